@@ -1,0 +1,53 @@
+# Every target sets itself up from a bare clone that has python3 (>= 3.11) and pip.
+PYTHON ?= python3
+# The test environment holds what today's code uses; `pip install 'transect[all]'` is for people.
+TEST_EXTRAS := geo,cdff,test
+WORKERS ?= 2
+
+venv := .venv/bin/python
+core := .venv/.installed-core
+full := .venv/.installed-test
+
+export PYTHON
+
+.PHONY: help setup demo test lint types imports pytest bench clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: $(core) ## a guided tour on data that it makes itself
+	@.venv/bin/transect demo
+
+test: lint types imports pytest ## lint, types, import contract and all tests
+
+lint: $(full) ## ruff: rules and formatting
+	@$(venv) -m ruff check
+	@$(venv) -m ruff format --check
+
+types: $(full) ## pyright, strict on src/
+	@$(venv) -m pyright
+
+imports: $(full) ## the layering of the packages
+	@.venv/bin/lint-imports --no-logo
+
+pytest: $(full) ## the tests alone; ARGS="-k name" chooses
+	@$(venv) -m pytest -q -n $(WORKERS) $(ARGS)
+
+bench: $(full) ## ours beside a peer, as a ratio; ARGS="--json FILE name" chooses
+	@$(venv) -m benchmarks $(ARGS)
+
+setup: $(full) ## only make .venv and install
+
+clean: ## remove .venv and everything generated
+	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(core): pyproject.toml tools/setup.sh
+	@tools/setup.sh
+	@touch $@
+
+$(full): pyproject.toml tools/setup.sh tools/apt-extras.sh
+	@tools/apt-extras.sh
+	@tools/setup.sh $(TEST_EXTRAS)
+	@touch $(core) $@

@@ -1,0 +1,121 @@
+"""What all tests share: real recordings where they exist, a cache of their own, skips that may not happen.
+
+Environment
+-----------
+TRANSECT_TEST_DATA
+    Folder of real recordings; default ``../shared/data`` beside the repository.
+TRANSECT_REQUIRE
+    Comma-separated requirements, e.g. ``real``. A test skipped with the reason ``real: ...`` fails instead.
+CI
+    If set, hypothesis draws the same examples every time.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+REAL_TESTS = ROOT / "tests" / "real"
+REAL_DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or ROOT.parent / "shared" / "data")
+REQUIRED = tuple(
+    f"{name.strip()}:" for name in os.environ.get("TRANSECT_REQUIRE", "").split(",") if name.strip()
+)
+
+hypothesis.settings.register_profile(
+    "default",
+    deadline=None,
+    max_examples=50,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("default"), derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder of real recordings (read only)."""
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"real: no real recordings at {REAL_DATA} (set TRANSECT_TEST_DATA)")
+    return REAL_DATA
+
+
+@pytest.fixture(scope="session", autouse=True)
+def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keep the tests, and the commands that they start, out of the user's cache; one folder per worker."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRANSECT_CACHE_DIR", str(folder))
+        yield folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(REAL_TESTS):
+            item.add_marker("real")
+
+
+def _refuse_required_skip(report: pytest.TestReport | pytest.CollectReport, reason: str) -> None:
+    if report.skipped and not hasattr(report, "wasxfail") and reason.startswith(REQUIRED):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but TRANSECT_REQUIRE asks for it: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if REQUIRED and call.excinfo is not None:
+        _refuse_required_skip(report, str(call.excinfo.value))
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if REQUIRED and isinstance(report.longrepr, tuple):
+        _refuse_required_skip(report, report.longrepr[2].removeprefix("Skipped: "))
+    return report
+
+
+class RealDataCount:
+    """Counts the real-data tests and says how many ran; a whole run in which none did, but could, fails."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.outcomes: Counter[str] = Counter()
+        chosen = config.option.keyword or config.option.markexpr
+        self.whole_run = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
+
+    @property
+    def missing(self) -> bool:
+        return self.whole_run and REAL_DATA.is_dir() and not self.outcomes["ran"]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if "real" not in report.keywords:
+            return
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.outcomes["skipped"] += 1
+        elif report.when == "call":
+            self.outcomes["ran"] += 1
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.missing and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        yield
+        ran, skipped = self.outcomes["ran"], self.outcomes["skipped"]
+        terminalreporter.write_line(f"real-data tests: {ran} ran, {skipped} skipped")
+        if self.missing:
+            terminalreporter.write_line(f"FAILED: {REAL_DATA} exists, and no test used it", red=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # with xdist, the workers' reports come together here
+        config.pluginmanager.register(RealDataCount(config))

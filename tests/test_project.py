@@ -1,0 +1,118 @@
+"""The project as a stranger meets it: import, command, README, examples."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BIN = Path(sys.executable).parent
+
+HEAVY = {
+    *("cv2", "lxml", "matplotlib", "mcap", "msgpack", "numba", "numpy", "pandas", "polars", "pyarrow"),
+    *("pydantic", "pymap3d", "pyproj", "rasterio", "rich", "rosbags", "scipy", "yaml"),
+}
+UNSAFE = {
+    "unpickling": r"\b(pickle|marshal|shelve)\.(load|loads|open)\b",
+    "unsafe YAML": r"\byaml\.(load|load_all|unsafe_load|full_load)\(",
+    "eval": r"(?<![\w.])(eval|exec)\(",
+    "numpy files that may hold pickles": r"\bnp\.load\((?!.*allow_pickle=False)",
+    "pickles allowed": r"allow_pickle=True",
+}
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def cpu_seconds(*command: str | Path, cwd: Path) -> float:
+    """CPU time of one command: unlike the wall clock, it hardly depends on what else the machine does."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert run(*command, cwd=cwd).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_importing_transect_imports_nothing_heavy(tmp_path: Path):
+    shown = run(sys.executable, "-c", "import sys, transect; print(*sys.modules)", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert not HEAVY & set(shown.stdout.split())
+
+
+def test_help_lists_the_verbs_and_imports_nothing_heavy(tmp_path: Path):
+    shown = run(sys.executable, "-X", "importtime", BIN / "transect", "--help", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"^\s+info\b", shown.stdout, re.MULTILINE)
+    imported = {line.rpartition("|")[2].strip() for line in shown.stderr.splitlines() if "|" in line}
+    assert not HEAVY & imported
+
+
+def test_help_answers_in_a_fifth_of_a_second(tmp_path: Path):
+    assert min(cpu_seconds(BIN / "transect", "--help", cwd=tmp_path) for _ in range(3)) < 0.2
+
+
+def readme_as_script(text: str) -> str:
+    """Code of all blocks on the lines where it stands in the README; everything else is blank.
+
+    Python blocks are kept as they are, and `transect ...` lines of shell blocks become calls, so that blocks
+    may build on each other whatever their language. Other shell lines (make, git, pip) are left out.
+    """
+    script = ["import subprocess"]
+    language = None
+    for line in text.splitlines()[1:]:
+        fence = re.match(r"```(\w*)", line)
+        if fence:
+            language = fence[1] if language is None else None
+            script.append("")
+        elif language in {"python", "py"}:
+            script.append(line)
+        elif language in {"sh", "bash", "shell", "console"} and re.match(r"(\$ )?transect ", line):
+            script.append(f"subprocess.run({line.removeprefix('$ ')!r}, shell=True, check=True)")
+        else:
+            script.append("")
+    return "\n".join(script) + "\n"
+
+
+def test_readme_script_keeps_code_on_its_line():
+    text = "# Title\n```python\nx = 1\n```\nprose\n```sh\nmake demo\n$ transect info a\n```\n"
+    lines = readme_as_script(text).splitlines()
+    assert lines[2] == "x = 1"
+    assert lines[7] == "subprocess.run('transect info a', shell=True, check=True)"
+    assert not any(lines[i] for i in (1, 3, 4, 5, 6, 8))
+
+
+def test_every_code_block_of_the_readme_runs_in_order(tmp_path: Path):
+    script = tmp_path / "README.md"
+    script.write_text(readme_as_script((ROOT / "README.md").read_text("utf-8")), "utf-8")
+    done = run(sys.executable, script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_examples():
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_runs(example: Path, tmp_path: Path):
+    done = run(sys.executable, example, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("pattern", UNSAFE.values(), ids=UNSAFE.keys())
+def test_nothing_unsafe_is_called(pattern: str):
+    found = [path.name for path in SOURCES if re.search(pattern, path.read_text("utf-8"))]
+    assert not found
+
+
+def test_citation_and_changelog_know_the_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
