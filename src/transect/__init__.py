@@ -1,0 +1,30 @@
+"""transect: from a robot's raw logs to fused, checked, citable data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .formats import open
+    from .recording import FrameTree, Recording, Robot, Stream, join
+
+__version__ = "0.1.0"
+__all__ = ["FrameTree", "Recording", "Robot", "Stream", "__version__", "join", "open"]
+
+_HOMES = {
+    "open": "formats",
+    **dict.fromkeys(("FrameTree", "Recording", "Robot", "Stream", "join"), "recording"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: ``import transect`` itself does no work."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'transect' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

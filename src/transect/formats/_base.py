@@ -1,0 +1,50 @@
+"""What every format module offers, and what it may say of a path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from transect.recording import Recording, Source
+
+
+@dataclass(frozen=True)
+class Match:
+    """How sure a format is that a path is its own (0 not at all, 1 certain), and why."""
+
+    confidence: float
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.confidence > 0
+
+
+def no(reason: str) -> Match:
+    """Return a refusal with its reason; a person reads it when nothing else matched."""
+    return Match(0.0, reason)
+
+
+class Format(Protocol):
+    """A module in `formats/`: the file name is the format's name, its docstring's first line says what it is.
+
+    `write` is optional; it returns what the format could not carry, a sentence each.
+    """
+
+    __doc__: str | None
+
+    def recognises(self, source: Source) -> Match:
+        """Say how sure this format is, from names and the first bytes only."""
+        ...
+
+    def read(self, source: Source, **options: Any) -> Recording:
+        """Read a recording; columns and payloads stay lazy."""
+        ...
+
+
+class WritingFormat(Format, Protocol):
+    """A format that also writes."""
+
+    def write(self, recording: Recording, path: Path) -> tuple[str, ...]:
+        """Write a recording to a new folder or file."""
+        ...

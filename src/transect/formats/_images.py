@@ -1,0 +1,113 @@
+"""Image files: decoded when asked for, sized from their header without decoding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from transect.errors import ParseError
+from transect.recording import Source, arrow
+from transect.recording.arrow import PAYLOAD
+from transect.recording.source import Buffer
+from transect.types import CameraModel, Image
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".pgm", ".ppm", ".tif", ".tiff")
+MAX_PIXELS = 200_000_000
+"""A header that claims more than this is not believed."""
+
+
+def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
+    """Decode an image file; raise ParseError with the reason where that is not possible.
+
+    Parameters
+    ----------
+    data : buffer
+        The file's content.
+    name : str
+        For the error.
+    attributes
+        Further fields of `Image` (`t_ns`, `frame`, `camera`).
+    """
+    import cv2
+
+    if not len(data):
+        raise ParseError(f"{name} is empty", where=name, why="it has 0 bytes")
+    try:
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    except cv2.error as error:
+        raise ParseError(f"{name} cannot be decoded", where=name, why=str(error)) from error
+    if pixels is None:
+        start = bytes(data[:8])
+        raise ParseError(f"{name} is not an image", where=name, why=f"it starts with {start!r}")
+    if pixels.size > MAX_PIXELS * 4:
+        raise ParseError(f"{name} is larger than any camera's image", where=name)
+    mode = attributes.pop("mode", None) or {2: "gray", 3: "bgr"}.get(pixels.ndim, "bgr")
+    if pixels.ndim == 3 and mode == "bgr":
+        code = cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
+        pixels, mode = cv2.cvtColor(pixels, code), "rgb" if pixels.shape[2] == 3 else "rgba"
+    return Image(pixels, mode, **attributes)
+
+
+def encode_image(image: Image, suffix: str, quality: int = 95) -> bytes:
+    """Encode an image as the file type of `suffix` (".png", ".jpg", ".bmp", ...)."""
+    import cv2
+
+    pixels = image.data
+    if image.mode in ("rgb", "rgba"):
+        pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR if image.mode == "rgb" else cv2.COLOR_RGBA2BGRA)
+    options = [cv2.IMWRITE_JPEG_QUALITY, quality] if suffix in (".jpg", ".jpeg") else []
+    good, data = cv2.imencode(suffix, pixels, options)
+    if not good:
+        raise ParseError(f"an image of mode {image.mode} cannot be written as {suffix}")
+    return data.tobytes()
+
+
+def image_loader(
+    source: Source, frame: str = "", camera: CameraModel | None = None, mode: str | None = None
+) -> Callable[[Mapping[str, Any]], Image]:
+    """Return a Stream loader for rows whose `payload` is the name of an image file."""
+
+    def load(row: Mapping[str, Any]) -> Image:
+        name = row[PAYLOAD]
+        return decode_image(
+            source.buffer(name), name, t_ns=row["t_ns"], frame=frame, camera=camera, mode=mode
+        )
+
+    return load
+
+
+def file_table(t_ns: Any, files: Sequence[str]) -> Any:
+    """Return the table of a payload stream: times and file names."""
+    return arrow.table(t_ns, {PAYLOAD: arrow.strings(files)})
+
+
+def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list[str], list[str]]:
+    """Read seconds out of file names by integer arithmetic.
+
+    Parameters
+    ----------
+    names : sequence of str
+    pattern : str
+        Regular expression for the whole base name with groups `s` (seconds) and perhaps `f` (decimals).
+
+    Returns
+    -------
+    t_ns, matched, others : lists
+        Times and names of those that match, sorted by time, and the names that do not.
+    """
+    test = re.compile(pattern).fullmatch
+    found: list[tuple[int, str]] = []
+    others: list[str] = []
+    for name in names:
+        match = test(name.rpartition("/")[2])
+        if match is None:
+            others.append(name)
+            continue
+        groups = match.groupdict()
+        fraction = ((groups.get("f") or "") + "000000000")[:9]
+        found.append((int(groups["s"] + fraction), name))
+    found.sort()
+    return [t for t, _ in found], [n for _, n in found], others

@@ -1,0 +1,24 @@
+"""Recordings: streams on named clocks, frames over time, and the files they come from."""
+
+from .frames import FrameTree
+from .losses import Loss, Parsed
+from .recording import Recording, join
+from .robot import Robot
+from .source import Source, source_of
+from .stream import Role, Sample, Stream, Timing, stream_of_values
+
+__all__ = [
+    "FrameTree",
+    "Loss",
+    "Parsed",
+    "Recording",
+    "Robot",
+    "Role",
+    "Sample",
+    "Source",
+    "Stream",
+    "Timing",
+    "join",
+    "source_of",
+    "stream_of_values",
+]

@@ -1,0 +1,267 @@
+"""Poses of one frame in another over time: interpolated at one time, or at a million.
+
+There are two code paths for the same arithmetic. `Motion.at` answers one time in plain Python floats: numpy
+spends more time on each call than the whole of it takes. `Motion.block` answers many times at once and keeps
+every matrix element contiguous: arrays are (3, 4, m), the upper three rows of m transforms. It does not call
+`transect.geometry.rotations.slerp`, which normalises and checks what was normalised and checked once, here,
+when the edge was added; with it a lookup falls below a million times a second. The tests hold both paths and
+`slerp` equal.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transect.errors import FrameError
+from transect.geometry.rotations import normalise
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+NEARLY_EQUAL = 1.0 - 1e-14
+"""Dot product of two attitudes above which their sine is useless, and slerp is lerp to the last bit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Poses of a child frame in its parent over time.
+
+    Attributes
+    ----------
+    t_ns : (n,) int64 array
+        Strictly increasing.
+    poses : (n, 7) array
+        x y z (m) and qx qy qz qw, unit, each quaternion in the hemisphere of the one before.
+    seams : tuple of int
+        Last pose before each seam, where two recordings were joined: nothing is interpolated across it.
+    """
+
+    t_ns: Ints
+    poses: Floats
+    seams: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.t_ns)
+
+    @property
+    def span_ns(self) -> tuple[int, int] | None:
+        """First and last time; None without poses."""
+        return (int(self.t_ns[0]), int(self.t_ns[-1])) if len(self) else None
+
+    @cached_property
+    def _breaks(self) -> frozenset[int]:
+        """Poses after which nothing is interpolated: seams, before the first (-1), after the last."""
+        return frozenset((-1, *self.seams, len(self) - 1))
+
+    # Views of the arrays that hand out Python numbers, several times faster than indexing numpy.
+    @cached_property
+    def _times(self) -> Any:
+        return self.t_ns.data
+
+    @cached_property
+    def _numbers(self) -> Any:
+        return self.poses.reshape(-1).data
+
+    def at(self, t_ns: int, slack_ns: float) -> Floats | None:
+        """T_parent_child (4, 4) at one time; None if that is more than `slack_ns` away from what is known."""
+        i = bisect_right(self._times, t_ns) - 1
+        if i in self._breaks:
+            return self._held(i, t_ns, slack_ns)
+        start = self._times[i]
+        w = (t_ns - start) / (self._times[i + 1] - start)
+        ax, ay, az, ai, aj, ak, ar, bx, by, bz, bi, bj, bk, br = self._numbers[7 * i : 7 * i + 14].tolist()
+        v = 1.0 - w
+        p, q = _slerp_weights(ai * bi + aj * bj + ak * bk + ar * br, v, w)
+        return _matrix(
+            (v * ax + w * bx, v * ay + w * by, v * az + w * bz),
+            (p * ai + q * bi, p * aj + q * bj, p * ak + q * bk, p * ar + q * br),
+        )
+
+    def _held(self, i: int, t_ns: int, slack_ns: float) -> Floats | None:
+        """The nearest pose, if it is near enough: no motion is invented beyond what was measured."""
+        if not len(self):
+            return None
+        before, after = max(i, 0), min(i + 1, len(self) - 1)
+        since, until = abs(t_ns - self._times[before]), abs(self._times[after] - t_ns)
+        if min(since, until) > slack_ns:
+            return None
+        row = self.poses[before if since <= until else after].tolist()
+        return _matrix(row[:3], row[3:])
+
+    def block(self, t_ns: Ints, slack_ns: float) -> tuple[Floats, Mask]:
+        """T_parent_child at many times: (3, 4, m) blocks, and which (m,) lie too far outside to be known."""
+        if not len(self):
+            return np.full((3, 4, len(t_ns)), np.nan), np.ones(len(t_ns), dtype=np.bool_)
+        low, high, held, outside = self._brackets(t_ns, slack_ns)
+        start = self.t_ns[low]
+        w = (t_ns - start) / np.maximum(self.t_ns[high] - start, 1)
+        w[held] = 0.0
+        a, b = np.take(self.poses, low, axis=0).T, np.take(self.poses, high, axis=0).T
+        v = 1.0 - w
+        p, q = _slerp_weight_arrays(np.einsum("im,im->m", a[3:], b[3:]), v, w)
+        return _blocks(v * a[:3] + w * b[:3], p * a[3:] + q * b[3:]), outside
+
+    def outside(self, t_ns: Ints, slack_ns: float) -> Mask:
+        """Which times (m,) are farther than `slack_ns` from what is known."""
+        return self._brackets(t_ns, slack_ns)[3] if len(self) else np.ones(len(t_ns), dtype=np.bool_)
+
+    def _brackets(self, t_ns: Ints, slack_ns: float) -> tuple[Ints, Ints, Mask, Mask]:
+        """Poses before and after each time; where it is held at the nearest one; where that is too far."""
+        low = np.searchsorted(self.t_ns, t_ns, side="right").astype(np.int64, copy=False) - 1
+        high = low + 1
+        held, outside = np.zeros((2, len(t_ns)), dtype=np.bool_)
+        for pose in self._breaks:
+            held |= low == pose
+        if held.any():
+            before, after = np.maximum(low[held], 0), np.minimum(high[held], len(self) - 1)
+            since = np.abs(t_ns[held] - self.t_ns[before])
+            until = np.abs(self.t_ns[after] - t_ns[held])
+            low[held] = high[held] = np.where(since <= until, before, after)
+            outside[held] = np.minimum(since, until) > slack_ns
+        return low, high, held, outside
+
+    def between(self, from_ns: int, to_ns: int) -> Motion:
+        """A view on [from_ns, to_ns) and the pose on either side, so that inside it nothing changes."""
+        first = max(int(np.searchsorted(self.t_ns, from_ns, side="right")) - 1, 0)
+        end = min(int(np.searchsorted(self.t_ns, to_ns, side="left")) + 1, len(self))
+        end = max(end, first)
+        seams = tuple(i - first for i in self.seams if first <= i < end - 1)
+        return Motion(self.t_ns[first:end], self.poses[first:end], seams)
+
+    def joined(self, other: Motion) -> Motion | None:
+        """Both motions, one after the other with a seam between; None if they overlap in time."""
+        first, last = sorted((self, other), key=lambda motion: motion.span_ns or (0, 0))
+        if not (len(first) and len(last)):
+            return first if len(first) else last
+        if first.t_ns[-1] >= last.t_ns[0]:
+            return None
+        seams = (*first.seams, len(first) - 1, *(i + len(first) for i in last.seams))
+        return _frozen(
+            np.concatenate([first.t_ns, last.t_ns]), np.concatenate([first.poses, last.poses]), seams
+        )
+
+    def same_as(self, other: Motion) -> bool:
+        """Whether both hold the same poses at the same times."""
+        return (
+            self.seams == other.seams
+            and np.array_equal(self.t_ns, other.t_ns)
+            and np.array_equal(self.poses, other.poses)
+        )
+
+
+def motion_from_poses(t_ns: ArrayLike, positions: ArrayLike, orientations: ArrayLike, where: str) -> Motion:
+    """Poses sorted by time (stable); the last of equal times stays, what was not measured goes.
+
+    Parameters
+    ----------
+    t_ns : (n,) int64
+    positions : (n, 3)
+        Metres, in the parent; NaN where not measured.
+    orientations : (n, 4)
+        Quaternions x, y, z, w of any norm but zero, which counts as not measured.
+    where : str
+        The edge, for errors.
+    """
+    times = np.asarray(t_ns)
+    xyz, q = np.asarray(positions, dtype=np.float64), np.asarray(orientations, dtype=np.float64)
+    _check_shapes(times, xyz, q, where)
+    poses = np.hstack([xyz.reshape(-1, 3), normalise(q.reshape(-1, 4))])
+    measured = np.isfinite(poses).all(axis=1)
+    times, poses = times.astype(np.int64)[measured], poses[measured]
+    order = np.argsort(times, kind="stable")
+    times, poses = times[order], poses[order]
+    last_of_equals = np.append(times[1:] != times[:-1], True)[: len(times)]
+    times, poses = times[last_of_equals], poses[last_of_equals]
+    flips = np.einsum("ni,ni->n", poses[1:, 3:], poses[:-1, 3:]) < 0
+    poses[1:, 3:] *= np.where(np.cumsum(flips) % 2, -1.0, 1.0)[:, None]
+    return _frozen(times, poses)
+
+
+def inverse_block(block: Floats) -> Floats:
+    """Inverse of rigid (3, 4, m) blocks."""
+    result = np.empty_like(block)
+    result[:, :3] = block[:, :3].swapaxes(0, 1)
+    result[:, 3] = -np.einsum("kim,km->im", block[:, :3], block[:, 3])
+    return result
+
+
+def compose_blocks(left: Floats, right: Floats) -> Floats:
+    """Product of (3, 4, m) blocks; either may be (3, 4, 1), the same at all times."""
+    result = left[:, 0, None] * right[0]
+    result += left[:, 1, None] * right[1]
+    result += left[:, 2, None] * right[2]
+    result[:, 3] += left[:, 3]
+    return result
+
+
+def _check_shapes(times: NDArray[np.generic], xyz: Floats, q: Floats, where: str) -> None:
+    n = len(times) if times.ndim == 1 else -1
+    if times.ndim != 1 or (n and (xyz.shape != (n, 3) or q.shape != (n, 4))):
+        raise FrameError(
+            "a moving edge needs t_ns (n,), positions (n, 3) and orientations (n, 4)",
+            where=where,
+            why=f"got {times.shape}, {xyz.shape} and {q.shape}",
+        )
+    if n and not np.can_cast(times.dtype, np.int64):
+        raise FrameError(
+            f"the times of a moving edge are int64 nanoseconds, got {times.dtype}",
+            where=where,
+            hint="make nanoseconds from the stamp's digits by integer arithmetic",
+        )
+
+
+def _frozen(times: Ints, poses: Floats, seams: tuple[int, ...] = ()) -> Motion:
+    times, poses = np.ascontiguousarray(times), np.ascontiguousarray(poses)
+    times.flags.writeable = poses.flags.writeable = False
+    return Motion(times, poses, seams)
+
+
+def _slerp_weights(dot: float, v: float, w: float) -> tuple[float, float]:
+    if dot > NEARLY_EQUAL:
+        return v, w
+    angle = math.acos(dot)
+    sine = math.sin(angle)
+    return math.sin(v * angle) / sine, math.sin(w * angle) / sine
+
+
+def _slerp_weight_arrays(dot: Floats, v: Floats, w: Floats) -> tuple[Floats, Floats]:
+    equal = dot > NEARLY_EQUAL
+    angle = np.arccos(np.where(equal, 0.5, dot))
+    sine = np.sin(angle)
+    return np.where(equal, v, np.sin(v * angle) / sine), np.where(equal, w, np.sin(w * angle) / sine)
+
+
+def _matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:
+    px, py, pz = xyz
+    x, y, z, w = q
+    x2, y2, z2 = x + x, y + y, z + z
+    return np.array(
+        (
+            (1.0 - y * y2 - z * z2, x * y2 - w * z2, x * z2 + w * y2, px),
+            (x * y2 + w * z2, 1.0 - x * x2 - z * z2, y * z2 - w * x2, py),
+            (x * z2 - w * y2, y * z2 + w * x2, 1.0 - x * x2 - y * y2, pz),
+            (0.0, 0.0, 0.0, 1.0),
+        )
+    )
+
+
+def _blocks(xyz: Floats, q: Floats) -> Floats:
+    x, y, z, w = q
+    x2, y2, z2 = x + x, y + y, z + z
+    xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
+    wx, wy, wz = w * x2, w * y2, w * z2
+    result = np.empty((3, 4, xyz.shape[1]))
+    result[0, 0], result[0, 1], result[0, 2] = 1.0 - yy - zz, xy - wz, xz + wy
+    result[1, 0], result[1, 1], result[1, 2] = xy + wz, 1.0 - xx - zz, yz - wx
+    result[2, 0], result[2, 1], result[2, 2] = xz - wy, yz + wx, 1.0 - xx - yy
+    result[:, 3] = xyz
+    return result

@@ -1,0 +1,185 @@
+"""Arrow tables from numpy and back, without waking pandas.
+
+``pa.array`` and ``Array.to_numpy`` import pandas when it is installed, which costs seconds; everything
+between numpy and Arrow therefore goes through this module. Units live in the field metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.errors import StreamError, did_you_mean
+
+T_NS = "t_ns"
+LOG_NS = "log_ns"
+PAYLOAD = "payload"
+
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "float64": pa.float64(),
+    "float32": pa.float32(),
+    "int64": pa.int64(),
+    "int32": pa.int32(),
+    "int16": pa.int16(),
+    "int8": pa.int8(),
+    "uint64": pa.uint64(),
+    "uint32": pa.uint32(),
+    "uint16": pa.uint16(),
+    "uint8": pa.uint8(),
+}
+
+
+def from_numpy(values: NDArray[Any]) -> pa.Array:
+    """Wrap a numpy array without copying: (n,) a plain column, (n, k) a fixed-size list column."""
+    values = np.ascontiguousarray(values)
+    if values.dtype == np.bool_:
+        packed = np.packbits(values.reshape(-1), bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), values.size, [None, pa.py_buffer(packed)])
+    flat = pa.Array.from_buffers(
+        _ARROW_TYPES[values.dtype.name], values.size, [None, pa.py_buffer(values.reshape(-1))]
+    )
+    if values.ndim == 1:
+        return flat
+    width = int(np.prod(values.shape[1:]))
+    return pa.FixedSizeListArray.from_arrays(flat, width)
+
+
+def strings(values: Iterable[str]) -> pa.Array:
+    """Return a string column."""
+    encoded = [value.encode("utf-8", "surrogateescape") for value in values]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(e) for e in encoded], out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
+
+
+def ragged(values: Sequence[NDArray[Any]]) -> pa.Array:
+    """Return a list column from arrays of unequal length and one dtype."""
+    offsets = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum([len(v) for v in values], out=offsets[1:])
+    flat = np.concatenate(values) if len(values) else np.zeros(0)
+    return ragged_from_offsets(flat, offsets)
+
+
+def ragged_from_offsets(flat: NDArray[Any], offsets: NDArray[np.int64]) -> pa.Array:
+    """Return a list column: row i is ``flat[offsets[i]:offsets[i + 1]]``."""
+    child = from_numpy(flat)
+    return pa.LargeListArray.from_buffers(
+        pa.large_list(child.type),
+        len(offsets) - 1,
+        [None, pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64))],
+        children=[child],
+    )
+
+
+def column(values: Any) -> pa.Array | pa.ChunkedArray:
+    """Return an Arrow column from a numpy array, a list of str, a list of arrays, or Arrow itself."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "US":
+            return strings([str(v) for v in values.tolist()])
+        return from_numpy(values)
+    items = list(values)
+    if items and isinstance(items[0], np.ndarray):
+        return ragged(items)
+    if all(isinstance(item, str) for item in items):
+        return strings(items)
+    return from_numpy(np.asarray(items))
+
+
+def table(
+    t_ns: Any,
+    columns: Mapping[str, Any],
+    *,
+    units: Mapping[str, str] | None = None,
+    log_ns: Any = None,
+) -> pa.Table:
+    """Return a stream's table: `t_ns`, perhaps `log_ns`, then the columns with their units.
+
+    Parameters
+    ----------
+    t_ns : (n,) int64 array
+        Time axis.
+    columns : mapping of str to column
+        Whatever `column` accepts.
+    units : mapping of str to str
+        Unit per column name; columns without one get no unit.
+    log_ns : (n,) int64 array, optional
+        When each sample was logged.
+    """
+    units = units or {}
+    parts: dict[str, Any] = {T_NS: np.asarray(t_ns, dtype=np.int64)}
+    if log_ns is not None:
+        parts[LOG_NS] = np.asarray(log_ns, dtype=np.int64)
+    parts.update(columns)
+    arrays = [column(values) for values in parts.values()]
+    fields = [
+        field_with_unit(name, array.type, "ns" if name in (T_NS, LOG_NS) else units.get(name, ""))
+        for name, array in zip(parts, arrays, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def field_with_unit(name: str, kind: pa.DataType, unit: str) -> pa.Field:
+    """Return a schema field that carries its unit in the metadata."""
+    return pa.field(name, kind, metadata={"unit": unit} if unit else None)
+
+
+def unit_of(field: pa.Field) -> str:
+    """Return the unit of a schema field, "" if it has none."""
+    return (field.metadata or {}).get(b"unit", b"").decode()
+
+
+def numbers(table: pa.Table, name: str) -> NDArray[Any]:
+    """Return a numeric column as a numpy array, nulls as NaN; list columns of equal length become (n, k).
+
+    Zero copy where the column is one chunk without nulls.
+    """
+    if name not in table.column_names:
+        raise StreamError(f"no column {name!r}", hint=did_you_mean(name, table.column_names))
+    chunks = [_chunk_numbers(chunk) for chunk in table.column(name).chunks if len(chunk)]
+    if not chunks:
+        return np.zeros(0, dtype=_numpy_dtype(table.schema.field(name).type))
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+
+def _numpy_dtype(kind: pa.DataType) -> np.dtype[Any]:
+    names = {arrow: name for name, arrow in _ARROW_TYPES.items()}
+    return np.dtype(names.get(kind, "float64"))
+
+
+def _chunk_numbers(chunk: pa.Array) -> NDArray[Any]:
+    kind = chunk.type
+    if pa.types.is_fixed_size_list(kind):
+        return _chunk_numbers(chunk.flatten()).reshape(len(chunk), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _equal_lists(chunk)
+    if pa.types.is_boolean(kind):
+        chunk = chunk.cast(pa.uint8())
+        return np.from_dlpack(chunk).astype(bool)
+    if chunk.null_count:
+        chunk = chunk.cast(pa.float64()).fill_null(float("nan"))
+    return np.from_dlpack(chunk)
+
+
+def _equal_lists(chunk: pa.Array) -> NDArray[Any]:
+    flat = _chunk_numbers(chunk.flatten())
+    if len(flat) % max(len(chunk), 1):
+        raise StreamError("the rows of this list column have unequal lengths", hint="read it row by row")
+    return flat.reshape(len(chunk), -1)
+
+
+def texts(table: pa.Table, name: str) -> list[str]:
+    """Return a string column as a list."""
+    return table.column(name).to_pylist()
+
+
+def empty(names_units: Mapping[str, str] | None = None) -> pa.Table:
+    """Return a table without rows, with float columns of the given names and units."""
+    names_units = names_units or {}
+    return table(np.zeros(0, np.int64), {name: np.zeros(0) for name in names_units}, units=names_units)

@@ -1,0 +1,206 @@
+"""Parsed text, kept as Arrow IPC under the user's cache folder and mapped into memory on the next open.
+
+An entry is a folder named after the content of its source and the parser that read it: `index.json` (what
+was lost, noted, and the sha256) and one Arrow file per table. It is built under a temporary name and renamed
+into place, so that two processes or a crash can never leave half of one. A second index remembers the
+sha256 of files by path, size, mtime and inode, so that an unchanged file need not be read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from .files import write_text
+from .losses import Loss, Parsed
+from .source import Buffer, Source, mapped, sha256_bytes
+
+VERSION = 1
+SMALL = 32_768
+"""Files below this are parsed each time: that is faster than looking."""
+DEFAULT_LIMIT = 20 * 2**30
+_RACY_NS = 100_000_000
+"""A file hashed this soon after its last change may have changed again within one tick of its clock."""
+
+log = logging.getLogger("transect")
+Build = Callable[[Buffer], Mapping[str, Parsed]]
+
+
+def folder() -> Path:
+    """Return the cache folder: `$TRANSECT_CACHE_DIR`, else `transect` in `$XDG_CACHE_HOME` or `~/.cache`."""
+    if given := os.environ.get("TRANSECT_CACHE_DIR"):
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "transect"
+
+
+def limit() -> int:
+    """Return the size the cache may grow to in bytes: `$TRANSECT_CACHE_LIMIT`, else 20 GiB."""
+    return int(os.environ.get("TRANSECT_CACHE_LIMIT", DEFAULT_LIMIT))
+
+
+def parsed(source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed]) -> Parsed:
+    """Return one file parsed, from the cache if its content was parsed before.
+
+    Parameters
+    ----------
+    source, name
+        The file.
+    parser : str
+        Names the parser, its version and whatever option changes its result: `sdi.laser/1`.
+    build : callable
+        Takes the file's content and parses it.
+    """
+    return parsed_many(source, name, parser, lambda buffer: {"table": build(buffer)})["table"]
+
+
+def parsed_many(source: Source, name: str, parser: str, build: Build) -> dict[str, Parsed]:
+    """Return the tables of one file that holds several, from the cache if it can."""
+    if source.size(name) < SMALL:
+        source.touch(name)
+        return dict(build(source.buffer(name)))
+    entry = _entry(f"{VERSION}|{parser}|{source.key(name)}")
+    found = _load(entry)
+    if found is None:
+        found = dict(build(source.buffer(name))), source.sha256(name)
+        _store(entry, *found)
+    tables, sha256 = found
+    source.touch(name, sha256)
+    return tables
+
+
+def _entry(key: str) -> Path:
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return folder() / "tables" / digest[:2] / digest[2:]
+
+
+def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
+    try:
+        index: dict[str, Any] = json.loads((entry / "index.json").read_bytes())
+        tables = {
+            part: _load_part(entry, number, kept)
+            for number, (part, kept) in enumerate(index["parts"].items())
+        }
+        os.utime(entry / "index.json")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
+        log.warning("cache entry %s is unreadable (%s) and will be made again", entry, error)
+        shutil.rmtree(entry, ignore_errors=True)
+        return None
+    return tables, index["sha256"]
+
+
+def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
+    with pa.memory_map(str(entry / f"{number}.arrow")) as file:
+        table = pa.ipc.open_file(file).read_all()
+    return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
+
+
+def _store(entry: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".building-"))
+    except OSError as error:
+        log.warning("the cache cannot be written (%s): %s", folder(), error)
+        return
+    try:
+        _write_parts(building, tables, sha256)
+        building.rename(entry)
+    except OSError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        if not entry.exists():
+            log.warning("the cache cannot be written (%s): %s", folder(), error)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    shrink(limit())
+
+
+def _write_parts(building: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
+    parts: dict[str, Any] = {}
+    for number, (part, kept) in enumerate(tables.items()):
+        file = str(building / f"{number}.arrow")
+        with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, kept.table.schema) as writer:
+            writer.write_table(kept.table.combine_chunks())
+        parts[part] = {"losses": [loss.to_dict() for loss in kept.losses], "notes": list(kept.notes)}
+    (building / "index.json").write_text(json.dumps({"parts": parts, "sha256": sha256}))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file, from the index if path, size, mtime and inode are unchanged."""
+    stat = path.stat()
+    if stat.st_size < SMALL:
+        return sha256_bytes(mapped(path))
+    identity = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()
+    kept = folder() / "hashes" / name[:2] / name[2:]
+    try:
+        known: dict[str, Any] = json.loads(kept.read_bytes())
+        if known["identity"] == identity:
+            return str(known["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        known = {}
+    started_ns = time.time_ns()
+    digest = sha256_bytes(mapped(path))
+    if started_ns - stat.st_mtime_ns > _RACY_NS:
+        _remember(kept, {"identity": identity, "sha256": digest})
+    return digest
+
+
+def _remember(path: Path, value: Mapping[str, Any]) -> None:
+    try:
+        write_text(path, json.dumps(value))
+    except OSError as error:
+        log.warning("the cache cannot be written (%s): %s", folder(), error)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cached parse: its folder, size in bytes, and when it was last used."""
+
+    path: Path
+    size: int
+    used_ns: int
+
+
+def entries() -> Iterator[Entry]:
+    """Iterate over what is cached."""
+    for index in (folder() / "tables").glob("*/*/index.json"):
+        try:
+            files = list(index.parent.iterdir())
+            yield Entry(index.parent, sum(f.stat().st_size for f in files), index.stat().st_mtime_ns)
+        except FileNotFoundError:
+            continue
+
+
+def shrink(size: int) -> int:
+    """Remove the least recently used entries until at most `size` bytes are left; return bytes removed."""
+    known = sorted(entries(), key=lambda entry: entry.used_ns)
+    excess = sum(entry.size for entry in known) - size
+    removed = 0
+    for entry in known:
+        if removed >= excess:
+            break
+        shutil.rmtree(entry.path, ignore_errors=True)
+        removed += entry.size
+    return removed
+
+
+def clear() -> int:
+    """Remove everything, temporary leftovers too; return the bytes of the entries removed."""
+    size = sum(entry.size for entry in entries())
+    for part in ("tables", "hashes"):
+        shutil.rmtree(folder() / part, ignore_errors=True)
+    return size

@@ -1,0 +1,380 @@
+"""Where things are, at a time: a forest of named frames joined by static and moving edges.
+
+``T_a_b`` takes points of b to a. An edge holds ``T_parent_child``: the pose of the child in its parent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transect.errors import FrameError, did_you_mean
+from transect.recording._moving import Floats, Ints, motion_from_poses
+from transect.recording._paths import Edge, Lookup, Missing, Step, compiled
+from transect.types import Transform
+
+__all__ = ["Edge", "FrameTree"]
+
+RIGID = 1e-2
+"""How far ``R.T @ R`` of a static edge may be from the identity: documents print three digits."""
+
+
+class FrameTree:
+    """Static and moving transforms between named frames.
+
+    Every frame has at most one parent; several trees may stand beside each other. Between two poses of a
+    moving edge the position is linear in time and the attitude slerps, however far apart they are. Before the
+    first, after the last, and in the seam between joined recordings nothing is known, unless a lookup gives
+    a `tolerance`.
+
+    Examples
+    --------
+    >>> tree = FrameTree()
+    >>> tree.add_static("Origin", "Lidar", np.eye(4), source="drawing")
+    >>> tree.lookup("Origin", "Lidar").shape
+    (4, 4)
+    """
+
+    def __init__(self) -> None:
+        self._edges: dict[str, Edge] = {}
+        self._compiled: dict[tuple[str, str], Lookup] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Grows with every edit; what was derived from an older version is stale."""
+        return self._version
+
+    def add_static(
+        self, parent: str, child: str, T_parent_child: ArrayLike, *, source: str = "", replace: bool = False
+    ) -> None:
+        """Add a transform that does not change.
+
+        Parameters
+        ----------
+        parent, child : str
+        T_parent_child : (4, 4) array
+            Takes points of `child` to `parent`; metres.
+        source : str
+            Where the numbers come from.
+        replace : bool
+            Whether an edge between the same two frames may be replaced; else only an equal one may come.
+        """
+        matrix = _rigid(T_parent_child, f"{parent} -> {child}")
+        self._add(Edge(parent, child, source, matrix=matrix), replace)
+
+    def add_moving(
+        self,
+        parent: str,
+        child: str,
+        t_ns: ArrayLike,
+        positions: ArrayLike,
+        orientations: ArrayLike,
+        *,
+        clock: str = "utc",
+        source: str = "",
+        replace: bool = False,
+    ) -> None:
+        """Add the pose of `child` in `parent` over time.
+
+        Parameters
+        ----------
+        parent, child : str
+        t_ns : (n,) int64 array
+            Times on `clock`, in any order; of equal times the last counts.
+        positions : (n, 3) array
+            Origin of `child` in `parent`, metres. A pose with a NaN is left out.
+        orientations : (n, 4) array
+            Quaternions x, y, z, w that take vectors of `child` to `parent`.
+        clock, source : str
+        replace : bool
+            Whether an edge between the same two frames, static or moving, may be replaced.
+        """
+        motion = motion_from_poses(t_ns, positions, orientations, where=f"{parent} -> {child}")
+        self._add(Edge(parent, child, source, clock=clock, motion=motion), replace)
+
+    def lookup(
+        self,
+        target: str,
+        source: str,
+        t_ns: int | np.integer[Any] | Ints | None = None,
+        *,
+        tolerance: float = 0.0,
+        missing: Missing = "raise",
+    ) -> Floats:
+        """T_target_source: takes points of `source` to `target`.
+
+        Parameters
+        ----------
+        target, source : str
+        t_ns : int, (n,) int64 array or None
+            When; None will do where nothing moves between the two frames.
+        tolerance : float
+            Seconds by which a moving edge holds its nearest pose beyond what is known.
+        missing : {"raise", "nan"}
+            What to do about times farther outside.
+
+        Returns
+        -------
+        (4, 4) array for one time or None, (n, 4, 4) for n times; read-only where nothing moves.
+
+        Raises
+        ------
+        FrameError
+            If there is no path, or a moving edge is not known at a time.
+        """
+        look = self._compiled.get((target, source))
+        if look is None:
+            look = self._compile(target, source)
+        return look(t_ns, tolerance, missing)
+
+    def transform(
+        self, target: str, source: str, t_ns: int | None = None, *, tolerance: float = 0.0
+    ) -> Transform:
+        """T_target_source at one time with both names; its producer are the sources of the edges between."""
+        producers = (edge.source for edge, _ in self._steps(target, source) if edge.source)
+        return Transform(
+            target=target,
+            source=source,
+            matrix=self.lookup(target, source, t_ns, tolerance=tolerance),
+            target_t_ns=t_ns,
+            source_t_ns=t_ns,
+            producer=", ".join(dict.fromkeys(producers)),
+        )
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Names of all frames, sorted."""
+        return tuple(sorted({name for edge in self._edges.values() for name in (edge.parent, edge.child)}))
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Frames without a parent, sorted."""
+        return tuple(name for name in self.frames if name not in self._edges)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges, each after the one that leads to it."""
+        children = self._children()
+        return tuple(edge for root in self.roots for edge, _ in _walk(children, root))
+
+    def parent_of(self, frame: str) -> str | None:
+        """The frame in which `frame` is given; None for a root."""
+        if frame not in self:
+            raise FrameError(f"no frame {frame!r}", hint=did_you_mean(frame, self.frames))
+        edge = self._edges.get(frame)
+        return edge.parent if edge else None
+
+    def merged(self, other: FrameTree, prefix: str = "") -> FrameTree:
+        """Return both trees in one.
+
+        Parameters
+        ----------
+        other : FrameTree
+        prefix : str
+            Put before the names of all frames of `other`.
+
+        Returns
+        -------
+        FrameTree
+            A moving edge that is in both is joined in time, with a seam; equal static edges fall together.
+
+        Raises
+        ------
+        FrameError
+            If the two disagree on an edge, or on the parent of a frame.
+        """
+        result = self.copy()
+        for edge in other.edges:
+            named = dataclasses.replace(edge, parent=prefix + edge.parent, child=prefix + edge.child)
+            result._add_or_join(named)
+        return result
+
+    def slice(self, from_ns: int, to_ns: int, *, clock: str | None = None) -> FrameTree:
+        """Return the tree for lookups in [from_ns, to_ns), which give what they gave before.
+
+        Poses are not copied; moving edges keep one on either side of the interval. With `clock`, those on
+        other clocks stay whole.
+        """
+        result = FrameTree()
+        for child, edge in self._edges.items():
+            if edge.motion is not None and clock in (None, edge.clock):
+                edge = dataclasses.replace(edge, motion=edge.motion.between(from_ns, to_ns))
+            result._edges[child] = edge
+        return result
+
+    def copy(self) -> FrameTree:
+        """Return a tree that can be edited on its own; the numbers are shared."""
+        result = FrameTree()
+        result._edges = dict(self._edges)
+        return result
+
+    def __contains__(self, frame: object) -> bool:
+        return frame in self._edges or any(edge.parent == frame for edge in self._edges.values())
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __repr__(self) -> str:
+        moving = sum(edge.moving for edge in self._edges.values())
+        lines = [f"FrameTree: {len(self)} frames, {len(self._edges)} edges, {moving} moving (~)"]
+        children = self._children()
+        for root in self.roots:
+            lines.append(root)
+            lines += [indent + _described(edge) for edge, indent in _walk(children, root)]
+        return "\n".join(lines)
+
+    def _add(self, edge: Edge, replace: bool) -> None:
+        known = self._edges.get(edge.child)
+        if known is None or known.parent != edge.parent:
+            self._refuse_bad_shape(edge)
+        elif known.same_as(edge):
+            return
+        elif not replace:
+            raise FrameError(
+                f"the edge {edge} is there already, and differs",
+                where=edge.source,
+                why=f"it is {_kind(known)}, the new one is {_kind(edge)}",
+                hint="replace=True puts the new one in its place",
+            )
+        self._put(edge)
+
+    def _put(self, edge: Edge) -> None:
+        self._edges[edge.child] = edge
+        self._version += 1
+        # A new dict, not an emptied one: a lookup in another thread may be about to store what it compiled.
+        self._compiled = {}
+
+    def _add_or_join(self, edge: Edge) -> None:
+        known = self._edges.get(edge.child)
+        if known is not None and known.motion is not None and edge.motion is not None:
+            joined = known.motion.joined(edge.motion)
+            if (known.parent, known.clock) == (edge.parent, edge.clock) and joined is not None:
+                self._put(dataclasses.replace(known, motion=joined))
+                return
+        self._add(edge, replace=False)
+
+    def _refuse_bad_shape(self, edge: Edge) -> None:
+        """Raise unless the edge has two names, and leaves every frame one parent and no cycle."""
+        if not edge.parent or not edge.child:
+            raise FrameError(
+                "a frame needs a name", why=f"got parent {edge.parent!r} and child {edge.child!r}"
+            )
+        known = self._edges.get(edge.child)
+        if known is not None:
+            raise FrameError(
+                f"{edge.child!r} cannot have two parents, {known.parent!r} and {edge.parent!r}",
+                where=edge.source,
+                why=f"it is a child of {known.parent!r} already"
+                + (f" ({known.source})" if known.source else ""),
+                hint=f"make {edge.child!r} the parent of {edge.parent!r}, with the inverse transform",
+            )
+        above = self._ancestry(edge.parent)
+        if edge.child in above:
+            path = " -> ".join(reversed(above[: above.index(edge.child) + 1]))
+            raise FrameError(
+                f"an edge {edge} would close a cycle",
+                where=edge.source,
+                why=f"{path} is there already"
+                if edge.parent != edge.child
+                else "a frame is not its own parent",
+            )
+
+    def _ancestry(self, frame: str) -> list[str]:
+        """The frame, its parent, and so on up to the root."""
+        result = [frame]
+        while (edge := self._edges.get(result[-1])) is not None:
+            result.append(edge.parent)
+        return result
+
+    def _steps(self, target: str, source: str) -> list[Step]:
+        """Edges from target up to the first common frame, then down to source."""
+        up, down = self._ancestry(target), self._ancestry(source)
+        common = next((name for name in up if name in set(down)), None)
+        if common is None or target not in self or source not in self:
+            raise self._no_path(target, source)
+        climbed = [(self._edges[name], True) for name in up[: up.index(common)]]
+        descended = [(self._edges[name], False) for name in reversed(down[: down.index(common)])]
+        return climbed + descended
+
+    def _compile(self, target: str, source: str) -> Lookup:
+        store = self._compiled
+        look = store[target, source] = compiled(self._steps(target, source))
+        return look
+
+    def _children(self) -> dict[str, list[Edge]]:
+        children: dict[str, list[Edge]] = {}
+        for child in sorted(self._edges):
+            children.setdefault(self._edges[child].parent, []).append(self._edges[child])
+        return children
+
+    def _no_path(self, target: str, source: str) -> FrameError:
+        names = list(dict.fromkeys((target, source)))
+        unknown = [name for name in names if name not in self]
+        hints = [f"{name!r}: {did_you_mean(name, self.frames)}" for name in unknown]
+        if not unknown:
+            hints = [f"{source!r} from {target!r}: {did_you_mean(source, self._tree_of(target) - {target})}"]
+        return FrameError(
+            f"no path between the frames {target!r} and {source!r}",
+            why="; ".join(self._connections(name) for name in names),
+            hint="; ".join(hints),
+        )
+
+    def _connections(self, name: str) -> str:
+        if name not in self:
+            return f"there is no frame {name!r}"
+        others = sorted(self._tree_of(name) - {name})
+        shown = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
+        return f"{name!r} is connected to {shown}"
+
+    def _tree_of(self, name: str) -> set[str]:
+        """All frames under the same root."""
+        root = self._ancestry(name)[-1]
+        return {root} | {edge.child for edge, _ in _walk(self._children(), root)}
+
+
+def _walk(children: dict[str, list[Edge]], root: str) -> Iterator[tuple[Edge, str]]:
+    """Edges below `root`, depth first, with the lines that draw the tree before them."""
+    pending = [(edge, "") for edge in reversed(children.get(root, []))]
+    last = {id(edges[-1]) for edges in children.values()}
+    while pending:
+        edge, indent = pending.pop()
+        is_last = id(edge) in last
+        yield edge, indent + ("└" if is_last else "├")
+        below = indent + ("   " if is_last else "│  ")
+        pending += [(grandchild, below) for grandchild in reversed(children.get(edge.child, []))]
+
+
+def _described(edge: Edge) -> str:
+    if edge.motion is None:
+        return f"─ {edge.child}"
+    return f"~ {edge.child}  ({edge.span_text}, {len(edge.motion)} poses, {edge.clock})"
+
+
+def _kind(edge: Edge) -> str:
+    if edge.motion is None:
+        return "static" + (f" ({edge.source})" if edge.source else "")
+    return f"moving, {edge.span_text}" + (f" ({edge.source})" if edge.source else "")
+
+
+def _rigid(matrix: ArrayLike, where: str) -> Floats:
+    """Return a read-only (4, 4) copy if it is a rigid transform, to the digits that documents print."""
+    result = np.array(matrix, dtype=np.float64)
+    if result.shape != (4, 4):
+        raise FrameError("a transform is a (4, 4) matrix", where=where, why=f"got shape {result.shape}")
+    rotation = result[:3, :3]
+    # Written so that a NaN anywhere fails, too.
+    orthonormal = np.abs(rotation.T @ rotation - np.eye(3)).max() < RIGID and np.linalg.det(rotation) > 0
+    if not (orthonormal and np.isfinite(result).all() and np.array_equal(result[3], (0.0, 0.0, 0.0, 1.0))):
+        raise FrameError(
+            "the matrix is not a rigid transform",
+            where=where,
+            why=f"rows {np.array2string(result, precision=4, max_line_width=200).replace(chr(10), '')}",
+            hint="expected a right-handed rotation, a translation in metres, and 0 0 0 1",
+        )
+    result.flags.writeable = False
+    return result

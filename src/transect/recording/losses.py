@@ -1,0 +1,64 @@
+"""What a reader could not keep, and where it was."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from transect.errors import ParseError
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Data that was in a file and could not be kept.
+
+    Attributes
+    ----------
+    file : str
+        Name inside the recording.
+    reason : str
+        Why, in words.
+    line : int or None
+        First line concerned, counted from 1.
+    byte : int or None
+        First byte concerned, counted from 0.
+    count : int
+        How many lines, messages or files; 0 where it cannot be known.
+    """
+
+    file: str
+    reason: str
+    line: int | None = None
+    byte: int | None = None
+    count: int = 1
+
+    @property
+    def where(self) -> str:
+        """`file:line`, `file@byte`, or the file."""
+        if self.line is not None:
+            return f"{self.file}:{self.line}"
+        return f"{self.file}@{self.byte}" if self.byte is not None else self.file
+
+    def error(self) -> ParseError:
+        """Return the error that `strict` raises for this loss."""
+        return ParseError(
+            f"cannot read all of {self.file}",
+            where=self.where,
+            why=self.reason,
+            hint="open it without strict to keep the good part",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the loss as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A table and what it took to get it: losses, and notes a person should read."""
+
+    table: pa.Table
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = field(default=())

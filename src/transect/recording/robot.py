@@ -1,0 +1,47 @@
+"""What is known of a machine without its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from transect.types import CameraModel
+
+from .frames import FrameTree
+
+
+def _nothing() -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A machine: its static frames, cameras and constants.
+
+    Attributes
+    ----------
+    name : str
+        `interact`, `weeder`, `argo`, `ida`, or the user's own.
+    title : str
+        What a person calls it.
+    frames : FrameTree
+        Static frames only.
+    cameras : mapping of str to CameraModel
+    constants : mapping
+        Numbers of the documents by name, SI and radians.
+    reference : str
+        Where the values come from.
+    """
+
+    name: str
+    title: str = ""
+    frames: FrameTree = field(default_factory=FrameTree)
+    cameras: Mapping[str, CameraModel] = field(default_factory=_nothing)
+    constants: Mapping[str, Any] = field(default_factory=_nothing)
+    reference: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"Robot({self.name!r}, {len(self.frames)} frames, cameras: {', '.join(self.cameras) or 'none'})"
+        )

@@ -1,0 +1,261 @@
+"""The files of one recording: a folder, a zip that is never unpacked, or a single file."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from transect.errors import ParseError, TransectError
+from transect.types import SourceFile
+
+from .losses import Loss
+
+Buffer = bytes | mmap.mmap | memoryview
+HEAD = 65_536
+
+
+class Source:
+    """The files under one path, by their relative POSIX names.
+
+    Formats read only through a Source, so a folder and its zip look alike to them. A file that was read
+    whole is entered in `touched` with its sha256; that is the recording's provenance.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.touched: dict[str, SourceFile] = {}
+        self.refused: tuple[Loss, ...] = ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Relative names of all files, sorted."""
+        raise NotImplementedError
+
+    def size(self, name: str) -> int:
+        """Size of a file in bytes."""
+        raise NotImplementedError
+
+    def buffer(self, name: str) -> Buffer:
+        """Content of a file, mapped where that is possible."""
+        raise NotImplementedError
+
+    def head(self, name: str, count: int = HEAD) -> bytes:
+        """First bytes of a file."""
+        raise NotImplementedError
+
+    def key(self, name: str) -> str:
+        """A key that changes when the content does, cheaper than the content where that is possible."""
+        raise NotImplementedError
+
+    def local(self, name: str) -> Path | None:
+        """The file on disk, or None where it is inside an archive."""
+        raise NotImplementedError
+
+    @property
+    def stem(self) -> str:
+        """Name of the recording: the folder's name, or the file's without its suffix."""
+        return self.path.name if self.path.is_dir() else self.path.stem
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """Relative names of all folders that hold files, at any depth."""
+        parents = {name.rpartition("/")[0] for name in self.names}
+        return frozenset(str(p) for parent in parents for p in _lineage(parent))
+
+    def glob(self, pattern: str) -> list[str]:
+        """Names that match a shell pattern (`*` also crosses `/`), case ignored."""
+        test = re.compile(fnmatch.translate(pattern.lower())).match
+        return [name for name in self.names if test(name.lower())]
+
+    def under(self, folder: str) -> list[str]:
+        """Names of the files directly or indirectly in a folder."""
+        return (
+            [name for name in self.names if name.startswith(folder.rstrip("/") + "/")]
+            if folder
+            else list(self.names)
+        )
+
+    def read(self, name: str) -> bytes:
+        """Whole content of a file."""
+        return bytes(self.buffer(name))
+
+    def text(self, name: str) -> str:
+        """Whole content of a file as text, undecodable bytes replaced."""
+        return self.read(name).decode("utf-8-sig", "replace")
+
+    def sha256(self, name: str) -> str:
+        """sha256 of a file's content, in hexadecimal."""
+        return sha256_bytes(self.buffer(name))
+
+    def touch(self, name: str, sha256: str | None = None) -> None:
+        """Enter a file that was read in the provenance."""
+        if name not in self.touched:
+            self.touched[name] = SourceFile(name, self.size(name), sha256 or self.sha256(name))
+
+    def at(self, folder: str) -> Source:
+        """Return the same files seen from one of the folders."""
+        return _Below(self, folder) if folder else self
+
+
+class _Below(Source):
+    """A folder inside another source."""
+
+    def __init__(self, parent: Source, folder: str) -> None:
+        super().__init__(parent.path / folder)
+        self.parent, self.prefix = parent, folder.rstrip("/") + "/"
+        self.touched = parent.touched
+        self.refused = parent.refused
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        cut = len(self.prefix)
+        return tuple(name[cut:] for name in self.parent.names if name.startswith(self.prefix))
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.prefix).name
+
+    def size(self, name: str) -> int:
+        return self.parent.size(self.prefix + name)
+
+    def buffer(self, name: str) -> Buffer:
+        return self.parent.buffer(self.prefix + name)
+
+    def head(self, name: str, count: int = HEAD) -> bytes:
+        return self.parent.head(self.prefix + name, count)
+
+    def key(self, name: str) -> str:
+        return self.parent.key(self.prefix + name)
+
+    def local(self, name: str) -> Path | None:
+        return self.parent.local(self.prefix + name)
+
+    def sha256(self, name: str) -> str:
+        return self.parent.sha256(self.prefix + name)
+
+    def touch(self, name: str, sha256: str | None = None) -> None:
+        self.parent.touch(self.prefix + name, sha256)
+
+
+class FolderSource(Source):
+    """A folder on disk. Links are followed only to files, hidden files and our own caches are left out."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(_walk(self.path, "")))
+
+    def _file(self, name: str) -> Path:
+        return self.path / name
+
+    def size(self, name: str) -> int:
+        return self._file(name).stat().st_size
+
+    def buffer(self, name: str) -> Buffer:
+        return mapped(self._file(name))
+
+    def head(self, name: str, count: int = HEAD) -> bytes:
+        with _opened(self._file(name)) as stream:
+            return stream.read(count)
+
+    def key(self, name: str) -> str:
+        return self.sha256(name)
+
+    def sha256(self, name: str) -> str:
+        from .cache import sha256_of
+
+        return sha256_of(self._file(name))
+
+    def local(self, name: str) -> Path | None:
+        return self._file(name)
+
+
+class FileSource(FolderSource):
+    """One file; it is its own only name."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return (self.path.name,)
+
+    def _file(self, name: str) -> Path:
+        return self.path.parent / name
+
+
+def source_of(path: str | os.PathLike[str]) -> Source:
+    """Return the Source of a path: folder, zip or file."""
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise _missing(path)
+    if path.is_dir():
+        return FolderSource(path)
+    if not path.is_file():
+        raise TransectError(f"{path} is neither a file nor a folder", where=str(path))
+    with _opened(path) as stream:
+        signature = stream.read(4)
+    if signature in (b"PK\x03\x04", b"PK\x05\x06"):
+        from .zips import ZipSource
+
+        return ZipSource(path)
+    return FileSource(path)
+
+
+def _missing(path: Path) -> TransectError:
+    from transect.errors import did_you_mean
+
+    parent = path.parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    there = [str(p.name) for p in parent.iterdir()] if parent.is_dir() and os.access(parent, os.R_OK) else []
+    wanted = path.relative_to(parent).parts[0] if path != parent else path.name
+    return TransectError(f"{path} does not exist", where=str(parent), hint=did_you_mean(wanted, there))
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise ParseError(
+            f"cannot open {path.name}", where=str(path), why=error.strerror or str(error)
+        ) from error
+
+
+def mapped(path: Path) -> Buffer:
+    """Map a file into memory, read-only."""
+    with _opened(path) as stream:
+        if os.fstat(stream.fileno()).st_size == 0:
+            return b""
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _walk(folder: Path | str, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(entry.path, f"{prefix}{entry.name}/")
+            elif entry.is_file():
+                yield prefix + entry.name
+
+
+def _lineage(folder: str) -> list[PurePosixPath]:
+    path = PurePosixPath(folder) if folder else None
+    return [path, *[p for p in path.parents if str(p) != "."]] if path else []
+
+
+def sha256_bytes(data: Buffer) -> str:
+    """Return the sha256 of a buffer, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,355 @@
+"""One sensor's samples: an int64 time axis on a named clock, columns, and lazily loaded payloads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.errors import StreamError, TimeError
+from transect.types import Record
+
+from . import arrow, clocks
+from .arrow import LOG_NS, PAYLOAD, T_NS
+from .clocks import Clock, TimeLike
+from .losses import Loss, Parsed
+
+Role = Literal["measurement", "derived", "truth", "estimate"]
+Ints = NDArray[np.int64]
+Row = Mapping[str, Any]
+_QUATERNION = ("qx", "qy", "qz", "qw")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One row of a stream."""
+
+    stream: Stream
+    index: int
+
+    @property
+    def t_ns(self) -> int:
+        """Its time on the stream's clock."""
+        return int(self.stream.t_ns[self.index])
+
+    @property
+    def log_ns(self) -> int | None:
+        """When it was logged, where that is known."""
+        log_ns = self.stream.log_ns
+        return None if log_ns is None else int(log_ns[self.index])
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Column values by name, `t_ns` among them."""
+        return self.stream.table.slice(self.index, 1).to_pylist()[0]
+
+    @property
+    def value(self) -> Any:
+        """The sample as its transect type: built from the columns, or loaded from its file now."""
+        stream = self.stream
+        if stream.loader is not None:
+            return stream.loader(self.row)
+        build = getattr(stream.type, "from_row", None)
+        return build(self.row, t_ns=self.t_ns, frame=stream.frame, child=stream.child) if build else self.row
+
+    payload = value
+
+    def __repr__(self) -> str:
+        stream = self.stream
+        return f"Sample({stream.name!r}, {self.index}, {clocks.text_from_ns(self.t_ns, stream.clock)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """One sensor's samples.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its recording; `/` groups streams of one device.
+    type : type
+        The transect type of a sample; `Record` for rows of named values.
+    source : pyarrow.Table, Parsed, or callable returning Parsed
+        The columns. First `t_ns` (int64), then perhaps `log_ns`, then the type's canonical columns
+        (see `transect.types`) and whatever else was recorded, units in the field metadata. A callable is
+        called when the columns are first needed.
+    clock : {"utc", "device", "sclk", "index"}
+        What `t_ns` counts.
+    role : {"measurement", "derived", "truth", "estimate"}
+    tag : str
+        Which of several alike: left, right, main, aux, horizontal, ...
+    frame : str
+        Frame in which the values are given (the sensor's own, or the parent of a pose).
+    child : str
+        For poses: the frame that moves.
+    loader : callable, optional
+        Takes a row and returns the payload (an Image, a PointCloud, ...), reading its file only then.
+    camera : str
+        Name of the camera in `Recording.cameras`, for images.
+    seams : tuple of int
+        Indices at which another recording was joined on; rates, gaps and lengths do not bridge them.
+    """
+
+    name: str
+    type: type
+    source: pa.Table | Parsed | Callable[[], Parsed]
+    clock: Clock = "utc"
+    role: Role = "measurement"
+    tag: str = ""
+    frame: str = ""
+    child: str = ""
+    loader: Callable[[Row], Any] | None = None
+    camera: str = ""
+    seams: tuple[int, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @cached_property
+    def parsed(self) -> Parsed:
+        """Table, losses and notes; parsed now if they were not yet."""
+        source = self.source
+        if isinstance(source, pa.Table):
+            return Parsed(source)
+        return source if isinstance(source, Parsed) else source()
+
+    @property
+    def table(self) -> pa.Table:
+        """The columns, `t_ns` first."""
+        return self.parsed.table
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What could not be kept while reading."""
+        return self.parsed.losses
+
+    @cached_property
+    def t_ns(self) -> Ints:
+        """(n,) int64 nanoseconds on `clock`, in the order recorded."""
+        return arrow.numbers(self.table, T_NS)
+
+    @cached_property
+    def log_ns(self) -> Ints | None:
+        """(n,) int64 nanoseconds at which each sample was logged, or None."""
+        return arrow.numbers(self.table, LOG_NS) if LOG_NS in self.table.column_names else None
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    def __getitem__(self, key: int | str) -> Any:
+        """Return sample number `key`, or the column named `key` as a numpy array (strings as a list)."""
+        if isinstance(key, str):
+            return self.column(key)
+        index = key + len(self) if key < 0 else key
+        if not 0 <= index < len(self):
+            raise StreamError(f"{self.name} has {len(self)} samples, no number {key}")
+        return Sample(self, index)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (Sample(self, index) for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r}, {self.type.__name__}, {len(self)} samples, {self.clock})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the value columns (without times and payload)."""
+        return tuple(n for n in self.table.column_names if n not in (T_NS, LOG_NS, PAYLOAD))
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Unit of each column."""
+        return {f.name: arrow.unit_of(f) for f in self.table.schema}
+
+    def column(self, name: str) -> Any:
+        """Return a column: numbers as (n,) or (n, k) array, text as a list of str."""
+        kind = self.table.schema.field(name).type if name in self.table.column_names else None
+        if kind is not None and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            return arrow.texts(self.table, name)
+        return arrow.numbers(self.table, name)
+
+    def array(self, *names: str) -> NDArray[np.float64]:
+        """Return several columns side by side as an (n, len(names)) array."""
+        return np.column_stack([np.asarray(self.column(n), dtype=np.float64) for n in names])
+
+    @cached_property
+    def _order(self) -> Ints | None:
+        """Indices that sort the time axis, or None if it is sorted already."""
+        t = self.t_ns
+        return None if not len(t) or bool((t[1:] >= t[:-1]).all()) else np.argsort(t, kind="stable")
+
+    def _time(self, time: TimeLike) -> int:
+        first = int(self.t_ns.min()) if len(self) else 0
+        return clocks.resolve(time, self.meta.get("first_ns", first), self.clock)
+
+    def nearest(self, times: TimeLike | Ints) -> Any:
+        """Return the index (or indices) of the sample nearest to a time or to (m,) int64 times."""
+        if not len(self):
+            raise StreamError(f"{self.name} has no samples")
+        from transect.geometry.interpolation import nearest_index
+
+        many = isinstance(times, np.ndarray)
+        wanted = times if many else np.array([self._time(times)], dtype=np.int64)
+        order = self._order
+        found = nearest_index(self.t_ns if order is None else self.t_ns[order], wanted)
+        found = found if order is None else order[found]
+        return found if many else int(found[0])
+
+    def at(self, time: TimeLike) -> Sample:
+        """Return the sample nearest to a time (`12:04:31.2`, `+60s`, int ns, ...)."""
+        return Sample(self, int(self.nearest(time)))
+
+    def between(self, start: TimeLike | None = None, end: TimeLike | None = None) -> Stream:
+        """Return the samples in [start, end), a view where the time axis is sorted."""
+        keep = np.ones(len(self), dtype=bool)
+        if start is not None:
+            keep &= self.t_ns >= self._time(start)
+        if end is not None:
+            keep &= self.t_ns < self._time(end)
+        return self.take(keep)
+
+    slice = between
+
+    def take(self, keep: NDArray[np.bool_]) -> Stream:
+        """Return the samples where `keep` is true."""
+        inside = np.flatnonzero(keep)
+        if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
+            table = self.table.slice(int(inside[0]), len(inside))
+        else:
+            table = self.table.filter(arrow.from_numpy(keep))
+        seams = tuple(int(s) for s in np.searchsorted(inside, self.seams)) if self.seams else ()
+        return self.replace(source=Parsed(table), seams=tuple(s for s in seams if 0 < s < len(inside)))
+
+    def replace(self, **changes: Any) -> Stream:
+        """Return the stream with some attributes changed."""
+        return dataclasses.replace(self, **changes)
+
+    def interpolate(
+        self, times: Ints, names: Sequence[str] | None = None, max_gap: float | None = None
+    ) -> dict[str, NDArray[np.float64]]:
+        """Interpolate columns to other times: linear, and SLERP for qx qy qz qw.
+
+        Parameters
+        ----------
+        times : (m,) int64 array
+            Nanoseconds on the stream's clock.
+        names : sequence of str, optional
+            Columns; default all numeric ones.
+        max_gap : float, optional
+            Seconds; between samples further apart the result is NaN. Outside the span it is always NaN.
+
+        Returns
+        -------
+        dict of str to (m,) or (m, k) array
+        """
+        from transect.geometry.interpolation import Limits, interpolate_attitudes, interpolate_columns
+
+        if len(self) < 2:
+            raise StreamError(f"{self.name} has too few samples to interpolate", why=f"it has {len(self)}")
+        names = list(names) if names is not None else [n for n in self.columns if self._is_numeric(n)]
+        order = self._order if self._order is not None else slice(None)
+        t = self.t_ns[order]
+        limits = Limits(gap_ns=None if max_gap is None else round(max_gap * clocks.NS))
+        result: dict[str, NDArray[np.float64]] = {}
+        if set(_QUATERNION) <= set(names):
+            q = interpolate_attitudes(t, self.array(*_QUATERNION)[order], times, limits)
+            result.update({name: q[:, i] for i, name in enumerate(_QUATERNION)})
+        for name in names:
+            if name not in result:
+                values = np.asarray(self.column(name), dtype=np.float64)[order]
+                result[name] = interpolate_columns(t, values, times, limits)
+        return {name: result[name] for name in names}
+
+    def _is_numeric(self, name: str) -> bool:
+        kind = self.table.schema.field(name).type
+        return pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_fixed_size_list(kind)
+
+    def to_numpy(self) -> dict[str, Any]:
+        """Return all columns by name: arrays, and lists of str for text."""
+        return {name: self.column(name) for name in self.table.column_names}
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame indexed by time (UTC stamps on the utc clock, else ns)."""
+        frame = self.table.to_pandas()
+        if self.clock == "utc":
+            import pandas as pd  # pyright: ignore[reportMissingImports]
+
+            frame.index = pd.to_datetime(frame[T_NS], unit="ns", utc=True).rename("time")
+        else:
+            frame = frame.set_index(T_NS, drop=False)
+        return frame
+
+    def to_polars(self) -> Any:
+        """Return a polars DataFrame."""
+        import polars as pl  # pyright: ignore[reportMissingImports]
+
+        return pl.from_arrow(self.table)
+
+    @cached_property
+    def timing(self) -> Timing:
+        """Span, rate, gaps and disorder of the time axis."""
+        return Timing.of(self.t_ns, self.seams)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a time axis is like; steps across seams are left out.
+
+    Attributes
+    ----------
+    count : int
+    start_ns, end_ns : int or None
+        Earliest and latest time.
+    rate : float
+        Samples per second over the recorded span, NaN if it cannot be told.
+    gap_s, gap_at_ns : float, int or None
+        The longest step between successive times, and when it began.
+    backwards, repeated : int
+        How many stamps are earlier than, or equal to, the one before.
+    """
+
+    count: int
+    start_ns: int | None
+    end_ns: int | None
+    rate: float
+    gap_s: float
+    gap_at_ns: int | None
+    backwards: int
+    repeated: int
+
+    @staticmethod
+    def of(t_ns: Ints, seams: Sequence[int] = ()) -> Timing:
+        """Measure a time axis of (n,) int64 nanoseconds."""
+        n = len(t_ns)
+        if n == 0:
+            return Timing(0, None, None, float("nan"), float("nan"), None, 0, 0)
+        steps = np.diff(t_ns)
+        inside = np.ones(len(steps), dtype=bool)
+        inside[[s - 1 for s in seams if 0 < s < n]] = False
+        kept = steps[inside]
+        duration = float(kept[kept > 0].sum()) / clocks.NS if len(kept) else 0.0
+        longest = int(np.argmax(np.where(inside, steps, -1))) if len(kept) else -1
+        return Timing(
+            count=n,
+            start_ns=int(t_ns.min()),
+            end_ns=int(t_ns.max()),
+            rate=len(kept) / duration if duration > 0 else float("nan"),
+            gap_s=float(steps[longest]) / clocks.NS if longest >= 0 else float("nan"),
+            gap_at_ns=int(t_ns[longest]) if longest >= 0 else None,
+            backwards=int((kept < 0).sum()),
+            repeated=int((kept == 0).sum()),
+        )
+
+
+def stream_of_values(name: str, t_ns: Ints, columns: Mapping[str, Any], **attributes: Any) -> Stream:
+    """Return a stream from arrays; units are those of the type's canonical columns unless given."""
+    kind: type = attributes.pop("type", Record)
+    units = {**getattr(kind, "units", dict)(), **attributes.pop("units", {})}
+    log_ns = attributes.pop("log_ns", None)
+    if any(len(v) != len(t_ns) for v in columns.values()):
+        raise TimeError(f"{name}: columns and times have different lengths")
+    return Stream(name, kind, arrow.table(t_ns, columns, units=units, log_ns=log_ns), **attributes)

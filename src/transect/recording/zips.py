@@ -1,0 +1,220 @@
+"""A zip archive as a Source: listed from its central directory, read member by member, never unpacked."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from transect.errors import ParseError
+
+from .losses import Loss
+from .source import HEAD, Buffer, Source, mapped, sha256_bytes
+
+MAX_RATIO = 200
+"""Members that claim to grow more than this are refused: real recordings never do, bombs do."""
+RATIO_FREE_BYTES = 1 << 20
+"""A member smaller than this may compress as well as it likes."""
+
+_END = struct.Struct("<4s4H2LH")
+_END64_LOCATOR = struct.Struct("<4sLQL")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_LOCAL = struct.Struct("<4s5H3L2H")
+_STORED, _DEFLATED = 0, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file in the archive."""
+
+    offset: int
+    packed: int
+    size: int
+    crc: int
+    method: int
+    flags: int
+
+
+class ZipSource(Source):
+    """The files of a zip archive. Only stored and deflated members are read; nothing touches the disk."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._map: Buffer = mapped(path)
+        self._directory, start, count = _central_directory(self._map, path)
+        self._members, self.refused = _members(self._directory, count, start, path.name)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._members))
+
+    @cached_property
+    def content_key(self) -> str:
+        """sha256 of the central directory: names, sizes and CRCs of everything, without reading it."""
+        return sha256_bytes(self._directory)
+
+    def size(self, name: str) -> int:
+        return self._members[name].size
+
+    def key(self, name: str) -> str:
+        return f"{self.content_key}:{name}"
+
+    def local(self, name: str) -> Path | None:
+        return None
+
+    def head(self, name: str, count: int = HEAD) -> bytes:
+        member = self._members[name]
+        packed = self._packed(name, member)
+        if member.method == _STORED:
+            return bytes(packed[:count])
+        return zlib.decompressobj(-15).decompress(packed, count)
+
+    def buffer(self, name: str) -> Buffer:
+        member = self._members[name]
+        packed = self._packed(name, member)
+        data = packed if member.method == _STORED else self._inflated(name, packed, member.size)
+        if zlib.crc32(data) != member.crc:
+            raise ParseError(
+                f"{name} is damaged inside the zip",
+                where=f"{self.path.name}@{member.offset}",
+                why="its CRC does not match",
+                hint="download the archive again",
+            )
+        return data
+
+    def _inflated(self, name: str, packed: memoryview, size: int) -> bytes:
+        inflater = zlib.decompressobj(-15)
+        try:
+            data = inflater.decompress(packed, size + 1)
+        except zlib.error as error:
+            raise ParseError(
+                f"{name} is damaged inside the zip", where=self.path.name, why=str(error)
+            ) from error
+        if len(data) != size:
+            raise ParseError(
+                f"{name} is damaged inside the zip",
+                where=self.path.name,
+                why=f"it should unpack to {size} bytes and does not",
+            )
+        return data
+
+    def _packed(self, name: str, member: Member) -> memoryview:
+        """Return the member's bytes as they stand in the archive."""
+        start = member.offset
+        try:
+            header = _LOCAL.unpack_from(self._map, start)
+        except struct.error as error:
+            raise ParseError(f"{name} lies outside the zip", where=f"{self.path.name}@{start}") from error
+        if header[0] != b"PK\x03\x04":
+            raise ParseError(f"{name} has no header in the zip", where=f"{self.path.name}@{start}")
+        start += _LOCAL.size + header[9] + header[10]
+        packed = memoryview(self._map)[start : start + member.packed]
+        if len(packed) < member.packed:
+            raise ParseError(f"{name} is cut off in the zip", where=f"{self.path.name}@{start}")
+        return packed
+
+
+def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int, int]:
+    """Return the central directory's bytes, the offset shift of the archive, and the number of entries."""
+    view = data[-66_000:] if len(data) > 66_000 else data[:]
+    at = bytes(view).rfind(b"PK\x05\x06")
+    if at < 0 or len(view) - at < _END.size:
+        raise ParseError(
+            f"{path.name} is a zip without its directory",
+            where=f"{path}@{len(data)}",
+            why="the end-of-directory record is missing: the file was cut off",
+            hint="download it again, or repair it with 'zip -FF'",
+        )
+    _, _, _, _, count, size, offset, _ = _END.unpack_from(view, at)
+    end = len(data) - len(view) + at
+    if 0xFFFFFFFF in (size, offset) or count == 0xFFFF:
+        end, count, size, offset = _zip64(data, end, path)
+    start = end - size
+    if start < 0:
+        raise ParseError(f"{path.name} has a broken zip directory", where=f"{path}@{end}")
+    return bytes(data[start:end]), start - offset, count
+
+
+def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
+    try:
+        signature, _, where, _ = _END64_LOCATOR.unpack_from(data, end - _END64_LOCATOR.size)
+        record = _END64.unpack_from(data, where)
+    except struct.error:
+        signature, record, where = b"", (b"", *(0,) * 9), 0
+    if signature != b"PK\x06\x07" or record[0] != b"PK\x06\x06":
+        raise ParseError(f"{path.name} has a broken ZIP64 directory", where=f"{path}@{end}")
+    return where, int(record[7]), int(record[8]), int(record[9])
+
+
+def _members(
+    directory: bytes, count: int, shift: int, archive: str
+) -> tuple[dict[str, Member], tuple[Loss, ...]]:
+    """Return the members that may be read, and those refused with the reason."""
+    members: dict[str, Member] = {}
+    losses: list[Loss] = []
+    at = 0
+    unpack, fixed, end = _CENTRAL.unpack_from, _CENTRAL.size, len(directory)
+    while at + fixed <= end:
+        entry = unpack(directory, at)
+        if entry[0] != b"PK\x01\x02":
+            break
+        name_at = at + fixed
+        extra_at = name_at + entry[10]
+        raw = directory[name_at:extra_at]
+        name = raw.decode("utf-8" if entry[3] & 0x800 else "cp437", "replace")
+        packed, size, offset = entry[8], entry[9], entry[16]
+        if 0xFFFFFFFF in (packed, size, offset):
+            packed, size, offset = _wide(directory[extra_at : extra_at + entry[11]], packed, size, offset)
+        at = extra_at + entry[11] + entry[12]
+        if name.endswith("/"):
+            continue
+        member = Member(offset + shift, packed, size, entry[7], entry[4], entry[3])
+        reason = _refusal(name, member) or ("the name occurs twice" if name in members else "")
+        if reason:
+            losses.append(Loss(f"{archive}/{name}", reason))
+        elif not _hidden(name):
+            members[name] = member
+    if at != end:
+        losses.append(
+            Loss(archive, "the zip directory is damaged: members after this are lost", byte=at, count=0)
+        )
+    return members, tuple(losses)
+
+
+def _wide(extra: bytes, packed: int, size: int, offset: int) -> tuple[int, int, int]:
+    """Replace 32-bit placeholders by the ZIP64 values of the extra field."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        if kind == 1:
+            count = min(length, len(extra) - at - 4) // 8
+            values = list(struct.unpack_from(f"<{count}Q", extra, at + 4))
+            wide = [values.pop(0) if v == 0xFFFFFFFF and values else v for v in (size, packed, offset)]
+            return wide[1], wide[0], wide[2]
+        at += 4 + length
+    return packed, size, offset
+
+
+def _refusal(name: str, member: Member) -> str:
+    if (
+        name.startswith(("/", "\\"))
+        or ".." in PurePosixPath(name.replace("\\", "/")).parts
+        or ":" in name[:2]
+    ):
+        return "the name points outside the archive"
+    if member.size > RATIO_FREE_BYTES and member.size > MAX_RATIO * max(member.packed, 1):
+        return f"it claims to unpack {member.size // max(member.packed, 1)}:1, which no recording does"
+    if member.flags & 1:
+        return "it is encrypted"
+    return (
+        ""
+        if member.method in (_STORED, _DEFLATED)
+        else f"compression method {member.method} is not supported"
+    )
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "__MACOSX/")) or "/." in name

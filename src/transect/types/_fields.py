@@ -1,0 +1,70 @@
+"""How a dataclass field is spelled as columns of a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+NOWHERE = ""
+"""The frame name of a value whose frame is not known."""
+
+
+def columns(*names: str, unit: str = "", optional: bool = False) -> Any:
+    """Declare a field and the table columns it is made from.
+
+    Parameters
+    ----------
+    names : str
+        Column names, in order; one name is a scalar (or a list column), several are a vector.
+    unit : str
+        SI unit of the columns ("" for none).
+    optional : bool
+        Whether a table may lack the columns; the field is then None.
+    """
+    metadata = {"columns": names, "unit": unit}
+    if optional:
+        return dataclasses.field(default=None, metadata=metadata)
+    return dataclasses.field(metadata=metadata)
+
+
+def _value(names: Sequence[str], row: Mapping[str, Any]) -> Any:
+    if any(name not in row for name in names):
+        return None
+    if len(names) != 1:
+        return np.array([np.nan if row[n] is None else row[n] for n in names], dtype=np.float64)
+    value = row[names[0]]
+    return np.asarray(value) if isinstance(value, list) else value
+
+
+class FromColumns:
+    """Mixin: build the dataclass from one row of a table, and tell which columns it knows."""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], **given: Any) -> Self:
+        """Build a value from a row (column name to value) and fields given directly."""
+        fields = {f.name: f for f in dataclasses.fields(cls)}  # pyright: ignore[reportArgumentType]
+        values = {k: v for k, v in given.items() if k in fields}
+        for name, field in fields.items():
+            if "columns" in field.metadata and name not in values:
+                value = _value(field.metadata["columns"], row)
+                required = field.default is dataclasses.MISSING
+                if value is not None or not required:
+                    values[name] = value
+                else:
+                    values[name] = np.full(len(field.metadata["columns"]), np.nan)
+        return cls(**values)
+
+    @classmethod
+    def units(cls) -> dict[str, str]:
+        """Return the canonical column names of the type with their units."""
+        return {
+            name: field.metadata["unit"]
+            for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+            for name in field.metadata.get("columns", ())
+        }

@@ -1,0 +1,140 @@
+"""The cache: parsed once, keyed by content, safe against crashes and other processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transect.recording import Loss, Parsed, arrow, cache, source_of
+from transect.recording.source import Buffer
+
+ROWS = 5000
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+class Counting:
+    """A parser that counts how often it ran."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, buffer: Buffer) -> Parsed:
+        self.calls += 1
+        values = np.array([int(v) for v in bytes(buffer).split()], np.int64)
+        return Parsed(arrow.table(values, {}), (Loss("a.txt", "why", line=3, count=2),), ("noted",))
+
+
+def numbers(path: Path, start: int = 10_000_000) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "a.txt").write_text("\n".join(str(start + i) for i in range(ROWS)) + "\n")
+    return path
+
+
+def aged(path: Path, seconds: float = 10.0) -> Path:
+    stat = (path / "a.txt").stat()
+    os.utime(path / "a.txt", (stat.st_atime - seconds, stat.st_mtime - seconds))
+    return path
+
+
+def test_a_file_is_parsed_once_and_comes_back_with_its_losses_and_notes(tmp_path: Path) -> None:
+    folder, parse = aged(numbers(tmp_path / "r")), Counting()
+    cold = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    source = source_of(folder)
+    warm = cache.parsed(source, "a.txt", "p/1", parse)
+    assert parse.calls == 1
+    assert warm.table.equals(cold.table)
+    assert warm.losses == cold.losses
+    assert warm.notes == cold.notes
+    assert source.touched["a.txt"].sha256 == source.sha256("a.txt")
+
+
+def test_another_content_or_another_parser_is_another_entry(tmp_path: Path) -> None:
+    folder, parse = aged(numbers(tmp_path / "r")), Counting()
+    cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    cache.parsed(source_of(folder), "a.txt", "p/2", parse)
+    numbers(tmp_path / "r", start=20_000_000)
+    changed = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    assert parse.calls == 3
+    assert arrow.numbers(changed.table, "t_ns")[0] == 20_000_000
+
+
+def test_a_change_within_one_clock_tick_is_seen(tmp_path: Path) -> None:
+    folder, parse = numbers(tmp_path / "r"), Counting()
+    stat = (folder / "a.txt").stat()
+    cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    with (folder / "a.txt").open("r+b") as file:
+        file.write(b"20")
+    os.utime(folder / "a.txt", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    changed = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    assert arrow.numbers(changed.table, "t_ns")[0] == 20_000_000
+
+
+def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
+    folder, parse = aged(numbers(tmp_path / "r")), Counting()
+    cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    (entry,) = cache.entries()
+    (entry.path / "0.arrow").write_bytes(b"ARROW1\0\0 nonsense")
+    again = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    assert parse.calls == 2
+    assert again.table.num_rows == ROWS
+
+
+def test_a_crash_while_building_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = aged(numbers(tmp_path / "r"))
+
+    def crash(_: Buffer) -> Parsed:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.parsed(source_of(folder), "a.txt", "p/1", crash)
+    assert list(cache.entries()) == []
+    assert cache.parsed(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
+
+
+def test_a_cache_that_cannot_be_written_does_not_stop_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "file"))
+    folder = aged(numbers(tmp_path / "r"))
+    assert cache.parsed(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
+    assert "cannot be written" in caplog.text
+
+
+def test_the_least_recently_used_entry_goes_first(tmp_path: Path) -> None:
+    folder, parse = aged(numbers(tmp_path / "r")), Counting()
+    for version in range(3):
+        cache.parsed(source_of(folder), "a.txt", f"p/{version}", parse)
+    known = sorted(cache.entries(), key=lambda e: e.used_ns)
+    os.utime(known[0].path / "index.json")  # the oldest is used again
+    cache.shrink(sum(e.size for e in known) - 1)
+    left = {e.path for e in cache.entries()}
+    assert left == {known[0].path, known[2].path}
+
+
+def test_clear_removes_everything(tmp_path: Path) -> None:
+    cache.parsed(source_of(aged(numbers(tmp_path / "r"))), "a.txt", "p/1", Counting())
+    assert cache.clear() > 0
+    assert list(cache.entries()) == []
+    assert cache.clear() == 0
+
+
+def _parse_in_child(folder: str) -> int:
+    return cache.parsed(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows
+
+
+def test_two_processes_may_build_the_same_entry(tmp_path: Path) -> None:
+    folder = str(aged(numbers(tmp_path / "r")))
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        rows = pool.map(_parse_in_child, [folder] * 8)
+    assert rows == [ROWS] * 8
+    assert len(list(cache.entries())) == 1
+    assert not list((cache.folder() / "tables").glob("*/.building-*"))

@@ -1,0 +1,34 @@
+"""Times are integers from text to stream."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.errors import TimeError
+from transect.recording import clocks
+
+
+@given(st.integers(-(2**62), 2**62))
+def test_decimal_seconds_round_trip_to_the_nanosecond(t_ns: int) -> None:
+    assert clocks.ns_from_decimal(clocks.decimal_from_ns(t_ns)) == t_ns
+
+
+@given(st.integers(0, 4_000_000_000_000_000_000))
+def test_iso_times_round_trip_to_the_nanosecond(t_ns: int) -> None:
+    assert clocks.ns_from_iso(clocks.iso_from_ns(t_ns, digits=9)) == t_ns
+
+
+def test_a_stamp_that_a_float_cannot_hold_is_exact() -> None:
+    assert clocks.ns_from_decimal("1657000000.123456789") == 1657000000123456789
+
+
+def test_an_iso_time_with_a_zone_is_converted() -> None:
+    assert clocks.ns_from_iso("2008-10-15T17:09:05.437+11:00") == 1224050945437 * 10**6
+
+
+def test_what_cannot_be_read_says_what_can() -> None:
+    with pytest.raises(TimeError) as caught:
+        clocks.resolve("tomorrow", 0)
+    assert "+60s" in str(caught.value)

@@ -1,0 +1,109 @@
+"""Recordings: choosing, cutting, merging, joining, and the table a person sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transect.errors import StreamError, TimeError, TransectError
+from transect.recording import Loss, Parsed, Recording, Stream, arrow, join, stream_of_values
+from transect.types import CameraModel, NavFix, Pose
+
+NS = 1_000_000_000
+
+
+def stream(name: str, times: list[int], **attributes: object) -> Stream:
+    return stream_of_values(name, np.array(times, np.int64), {"v": np.arange(len(times)) * 1.0}, **attributes)
+
+
+def recording(*streams: Stream, name: str = "r", **attributes: object) -> Recording:
+    return Recording(name, streams, **attributes)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_stream_is_found_by_its_name_or_a_unique_part_of_it() -> None:
+    rec = recording(stream("Gnss/Pose", [0]), stream("Gnss/Imu", [0]), stream("Lidar", [0]))
+    assert rec["Gnss/Pose"].name == rec["pose"].name == "Gnss/Pose"
+    with pytest.raises(StreamError, match="Gnss/Imu"):
+        rec["gnss"]
+    with pytest.raises(StreamError, match="Lidar"):
+        rec["Lidr"]
+
+
+def test_two_streams_of_one_name_are_refused() -> None:
+    with pytest.raises(StreamError, match="several"):
+        recording(stream("a", [0]), stream("a", [1]))
+
+
+def test_merge_is_in_time_order_and_ties_go_by_name_then_row() -> None:
+    rec = recording(stream("b", [1, 2, 2]), stream("a", [2, 0]))
+    merged = [(s.t_ns, s.stream.name, s.index) for s in rec.merge()]
+    assert merged == [(0, "a", 1), (1, "b", 0), (2, "a", 0), (2, "b", 1), (2, "b", 2)]
+
+
+def test_merge_refuses_streams_of_different_clocks() -> None:
+    rec = recording(stream("a", [0]), stream("b", [0], clock="sclk"))
+    with pytest.raises(TimeError, match="sclk"):
+        next(rec.merge())
+    assert [s.stream.name for s in rec.merge("b")] == ["b"]
+
+
+def test_a_slice_counts_from_the_first_sample_of_the_recording() -> None:
+    rec = recording(stream("a", [10 * NS, 11 * NS, 12 * NS]), stream("b", [11 * NS, 13 * NS]))
+    cut = rec.slice("+1s", "+2s")
+    assert cut["a"].t_ns.tolist() == [11 * NS]
+    assert cut["b"].t_ns.tolist() == [11 * NS]
+
+
+def test_joined_recordings_are_laid_end_to_end_with_a_seam() -> None:
+    first = recording(stream("a", [0, 1, 2]), name="t0")
+    second = recording(stream("a", [100, 101]), stream("b", [100]), name="t1")
+    whole = join([second, first])
+    assert whole["a"].t_ns.tolist() == [0, 1, 2, 100, 101]
+    assert whole["a"].seams == (3,)
+    assert whole["a"].timing.gap_s == pytest.approx(1e-9)
+    assert len(whole["b"]) == 1
+
+
+def test_overlapping_recordings_are_joined_only_with_a_prefix() -> None:
+    first, second = recording(stream("a", [0, 5]), name="t0"), recording(stream("a", [3]), name="t1")
+    with pytest.raises(TimeError, match="overlap"):
+        join([first, second])
+    assert [s.name for s in join([first, second], prefix=True)] == ["t0/a", "t1/a"]
+
+
+def test_unequal_calibrations_are_not_joined() -> None:
+    def camera(f: float) -> CameraModel:
+        return CameraModel("cam", 4, 3, np.diag([f, f, 1.0]))
+
+    first = recording(stream("a", [0]), cameras={"cam": camera(1.0)})
+    second = recording(stream("a", [1]), cameras={"cam": camera(2.0)})
+    with pytest.raises(TransectError, match="calibrations"):
+        join([first, second])
+
+
+def test_truth_is_the_six_dof_stream_of_that_role() -> None:
+    t = np.arange(2)
+    columns = {c: np.zeros(2) for c in ("x", "y", "z", "qx", "qy", "qz", "qw")}
+    full = stream_of_values("z_truth", t, columns, type=Pose, role="truth")
+    fixes = stream_of_values("a_fix", t, {"lat": np.zeros(2)}, type=NavFix, role="truth")
+    assert recording(fixes, full).truth is full
+    assert recording(fixes).truth is fixes
+    assert recording(stream("a", [0])).truth is None
+
+
+def test_the_table_shows_what_a_person_wants_and_what_was_lost() -> None:
+    loss = Loss("gnss.csv", "the last line is cut off", line=7)
+    lossy = Stream("Gnss", NavFix, Parsed(arrow.table(np.arange(3) * NS, {}), (loss,), ("a note",)))
+    rec = recording(lossy, stream("Imu", [0, NS // 100, 5 * NS]), name="etna")
+    text = repr(rec)
+    for expected in ("etna", "Gnss", "NavFix", "longest gap", "4.99 s", "gnss.csv:7", "a note"):
+        assert expected in text
+    assert "<table>" in rec._repr_html_()
+    assert "gnss.csv:7" in rec._repr_html_()
+
+
+def test_selecting_streams_that_do_not_exist_names_the_nearest() -> None:
+    rec = recording(stream("Gnss/Pose", [0]), stream("Gnss/Imu", [0]), stream("Lidar", [0]))
+    assert [s.name for s in rec.select("gnss/*")] == ["Gnss/Pose", "Gnss/Imu"]
+    with pytest.raises(StreamError, match="Lidar"):
+        rec.select("Lidars")

@@ -1,0 +1,113 @@
+"""Folders, zips and files look alike; what is dangerous in a zip is refused."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.errors import ParseError, TransectError
+from transect.recording import source_of
+
+FILES = {"Gnss/pose.csv": b"t,x\n1,2\n" * 1000, "a.txt": b"hello", "deep/er/b.bin": bytes(range(256))}
+
+
+def folder(path: Path) -> Path:
+    for name, data in FILES.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def zipped(path: Path, compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in FILES.items():
+            archive.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_zip_reads_like_the_folder_it_was_made_from(tmp_path: Path, compression: int) -> None:
+    plain = source_of(folder(tmp_path / "f"))
+    packed = source_of(zipped(tmp_path / "z.zip", compression))
+    assert plain.names == packed.names == tuple(sorted(FILES))
+    for name, data in FILES.items():
+        assert plain.read(name) == packed.read(name) == data
+        assert plain.head(name, 3) == packed.head(name, 3) == data[:3]
+        assert plain.size(name) == packed.size(name) == len(data)
+        assert plain.sha256(name) == packed.sha256(name)
+    assert plain.folders == packed.folders == {"Gnss", "deep", "deep/er"}
+    assert packed.at("deep").names == ("er/b.bin",)
+
+
+@pytest.mark.parametrize("name", ["../evil.txt", "/etc/passwd", "a/../../evil", "C:/evil", "\\evil"])
+def test_a_member_that_points_outside_is_refused_and_the_rest_is_kept(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "z.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("good.txt", "1")
+        archive.writestr(name, "2")
+    source = source_of(path)
+    assert source.names == ("good.txt",)
+    assert [loss.reason for loss in source.refused] == ["the name points outside the archive"]
+
+
+def test_a_bomb_is_refused_without_unpacking_it(tmp_path: Path) -> None:
+    path = tmp_path / "z.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("good.txt", "1")
+        archive.writestr("bomb.csv", b"0" * 50_000_000)
+    source = source_of(path)
+    assert source.names == ("good.txt",)
+    assert "which no recording does" in source.refused[0].reason
+
+
+def test_a_member_that_unpacks_to_more_than_it_says_is_an_error(tmp_path: Path) -> None:
+    data = bytearray(zipped(tmp_path / "z.zip").read_bytes())
+    at = data.find(b"PK\x01\x02")  # the first member is Gnss/pose.csv, 8000 bytes
+    data[at + 24 : at + 28] = struct.pack("<L", 10)
+    (tmp_path / "z.zip").write_bytes(data)
+    with pytest.raises(ParseError, match="damaged"):
+        source_of(tmp_path / "z.zip").read("Gnss/pose.csv")
+
+
+def test_a_zip_cut_off_says_so(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "z.zip")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ParseError, match="without its directory"):
+        source_of(path)
+
+
+def test_more_than_65535_members_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "z.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for i in range(66_000):
+            archive.writestr(f"{i:06d}.jpg", b"")
+    assert len(source_of(path).names) == 66_000
+
+
+@given(data=st.data())
+def test_no_damage_to_a_zip_raises_anything_untyped(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = zipped(tmp_path_factory.mktemp("zip") / "z.zip")
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(4, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        source = source_of(path)
+        read = {name: source.read(name) for name in source.names}
+    except TransectError:
+        return
+    assert set(read.values()) <= set(FILES.values())
+
+
+def test_a_path_that_does_not_exist_names_the_nearest(tmp_path: Path) -> None:
+    folder(tmp_path / "traverse_3")
+    with pytest.raises(TransectError, match="traverse_3") as caught:
+        source_of(tmp_path / "travers_3" / "Gnss")
+    assert "does not exist" in str(caught.value)
