@@ -71,22 +71,22 @@ class Motion:
     def _numbers(self) -> Any:
         return self.poses.reshape(-1).data
 
-    def at(self, t_ns: int, slack_ns: float) -> Floats | None:
-        """T_parent_child (4, 4) at one time; None if that is more than `slack_ns` away from what is known."""
+    def at(self, t_ns: int, slack_ns: float, inverted: bool = False) -> Floats | None:
+        """T_parent_child (4, 4), or its inverse, at one time; None if that is too far from what is known."""
         i = bisect_right(self._times, t_ns) - 1
         if i in self._breaks:
-            return self._held(i, t_ns, slack_ns)
+            return self._held(i, t_ns, slack_ns, inverted)
         start = self._times[i]
         w = (t_ns - start) / (self._times[i + 1] - start)
         ax, ay, az, ai, aj, ak, ar, bx, by, bz, bi, bj, bk, br = self._numbers[7 * i : 7 * i + 14].tolist()
         v = 1.0 - w
         p, q = _slerp_weights(ai * bi + aj * bj + ak * bk + ar * br, v, w)
-        return _matrix(
+        return (_inverse_matrix if inverted else _matrix)(
             (v * ax + w * bx, v * ay + w * by, v * az + w * bz),
             (p * ai + q * bi, p * aj + q * bj, p * ak + q * bk, p * ar + q * br),
         )
 
-    def _held(self, i: int, t_ns: int, slack_ns: float) -> Floats | None:
+    def _held(self, i: int, t_ns: int, slack_ns: float, inverted: bool) -> Floats | None:
         """The nearest pose, if it is near enough: no motion is invented beyond what was measured."""
         if not len(self):
             return None
@@ -95,7 +95,7 @@ class Motion:
         if min(since, until) > slack_ns:
             return None
         row = self.poses[before if since <= until else after].tolist()
-        return _matrix(row[:3], row[3:])
+        return (_inverse_matrix if inverted else _matrix)(row[:3], row[3:])
 
     def block(self, t_ns: Ints, slack_ns: float) -> tuple[Floats, Mask]:
         """T_parent_child at many times: (3, 4, m) blocks, and which (m,) lie too far outside to be known."""
@@ -242,26 +242,30 @@ def _slerp_weight_arrays(dot: Floats, v: Floats, w: Floats) -> tuple[Floats, Flo
 
 def _matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:
     px, py, pz = xyz
-    x, y, z, w = q
-    x2, y2, z2 = x + x, y + y, z + z
-    return np.array(
-        (
-            (1.0 - y * y2 - z * z2, x * y2 - w * z2, x * z2 + w * y2, px),
-            (x * y2 + w * z2, 1.0 - x * x2 - z * z2, y * z2 - w * x2, py),
-            (x * z2 - w * y2, y * z2 + w * x2, 1.0 - x * x2 - y * y2, pz),
-            (0.0, 0.0, 0.0, 1.0),
-        )
-    )
+    a, b, c, d, e, f, g, h, i = _rotation(*q)
+    return np.array((a, b, c, px, d, e, f, py, g, h, i, pz, 0.0, 0.0, 0.0, 1.0)).reshape(4, 4)
 
 
-def _blocks(xyz: Floats, q: Floats) -> Floats:
+def _inverse_matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:
     x, y, z, w = q
+    px, py, pz = xyz
+    a, b, c, d, e, f, g, h, i = _rotation(-x, -y, -z, w)
+    back = (-a * px - b * py - c * pz, -d * px - e * py - f * pz, -g * px - h * py - i * pz)
+    return np.array((a, b, c, back[0], d, e, f, back[1], g, h, i, back[2], 0.0, 0.0, 0.0, 1.0)).reshape(4, 4)
+
+
+def _rotation(x: Any, y: Any, z: Any, w: Any) -> tuple[Any, ...]:
+    """Rotation matrix of a unit quaternion, row by row: floats from floats, (m,) arrays from (m,) arrays."""
     x2, y2, z2 = x + x, y + y, z + z
     xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
     wx, wy, wz = w * x2, w * y2, w * z2
+    return (1.0 - yy - zz, xy - wz, xz + wy, xy + wz, 1.0 - xx - zz, yz - wx, xz - wy, yz + wx, 1.0 - xx - yy)
+
+
+def _blocks(xyz: Floats, q: Floats) -> Floats:
+    """Turn positions (3, m) and unit quaternions (4, m) into (3, 4, m) blocks."""
     result = np.empty((3, 4, xyz.shape[1]))
-    result[0, 0], result[0, 1], result[0, 2] = 1.0 - yy - zz, xy - wz, xz + wy
-    result[1, 0], result[1, 1], result[1, 2] = xy + wz, 1.0 - xx - zz, yz - wx
-    result[2, 0], result[2, 1], result[2, 2] = xz - wy, yz + wx, 1.0 - xx - yy
+    for k, elements in enumerate(_rotation(*q)):
+        result[k // 3, k % 3] = elements
     result[:, 3] = xyz
     return result

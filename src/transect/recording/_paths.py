@@ -161,16 +161,15 @@ class _MovingPath:
     def _one(self, t_ns: int, slack_ns: float, missing: Missing) -> Floats:
         result = self.first
         for joint in self.joints:
-            matrix = joint.motion.at(t_ns, slack_ns)
+            matrix = joint.motion.at(t_ns, slack_ns, joint.inverted)
             if matrix is None:
                 if missing == "nan":
                     return np.full((4, 4), np.nan)
                 raise _unknown_at(joint.edge, t_ns)
-            if joint.inverted:
-                matrix = _inverse(matrix)
-            result = matrix if result is None else result @ matrix
+            # On 4x4 matrices ndarray.dot costs half of what @ costs.
+            result = matrix if result is None else result.dot(matrix)
             if joint.after is not None:
-                result = result @ joint.after
+                result = result.dot(joint.after)
         assert result is not None
         return result
 
@@ -207,14 +206,6 @@ class _MovingPath:
             unknown = t_ns[joint.motion.outside(t_ns, slack_ns)]
             if len(unknown):
                 raise _unknown_at(joint.edge, int(unknown[0]), f"{len(unknown)} of {len(t_ns)} times")
-
-
-def _inverse(matrix: Floats) -> Floats:
-    """Inverse of a rigid (4, 4) transform."""
-    result = matrix.T.copy()
-    result[:3, 3] = matrix[:3, 3] @ -matrix[:3, :3]
-    result[3, :3] = 0.0
-    return result
 
 
 def _times(t_ns: Any) -> int | Ints | None:

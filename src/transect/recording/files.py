@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
+
+_observer: ContextVar[Callable[[Path], None] | None] = ContextVar("observer", default=None)
+
+
+@contextmanager
+def observed(observer: Callable[[Path], None]) -> Generator[None]:
+    """Call `observer` with the path of each file that is written inside the block; progress bars use it."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
 
 
 @contextmanager
@@ -31,6 +44,8 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
             yield stream  # pyright: ignore[reportReturnType]
         _give_usual_permissions(name)
         os.replace(name, path)
+        if observer := _observer.get():
+            observer(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import hashlib
 import mmap
@@ -213,14 +214,14 @@ def source_of(path: str | os.PathLike[str]) -> Source:
 
 
 def _missing(path: Path) -> TransectError:
-    from transect.errors import did_you_mean
-
     parent = path.parent
     while not parent.exists() and parent != parent.parent:
         parent = parent.parent
     there = [str(p.name) for p in parent.iterdir()] if parent.is_dir() and os.access(parent, os.R_OK) else []
     wanted = path.relative_to(parent).parts[0] if path != parent else path.name
-    return TransectError(f"{path} does not exist", where=str(parent), hint=did_you_mean(wanted, there))
+    near = difflib.get_close_matches(wanted, there, n=1, cutoff=0.6)
+    hint = f"did you mean {parent / near[0]}?" if near else "check the spelling"
+    return TransectError(f"{path} does not exist", where=str(parent), hint=hint)
 
 
 def _opened(path: Path) -> BinaryIO:

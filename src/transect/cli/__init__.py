@@ -1,0 +1,95 @@
+"""The command line: one file per verb, each imported when it is named."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import pkgutil
+import sys
+from typing import NoReturn
+
+import click
+
+from transect import __version__
+from transect.errors import TransectError
+
+LOSSY, INTERRUPTED = 3, 130
+
+
+class Verbs(click.Group):
+    """The verbs are the files of this package; only the one that is called is imported."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return importlib.import_module(f"{__name__}.{cmd_name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from transect.errors import did_you_mean
+
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"there is no verb {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="transect")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def command(debug: bool) -> None:
+    """From a robot's raw logs to fused, checked, citable data."""
+    del debug  # read from sys.argv by `main`, which must know it before the parsing
+
+
+def main() -> NoReturn:
+    """Run and exit: 0 fine, 1 failed, 2 usage, 3 data lost, 4 bad verdict, 130 interrupted."""
+    debug = "--debug" in sys.argv
+    arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    try:
+        code = command.main(arguments, prog_name="transect", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.UsageError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted")
+        sys.exit(INTERRUPTED)
+    except TransectError as error:
+        if debug:
+            raise
+        _say(f"error: {error}")
+        sys.exit(error.exit_code)
+    except OSError as error:
+        _exit_for_system(error, debug)
+
+
+def _exit_for_system(error: OSError, debug: bool) -> NoReturn:
+    """Say what the operating system refused; a reader that went away (`| head`) is no error."""
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    if debug:
+        raise error
+    hint = {
+        errno.ENOSPC: "free some space, or write elsewhere with -o",
+        errno.EACCES: "check the permissions, or write elsewhere with -o",
+        errno.EROFS: "write elsewhere with -o",
+    }.get(error.errno or 0, "")
+    where = str(error.filename or "")
+    _say(f"error: {TransectError(error.strerror or str(error), where=where, hint=hint)}")
+    sys.exit(1)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,55 @@
+"""`transect cache info|clear`: the parsed text that is kept to open it faster."""
+
+from __future__ import annotations
+
+import click
+
+from ._options import json_option
+
+
+@click.group()
+def command() -> None:
+    """Look at, or clear, the cache of parsed files."""
+
+
+@command.command()
+@json_option
+def info(as_json: bool) -> None:
+    """Show where the cache is, how large, and how large it may get."""
+    from transect.recording import cache
+
+    from ._tables import show_json
+
+    entries = list(cache.entries())
+    size = sum(e.size for e in entries)
+    if as_json:
+        facts = {
+            "folder": cache.folder(),
+            "entries": len(entries),
+            "bytes": size,
+            "limit_bytes": cache.limit(),
+        }
+        show_json(facts)
+        return
+    click.echo(
+        f"{cache.folder()}: {len(entries)} files parsed, {_size(size)} of at most {_size(cache.limit())}"
+    )
+    click.echo(
+        "TRANSECT_CACHE_DIR and TRANSECT_CACHE_LIMIT (bytes) change that; 'transect cache clear' empties it"
+    )
+
+
+@command.command()
+def clear() -> None:
+    """Remove everything that is cached; it is made again when needed."""
+    from transect.recording import cache
+
+    click.echo(f"removed {_size(cache.clear())} from {cache.folder()}")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

@@ -1,0 +1,64 @@
+"""`transect doctor`: an environment block for a bug report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+import click
+
+from ._options import json_option
+
+
+@click.command()
+@json_option
+def command(as_json: bool) -> None:
+    """Print an environment block for a bug report."""
+    from transect.recording import cache
+
+    from ._tables import show_json
+
+    facts = {
+        "transect": version("transect"),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "cache": f"{cache.folder()} ({'writable' if _writable(cache.folder()) else 'NOT writable'})",
+        "disk free there": f"{_free(cache.folder()) / 1e9:.1f} GB",
+    }
+    packages = _packages()
+    if as_json:
+        show_json({**facts, "packages": packages})
+        return
+    for name, value in {**facts, **{k: v or "missing" for k, v in packages.items()}}.items():
+        click.echo(f"{name:<32} {value}")
+
+
+def _packages() -> dict[str, str | None]:
+    """Return the version of every package that transect or one of its extras asks for, None if absent."""
+    names = {
+        r.split(";")[0].split("[")[0].split(">")[0].split("=")[0].strip() for r in requires("transect") or []
+    }
+    return {name: _version(name) for name in sorted(names - {"transect"})}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(_existing(folder), os.W_OK)
+
+
+def _free(folder: Path) -> int:
+    return shutil.disk_usage(_existing(folder)).free

@@ -1,0 +1,51 @@
+"""`transect export PATH --format NAME -o DIR`: the same recording, or a part of it, in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ._options import cutting, opening, out_option
+
+
+@click.command()
+@opening
+@click.option(
+    "--format", "format_name", required=True, metavar="NAME", help="csv, parquet, or any format that writes."
+)
+@out_option
+@cutting
+def command(
+    paths: tuple[str, ...],
+    strict: bool,
+    read_as: str | None,
+    options: tuple[str, ...],
+    format_name: str,
+    out: Path,
+    streams: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+) -> int:
+    """Write a recording, or a part of it, in a format.
+
+    What the format cannot carry is said.
+
+    With the recording's own format this cuts it: --from +60s --to +90s.
+    """
+    from transect import formats
+    from transect.recording import files
+
+    from ._progress import Progress
+    from ._recordings import cut, exit_for, open_recording
+
+    progress = Progress()
+    whole = open_recording(paths, read_as, options, strict, progress)
+    part = cut(whole, streams, start, end)
+    expected = sum(len(s) if s.loader else 1 for s in part.streams)
+    with progress.watching(expected, "writing") as tick, files.observed(lambda path: tick(path.name)):
+        left_out = formats.write(part, out, format_name)
+    for sentence in left_out:
+        click.echo(f"not carried: {sentence}", err=True)
+    click.echo(f"wrote {len(part.streams)} streams to {out}")
+    return exit_for(whole)

@@ -1,0 +1,50 @@
+"""`transect ls [sdi|ameds|rosario]`: the published data sets, recording by recording."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from ._options import json_option
+
+
+@click.command()
+@click.argument("dataset", required=False)
+@click.option(
+    "--condition", "conditions", multiple=True, metavar="WORD", help="Only recordings with this condition."
+)
+@json_option
+def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> None:
+    """List the recordings of a published data set.
+
+    For example: transect ls sdi --condition dust
+    """
+    from transect.formats import _catalogue
+
+    from ._tables import show_json, show_table
+
+    if dataset is None:
+        rows = [
+            (name, str(len(_catalogue.catalogue(name))), _catalogue.TITLES[name])
+            for name in _catalogue.TITLES
+        ]
+        if as_json:
+            show_json([{"name": n, "recordings": int(c), "title": t} for n, c, t in rows])
+        else:
+            show_table(("data set", "recordings", "what"), rows, right=frozenset({1}))
+        return
+    entries = _catalogue.matching(dataset, conditions)
+    documents = [dataclasses.asdict(entry) for entry in entries]
+    if as_json:
+        show_json(documents)
+        return
+    columns = _catalogue.COLUMNS[dataset]
+    show_table(columns, [[_cell(d[c]) for c in columns] for d in documents])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(str(v) for v in value)
+    return "" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""Figures from plain arrays; every picture of the project comes from here."""

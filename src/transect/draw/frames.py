@@ -1,0 +1,280 @@
+"""A robot's frames: who hangs on whom, and where everything is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transect.errors import FrameError, GeometryError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+AXIS_COLOURS = ("#d1495b", "#3a9d5d", "#2f6fb3")
+"""Red, green, blue for x, y, z, as everywhere in robotics."""
+
+INK, QUIET, MOVING = "#22303c", "#9aa5b1", "#d07a00"
+# Inches: a line of the tree, a step to the right in it, a letter, the columns of numbers, margins.
+ROW, STEP, LETTER, NUMBERS, MARGIN = 0.34, 0.45, 0.088, 2.0, 0.4
+
+DASHES = (0, (3, 1.6))
+LEADER: dict[str, Any] = {"arrowstyle": "-", "color": QUIET, "lw": 0.6, "shrinkA": 2, "shrinkB": 3}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A frame's line in the tree: where it stands and how its parent is joined to it."""
+
+    name: str
+    depth: int
+    parent_row: int | None
+    moving: bool
+
+
+def frame_tree_figure(
+    edges: Sequence[tuple[str, str, bool]],
+    poses: Mapping[str, ArrayLike] | None = None,
+    *,
+    title: str = "",
+    z_down: bool = False,
+) -> Figure:
+    """Draw frames as a tree with names, and in space with their axes.
+
+    Parameters
+    ----------
+    edges : sequence of (parent, child, moving)
+        The tree, or several.
+    poses : mapping of str to (4, 4) array
+        T_root_frame of the frames to show in space, in metres; one root for all. Frames that are left out,
+        or NaN, stand in the tree only.
+    title : str
+    z_down : bool
+        Whether z of the root points down (NED and the like): space is then drawn upside down.
+
+    Returns
+    -------
+    matplotlib Figure with an Agg canvas, ready for ``savefig``; no window system is touched.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = _rows(edges)
+    placed = _checked(poses or {}, {row.name for row in rows})
+    height = max(5.5 if placed else 0.0, ROW * (len(rows) + 1) + 2 * MARGIN)
+    names = max((STEP * (row.depth + 1) + LETTER * len(row.name) for row in rows), default=0.0)
+    tree = max(names, 3.0) + (NUMBERS if placed else 0.0)
+    space = 0.75 * height + 2 * LETTER * max(map(len, placed)) if placed else 0.0
+    width = tree + space + 3 * MARGIN
+    figure = Figure(figsize=(width, height), facecolor="white")
+    FigureCanvasAgg(figure)
+    below = MARGIN / height
+    _draw_tree(figure.add_axes((MARGIN / width, below, tree / width, 1 - 2 * below)), rows, placed, tree)
+    if placed:
+        left = (tree + 2 * MARGIN) / width
+        _draw_space(figure, (left, 0.03, space / width, 0.94), rows, placed, z_down)
+    _draw_legend(figure, MARGIN / width, bool(placed))
+    figure.text(
+        MARGIN / width, 1 - below / 4, title, ha="left", va="top", fontsize=13, color=INK, weight="bold"
+    )
+    return figure
+
+
+def _checked(poses: Mapping[str, ArrayLike], known: set[str]) -> dict[str, Floats]:
+    unknown = sorted(set(poses) - known)
+    if unknown:
+        raise FrameError(f"poses of frames that no edge names: {', '.join(unknown)}")
+    matrices = {name: np.asarray(pose, dtype=np.float64) for name, pose in poses.items()}
+    for name, matrix in matrices.items():
+        if matrix.shape != (4, 4):
+            raise GeometryError(f"pose of {name!r}: expected shape (4, 4), got {matrix.shape}")
+    return {name: matrix for name, matrix in matrices.items() if np.isfinite(matrix).all()}
+
+
+# The tree
+
+
+def _rows(edges: Sequence[tuple[str, str, bool]]) -> list[_Row]:
+    """One line for each frame, depth first, children in the order in which they came."""
+    children: dict[str, list[tuple[str, bool]]] = {}
+    for parent, child, moving in edges:
+        children.setdefault(parent, []).append((child, moving))
+    with_parent = {child for _, child, _ in edges}
+    rows: list[_Row] = []
+    pending = [_Row(name, 0, None, False) for name in reversed(children) if name not in with_parent]
+    while pending:
+        row = pending.pop()
+        rows.append(row)
+        here = len(rows) - 1
+        below = [_Row(child, row.depth + 1, here, moving) for child, moving in children.get(row.name, [])]
+        pending += reversed(below)
+    return rows
+
+
+def _draw_tree(ax: Axes, rows: Sequence[_Row], placed: Mapping[str, Floats], width: float) -> None:
+    """Draw one line a frame, indented by depth; `width` is that of the axes in inches."""
+    joined: dict[int, int] = {}  # the row down to which a parent's line has been drawn
+    for k, row in enumerate(rows):
+        edge, style = (MOVING, DASHES) if row.moving else (QUIET, "solid")
+        if row.parent_row is not None:
+            start = joined.get(row.parent_row, row.parent_row)
+            ax.plot([row.depth - 1, row.depth - 1, row.depth], [start, k, k], color=edge, lw=1.6, ls=style)
+            joined[row.parent_row] = k
+        rim, face = (MOVING, "white") if row.moving else (INK, INK)
+        ax.plot(row.depth, k, "o", ms=6, mfc=face, mec=rim, mew=1.5, zorder=4)
+        ax.text(row.depth + 0.28, k, row.name, va="center", ha="left", fontsize=10.5, color=INK)
+    ax.set_xlim(-0.2, width / STEP - 0.2)
+    ax.set_ylim(len(rows) - 0.4, -1.2)
+    ax.axis("off")
+    for column in range(3 if placed else 0):
+        _write_positions(ax, rows, placed, column, 1.0 - (2 - column) * NUMBERS / 3 / width)
+
+
+def _write_positions(
+    ax: Axes, rows: Sequence[_Row], placed: Mapping[str, Floats], column: int, right: float
+) -> None:
+    """Write x, y or z of each frame's origin in the root."""
+    style: dict[str, Any] = {
+        "transform": ax.get_yaxis_transform(),
+        "ha": "right",
+        "va": "center",
+        "fontsize": 9,
+    }
+    ax.text(right, -0.85, f"{'xyz'[column]} / m", color=AXIS_COLOURS[column], **style)
+    for k, row in enumerate(rows):
+        if row.name in placed:
+            # Plus zero: no frame is at -0.000.
+            value = round(float(placed[row.name][column, 3]), 3) + 0.0
+            ax.text(right, k, f"{value:.3f}".replace("-", "\N{MINUS SIGN}"), color=INK, **style)
+
+
+# Space
+
+
+def _draw_space(
+    figure: Figure,
+    place: tuple[float, float, float, float],
+    rows: Sequence[_Row],
+    placed: Mapping[str, Floats],
+    z_down: bool,
+) -> None:
+    # Turned about x by 180 degrees, not mirrored: a right-handed frame stays right-handed.
+    upright = np.diag([1.0, -1.0, -1.0, 1.0]) if z_down else np.eye(4)
+    shown = {name: upright @ matrix for name, matrix in placed.items()}
+    ax: Any = figure.add_axes(place, projection="3d")
+    ax.set_proj_type("ortho")
+    ax.view_init(elev=22, azim=-58)
+    ax.axis("off")
+    size = _axis_length(shown)
+    _fit(ax, shown, size)
+    for row in rows:
+        parent = rows[row.parent_row].name if row.parent_row is not None else ""
+        if row.name in shown and parent in shown:
+            ends = np.stack([shown[parent][:3, 3], shown[row.name][:3, 3]], axis=1)
+            edge, style = (MOVING, DASHES) if row.moving else (QUIET, "solid")
+            ax.plot(*ends, color=edge, lw=1.2, ls=style, zorder=1, clip_on=False)
+    for matrix in shown.values():
+        _draw_axes(ax, matrix, size)
+    _write_names(figure, ax, shown, (place[0], place[0] + place[2]))
+    caption = f"axes {size:g} m long" + (", z of the root points down" if z_down else "")
+    ax.text2D(0.5, 0.0, caption, transform=ax.transAxes, ha="center", fontsize=8.5, color=QUIET)
+
+
+def _draw_axes(ax: Any, matrix: Floats, size: float) -> None:
+    origin = matrix[:3, 3]
+    for column, colour in enumerate(AXIS_COLOURS):
+        ends = np.stack([origin, origin + size * matrix[:3, column]], axis=1)
+        ax.plot(*ends, color=colour, lw=2.2, solid_capstyle="round", zorder=3, clip_on=False)
+    ax.plot(*origin[:, None], "o", color=INK, ms=3.2, zorder=5, clip_on=False)
+
+
+def _axis_length(placed: Mapping[str, Floats]) -> float:
+    """About an eighth of the scene, rounded down to 1, 2 or 5 times a power of ten."""
+    origins = np.stack([matrix[:3, 3] for matrix in placed.values()])
+    wanted = float(np.linalg.norm(np.ptp(origins, axis=0))) / 8 or 1.0
+    decade = 10.0 ** np.floor(np.log10(wanted))
+    return float(decade * max(step for step in (1, 2, 5) if step * decade <= wanted * (1 + 1e-9)))
+
+
+def _fit(ax: Any, placed: Mapping[str, Floats], size: float) -> None:
+    """Set equal scales on all axes, and no more room than the frames need."""
+    tips = [matrix[:3, 3] + size * axis for matrix in placed.values() for axis in (*matrix[:3, :3].T, 0.0)]
+    low, high = np.min(tips, axis=0), np.max(tips, axis=0)
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    ax.set_box_aspect(high - low, zoom=1.1)
+
+
+def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], columns: tuple[float, float]) -> None:
+    """Write names left and right of the scene, each with a line to its frame: near frames stay readable."""
+    points = _on_figure(figure, ax, placed)
+    across = sorted(points, key=lambda name: (points[name][0], name))
+    half = (len(across) + 1) // 2
+    for names, x, align in ((across[:half], columns[0], "left"), (across[half:], columns[1], "right")):
+        ordered = sorted(names, key=lambda name: (points[name][1], name))
+        heights = _spread(np.array([points[name][1] for name in ordered]), 0.055, 0.06, 0.96)
+        for name, y in zip(ordered, heights, strict=True):
+            ax.annotate(
+                name,
+                xy=points[name],
+                xytext=(x, y),
+                xycoords="figure fraction",
+                annotation_clip=False,
+                ha=align,
+                va="center",
+                fontsize=9.5,
+                color=INK,
+                arrowprops=LEADER | {"relpos": (1.0 if align == "left" else 0.0, 0.5)},
+            )
+
+
+def _on_figure(figure: Figure, ax: Any, placed: Mapping[str, Floats]) -> dict[str, tuple[float, float]]:
+    """Where the origins come to lie, in fractions of the figure; only a scene that was laid out knows."""
+    from mpl_toolkits.mplot3d import proj3d
+
+    figure.draw_without_rendering()
+    points: dict[str, tuple[float, float]] = {}
+    for name, matrix in placed.items():
+        x, y, _ = proj3d.proj_transform(matrix[0, 3], matrix[1, 3], matrix[2, 3], ax.get_proj())
+        across, up = figure.transFigure.inverted().transform(ax.transData.transform((x, y)))
+        points[name] = (float(across), float(up))
+    return points
+
+
+def _spread(wanted: Floats, gap: float, low: float, high: float) -> Floats:
+    """Ascending heights near the wanted (ascending) ones, at least `gap` apart, inside [low, high]."""
+    count = len(wanted)
+    if count < 2:
+        return np.clip(wanted, low, high)
+    gap = min(gap, (high - low) / (count - 1))
+    steps = gap * np.arange(count)
+    # With the steps taken off, "at least gap apart" is "never falling".
+    free = np.maximum.accumulate(wanted - steps)
+    return np.asarray(np.clip(free, low, high - steps[-1]) + steps, dtype=np.float64)
+
+
+def _draw_legend(figure: Figure, left: float, with_axes: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    dots: dict[str, Any] = {"lw": 1.6, "marker": "o", "ms": 6, "mew": 1.5}
+    handles = [
+        Line2D([], [], color=QUIET, mfc=INK, mec=INK, label="static", **dots),
+        Line2D([], [], color=MOVING, ls=DASHES, mfc="white", mec=MOVING, label="moving", **dots),
+    ]
+    if with_axes:
+        colours = zip("xyz", AXIS_COLOURS, strict=True)
+        handles += [Line2D([], [], color=colour, lw=2.2, label=axis) for axis, colour in colours]
+    figure.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(left, 0.0),
+        borderaxespad=0.3,
+        ncols=5,
+        frameon=False,
+        fontsize=9,
+    )

@@ -1,0 +1,103 @@
+"""Delimited text: exact times, every good row kept, every bad one located."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.formats._csv import Layout, read_csv
+from transect.formats._lines import whole_lines
+from transect.recording import arrow
+
+LAYOUT = Layout(names=("t", "x", "y"), times={"t": 10**9})
+
+
+def read(text: str, layout: Layout = LAYOUT) -> tuple[list[int], list[float], list[tuple[int | None, str]]]:
+    csv = read_csv(text.encode(), layout, "a.csv")
+    losses = [(loss.line, loss.reason) for loss in csv.losses]
+    return arrow.numbers(csv.table, "t").tolist(), arrow.numbers(csv.table, "x").tolist(), losses
+
+
+def test_times_are_exact_to_the_nanosecond() -> None:
+    t, _, losses = read("t,x,y\n1657000000.123456789,1,2\n1657000000.1,1,2\n-0.5,1,2\n")
+    assert t == [1657000000123456789, 1657000000100000000, -500000000]
+    assert losses == []
+
+
+@pytest.mark.parametrize(("unit", "text", "expected"), [
+    (1, "1403715273262142976", 1403715273262142976),
+    (10**3, "1530195435193075", 1530195435193075000),
+    (10**6, "1530195435193.5", 1530195435193500000),
+])  # fmt: skip
+def test_times_in_other_units_are_exact(unit: int, text: str, expected: int) -> None:
+    t, _, _ = read(f"t,x,y\n{text},1,2\n", Layout(names=("t", "x", "y"), times={"t": unit}))
+    assert t == [expected]
+
+
+def test_more_digits_than_nanoseconds_are_truncated() -> None:
+    assert read("t,x,y\n1.1234567899,1,2\n")[0] == [1123456789]
+
+
+def test_windows_line_ends_blank_lines_and_blanks_around_numbers_do_no_harm() -> None:
+    t, x, losses = read("t,x,y\r\n1, 1.5,2\r\n\r\n2,2.5 ,2\r\n")
+    assert (t, x, losses) == ([10**9, 2 * 10**9], [1.5, 2.5], [])
+
+
+def test_what_was_not_measured_is_not_a_number() -> None:
+    _, x, losses = read("t,x,y\n1,nan,2\n2,,2\n3,NaN,2\n")
+    assert np.isnan(x).all()
+    assert losses == []
+
+
+def test_text_in_a_number_loses_that_row_alone_and_says_where() -> None:
+    t, _, losses = read("t,x,y\n1,1,2\n2,oops,2\n3,1,2\n")
+    assert t == [10**9, 3 * 10**9]
+    assert losses == [(3, "x is not a number")]
+
+
+def test_a_row_of_another_width_is_lost_alone() -> None:
+    t, _, losses = read("t,x,y\n1,1,2\n2,1\n3,1,2\n4,1,2,9\n5,1,2\n")
+    assert t == [10**9, 3 * 10**9, 5 * 10**9]
+    assert losses[0] == (3, "2 fields where 3 are expected")
+
+
+def test_a_time_that_is_none_is_a_lost_row() -> None:
+    t, _, losses = read("t,x,y\nnan,1,2\n2,1,2\n,1,2\n")
+    assert t == [2 * 10**9]
+    assert [line for line, _ in losses] == [2]
+
+
+@pytest.mark.parametrize("text", ["", "t,x,y\n", "t,x,y"])
+def test_a_file_without_rows_is_an_empty_table(text: str) -> None:
+    assert read(text)[:2] == ([], [])
+
+
+def test_a_number_cut_off_at_the_end_of_the_file_is_not_believed() -> None:
+    t, _, losses = read("t,x,y\n1,1.25,2.125\n2,1.25,2.1")
+    assert t == [10**9]
+    assert losses == [(3, "the last line is cut off")]
+
+
+def test_a_last_line_that_only_lacks_its_newline_is_kept() -> None:
+    assert read("t,x,y\n1,1.25,2.125\n2,1.25,3.125")[0] == [10**9, 2 * 10**9]
+
+
+@given(st.integers(0, 60))
+def test_a_file_cut_anywhere_never_changes_a_value(cut: int) -> None:
+    rows = [(f"{1657000000 + i}.{i:03d}", f"{i}.25", f"{i * 7}.125") for i in range(5)]
+    whole = "t,x,y\n" + "".join(",".join(row) + "\n" for row in rows)
+    csv = read_csv(whole[: len(whole) - cut].encode(), LAYOUT, "a.csv")
+    t = arrow.numbers(csv.table, "t").tolist()
+    y = arrow.numbers(csv.table, "y").tolist()
+    assert list(zip(t, y, strict=True)) == [
+        ((1657000000 + i) * 10**9 + i * 10**6, i * 7 + 0.125) for i in range(len(t))
+    ]
+
+
+def test_the_cut_line_of_a_long_file_is_located() -> None:
+    size, loss = whole_lines(b"1 2 3\n" * 300_000 + b"1 2", "a.txt")
+    assert size == 1_800_000
+    assert loss is not None
+    assert (loss.line, loss.byte) == (300_001, 1_800_000)
