@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._version import __version__
+
 if TYPE_CHECKING:
     from .formats import open
     from .recording import FrameTree, Recording, Robot, Stream, join
 
-__version__ = "0.1.0"
 __all__ = ["FrameTree", "Recording", "Robot", "Stream", "__version__", "join", "open"]
 
 _HOMES = {

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from transect import __version__
+from transect._version import __version__
 from transect.errors import TransectError
 
 LOSSY, INTERRUPTED = 3, 130

@@ -98,7 +98,8 @@ def frame_figure(recording: Recording, time: str | None) -> Figure:
         if np.linalg.norm(pose[:3, 3]) < FAR:
             poses[frame] = pose
     edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
-    return frame_tree_figure(edges, poses, title=recording.name)
+    z_down = bool(recording.robot and recording.robot.constants.get("z_down"))
+    return frame_tree_figure(edges, poses, title=recording.name, z_down=z_down)
 
 
 def stream_figure(recording: Recording) -> Figure:

@@ -72,6 +72,7 @@ def frame_tree_figure(
     tree = max(names, 3.0) + (NUMBERS if placed else 0.0)
     space = 0.75 * height + 2 * LETTER * max(map(len, placed)) if placed else 0.0
     width = tree + space + 3 * MARGIN
+    # Laid out here in inches, so not by `new_figure`, which leaves that to matplotlib.
     figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     below = MARGIN / height

@@ -162,9 +162,15 @@ def _chunk_numbers(chunk: pa.Array) -> NDArray[Any]:
     if pa.types.is_boolean(kind):
         chunk = chunk.cast(pa.uint8())
         return np.from_dlpack(chunk).astype(bool)
-    if chunk.null_count:
-        chunk = chunk.cast(pa.float64()).fill_null(float("nan"))
-    return np.from_dlpack(chunk)
+    return _nulls_as_nan(chunk.cast(pa.float64())) if chunk.null_count else np.from_dlpack(chunk)
+
+
+def _nulls_as_nan(chunk: pa.Array) -> NDArray[np.float64]:
+    """Return a float64 chunk with NaN for nulls; Arrow's own `fill_null` would wake pandas."""
+    validity, data = chunk.buffers()
+    rows = slice(chunk.offset, chunk.offset + len(chunk))
+    valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
+    return np.where(valid, np.frombuffer(data, np.float64)[rows], np.nan)
 
 
 def _equal_lists(chunk: pa.Array) -> NDArray[Any]:

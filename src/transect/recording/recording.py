@@ -130,7 +130,7 @@ class Recording:
     @property
     def provenance(self) -> Provenance:
         """Files read so far with size and sha256, and the tool that read them."""
-        from transect import __version__
+        from transect._version import __version__
 
         touched = self.source.touched if self.source else {}
         files = tuple(touched[name] for name in sorted(touched))

@@ -109,9 +109,13 @@ def text_summary(recording: Recording) -> str:
 
 def _footer(recording: Recording) -> list[str]:
     lost = recording.losses
-    lines = [f"lost: {loss.where}: {loss.reason}" for loss in lost[:5]]
+    lines = [f"lost: {loss.where}: {loss.reason}{_times(loss.count)}" for loss in lost[:5]]
     lines += [f"... and {len(lost) - 5} more losses"] if len(lost) > 5 else []
     return lines + [f"note: {note}" for note in recording.all_notes]
+
+
+def _times(count: int) -> str:
+    return f" ({count} in all)" if count > 1 else ""
 
 
 def html_summary(recording: Recording) -> str:

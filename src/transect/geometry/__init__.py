@@ -1,0 +1,18 @@
+"""Pure functions on arrays: no files, no state.
+
+Ask the module for what you need (``from transect.geometry import rotations, se3``):
+
+- `rotations`: quaternions, matrices, Euler angles, rotation vectors, slerp
+- `se3`: rigid transforms ``T_a_b`` as 4x4 matrices, twists, adjoints, covariances
+- `align`: the transform between two sets of corresponding points (Horn, Umeyama, yaw only, origin)
+- `camera`: pinhole and fisheye projection, lens distortion both ways, intrinsics
+- `geodesy`: WGS84 latitude and longitude, ECEF, local ENU / NED / NWU, UTM
+- `interpolation`: nearest, linear and slerp on an int64 nanosecond axis
+- `correlation`: the time offset between two signals
+- `robust`: medians, weights, outliers, runs and gaps
+- `neighbours`: isolated-point filters and voxel grids for point clouds
+
+Everywhere: metres, seconds, radians; quaternions x, y, z, w; ``T_a_b`` takes points of b to a; times are
+int64 nanoseconds; NaN means not measured, passes through and is never averaged in. Leading axes ``...``
+broadcast as in numpy. Arrays that come in are never changed.
+"""
