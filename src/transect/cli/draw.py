@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from ._options import opening
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from transect.recording import Recording
-
-FAR = 50.0
-"""Metres; frames further away than this are named in the tree but not drawn in space."""
+    from transect.recording import FrameTree, Recording
 
 
 def _picture_option(default: str) -> Callable[..., Any]:
@@ -78,7 +74,7 @@ def _draw(
 
 
 def frame_figure(recording: Recording, time: str | None) -> Figure:
-    """Return the figure of a recording's frames, seen from the robot's own root."""
+    """Return the figure of a recording's frames; in space those of the robot, seen from its own root."""
     from transect.draw.frames import frame_tree_figure
     from transect.errors import FrameError, UsageError
     from transect.recording import clocks
@@ -86,20 +82,31 @@ def frame_figure(recording: Recording, time: str | None) -> Figure:
     tree = recording.frames
     if not len(tree):
         raise UsageError(f"{recording.name} has no frames to draw", hint="transect info PATH --frames")
-    base = next(iter((recording.robot.frames if recording.robot else tree).roots))
+    base = _largest_root(recording.robot.frames if recording.robot else tree)
     span = recording.span
     t_ns = clocks.resolve(time or "+0s", span[0], "utc") if span else None
     poses: dict[str, Any] = {}
-    for frame in tree.frames:
+    for frame in _below(tree, base):
         try:
-            pose = tree.lookup(base, frame, t_ns, tolerance=float("inf"))
+            poses[frame] = tree.lookup(base, frame, t_ns, tolerance=float("inf"))
         except FrameError:
-            continue  # not connected to the robot: it stands in the tree alone
-        if np.linalg.norm(pose[:3, 3]) < FAR:
-            poses[frame] = pose
+            continue  # its pose is not known at any time: it stands in the tree alone
     edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
-    z_down = bool(recording.robot and recording.robot.constants.get("z_down"))
+    z_down = bool(recording.robot and recording.robot.z_down)
     return frame_tree_figure(edges, poses, title=recording.name, z_down=z_down)
+
+
+def _below(tree: FrameTree, base: str) -> list[str]:
+    """Return the frames that hang on `base`, itself among them."""
+
+    def hangs(frame: str | None) -> bool:
+        return frame == base or (frame is not None and hangs(tree.parent_of(frame)))
+
+    return [frame for frame in tree.frames if hangs(frame)]
+
+
+def _largest_root(tree: FrameTree) -> str:
+    return max(tree.roots, key=lambda root: len(_below(tree, root)))
 
 
 def stream_figure(recording: Recording) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -33,8 +34,8 @@ class Edge:
         Clock of a moving edge's times; "" for a static one.
     matrix : (4, 4) array or None
         T_parent_child of a static edge.
-    motion : Motion or None
-        Times and poses of a moving one.
+    poses : Motion, callable returning Motion, or None
+        Times and poses of a moving one; a callable is called when they are first needed.
     """
 
     parent: str
@@ -42,12 +43,17 @@ class Edge:
     source: str = ""
     clock: str = ""
     matrix: Floats | None = None
-    motion: Motion | None = None
+    poses: Motion | Callable[[], Motion] | None = None
 
     @property
     def moving(self) -> bool:
         """Whether the transform depends on time."""
-        return self.motion is not None
+        return self.poses is not None
+
+    @cached_property
+    def motion(self) -> Motion | None:
+        """Times and poses of a moving edge, loaded now if they were not yet; None for a static one."""
+        return self.poses() if callable(self.poses) else self.poses
 
     @property
     def span_ns(self) -> tuple[int, int] | None:

@@ -144,8 +144,15 @@ def numbers(table: pa.Table, name: str) -> NDArray[Any]:
         raise StreamError(f"no column {name!r}", hint=did_you_mean(name, table.column_names))
     chunks = [_chunk_numbers(chunk) for chunk in table.column(name).chunks if len(chunk)]
     if not chunks:
-        return np.zeros(0, dtype=_numpy_dtype(table.schema.field(name).type))
+        return _no_numbers(table.schema.field(name).type)
     return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+
+def _no_numbers(kind: pa.DataType) -> NDArray[Any]:
+    """Return a column of no rows: (0,), or (0, k) for lists of k."""
+    if pa.types.is_fixed_size_list(kind):
+        return np.zeros((0, kind.list_size), dtype=_numpy_dtype(kind.value_type))
+    return np.zeros(0, dtype=_numpy_dtype(kind))
 
 
 def _numpy_dtype(kind: pa.DataType) -> np.dtype[Any]:

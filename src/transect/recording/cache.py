@@ -70,7 +70,7 @@ def parsed_many(source: Source, name: str, parser: str, build: Build) -> dict[st
     if source.size(name) < SMALL:
         source.touch(name)
         return dict(build(source.buffer(name)))
-    entry = _entry(f"{VERSION}|{parser}|{source.key(name)}")
+    entry = _entry(f"{VERSION}|{parser}|{name}|{source.key(name)}")  # losses carry the name
     found = _load(entry)
     if found is None:
         found = dict(build(source.buffer(name))), source.sha256(name)

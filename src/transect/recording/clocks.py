@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Literal
 
 from transect.errors import TimeError
@@ -19,14 +19,20 @@ _RELATIVE = re.compile(r"\+\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min|m|h)?$")
 _OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(\.\d*)?)?$")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 
+_LONGEST = 40
+"""Digits of the longest number that is taken for a time: as an integer `1e999999` would take all memory."""
+
 TimeLike = int | str | dt.datetime
 
 
 def ns_from_decimal(text: str, unit_ns: int = NS) -> int:
     """Return decimal text (`1657.123456`, `1.5e9`) times a unit as whole nanoseconds, truncated."""
     try:
-        return int(Decimal(text.strip()) * unit_ns)
-    except (InvalidOperation, OverflowError, ValueError):
+        value = Decimal(text.strip()) * unit_ns
+        if value.adjusted() > _LONGEST:
+            raise ValueError
+        return int(value)
+    except (ArithmeticError, ValueError):
         raise TimeError(f"{text!r} is not a time", hint="decimal seconds are expected") from None
 
 

@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.errors import FrameError, did_you_mean
-from transect.recording._moving import Floats, Ints, motion_from_poses
+from transect.recording._moving import Floats, Ints, Motion, motion_from_poses
 from transect.recording._paths import Edge, Lookup, Missing, Step, compiled
 from transect.types import Transform
 
 __all__ = ["Edge", "FrameTree"]
+
+LazyPoses = Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
+"""Returns t_ns, positions and orientations of a moving edge."""
 
 RIGID = 1e-2
 """How far ``R.T @ R`` of a static edge may be from the identity: documents print three digits."""
@@ -95,7 +98,25 @@ class FrameTree:
             Whether an edge between the same two frames, static or moving, may be replaced.
         """
         motion = motion_from_poses(t_ns, positions, orientations, where=f"{parent} -> {child}")
-        self._add(Edge(parent, child, source, clock=clock, motion=motion), replace)
+        self._add(Edge(parent, child, source, clock=clock, poses=motion), replace)
+
+    def add_lazy(
+        self, parent: str, child: str, poses: LazyPoses, *, clock: str = "utc", source: str = ""
+    ) -> None:
+        """Add a moving edge whose poses are computed when a lookup first needs them.
+
+        Parameters
+        ----------
+        parent, child : str
+        poses : callable
+            Returns t_ns, positions and orientations as `add_moving` takes them.
+        clock, source : str
+        """
+
+        def load() -> Motion:
+            return motion_from_poses(*poses(), where=f"{parent} -> {child}")
+
+        self._add(Edge(parent, child, source, clock=clock, poses=load), replace=False)
 
     def lookup(
         self,
@@ -203,7 +224,7 @@ class FrameTree:
         result = FrameTree()
         for child, edge in self._edges.items():
             if edge.motion is not None and clock in (None, edge.clock):
-                edge = dataclasses.replace(edge, motion=edge.motion.between(from_ns, to_ns))
+                edge = dataclasses.replace(edge, poses=edge.motion.between(from_ns, to_ns))
             result._edges[child] = edge
         return result
 
@@ -254,7 +275,7 @@ class FrameTree:
         if known is not None and known.motion is not None and edge.motion is not None:
             joined = known.motion.joined(edge.motion)
             if (known.parent, known.clock) == (edge.parent, edge.clock) and joined is not None:
-                self._put(dataclasses.replace(known, motion=joined))
+                self._put(dataclasses.replace(known, poses=joined))
                 return
         self._add(edge, replace=False)
 

@@ -32,6 +32,8 @@ class Robot:
         Numbers of the documents by name, SI and radians.
     reference : str
         Where the values come from.
+    z_down : bool
+        Whether z of the robot's root frame points down.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Robot:
     cameras: Mapping[str, CameraModel] = field(default_factory=_nothing)
     constants: Mapping[str, Any] = field(default_factory=_nothing)
     reference: str = ""
+    z_down: bool = False
 
     def __repr__(self) -> str:
         return (

@@ -20,6 +20,9 @@ from .losses import Loss
 
 Buffer = bytes | mmap.mmap | memoryview
 HEAD = 65_536
+SERIES = 100
+"""How many files of a numbered series `Source.glimpse` shows."""
+_ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 
 
 class Source:
@@ -111,24 +114,19 @@ class Source:
         """Return the same files seen from one of the folders."""
         return _Below(self, folder) if folder else self
 
+    def glimpse(self) -> Source:
+        """Return the source with only the first files of each numbered series, enough to recognise it by."""
+        return self if len(self.names) <= SERIES else _Glimpse(self)
 
-class _Below(Source):
-    """A folder inside another source."""
 
-    def __init__(self, parent: Source, folder: str) -> None:
-        super().__init__(parent.path / folder)
-        self.parent, self.prefix = parent, folder.rstrip("/") + "/"
+class _View(Source):
+    """Some of another source's files."""
+
+    def __init__(self, parent: Source, prefix: str = "") -> None:
+        super().__init__(parent.path / prefix)
+        self.parent, self.prefix = parent, prefix
         self.touched = parent.touched
         self.refused = parent.refused
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        cut = len(self.prefix)
-        return tuple(name[cut:] for name in self.parent.names if name.startswith(self.prefix))
-
-    @property
-    def stem(self) -> str:
-        return PurePosixPath(self.prefix).name
 
     def size(self, name: str) -> int:
         return self.parent.size(self.prefix + name)
@@ -150,6 +148,45 @@ class _Below(Source):
 
     def touch(self, name: str, sha256: str | None = None) -> None:
         self.parent.touch(self.prefix + name, sha256)
+
+
+class _Below(_View):
+    """A folder inside another source."""
+
+    def __init__(self, parent: Source, folder: str) -> None:
+        super().__init__(parent, folder.rstrip("/") + "/")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        cut = len(self.prefix)
+        return tuple(name[cut:] for name in self.parent.names if name.startswith(self.prefix))
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.prefix).name
+
+
+class _Glimpse(_View):
+    """The first few of the files whose names differ only in digits."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        names = self.parent.names
+        # One translation of all names together: name by name it would take longer than all that it spares.
+        kinds = "\n".join(names).encode("utf-8", "surrogateescape").translate(_ANY_DIGIT).split(b"\n")
+        if len(kinds) != len(names):  # a name with a line break in it
+            return names
+        seen: dict[bytes, int] = {}
+        kept: list[str] = []
+        for name, kind in zip(names, kinds, strict=True):
+            count = seen[kind] = seen.get(kind, 0) + 1
+            if count <= SERIES:
+                kept.append(name)
+        return tuple(kept)
+
+    @property
+    def stem(self) -> str:
+        return self.parent.stem
 
 
 class FolderSource(Source):
@@ -243,13 +280,11 @@ def mapped(path: Path) -> Buffer:
 
 def _walk(folder: Path | str, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(entry.path, f"{prefix}{entry.name}/")
-            elif entry.is_file():
-                yield prefix + entry.name
+        shown = [entry for entry in entries if entry.name[0] != "."]
+    yield from [prefix + entry.name for entry in shown if entry.is_file()]
+    for entry in shown:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path, f"{prefix}{entry.name}/")
 
 
 def _lineage(folder: str) -> list[PurePosixPath]:

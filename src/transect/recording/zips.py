@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -22,8 +24,14 @@ _END = struct.Struct("<4s4H2LH")
 _END64_LOCATOR = struct.Struct("<4sLQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
+_PLAIN = struct.Struct("<4s4x2H12xL3H12x")
+"""The same entry: signature, flags, method, size, and the lengths of name, extra field and comment."""
 _LOCAL = struct.Struct("<4s5H3L2H")
 _STORED, _DEFLATED = 0, 8
+_METHODS = (_STORED, _DEFLATED)
+_ENCRYPTED = 1
+_PLAIN_NAME = re.compile(r"(?!__MACOSX/)\w+(?:[./ -]\w+)*", re.ASCII).fullmatch
+"""A name that is no folder's, not hidden, and points nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,12 @@ class ZipSource(Source):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._map: Buffer = mapped(path)
-        self._directory, start, count = _central_directory(self._map, path)
-        self._members, self.refused = _members(self._directory, count, start, path.name)
+        self._directory, self._shift = _central_directory(self._map, path)
+        self._entries, self.refused = _listed(self._directory, path.name)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self._members))
+        return tuple(sorted(self._entries))
 
     @cached_property
     def content_key(self) -> str:
@@ -57,7 +65,10 @@ class ZipSource(Source):
         return sha256_bytes(self._directory)
 
     def size(self, name: str) -> int:
-        return self._members[name].size
+        return self._member(name).size
+
+    def _member(self, name: str) -> Member:
+        return _member_at(self._directory, self._entries[name], self._shift)
 
     def key(self, name: str) -> str:
         return f"{self.content_key}:{name}"
@@ -66,14 +77,14 @@ class ZipSource(Source):
         return None
 
     def head(self, name: str, count: int = HEAD) -> bytes:
-        member = self._members[name]
+        member = self._member(name)
         packed = self._packed(name, member)
         if member.method == _STORED:
             return bytes(packed[:count])
         return zlib.decompressobj(-15).decompress(packed, count)
 
     def buffer(self, name: str) -> Buffer:
-        member = self._members[name]
+        member = self._member(name)
         packed = self._packed(name, member)
         data = packed if member.method == _STORED else self._inflated(name, packed, member.size)
         if zlib.crc32(data) != member.crc:
@@ -117,8 +128,8 @@ class ZipSource(Source):
         return packed
 
 
-def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int, int]:
-    """Return the central directory's bytes, the offset shift of the archive, and the number of entries."""
+def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int]:
+    """Return the central directory's bytes, and by how much the offsets in it are shifted."""
     view = data[-66_000:] if len(data) > 66_000 else data[:]
     at = bytes(view).rfind(b"PK\x05\x06")
     if at < 0 or len(view) - at < _END.size:
@@ -135,7 +146,7 @@ def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int, int]:
     start = end - size
     if start < 0:
         raise ParseError(f"{path.name} has a broken zip directory", where=f"{path}@{end}")
-    return bytes(data[start:end]), start - offset, count
+    return bytes(data[start:end]), start - offset
 
 
 def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
@@ -149,39 +160,58 @@ def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
     return where, int(record[7]), int(record[8]), int(record[9])
 
 
-def _members(
-    directory: bytes, count: int, shift: int, archive: str
-) -> tuple[dict[str, Member], tuple[Loss, ...]]:
-    """Return the members that may be read, and those refused with the reason."""
-    members: dict[str, Member] = {}
-    losses: list[Loss] = []
-    at = 0
-    unpack, fixed, end = _CENTRAL.unpack_from, _CENTRAL.size, len(directory)
-    while at + fixed <= end:
-        entry = unpack(directory, at)
-        if entry[0] != b"PK\x01\x02":
+def _listed(directory: bytes, archive: str) -> tuple[dict[str, int], tuple[Loss, ...]]:
+    """Return where in the directory each member stands that may be read, and those refused with the reason.
+
+    An archive may have 50,000 members: those of which the fixed fields and the name leave no doubt are entered
+    at once, and only the others are looked at closely.
+    """
+    entries: dict[str, int] = {}
+    doubtful: list[int] = []
+    text = directory.decode("latin-1")
+    at, last = 0, len(directory) - _CENTRAL.size
+    while at <= last:
+        signature, flags, method, size, length, extra, comment = _PLAIN.unpack_from(directory, at)
+        if signature != b"PK\x01\x02":
             break
-        name_at = at + fixed
-        extra_at = name_at + entry[10]
-        raw = directory[name_at:extra_at]
-        name = raw.decode("utf-8" if entry[3] & 0x800 else "cp437", "replace")
-        packed, size, offset = entry[8], entry[9], entry[16]
-        if 0xFFFFFFFF in (packed, size, offset):
-            packed, size, offset = _wide(directory[extra_at : extra_at + entry[11]], packed, size, offset)
-        at = extra_at + entry[11] + entry[12]
-        if name.endswith("/"):
-            continue
-        member = Member(offset + shift, packed, size, entry[7], entry[4], entry[3])
-        reason = _refusal(name, member) or ("the name occurs twice" if name in members else "")
-        if reason:
-            losses.append(Loss(f"{archive}/{name}", reason))
-        elif not _hidden(name):
-            members[name] = member
-    if at != end:
-        losses.append(
-            Loss(archive, "the zip directory is damaged: members after this are lost", byte=at, count=0)
-        )
-    return members, tuple(losses)
+        start = at + _CENTRAL.size
+        name = text[start : start + length]
+        odd = flags & _ENCRYPTED or method not in _METHODS or size > RATIO_FREE_BYTES
+        if odd or name in entries or not _PLAIN_NAME(name):
+            doubtful.append(at)
+        else:
+            entries[name] = at
+        at = start + length + extra + comment
+    losses = [loss for position in doubtful for loss in _examined(directory, position, entries, archive)]
+    if at != len(directory):
+        reason = "the zip directory is damaged: members after this are lost"
+        losses.append(Loss(archive, reason, byte=at, count=0))
+    return entries, tuple(losses)
+
+
+def _examined(directory: bytes, at: int, entries: dict[str, int], archive: str) -> Iterator[Loss]:
+    """Enter a doubtful member if it may be read; else say why not."""
+    entry = _CENTRAL.unpack_from(directory, at)
+    raw = directory[at + _CENTRAL.size : at + _CENTRAL.size + entry[10]]
+    name = raw.decode("utf-8" if entry[3] & 0x800 else "cp437", "replace")
+    if name.endswith("/"):
+        return
+    reason = _refusal(name, _member_at(directory, at, 0))
+    reason = reason or ("the name occurs twice" if name in entries else "")
+    if reason:
+        yield Loss(f"{archive}/{name}", reason)
+    elif not _hidden(name):
+        entries[name] = at
+
+
+def _member_at(directory: bytes, at: int, shift: int) -> Member:
+    """Return the member whose entry stands at a byte of the directory."""
+    entry = _CENTRAL.unpack_from(directory, at)
+    packed, size, offset = entry[8], entry[9], entry[16]
+    if 0xFFFFFFFF in (packed, size, offset):
+        extra_at = at + _CENTRAL.size + entry[10]
+        packed, size, offset = _wide(directory[extra_at : extra_at + entry[11]], packed, size, offset)
+    return Member(offset + shift, packed, size, entry[7], entry[4], entry[3])
 
 
 def _wide(extra: bytes, packed: int, size: int, offset: int) -> tuple[int, int, int]:
@@ -207,13 +237,9 @@ def _refusal(name: str, member: Member) -> str:
         return "the name points outside the archive"
     if member.size > RATIO_FREE_BYTES and member.size > MAX_RATIO * max(member.packed, 1):
         return f"it claims to unpack {member.size // max(member.packed, 1)}:1, which no recording does"
-    if member.flags & 1:
+    if member.flags & _ENCRYPTED:
         return "it is encrypted"
-    return (
-        ""
-        if member.method in (_STORED, _DEFLATED)
-        else f"compression method {member.method} is not supported"
-    )
+    return "" if member.method in _METHODS else f"compression method {member.method} is not supported"
 
 
 def _hidden(name: str) -> bool:

@@ -67,6 +67,7 @@ def robot_from_description(description: Any, where: str) -> Robot:
         cameras=cameras,
         constants=description.get("constants", {}),
         reference=description.get("reference", ""),
+        z_down=bool(description.get("z_down", False)),
     )
 
 

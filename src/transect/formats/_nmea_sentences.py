@@ -1,0 +1,183 @@
+"""Sentences out of an NMEA log: checksums verified, time stamps before them read, everything else counted.
+
+A log may hold more than sentences: the UBX and RTCM 3 frames of a receiver that speaks both, comments, AIS.
+Frames are recognised by their own checksums and taken out first, so that a `$` in one is never believed.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from transect.recording import Loss
+from transect.recording.clocks import NS
+from transect.recording.source import Buffer
+
+WANTED = ("GGA", "RMC", "GST", "ZDA")
+_STAMP = re.compile(rb"\s*(\d{1,10})(?:\.(\d{1,9}))?[\s,;]+")
+_SENTENCE = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\*([0-9A-Fa-f]{2})\s*")
+_UNSUMMED = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\s*()")
+_SUMMED_END = re.compile(rb"\*[0-9A-Fa-f]{2}\s*$")
+_FRAME = re.compile(rb"\xb5\x62|\xd3[\x00-\x03]")
+_OLDEST_S = 10**8
+"""A number below this in front of a sentence is not a Unix time."""
+
+
+class Sentence(NamedTuple):
+    """A sentence to be read: its line, the stamp in front of it (or None), its kind, and its text."""
+
+    line: int
+    log_ns: int | None
+    kind: str
+    text: str
+
+
+@dataclass
+class Found:
+    """What a log holds.
+
+    Attributes
+    ----------
+    sentences : list of Sentence
+        Of the kinds `WANTED`, in file order.
+    others : Counter
+        Good sentences of other kinds, and comments, by their first word.
+    frames : Counter
+        Binary frames by protocol.
+    prefixed : int
+        Lines with something in front of the sentence that is not a time.
+    summed : bool
+        Whether the log carries checksums at all.
+    bad : dict of str to list of int
+        Reasons and the lines concerned.
+    """
+
+    summed: bool = True
+    sentences: list[Sentence] = field(default_factory=list[Sentence])
+    others: Counter[str] = field(default_factory=Counter[str])
+    frames: Counter[str] = field(default_factory=Counter[str])
+    prefixed: int = 0
+    bad: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+
+    def lose(self, reason: str, line: int) -> None:
+        """Enter a line that cannot be kept."""
+        self.bad.setdefault(reason, []).append(line)
+
+    def losses(self, file: str) -> tuple[Loss, ...]:
+        """Return one loss per reason, at the first line concerned."""
+        return tuple(
+            Loss(file, reason, line=lines[0], count=len(lines)) for reason, lines in self.bad.items()
+        )
+
+
+def find_sentences(buffer: Buffer) -> Found:
+    """Split a log into sentences and check them."""
+    frames, data = _without_frames(bytes(buffer))
+    found = Found(summed=b"*" in data, frames=frames)
+    lines = data.split(b"\n")
+    if not found.summed and lines[-1].strip():
+        found.lose("the last line is cut off", len(lines))
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        _split_line(line, number, found)
+    return found
+
+
+def _split_line(line: bytes, number: int, found: Found) -> None:
+    before, *rest = line.split(b"$")
+    if not rest:
+        _stray(before, number, found)
+        return
+    log_ns = _stamp_ns(before)
+    if log_ns is None and before.strip():
+        if _SUMMED_END.search(before):
+            found.lose("not an NMEA sentence", number)
+        else:
+            found.prefixed += 1
+    for text in rest:
+        _check(text, number, log_ns, found)
+
+
+def _stray(line: bytes, number: int, found: Found) -> None:
+    """Count a comment or an AIS sentence; anything else does not belong here."""
+    text = line.strip()
+    if text[:1] in (b"#", b"!", b"%"):
+        found.others[text.split(b",")[0][:12].decode("ascii", "replace")] += 1
+    elif text:
+        found.lose("not an NMEA sentence", number)
+
+
+def _check(text: bytes, number: int, log_ns: int | None, found: Found) -> None:
+    match = (_SENTENCE if found.summed else _UNSUMMED).fullmatch(text)
+    if match is None:
+        found.lose("no checksum" if b"*" not in text else "not an NMEA sentence", number)
+        return
+    if match[2] and reduce(operator.xor, match[1]) != int(match[2], 16):
+        found.lose("the checksum does not match", number)
+        return
+    body = match[1].decode("latin-1")
+    address = body.partition(",")[0]
+    kind = address if address.startswith("P") else address[2:]
+    if kind in WANTED:
+        found.sentences.append(Sentence(number, log_ns, kind, body))
+    else:
+        found.others[kind] += 1
+
+
+def _stamp_ns(before: bytes) -> int | None:
+    """Return the Unix time that stands in front of a sentence, or None."""
+    match = _STAMP.fullmatch(before)
+    if match is None or int(match[1]) < _OLDEST_S:
+        return None
+    t_ns = int(match[1]) * NS + int((match[2] or b"").ljust(9, b"0"))
+    return t_ns if t_ns < 2**63 else None
+
+
+def _without_frames(data: bytes) -> tuple[Counter[str], bytes]:
+    """Return the binary frames counted, and the text without them; lines keep their numbers."""
+    counts: Counter[str] = Counter()
+    parts: list[bytes] = []
+    at = 0
+    for match in _FRAME.finditer(data):
+        start = match.start()
+        size = 0 if start < at else _frame_size(data, start)
+        if size:
+            counts["UBX" if data[start] == 0xB5 else "RTCM 3"] += 1
+            parts += [data[at:start], b"\n" * data.count(b"\n", start, start + size)]
+            at = start + size
+    return counts, b"".join([*parts, data[at:]])
+
+
+def _frame_size(data: bytes, start: int) -> int:
+    """Return the length of the frame that begins at `start`, 0 if its own checksum says that it is none."""
+    if data[start] == 0xB5:
+        end = start + 8 + int.from_bytes(data[start + 4 : start + 6], "little")
+        good = end <= len(data) and _fletcher(data[start + 2 : end - 2]) == data[end - 2 : end]
+    else:
+        end = start + 6 + (int.from_bytes(data[start + 1 : start + 3], "big") & 0x3FF)
+        good = end <= len(data) and _crc24q(data[start : end - 3]) == int.from_bytes(
+            data[end - 3 : end], "big"
+        )
+    return end - start if good else 0
+
+
+def _fletcher(body: bytes) -> bytes:
+    """Return the two checksum bytes of a UBX frame (u-blox interface description)."""
+    sums = np.cumsum(np.frombuffer(body, np.uint8), dtype=np.uint64)
+    return bytes([int(sums[-1]) & 255, int(sums.sum()) & 255])
+
+
+def _crc24q(body: bytes) -> int:
+    """Return the CRC-24Q of an RTCM 3 frame (RTCM 10403, as in SBAS)."""
+    crc = 0
+    for byte in body:
+        crc ^= byte << 16
+        for _ in range(8):
+            crc = (crc << 1) ^ (0x1864CFB if crc & 0x800000 else 0)
+    return crc & 0xFFFFFF

@@ -1,0 +1,191 @@
+"""A Rosario sequence's calibration: Kalibr's cameras, and where the imu and the antenna are.
+
+`calibration0N.yaml` of the published scripts and `calibration.txt` of the paper (4.1) are read alike::
+
+    cam0: {intrinsics: [fx, fy, cx, cy], distortion_model: radtan, distortion_coeffs: [k1, k2, p1, p2],
+           resolution: [672, 376], T_cam_imu: 4 x 4}     # cam0 left, cam1 right; imu points to the camera
+    imu:  {gyro_offset: [deg/s], acc_offset: [milli-g],
+           position_imu_baselink: [m], rotation_imu_baselink: [x, y, z, w]}    # imu points to base_link
+    gps:  {position_gps_baselink: [m]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import TransectError
+from transect.geometry import se3
+from transect.recording import FrameTree, Loss
+from transect.types import CameraModel
+
+CAMERAS = {"cam0": "left", "cam1": "right"}
+LARGEST = 1_000_000
+"""Bytes; a larger file is no calibration."""
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Calibration:
+    """What a calibration file says.
+
+    Attributes
+    ----------
+    cameras : dict of str to CameraModel
+        `left` and `right`.
+    transforms : dict of (frame, child) to (4, 4) array
+        T_frame_child, metres.
+    gyro_offset, acc_offset : (3,) array or None
+        To subtract from what the imu's log says; deg/s and milli-g.
+    losses : list of Loss
+    """
+
+    cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
+    transforms: dict[tuple[str, str], Floats] = field(default_factory=dict[tuple[str, str], Floats])
+    gyro_offset: Floats | None = None
+    acc_offset: Floats | None = None
+    losses: list[Loss] = field(default_factory=list[Loss])
+
+    def frames(self, robot_frames: FrameTree, source: str) -> FrameTree:
+        """Return the robot's frames with those of the calibration in their place."""
+        frames = robot_frames.copy()
+        for (frame, child), matrix in self.transforms.items():
+            frames.add_static(frame, child, matrix, source=source, replace=True)
+        return frames
+
+    def put(self, frame: str, child: str, matrix: Floats) -> None:
+        """Enter T_frame_child; raise FrameError if it is not rigid."""
+        FrameTree().add_static(frame, child, matrix)
+        self.transforms[frame, child] = matrix
+
+
+def read_calibration(data: bytes, file: str) -> Calibration:
+    """Read a calibration file; parts that are missing or malformed leave the robot's own values standing."""
+    import yaml
+
+    result = Calibration()
+    try:
+        if len(data) > LARGEST:
+            raise ValueError("it is too large for a calibration")
+        content = yaml.safe_load(data)
+        if not isinstance(content, dict):
+            raise ValueError("it is not a mapping")
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        reason = f"not a calibration: {getattr(error, 'problem', None) or error}"
+        result.losses.append(Loss(file, reason, line=None if line is None else line + 1))
+        return result
+    for part, read in (("cam0", _camera), ("cam1", _camera), ("imu", _imu), ("gps", _gps)):
+        if part not in content:
+            continue
+        try:
+            if not isinstance(content[part], dict):
+                raise ValueError("it is not a mapping")
+            read(content[part], part, result)
+        except TransectError as error:
+            result.losses.append(Loss(file, f"{part}: {error.what}"))
+        except (TypeError, ValueError, OverflowError) as error:
+            result.losses.append(Loss(file, f"{part}: {error}"))
+    return result
+
+
+def _numbers(content: Mapping[str, Any], name: str, *shape: int) -> Floats:
+    """Return a list of numbers, or a list of lists; numbers such as 5e-05 are text to YAML.
+
+    The shape is checked before anything is expanded: aliases of aliases can stand for a billion numbers.
+    """
+    values = content.get(name)
+    rows: Any = values if len(shape) == 2 else [values]
+    if not isinstance(rows, list) or len(rows) != (shape[0] if len(shape) == 2 else 1):
+        raise ValueError(f"{name} is not {' x '.join(map(str, shape))} numbers")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != shape[-1] or any(isinstance(v, list | dict) for v in row):
+            raise ValueError(f"{name} is not {' x '.join(map(str, shape))} numbers")
+    numbers = np.array([[float(v) for v in row] for row in rows]).reshape(shape)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} is not finite")
+    return numbers
+
+
+def _camera(content: Mapping[str, Any], part: str, result: Calibration) -> None:
+    name = CAMERAS[part]
+    if "T_cam_imu" in content:
+        result.put("imu", f"{name}_camera", se3.invert(_numbers(content, "T_cam_imu", 4, 4)))
+    fx, fy, cx, cy = _numbers(content, "intrinsics", 4)
+    width, height = _numbers(content, "resolution", 2)
+    model = str(content.get("distortion_model", "none"))
+    coefficients = np.zeros(0) if model == "none" else _numbers(content, "distortion_coeffs", 4)
+    result.cameras[name] = CameraModel(
+        name=name,
+        width=int(width),
+        height=int(height),
+        K=np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]]),
+        distortion={"equi": "equidistant"}.get(model, model),
+        coefficients=coefficients,
+        frame=f"{name}_camera",
+    )
+
+
+def _imu(content: Mapping[str, Any], _: str, result: Calibration) -> None:
+    if "gyro_offset" in content:
+        result.gyro_offset = _numbers(content, "gyro_offset", 3)
+    if "acc_offset" in content:
+        result.acc_offset = _numbers(content, "acc_offset", 3)
+    if "position_imu_baselink" in content:
+        xyz, turn = (
+            _numbers(content, "position_imu_baselink", 3),
+            _numbers(content, "rotation_imu_baselink", 4),
+        )
+        result.put("base_link", "imu", se3.from_quaternion(turn, xyz))
+
+
+def _gps(content: Mapping[str, Any], _: str, result: Calibration) -> None:
+    # Table 1 gives the antenna no rotation, whatever the file says (see errata).
+    result.put("base_link", "gps", se3.from_matrix(np.eye(3), _numbers(content, "position_gps_baselink", 3)))
+
+
+def calibration_text(
+    cameras: Mapping[str, CameraModel],
+    transforms: Mapping[tuple[str, str], Floats],
+    gyro_offset: Any = None,
+    acc_offset: Any = None,
+) -> str:
+    """Return the text of a calibration file; every number reads back the same."""
+    import yaml
+
+    imu: dict[str, Any] = {}
+    if ("base_link", "imu") in transforms:
+        turn, xyz = se3.to_quaternion(transforms["base_link", "imu"])
+        imu = {"position_imu_baselink": xyz.tolist(), "rotation_imu_baselink": turn.tolist()}
+    offsets = {"gyro_offset": gyro_offset, "acc_offset": acc_offset}
+    imu |= {name: [float(v) for v in values] for name, values in offsets.items() if values is not None}
+    content: dict[str, Any] = {"imu": imu} if imu else {}
+    if ("base_link", "gps") in transforms:
+        content["gps"] = {
+            "position_gps_baselink": transforms["base_link", "gps"][:3, 3].tolist(),
+            "orientation_gps_baselink": [0.0, 0.0, 0.0, 1.0],
+        }
+    for part, name in CAMERAS.items():
+        if name in cameras:
+            content[part] = _camera_content(cameras[name], transforms.get(("imu", f"{name}_camera")))
+    left, right = (transforms.get(("imu", f"{name}_camera")) for name in CAMERAS.values())
+    if left is not None and right is not None and "cam1" in content:
+        content["cam1"]["T_cn_cnm1"] = se3.compose(se3.invert(right), left).tolist()
+    return yaml.safe_dump(content, default_flow_style=None, sort_keys=True, width=100)
+
+
+def _camera_content(camera: CameraModel, T_imu_camera: Floats | None) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "camera_model": "pinhole",
+        "intrinsics": [float(camera.K[i]) for i in ((0, 0), (1, 1), (0, 2), (1, 2))],
+        "resolution": [camera.width, camera.height],
+        "distortion_model": {"equidistant": "equi"}.get(camera.distortion, camera.distortion),
+        "distortion_coeffs": camera.coefficients[:4].tolist(),
+    }
+    if T_imu_camera is not None:
+        content["T_cam_imu"] = se3.invert(T_imu_camera).tolist()
+    return content

@@ -1,0 +1,177 @@
+"""The command line, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRANSECT = [sys.executable, "-c", "from transect.cli import main; main()"]
+
+
+def run(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [*TRANSECT, *(str(a) for a in arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment}, timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def etna(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    done = run("demo", "-o", folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "etna"
+
+
+def test_the_demo_prints_the_table_of_what_it_wrote(tmp_path: Path) -> None:
+    done = run("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Gnss/Pose" in done.stdout
+    assert "longest gap" in done.stdout
+    assert (tmp_path / "transect-demo" / "etna").is_dir()
+
+
+def test_info_prints_a_table_and_exits_with_zero(etna: Path) -> None:
+    done = run("info", etna)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Lidar" in done.stdout
+    assert "interact" in done.stdout
+
+
+def test_info_as_json_has_streams_and_nothing_else_on_stdout(etna: Path) -> None:
+    done = run("info", etna, "--json", "--clocks", "--frames")
+    document = json.loads(done.stdout)
+    assert {s["name"] for s in document["streams"]} >= {"Gnss/Pose", "Lidar", "MainCam"}
+    assert document["losses"] == []
+    assert all(len(source["sha256"]) == 64 for source in document["sources"])
+    assert {edge["child"] for edge in document["frames"]} >= {"Lidar"}
+    assert {clock["stream"] for clock in document["clocks"]} == {s["name"] for s in document["streams"]}
+
+
+def test_info_does_not_wake_pandas(etna: Path) -> None:
+    code = f"import sys, transect; repr(transect.open({str(etna)!r})); print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_recording_with_a_bad_line_exits_with_three_and_strict_refuses(etna: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    assert run("export", etna, "--format", "ameds", "-o", damaged).returncode == 0
+    file = damaged / "GnssBodyAcceleration.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    lines[3] = "oops\n"
+    file.write_text("".join(lines))
+    done = run("info", damaged)
+    assert done.returncode == 3
+    assert "GnssBodyAcceleration.csv:4" in done.stdout
+    strict = run("info", damaged, "--strict")
+    assert strict.returncode == 1
+    assert "GnssBodyAcceleration.csv:4" in strict.stderr
+    assert "Traceback" not in strict.stderr
+
+
+def test_a_cut_keeps_its_format_and_opens_again(etna: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cut"
+    done = run(
+        "export", etna, "--format", "ameds", "-o", out, "--from", "+1s", "--to", "+2s", "--streams", "Gnss/*"
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(run("info", out, "--json").stdout)
+    assert document["format"] == "ameds"
+    assert all(s["name"].startswith("Gnss/") for s in document["streams"])
+    start, end = document["spans_ns"]["utc"]
+    assert end - start < 10**9
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet"])
+def test_an_export_to_tables_opens_again_with_the_same_samples(etna: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / name
+    done = run("export", etna, "--format", name, "-o", out)
+    assert done.returncode == 0, done.stderr
+    before = {s["name"]: s["samples"] for s in json.loads(run("info", etna, "--json").stdout)["streams"]}
+    after = {s["name"]: s["samples"] for s in json.loads(run("info", out, "--json").stdout)["streams"]}
+    assert after == before
+
+
+def test_pictures_are_written(etna: Path, tmp_path: Path) -> None:
+    for what in ("frames", "streams"):
+        out = tmp_path / f"{what}.png"
+        assert run("draw", what, etna, "-o", out).returncode == 0
+        assert out.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("info", "no/such/path"), 1, "does not exist"),
+        (("ifno",), 2, "did you mean 'info'"),
+        (("info",), 2, "PATH"),
+        (("export", ".", "--format", "csv"), 2, "--out"),
+        (("ls", "marulan"), 2, "known are"),
+    ],
+)
+def test_mistakes_get_one_clear_message(
+    arguments: tuple[str, ...], code: int, message: str, tmp_path: Path
+) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_of_unknown_files_lists_what_each_format_missed(tmp_path: Path) -> None:
+    (tmp_path / "readme.md").write_text("nothing here")
+    done = run("info", tmp_path)
+    assert done.returncode == 1
+    for expected in ("no format recognises", "ameds", "rosbag", "transect new recording"):
+        assert expected in done.stderr
+
+
+def test_an_empty_file_and_an_empty_folder_are_called_that(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "folder").mkdir()
+    assert "is empty" in run("info", tmp_path / "empty.csv").stderr
+    assert "holds no files" in run("info", tmp_path / "folder").stderr
+
+
+def test_a_full_disk_is_an_error_without_a_traceback(etna: Path) -> None:
+    done = run("export", etna, "--format", "tum", "-o", "/dev/full/x.tum", "--streams", "Platform/2DPose*")
+    assert done.returncode == 1
+    assert "error:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_catalogues_are_listed(tmp_path: Path) -> None:
+    assert {"ameds", "rosario", "sdi"} <= {e["name"] for e in json.loads(run("ls", "--json").stdout)}
+    dusty = json.loads(run("ls", "sdi", "--condition", "dust", "--json").stdout)
+    assert "04-StaticLightDust" in {entry["name"] for entry in dusty}
+    assert "07-StaticSmoke" not in {entry["name"] for entry in dusty}
+
+
+def test_the_cache_tells_its_size_and_can_be_cleared(etna: Path, tmp_path: Path) -> None:
+    own = {"TRANSECT_CACHE_DIR": str(tmp_path / "cache")}
+    run("info", etna, **own)
+    assert json.loads(run("cache", "info", "--json", **own).stdout)["entries"] > 0
+    assert run("cache", "clear", **own).returncode == 0
+    assert json.loads(run("cache", "info", "--json", **own).stdout)["entries"] == 0
+
+
+def test_the_doctor_names_versions(tmp_path: Path) -> None:
+    facts = json.loads(run("doctor", "--json").stdout)
+    assert facts["python"].startswith("3.")
+    assert facts["packages"]["numpy"]
+
+
+def test_a_pipe_that_closes_early_is_no_error(etna: Path) -> None:
+    command = " ".join(
+        ["exec", f"'{sys.executable}' -c 'from transect.cli import main; main()'", "info", f"'{etna}'"]
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; ({command}) | head -1"], capture_output=True, text=True, timeout=60
+    )
+    assert "Traceback" not in done.stderr
