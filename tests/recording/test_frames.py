@@ -540,3 +540,33 @@ def test_a_prefix_keeps_two_robots_apart():
     assert tree.lookup("second/world", "second/camera", T0 + 6 * SECOND)[0, 3] == 1
     with pytest.raises(FrameError, match="no path"):
         tree.lookup("world", "second/camera", T0 + 6 * SECOND)
+
+
+def test_a_lazy_edge_is_loaded_by_the_first_lookup_through_it_and_never_again():
+    calls: list[str] = []
+
+    def poses():
+        calls.append("loaded")
+        return [T0, T0 + SECOND], [(0.0, 0.0, 0.0), (2.0, 0.0, 0.0)], [IDENTITY] * 2
+
+    tree = FrameTree()
+    tree.add_lazy("world", "body", poses, source="Gnss/Pose")
+    tree.add_static("body", "camera", translation(0, 0, 1))
+    assert tree.frames == ("body", "camera", "world")
+    assert tree.lookup("body", "camera")[2, 3] == 1
+    assert not calls
+    assert tree.lookup("world", "camera", T0 + SECOND // 2)[0, 3] == 1
+    assert tree.lookup("world", "body", T0)[0, 3] == 0
+    assert calls == ["loaded"]
+
+
+def test_lazy_edges_of_two_recordings_are_joined_like_others():
+    def later(start_ns: int) -> FrameTree:
+        tree = FrameTree()
+        tree.add_lazy("world", "body", lambda: ([start_ns], [(1.0, 2.0, 3.0)], [IDENTITY]))
+        return tree
+
+    merged = later(T0).merged(later(T0 + SECOND))
+    assert merged.edges[0].span_ns == (T0, T0 + SECOND)
+    with pytest.raises(FrameError, match="seam"):
+        merged.lookup("world", "body", T0 + SECOND // 2)

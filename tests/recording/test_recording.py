@@ -107,3 +107,11 @@ def test_selecting_streams_that_do_not_exist_names_the_nearest() -> None:
     assert [s.name for s in rec.select("gnss/*")] == ["Gnss/Pose", "Gnss/Imu"]
     with pytest.raises(StreamError, match="Lidar"):
         rec.select("Lidars")
+
+
+def test_joined_recordings_keep_the_conditions_of_each() -> None:
+    first = recording(stream("a", [0]), name="t0", conditions={"rtk": True, "a": 1})
+    second = recording(stream("a", [1]), name="t1", conditions={"rtk": False, "b": 2})
+    whole = join([first, second])
+    assert (whole.conditions["rtk"], whole.conditions["b"]) == (True, 2)
+    assert [part["rtk"] for part in whole.conditions["joined"]] == [True, False]

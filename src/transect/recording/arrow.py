@@ -167,8 +167,8 @@ def _chunk_numbers(chunk: pa.Array) -> NDArray[Any]:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _equal_lists(chunk)
     if pa.types.is_boolean(kind):
-        chunk = chunk.cast(pa.uint8())
-        return np.from_dlpack(chunk).astype(bool)
+        numbers = _chunk_numbers(chunk.cast(pa.uint8()))
+        return numbers if chunk.null_count else numbers.astype(bool)
     return _nulls_as_nan(chunk.cast(pa.float64())) if chunk.null_count else np.from_dlpack(chunk)
 
 

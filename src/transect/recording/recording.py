@@ -235,8 +235,15 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     streams = tuple(_end_to_end([r[n] for r in ordered if n in r]) for n in names)
     notes = tuple(dict.fromkeys(note for r in ordered for note in r.notes))
     losses = tuple(loss for r in ordered for loss in r.reader_losses)
+    conditions = {key: value for r in reversed(ordered) for key, value in r.conditions.items()}
     return ordered[0].replace(
-        name=whole, streams=streams, frames=frames, cameras=cameras, notes=notes, reader_losses=losses
+        conditions={**conditions, "joined": [dict(r.conditions) for r in ordered]},
+        name=whole,
+        streams=streams,
+        frames=frames,
+        cameras=cameras,
+        notes=notes,
+        reader_losses=losses,
     )
 
 

@@ -8,6 +8,7 @@ import hashlib
 import mmap
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -67,12 +68,9 @@ class Source:
         """Name of the recording: the folder's name, or the file's without its suffix."""
         return self.path.name if self.path.is_dir() else self.path.stem
 
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self.names)
-
     def __contains__(self, name: str) -> bool:
-        return name in self._known
+        at = bisect_left(self.names, name)
+        return at < len(self.names) and self.names[at] == name
 
     @cached_property
     def folders(self) -> frozenset[str]:

@@ -163,7 +163,7 @@ def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
 def _listed(directory: bytes, archive: str) -> tuple[dict[str, int], tuple[Loss, ...]]:
     """Return where in the directory each member stands that may be read, and those refused with the reason.
 
-    An archive may have 50,000 members: those of which the fixed fields and the name leave no doubt are entered
+    An archive may have 50,000 members: those whose fixed fields and name leave no doubt are entered
     at once, and only the others are looked at closely.
     """
     entries: dict[str, int] = {}

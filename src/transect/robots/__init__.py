@@ -11,6 +11,7 @@ takes vectors of `child` to `frame`, written as one of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -33,17 +34,26 @@ def names() -> tuple[str, ...]:
 
 def load(name: str | Path) -> Robot:
     """Return a robot by its name, or from the path of a YAML file."""
-    import yaml
-
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        text, where = path.read_text(encoding="utf-8"), str(path)
-    elif str(name) in names():
-        text, where = (resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml"
-    else:
+        return robot_from_description(_description(path.read_text(encoding="utf-8"), str(path)), str(path))
+    if str(name) not in names():
         raise TransectError(f"there is no robot {str(name)!r}", hint=did_you_mean(str(name), names()))
+    return robot_from_description(_own_description(str(name)), f"{name}.yaml")
+
+
+@cache
+def _own_description(name: str) -> Any:
+    return _description(
+        (resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml"
+    )
+
+
+def _description(text: str, where: str) -> Any:
+    import yaml
+
     try:
-        return robot_from_description(yaml.safe_load(text), where)
+        return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ParseError(f"{where} is not YAML", where=where, why=str(error)) from error
 

@@ -1,0 +1,129 @@
+"""File names of IDA products (SIS 4.1.3, Table 8) and the application identifiers they carry (Table 6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+APIDS = {
+    84: "CollisionDatabase",
+    85: "History",
+    86: "Parameters",
+    87: "SciHi",
+    88: "SciLo",
+    89: "Status",
+}
+"""Application identifiers of the IDA (SIS Table 6)."""
+
+ARM_FLOAT = "006_arm_float.txt"
+SYSTEM_FLOAT = "000_system_float.txt"
+PARAMETERS = "012.txt"
+SCIENCE = "eu.csv"
+COORDINATES = "ida_sc_coordinates.csv"
+
+Kind = Literal["status", "history", "parameters", "science", "coordinates", "label"]
+
+_NAME = re.compile(
+    r"(?P<letter>a)(?P<apid>\d{4})_(?P<start_sol>\d{4})_(?P<start_sclk>\d{9,10})_(?P<end_sclk>\d{9,10})"
+    r"_(?P<time_tag>\d{12})_(?P<product>[\w.-]+)",
+    re.IGNORECASE,
+)
+_SCLK_EPOCH = dt.datetime(2000, 1, 1, 11, 58, 55, 816000, tzinfo=dt.UTC)
+_LEAP_SECONDS = 5
+"""Leap seconds between 2000 and InSight's landing in 2018."""
+
+
+@dataclass(frozen=True)
+class ProductName:
+    """The fields of a product's file name, in their order.
+
+    Attributes
+    ----------
+    apid : int
+        Application identifier, see `APIDS`.
+    start_sol : int
+        Sol on which the data began; landing day is sol 0.
+    start_sclk, end_sclk : int
+        Whole seconds of the spacecraft clock of the earliest and the latest packet.
+    time_tag : str
+        `yymmddhhmmss` UTC. The SIS calls it the start of acquisition, but its own examples carry the time of
+        a later event (4.5 and 5.5 h after the start SCLK): never take it for the start.
+    product : str
+        Product identifier with the extension, e.g. `006_arm_float.txt`.
+    letter : str
+        `A` for the IDA; labels use lower case.
+    """
+
+    apid: int
+    start_sol: int
+    start_sclk: int
+    end_sclk: int
+    time_tag: str
+    product: str
+    letter: str = "A"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.letter}{self.apid:04d}_{self.start_sol:04d}_{self.start_sclk:09d}_{self.end_sclk:09d}"
+            f"_{self.time_tag}_{self.product}"
+        )
+
+    @property
+    def identifier(self) -> str:
+        """Product part of the logical identifier: the lower-case name without its extension (SIS 4.1.1)."""
+        return str(self).rpartition(".")[0].lower()
+
+
+def parse_name(name: str) -> ProductName | None:
+    """Return the fields of a file name (folders before it are ignored), or None if it is not a product's."""
+    match = _NAME.fullmatch(name.rpartition("/")[2])
+    if match is None:
+        return None
+    fields = match.groupdict()
+    apid, sol, start, end = (int(fields[key]) for key in ("apid", "start_sol", "start_sclk", "end_sclk"))
+    return ProductName(apid, sol, start, end, fields["time_tag"], fields["product"], fields["letter"])
+
+
+def kind_of_name(name: str) -> Kind | None:
+    """Return what a file's name says that it holds, or None if it says nothing."""
+    base = name.rpartition("/")[2].lower()
+    if base == COORDINATES:
+        return "coordinates"
+    parsed = parse_name(base)
+    if parsed is None:
+        return None
+    if parsed.product.endswith(".xml"):
+        return "label"
+    if parsed.product.endswith(".csv"):
+        return "science"
+    by_apid: dict[int, Kind] = {85: "history", 86: "parameters", 89: "status"}
+    return by_apid.get(parsed.apid) if parsed.product.endswith(".txt") else None
+
+
+def rough_utc(sclk: int) -> dt.datetime:
+    """Return UTC of an SCLK in whole seconds, some two minutes early: good for a sanity check, to 3 minutes.
+
+    The clock drifts; without the SPICE kernel nothing better is known. (The label of SIS appendix E gives
+    13:56:40.7 for SCLK 615088547, this gives 13:54:37.8.)
+    """
+    try:
+        return _SCLK_EPOCH + dt.timedelta(seconds=sclk - _LEAP_SECONDS)
+    except OverflowError:
+        return _SCLK_EPOCH
+
+
+def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int = 0) -> ProductName:
+    """Return a name for data that came without one; its time tag is the rough UTC of the last sample.
+
+    Parameters
+    ----------
+    apid, product
+        See `ProductName`.
+    t_ns : tuple of int
+        First and last SCLK in nanoseconds.
+    sol : int
+    """
+    start, end = (max(0, t // 1_000_000_000) for t in t_ns)
+    return ProductName(apid, sol, start, end, f"{rough_utc(end):%y%m%d%H%M%S}", product)
