@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from transect import robots
 from transect.errors import ParseError, TransectError
 
@@ -48,7 +49,8 @@ def test_one_s_own_robot_is_read_from_a_file(tmp_path: Path) -> None:
         "frames:\n"
         "  - {frame: body, child: cam, xyz: [1, 0, 0.5], euler: {order: Z, degrees: [90]}}\n"
         "cameras:\n"
-        "  cam: {size: [640, 480], focal: [500, 501], centre: [320, 240], distortion: {radtan: [0.1, 0, 0, 0]}}\n"
+        "  cam: {size: [640, 480], focal: [500, 501], centre: [320, 240],\n"
+        "        distortion: {radtan: [0.1, 0, 0, 0]}}\n"
     )
     robot = robots.load(path)
     assert np.allclose(robot.frames.lookup("body", "cam") @ (1, 0, 0, 1), (1, 1, 0.5, 1))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
+
+from transect.recording import clocks, files
 
 T = TypeVar("T")
 
@@ -33,26 +37,27 @@ class Progress:
                 yield item
                 bar.advance(task)
 
-    def watching(self, total: int, what: str) -> _Watch:
-        """Return a context whose value is called once for each file written, with the recording's time."""
-        return _Watch(self.shown, total, what)
+    @contextmanager
+    def of_files(self, total: int, what: str) -> Generator[None]:
+        """Show how many of `total` files were written inside the block, and the recording's time."""
+        if not self.shown or not total:
+            yield
+            return
+        with _bar() as bar, files.observed(_Watch(bar, bar.add_task(what, total=total, at=""))):
+            yield
 
 
 class _Watch:
-    def __init__(self, shown: bool, total: int, what: str) -> None:
-        self.bar: Any = _bar() if shown and total else None
-        self.total, self.what = total, what
+    """Moves a bar with every file that is written."""
 
-    def __enter__(self) -> Callable[[str], None]:
-        if self.bar is None:
-            return lambda at: None
-        self.bar.__enter__()
-        task = self.bar.add_task(self.what, total=self.total, at="")
-        return lambda at: self.bar.update(task, advance=1, at=at)
+    def __init__(self, bar: Any, task: Any) -> None:
+        self.bar, self.task = bar, task
 
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.__exit__(*error)
+    def wrote(self, path: Path) -> None:
+        self.bar.advance(self.task)
+
+    def reached(self, t_ns: int, clock: str) -> None:
+        self.bar.update(self.task, at=clocks.text_from_ns(t_ns, clock))
 
 
 def _bar() -> Any:

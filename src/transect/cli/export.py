@@ -34,7 +34,6 @@ def command(
     With the recording's own format this cuts it: --from +60s --to +90s.
     """
     from transect import formats
-    from transect.recording import files
 
     from ._progress import Progress
     from ._recordings import cut, exit_for, open_recording
@@ -43,7 +42,7 @@ def command(
     whole = open_recording(paths, read_as, options, strict, progress)
     part = cut(whole, streams, start, end)
     expected = sum(len(s) if s.loader else 1 for s in part.streams)
-    with progress.watching(expected, "writing") as tick, files.observed(lambda path: tick(path.name)):
+    with progress.of_files(expected, "writing"):
         left_out = formats.write(part, out, format_name)
     for sentence in left_out:
         click.echo(f"not carried: {sentence}", err=True)

@@ -73,8 +73,9 @@ def parsed_many(source: Source, name: str, parser: str, build: Build) -> dict[st
     entry = _entry(f"{VERSION}|{parser}|{name}|{source.key(name)}")  # losses carry the name
     found = _load(entry)
     if found is None:
-        found = dict(build(source.buffer(name))), source.sha256(name)
-        _store(entry, *found)
+        built = dict(build(source.buffer(name))), source.sha256(name)
+        _store(entry, *built)
+        found = _load(entry) or built  # mapped from the disk, the tables need not stay in memory
     tables, sha256 = found
     source.touch(name, sha256)
     return tables

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
-_observer: ContextVar[Callable[[Path], None] | None] = ContextVar("observer", default=None)
+
+class Observer(Protocol):
+    """What may watch files being written; progress bars do."""
+
+    def wrote(self, path: Path) -> None:
+        """Learn that a file was written."""
+        ...
+
+    def reached(self, t_ns: int, clock: str) -> None:
+        """Learn which time of the recording the work has come to."""
+        ...
+
+
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 @contextmanager
-def observed(observer: Callable[[Path], None]) -> Generator[None]:
-    """Call `observer` with the path of each file that is written inside the block; progress bars use it."""
+def observed(observer: Observer) -> Generator[None]:
+    """Tell `observer` of every file written, and every time reached, inside the block."""
     token = _observer.set(observer)
     try:
         yield
     finally:
         _observer.reset(token)
+
+
+def reached(t_ns: int, clock: str) -> None:
+    """Tell whoever observes that the work has come to this time of the recording."""
+    if observer := _observer.get():
+        observer.reached(t_ns, clock)
 
 
 @contextmanager
@@ -45,7 +64,7 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
         _give_usual_permissions(name)
         os.replace(name, path)
         if observer := _observer.get():
-            observer(path)
+            observer.wrote(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

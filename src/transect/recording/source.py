@@ -276,6 +276,14 @@ def mapped(path: Path) -> Buffer:
         return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
+def mapped_part(path: Path, start: int, length: int) -> memoryview:
+    """Map a part of a file into memory, read-only; `length` is not 0 and the part lies inside the file."""
+    before = start % mmap.ALLOCATIONGRANULARITY
+    with _opened(path) as stream:
+        part = mmap.mmap(stream.fileno(), before + length, access=mmap.ACCESS_READ, offset=start - before)
+    return memoryview(part)[before:]
+
+
 def _walk(folder: Path | str, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         shown = [entry for entry in entries if entry.name[0] != "."]

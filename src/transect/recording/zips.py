@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from transect.errors import ParseError
 
 from .losses import Loss
-from .source import HEAD, Buffer, Source, mapped, sha256_bytes
+from .source import HEAD, Buffer, Source, mapped, mapped_part, sha256_bytes
 
 MAX_RATIO = 200
 """Members that claim to grow more than this are refused: real recordings never do, bombs do."""
@@ -27,6 +27,8 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _PLAIN = struct.Struct("<4s4x2H12xL3H12x")
 """The same entry: signature, flags, method, size, and the lengths of name, extra field and comment."""
 _LOCAL = struct.Struct("<4s5H3L2H")
+_OWN_MAP = 1 << 20
+"""Members of this size are mapped by themselves: their pages go with them, those of the archive would stay."""
 _STORED, _DEFLATED = 0, 8
 _METHODS = (_STORED, _DEFLATED)
 _ENCRYPTED = 1
@@ -79,9 +81,7 @@ class ZipSource(Source):
     def head(self, name: str, count: int = HEAD) -> bytes:
         member = self._member(name)
         packed = self._packed(name, member)
-        if member.method == _STORED:
-            return bytes(packed[:count])
-        return zlib.decompressobj(-15).decompress(packed, count)
+        return bytes(packed[:count]) if member.method == _STORED else self._inflate(name, packed, count)
 
     def buffer(self, name: str) -> Buffer:
         member = self._member(name)
@@ -97,13 +97,7 @@ class ZipSource(Source):
         return data
 
     def _inflated(self, name: str, packed: memoryview, size: int) -> bytes:
-        inflater = zlib.decompressobj(-15)
-        try:
-            data = inflater.decompress(packed, size + 1)
-        except zlib.error as error:
-            raise ParseError(
-                f"{name} is damaged inside the zip", where=self.path.name, why=str(error)
-            ) from error
+        data = self._inflate(name, packed, size + 1)
         if len(data) != size:
             raise ParseError(
                 f"{name} is damaged inside the zip",
@@ -111,6 +105,14 @@ class ZipSource(Source):
                 why=f"it should unpack to {size} bytes and does not",
             )
         return data
+
+    def _inflate(self, name: str, packed: memoryview, most: int) -> bytes:
+        try:
+            return zlib.decompressobj(-15).decompress(packed, most)
+        except zlib.error as error:
+            raise ParseError(
+                f"{name} is damaged inside the zip", where=self.path.name, why=str(error)
+            ) from error
 
     def _packed(self, name: str, member: Member) -> memoryview:
         """Return the member's bytes as they stand in the archive."""
@@ -122,10 +124,11 @@ class ZipSource(Source):
         if header[0] != b"PK\x03\x04":
             raise ParseError(f"{name} has no header in the zip", where=f"{self.path.name}@{start}")
         start += _LOCAL.size + header[9] + header[10]
-        packed = memoryview(self._map)[start : start + member.packed]
-        if len(packed) < member.packed:
+        if start + member.packed > len(self._map):
             raise ParseError(f"{name} is cut off in the zip", where=f"{self.path.name}@{start}")
-        return packed
+        if member.packed < _OWN_MAP:
+            return memoryview(self._map)[start : start + member.packed]
+        return mapped_part(self.path, start, member.packed)
 
 
 def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int]:
