@@ -101,3 +101,20 @@ def test_the_cut_line_of_a_long_file_is_located() -> None:
     assert size == 1_800_000
     assert loss is not None
     assert (loss.line, loss.byte) == (300_001, 1_800_000)
+
+
+def test_a_stray_quotation_mark_loses_its_own_row_and_not_those_up_to_the_next_one() -> None:
+    rows = "".join(f"{i}.5,{i},0\n" for i in range(1, 9))
+    t, _, losses = read("t,x,y\n" + rows.replace("3.5,", '"3.5,'))
+    assert len(t) == 7
+    assert losses == [(4, "t is not a time")]
+
+
+def test_numbers_in_quotation_marks_are_numbers() -> None:
+    assert read('t,x,y\n"1.5","2",3\n')[:2] == ([1_500_000_000], [2.0])
+
+
+def test_a_row_of_another_width_that_is_no_text_is_lost_alone() -> None:
+    csv = read_csv(b"t,x,y\n1.5,1,2\n\xff\xfe\n2.5,1,2\n", LAYOUT, "a.csv")
+    assert csv.table.num_rows == 2
+    assert [(loss.line, loss.reason) for loss in csv.losses] == [(3, "1 fields where 3 are expected")]

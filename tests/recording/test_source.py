@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import zipfile
 from pathlib import Path
@@ -111,3 +112,71 @@ def test_a_path_that_does_not_exist_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(TransectError, match="traverse_3") as caught:
         source_of(tmp_path / "travers_3" / "Gnss")
     assert "does not exist" in str(caught.value)
+
+
+def test_a_glimpse_shows_the_first_files_of_a_series_and_all_others(tmp_path: Path) -> None:
+    names = [f"images/frame_{i:06d}.jpg" for i in range(300)] + ["a.csv", "images/times.txt", "b/1.csv"]
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, name)
+    source = source_of(tmp_path / "z.zip")
+    glimpse = source.glimpse()
+    assert glimpse.names == tuple(sorted([*names[:100], *names[300:]]))
+    assert glimpse.stem == source.stem
+    assert glimpse.read("a.csv") == b"a.csv"
+    assert glimpse.at("images").head("times.txt") == b"images/times.txt"
+    assert "images/frame_000001.jpg" in glimpse
+    assert "images/frame_000200.jpg" not in glimpse
+    assert "images/frame_000200.jpg" in source
+
+
+def test_a_small_source_is_seen_whole(tmp_path: Path) -> None:
+    source = source_of(folder(tmp_path / "f"))
+    assert source.glimpse() is source
+
+
+def test_hidden_files_folders_and_names_in_any_alphabet_are_told_apart(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        for name in (
+            "t/",
+            "t/a.csv",
+            "t/.DS_Store",
+            "__MACOSX/t/a.csv",
+            ".hidden",
+            "t/größe (1).csv",
+            "t/a..b.csv",
+        ):
+            archive.writestr(name, "x")
+    source = source_of(tmp_path / "z.zip")
+    assert source.names == ("t/a..b.csv", "t/a.csv", "t/größe (1).csv")
+    assert source.read("t/größe (1).csv") == b"x"
+    assert source.refused == ()
+
+
+def test_a_name_that_occurs_twice_is_kept_once(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        archive.writestr("a.csv", "first")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("a.csv", "second")
+    source = source_of(tmp_path / "z.zip")
+    assert source.read("a.csv") == b"first"
+    assert [(loss.file, loss.reason) for loss in source.refused] == [("z.zip/a.csv", "the name occurs twice")]
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_large_members_are_read_whole_wherever_they_begin(tmp_path: Path, compression: int) -> None:
+    large = {f"{i}.bin": random.Random(i).randbytes(1_500_000 + i) for i in range(3)}
+    with zipfile.ZipFile(tmp_path / "z.zip", "w", compression) as archive:
+        for name, data in large.items():
+            archive.writestr(name, data)
+    source = source_of(tmp_path / "z.zip")
+    assert {name: source.read(name) for name in source.names} == large
+
+
+def test_a_damaged_deflated_head_is_a_parse_error(tmp_path: Path) -> None:
+    data = bytearray(zipped(tmp_path / "z.zip").read_bytes())
+    at = data.index(b"Gnss/pose.csv") + len("Gnss/pose.csv")
+    data[at : at + 20] = b"\xff" * 20
+    (tmp_path / "z.zip").write_bytes(data)
+    with pytest.raises(ParseError, match="damaged"):
+        source_of(tmp_path / "z.zip").head("Gnss/pose.csv")

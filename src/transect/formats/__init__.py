@@ -14,7 +14,14 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
-from transect.errors import ParseError, TransectError, UnknownFormatError, UnsupportedError, did_you_mean
+from transect.errors import (
+    ParseError,
+    TransectError,
+    UnknownFormatError,
+    UnsupportedError,
+    UsageError,
+    did_you_mean,
+)
 from transect.recording import Recording, Source, join, source_of
 
 from ._base import Format, Match, WritingFormat, no
@@ -34,6 +41,9 @@ __all__ = [
 
 ENTRY_POINTS = "transect.formats"
 PathLike = str | os.PathLike[str]
+PLAUSIBLE, SURE = 0.5, 0.8
+"""A match below the first is a fallback; from the second on a folder inside counts as a recording."""
+MOST_PARTS = 50
 
 
 @cache
@@ -41,6 +51,7 @@ def _outside() -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
+@cache
 def names() -> tuple[str, ...]:
     """Return the names of all formats, without importing them."""
     inside = {module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")}
@@ -64,7 +75,8 @@ def writing_names() -> tuple[str, ...]:
 def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
     """Return what each format says of a path, surest first."""
     source = path if isinstance(path, Source) else source_of(path)
-    said = [(name, load(name).recognises(source)) for name in names()]
+    glimpse = source.glimpse()
+    said = [(name, load(name).recognises(glimpse)) for name in names()]
     return sorted(said, key=lambda item: (-item[1].confidence, item[0]))
 
 
@@ -98,7 +110,8 @@ def open(*paths: PathLike, format: str | None = None, strict: bool = False, **op
 def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Recording:
     source = source_of(path)
     if format is not None:
-        chosen, base = format, _shell(source)[-1] if not load(format).recognises(source) else source
+        top = "" if load(format).recognises(source.glimpse()) else _shell(source)[-1]
+        chosen, base = format, source.at(top)
     else:
         chosen, base = _best(source)
     try:
@@ -114,26 +127,46 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
     )
 
 
-def _shell(source: Source) -> list[Source]:
-    """Return the source and, while all its files lie in one folder, that folder, as zips often have one."""
-    levels = [source]
-    while len(tops := {name.partition("/")[0] for name in levels[-1].names}) == 1 and len(levels) < 4:
-        (top,) = tops
-        if top in levels[-1]:
+def _shell(source: Source) -> list[str]:
+    """Return "" and, while all files lie in one folder, that folder: zips often have a top folder."""
+    levels = [""]
+    while len(levels) < 4:
+        tops = {name.partition("/")[0] for name in source.names}
+        if len(tops) != 1 or (top := tops.pop()) in source:
             break
-        levels.append(levels[-1].at(top))
+        source = source.at(top)
+        levels.append(f"{levels[-1]}/{top}".lstrip("/"))
     return levels
 
 
 def _best(source: Source) -> tuple[str, Source]:
-    said = [(match, name, level) for level in _shell(source) for name, match in recognise(level)]
-    match, name, level = max(said, key=lambda item: item[0].confidence)
+    glimpse = source.glimpse()
+    said = [(match, name, top) for top in _shell(glimpse) for name, match in recognise(glimpse.at(top))]
+    match, name, top = max(said, key=lambda item: item[0].confidence)
+    if match.confidence < PLAUSIBLE:
+        _refuse_several(glimpse)
     if not match:
         raise _unknown(source, said[: len(names())])
-    return name, level
+    return name, source.at(top)
 
 
-def _unknown(source: Source, said: list[tuple[Match, str, Source]]) -> TransectError:
+def _refuse_several(source: Source) -> None:
+    """Raise if a folder that is no recording itself holds several, since it is not clear which is meant."""
+    tops = sorted({name.partition("/")[0] for name in source.names if "/" in name})[:MOST_PARTS]
+    parts = [source.at(top) for top in tops]
+    parts += [source_of(source.path / n) for n in source.names if n.lower().endswith(".zip")][:MOST_PARTS]
+    found = [(part, *recognise(part)[0]) for part in parts]
+    sure = [(part, name) for part, name, match in found if match.confidence >= SURE]
+    if len(sure) > 1:
+        listed = "\n".join(f"         {part.path} ({name})" for part, name in sure)
+        raise UsageError(
+            f"{source.path} holds {len(sure)} recordings",
+            why=f"these are\n{listed}",
+            hint="open one, or name several",
+        )
+
+
+def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectError:
     if not source.names:
         return ParseError(f"{source.path} holds no files", where=str(source.path))
     if len(source.names) == 1 and source.size(source.names[0]) == 0:
@@ -150,7 +183,7 @@ def _unknown(source: Source, said: list[tuple[Match, str, Source]]) -> TransectE
     )
 
 
-def _nearness(item: tuple[Match, str, Source]) -> tuple[int, str]:
+def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:
     """Sort formats that found something of theirs (their reason says 'but') before the others."""
     match, name, _ = item
     return (0 if " but " in match.reason else 1, name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from transect.errors import UsageError, did_you_mean
 from transect.recording.clocks import NS, ns_from_decimal
 
 BEFORE_START_NS = 30 * NS
@@ -202,9 +201,9 @@ _NOTES = {
 
 _LASERS_IN_MM = "the lasers ran in mm mode: at most 8 m and 100 degrees"
 _CALIBRATION = (
-    Entry("VisualCameraCalibration", None, "calibration", "", ("clear",), notes=(_LASERS_IN_MM,)),
-    Entry("IRcameraCalibration", None, "calibration", "", ("clear",), notes=(_LASERS_IN_MM,)),
-    Entry("RangeSensorsCalibration", None, "calibration", "open area", ("clear",)),
+    Entry("VisualCameraCalibration", None, "calibration", "", (), notes=(_LASERS_IN_MM,)),
+    Entry("IRcameraCalibration", None, "calibration", "", (), notes=(_LASERS_IN_MM,)),
+    Entry("RangeSensorsCalibration", None, "calibration", "open area", ()),
 )
 
 
@@ -234,16 +233,6 @@ def _entries() -> tuple[Entry, ...]:
 
 
 CATALOGUE: tuple[Entry, ...] = (*_entries(), *_CALIBRATION)
-
-
-def matching(condition: str) -> tuple[Entry, ...]:
-    """Return the datasets with a condition: `dust` finds light and heavy dust, `light dust` only that."""
-    word = condition.strip().lower()
-    found = tuple(entry for entry in CATALOGUE if word in entry.conditions)
-    if not found:
-        known = {word for entry in CATALOGUE for word in entry.conditions}
-        raise UsageError(f"no dataset has the condition {condition!r}", hint=did_you_mean(word, known))
-    return found
 
 
 def by_name(name: str) -> Entry | None:

@@ -7,14 +7,13 @@ read again as text, to find the rows that do not fit; the rest is kept.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pv
 from numpy.typing import NDArray
 
@@ -81,31 +80,46 @@ def read_csv(buffer: Buffer, layout: Layout, file: str) -> Csv:
     losses = [cut] if cut else []
     view = memoryview(buffer)[:size]
     try:
-        refused: list[Any] = []
-        table = _arrow_read(view, layout, layout.types(), refused)
-        if refused:
-            losses.append(_wrong_width(view, layout, file, len(refused)))
-        return Csv(_finish(table, layout), tuple(losses))
+        return Csv(_finish(_arrow_read(view, layout), layout), tuple(losses))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        table, found = _read_carefully(view, layout, file)
+        table, found = _read_all_that_fit(view, layout, file)
         return Csv(_finish(table, layout), (*found, *losses))
 
 
-def _arrow_read(
-    view: memoryview, layout: Layout, types: Mapping[str, pa.DataType], refused: list[Any]
-) -> pa.Table:
+def _read_all_that_fit(view: memoryview, layout: Layout, file: str) -> tuple[pa.Table, list[Loss]]:
+    """Read again, without the rows of another width if that is all that is wrong, else row by row."""
+    refused: list[Any] = []
+
     def handle(row: Any) -> str:
         refused.append(row)
         return "skip"
 
+    try:
+        str(
+            view, "utf-8"
+        )  # Arrow shows refused rows to `handle` as text, and cannot show those that are none.
+        table = _finish(_arrow_read(view, layout, handle), layout)
+        return table, [_wrong_width(view, layout, file, len(refused))]
+    except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return _read_carefully(view, layout, file)
+
+
+def _arrow_read(
+    view: memoryview, layout: Layout, invalid_row_handler: Callable[[Any], str] | None = None
+) -> pa.Table:
     return pv.read_csv(
         pa.BufferReader(pa.py_buffer(view)),
         read_options=pv.ReadOptions(
             column_names=list(layout.names), skip_rows=layout.skip, block_size=BLOCK, use_threads=True
         ),
-        parse_options=pv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=handle),
+        # Between numbers a quotation mark is damage: believed, it would swallow all lines up to the next one.
+        parse_options=pv.ParseOptions(
+            delimiter=layout.delimiter,
+            quote_char='"' if layout.texts else False,
+            invalid_row_handler=invalid_row_handler,
+        ),
         convert_options=pv.ConvertOptions(
-            column_types=dict(types),
+            column_types=layout.types(),
             null_values=_NULLS,
             strings_can_be_null=False,
             quoted_strings_can_be_null=False,
@@ -132,7 +146,7 @@ def _read_carefully(view: memoryview, layout: Layout, file: str) -> tuple[pa.Tab
     rows: list[list[str]] = []
     losses: dict[str, list[int]] = {}
     for number, line in numbered:
-        fields = [f.strip() for f in line.decode("utf-8", "replace").split(mark.decode())]
+        fields = [_bare(f) for f in line.decode("utf-8", "replace").split(mark.decode())]
         reason = (
             f"{len(fields)} fields where {width} are expected"
             if len(fields) != width
@@ -147,6 +161,11 @@ def _read_carefully(view: memoryview, layout: Layout, file: str) -> tuple[pa.Tab
     }
     found = [Loss(file, reason, line=where[0], count=len(where)) for reason, where in losses.items()]
     return pa.table(columns), found
+
+
+def _bare(text: str) -> str:
+    text = text.strip()
+    return text[1:-1].strip() if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 def _unfit(fields: Sequence[str], layout: Layout) -> str:
@@ -181,7 +200,7 @@ def _finish(table: pa.Table, layout: Layout) -> pa.Table:
         if name in layout.times and pa.types.is_decimal(values.type):
             values = _ns_of_decimals(values)
         elif pa.types.is_floating(values.type) and values.null_count:
-            values = pc.fill_null(values, float("nan"))  # pyright: ignore[reportAttributeAccessIssue]
+            values = arrow.from_numpy(arrow.numbers(table, name))
         columns.append(values)
     return pa.table(dict(zip(table.column_names, columns, strict=True)))
 

@@ -1,26 +1,35 @@
 """Numbers out of free text: lines of blank- or comma-separated tokens, some of them words.
 
-`scan` gives every token of every line as a float (correctly rounded, NaN for words), and `stamps` turns tokens
-into nanoseconds by integer arithmetic. Large buffers go through compiled loops, small ones through plain Python,
-since loading the compiler takes longer than reading them; both give the same bits.
+`scan` gives every token of every line as a float (correctly rounded, NaN for words), and `stamps` turns
+tokens into nanoseconds by integer arithmetic. `blocks` does the same piece by piece, so that memory stays
+small. Large texts go through compiled loops, small ones through numpy and Arrow, since loading the compiler
+takes longer than reading them; both give the same bits.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.recording.source import Buffer
 
-COMPILED_FROM = 2_000_000
-"""Buffers of at least this many bytes are scanned by compiled code."""
+COMPILED_FROM = 64_000_000
+"""Texts of at least this many bytes go through compiled code; loading it takes longer than smaller ones."""
+COMPILED_FROM_WHEN_LOADED = 50_000
+"""The same, once the compiled code is in memory anyway."""
+BLOCK = 1 << 20
+"""Bytes scanned at a time: what is made of them stays in the processor's cache."""
 NUMBER, WORD, HARD = 0, 1, 2
+NO_STAMP = np.iinfo(np.int64).min
 _SEPARATORS = b" \t\r,;"
-_NO_STAMP = np.iinfo(np.int64).min
+_NEWLINE, _STAR = 10, 42
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +49,8 @@ class Tokens:
         Line i has the tokens ``first[i]:first[i + 1]``.
     line : (lines,) int64 array
         Line number in the file, from 1.
+    compiled : bool
+        Whether compiled code read it, and reads its stamps.
     """
 
     buffer: NDArray[np.uint8]
@@ -49,11 +60,18 @@ class Tokens:
     end: NDArray[np.int64]
     first: NDArray[np.int64]
     line: NDArray[np.int64]
+    compiled: bool = False
 
     @property
     def counts(self) -> NDArray[np.int64]:
         """(lines,) number of tokens in each line."""
         return np.diff(self.first)
+
+    @property
+    def word_counts(self) -> NDArray[np.int64]:
+        """(lines,) how many tokens of each line are words."""
+        lines = np.searchsorted(self.first, np.flatnonzero(self.is_word), side="right") - 1
+        return np.bincount(lines, minlength=len(self.line))
 
     def text(self, token: int) -> str:
         """Return a token as it stands."""
@@ -67,103 +85,201 @@ class Tokens:
         """Return `width` successive tokens from number `start` of the given lines, (lines, width)."""
         return self.values[(self.first[lines] + start)[:, None] + np.arange(width)]
 
+    def ragged(
+        self, start: int, counts: NDArray[np.int64], lines: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return `counts[i]` tokens from number `start` of line `lines[i]`, end to end, and their offsets."""
+        offsets = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        begin = self.first[lines] + start
+        alike = len(lines) > 1 and (np.diff(lines) == 1).all() and (counts == counts[0]).all()
+        if alike and (np.diff(begin) == self.counts[lines[-1]]).all():  # a matrix: no index per value
+            whole = self.values[self.first[lines[0]] : self.first[lines[-1] + 1]].reshape(len(lines), -1)
+            return whole[:, start : start + counts[0]].reshape(-1), offsets
+        shift = np.repeat(begin - offsets[:-1], counts)
+        return self.values[np.arange(offsets[-1]) + shift], offsets
+
     def words(self, number: int) -> list[str]:
         """Return token `number` of every line as text, "" where the line is shorter."""
-        return [self.text(f + number) if n > number else "" for f, n in zip(self.first[:-1], self.counts, strict=True)]
+        return [
+            self.text(f + number) if n > number else ""
+            for f, n in zip(self.first[:-1], self.counts, strict=True)
+        ]
+
+    def equals(self, number: int, word: bytes) -> NDArray[np.bool_]:
+        """(lines,) whether token `number` of each line is `word`."""
+        same = self.counts > number
+        tokens = self.first[:-1][same] + number
+        same[same] = self.end[tokens] - self.begin[tokens] == len(word)
+        begin = self.begin[self.first[:-1][same] + number]
+        letters = self.buffer[begin[:, None] + np.arange(len(word))]
+        same[same] = (letters == np.frombuffer(word, np.uint8)).all(axis=1)
+        return same
 
     def stamps(self, number: int, lines: NDArray[Any], unit_ns: int = 1_000_000_000) -> NDArray[np.int64]:
         """Return token `number` of the given lines as nanoseconds; `bad_stamp` marks what is not a time."""
         tokens = self.first[lines] + number
-        return stamps(self.buffer, self.begin[tokens], self.end[tokens], unit_ns)
+        return stamps(
+            self.buffer, self.begin[tokens], self.end[tokens], unit_ns, compiled=self.compiled or None
+        )
 
 
 def bad_stamp(t_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return where `Tokens.stamps` could not read a time."""
-    return t_ns == _NO_STAMP
+    return t_ns == NO_STAMP
 
 
-def scan(buffer: Buffer, size: int | None = None) -> Tokens:
-    """Return the tokens of a text (of its first `size` bytes)."""
-    data = np.frombuffer(buffer, dtype=np.uint8, count=-1 if size is None else size) if len(buffer) else _EMPTY
-    parts = _compiled()[0](data) if len(data) >= COMPILED_FROM else _scan_python(data)
-    values, kind, begin, end, first, line = parts
-    for token in np.flatnonzero(kind == HARD):
-        values[token] = float(data[begin[token] : end[token]].tobytes())
-    return Tokens(data, values, kind == WORD, begin, end, first, line)
+def scan(buffer: Buffer, size: int | None = None, *, compiled: bool | None = None) -> Tokens:
+    """Return the tokens of a text (of its first `size` bytes).
+
+    Parameters
+    ----------
+    buffer : bytes-like
+    size : int, optional
+    compiled : bool, optional
+        Which of the two ways; by default the faster one for that size.
+    """
+    data = _bytes_of(buffer, size)
+    return _tokens(data, 1, _is_large(len(data)) if compiled is None else compiled)
+
+
+def blocks(
+    buffer: Buffer, size: int | None = None, *, block: int = BLOCK, compiled: bool | None = None
+) -> Iterator[Tokens]:
+    """Iterate over the tokens of a text in pieces of whole lines, about `block` bytes each.
+
+    Line numbers run on from piece to piece; `begin`, `end` and `first` count from the start of each piece.
+    """
+    data = _bytes_of(buffer, size)
+    compiled = _is_large(len(data)) if compiled is None else compiled
+    at, line = 0, 1
+    while at < len(data):
+        piece = data[at : _end_of_line(data, at + block)]
+        yield _tokens(piece, line, compiled)
+        at += len(piece)
+        line += int(np.count_nonzero(piece == _NEWLINE))
 
 
 def stamps(
-    data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64], unit_ns: int
+    data: NDArray[np.uint8],
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    unit_ns: int = 1_000_000_000,
+    *,
+    compiled: bool | None = None,
 ) -> NDArray[np.int64]:
-    """Return decimal tokens times `unit_ns` as whole nanoseconds, truncated; see `bad_stamp`."""
-    if len(begin) * 16 >= COMPILED_FROM:
-        return _compiled()[1](data, begin, end, unit_ns)
+    """Return decimal tokens times `unit_ns` (a power of ten) as nanoseconds, truncated; see `bad_stamp`."""
+    if _is_large(len(begin) * 16) if compiled is None else compiled:
+        return _loops().stamps_compiled(data, begin, end, unit_ns)
     texts = (data[b:e].tobytes() for b, e in zip(begin.tolist(), end.tolist(), strict=True))
     return np.fromiter((_stamp_python(text, unit_ns) for text in texts), np.int64, len(begin))
 
 
-_EMPTY: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
+def _bytes_of(buffer: Buffer, size: int | None) -> NDArray[np.uint8]:
+    if not len(buffer):
+        return np.zeros(0, np.uint8)
+    return np.frombuffer(buffer, dtype=np.uint8, count=-1 if size is None else size)
+
+
+def _is_large(size: int) -> bool:
+    loaded = f"{__package__}._scan_compiled" in sys.modules
+    return size >= (COMPILED_FROM_WHEN_LOADED if loaded else COMPILED_FROM)
+
+
+@cache
+def _loops() -> Any:
+    from . import _scan_compiled
+
+    return _scan_compiled
+
+
+def _end_of_line(data: NDArray[np.uint8], at: int, step: int = 65_536) -> int:
+    """Return where the line that holds byte `at` ends, its newline included."""
+    while at < len(data):
+        found = np.flatnonzero(data[at : at + step] == _NEWLINE)
+        if len(found):
+            return at + int(found[0]) + 1
+        at += step
+    return len(data)
+
+
+def _tokens(data: NDArray[np.uint8], line: int, compiled: bool) -> Tokens:
+    values, kind, begin, end, first, numbers = _scan_compiled(data) if compiled else _scan_python(data)
+    hard = np.flatnonzero(kind == HARD)
+    if len(hard):
+        values[hard] = [float(data[b:e].tobytes()) for b, e in zip(begin[hard], end[hard], strict=True)]
+    return Tokens(data, values, kind == WORD, begin, end, first, numbers + (line - 1), compiled)
+
+
+def _scan_compiled(data: NDArray[np.uint8]) -> tuple[Any, ...]:
+    """Scan by compiled loops, which rely on a newline at the end."""
+    if len(data) and data[-1] != _NEWLINE:
+        data = np.append(data, np.uint8(_NEWLINE))
+    return _loops().scan_compiled(data)
+
+
+def _scan_python(data: NDArray[np.uint8]) -> tuple[Any, ...]:
+    """Scan by numpy and Python; the arrays of `Tokens` in order, kinds instead of `is_word`."""
+    newlines = np.flatnonzero(data == _NEWLINE)
+    edges = np.diff(_IS_BLANK[data].view(np.int8), prepend=np.int8(1), append=np.int8(1))
+    begin, end = np.flatnonzero(edges == -1), np.flatnonzero(edges == 1)
+    line = np.searchsorted(newlines, begin)
+    leads = np.diff(line, prepend=-1) > 0
+    begin = begin + (leads & (data[begin] == _STAR))
+    kept = begin < end
+    begin, end, line = begin[kept], end[kept], line[kept]
+    values, kind = _numbers(data, begin, end)
+    first = np.flatnonzero(np.diff(line, prepend=-1) > 0)
+    return values, kind, begin, end, np.append(first, len(begin)), line[first] + 1
+
+
+_IS_BLANK = np.isin(np.arange(256), [*_SEPARATORS, _NEWLINE])
+_IS_STRANGE = ~np.isin(np.arange(256), [*b"0123456789+-.eEnaifNAIFtyTY", *_SEPARATORS, _NEWLINE])
+"""Bytes that no number holds; Python's float would take some of them (`1_000`)."""
+
+
+def _numbers(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[Any, ...]:
+    """Return the value and the kind of each token."""
+    values, kind = np.full(len(begin), np.nan), np.full(len(begin), NUMBER, np.uint8)
+    strange = np.flatnonzero(_IS_STRANGE[data])
+    owner = np.searchsorted(begin, strange, side="right") - 1
+    strange, owner = strange[owner >= 0], owner[owner >= 0]
+    kind[owner[strange < end[owner]]] = WORD
+    plain = np.flatnonzero(kind == NUMBER)
+    try:
+        values[plain] = _cast(data, begin[plain], end[plain])
+    except pa.ArrowInvalid:
+        texts = [data[b:e].tobytes() for b, e in zip(begin[plain], end[plain], strict=True)]
+        read = [_number(text) for text in texts]
+        values[plain] = [np.nan if value is None else value for value in read]
+        kind[plain] = [WORD if value is None else NUMBER for value in read]
+    values[np.isnan(values)] = np.nan  # the sign of "-nan" has no meaning
+    return values, kind
+
+
+def _cast(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[Any]:
+    """Return tokens as floats, all at once; Arrow raises where one is not a number, or has a plus."""
+    inside = np.zeros(len(data) + 1, np.int8)
+    inside[begin], inside[end] = 1, -1
+    letters = data[np.cumsum(inside[:-1], dtype=np.int8).view(np.bool_)]
+    offsets = np.concatenate([[0], np.cumsum(end - begin)])
+    texts = pa.Array.from_buffers(
+        pa.large_string(), len(begin), [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+    )
+    return np.from_dlpack(texts.cast(pa.float64()))
+
+
+def _number(text: bytes) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _stamp_python(text: bytes, unit_ns: int) -> int:
     sign, text = (-1, text[1:]) if text[:1] == b"-" else (1, text)
     whole, _, fraction = text.partition(b".")
-    digits = whole + fraction
-    if not digits.isdigit() or len(whole) > 19:
-        return int(_NO_STAMP)
+    if not (whole + fraction).isdigit() or len(whole) > 19:
+        return int(NO_STAMP)
     value = int(whole or b"0") * unit_ns + int(fraction[:18] or b"0") * unit_ns // 10 ** len(fraction[:18])
-    return sign * value if value < 2**63 else int(_NO_STAMP)
-
-
-def _scan_python(data: NDArray[np.uint8]) -> tuple[Any, ...]:
-    values: list[float] = []
-    kind: list[int] = []
-    begin: list[int] = []
-    end: list[int] = []
-    first, numbers = [0], list[int]()
-    at = 0
-    for number, line in enumerate(data.tobytes().split(b"\n"), 1):
-        position, count = 0, len(values)
-        text = line.translate(_TO_BLANKS)
-        for token in text.split(b" "):
-            if token:
-                lead = 1 if len(values) == count and token[:1] == b"*" else 0
-                if token[lead:]:
-                    value, what = _number(token[lead:])
-                    values.append(value)
-                    kind.append(what)
-                    begin.append(at + position + lead)
-                    end.append(at + position + len(token))
-            position += len(token) + 1
-        at += len(line) + 1
-        if len(values) > count:
-            first.append(len(values))
-            numbers.append(number)
-    return (
-        np.array(values, np.float64),
-        np.array(kind, np.uint8),
-        np.array(begin, np.int64),
-        np.array(end, np.int64),
-        np.array(first, np.int64),
-        np.array(numbers, np.int64),
-    )
-
-
-_TO_BLANKS = bytes(32 if c in _SEPARATORS else c for c in range(256))
-_DIGITS = frozenset(b"0123456789+-.eEnaifNAIF")
-
-
-def _number(token: bytes) -> tuple[float, int]:
-    if not _DIGITS.issuperset(token):
-        return np.nan, WORD
-    try:
-        return float(token), NUMBER
-    except ValueError:
-        return np.nan, WORD
-
-
-@cache
-def _compiled() -> tuple[Any, Any]:
-    from ._scan_compiled import scan_compiled, stamps_compiled
-
-    return scan_compiled, stamps_compiled
+    return sign * value if value < 2**63 else int(NO_STAMP)

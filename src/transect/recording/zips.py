@@ -28,7 +28,7 @@ _PLAIN = struct.Struct("<4s4x2H12xL3H12x")
 """The same entry: signature, flags, method, size, and the lengths of name, extra field and comment."""
 _LOCAL = struct.Struct("<4s5H3L2H")
 _OWN_MAP = 1 << 20
-"""Members of this size are mapped by themselves: their pages go with them, those of the archive would stay."""
+"""Members from this size on are mapped by themselves, so that their pages go when they do."""
 _STORED, _DEFLATED = 0, 8
 _METHODS = (_STORED, _DEFLATED)
 _ENCRYPTED = 1

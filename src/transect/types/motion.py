@@ -69,8 +69,8 @@ class RigidBodyState(FromColumns):
         Quaternion x, y, z, w: takes vectors of `child` to `frame`.
     angular_velocity : (3,) array
         rad/s, in `frame`.
-    covariance : (n, n) array or None
-        As recorded; 12 x 12 is position, velocity, attitude, angular velocity in the format's order.
+    covariance : (n * n,) array or None
+        Row by row as recorded; 144 numbers are 12 x 12 in the order of the format.
     """
 
     position: Floats = columns(*_POSITION, unit="m")

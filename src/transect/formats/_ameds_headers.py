@@ -1,0 +1,213 @@
+"""What the header of a CSV column means, however it is spelled, and in which unit the column is.
+
+`pos_x`, `Position X [m]` and `positionX` are all {position, x}; `roll-x` is {roll}; `stdVelNorth (m/s)` is
+{std, velocity, x}. Case, blanks, underscores and brackets do not count. A header with a word that is not
+known here means nothing, rather than something by chance.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+Meaning = frozenset[str]
+
+_WORDS = {
+    "time": "time timestamp stamp unix utc epoch unixtime unixseconds t",
+    "device": "device hardware receiver",
+    "x": "x north",
+    "y": "y east west",
+    "z": "z down up",
+    "position": "position pos location translation ticks tick counts count encoder",
+    "velocity": "velocity vel speed",
+    "acceleration": "acceleration accelerometer accel acc",
+    "angular": "angular ang gyroscope gyro gyr omega rate turnrate",
+    "magnetic": "magnetometer magnetic magn mag field",
+    "std": "std σ stddev stdev stdv sd sigma deviation uncertainty",
+    "attitude": "attitude orientation euler rotation rot att",
+    "roll": "roll",
+    "pitch": "pitch",
+    "yaw": "yaw heading hdg theta",
+    "lat": "lat latitude",
+    "lon": "lon long lng longitude",
+    "alt": "alt altitude height elevation",
+    "fix": "fix fixtype status quality",
+    "temperature": "temperature temp",
+    "pressure": "pressure press barometer barometric baro",
+    "outside": "outside ambient external outdoor environment air",
+    "joint": "joint",
+    "angle": "angle",
+    "drive": "drive driving traction",
+    "steer": "steer steering",
+    "cmd": "cmd command commanded setpoint target desired",
+    **{digit: digit for digit in "01234567"},
+    "1 ": "fl frontleft",
+    "2 ": "rl bl rearleft",
+    "3 ": "rr br rearright",
+    "4 ": "fr frontright",
+    "": "gnss gps ins imu ned nwu body frame geodetic world wgs wgs84 standard data value type of in the "
+    "platform motor wheel main aux cam camera arm estimate est",
+}
+"""Meaning to its words. Wheels 1 to 4 stand front left, rear left, rear right, front right (see errata)."""
+
+_KNOWN: dict[str, str] = {
+    word: meaning.strip() for meaning, words in _WORDS.items() for word in words.split()
+}
+_VECTORS = {
+    "v": "velocity",
+    "w": "angular",
+    "a": "acceleration",
+    "p": "position",
+    "g": "angular",
+    "m": "magnetic",
+}
+_GLUED: dict[str, Meaning] = {
+    letter + axis: frozenset((meaning, axis)) for letter, meaning in _VECTORS.items() for axis in "xyz"
+}
+_ATTITUDE = {"x": "roll", "y": "pitch", "z": "yaw"}
+AXIS_OF = {angle: axis for axis, angle in _ATTITUDE.items()}
+
+_DEGREE = math.pi / 180
+UNITS: dict[str, dict[str, tuple[float, float]]] = {
+    "rad": {"rad": (1.0, 0.0), "deg": (_DEGREE, 0.0)},
+    "rad/s": {"rads": (1.0, 0.0), "radps": (1.0, 0.0), "degs": (_DEGREE, 0.0), "dps": (_DEGREE, 0.0)},
+    "m": {"m": (1.0, 0.0), "mm": (1e-3, 0.0), "cm": (1e-2, 0.0), "km": (1e3, 0.0)},
+    "m/s": {
+        "ms": (1.0, 0.0),
+        "mps": (1.0, 0.0),
+        "mms": (1e-3, 0.0),
+        "cms": (1e-2, 0.0),
+        "kmh": (1 / 3.6, 0.0),
+    },
+    "m/s2": {"ms2": (1.0, 0.0), "mps2": (1.0, 0.0), "g": (9.80665, 0.0), "mg": (9.80665e-3, 0.0)},
+    "T": {
+        "t": (1.0, 0.0),
+        "mt": (1e-3, 0.0),
+        "ut": (1e-6, 0.0),
+        "nt": (1e-9, 0.0),
+        "g": (1e-4, 0.0),
+        "mg": (1e-7, 0.0),
+    },
+    "degC": {"degc": (1.0, 0.0), "c": (1.0, 0.0), "k": (1.0, -273.15)},
+    "Pa": {"pa": (1.0, 0.0), "hpa": (100.0, 0.0), "mbar": (100.0, 0.0), "kpa": (1e3, 0.0), "bar": (1e5, 0.0)},
+    "s": {"s": (1.0, 0.0), "ms": (1e-3, 0.0), "us": (1e-6, 0.0), "ns": (1e-9, 0.0)},
+    "": {"": (1.0, 0.0), "ticks": (1.0, 0.0), "tick": (1.0, 0.0), "0-7": (1.0, 0.0)},
+}
+"""SI unit to the units it may be given in, as `_plain` spells them: ``SI = scale * value + offset``."""
+
+_LONG_UNITS = {
+    **dict.fromkeys(("°", "º", "degrees", "degree"), "deg"),
+    **dict.fromkeys(("radians", "radian"), "rad"),
+    **dict.fromkeys(("unixseconds", "seconds", "second", "sec"), "s"),
+    **dict.fromkeys(("meters", "metres", "meter", "metre"), "m"),
+    **dict.fromkeys(("µ", "μ"), "u"),
+    **dict.fromkeys(("per", "unix"), ""),
+    "²": "2",
+    "celsius": "c",
+    "gauss": "g",
+    "tesla": "t",
+}
+_BRACKETS = re.compile(r"[\[({]([^\])}]*)[\])}]")
+_TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d|[^\W\d_a-zA-Z]+")
+
+
+@dataclass(frozen=True)
+class Header:
+    """A column's header: its text, what it means (nothing if it is not understood), and its unit, if any."""
+
+    text: str
+    meaning: Meaning = frozenset()
+    unit: str | None = None
+
+
+def read_header(text: str, ignored: Iterable[str] = ()) -> Header:
+    """Return what a header says.
+
+    Parameters
+    ----------
+    text : str
+        As it stands in the file.
+    ignored : iterable of str
+        Lower-case words that carry no meaning in this file.
+    """
+    words, unit = _split_unit(text)
+    found: set[str] = set()
+    for token in _TOKEN.findall(re.sub(r"(?i)2d", " ", words)):
+        meanings = frozenset(("",)) if token.lower() in ignored else _meanings(token.lower())
+        if meanings is None:
+            return Header(text, unit=unit)
+        found |= meanings
+    return Header(text, simplified(found - {""}), unit)
+
+
+def simplified(words: Iterable[str]) -> Meaning:
+    """Return a meaning without what its other words imply: `angular velocity` is angular, `roll-x` roll."""
+    meaning = set(words)
+    turned = meaning & AXIS_OF.keys()
+    if "angular" in meaning:
+        meaning -= {"velocity", *turned}
+        meaning |= {AXIS_OF[angle] for angle in turned}
+    elif turned:
+        meaning -= {"attitude", "angle", "x", "y", "z"}
+    elif "attitude" in meaning and (axes := meaning & _ATTITUDE.keys()):
+        meaning -= {"attitude", *axes}
+        meaning |= {_ATTITUDE[axis] for axis in axes}
+    if "device" in meaning:
+        meaning.discard("time")
+    if meaning & {"lat", "lon", "alt"}:
+        meaning -= {"position", "x", "y", "z"}
+    return frozenset(meaning)
+
+
+def conversion(si_unit: str, unit: str) -> tuple[float, float] | None:
+    """Return scale and offset from `unit`, as a person writes it, to SI; None if it is of another kind."""
+    return UNITS[si_unit].get(_plain(unit))
+
+
+def _split_unit(text: str) -> tuple[str, str | None]:
+    """Return the words of a header, and its unit in brackets or at the end; None if it names none."""
+    for inside in _BRACKETS.findall(text):
+        if _is_unit(inside):
+            return text.replace(inside, " "), inside.strip()
+    parts = re.split(r"[\s_]+", text.strip())
+    for count in (3, 2, 1):
+        tail = "/".join(parts[-count:])
+        if len(parts) > count and _is_unit(tail) and (tail.lower() not in _KNOWN or tail == "T"):
+            return " ".join(parts[:-count]), tail
+    return text, None
+
+
+def _is_unit(text: str) -> bool:
+    plain = _plain(text)
+    return bool(plain) and any(plain in units for units in UNITS.values())
+
+
+@cache
+def _plain(unit: str) -> str:
+    text = unit.strip().lower()
+    for long, short in _LONG_UNITS.items():
+        text = text.replace(long, short)
+    text = re.sub(r"[\s/^*·._]", "", text)
+    return text.replace("s-1", "s").replace("s-2", "s2")
+
+
+@cache
+def _meanings(token: str) -> Meaning | None:
+    """Return the meanings of a word, or of the known words that make it up; None if it is not understood."""
+    if token in _KNOWN:
+        return frozenset((_KNOWN[token],))
+    if token in _GLUED:
+        return _GLUED[token]
+    for length in range(len(token) - 1, 0, -1):
+        head, tail = _meanings_of_part(token[:length]), token[length:]
+        if head is not None and (rest := _meanings(tail)) is not None:
+            return head | rest
+    return None
+
+
+def _meanings_of_part(part: str) -> Meaning | None:
+    """Return the meaning of the front part of a glued word; single letters are too easily met by chance."""
+    return frozenset((_KNOWN[part],)) if len(part) > 2 and part in _KNOWN else None

@@ -1,0 +1,127 @@
+"""`Calib_Results.m` of Bouguet's Camera Calibration Toolbox for Matlab, read and written.
+
+The file is a Matlab script; only assignments of numbers are understood, nothing is run. The toolbox counts
+pixels as we do (the centre of the top-left pixel is (0, 0)), and its `kc` is k1 k2 p1 p2 k3, OpenCV's order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import ParseError, UnsupportedError
+from transect.types import CameraModel
+
+Floats = NDArray[np.float64]
+_COMMENT = re.compile(r"%[^\n]*|\.\.\.[^\n]*\n")
+_ASSIGNMENT = re.compile(r"([A-Za-z]\w*)\s*=\s*(?:\[([^\[\]]*)\]|([^\s;\[\]=]+))")
+_KC = 5
+
+
+def variables_from_matlab(text: str) -> dict[str, Floats]:
+    """Return the numbers that a Matlab script assigns, by name; whatever else it says is passed over.
+
+    Parameters
+    ----------
+    text : str
+        For example ``fc = [ 657.4 ; 657.8 ];``.
+
+    Returns
+    -------
+    dict of str to array
+        () for a scalar, (n,) for a row or a column, (m, n) for a matrix. A name's last assignment counts.
+    """
+    variables: dict[str, Floats] = {}
+    for name, matrix, scalar in _ASSIGNMENT.findall(_COMMENT.sub("", text)):
+        value = _matrix(matrix) if matrix else _scalar(scalar)
+        if value is not None:
+            variables[name] = value
+    return variables
+
+
+def _scalar(text: str) -> Floats | None:
+    try:
+        return np.array(float(text))
+    except ValueError:
+        return None
+
+
+def _matrix(text: str) -> Floats | None:
+    rows = [row.replace(",", " ").split() for row in re.split(r"[;\n]", text)]
+    try:
+        values = np.array([[float(number) for number in row] for row in rows if row])
+    except ValueError:
+        return None
+    return values.reshape(-1) if 1 in values.shape else values
+
+
+def camera_from_matlab(text: str, name: str, where: str = "Calib_Results.m") -> CameraModel:
+    """Return the camera that a `Calib_Results.m` describes.
+
+    Parameters
+    ----------
+    text : str
+        Content of the file: `fc`, `cc`, and perhaps `alpha_c`, `kc`, `nx`, `ny`.
+    name : str
+        What to call the camera, and its frame.
+    where : str
+        Named in errors.
+    """
+    variables = variables_from_matlab(text)
+    fx, fy = _numbers(variables, "fc", 2, where)
+    cx, cy = _numbers(variables, "cc", 2, where)
+    skew = float(_numbers(variables, "alpha_c", 1, where)[0]) if "alpha_c" in variables else 0.0
+    kc = _numbers(variables, "kc", _KC, where) if "kc" in variables else np.zeros(_KC)
+    width, height = (int(_numbers(variables, n, 1, where)[0]) if n in variables else 0 for n in ("nx", "ny"))
+    return CameraModel(
+        name=name,
+        width=width,
+        height=height,
+        K=np.array([[fx, skew * fx, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]]),
+        distortion="radtan",
+        coefficients=kc,
+        frame=name,
+    )
+
+
+def _numbers(variables: Mapping[str, Floats], name: str, count: int, where: str) -> Floats:
+    """Return a variable as `count` finite numbers; old toolboxes wrote `kc` without its last."""
+    value = np.atleast_1d(variables.get(name, np.zeros(0))).reshape(-1)
+    if name == "kc" and len(value) == _KC - 1:
+        value = np.append(value, 0.0)
+    if len(value) != count or not np.isfinite(value).all():
+        raise ParseError(
+            f"{name} of a camera calibration is {count} number{'s' if count > 1 else ''}",
+            where=where,
+            why=f"found {value.tolist()}" if name in variables else f"it has no {name}",
+        )
+    return value
+
+
+def matlab_from_camera(camera: CameraModel) -> str:
+    """Return a camera as the text of a `Calib_Results.m`; uncertainties are not known and left out."""
+    kc = np.zeros(_KC)
+    if camera.distortion not in ("none", "radtan") or len(camera.coefficients) > _KC:
+        raise UnsupportedError(
+            f"the calibration of {camera.name} cannot be written for Matlab",
+            why=f"the toolbox knows no {camera.distortion} of {len(camera.coefficients)} coefficients",
+        )
+    kc[: len(camera.coefficients)] = camera.coefficients
+    (fx, skew, cx), (_, fy, cy) = camera.K[0], camera.K[1]
+    return (
+        "% Intrinsic Camera Parameters\n"
+        "%\n"
+        "% This script file can be directly executed under Matlab to recover the intrinsic parameters.\n"
+        f"\n%-- Focal length:\nfc = {_column(fx, fy)};\n"
+        f"\n%-- Principal point:\ncc = {_column(cx, cy)};\n"
+        f"\n%-- Skew coefficient:\nalpha_c = {float(skew / fx)!r};\n"
+        f"\n%-- Distortion coefficients:\nkc = {_column(*kc)};\n"
+        f"\n%-- Image size:\nnx = {camera.width};\nny = {camera.height};\n"
+    )
+
+
+def _column(*values: float) -> str:
+    return "[ " + " ; ".join(repr(float(value)) for value in values) + " ]"

@@ -1,0 +1,95 @@
+"""Columns as the text of SDI logs: every number with the fewest digits that read back the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from transect.recording import arrow
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def constant(text: str) -> pa.Scalar:
+    """Return a string scalar; `pa.scalar` would wake pandas."""
+    return arrow.strings([text]).cast(pa.string())[0]
+
+
+def numbers(values: NDArray[Any]) -> pa.Array:
+    """Return numbers as text; whole ones have no decimals."""
+    return arrow.from_numpy(np.asarray(values)).cast(pa.string())
+
+
+def stamps(t_ns: Ints) -> pa.Array:
+    """Return times as `*<seconds>` with at least three decimals, and as many more as the column needs."""
+    digits = next(d for d in (3, 6, 9) if d == 9 or not (t_ns % 10 ** (9 - d)).any())
+    seconds, fraction = np.divmod(np.abs(t_ns), 10**9)
+    signed = pc.binary_join_element_wise(  # pyright: ignore[reportAttributeAccessIssue]
+        _either(t_ns < 0, "*-", "*"), numbers(seconds), constant("")
+    )
+    decimals = numbers(fraction // 10 ** (9 - digits))
+    padded = pc.utf8_lpad(decimals, width=digits, padding="0")  # pyright: ignore[reportAttributeAccessIssue]
+    return pc.binary_join_element_wise(signed, padded, constant("."))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _either(condition: NDArray[np.bool_], yes: str, no: str) -> pa.Array:
+    return arrow.strings([yes, no]).cast(pa.string()).take(arrow.from_numpy(np.where(condition, 0, 1)))
+
+
+def lists(flat: pa.Array, offsets: Ints) -> pa.Array:
+    """Return texts joined by blanks: row i is ``flat[offsets[i]:offsets[i + 1]]``."""
+    rows = pa.ListArray.from_arrays(arrow.from_numpy(offsets.astype(np.int32)), flat)
+    return pc.binary_join(rows, constant(" "))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def rows(matrix: Floats) -> pa.Array:
+    """Return the rows of an (n, k) array as text."""
+    return lists(numbers(matrix.reshape(-1)), np.arange(len(matrix) + 1) * matrix.shape[1])
+
+
+def lines(*columns: pa.Array | str) -> pa.Array:
+    """Return columns, and words that every line has, joined by blanks."""
+    parts = [constant(part) if isinstance(part, str) else part for part in columns]
+    return pc.binary_join_element_wise(*parts, constant(" "))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def file_bytes(texts: pa.Array) -> bytes:
+    """Return lines as the content of a file."""
+    if not len(texts):
+        return b""
+    every = pa.ListArray.from_arrays(arrow.from_numpy(np.array([0, len(texts)], np.int32)), texts)
+    return pc.binary_join(every, constant("\n"))[0].as_buffer().to_pybytes() + b"\n"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def undone(
+    values: Floats, convert: Callable[..., Floats], invert: Callable[..., Floats], *arguments: NDArray[Any]
+) -> Floats:
+    """Return what `convert` turns into `values`, to the last bit where that is possible, with few decimals.
+
+    Parameters
+    ----------
+    values : (n,) array
+        In SI units.
+    convert : callable
+        What the reader does to the numbers in a file.
+    invert : callable
+        Its inverse in floating point, which is often one bit off.
+    arguments : (n,) arrays
+        Further arguments of both.
+    """
+    with np.errstate(all="ignore"):
+        guess = invert(values, *arguments)
+        tries = [np.round(guess, decimals) for decimals in (0, 2, 4, 6, 9, 12)]
+        tries += [guess, np.nextafter(guess, np.inf), np.nextafter(guess, -np.inf)]
+        result, missing = guess.copy(), np.flatnonzero(np.isfinite(guess))
+        for candidate in tries:
+            found = convert(candidate[missing], *(part[missing] for part in arguments)) == values[missing]
+            result[missing[found]] = candidate[missing[found]]
+            missing = missing[~found]
+    return result

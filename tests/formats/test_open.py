@@ -1,0 +1,128 @@
+"""Opening by path: recognition, explanation, options, plug-ins."""
+
+from __future__ import annotations
+
+import sys
+import types
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import transect
+from transect import formats
+from transect.errors import TransectError, UnknownFormatError, UnsupportedError, UsageError
+from transect.recording import Recording, Source
+
+
+def euroc(folder: Path, start: int = 1403715273262142976) -> Path:
+    imu = folder / "mav0" / "imu0"
+    imu.mkdir(parents=True)
+    rows = "".join(f"{start + 5_000_000 * i},1,2,3,4,5,6\n" for i in range(10))
+    (imu / "data.csv").write_text("#timestamp [ns],wx,wy,wz,ax,ay,az\n" + rows)
+    (imu / "sensor.yaml").write_text("sensor_type: imu\n")
+    return folder
+
+
+def test_every_format_recognises_reads_and_says_what_it_is() -> None:
+    assert len(formats.names()) >= 20
+    for name in formats.names():
+        module = formats.load(name)
+        assert callable(module.recognises), name
+        assert module.__doc__, name
+
+
+def test_every_format_gives_a_reason_for_its_refusal(tmp_path: Path) -> None:
+    (tmp_path / "readme.md").write_text("nothing here")
+    for name, match in formats.recognise(tmp_path):
+        assert not match, name
+        assert len(match.reason) > 10, name
+
+
+def test_a_zip_with_a_top_folder_is_looked_into(tmp_path: Path) -> None:
+    folder = euroc(tmp_path / "V1_01")
+    path = tmp_path / "download.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in folder.rglob("*"):
+            if file.is_file():
+                archive.write(file, Path("some") / "V1_01" / file.relative_to(folder))
+    recording = transect.open(path)
+    assert recording.format == "euroc"
+    assert len(recording["imu0"]) == 10
+
+
+def test_several_paths_are_joined(tmp_path: Path) -> None:
+    first = euroc(tmp_path / "a")
+    second = euroc(tmp_path / "b", start=1403715283262142976)
+    recording = transect.open(first, second)
+    assert len(recording["imu0"]) == 20
+    assert recording["imu0"].seams == (10,)
+
+
+def test_a_folder_of_recordings_lists_them(tmp_path: Path) -> None:
+    euroc(tmp_path / "day" / "V1_01")
+    euroc(tmp_path / "day" / "V1_02")
+    with pytest.raises(UsageError, match="holds 2 recordings") as caught:
+        transect.open(tmp_path / "day")
+    assert "V1_01" in str(caught.value)
+    assert "V1_02" in str(caught.value)
+
+
+def test_an_unknown_option_or_format_is_named(tmp_path: Path) -> None:
+    folder = euroc(tmp_path / "a")
+    with pytest.raises(UnsupportedError, match="sequence"):
+        transect.open(folder, sequence="01")
+    with pytest.raises(UnknownFormatError, match="euroc"):
+        transect.open(folder, format="euro")
+
+
+def test_a_path_that_came_near_comes_first_in_the_explanation(tmp_path: Path) -> None:
+    (tmp_path / "recording.yaml").write_text("")
+    (tmp_path / "a.csv").write_text("1,2\n")
+    with pytest.raises(TransectError) as caught:
+        transect.open(tmp_path)
+    assert "recording.yaml" in str(caught.value)
+
+
+def test_a_package_outside_may_bring_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("mybot_format", "MyBot: a marker file.")
+
+    def recognises(source: Source) -> formats.Match:
+        return formats.Match(0.9, "mybot.txt") if "mybot.txt" in source else formats.no("no mybot.txt")
+
+    def read(source: Source) -> Recording:
+        return Recording(source.stem, ())
+
+    module.recognises, module.read = recognises, read  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mybot_format", module)
+
+    class Point:
+        name = "mybot"
+
+        def load(self) -> types.ModuleType:
+            return module
+
+    monkeypatch.setattr(formats, "_outside", lambda: {"mybot": Point()})
+    formats.names.cache_clear()  # type: ignore[attr-defined]
+    try:
+        (tmp_path / "mybot.txt").touch()
+        (tmp_path / "other.dat").touch()
+        assert transect.open(tmp_path).format == "mybot"
+    finally:
+        monkeypatch.undo()
+        formats.names.cache_clear()  # type: ignore[attr-defined]
+
+
+def test_the_reader_in_the_documentation_works(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    module = types.ModuleType("documented")
+    exec(compile(code, "docs/formats.md", "exec"), module.__dict__)  # noqa: S102
+    (tmp_path / "log.csv").write_text("stamp,ax,ay,az,gx,gy,gz\n1.5,1,2,3,180,0,0\n")
+    from transect.recording import source_of
+
+    source = source_of(tmp_path)
+    assert module.recognises(source)
+    recording = module.read(source)
+    assert recording["Imu"].t_ns.tolist() == [1_500_000_000]
+    assert recording["Imu"]["gyro_x"][0] == pytest.approx(3.14159265)
