@@ -388,7 +388,6 @@ def _rigid(matrix: ArrayLike, where: str) -> Floats:
     if result.shape != (4, 4):
         raise FrameError("a transform is a (4, 4) matrix", where=where, why=f"got shape {result.shape}")
     rotation = result[:3, :3]
-    # Written so that a NaN anywhere fails, too.
     orthonormal = np.abs(rotation.T @ rotation - np.eye(3)).max() < RIGID and np.linalg.det(rotation) > 0
     if not (orthonormal and np.isfinite(result).all() and np.array_equal(result[3], (0.0, 0.0, 0.0, 1.0))):
         raise FrameError(

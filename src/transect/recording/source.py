@@ -8,6 +8,7 @@ import hashlib
 import mmap
 import os
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cached_property
@@ -26,7 +27,7 @@ SERIES = 100
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 
 
-class Source:
+class Source(ABC):
     """The files under one path, by their relative POSIX names.
 
     Formats read only through a Source, so a folder and its zip look alike to them. A file that was read
@@ -39,29 +40,29 @@ class Source:
         self.refused: tuple[Loss, ...] = ()
 
     @cached_property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Relative names of all files, sorted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def size(self, name: str) -> int:
         """Size of a file in bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def buffer(self, name: str) -> Buffer:
         """Content of a file, mapped where that is possible."""
-        raise NotImplementedError
 
+    @abstractmethod
     def head(self, name: str, count: int = HEAD) -> bytes:
         """First bytes of a file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def key(self, name: str) -> str:
         """A key that changes when the content does, cheaper than the content where that is possible."""
-        raise NotImplementedError
 
+    @abstractmethod
     def local(self, name: str) -> Path | None:
         """The file on disk, or None where it is inside an archive."""
-        raise NotImplementedError
 
     @property
     def stem(self) -> str:
