@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ def _unfit(fields: Sequence[str], layout: Layout) -> str:
                     return f"{name} is not a time"
             else:
                 float(text)
-        except (ValueError, InvalidOperation, OverflowError):
+        except (ValueError, ArithmeticError):
             return f"{name} is not a {'time' if name in layout.times else 'number'}"
     return ""
 

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import TimeError
-from transect.recording import Loss
+from transect.errors import TimeError, UsageError
+from transect.recording import Loss, Source, Stream
 from transect.recording.clocks import NS, Clock, ns_from_decimal
 from transect.recording.source import Buffer
 
 from ._lines import whole_lines
-from ._scan import Tokens, bad_stamp, scan
+from ._scan import Tokens, bad_stamp, scan, stamps
 
 _HASH, _PERCENT = ord("#"), ord("%")
+_ENOUGH = 50
+"""Lines that tell what a text is."""
 
 
-def number_lines(head: bytes, width: int) -> bool:
-    """Tell whether the first lines of a text, comments aside, are all `width` numbers."""
+def first_rows(head: bytes) -> Iterator[list[bytes]]:
+    """Iterate over the fields of the first lines of a text, comments and a line cut by the end left out."""
     whole = head.rpartition(b"\n")[0] if b"\n" in head else head
-    lines = [
-        line for line in whole.split(b"\n") if line.strip() and not line.lstrip().startswith((b"#", b"%"))
-    ]
-    rows = [line.replace(b",", b" ").split() for line in lines[:50]]
-    return bool(rows) and all(len(row) == width and all(_is_number(t) for t in row) for row in rows)
+    lines = (line.strip() for line in whole.split(b"\n"))
+    kept = (line for line in lines if line and not line.startswith((b"#", b"%")))
+    return (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_ENOUGH), strict=False))
 
 
-def _is_number(token: bytes) -> bool:
+def number_rows(head: bytes, width: int) -> list[list[float]]:
+    """Return the first lines of a text as numbers, if most of them are `width` numbers; else nothing.
+
+    A damaged line among them does not change what the file is.
+    """
+    rows = list(first_rows(head))
+    good = [row for row in rows if len(row) == width and all(is_number(token) for token in row)]
+    return [[float(token) for token in row] for row in good] if 2 * len(good) > len(rows) else []
+
+
+def is_number(token: bytes) -> bool:
+    """Tell whether a token is a number."""
     try:
         float(token)
     except ValueError:
         return False
-    return True
+    return b"_" not in token
 
 
 def read_lines(
@@ -46,37 +58,40 @@ def read_lines(
     size, cut = whole_lines(buffer, file)
     tokens = scan(buffer, size)
     comment = np.isin(tokens.buffer[tokens.begin[tokens.first[:-1]]], (_HASH, _PERCENT))
-    words = np.add.reduceat(tokens.is_word, tokens.first[:-1]) if len(tokens.line) else np.zeros(0, int)
     fits = np.isin(tokens.counts, widths)
-    good = ~comment & fits & (words == 0)
-    losses = [cut] if cut else []
+    plain = tokens.word_counts == 0
     wanted = " or ".join(str(w) for w in widths)
-    for mask, reason in (
-        (~comment & ~fits, f"not {wanted} fields"),
-        (~comment & fits & (words > 0), "text where a number should be"),
-    ):
-        if mask.any():
-            losses.append(Loss(file, reason, line=int(tokens.line[mask][0]), count=int(mask.sum())))
-    return tokens, np.flatnonzero(good), losses
+    losses = [
+        *lines_lost(tokens, np.flatnonzero(~comment & ~fits), f"not {wanted} fields", file),
+        *lines_lost(tokens, np.flatnonzero(~comment & fits & ~plain), "text where a number should be", file),
+    ]
+    return tokens, np.flatnonzero(~comment & fits & plain), [*losses, *([cut] if cut else [])]
+
+
+def lines_lost(tokens: Tokens, lines: NDArray[np.int64], reason: str, file: str) -> list[Loss]:
+    """Return the loss of some lines (indices), if there are any."""
+    return [Loss(file, reason, line=int(tokens.line[lines[0]]), count=len(lines))] if len(lines) else []
 
 
 def exact_stamps(
     tokens: Tokens, number: int, lines: NDArray[np.int64], file: str, unit_ns: int = NS
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Loss]]:
-    """Return token `number` of the lines as ns, the lines that have a time, and the loss of the others.
+    """Return token `number` of the lines as ns, the lines that have a time, and the loss of the others."""
+    t_ns = token_stamps(tokens, tokens.first[lines] + number, unit_ns)
+    bad = bad_stamp(t_ns)
+    return t_ns[~bad], lines[~bad], lines_lost(tokens, lines[bad], "the time cannot be read", file)
+
+
+def token_stamps(tokens: Tokens, which: NDArray[np.int64], unit_ns: int = NS) -> NDArray[np.int64]:
+    """Return some tokens (indices) as ns; `bad_stamp` marks what is not a time.
 
     Stamps with an exponent (`1.4037e+09`), as numpy writes them, are read by decimal arithmetic too.
     """
-    t_ns = tokens.stamps(number, lines, unit_ns)
+    begin, end = tokens.begin[which], tokens.end[which]
+    t_ns = stamps(tokens.buffer, begin, end, unit_ns, compiled=tokens.compiled or None)
     for i in np.flatnonzero(bad_stamp(t_ns)):
-        t_ns[i] = _with_exponent(tokens.text(int(tokens.first[lines[i]]) + number), unit_ns, int(t_ns[i]))
-    bad = bad_stamp(t_ns)
-    losses: list[Loss] = []
-    if bad.any():
-        losses.append(
-            Loss(file, "the time cannot be read", line=int(tokens.line[lines[bad]][0]), count=int(bad.sum()))
-        )
-    return t_ns[~bad], lines[~bad], losses
+        t_ns[i] = _with_exponent(tokens.text(int(which[i])), unit_ns, int(t_ns[i]))
+    return t_ns
 
 
 def _with_exponent(text: str, unit_ns: int, otherwise: int) -> int:
@@ -87,9 +102,17 @@ def _with_exponent(text: str, unit_ns: int, otherwise: int) -> int:
     return t_ns if abs(t_ns) < 2**63 else otherwise
 
 
-def clock_of(first_ns: int) -> Clock:
+def clock_of(first_ns: float) -> Clock:
     """Return `utc` for times after 1973, else `device`: stamps that count from zero are not UTC."""
     return "utc" if first_ns > 100_000_000 * NS else "device"
+
+
+def clock_of_head(head: bytes, unit_ns: int = NS) -> Clock:
+    """Return the clock of a text by the first time in it; lines begin with times of `unit_ns`."""
+    for row in first_rows(head):
+        if is_number(row[0]):
+            return clock_of(float(row[0]) * unit_ns)
+    return "device"
 
 
 def text_rows(columns: Sequence[Sequence[str]], separator: str = " ") -> bytes:
@@ -100,3 +123,49 @@ def text_rows(columns: Sequence[Sequence[str]], separator: str = " ") -> bytes:
 def float_texts(values: NDArray[np.float64]) -> list[str]:
     """Return floats as the shortest text that reads back the same."""
     return [repr(v) for v in values.tolist()]
+
+
+def undone(
+    values: NDArray[np.float64],
+    forward: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    guess: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return `guess` moved by the last bits it takes for `forward` to give exactly `values` again.
+
+    A reader's conversion (degrees to radians) rounds; what its inverse gives need not come back the same,
+    although a number that does exists whenever the values were read from a file.
+    """
+    best = guess.copy()
+    for steps in (1, 2, 3):
+        for towards in (np.inf, -np.inf):
+            moved = guess
+            for _ in range(steps):
+                moved = np.nextafter(moved, towards)
+            fits = (forward(best) != values) & (forward(moved) == values)
+            best[fits] = moved[fits]
+    return best
+
+
+def column_or_nan(stream: Stream, name: str) -> NDArray[np.float64]:
+    """Return a column as floats; NaN where the stream has none of that name."""
+    known = name in stream.columns
+    return np.asarray(stream.column(name), np.float64) if known else np.full(len(stream), np.nan)
+
+
+def only_file(source: Source) -> str:
+    """Return the name of the one file of a source; raise where a folder holds several, or none."""
+    if len(source.names) != 1:
+        raise UsageError(
+            f"{source.path} is not one file",
+            why=f"it holds {len(source.names)} files",
+            hint="name the one that is meant",
+        )
+    return source.names[0]
+
+
+def new_file(path: Path, name: str) -> Path:
+    """Return the file to write: the path if it has a suffix, else `name` in the folder that it names."""
+    file = path if path.suffix and not path.is_dir() else path / name
+    if file.exists():
+        raise UsageError(f"{file} is there already", hint="choose another name, or remove it")
+    return file

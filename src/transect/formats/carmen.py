@@ -9,240 +9,141 @@ import zlib
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from transect.errors import ParseError, UsageError
-from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache, files
-from transect.recording.clocks import decimal_from_ns
+from transect.errors import ParseError
+from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
 from transect.recording.source import Buffer
-from transect.types import LaserScan, Odometry
+from transect.recording.zips import MAX_RATIO, RATIO_FREE_BYTES
+from transect.types import LaserScan, Odometry, Pose
 
 from ._base import Match, no
+from ._carmen_messages import PLANAR, SCANS, parse_messages
 from ._lines import whole_lines
-from ._rows import clock_of, exact_stamps, float_texts
-from ._scan import Tokens, scan
+from ._rows import clock_of, only_file
+from ._scan import blocks
 
-SCANS = ("FLASER", "RLASER", "LASER3", "LASER4", "LASER5")
-FIELD_OF_VIEW = np.pi
-"""A SICK's scan: the log carries no angles; n beams cover 180 degrees, from right to left."""
-MAX_RANGE = 81.83
-"""Metres; the readings of a SICK at or above this mean that nothing came back."""
-MAX_UNPACKED = 1 << 31
 _UNPACK = {".bz2": bz2.open, ".gz": gzip.open}
+_PACKED_HEAD = 1 << 20
+"""Bytes; bzip2 gives nothing before its first block, of up to 900,000 bytes of text, is complete."""
+_CHUNK = 1 << 16
 
 
 def recognises(source: Source) -> Match:
-    """Recognise one file whose lines begin with PARAM, ODOM or FLASER."""
+    """Recognise one file whose lines begin with FLASER, ODOM and the like."""
     if len(source.names) != 1:
         return no("a CARMEN log is one file")
-    (name,) = source.names
-    head = _head(source, name)
+    head = _head(source, source.names[0])
     words = {line.split(None, 1)[0] for line in head.split(b"\n") if line.strip()}
-    if words & {b"FLASER", b"ODOM", b"RLASER"}:
-        return Match(0.95, "its lines begin with FLASER or ODOM")
+    if known := words & {word.encode() for word in (*SCANS, *PLANAR)}:
+        return Match(0.95, f"its lines begin with {', '.join(sorted(w.decode() for w in known))}")
     if b"CARMEN" in head[:200]:
         return Match(0.9, "it calls itself a CARMEN log")
     return no("no line begins with FLASER or ODOM")
 
 
 def _head(source: Source, name: str) -> bytes:
-    head = source.head(name)
     suffix = Path(name).suffix.lower()
+    if suffix not in _UNPACK:
+        return source.head(name)
+    head = source.head(name, _PACKED_HEAD)
     try:
         if suffix == ".bz2":
-            return bz2.BZ2Decompressor().decompress(head, 65_536)
-        if suffix == ".gz":
-            return zlib.decompressobj(31).decompress(head, 65_536)
-    except (OSError, ValueError):
+            return bz2.BZ2Decompressor().decompress(head, _CHUNK)
+        return zlib.decompressobj(31).decompress(head, _CHUNK)
+    except (OSError, ValueError, zlib.error):
         return b""
-    return head
 
 
 def read(source: Source) -> Recording:
-    """Read scans and odometry; the clock is the one of the IPC stamps."""
-    (name,) = source.names
+    """Read scans, odometry and true poses; the clock is that of the IPC stamps.
 
-    def part(key: str) -> Parsed:
-        return cache.parsed_many(source, name, "carmen/1", partial(_parse, file=name)).get(key) or Parsed(
-            arrow.empty()
-        )
+    Which messages a log holds shows only at its end, so it is parsed when it is opened (once: see the cache).
+    """
+    name = only_file(source)
+    parts = cache.parsed_many(source, name, "carmen/2", partial(_parse, file=name))
+    streams = [_stream(key, part) for key, part in parts.items() if key]
+    losses = parts[""].losses
+    if not streams:
+        why = losses[0].reason if losses else "no line begins with FLASER or ODOM"
+        raise ParseError(f"{name} holds no scan and no odometry", where=name, why=why)
+    return Recording(
+        Path(source.stem).stem if Path(name).suffix.lower() in _UNPACK else source.stem,
+        tuple(streams),
+        format="carmen",
+        source=source,
+        notes=parts[""].notes,
+        reader_losses=losses,
+    )
 
-    known = cache.parsed_many(source, name, "carmen/1", partial(_parse, file=name))
-    first = next((int(p.table.column("t_ns")[0].as_py()) for p in known.values() if p.table.num_rows), 0)
-    streams = [
-        Stream(
-            key,
-            Odometry if key == "ODOM" else LaserScan,
-            partial(part, key),
-            clock=clock_of(first),
-            frame=frame,
-        )
-        for key, frame in ((k, "odom" if k == "ODOM" else "laser") for k in known)
-    ]
-    return Recording(Path(source.stem).stem, tuple(streams), format="carmen", source=source)
+
+def _stream(key: str, part: Parsed) -> Stream:
+    first = part.table.column("t_ns")[0].as_py() if part.table.num_rows else 0
+    clock = clock_of(first)
+    if key == "ODOM":
+        return Stream(key, Odometry, part, clock=clock, frame="odom", child="robot")
+    if key == "TRUEPOS":
+        return Stream(key, Pose, part, clock=clock, role="truth", frame="world", child="robot")
+    return Stream(key, LaserScan, part, clock=clock, frame="laser")
 
 
 def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
-    text, losses = _unpacked(buffer, file)
+    """Return a table per kind of message; under "" stand the losses and notes of the file as a whole."""
+    text, damage = _unpacked(buffer, file)
     size, cut = whole_lines(text, file)
-    losses += [cut] if cut else []
-    tokens = scan(text, size)
-    words = np.array(tokens.words(0), dtype=str)
-    parsed: dict[str, Parsed] = {}
-    for key in (*SCANS, "ODOM"):
-        lines = np.flatnonzero(words == key)
-        if len(lines):
-            parsed[key] = _odometry(tokens, lines, file) if key == "ODOM" else _scans(tokens, lines, file)
-    if losses and parsed:
-        key, kept = next(iter(parsed.items()))
-        parsed[key] = Parsed(kept.table, (*kept.losses, *losses), kept.notes)
-    if not parsed:
-        raise ParseError(f"{file} holds no scan and no odometry", where=file)
-    return parsed
+    found: dict[str, list[Parsed]] = {}
+    others: dict[str, int] = {}
+    for tokens in blocks(text, size):
+        for key, part in parse_messages(tokens, file, others).items():
+            found.setdefault(key, []).append(part)
+    said = ", ".join(f"{count} of {word}" for word, count in sorted(others.items()))
+    rest = Parsed(
+        pa.table({"t_ns": pa.nulls(0, pa.int64())}),
+        tuple(loss for loss in (damage, cut) if loss),
+        (f"lines that are not read: {said}",) if said else (),
+    )
+    return {"": rest, **{key: _joined(parts) for key, parts in found.items()}}
 
 
-def _unpacked(buffer: Buffer, file: str) -> tuple[Buffer, list[Loss]]:
-    """Return the text; a compressed file that ends early or claims too much keeps its good part."""
+def _joined(parts: list[Parsed]) -> Parsed:
+    """Lay the pieces of one table end to end; losses for the same reason become one."""
+    losses: dict[str, Loss] = {}
+    for loss in (loss for part in parts for loss in part.losses):
+        first = losses.get(loss.reason, loss)
+        count = loss.count + (first.count if loss.reason in losses else 0)
+        losses[loss.reason] = Loss(loss.file, loss.reason, line=first.line, count=count)
+    return Parsed(pa.concat_tables([part.table for part in parts]), tuple(losses.values()))
+
+
+def _unpacked(buffer: Buffer, file: str) -> tuple[Buffer, Loss | None]:
+    """Return the text; a compressed file that is damaged, or grows beyond belief, keeps its good part."""
     opener = _UNPACK.get(Path(file).suffix.lower())
     if opener is None:
-        return buffer, []
+        return buffer, None
+    most = max(RATIO_FREE_BYTES, MAX_RATIO * len(buffer))
     chunks: list[bytes] = []
-    size = 0
+    size, reason = 0, ""
     try:
         with opener(io.BytesIO(bytes(buffer))) as stream:
-            while chunk := stream.read(1 << 20):
+            while size <= most and (chunk := stream.read1(_CHUNK)):
                 chunks.append(chunk)
                 size += len(chunk)
-                if size > MAX_UNPACKED:
-                    raise ParseError(f"{file} unpacks to more than 2 GiB", where=file)
-    except (EOFError, OSError, ValueError) as error:
-        return b"".join(chunks), [Loss(file, f"the compressed data is damaged: {error}", byte=size, count=0)]
-    return b"".join(chunks), []
-
-
-def _odometry(tokens: Tokens, lines: NDArray[np.int64], file: str) -> Parsed:
-    """Parse `ODOM x y theta tv rv accel ipc_timestamp host logger_timestamp`."""
-    lines, losses = _of_width(tokens, lines, lines * 0 + 10, file)
-    t_ns, lines, bad = exact_stamps(tokens, 7, lines, file)
-    x, y, theta, tv, rv = tokens.block(1, 5, lines).T
-    nothing = np.zeros(len(lines))
-    columns = {
-        "x": x, "y": y, "z": nothing, "theta": theta,
-        "qx": nothing, "qy": nothing, "qz": np.sin(theta / 2), "qw": np.cos(theta / 2),
-        "vx": tv, "vy": nothing, "vz": nothing, "wx": nothing, "wy": nothing, "wz": rv,
-    }  # fmt: skip
-    contiguous = {k: np.ascontiguousarray(v) for k, v in columns.items()}
-    return Parsed(arrow.table(t_ns, contiguous, units={**Odometry.units(), "theta": "rad"}), (*losses, *bad))
-
-
-def _scans(tokens: Tokens, lines: NDArray[np.int64], file: str) -> Parsed:
-    """Parse `FLASER n r1..rn x y theta odom_x odom_y odom_theta ipc_timestamp host logger_timestamp`."""
-    claimed = np.nan_to_num(tokens.column(1, lines[tokens.counts[lines] > 1]), nan=-1).astype(np.int64)
-    lines = lines[tokens.counts[lines] > 1]
-    lines, losses = _of_width(tokens, lines, claimed + 11, file)
-    counts = tokens.counts[lines] - 11
-    at_time = tokens.first[lines] + 8 + counts
-    t_ns, lines, bad = _late_stamps(tokens, lines, at_time, file)
-    counts = tokens.counts[lines] - 11
-    first = tokens.first[lines]
-    pick = np.concatenate(
-        [np.arange(f + 2, f + 2 + n) for f, n in zip(first, counts, strict=True)] or [np.zeros(0, int)]
-    )
-    ranges = tokens.values[pick]
-    ranges[ranges >= MAX_RANGE] = np.nan
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    pose = tokens.values[(first + 2 + counts)[:, None] + np.arange(6)]
-    columns = {
-        "ranges": arrow.ragged_from_offsets(ranges, offsets),
-        "start_angle": np.full(len(lines), -FIELD_OF_VIEW / 2),
-        "angle_increment": FIELD_OF_VIEW / np.where(counts % 2, counts - 1, counts).clip(1),
-        **{
-            n: np.ascontiguousarray(pose[:, i])
-            for i, n in enumerate(("x", "y", "theta", "odom_x", "odom_y", "odom_theta"))
-        },
-    }
-    units = {
-        **LaserScan.units(),
-        "x": "m",
-        "y": "m",
-        "theta": "rad",
-        "odom_x": "m",
-        "odom_y": "m",
-        "odom_theta": "rad",
-    }
-    return Parsed(arrow.table(t_ns, columns, units=units), (*losses, *bad))
-
-
-def _late_stamps(
-    tokens: Tokens, lines: NDArray[np.int64], at: NDArray[np.int64], file: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Loss]]:
-    from ._scan import bad_stamp, stamps
-
-    t_ns = stamps(tokens.buffer, tokens.begin[at], tokens.end[at], 10**9)
-    bad = bad_stamp(t_ns)
-    lost = (
-        [Loss(file, "the time cannot be read", line=int(tokens.line[lines[bad]][0]), count=int(bad.sum()))]
-        if bad.any()
-        else []
-    )
-    return t_ns[~bad], lines[~bad], lost
-
-
-def _of_width(
-    tokens: Tokens, lines: NDArray[np.int64], widths: NDArray[np.int64], file: str
-) -> tuple[NDArray[np.int64], list[Loss]]:
-    """Keep the lines of the right number of fields whose values are numbers; host names are words."""
-    words = np.add.reduceat(tokens.is_word, tokens.first[:-1])[lines]
-    good = (tokens.counts[lines] == widths) & (words <= 2)
-    if good.all():
-        return lines, []
-    bad = lines[~good]
-    return lines[good], [
-        Loss(file, "the number of fields is wrong", line=int(tokens.line[bad][0]), count=len(bad))
-    ]
+    except (EOFError, OSError, ValueError, zlib.error) as error:
+        reason = f"the compressed data is damaged: {error}"
+    if size > most:
+        reason = f"it unpacks to more than {MAX_RATIO} times its size"
+    return b"".join(chunks), Loss(file, reason, byte=size, count=0) if reason else None
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write scans and planar odometry; a path without suffix gets `.clf`."""
-    path = path if path.suffix else path.with_suffix(".clf")
-    chosen = [s for s in recording.streams if s.type in (LaserScan, Odometry)]
-    if not chosen:
-        raise UsageError(f"{recording.name} has no laser scan and no odometry to write as a CARMEN log")
-    lines: list[tuple[int, str]] = []
-    for stream in chosen:
-        lines += _scan_lines(stream) if stream.type is LaserScan else _odometry_lines(stream)
-    lines.sort(key=lambda item: item[0])
-    text = "# CARMEN Logfile\n" + "".join(line for _, line in lines)
-    files.write_text(path, text)
-    names = [s.name for s in recording.streams if s not in chosen]
-    return (f"a CARMEN log holds scans and odometry: {', '.join(names)} left out",) if names else ()
+    """Write scans, planar odometry and true poses in order of time, to a file or to a folder."""
+    from ._carmen_write import write_log
+
+    return write_log(recording, path)
 
 
-def _scan_lines(stream: Stream) -> list[tuple[int, str]]:
-    word = stream.name if stream.name in SCANS else SCANS[0]
-    poses = [
-        float_texts(np.asarray(stream[n]) if n in stream.columns else np.zeros(len(stream)))
-        for n in ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
-    ]
-    rows = stream.table.column("ranges").to_pylist()
-    lines: list[tuple[int, str]] = []
-    for i, (t, ranges) in enumerate(zip(stream.t_ns.tolist(), rows, strict=True)):
-        values = " ".join(repr(r) if r == r else repr(MAX_RANGE) for r in ranges)
-        pose, time = " ".join(p[i] for p in poses), decimal_from_ns(t)
-        lines.append((t, f"{word} {len(ranges)} {values} {pose} {time} transect {time}\n"))
-    return lines
-
-
-def _odometry_lines(stream: Stream) -> list[tuple[int, str]]:
-    if "theta" in stream.columns:
-        theta = np.asarray(stream["theta"])
-    else:
-        theta = 2 * np.arctan2(np.asarray(stream["qz"]), np.asarray(stream["qw"]))
-    parts = [
-        float_texts(np.asarray(v)) for v in (stream["x"], stream["y"], theta, stream["vx"], stream["wz"])
-    ]
-    return [
-        (t, f"ODOM {' '.join(p[i] for p in parts)} 0.0 {decimal_from_ns(t)} transect {decimal_from_ns(t)}\n")
-        for i, t in enumerate(stream.t_ns.tolist())
-    ]
+def packed(text: bytes, path: Path) -> bytes:
+    """Return a text compressed as its file's suffix says."""
+    if path.suffix.lower() == ".bz2":
+        return bz2.compress(text)
+    return gzip.compress(text, mtime=0) if path.suffix.lower() == ".gz" else text

@@ -56,7 +56,7 @@ def recognises(source: Source) -> Match:
     if data:
         return Match(0.97, f"{data} of {len(source.names)} files are named as IDA products")
     if kinds:
-        return Match(0.5, "it has labels of IDA products, without their data")
+        return no("it has labels of IDA products but not their data")
     texts = [name for name in source.names if name.lower().endswith((".txt", ".csv"))]
     if not texts:
         return no("no file is named A<apid>_<sol>_<sclk>_<sclk>_<time>_<product>, and none is .txt or .csv")

@@ -2,48 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import ParseError, TimeError, UsageError
+from transect.errors import UsageError
 from transect.geometry import rotations
-from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream, arrow, files, source_of
-from transect.recording.clocks import Clock, iso_from_ns, ns_from_decimal, ns_from_iso
-from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, Pose, Twist
+from transect.recording import Parsed, Recording, Role, Source, Stream, source_of
+from transect.recording.clocks import NS
+from transect.types import CameraModel, Image, PointCloud, Pose
 
 from ._base import Match, no
-from ._images import encode_image, file_table, image_loader
-from ._rows import float_texts, number_lines, read_lines, text_rows
-from .tum import role_of_name
+from ._clouds import cloud_loader, cloud_table
+from ._images import file_table, image_loader
+from ._kitti_calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration
+from ._kitti_oxts import oxts_streams
+from ._kitti_times import SECONDS, STAMPS, clock_of_times, read_times, timed_files, times_of_folder
+from ._rows import lines_lost, number_rows, only_file, read_lines
+from ._scan import NO_STAMP
+from .tum import pose_table, role_of_name
 
-OXTS = tuple(
-    "lat lon alt roll pitch yaw vn ve vf vl vu ax ay az af al au wx wy wz wf wl wu "
-    "pos_accuracy vel_accuracy navstat numsats posmode velmode orimode".split()
-)
-"""Columns of an oxts packet, as KITTI's dataformat.txt lists them."""
-CAMERAS = {
-    **{"image_00": "left", "image_01": "right", "image_02": "left", "image_03": "right"},
-    **{"image_0": "left", "image_1": "right", "image_2": "left", "image_3": "right"},
-}
+CAMERAS = {f"image_{n}": "right" if int(n) % 2 else "left" for n in ("00", "01", "02", "03", *"0123")}
+"""Folders of images, and which camera of its pair is in each."""
+CLOUDS = ("velodyne_points", "velodyne")
+CLOUD_COLUMNS = ("x", "y", "z", "intensity")
 WORLD = "cam0_first"
+"""Frame of a pose file: camera 0 at its first frame."""
+ROUNDED = 0.01
+"""How far ``R.T @ R`` of a printed pose may be from the identity."""
 _NO_ZONE = "KITTI's stamps name no time zone: they are taken as UTC"
+Times = tuple[Source, str]
 
 
 def recognises(source: Source) -> Match:
-    """Recognise image_00, oxts or velodyne folders with timestamps, or lines of twelve numbers."""
-    timed = [n for n in source.names if n.endswith("timestamps.txt") and n.count("/") <= 1]
-    if any(n.split("/")[0] in (*CAMERAS, "oxts", "velodyne_points") for n in timed):
-        return Match(0.95, "image, oxts or velodyne folders with timestamps.txt")
-    if "times.txt" in source and source.folders & set(CAMERAS):
-        return Match(0.95, "times.txt beside image folders: an odometry sequence")
-    if len(source.names) == 1 and number_lines(source.head(source.names[0]), 12):
+    """Recognise image_00, oxts or velodyne folders with times, or lines of twelve numbers."""
+    drives = _drives(source)
+    if len(drives) > 1:
+        return no(f"it holds several drives but one is opened at a time: {', '.join(drives[:3])}, ...")
+    if drives:
+        return Match(0.95, f"image, oxts or velodyne folders with {STAMPS} or {SECONDS}")
+    if _pose_file(source):
         return Match(0.8, "lines of twelve numbers, a 3 x 4 pose each")
-    return no("no image_0x or oxts folder with timestamps.txt, nor lines of twelve numbers")
+    return no(f"no image_0x or oxts folder with {STAMPS}, nor lines of twelve numbers")
+
+
+def _drives(source: Source) -> list[str]:
+    """Return the folders that are a drive or a sequence: the source itself ("") or folders in it."""
+    found: set[str] = set()
+    for name in (n for n in source.names if n.endswith((STAMPS, SECONDS))):
+        *above, base = name.split("/")
+        if base == STAMPS and 1 <= len(above) <= 2 and above[-1] in (*CAMERAS, *CLOUDS, "oxts"):
+            found.add("/".join(above[:-1]))
+        elif base == SECONDS and len(above) <= 1:
+            here = {"/".join((*above, folder)) for folder in (*CAMERAS, *CLOUDS)}
+            found |= {"/".join(above)} if here & source.folders else set()
+    return sorted(found)
+
+
+def _pose_file(source: Source) -> str:
+    """Return the one file of the source (but for its times) if it is one of poses, else "".
+
+    The projections in a calib.txt are twelve numbers a line, too.
+    """
+    names = [n for n in source.names if not n.endswith(SECONDS)]
+    one = names[0] if len(names) == 1 and len(source.names) <= 2 and "calib" not in names[0] else ""
+    return one if one and number_rows(source.head(one), 12) else ""
 
 
 def read(source: Source, times: str | None = None) -> Recording:
@@ -55,69 +80,59 @@ def read(source: Source, times: str | None = None) -> Recording:
     times : str, optional
         For a pose file: the file of its times; default `<name>_times.txt` or `times.txt` beside it, if there.
     """
-    if len(source.names) == 1:
+    drives = _drives(source)
+    if not drives:
         return _read_poses_alone(source, times)
-    losses: list[Loss] = []
-    cameras = _cameras(source)
-    streams = [_images(source, folder, cameras, losses) for folder in _image_folders(source)]
-    streams += _oxts(source) if "oxts/timestamps.txt" in source else []
-    streams += _velodyne(source, losses)
-    streams += _poses_in_folder(source)
+    drive = source.at(drives[0])
+    folders = [f for f in sorted(CAMERAS) if f in drive.folders]
+    calibration = _calibration(source, drive, folders)
+    cameras = {f: calibration.cameras[int(f[6:])] for f in folders if int(f[6:]) in calibration.cameras}
+    streams = [_images(drive, folder, cameras.get(folder)) for folder in folders]
+    streams += [*_velodyne(drive), *_oxts(drive), *_poses(drive)]
     return Recording(
-        source.stem,
+        drive.stem,
         tuple(streams),
-        frames=_frames(cameras),
+        frames=calibration.frames,
         cameras=cameras,
         format="kitti",
-        source=source,
-        notes=(_NO_ZONE,) if any(s.clock == "utc" for s in streams) else (),
-        reader_losses=tuple(losses),
+        source=drive,
+        notes=(_NO_ZONE,) if any(f"{f}/{STAMPS}" in drive for f in drive.folders) else (),
+        reader_losses=tuple(calibration.losses),
     )
 
 
-def _image_folders(source: Source) -> list[str]:
-    return [f for f in sorted(CAMERAS) if f in source.folders]
+def _beside(source: Source, path: Path) -> Source | None:
+    """Return a file outside the source, if it is there; what is read of it counts to the same provenance."""
+    if not path.is_file():
+        return None
+    other = source_of(path)
+    other.touched = source.touched
+    return other
 
 
-def _stamps(source: Source, folder: str) -> tuple[NDArray[np.int64], Clock]:
-    """Return the times of a folder: `2011-09-30 12:08:26.403042304` a line, or seconds for a sequence."""
-    name = f"{folder}/timestamps.txt"
-    if name not in source:
-        name = "times.txt"
-    source.touch(name)
-    lines = [line.strip() for line in source.text(name).splitlines() if line.strip()]
-    try:
-        if name == "times.txt":
-            return np.array([ns_from_decimal(line) for line in lines], dtype=np.int64), "device"
-        return np.array([ns_from_iso(line) for line in lines], dtype=np.int64), "utc"
-    except TimeError as error:
-        raise ParseError(f"{name} holds a line that is no time", where=name, why=error.what) from error
+def _calibration(source: Source, drive: Source, folders: list[str]) -> Calibration:
+    """Read the calibration inside the drive, or beside it: KITTI keeps one per day in the folder above."""
+    texts: dict[str, str] = {}
+    for name in FILES:
+        above = _beside(drive, drive.path.parent / name) if name != SEQUENCE_FILE else None
+        places = (drive, source, above)
+        place = next((p for p in places if p is not None and name in p), None)
+        if place is not None:
+            texts[name] = place.text(name)
+            place.touch(name)
+    return read_calibration(texts, folders)
 
 
-def _timed_files(
-    source: Source, folder: str, suffixes: tuple[str, ...], losses: list[Loss]
-) -> tuple[NDArray[np.int64], list[str], Clock]:
-    """Pair frame numbers in file names with lines of timestamps; a file beyond the stamps is a loss."""
-    t_ns, clock = _stamps(source, folder)
-    inside = f"{folder}/data" if f"{folder}/data" in source.folders else folder
-    names = [n for n in source.under(inside) if n.endswith(suffixes) and Path(n).stem.isdigit()]
-    numbers = np.array([int(Path(n).stem) for n in names], dtype=np.int64)
-    good = numbers < len(t_ns)
-    if not good.all():
-        first = names[int(np.argmin(good))]
-        losses.append(Loss(first, f"there are only {len(t_ns)} time stamps", count=int((~good).sum())))
-    kept = [n for n, here in zip(names, good, strict=True) if here]
-    return t_ns[numbers[good]], kept, clock
+def _images(source: Source, folder: str, camera: CameraModel | None) -> Stream:
+    def table() -> Parsed:
+        timed = timed_files(source, folder, (".png", ".jpg"))
+        return Parsed(file_table(list(timed.t_ns.values()), list(timed.t_ns)), timed.losses)
 
-
-def _images(source: Source, folder: str, cameras: Mapping[str, CameraModel], losses: list[Loss]) -> Stream:
-    t_ns, names, clock = _timed_files(source, folder, (".png", ".jpg"), losses)
-    camera = cameras.get(folder)
     return Stream(
         folder,
         Image,
-        file_table(t_ns, names),
-        clock=clock,
+        table,
+        clock=clock_of_times(source, times_of_folder(source, folder)),
         tag=CAMERAS[folder],
         frame=folder,
         camera=folder if camera else "",
@@ -125,250 +140,118 @@ def _images(source: Source, folder: str, cameras: Mapping[str, CameraModel], los
     )
 
 
-def _velodyne(source: Source, losses: list[Loss]) -> list[Stream]:
-    folder = next((f for f in ("velodyne_points", "velodyne") if f in source.folders), None)
+def _velodyne(source: Source) -> list[Stream]:
+    folder = next((f for f in CLOUDS if f in source.folders), None)
     if folder is None:
         return []
-    t_ns, names, clock = _timed_files(source, folder, (".bin",), losses)
+
+    def table() -> Parsed:
+        timed = timed_files(source, folder, (".bin",))
+        clouds = cloud_table(source, list(timed.t_ns.values()), list(timed.t_ns), CLOUD_COLUMNS)
+        return Parsed(clouds.table, (*timed.losses, *clouds.losses))
+
     return [
         Stream(
-            "velodyne", PointCloud, file_table(t_ns, names), clock=clock, frame="velo", loader=_cloud(source)
+            "velodyne",
+            PointCloud,
+            table,
+            clock=clock_of_times(source, times_of_folder(source, folder)),
+            frame=VELO,
+            loader=cloud_loader(source, VELO, partial=True, columns=CLOUD_COLUMNS),
         )
     ]
 
 
-def _cloud(source: Source) -> Callable[[Mapping[str, Any]], PointCloud]:
-    def load(row: Mapping[str, Any]) -> PointCloud:
-        name = row["payload"]
-        data = source.read(name)
-        if len(data) % 16:
-            raise ParseError(
-                f"{name} is cut off", where=f"{name}@{len(data)}", why="its size is no multiple of 16"
-            )
-        values = np.frombuffer(data, dtype="<f4").reshape(-1, 4)
-        return PointCloud(values[:, :3], {"intensity": values[:, 3]}, t_ns=row["t_ns"], frame="velo")
-
-    return load
-
-
 def _oxts(source: Source) -> list[Stream]:
-    t_ns, _ = _stamps(source, "oxts")
-    names = [n for n in source.under("oxts/data") if Path(n).stem.isdigit()]
-    memo: list[tuple[NDArray[np.int64], NDArray[np.float64], tuple[Loss, ...]]] = []
-
-    def packets() -> tuple[NDArray[np.int64], NDArray[np.float64], tuple[Loss, ...]]:
-        if not memo:
-            memo.append(_read_packets(source, names, t_ns))
-        return memo[0]
-
-    kinds = (("oxts/fix", NavFix, _fix), ("oxts/imu", Imu, _imu), ("oxts/velocity", Twist, _velocity))
-    return [Stream(name, kind, partial(_oxts_part, packets, part), frame="imu") for name, kind, part in kinds]
+    if "oxts/data" not in source.folders:
+        return []
+    clock = clock_of_times(source, times_of_folder(source, "oxts"))
+    return oxts_streams(source, partial(timed_files, source, "oxts", (".txt",)), clock)
 
 
-def _read_packets(
-    source: Source, names: list[str], t_ns: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64], tuple[Loss, ...]]:
-    rows: list[list[float]] = []
-    times: list[int] = []
-    losses: list[Loss] = []
-    for name in names:
-        number, fields = int(Path(name).stem), source.read(name).split()
-        source.touch(name)
-        try:
-            values = [float(f) for f in fields]
-        except ValueError:
-            values = []
-        if len(values) != len(OXTS) or number >= len(t_ns):
-            losses.append(Loss(name, f"not {len(OXTS)} numbers, or beyond the time stamps"))
-            continue
-        rows.append(values)
-        times.append(int(t_ns[number]))
-    return np.array(times, np.int64), np.array(rows, float).reshape(-1, len(OXTS)), tuple(losses)
+def _poses(drive: Source) -> list[Stream]:
+    """Return the pose files of a drive, timed by `<name>_times.txt` or like its images.
 
-
-def _oxts_part(packets: Callable[[], Any], part: Callable[[Mapping[str, Any]], Any]) -> Parsed:
-    t_ns, rows, losses = packets()
-    columns, units = part({name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(OXTS)})
-    return Parsed(arrow.table(t_ns, columns, units=units), losses)
-
-
-def _fix(p: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """KITTI's body is x forward, y left, z up with yaw from east; ours is NED: pitch turns, yaw from north."""
-    columns = {
-        "lat": np.radians(p["lat"]),
-        "lon": np.radians(p["lon"]),
-        "alt": p["alt"],
-        "std_north": p["pos_accuracy"],
-        "std_east": p["pos_accuracy"],
-        "std_down": p["pos_accuracy"],
-        "roll": p["roll"],
-        "pitch": -p["pitch"],
-        "yaw": np.pi / 2 - p["yaw"],
-        "satellites": p["numsats"],
-        "navstat": p["navstat"],
-        "posmode": p["posmode"],
-        "velmode": p["velmode"],
-        "orimode": p["orimode"],
-    }
-    return columns, NavFix.units()
-
-
-def _imu(p: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, Any], dict[str, str]]:
-    acc = {f"acc_{a}": p[f"a{a}"] for a in "xyz"}
-    gyro = {f"gyro_{a}": p[f"w{a}"] for a in "xyz"}
-    levelled = {f"levelled_{n}": p[n] for n in ("af", "al", "au", "wf", "wl", "wu")}
-    return {**acc, **gyro, **levelled}, Imu.units()
-
-
-def _velocity(p: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, Any], dict[str, str]]:
-    columns = {
-        "vx": p["vf"],
-        "vy": p["vl"],
-        "vz": p["vu"],
-        "vn": p["vn"],
-        "ve": p["ve"],
-        "std": p["vel_accuracy"],
-    }
-    return columns, {**Twist.units(), "vn": "m/s", "ve": "m/s", "std": "m/s"}
-
-
-def _cameras(source: Source) -> dict[str, CameraModel]:
-    """Return the rectified cameras of calib_cam_to_cam.txt, or of an odometry sequence's calib.txt."""
-    known: dict[str, CameraModel] = {}
-    for name in ("calib_cam_to_cam.txt", "calib.txt"):
-        if name not in source:
-            continue
-        source.touch(name)
-        lines = [line for line in source.text(name).splitlines() if line.strip()]
-        for number, line in enumerate(lines):
-            key, _, rest = line.rpartition(":")
-            label = key or f"P{number}"
-            values = np.array([float(v) for v in rest.split()]) if _projection(label) else np.zeros(0)
-            if len(values) == 12:
-                folder = f"image_{int(label[-1]):02d}"
-                known.setdefault(folder, _rectified(folder, values.reshape(3, 4), lines))
-    present = _image_folders(source)
-    return {f: known[f"image_{int(f[6:]):02d}"] for f in present if f"image_{int(f[6:]):02d}" in known}
-
-
-def _projection(label: str) -> bool:
-    return label.startswith("P_rect_") or (len(label) == 2 and label[0] == "P" and label[1].isdigit())
-
-
-def _rectified(name: str, P: NDArray[np.float64], lines: list[str]) -> CameraModel:
-    prefix = f"S_rect_{name[-2:]}:"
-    size = next((line[len(prefix) :].split() for line in lines if line.startswith(prefix)), ("0", "0"))
-    return CameraModel(name, int(float(size[0])), int(float(size[1])), P[:, :3].copy(), P=P, frame=name)
-
-
-def _frames(cameras: Mapping[str, CameraModel]) -> FrameTree:
-    """Place the rectified cameras beside camera 0: P's last column is -f times the offset."""
-    frames = FrameTree()
-    first = next(iter(cameras), None)
-    for name, camera in cameras.items():
-        if name != first and first is not None and camera.P is not None:
-            T = np.eye(4)
-            T[:3, 3] = -np.linalg.solve(camera.P[:, :3], camera.P[:, 3])
-            frames.add_static(first, name, T, source="calibration")
-    return frames
-
-
-def _poses_in_folder(source: Source) -> list[Stream]:
-    found = [
-        n
-        for n in source.names
-        if "/" not in n and n.endswith(".txt") and "calib" not in n and "times" not in n
-    ]
-    return [
-        _pose_stream(source, n, partial(_stamps, source, "image_00"))
-        for n in found
-        if number_lines(source.head(n), 12)
-    ]
+    An odometry sequence has its poses elsewhere: `sequences/06` in `poses/06.txt`.
+    """
+    folders = (f for f in (*sorted(CAMERAS), *CLOUDS) if f in drive.folders)
+    like_images = next((t for f in folders if (t := times_of_folder(drive, f)) is not None), None)
+    texts = [n for n in drive.names if "/" not in n and n.endswith(".txt") and n not in FILES]
+    found = [(drive, name) for name in texts if number_rows(drive.head(name), 12)]
+    official = _beside(drive, drive.path.parent.parent / "poses" / f"{drive.stem}.txt")
+    found += [(official, official.names[0])] if official is not None else []
+    camera = "image_0" if "image_0" in drive.folders else "image_00"
+    streams: dict[str, Stream] = {}
+    for place, name in found:
+        stem = PurePosixPath(name).stem
+        times = f"{stem}_times.txt" if f"{stem}_times.txt" in drive else like_images
+        role = "truth" if stem.isdigit() else role_of_name(name)
+        timed = (drive, times) if times else None
+        streams[stem] = _pose_stream(f"poses/{stem}", place, name, timed, role, camera)
+    return list(streams.values())
 
 
 def _read_poses_alone(source: Source, times: str | None) -> Recording:
-    (name,) = source.names
-    beside = (
-        [Path(times)]
-        if times
-        else [source.path.with_name(f"{source.stem}_times.txt"), source.path.with_name("times.txt")]
-    )
-    found = next((p for p in beside if p.is_file()), None)
-    if times and found is None:
+    name = _pose_file(source) or only_file(source)
+    folder = source.path if source.path.is_dir() else source.path.parent
+    usual = (f"{PurePosixPath(name).stem}_times.txt", SECONDS)
+    beside = [Path(times)] if times else [folder / n for n in usual]
+    inside = [(source, n) for n in usual if n in source and not times]
+    found = [(p, p.names[0]) for path in beside if (p := _beside(source, path)) is not None]
+    if times and not found:
         raise UsageError(f"there is no file {times}", hint="times= names the file with one time a line")
-    stamps = partial(_seconds, found) if found else None
-    return Recording(source.stem, (_pose_stream(source, name, stamps),), format="kitti", source=source)
+    timed = next(iter(inside + found), None)
+    stream = _pose_stream("Trajectory", source, name, timed, role_of_name(f"{folder.name}/{name}"))
+    return Recording(source.stem, (stream,), format="kitti", source=source)
 
 
-def _seconds(path: Path) -> tuple[NDArray[np.int64], Clock]:
-    source = source_of(path)
-    lines = [line for line in source.text(path.name).split() if line]
-    return np.array([ns_from_decimal(line) for line in lines], dtype=np.int64), "device"
-
-
-def _pose_stream(source: Source, name: str, stamps: Callable[[], tuple[Any, Clock]] | None) -> Stream:
-    t_ns, clock = stamps() if stamps else (None, "index")
+def _pose_stream(
+    stream: str, source: Source, name: str, times: Times | None, role: Role, child: str = "image_00"
+) -> Stream:
     return Stream(
-        Path(name).stem,
+        stream,
         Pose,
-        partial(_parse_poses, source, name, t_ns),
-        clock=clock,
-        role=role_of_name(name) if "poses" not in name else "truth",
+        partial(_parse_poses, source, name, times),
+        clock=clock_of_times(*times) if times else "index",
+        role=role,
         frame=WORLD,
-        child="image_00",
+        child=child,
     )
 
 
-def _parse_poses(source: Source, name: str, t_ns: NDArray[np.int64] | None) -> Parsed:
-    tokens, lines, losses = read_lines(source.buffer(name), name, (12,))
+def _parse_poses(source: Source, name: str, times: Times | None) -> Parsed:
+    """Parse 3 x 4 matrices; line i is frame i."""
     source.touch(name)
+    tokens, lines, losses = read_lines(source.buffer(name), name, (12,))
+    frames = tokens.line[lines] - 1
+    t_ns, lost = read_times(*times) if times else (frames * NS, ())
+    if times:
+        timed = frames < len(t_ns)
+        losses += lines_lost(tokens, lines[~timed], f"{times[1]} has only {len(t_ns)} times", name)
+        lines, t_ns = lines[timed], t_ns[frames[timed]]
+        lines, t_ns = lines[t_ns != NO_STAMP], t_ns[t_ns != NO_STAMP]
     poses = tokens.block(0, 12, lines).reshape(-1, 3, 4)
-    rows = tokens.line[lines] - 1
-    if t_ns is not None:
-        good = rows < len(t_ns)
-        if not good.all():
-            losses.append(Loss(name, f"there are only {len(t_ns)} time stamps", count=int((~good).sum())))
-        poses, rows = poses[good], t_ns[rows[good]]
-    q = rotations.quaternion_from_matrix(poses[:, :, :3])
-    columns = {n: np.ascontiguousarray(poses[:, i, 3]) for i, n in enumerate("xyz")}
-    columns |= {n: np.ascontiguousarray(q[:, i]) for i, n in enumerate(("qx", "qy", "qz", "qw"))}
-    return Parsed(arrow.table(rows, columns, units=Pose.units()), tuple(losses))
+    usable = _is_rotation(poses[:, :, :3]) | np.isnan(poses).any(axis=(1, 2))
+    losses += lines_lost(tokens, lines[~usable], "the matrix is no rotation", name)
+    return Parsed(pose_table(t_ns[usable], _with_quaternions(poses[usable])), (*losses, *lost))
+
+
+def _is_rotation(R: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        straight = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2), initial=0.0) < ROUNDED
+        return straight & (np.linalg.det(R) > 0)
+
+
+def _with_quaternions(poses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n, 7) x y z qx qy qz qw of (n, 3, 4) matrices; the attitude of one with a NaN is NaN."""
+    known = ~np.isnan(poses).any(axis=(1, 2))
+    q = np.full((len(poses), 4), np.nan)
+    q[known] = rotations.quaternion_from_matrix(poses[known][:, :, :3])
+    return np.concatenate([poses[:, :, 3], q], axis=1)
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write images, clouds and poses in KITTI's raw layout."""
-    if path.exists() and any(path.iterdir()):
-        raise UsageError(f"{path} is not empty", hint="choose a new folder with -o")
-    left_out: list[str] = []
-    images = [s for s in recording.streams if s.type is Image]
-    for number, stream in enumerate(images):
-        _write_images(stream, path / f"image_{number:02d}")
-    for stream in recording.streams:
-        if stream.type is Pose and {"x", "qw"} <= set(stream.columns):
-            _write_poses(stream, path / f"{stream.name.replace('/', '_')}.txt")
-            left_out += [f"{stream.name}: times are lost, KITTI numbers poses by image"] if not images else []
-        elif stream.type is not Image:
-            left_out.append(f"{stream.name}: {stream.type.__name__} is not written to KITTI's layout")
-    projections = [recording.cameras[s.camera].P if s.camera in recording.cameras else None for s in images]
-    lines = [
-        f"P_rect_{i:02d}: " + " ".join(float_texts(P.reshape(-1)))
-        for i, P in enumerate(projections)
-        if P is not None
-    ]
-    if lines:
-        files.write_text(path / "calib_cam_to_cam.txt", "\n".join(lines) + "\n")
-    return tuple(left_out)
+    """Write images, clouds, oxts and poses in KITTI's layout; poses alone become one file (`.txt`)."""
+    from ._kitti_write import write_recording
 
-
-def _write_images(stream: Stream, folder: Path) -> None:
-    stamps: list[str] = []
-    for sample in stream:
-        files.write_bytes(folder / "data" / f"{sample.index:010d}.png", encode_image(sample.value, ".png"))
-        stamps.append(iso_from_ns(sample.t_ns, 9).replace("T", " "))
-    files.write_text(folder / "timestamps.txt", "\n".join(stamps) + "\n")
-
-
-def _write_poses(stream: Stream, path: Path) -> None:
-    R = rotations.matrix_from_quaternion(stream.array("qx", "qy", "qz", "qw"))
-    rows = np.concatenate([R, stream.array("x", "y", "z")[:, :, None]], axis=2).reshape(len(stream), 12)
-    files.write_bytes(path, text_rows([float_texts(rows[:, i]) for i in range(12)]))
+    return write_recording(recording, path)

@@ -2,70 +2,69 @@
 
 from __future__ import annotations
 
+import math
+import re
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from transect.errors import TimeError, UsageError
-from transect.recording import Parsed, Recording, Source, Stream, arrow, cache, files
-from transect.recording.clocks import Clock, decimal_from_ns, ns_from_decimal
+from transect.errors import UsageError
+from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, cache, files
+from transect.recording.clocks import decimal_from_ns
 from transect.recording.source import Buffer
-from transect.recording.stream import Role
 from transect.types import Pose
 
 from ._base import Match, no
-from ._rows import clock_of, exact_stamps, float_texts, number_lines, read_lines, text_rows
+from ._rows import (
+    clock_of_head,
+    column_or_nan,
+    exact_stamps,
+    float_texts,
+    new_file,
+    number_rows,
+    only_file,
+    read_lines,
+    text_rows,
+)
 
 COLUMNS = ("x", "y", "z", "qx", "qy", "qz", "qw")
-_TRUTH_WORDS = ("groundtruth", "ground_truth", "truth", "_gt")
+FARTHEST_S = 1e11
+"""Seconds; a time beyond this (the year 5138) counts milliseconds or nanoseconds, and is not TUM's."""
+_TRUTH_WORDS = {"gt", "truth", "groundtruth", "poses"}
 
 
 def recognises(source: Source) -> Match:
-    """Recognise one file whose lines are eight numbers, the last four of unit length."""
+    """Recognise one file whose lines are a time in seconds, a position and a unit quaternion."""
     if len(source.names) != 1:
         return no("a TUM trajectory is one file")
-    (name,) = source.names
-    head = source.head(name)
-    if not number_lines(head, 8):
+    rows = number_rows(source.head(source.names[0]), 8)
+    if not rows:
         return no("its lines are not eight numbers")
-    quaternion = _first_row(head)[4:]
-    if abs(np.linalg.norm(quaternion) - 1.0) > 0.01:
-        return no("its lines are eight numbers but the last four are no quaternion")
+    first, *_ = rows
+    if not abs(first[0]) < FARTHEST_S:
+        return no("its lines are eight numbers but the first is no time in seconds")
+    if not abs(math.hypot(*first[4:]) - 1.0) < 0.01:
+        return no("its lines are eight numbers but the last four are no unit quaternion")
     return Match(0.85, "lines of time, position and a unit quaternion")
-
-
-def _first_row(head: bytes) -> list[float]:
-    return [float(t) for t in _first_line(head).replace(b",", b" ").split()]
-
-
-def _first_line(head: bytes) -> bytes:
-    lines = (line.strip() for line in head.split(b"\n"))
-    return next((line for line in lines if line and not line.startswith((b"#", b"%"))), b"0")
-
-
-def clock_of_text(head: bytes) -> Clock:
-    """Return the clock of a text whose lines begin with seconds."""
-    try:
-        return clock_of(ns_from_decimal(_first_line(head).replace(b",", b" ").split()[0].decode()))
-    except TimeError:
-        return "device"
 
 
 def role_of_name(name: str) -> Role:
     """Return `truth` for a file that calls itself ground truth, else `estimate`."""
-    return "truth" if any(word in name.lower() for word in _TRUTH_WORDS) else "estimate"
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    return "truth" if words & _TRUTH_WORDS or "groundtruth" in name.lower() else "estimate"
 
 
 def read(source: Source) -> Recording:
     """Read one trajectory as a stream of poses."""
-    (name,) = source.names
+    name = only_file(source)
     stream = Stream(
         "Trajectory",
         Pose,
         lambda: cache.parsed(source, name, "tum/1", partial(parse_poses, file=name)),
-        clock=clock_of_text(source.head(name)),
+        clock=clock_of_head(source.head(name)),
         role=role_of_name(name),
         frame="world",
         child="body",
@@ -77,28 +76,27 @@ def parse_poses(buffer: Buffer, file: str) -> Parsed:
     """Parse lines of time and pose."""
     tokens, lines, losses = read_lines(buffer, file, (8,))
     t_ns, lines, bad = exact_stamps(tokens, 0, lines, file)
-    values = tokens.block(1, 7, lines)
-    columns = {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(COLUMNS)}
-    return Parsed(arrow.table(t_ns, columns, units=Pose.units()), (*losses, *bad))
+    return Parsed(pose_table(t_ns, tokens.block(1, 7, lines)), (*losses, *bad))
+
+
+def pose_table(t_ns: NDArray[np.int64], poses: NDArray[np.float64]) -> pa.Table:
+    """Return the table of (n, 7) poses x y z qx qy qz qw."""
+    return arrow.table(t_ns, dict(zip(COLUMNS, poses.T, strict=True)), units=Pose.units())
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write the recording's first stream of poses; a path without suffix gets `.tum`."""
-    poses = [s for s in recording.streams if set(COLUMNS[:3]) <= set(s.columns)]
-    if not poses:
-        raise UsageError(f"{recording.name} has no stream of poses to write as a TUM trajectory")
-    chosen = next((s for s in poses if s.type is Pose), poses[0])
-    path = path if path.suffix else path.with_suffix(".tum")
+    """Write the recording's first stream of poses, to a file or as `<name>.tum` to a folder."""
+    chosen = _pose_stream(recording)
     header = f"# {recording.name} {chosen.name}, clock {chosen.clock}\n# timestamp tx ty tz qx qy qz qw\n"
-    files.write_bytes(path, header.encode() + text_rows(_text_columns(chosen)))
+    times = [decimal_from_ns(t) for t in chosen.t_ns.tolist()]
+    rows = text_rows([times, *(float_texts(column_or_nan(chosen, name)) for name in COLUMNS)])
+    files.write_bytes(new_file(path, f"{recording.name}.tum"), header.encode() + rows)
     others = [s.name for s in recording.streams if s is not chosen]
     return (f"a TUM file holds one trajectory: {', '.join(others)} left out",) if others else ()
 
 
-def _text_columns(stream: Stream) -> list[list[str]]:
-    missing: Any = np.full(len(stream), np.nan)
-    values = [stream[name] if name in stream.columns else missing for name in COLUMNS]
-    return [
-        [decimal_from_ns(t) for t in stream.t_ns.tolist()],
-        *(float_texts(np.asarray(v, float)) for v in values),
-    ]
+def _pose_stream(recording: Recording) -> Stream:
+    poses = [s for s in recording.streams if set(COLUMNS[:3]) <= set(s.columns)]
+    if not poses:
+        raise UsageError(f"{recording.name} has no stream of poses to write as a TUM trajectory")
+    return next((s for s in poses if s.type is Pose), poses[0])

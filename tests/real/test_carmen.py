@@ -1,0 +1,93 @@
+"""SICK logs ACES, fr079 and MIT-CSAIL in CARMEN's format, as packed by bzip2."""
+
+from __future__ import annotations
+
+import bz2
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import transect
+from transect.recording import Recording
+
+# SOURCE.txt: scans and beams
+LOGS = {"aces": (7374, 180), "fr079": (4934, 360), "mit-csail": (1988, 361)}
+
+
+@cache
+def opened(folder: Path, name: str) -> Recording:
+    return transect.open(folder / f"{name}.clf.bz2")
+
+
+@pytest.fixture
+def folder(real_data: Path) -> Path:
+    return real_data / "carmen_2dlaser"
+
+
+@cache
+def lines(folder: Path, name: str, word: bytes) -> list[list[bytes]]:
+    text = bz2.decompress((folder / f"{name}.clf.bz2").read_bytes())
+    return [line.split() for line in text.split(b"\n") if line.startswith(word + b" ")]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_holds_as_many_scans_and_beams_as_its_source_says(folder: Path, name: str) -> None:
+    recording = opened(folder, name)
+    assert (recording.format, recording.name) == ("carmen", name)
+    assert recording["FLASER"].column("ranges").shape == LOGS[name]
+    assert recording.losses == ()
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_every_reading_is_the_one_in_the_text(folder: Path, name: str) -> None:
+    _, beams = LOGS[name]
+    found = opened(folder, name)["FLASER"].column("ranges")
+    readings = np.array([[float(v) for v in line[2 : 2 + beams]] for line in lines(folder, name, b"FLASER")])
+    expected = np.where(readings >= 81.83, np.nan, readings)  # 81.9x: a SICK saw nothing
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_times_are_exact(folder: Path, name: str) -> None:
+    stamps = [line[-3].decode() for line in lines(folder, name, b"FLASER")]
+    expected = [int(s.replace(".", "")) * 1000 for s in stamps]  # microseconds in the text
+    assert {len(s.partition(".")[2]) for s in stamps} == {6}
+    assert opened(folder, name)["FLASER"].t_ns.tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["aces", "fr079"])
+def test_odometry_is_the_one_in_the_text(folder: Path, name: str) -> None:
+    rows = np.array([[float(v) for v in line[1:7]] for line in lines(folder, name, b"ODOM")])
+    odometry = opened(folder, name)["ODOM"]
+    np.testing.assert_array_equal(odometry.array("x", "y", "theta", "vx", "wz", "accel"), rows)
+
+
+@pytest.mark.parametrize(("name", "ahead"), [("aces", 0.0), ("fr079", -0.04), ("mit-csail", 0.0)])
+def test_the_laser_is_where_the_odometry_puts_it(folder: Path, name: str, ahead: float) -> None:
+    """SOURCE.txt: poses equal raw odometry; in fr079 but for its PARAM robot_frontlaser_offset, -0.04."""
+    scans = opened(folder, name)["FLASER"]
+    laser, robot = scans.array("x", "y", "theta"), scans.array("odom_x", "odom_y", "odom_theta")
+    forward = np.column_stack([np.cos(robot[:, 2]), np.sin(robot[:, 2])])
+    np.testing.assert_allclose(laser[:, :2] - robot[:, :2], ahead * forward, atol=2e-6)
+    np.testing.assert_array_equal(laser[:, 2], robot[:, 2])
+
+
+def test_the_scans_cover_half_a_turn(folder: Path) -> None:
+    for name, steps in (("aces", 180), ("fr079", 360), ("mit-csail", 360)):
+        scan = opened(folder, name)["FLASER"][0].value
+        assert scan.start_angle == -np.pi / 2
+        assert scan.angle_increment == pytest.approx(np.pi / steps)
+
+
+def test_clocks_are_named_by_what_they_count(folder: Path) -> None:
+    assert [opened(folder, name)["FLASER"].clock for name in LOGS] == ["device", "device", "utc"]
+
+
+def test_the_relations_name_times_of_the_aces_log(folder: Path) -> None:
+    """aces.relations: pairs of scan times; they are those of the log, so the truth can be joined to it."""
+    seconds = np.loadtxt(folder / "aces.relations", usecols=(0, 1))
+    t_ns = np.round(seconds * 1e6).astype(np.int64) * 1000
+    times = np.concatenate([opened(folder, "aces")[name].t_ns for name in ("FLASER", "ODOM")])
+    assert np.isin(t_ns, times).mean() > 0.9

@@ -1,0 +1,105 @@
+"""KITTI raw 2011_09_30 drive 0020, which is odometry sequence 06: 56 images, 600 packets, 600 poses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.formats.recordings import assert_same, rewritten
+
+import transect
+from transect.geometry import geodesy
+from transect.recording import Recording
+
+
+@pytest.fixture(scope="module")
+def drive(real_data: Path) -> Recording:
+    return transect.open(real_data / "kitti_raw_06")
+
+
+def lines(real_data: Path, name: str) -> list[str]:
+    return (real_data / "kitti_raw_06" / name).read_text().splitlines()
+
+
+def test_it_holds_what_its_source_says(drive: Recording) -> None:
+    """SOURCE.txt: image frames 0-55, oxts and ground truth 0-599."""
+    assert drive.format == "kitti"
+    assert {s.name: len(s) for s in drive} == {
+        "image_00": 56,
+        "image_01": 56,
+        "oxts/fix": 600,
+        "oxts/imu": 600,
+        "oxts/velocity": 600,
+        "poses/gt_poses_06_frames0-599": 600,
+    }
+    assert drive.losses == ()
+    assert drive.truth is drive["poses"]
+
+
+def test_times_are_those_of_the_lists_to_the_nanosecond(real_data: Path, drive: Recording) -> None:
+    for stream, file in (("image_00", "image_00"), ("image_01", "image_01"), ("oxts/imu", "oxts")):
+        stamps = lines(real_data, f"{file}/timestamps.txt")[: len(drive[stream])]
+        expected = np.array([s.replace(" ", "T") for s in stamps], dtype="datetime64[ns]").astype(np.int64)
+        np.testing.assert_array_equal(drive[stream].t_ns, expected)
+
+
+def test_the_packets_jitter_as_described(drive: Recording) -> None:
+    """data/README.md: stamps with 0.080-0.130 s jitter."""
+    steps = np.diff(drive["oxts/imu"].t_ns) / 1e9
+    assert steps.min() == pytest.approx(0.080, abs=0.001)
+    assert steps.max() == pytest.approx(0.130, abs=0.001)
+
+
+def test_the_stereo_baseline_is_that_of_the_calibration(drive: Recording) -> None:
+    """calib_cam_to_cam.txt: T_01 is -5.370000e-01 along x, and P_rect_01 says 379.8145 / 707.0912."""
+    right = drive.cameras["image_01"]
+    assert right.baseline == pytest.approx(0.537, abs=2e-4)
+    T = drive.frames.lookup("image_00", "image_01")
+    np.testing.assert_allclose(T[:3, 3], [right.baseline, 0, 0])
+
+
+def test_images_are_as_large_as_the_calibration_says(drive: Recording) -> None:
+    for name in ("image_00", "image_01"):
+        image, camera = drive[name][55].value, drive.cameras[name]
+        assert (image.width, image.height) == (camera.width, camera.height) == (1226, 370)
+        assert image.mode == "gray"
+
+
+def test_packets_hold_what_numpy_reads(real_data: Path, drive: Recording) -> None:
+    rows = np.array(
+        [np.loadtxt(real_data / f"kitti_raw_06/oxts/data/{i:010d}.txt") for i in range(0, 600, 50)]
+    )
+    fix, imu, velocity = (drive[f"oxts/{name}"] for name in ("fix", "imu", "velocity"))
+    np.testing.assert_array_equal(fix["lat"][::50], np.radians(rows[:, 0]))
+    np.testing.assert_array_equal(fix["roll"][::50], rows[:, 3])
+    np.testing.assert_array_equal(imu.array("acc_x", "acc_y", "acc_z")[::50], rows[:, 11:14])
+    np.testing.assert_array_equal(imu.array("gyro_x", "gyro_y", "gyro_z")[::50], rows[:, 17:20])
+    np.testing.assert_array_equal(velocity.array("vn", "ve", "vx", "vy", "vz")[::50], rows[:, 6:11])
+
+
+def test_the_heading_is_the_direction_of_travel(drive: Recording) -> None:
+    yaw, velocity = drive["oxts/fix"]["yaw"], drive["oxts/velocity"].array("vn", "ve")
+    along = np.cos(yaw) * velocity[:, 0] + np.sin(yaw) * velocity[:, 1]
+    assert (along / np.linalg.norm(velocity, axis=1)).min() > 0.99
+
+
+def test_satellites_and_truth_tell_the_same_distance(drive: Recording) -> None:
+    fix, truth = drive["oxts/fix"], drive["poses"]
+    enu = geodesy.local_from_geodetic(fix.array("lat", "lon", "alt"), fix.array("lat", "lon", "alt")[0])
+    by_satellites, by_truth = (
+        np.linalg.norm(np.diff(points, axis=0), axis=1).sum() for points in (enu, truth.array("x", "y", "z"))
+    )
+    assert by_satellites == pytest.approx(by_truth, rel=0.01)
+
+
+def test_the_first_56_poses_are_65_9_metres(drive: Recording) -> None:
+    """spec/techniques.md, H: 56 pairs, 65.9 m."""
+    steps = np.diff(drive["poses"].array("x", "y", "z")[:56], axis=0)
+    assert np.linalg.norm(steps, axis=1).sum() == pytest.approx(65.9, abs=0.05)
+
+
+def test_a_part_of_it_written_opens_the_same(tmp_path: Path, drive: Recording) -> None:
+    part = drive.slice("+1s", "+1.5s")
+    assert {len(s) for s in part} == {5}
+    assert_same(part, rewritten(part, tmp_path / "part", "kitti"), attitude=1e-15)
