@@ -74,8 +74,9 @@ def test_a_table_beside_the_label_is_read_by_it(label_path: Path, tmp_path: Path
     assert any("promises 927 records, 2 were read" in note for note in rec.all_notes)
 
 
-def test_the_label_alone_is_recognised_and_its_table_missed(label_path: Path):
+def test_the_label_alone_is_no_recording_and_its_table_is_missed(label_path: Path):
     match = dict(recognise(label_path.parent))["ida"]
-    assert match.confidence == 0.5
+    assert not match
+    assert "labels of IDA products but not their data" in match.reason
     rec = transect.open(label_path.parent, format="ida")
     assert [loss.file for loss in rec.losses] == [label_path.name]

@@ -21,7 +21,7 @@ def recording(folder: Path, force: bool) -> None:
     from transect.formats import described
     from transect.recording import files, source_of
 
-    target = folder / described.FILE_NAME
+    target = folder / described.FILE
     if target.exists() and not force:
         raise UsageError(f"{target} exists already", hint="edit it, or replace it with --force")
     text, guesses = described.guess(source_of(folder))

@@ -11,8 +11,10 @@ import numpy as np
 from transect.errors import ParseError
 from transect.recording import Source, arrow
 from transect.recording.arrow import PAYLOAD
-from transect.recording.source import Buffer
+from transect.recording.source import HEAD, Buffer
 from transect.types import CameraModel, Image
+
+from ._image_sizes import image_size
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".pgm", ".ppm", ".tif", ".tiff")
 MAX_PIXELS = 200_000_000
@@ -35,6 +37,11 @@ def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
 
     if not len(data):
         raise ParseError(f"{name} is empty", where=name, why="it has 0 bytes")
+    width, height = image_size(bytes(data[:HEAD])) or (0, 0)
+    if width * height > MAX_PIXELS:
+        raise ParseError(
+            f"{name} claims to be {width} x {height}, larger than any camera's image", where=name
+        )
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error as error:
@@ -42,8 +49,6 @@ def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
     if pixels is None:
         start = bytes(data[:8])
         raise ParseError(f"{name} is not an image", where=name, why=f"it starts with {start!r}")
-    if pixels.size > MAX_PIXELS * 4:
-        raise ParseError(f"{name} is larger than any camera's image", where=name)
     mode = attributes.pop("mode", None) or {2: "gray", 3: "bgr"}.get(pixels.ndim, "bgr")
     if pixels.ndim == 3 and mode == "bgr":
         code = cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGBA

@@ -1,0 +1,160 @@
+"""What a calibration file says, whatever wrote it; and the parts that the dialects share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import FrameError, ParseError
+from transect.geometry import se3
+from transect.recording import FrameTree
+from transect.types import CameraModel
+
+Floats = NDArray[np.float64]
+Edge = tuple[str, str, Floats]
+LARGEST = 4_000_000
+"""Bytes; a larger file is no calibration."""
+_LENSES = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Cameras, and where they are.
+
+    Attributes
+    ----------
+    cameras : mapping of str to CameraModel
+        In the file's order; a camera's frame has its name.
+    frames : tuple of (parent, child, (4, 4) array)
+        ``T_parent_child`` in metres, in the direction in which the file states it.
+    kind : str
+        The dialect it was read from.
+    notes : tuple of str
+        What was assumed.
+    """
+
+    cameras: Mapping[str, CameraModel]
+    frames: tuple[Edge, ...] = ()
+    kind: str = ""
+    notes: tuple[str, ...] = ()
+
+    def tree(self, source: str = "") -> FrameTree:
+        """Return the frames as a tree; an edge to a frame that has a parent already is turned round."""
+        tree = FrameTree()
+        for parent, child, matrix in self.frames:
+            if child in tree and tree.parent_of(child) is not None:
+                parent, child, matrix = child, parent, se3.invert(matrix)
+            tree.add_static(parent, child, matrix, source=source)
+        return tree
+
+    def transform(self, target: str, source: str) -> Floats | None:
+        """Return ``T_target_source`` as the file states it, or worked out from what it states, or None."""
+        for parent, child, matrix in self.frames:
+            if (parent, child) == (target, source):
+                return matrix
+        try:
+            return self.tree().lookup(target, source)
+        except FrameError:
+            return None
+
+
+def numbers(values: Any, *shape: int, what: str) -> Floats:
+    """Return nested lists as an array of finite numbers of a shape; text such as 5e-05 is a number, too.
+
+    The lengths are looked at before anything is expanded: aliases of aliases can stand for billions.
+    """
+    flat: Any = [values]
+    for size in shape:
+        if any(not isinstance(v, Sequence) or isinstance(v, str) or len(v) != size for v in flat):
+            raise ValueError(f"{what} is not {' x '.join(map(str, shape))} numbers")
+        flat = [item for v in flat for item in v]
+    if any(
+        isinstance(v, Mapping | bool) or (isinstance(v, Sequence) and not isinstance(v, str)) for v in flat
+    ):
+        raise ValueError(f"{what} is not {' x '.join(map(str, shape))} numbers")
+    try:
+        result = np.array([float(v) for v in flat], dtype=np.float64).reshape(shape)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} is not {' x '.join(map(str, shape)) or 'a'} number") from None
+    if not np.isfinite(result).all():
+        raise ValueError(f"{what} is not finite")
+    return result
+
+
+def scalars(text: str) -> Floats:
+    """Return all numbers in a text, in order."""
+    found = re.findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", text)
+    return np.array([float(v) for v in found], dtype=np.float64)
+
+
+def pinhole(fx: float, fy: float, cx: float, cy: float, skew: float = 0.0) -> Floats:
+    """Return the (3, 3) intrinsic matrix, pixels."""
+    return np.array([[fx, skew, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]], dtype=np.float64)
+
+
+def camera(
+    name: str,
+    size: Iterable[float],
+    K: Floats,
+    lens: str = "none",
+    coefficients: Iterable[float] = (),
+    R: Floats | None = None,
+    P: Floats | None = None,
+) -> CameraModel:
+    """Return a camera model, checked.
+
+    Parameters
+    ----------
+    size : width, height in pixels
+        0, 0 where the file does not say.
+    lens : {"none", "radtan", "equidistant"}
+    coefficients : sequence of float
+        Zeros at the end of more radtan coefficients than we know (thin prism, tilt) are dropped.
+    """
+    values = np.array(list(coefficients), dtype=np.float64)
+    if lens == "radtan":
+        values = _known_radtan(values, name)
+    if lens not in _LENSES or len(values) not in _LENSES[lens]:
+        raise ValueError(f"{name}: {len(values)} coefficients of a lens {lens!r}")
+    width, height = (int(v) for v in size)
+    if not (K[0, 0] and K[1, 1]) or not 0 <= width < 1_000_000 or not 0 <= height < 1_000_000:
+        raise ValueError(f"{name}: focal length {K[0, 0]}, {K[1, 1]}, size {width} x {height}")
+    return CameraModel(name, width, height, K, lens, values, np.eye(3) if R is None else R, P, frame=name)
+
+
+def _known_radtan(values: Floats, name: str) -> Floats:
+    if len(values) in (12, 14) and not values[8:].any():
+        values = values[:8]
+    if len(values) == 2:  # only k1 k2
+        values = np.append(values, (0.0, 0.0))
+    if len(values) > 8:
+        raise ValueError(f"{name}: thin-prism and tilt coefficients are not known here")
+    return values
+
+
+def rigid(rotation: Floats, translation: Floats) -> Floats:
+    """Return the (4, 4) matrix of a rotation (3, 3), as printed, and a translation (3,) in metres."""
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = rotation, np.asarray(translation).reshape(3)
+    return T
+
+
+def rectified_pair(left: CameraModel, right: CameraModel) -> list[Edge]:
+    """Return T_right_left of a rectified pair, from how each camera is rectified and the baseline in P."""
+    if left.P is None or right.P is None or not right.P[0, 3]:
+        return []
+    T = np.eye(4)
+    T[:3, :3] = right.R.T @ left.R
+    T[:3, 3] = right.R.T @ np.array([right.P[0, 3] / right.P[0, 0] - left.P[0, 3] / left.P[0, 0], 0.0, 0.0])
+    return [(right.name, left.name, T)]
+
+
+def refuse(name: str, kind: str, error: Exception) -> ParseError:
+    """Return the error for a file that is not the calibration it seemed to be."""
+    why = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
+    return ParseError(f"{name} is not a {kind} calibration", where=name, why=why)

@@ -1,0 +1,140 @@
+"""Writing a recording as one table per stream, with a recording.yaml by which the folder opens again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect import robots
+from transect.recording import Recording, Stream, arrow
+from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
+from transect.recording.files import write_bytes, write_text
+from transect.types import GridMap, Image, PointCloud
+
+from ._calibration import Calibration
+from ._described_model import FILE, TYPES
+from ._payloads import new_folder, payload_bytes, payload_suffix
+from .calibration import write_calibration
+
+CALIBRATION = "calibration.yaml"
+Encode = Callable[[pa.Table], tuple[bytes, dict[str, Any], list[str]]]
+"""Takes a table; returns a file's content, how a description reads it, and what was left out."""
+
+
+def export(recording: Recording, path: Path, suffix: str, encode: Encode) -> tuple[str, ...]:
+    """Write every stream as a file of type `suffix`, payloads in a folder beside it, and a recording.yaml.
+
+    Returns
+    -------
+    tuple of str
+        What could not be written, a sentence each.
+    """
+    import yaml
+
+    new_folder(path)
+    said: list[str] = []
+    taken: set[str] = {FILE, CALIBRATION}
+    streams = [_write_stream(recording, s, path, suffix, encode, taken, said) for s in recording.streams]
+    content: dict[str, Any] = {"name": recording.name, "streams": streams}
+    content |= _circumstances(recording, said)
+    if recording.cameras:
+        write_bytes(path / CALIBRATION, write_calibration(Calibration(recording.cameras), "ros"))
+        content["calibration"] = CALIBRATION
+    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True)
+    write_text(path / FILE, text)
+    return tuple(said)
+
+
+def _write_stream(
+    recording: Recording,
+    stream: Stream,
+    path: Path,
+    suffix: str,
+    encode: Encode,
+    taken: set[str],
+    said: list[str],
+) -> dict[str, Any]:
+    name = _free_name(stream.name, suffix, taken)
+    table = stream.table
+    kind = stream.type.__name__
+    if stream.type in (Image, PointCloud, GridMap):
+        table = _with_payloads(recording, stream, path, name)
+    elif PAYLOAD in table.column_names or kind not in TYPES:
+        said.append(f"{stream.name}: a {kind} has no file type here; its other columns are written as Record")
+        table, kind = table.drop_columns([c for c in (PAYLOAD,) if c in table.column_names]), "Record"
+    data, reading, left_out = encode(table)
+    said += [f"{stream.name}: {sentence}" for sentence in left_out]
+    write_bytes(path / f"{name}{suffix}", data)
+    described: dict[str, Any] = {"name": stream.name, "type": kind, "file": f"{name}{suffix}"}
+    attributes = ("frame", "child", "tag", "camera")
+    described |= {key: getattr(stream, key) for key in attributes if getattr(stream, key)}
+    described |= {"role": stream.role} if stream.role != "measurement" else {}
+    time = reading.pop("time")
+    return described | {"time": time | {"clock": stream.clock}} | reading
+
+
+def _free_name(name: str, suffix: str, taken: set[str]) -> str:
+    """Return a file name for a stream: its own, without what file systems and zips do not like."""
+    parts = [re.sub(r"[^\w.+ -]", "_", part).strip(" .") for part in name.split("/")]
+    plain = "/".join(part for part in parts if part) or "stream"
+    free, number = plain, 2
+    while f"{free}{suffix}".lower() in taken:
+        free, number = f"{plain}_{number}", number + 1
+    taken.add(f"{free}{suffix}".lower())
+    return free
+
+
+def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str) -> pa.Table:
+    """Write the payloads and return the table with their new names."""
+    files: list[str] = []
+    for number, sample in enumerate(stream):
+        if stream.type is GridMap:
+            from .geotiff import encode_geotiff
+
+            suffix, data = ".tif", encode_geotiff(sample.value)
+        else:
+            suffix = payload_suffix(recording, sample)
+            data = payload_bytes(recording, sample, suffix)
+        files.append(f"{name}/{number:06d}{suffix}")
+        write_bytes(path / files[-1], data)
+    others = [c for c in stream.table.column_names if c != PAYLOAD]
+    return stream.table.select(others).append_column(PAYLOAD, arrow.strings(files))
+
+
+def _circumstances(recording: Recording, said: list[str]) -> dict[str, Any]:
+    """Return robot, conditions, static frames and notes as a description has them."""
+    content: dict[str, Any] = {}
+    known = {(e.parent, e.child) for e in recording.frames.edges}
+    robot = recording.robot
+    if robot and robot.name in robots.names() and {(e.parent, e.child) for e in robot.frames.edges} <= known:
+        content["robot"] = robot.name
+    elif robot:
+        said.append(f"the robot {robot.name} is not written; its frames and cameras are")
+    conditions = json.loads(json.dumps(dict(recording.conditions), default=str))
+    content |= {"conditions": conditions} if conditions else {}
+    static = [e for e in recording.frames.edges if e.matrix is not None]
+    if static:
+        content["frames"] = [_frame(e.parent, e.child, e.matrix) for e in static]
+    if moving := [f"{e.parent} -> {e.child}" for e in recording.frames.edges if e.matrix is None]:
+        said.append(f"moving frames are not written: {', '.join(moving)}")
+    content |= {"notes": list(recording.all_notes)} if recording.all_notes else {}
+    return content
+
+
+def _frame(parent: str, child: str, matrix: Any) -> dict[str, Any]:
+    T = np.asarray(matrix)
+    return {"frame": parent, "child": child, "xyz": T[:3, 3].tolist(), "matrix": T[:3, :3].tolist()}
+
+
+def times_of(table: pa.Table, titles: dict[str, str]) -> dict[str, Any]:
+    """Return the times of a stream's table as a description has them."""
+    times: dict[str, Any] = {"time": {"column": titles[T_NS], "unit": "ns"}}
+    if LOG_NS in table.column_names:
+        times["log_time"] = {"column": titles[LOG_NS], "unit": "ns"}
+    return times

@@ -1,0 +1,78 @@
+"""Writing payloads: the file as it was where it is of the right kind, else encoded anew."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from transect.errors import UnsupportedError, UsageError
+from transect.recording import Recording, Sample, Stream, files
+from transect.recording.arrow import PAYLOAD
+from transect.recording.clocks import NS, decimal_from_ns
+from transect.types import Image, PointCloud
+
+from ._clouds import CLOUD_SUFFIXES, encode_cloud, suffix_of
+from ._images import IMAGE_SUFFIXES, encode_image
+
+
+def new_folder(path: Path) -> None:
+    """Refuse a target that is a file or a folder with something in it."""
+    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise UsageError(f"{path} is there already and not empty", hint="choose a new folder")
+
+
+def time_names(stream: Stream) -> tuple[list[str], list[str]]:
+    """Return a file name (no suffix) per sample that reads back as its time; and what names cannot say."""
+    times = stream.t_ns.tolist()
+    order = sorted(range(len(times)), key=times.__getitem__)
+    apart = list(times)
+    for before, after in pairwise(order):
+        apart[after] = max(apart[after], apart[before] + 1)
+    if stream.clock == "index":
+        whole = all(t % NS == 0 and t >= 0 for t in apart)
+        return [f"{t // NS if whole else i:06d}" for i, t in enumerate(apart)], []
+    said: list[str] = []
+    if apart != times or order != list(range(len(times))):
+        said.append(f"{stream.name}: files are in order of time, repeated times 1 ns apart")
+    if stream.clock != "utc":
+        said.append(f"{stream.name}: the {stream.clock} clock stands in the names only")
+    return [decimal_from_ns(t) for t in apart], said
+
+
+def source_file(recording: Recording, sample: Sample) -> str | None:
+    """Return the name of the file in the recording's source that holds a sample's payload, if there is one.
+
+    After a join the rows come from several sources, and a name no longer tells which.
+    """
+    if PAYLOAD not in sample.stream.table.column_names or sample.stream.seams or recording.source is None:
+        return None
+    name = sample.stream.table.column(PAYLOAD)[sample.index].as_py()
+    return name if isinstance(name, str) and name in recording.source else None
+
+
+def payload_suffix(recording: Recording, sample: Sample) -> str:
+    """Return the suffix under which a payload is best written: that of its file, else a lossless one."""
+    name = source_file(recording, sample)
+    known = IMAGE_SUFFIXES if sample.stream.type is Image else CLOUD_SUFFIXES
+    if name is not None and suffix_of(name) in known:
+        return suffix_of(name)
+    return ".png" if sample.stream.type is Image else ".pcd"
+
+
+def payload_bytes(recording: Recording, sample: Sample, suffix: str) -> bytes:
+    """Return a payload as a file of type `suffix`: byte for byte its own file where that is one."""
+    files.reached(sample.t_ns, sample.stream.clock)
+    name = source_file(recording, sample)
+    if name is not None and recording.source is not None and suffix_of(name) == suffix:
+        return recording.source.read(name)
+    return encoded(sample.value, suffix)
+
+
+def encoded(value: Any, suffix: str) -> bytes:
+    """Encode an image or a cloud as the file type of `suffix`."""
+    if isinstance(value, Image):
+        return encode_image(value, suffix)
+    if isinstance(value, PointCloud):
+        return encode_cloud(value, suffix)
+    raise UnsupportedError(f"a {type(value).__name__} cannot be written as {suffix}")

@@ -1,0 +1,101 @@
+"""CSV, one file per stream, units in the header, with a recording.yaml by which the folder opens again.
+
+Lists are written as numbers separated by blanks. Images and clouds lie in a folder per stream.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transect.errors import UnsupportedError
+from transect.recording import Recording, Source, arrow
+from transect.recording.arrow import LOG_NS, T_NS
+
+from ._base import Match, no
+from ._export import export, times_of
+
+_NUMBERS = {
+    name: name
+    for name in ("float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
+} | {"double": "float64", "float": "float32"}
+
+
+def recognises(source: Source) -> Match:
+    """Leave opening to the description that is written beside the files."""
+    return no("CSV files are opened by the recording.yaml beside them")
+
+
+def read(source: Source, **options: Any) -> Recording:
+    """Refuse: a CSV file alone does not say what it is."""
+    raise UnsupportedError(
+        "a CSV file alone does not say what its columns are",
+        where=str(source.path),
+        hint=f"transect new recording {source.path}  writes a recording.yaml that does",
+    )
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write one CSV file per stream, and a recording.yaml; return what could not be carried."""
+    return export(recording, path, ".csv", _encoded)
+
+
+def _encoded(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
+    import pyarrow.csv as pv
+
+    columns: dict[str, pa.ChunkedArray] = {}
+    described: dict[str, Any] = {}
+    titles: dict[str, str] = {}
+    said: list[str] = []
+    for field in table.schema:
+        unit = arrow.unit_of(field)
+        title = titles[field.name] = f"{field.name} [{unit}]" if unit else field.name
+        kind, plain = _as_text(table.column(field.name))
+        if plain is None:
+            said.append(f"the column {field.name} of type {field.type} is not written")
+            continue
+        columns[title] = plain
+        if field.name not in (T_NS, LOG_NS):
+            described[field.name] = {
+                "source": title,
+                **kind,
+                **({"unit": unit, "convert": False} if unit else {}),
+            }
+    sink = pa.BufferOutputStream()
+    pv.write_csv(pa.Table.from_arrays(list(columns.values()), names=list(columns)), sink)
+    reading = {"delimiter": ",", "header": 1, **times_of(table, titles), "columns": described}
+    return sink.getvalue().to_pybytes(), reading, said
+
+
+def _as_text(column: pa.ChunkedArray) -> tuple[dict[str, Any], pa.ChunkedArray | None]:
+    """Return how a description reads a column, and the column as CSV can hold it; None where it cannot."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return {"text": True}, _on_one_line(column)
+    if str(kind) in _NUMBERS:
+        name = _NUMBERS[str(kind)]
+        return {"type": "float64" if column.null_count else name}, column
+    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        if str(kind.value_type) not in _NUMBERS or column.null_count:
+            return {}, None
+        numbers = kind.list_size if pa.types.is_fixed_size_list(kind) else True
+        joined = pa.chunked_array([_joined(chunk) for chunk in column.chunks], pa.large_string())
+        return {"numbers": numbers, "type": _NUMBERS[str(kind.value_type)]}, joined
+    return {}, None
+
+
+def _on_one_line(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if column.null_count:
+        column = pa.chunked_array([arrow.strings([text or "" for text in column.to_pylist()])])
+    return pc.replace_substring_regex(column, r"[\r\n]+", " ")  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _joined(chunk: pa.Array) -> pa.Array:
+    """Return lists of numbers as text, separated by blanks."""
+    lists = chunk.cast(pa.large_list(chunk.type.value_type))
+    texts = pa.LargeListArray.from_arrays(lists.offsets, lists.values.cast(pa.large_string()))
+    blanks = arrow.strings([" "] * len(texts))  # one blank as a scalar would wake pandas
+    return pc.binary_join(texts, blanks)  # pyright: ignore[reportAttributeAccessIssue]

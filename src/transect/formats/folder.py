@@ -1,0 +1,229 @@
+"""Any folder of images or point clouds, with a calibration file beside them.
+
+The files of one sensor are a stream: those in one folder that are called alike but for a number, which is a
+time where it plainly is unix time, and else a place on the `index` clock. `left` and `right` in the names (or
+L and R, cam0 and cam1, Middlebury's im2 and im6) make a pair. A calibration applies to the images beside and
+below it whose size it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from transect.errors import FrameError, ParseError, UnsupportedError
+from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream
+from transect.recording.files import write_bytes
+from transect.types import CameraModel, Image, PointCloud
+
+from ._base import Match, no
+from ._calibration import Calibration, Edge
+from ._cloud_truth import frames_beside
+from ._clouds import SURE_SUFFIXES, suffix_counts, suffix_of
+from ._grouping import Group, grouped
+from ._image_sizes import image_size
+from ._images import IMAGE_SUFFIXES, file_table, image_loader
+from ._payloads import new_folder, payload_bytes, payload_suffix, time_names
+from .calibration import kind_of, read_calibration, write_calibration
+from .pcd import cloud_files, cloud_stream
+
+_CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
+_DATA = (".csv", ".txt", ".log", ".dat", ".json")
+_PAPERS = ("readme", "source", "license", "licence", "copying", "notes")
+_TRUTHS = ("disp", "gt", "groundtruth", "ground_truth", "depth")
+MANY = 200
+"""So many small text files are looked into for a calibration."""
+
+
+def recognises(source: Source) -> Match:
+    """Say that these are images or clouds; every format that knows more than that is surer."""
+    counts = suffix_counts(source)
+    images, clouds = (sum(counts[s] for s in kinds) for kinds in (IMAGE_SUFFIXES, SURE_SUFFIXES))
+    if not images and not clouds:
+        return no("no images or point clouds")
+    return Match(0.2, f"{images} images and {clouds} point clouds")
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """A calibration file, where it lies, whether it is the only one there, and what goes before its names."""
+
+    file: str
+    folder: str
+    alone: bool
+    calibration: Calibration
+    prefix: str
+
+    def applies_to(self, group: Group) -> bool:
+        """Tell whether the images lie in its folder or below."""
+        return not self.folder or group.files[0].startswith(f"{self.folder}/")
+
+    def is_named_like(self, group: Group) -> bool:
+        """Tell whether the file is called like the images' first, but for the suffix."""
+        return _without_suffix(self.file) == _without_suffix(group.files[0])
+
+    def camera_of(self, group: Group) -> CameraModel | None:
+        """Return the camera that took the images, as far as names tell."""
+        cameras = list(self.calibration.cameras.values())
+        if len(cameras) == 1:
+            return cameras[0] if self.is_named_like(group) or (self.alone and not group.tag) else None
+        tagged = [
+            c for c in cameras if c.name.lower() == group.tag or c.name == PurePosixPath(group.name).name
+        ]
+        in_order = {"left": 0, "right": 1}.get(group.tag)
+        if not tagged and in_order is not None and len(cameras) == 2:
+            return cameras[in_order]
+        return tagged[0] if tagged else None
+
+
+def read(source: Source) -> Recording:
+    """Read all images and clouds, and the calibration beside them."""
+    beside, losses = _calibrations(source)
+    frames, more = frames_beside(source)
+    notes: list[str] = []
+    cameras: dict[str, CameraModel] = {}
+    for one in beside:
+        cameras |= {one.prefix + name: model for name, model in one.calibration.cameras.items()}
+        frames = _with_frames(frames, one, losses)
+        notes += one.calibration.notes
+    images = [name for name in source.names if suffix_of(name) in IMAGE_SUFFIXES]
+    streams = [_image_stream(source, group, beside, notes) for group in grouped(images, "Camera")]
+    clouds = cloud_files(source)
+    streams += [cloud_stream(source, group) for group in grouped(clouds, "Lidar")]
+    notes += _left_out(source, {*images, *clouds, *(one.file for one in beside)})
+    return Recording(
+        name=source.stem,
+        streams=tuple(_uniquely_named(streams)),
+        frames=frames,
+        cameras=cameras,
+        format="folder",
+        source=source,
+        notes=tuple(dict.fromkeys(notes)),
+        reader_losses=(*losses, *more),
+    )
+
+
+def _without_suffix(name: str) -> str:
+    folder, _, base = name.rpartition("/")
+    return f"{folder}/{base.rpartition('.')[0] or base}"
+
+
+def _calibrations(source: Source) -> tuple[list[_Beside], list[Loss]]:
+    """Return the calibration files; names get the file's in front where there are several files."""
+    small = [n for n in source.names if suffix_of(n) in _CALIBRATIONS and source.size(n) < 1_000_000][:MANY]
+    files = [name for name in small if kind_of(source.head(name), name)]
+    found: list[_Beside] = []
+    losses: list[Loss] = []
+    for file in files:
+        prefix = f"{_without_suffix(file).lstrip('/')}/" if len(files) > 1 else ""
+        folder = file.rpartition("/")[0]
+        alone = sum(other.rpartition("/")[0] == folder for other in files) == 1
+        try:
+            calibration = read_calibration(source.read(file), file)
+            calibration.tree()
+            found.append(_Beside(file, folder, alone, calibration, prefix))
+            source.touch(file)
+        except (ParseError, FrameError) as error:
+            losses.append(Loss(file, error.why or error.what))
+    return found, losses
+
+
+def _with_frames(frames: FrameTree, one: _Beside, losses: list[Loss]) -> FrameTree:
+    try:
+        return frames.merged(one.calibration.tree(one.file), prefix=one.prefix)
+    except FrameError as error:
+        losses.append(Loss(one.file, error.what))
+        return frames
+
+
+def _image_stream(source: Source, group: Group, beside: Sequence[_Beside], notes: list[str]) -> Stream:
+    camera = _camera(source, group, beside, notes)
+    frame = camera or group.name
+    model = next(
+        (b.calibration.cameras[camera.removeprefix(b.prefix)] for b in beside if _has(b, camera)), None
+    )
+    base = PurePosixPath(group.name).name.lower()
+    return Stream(
+        group.name,
+        Image,
+        partial(_image_table, group),
+        clock=group.clock,
+        role="derived" if any(base.startswith(t) or base.endswith(t) for t in _TRUTHS) else "measurement",
+        tag=group.tag,
+        frame=frame,
+        camera=camera,
+        loader=image_loader(source, frame, model),
+    )
+
+
+def _has(one: _Beside, camera: str) -> bool:
+    return bool(camera) and camera.removeprefix(one.prefix) in one.calibration.cameras
+
+
+def _image_table(group: Group) -> Parsed:
+    return Parsed(file_table(list(group.t_ns), group.files))
+
+
+def _camera(source: Source, group: Group, beside: Sequence[_Beside], notes: list[str]) -> str:
+    """Return the name of the camera that took the images: of the nearest calibration that fits their size."""
+    nearest = sorted(
+        (one for one in beside if one.applies_to(group)),
+        key=lambda one: (not one.is_named_like(group), -len(one.folder)),
+    )
+    size = image_size(source.head(group.files[0])) if nearest else None
+    for one in nearest:
+        model = one.camera_of(group)
+        if model is None:
+            continue
+        if size is None or not model.width or (model.width, model.height) == size:
+            return one.prefix + model.name
+        found = f"{group.name} has {size[0]} x {size[1]}"
+        notes.append(f"{one.file} is for images of {model.width} x {model.height}, {found}")
+    return ""
+
+
+def _left_out(source: Source, used: set[str]) -> list[str]:
+    others = [
+        n
+        for n in source.names
+        if n not in used
+        and suffix_of(n) in _DATA
+        and not n.rpartition("/")[2].lower().startswith((*_PAPERS, "t_"))
+    ]
+    if not others:
+        return []
+    return [f"{len(others)} more files are not read ({others[0]}, ...): a recording.yaml can describe them"]
+
+
+def _uniquely_named(streams: list[Stream]) -> list[Stream]:
+    names = [stream.name for stream in streams]
+    return [
+        s.replace(name=f"{s.name}/{s.type.__name__.lower()}") if names.count(s.name) > 1 else s
+        for s in streams
+    ]
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write images and clouds, a folder per stream, named by their times, and a calibration.yml."""
+    chosen = [s for s in recording.streams if s.type in (Image, PointCloud) and s.loader is not None]
+    if not chosen:
+        raise UnsupportedError(f"{recording.name} has neither images nor point clouds to write")
+    new_folder(path)
+    said = [
+        f"{s.name} is a {s.type.__name__} and was not written" for s in recording.streams if s not in chosen
+    ]
+    for stream in chosen:
+        names, sentences = time_names(stream)
+        said += sentences
+        for sample, name in zip(stream, names, strict=True):
+            suffix = payload_suffix(recording, sample)
+            write_bytes(path / stream.name / f"{name}{suffix}", payload_bytes(recording, sample, suffix))
+    if recording.cameras:
+        edges: list[Edge] = [
+            (e.parent, e.child, e.matrix) for e in recording.frames.edges if e.matrix is not None
+        ]
+        data = write_calibration(Calibration(recording.cameras, tuple(edges)), "opencv")
+        write_bytes(path / "calibration.yml", data)
+    return tuple(said)

@@ -1,0 +1,219 @@
+"""GeoTIFF rasters: elevation models and other maps, with their coordinate reference system.
+
+Each file is a stream of one GridMap on the `index` clock. Cells without a value are NaN. A band without a
+name is `elevation` if it is the only one, else `band_1`, `band_2`, ... Needs rasterio, the extra `[geo]`.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import MissingExtraError, ParseError, UnsupportedError, UsageError
+from transect.recording import Loss, Parsed, Recording, Source, Stream
+from transect.recording.arrow import PAYLOAD
+from transect.recording.clocks import NS
+from transect.recording.files import write_bytes
+from transect.recording.source import Buffer
+from transect.types import GridMap
+
+from ._base import Match, no
+from ._clouds import suffix_counts, suffix_of
+from ._grouping import Group, grouped
+from ._images import IMAGE_SUFFIXES, file_table
+from ._payloads import new_folder, time_names
+
+SUFFIXES = (".tif", ".tiff")
+MAX_PACKED = 2_000
+"""No compression of GeoTIFF packs better than this; a header that claims more cells is not believed."""
+_PIXEL_SCALE, _TIE_POINT, _TRANSFORM, _GEO_KEYS = 33_550, 33_922, 34_264, 34_735
+_GEO_TAGS = {_PIXEL_SCALE, _TIE_POINT, _TRANSFORM, _GEO_KEYS}
+
+
+def recognises(source: Source) -> Match:
+    """Say whether these are TIFF files that know where they are."""
+    counts = suffix_counts(source)
+    if not any(counts[s] for s in SUFFIXES):
+        return no("no .tif files")
+    if any(counts[s] for s in IMAGE_SUFFIXES if s not in SUFFIXES):
+        return no("it has .tif files but also other images")
+    files = [name for name in source.names if suffix_of(name) in SUFFIXES]
+    located = [_is_located(source.head(name)) for name in files[:8]]
+    if True in located:
+        return Match(0.6, f"{len(files)} georeferenced TIFF files")
+    if None in located:
+        return Match(0.3, f"{len(files)} TIFF files")
+    return no("it has .tif files, but they are not georeferenced")
+
+
+def _is_located(head: bytes) -> bool | None:
+    """Tell whether a TIFF has georeference tags; None where its directory is not among the first bytes."""
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(head[:4])
+    if order is None:
+        return False
+    at = struct.unpack(f"{order}I", head[4:8])[0] if len(head) >= 8 else 0
+    if at + 2 > len(head):
+        return None
+    count = struct.unpack_from(f"{order}H", head, at)[0]
+    ends = min(count, (len(head) - at - 2) // 12)
+    tags = {struct.unpack_from(f"{order}H", head, at + 2 + 12 * i)[0] for i in range(ends)}
+    return bool(tags & _GEO_TAGS)
+
+
+def _rasterio() -> Any:
+    try:
+        import rasterio
+    except ImportError as error:
+        raise MissingExtraError("rasterio", "geo") from error
+    return rasterio
+
+
+def read(source: Source) -> Recording:
+    """Read rasters; the cells of each are loaded when they are asked for."""
+    _rasterio()
+    files = [name for name in source.names if suffix_of(name) in SUFFIXES]
+    streams = tuple(_stream(source, group) for group in grouped(files, "Map"))
+    return Recording(name=source.stem, streams=streams, format="geotiff", source=source)
+
+
+def _stream(source: Source, group: Group) -> Stream:
+    def load(row: Mapping[str, Any]) -> GridMap:
+        return decode_geotiff(source.buffer(row[PAYLOAD]), row[PAYLOAD], t_ns=row["t_ns"])
+
+    return Stream(group.name, GridMap, partial(_table, source, group), clock=group.clock, loader=load)
+
+
+def _table(source: Source, group: Group) -> Parsed:
+    """Look at every header; a file that is no raster is left out."""
+    kept: list[int] = []
+    losses: list[Loss] = []
+    for number, name in enumerate(group.files):
+        try:
+            with _opened(source.buffer(name), name):
+                kept.append(number)
+        except ParseError as error:
+            losses.append(Loss(name, error.why or error.what))
+    table = file_table([group.t_ns[i] for i in kept], [group.files[i] for i in kept])
+    return Parsed(table, tuple(losses))
+
+
+@contextmanager
+def _opened(data: Buffer, name: str) -> Generator[Any]:
+    rasterio = _rasterio()
+    if not len(data):
+        raise ParseError(f"{name} is empty", where=name, why="it has 0 bytes")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with rasterio.io.MemoryFile(bytes(data)) as file, file.open(driver="GTiff") as raster:
+                claimed = raster.width * raster.height * sum(np.dtype(d).itemsize for d in raster.dtypes)
+                if claimed > MAX_PACKED * len(data):
+                    raise ParseError(
+                        f"{name} claims more cells than it can hold",
+                        where=name,
+                        why=f"{raster.width} x {raster.height} x {raster.count} cells in {len(data)} bytes",
+                    )
+                yield raster
+    except (rasterio.errors.RasterioError, ValueError, TypeError) as error:
+        raise ParseError(f"{name} cannot be read as GeoTIFF", where=name, why=str(error)) from error
+
+
+def decode_geotiff(data: Buffer, name: str, t_ns: int = 0) -> GridMap:
+    """Decode a GeoTIFF; raise ParseError with the reason where that is not possible."""
+    with _opened(data, name) as raster:
+        titles = _titles(raster.descriptions)
+        layers = {title: _layer(raster, band) for band, title in enumerate(titles, 1)}
+        crs = raster.crs.to_string() if raster.crs else ""
+        a, b, c, d, e, f = tuple(raster.transform)[:6]
+        return GridMap(layers, (a, b, c, d, e, f), crs, t_ns=t_ns)
+
+
+def _titles(descriptions: tuple[str | None, ...]) -> list[str]:
+    if len(descriptions) == 1:
+        return [descriptions[0] or "elevation"]
+    titles = [text or f"band_{number}" for number, text in enumerate(descriptions, 1)]
+    return titles if len(set(titles)) == len(titles) else [f"band_{i + 1}" for i in range(len(titles))]
+
+
+def _layer(raster: Any, band: int) -> NDArray[Any]:
+    """Return one band, scaled as the file says, NaN where it has no value."""
+    values = raster.read(band)
+    scale, offset = raster.scales[band - 1], raster.offsets[band - 1]
+    missing = raster.read_masks(band) == 0
+    if (scale, offset) != (1.0, 0.0):
+        values = values * scale + offset
+    if values.dtype.kind == "f":
+        values[missing] = np.nan
+        return values
+    if not missing.any():
+        return values
+    wide = values.astype(np.float32 if values.dtype.itemsize <= 2 else np.float64)
+    wide[missing] = np.nan
+    return wide
+
+
+def encode_geotiff(grid: GridMap) -> bytes:
+    """Encode a map as a deflated GeoTIFF, a band per layer with its name, NaN for no value."""
+    rasterio = _rasterio()
+    if not grid.layers:
+        raise UnsupportedError("a map without layers cannot be written as GeoTIFF")
+    arrays = [np.asarray(layer) for layer in grid.layers.values()]
+    dtype = np.result_type(*arrays)
+    dtype = np.dtype(np.uint8) if dtype == np.bool_ else dtype
+    height, width = arrays[0].shape
+    profile: dict[str, Any] = {
+        "driver": "GTiff",
+        "height": height,
+        "width": width,
+        "count": len(arrays),
+        "dtype": dtype.name,
+        "crs": grid.crs or None,
+        "transform": rasterio.Affine(*grid.transform),
+        "compress": "deflate",
+        "predictor": 1 if dtype.kind == "f" else 2,
+        "nodata": float("nan") if dtype.kind == "f" else None,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with rasterio.io.MemoryFile() as file:
+                with file.open(**profile) as raster:
+                    for band, (name, values) in enumerate(zip(grid.layers, arrays, strict=True), 1):
+                        raster.write(values.astype(dtype), band)
+                        raster.set_band_description(band, name)
+                return bytes(file.read())
+    except (rasterio.errors.RasterioError, ValueError, TypeError) as error:
+        raise UnsupportedError("the map cannot be written as GeoTIFF", why=str(error)) from error
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write every map as a GeoTIFF: one to a path that ends in .tif, several into a folder."""
+    maps = [s for s in recording.streams if s.type is GridMap]
+    samples = [(stream, sample) for stream in maps for sample in stream]
+    if not samples:
+        raise UnsupportedError(f"{recording.name} has no maps to write")
+    said = [
+        f"{s.name} is a {s.type.__name__} and was not written" for s in recording if s.type is not GridMap
+    ]
+    if path.suffix.lower() in SUFFIXES:
+        if len(samples) > 1:
+            raise UsageError(f"{len(samples)} maps do not fit in one file", hint="give a folder's name")
+        write_bytes(path, encode_geotiff(samples[0][1].value))
+        return tuple(said)
+    new_folder(path)
+    for stream in maps:
+        names, sentences = time_names(stream)
+        said += sentences
+        single = len(stream) == 1 and stream.t_ns[0] % NS == 0 and stream.clock == "index"
+        for sample, name in zip(stream, names, strict=True):
+            file = f"{stream.name}.tif" if single else f"{stream.name}/{name}.tif"
+            write_bytes(path / file, encode_geotiff(sample.value))
+    return tuple(said)

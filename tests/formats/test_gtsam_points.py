@@ -1,0 +1,101 @@
+"""gtsam_points dumps: clouds meet their poses, IMU and trajectory are exact, bad lines are located."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import transect
+from transect.errors import ParseError, TransectError
+from transect.formats.pcd import encode_cloud
+from transect.recording import source_of
+from transect.types import PointCloud
+
+GRAPH = "v0 1.5 0 0 0 0 0 1\nv1 2.5 0.25 -1 0 0 0.70710678 0.70710678\n"
+IMU = (
+    "1647090478.710633039 -0.6 -7.6 6.2 0.03 0.009 -0.02\n"
+    "1647090478.720633030 -0.5 -7.5 6.1 0.02 0.008 -0.01\n"
+)
+TRAJECTORY = "1647090478.400633 3.9 0.02 -1.1 0 0 0 1\n1647090478.500633 3.8 0.02 -1.1 0 0 0 1\n"
+
+
+def dump(path: Path, graph: str = GRAPH, imu: str = IMU) -> Path:
+    for i in range(2):
+        (path / f"dump/{i:06d}").mkdir(parents=True)
+        points = PointCloud(np.full((4, 3), i - 0.5, "f4"))
+        (path / f"dump/{i:06d}/points.bin").write_bytes(encode_cloud(points, ".bin"))
+    (path / "dump/graph.txt").write_text(graph)
+    (path / "continuous").mkdir()
+    (path / "continuous/imu.txt").write_text(imu)
+    (path / "continuous/traj.txt").write_text(TRAJECTORY)
+    return path
+
+
+def test_clouds_and_poses_stand_at_the_same_places(tmp_path: Path):
+    recording = transect.open(dump(tmp_path))
+    assert recording.format == "gtsam_points"
+    clouds, graph = recording["dump/points"], recording["dump/graph"]
+    assert clouds.t_ns.tolist() == graph.t_ns.tolist()
+    assert clouds[1].value.points[0].tolist() == [0.5, 0.5, 0.5]
+    np.testing.assert_array_equal(graph[1].value.position, [2.5, 0.25, -1])
+    assert graph.role == "truth"
+
+
+def test_stamps_are_exact_to_the_nanosecond(tmp_path: Path):
+    recording = transect.open(dump(tmp_path))
+    assert recording["continuous/imu"].t_ns.tolist() == [1647090478_710633039, 1647090478_720633030]
+    assert recording["continuous/traj"].t_ns[0] == 1647090478_400633000
+    np.testing.assert_array_equal(recording["continuous/imu"][0].value.angular_velocity, [0.03, 0.009, -0.02])
+
+
+@pytest.mark.parametrize(
+    ("graph", "imu", "where"),
+    [
+        (GRAPH.replace("2.5", "x"), IMU, "dump/graph.txt:2"),
+        (GRAPH.replace("v1", "w1"), IMU, "dump/graph.txt:2"),
+        (GRAPH, IMU.replace("-7.5", "none"), "continuous/imu.txt:2"),
+        (GRAPH, IMU[:-20], "continuous/imu.txt:2"),
+        (GRAPH, IMU + "1647090478.73\n", "continuous/imu.txt:3"),
+    ],
+)
+def test_bad_lines_are_located_and_the_others_stay(tmp_path: Path, graph: str, imu: str, where: str):
+    recording = transect.open(dump(tmp_path, graph, imu))
+    assert [loss.where for loss in recording.losses] == [where]
+    assert len(recording["dump/graph"]) + len(recording["continuous/imu"]) >= 3
+    with pytest.raises(ParseError):
+        transect.open(tmp_path, strict=True)
+
+
+def test_a_cut_cloud_is_kept_in_part(tmp_path: Path):
+    path = dump(tmp_path) / "dump/000001/points.bin"
+    path.write_bytes(path.read_bytes()[:-5])
+    recording = transect.open(tmp_path)
+    assert len(recording["dump/points"][1].value) == 3
+    assert recording.losses[0].byte == 36
+
+
+def test_a_graph_of_something_else_is_declined_with_a_reason(tmp_path: Path):
+    dump(tmp_path, "VERTEX_SE3:QUAT 0 0 0 0\n")
+    match = transect.formats.load("gtsam_points").recognises(source_of(tmp_path))
+    assert not match
+    assert " but " in match.reason
+
+
+@given(changes=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=4))
+def test_mutated_texts_raise_nothing_but_transect_errors(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[float, int]]
+):
+    path = dump(tmp_path_factory.mktemp("m"))
+    for name in ("dump/graph.txt", "continuous/imu.txt"):
+        data = bytearray((path / name).read_bytes())
+        for place, value in changes:
+            data[int(place * (len(data) - 1))] = value
+        (path / name).write_bytes(bytes(data))
+    try:
+        recording = transect.open(path, format="gtsam_points")
+        rows = sum(len(stream) for stream in recording)
+    except TransectError:
+        return
+    assert rows >= 4
