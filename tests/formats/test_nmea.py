@@ -328,7 +328,7 @@ def test_what_nmea_cannot_carry_is_said(tmp_path: Path) -> None:
     fix = stream_of_values("Gnss", t_ns, {"lat": zero, "lon": zero, "alt": zero, "yaw": zero}, type=NavFix)
     body = stream_of_values("Body", t_ns, {"vx": zero, "vy": zero, "vz": zero}, type=Twist, frame="Platform")
     said = formats.write(Recording("r", (fix, body)), tmp_path / "out", "nmea")
-    assert (tmp_path / "out.nmea").is_file()
+    assert (tmp_path / "out" / "gps.nmea").is_file()
     assert len(said) == 2
     assert "Body" in said[0]
     assert "attitude" in said[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 import zipfile
@@ -180,3 +181,11 @@ def test_a_damaged_deflated_head_is_a_parse_error(tmp_path: Path) -> None:
     (tmp_path / "z.zip").write_bytes(data)
     with pytest.raises(ParseError, match="damaged"):
         source_of(tmp_path / "z.zip").head("Gnss/pose.csv")
+
+
+def test_a_file_whose_name_is_not_text_is_refused_and_the_rest_is_kept(tmp_path: Path) -> None:
+    folder(tmp_path / "r")
+    (tmp_path / "r" / os.fsdecode(b"caf\xe9.csv")).touch()
+    source = source_of(tmp_path / "r")
+    assert source.names == tuple(sorted(FILES))
+    assert [loss.reason for loss in source.refused] == ["its name is not UTF-8"]

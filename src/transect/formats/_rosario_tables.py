@@ -84,7 +84,7 @@ def read_odometry(buffer: Buffer, file: str) -> Parsed:
 
     The published script that cleans the motors' log ends lines with CRLF; the paper gives linear velocities.
     """
-    tokens, lines, losses = read_lines(buffer, file, (5,))
+    tokens, lines, losses = read_lines(buffer, file, (5,), comments=False)
     t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
     values = tokens.block(1, 4, lines)
     known = np.isin(values[:, 3], (-1.0, 0.0, 1.0)) | np.isnan(values[:, 3])
@@ -195,7 +195,7 @@ def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, telegrams: bool = Fal
 
 def read_truth(buffer: Buffer, file: str) -> Parsed:
     """Read `sequence0N_gt.txt`: time, x, y, z of the antenna; a quaternion behind it means nothing."""
-    tokens, lines, losses = read_lines(buffer, file, (4, 8))
+    tokens, lines, losses = read_lines(buffer, file, (4, 8), comments=False)
     t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
     padded = _put_zeros_back(tokens, lines, t_ns)
     notes = (f"{file}: {padded} times had lost the zeros after their point; put back",) if padded else ()

@@ -49,17 +49,20 @@ def is_number(token: bytes) -> bool:
 
 
 def read_lines(
-    buffer: Buffer, file: str, widths: Sequence[int]
+    buffer: Buffer, file: str, widths: Sequence[int], comments: bool = True
 ) -> tuple[Tokens, NDArray[np.int64], list[Loss]]:
     """Return the tokens of a text, which lines are all numbers of one of the widths, and what is lost.
 
-    Lines that begin with `#` or `%` are comments.
+    Where a format has `comments`, lines that begin with `#` or `%` are such, unless they are a row but for
+    that mark: those are lost.
     """
     size, cut = whole_lines(buffer, file)
     tokens = scan(buffer, size)
-    comment = np.isin(tokens.buffer[tokens.begin[tokens.first[:-1]]], (_HASH, _PERCENT))
+    marked = np.isin(tokens.buffer[tokens.begin[tokens.first[:-1]]], (_HASH, _PERCENT))
     fits = np.isin(tokens.counts, widths)
     plain = tokens.word_counts == 0
+    struck_out = marked & fits & (tokens.word_counts <= 1)
+    comment = marked & ~struck_out & comments
     wanted = " or ".join(str(w) for w in widths)
     losses = [
         *lines_lost(tokens, np.flatnonzero(~comment & ~fits), f"not {wanted} fields", file),

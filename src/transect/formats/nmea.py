@@ -108,7 +108,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
     Positions are written to 1e-8 minutes (0.02 mm), lengths to 0.1 mm, times to the nanosecond if need be.
     """
-    file = new_file(path, ".nmea")
+    file = new_file(path, "gps.nmea")
     fix, velocity = satellite_streams(recording)
     if fix is None and velocity is None:
         raise UsageError(

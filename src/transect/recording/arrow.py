@@ -50,7 +50,7 @@ def from_numpy(values: NDArray[Any]) -> pa.Array:
 
 def strings(values: Iterable[str]) -> pa.Array:
     """Return a string column."""
-    encoded = [value.encode("utf-8", "surrogateescape") for value in values]
+    encoded = [value.encode("utf-8", "replace") for value in values]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(e) for e in encoded], out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
@@ -182,7 +182,7 @@ def _nulls_as_nan(chunk: pa.Array) -> NDArray[np.float64]:
 
 def _equal_lists(chunk: pa.Array) -> NDArray[Any]:
     flat = _chunk_numbers(chunk.flatten())
-    if len(flat) % max(len(chunk), 1):
+    if np.diff(np.from_dlpack(chunk.offsets), n=2).any():
         raise StreamError("the rows of this list column have unequal lengths", hint="read it row by row")
     return flat.reshape(len(chunk), -1)
 

@@ -24,6 +24,7 @@ Buffer = bytes | mmap.mmap | memoryview
 HEAD = 65_536
 SERIES = 100
 """How many files of a numbered series `Source.glimpse` shows."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -193,7 +194,10 @@ class FolderSource(Source):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(_walk(self.path, "")))
+        names = sorted(_walk(self.path, ""))
+        odd = [name for name in names if not _is_text(name)] if not _is_text("".join(names)) else []
+        self.refused = tuple(Loss(ascii(name)[1:-1], "its name is not UTF-8") for name in odd)
+        return tuple(name for name in names if name not in odd) if odd else tuple(names)
 
     def _file(self, name: str) -> Path:
         return self.path / name
@@ -292,6 +296,11 @@ def _walk(folder: Path | str, prefix: str) -> Iterator[str]:
     for entry in shown:
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(entry.path, f"{prefix}{entry.name}/")
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name is proper text; the system hands undecodable bytes on as surrogates."""
+    return not _SURROGATE.search(name)
 
 
 def _lineage(folder: str) -> list[PurePosixPath]:
