@@ -24,7 +24,6 @@ def main() -> None:
     if REAL.is_file():
         bench("test1.bag (Imu, Odometry, NavSatFix; bz2)", REAL)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["TRANSECT_CACHE_DIR"] = folder
         bench("50k Imu, ROS 1", write_ros1(Path(folder) / "imu.bag"))
         for storage in ("sqlite3", "mcap"):
             bench(f"50k Imu, ROS 2 {storage}", write_ros2(Path(folder) / storage, storage))

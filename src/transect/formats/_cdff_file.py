@@ -20,7 +20,7 @@ META = ".meta"
 MAX_UNPACKED = 1 << 28
 """Bytes that a compressed log is unpacked to; they have to be held in memory."""
 MAX_PORTS = 100_000
-MAX_SAMPLES = 4_000_000
+MAX_SAMPLES = 2_000_000
 """Samples of one port in one file."""
 _PIECE = 1 << 16
 _FLATTENED = re.compile(r"(/?[^.]*\.[^/]+)/(.+)")
