@@ -1,0 +1,158 @@
+"""JSON messages as columns, and rows of a table as JSON messages.
+
+A schema (JSON Schema) may say the `unit` and the numpy `dtype` of a property; our own do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.recording import arrow
+from transect.recording.arrow import LOG_NS, T_NS
+
+Row = dict[str, Any]
+_DTYPE = re.compile(r"float(32|64)|u?int(8|16|32|64)")
+_JSON_TYPES = {"f": "number", "i": "integer", "u": "integer", "b": "boolean"}
+
+
+def rows_of(raws: Sequence[bytes]) -> tuple[list[Row], list[int], dict[int, str]]:
+    """Read messages: rows of values by dotted path, which messages those are, and why the others failed."""
+    rows: list[Row] = []
+    kept: list[int] = []
+    bad: dict[int, str] = {}
+    for number, raw in enumerate(raws):
+        try:
+            value = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            bad[number] = f"not JSON ({error})"
+            continue
+        rows.append(dict(_flat("", value)) if isinstance(value, dict) else {"value": value})
+        kept.append(number)
+    return rows, kept, bad
+
+
+def _flat(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _flat(f"{prefix}{key}.", inner)
+        else:
+            yield f"{prefix}{key}", inner
+
+
+def columns_of(rows: Sequence[Row], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return rows as columns: numbers, booleans, text, lists of them; anything else as JSON text."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    found = {name: _column([row.get(name) for row in rows], properties.get(name)) for name in names}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _column(values: list[Any], described: Any) -> Any:
+    dtype = _declared_dtype(described)
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds == {bool} and None not in values:
+        return np.array(values, dtype=np.bool_)
+    if _are_numbers(kinds, dtype):
+        return _numbers(values, dtype)
+    if kinds == {list}:
+        return _lists([value or [] for value in values], dtype)
+    if kinds == {str}:
+        return arrow.strings([value or "" for value in values])
+    return arrow.strings([json.dumps(value) for value in values])
+
+
+def _declared_dtype(described: Any) -> np.dtype[Any] | None:
+    text = described.get("dtype") if isinstance(described, dict) else None
+    return np.dtype(text) if isinstance(text, str) and _DTYPE.fullmatch(text) else None
+
+
+def _are_numbers(kinds: set[type], dtype: np.dtype[Any] | None) -> bool:
+    """Whether values are numbers; infinities, which JSON does not have, are text in a column of fractions."""
+    return kinds <= ({int, float, str} if dtype is not None and dtype.kind == "f" else {int, float})
+
+
+def _numbers(values: list[Any], dtype: np.dtype[Any] | None) -> NDArray[Any]:
+    whole = dtype if dtype is not None and dtype.kind in "iu" else np.dtype(np.int64)
+    limits = np.iinfo(whole)
+    if (dtype is None or dtype.kind != "f") and all(
+        type(v) is int and limits.min <= v <= limits.max for v in values
+    ):
+        return np.array(values, dtype=whole)
+    fractions = [np.nan if value is None else _fraction(value) for value in values]
+    return np.array(fractions, dtype=dtype if dtype is not None and dtype.kind == "f" else np.float64)
+
+
+def _fraction(value: Any) -> float:
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _lists(values: list[list[Any]], dtype: np.dtype[Any] | None) -> Any:
+    flat = [item for value in values for item in value]
+    offsets = np.concatenate([[0], np.cumsum([len(value) for value in values])]).astype(np.int64)
+    kinds = {type(item) for item in flat}
+    if kinds == {str} and dtype is None:
+        return pa.LargeListArray.from_arrays(arrow.from_numpy(offsets), arrow.strings(flat))
+    if not flat:
+        return None
+    if not _are_numbers(kinds - {type(None)}, dtype):
+        return arrow.strings([json.dumps(value) for value in values])
+    numbers = _numbers(flat, dtype)
+    lengths = np.diff(offsets)
+    if bool((lengths == lengths[0]).all()):
+        return numbers.reshape(len(values), -1)
+    return arrow.ragged_from_offsets(numbers, offsets)
+
+
+def schema_of(table: pa.Table, title: str) -> dict[str, Any]:
+    """Return the JSON Schema of a table's rows, with units and dtypes."""
+    properties = {f.name: _property(f) for f in table.schema if f.name not in (T_NS, LOG_NS)}
+    return {"title": title, "type": "object", "properties": properties}
+
+
+def _property(column: pa.Field) -> dict[str, Any]:
+    kind, unit = column.type, arrow.unit_of(column)
+    listed = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    kind = kind.value_type if listed else kind
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    name = (
+        str(kind).replace("float", "float32")
+        if str(kind) == "float"
+        else str(kind).replace("double", "float64")
+    )
+    letter = "b" if pa.types.is_boolean(kind) else name[0]
+    single: dict[str, Any] = {
+        "type": _JSON_TYPES.get(letter, "string") if numeric or letter == "b" else "string"
+    }
+    described = {"type": "array", "items": single} if listed else single
+    return described | ({"unit": unit} if unit else {}) | ({"dtype": name} if numeric else {})
+
+
+def messages_of(table: pa.Table) -> Iterator[bytes]:
+    """Iterate over the rows of a table as JSON objects; NaN, which JSON does not have, as null."""
+    names = [name for name in table.column_names if name not in (T_NS, LOG_NS)]
+    for batch in table.select(names).to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            yield _message(row)
+
+
+def _message(row: Row) -> bytes:
+    try:
+        return json.dumps(row, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps({name: _plain(value) for name, value in row.items()}).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return None if math.isnan(value) else str(value) if math.isinf(value) else value
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,112 @@
+"""MCAP files without ROS: JSON messages as columns, other messages as bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from transect.errors import UnsupportedError, UsageError
+from transect.recording import Recording, Source, Stream
+from transect.recording.files import atomic_write
+
+from ._bag_mcap import MAGIC, McapFile
+from ._bag_streams import METADATA, recording_of
+from ._base import Match, no
+
+
+def recognises(source: Source) -> Match:
+    """Recognise one MCAP file."""
+    found = [name for name in source.names if name.lower().endswith(".mcap")]
+    if len(source.names) != 1 or not found:
+        return no("it is not one .mcap file")
+    if source.head(found[0], len(MAGIC)) != MAGIC:
+        return no(f"{found[0]} is named .mcap but does not begin like one")
+    return Match(0.9, "an MCAP file")
+
+
+def read(source: Source) -> Recording:
+    """Read an MCAP file; each channel is a stream."""
+    name = source.names[0]
+    return recording_of(source, [McapFile(name, source.buffer(name))])
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write the columns of a recording as JSON messages with a schema, one channel per stream.
+
+    Parameters
+    ----------
+    recording : Recording
+    path : Path
+        The `.mcap` file.
+
+    Returns
+    -------
+    tuple of str
+        What the file cannot carry: images, clouds and other payloads, frames and cameras.
+    """
+    from mcap.writer import Writer
+
+    from ._bag_json import messages_of, schema_of
+    from ._ros_outgoing import in_log_order
+
+    if path.is_dir():
+        raise UsageError(
+            f"{path} is a folder", where=str(path), hint="MCAP is one file: give it a name ending in .mcap"
+        )
+    carried = [stream for stream in recording.streams if stream.loader is None]
+    for stream in carried:
+        _refuse_negative(stream)
+    with atomic_write(path) as out:
+        writer = Writer(out, enable_data_crcs=True)
+        writer.start(library="transect")
+        channels = [
+            _channel(writer, stream, schema_of(stream.table, stream.type.__name__)) for stream in carried
+        ]
+        messages = [messages_of(stream.table) for stream in carried]
+        logged = [stream.t_ns if stream.log_ns is None else stream.log_ns for stream in carried]
+        for which, row in in_log_order(logged):
+            t_ns = int(carried[which].t_ns[row])
+            writer.add_message(
+                channels[which], int(logged[which][row]), next(messages[which]), publish_time=t_ns
+            )
+        writer.finish()
+    return tuple(_left_out(recording, carried))
+
+
+def _channel(writer: Any, stream: Stream, schema: dict[str, Any]) -> int:
+    name = f"transect.{stream.type.__name__}"
+    number = writer.register_schema(name, "jsonschema", json.dumps(schema).encode())
+    said = {
+        "type": stream.type.__name__,
+        "clock": stream.clock,
+        "role": stream.role,
+        "tag": stream.tag,
+        "frame": stream.frame,
+        "child": stream.child,
+        "logged": stream.log_ns is not None,
+    }
+    return writer.register_channel(stream.name, "json", number, {METADATA: json.dumps(said)})
+
+
+def _refuse_negative(stream: Stream) -> None:
+    if (
+        len(stream)
+        and min(stream.t_ns.min(), (stream.t_ns if stream.log_ns is None else stream.log_ns).min()) < 0
+    ):
+        raise UnsupportedError(
+            f"{stream.name} has times before zero",
+            where=stream.name,
+            why="MCAP counts nanoseconds from zero up",
+        )
+
+
+def _left_out(recording: Recording, carried: list[Stream]) -> list[str]:
+    kept = {stream.name for stream in carried}
+    said = [
+        f"{stream.name} is not written: JSON messages carry columns, not a {stream.type.__name__}"
+        for stream in recording.streams
+        if stream.name not in kept
+    ]
+    said += ["the frames are not written"] if recording.frames.edges else []
+    return said + (["the calibrations of the cameras are not written"] if recording.cameras else [])

@@ -1,0 +1,282 @@
+"""Recordings written as bags: rosbags reads them, and we read back what was there."""
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pyarrow as pa
+import pytest
+from rosbags.highlevel import AnyReader
+from tests.formats import bag_sample as bags
+from tests.formats.bag_sample import START, S
+
+import transect
+from transect.errors import UnsupportedError, UsageError
+from transect.formats import load
+from transect.recording import FrameTree, Recording, Stream, arrow, source_of, stream_of_values
+from transect.recording.arrow import PAYLOAD
+from transect.types import (
+    CameraModel,
+    DepthMap,
+    GridMap,
+    Image,
+    Imu,
+    JointState,
+    LaserScan,
+    NavFix,
+    Odometry,
+    PointCloud,
+    Pose,
+    RigidBodyState,
+    Trajectory,
+    Twist,
+    Wrench,
+)
+
+TARGETS = ("out.bag", "out.mcap", "out")
+T = START + np.arange(4) * S // 10
+EYE = np.tile([0.0, 0.0, 0.0, 1.0], (4, 1))
+
+
+def write(rec: Recording, path: Path) -> tuple[str, ...]:
+    return load("rosbag").write(rec, path)
+
+
+def read_by_rosbags(path: Path) -> int:
+    """Decode every message with rosbags."""
+    with AnyReader([path]) as reader:
+        return sum(1 for c, _, data in reader.messages() if reader.deserialize(data, c.msgtype) is not None)
+
+
+def is_columns(stream: Stream) -> bool:
+    return PAYLOAD not in stream.table.column_names
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["ros1", "sqlite3", "mcap"])
+def test_a_bag_written_as_another_reads_the_same(kind: str, target: str, tmp_path: Path):
+    rec = transect.open(bags.write(tmp_path, kind), format="rosbag")
+    said = write(rec, tmp_path / "written" / target)
+    back = transect.open(tmp_path / "written" / target, format="rosbag")
+    same_ros = (kind == "ros1") == target.endswith(".bag")
+    assert said == (
+        () if same_ros else ("/status is not written: there is no message for a rover_msgs/msg/Status",)
+    )
+    assert [s.name for s in back] == [s.name for s in rec if same_ros or s.name != "/status"]
+    for stream in back:
+        known = rec[stream.name]
+        assert stream.t_ns.tolist() == known.t_ns.tolist()
+        assert stream.log_ns.tolist() == known.log_ns.tolist()
+        assert (stream.type, stream.frame, stream.child) == (known.type, known.frame, known.child)
+        if is_columns(stream) and stream.name not in ("/fix", "/left/camera_info"):
+            assert stream.table.equals(known.table)
+    assert back["/fix"]["lat"] == pytest.approx(rec["/fix"]["lat"], abs=1e-15)
+    assert back.cameras["left"].same_as(rec.cameras["left"])
+    assert np.array_equal(back["/left/image_raw"][1].value.data, rec["/left/image_raw"][1].value.data)
+    assert np.array_equal(back["/cloud"][1].value.points, rec["/cloud"][1].value.points)
+    assert back["/cloud"][1].value.fields["t_offset_ns"].tolist() == [0, 1000, 2000, 3000, 4000]
+    assert np.array_equal(back["/path"][0].value.positions, rec["/path"][0].value.positions)
+    assert np.array_equal(
+        back.frames.lookup("odom", "lidar", START), rec.frames.lookup("odom", "lidar", START)
+    )
+    assert back.losses == ()
+    assert read_by_rosbags(tmp_path / "written" / target) > 50
+
+
+def same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
+    """Whether two columns hold the same values, NaN where the other has it."""
+    if pa.types.is_floating(b.type):
+        return np.array_equal(a.to_numpy(), b.to_numpy(), equal_nan=True)
+    return a.cast(b.type).equals(b)
+
+
+def values(kind: type, name: str, columns: dict[str, Any], **attributes: Any) -> Stream:
+    return stream_of_values(name, T, columns, type=kind, **attributes)
+
+
+def axes(names: str, start: float = 0.0) -> dict[str, Any]:
+    return {name: np.arange(4) + start + k / 8 for k, name in enumerate(names.split())}
+
+
+def foreign_streams() -> list[Stream]:
+    """Streams as formats without ROS give them."""
+    pose = {**axes("x y z"), **dict(zip(("qx", "qy", "qz", "qw"), EYE.T, strict=True))}
+    ragged = arrow.ragged([np.ones(k + 1, np.float32) for k in range(4)])
+    angles = {"start_angle": np.full(4, -1.5, np.float32), "angle_increment": np.full(4, 0.5, np.float32)}
+    names = pa.LargeListArray.from_arrays(
+        arrow.from_numpy(np.arange(5) * 2), arrow.strings(["pan", "tilt"] * 4)
+    )
+    fix = {
+        "lat": np.full(4, 0.5),
+        "lon": np.full(4, -1.0),
+        "alt": np.arange(4.0),
+        "fix": ["rtk fixed", "none", "3d", "sbas"],
+    }
+    sigmas = {name: np.array([1.0, 2.0, 3.0, np.nan]) for name in ("std_north", "std_east", "std_down")}
+    return [
+        values(Imu, "Imu", axes("acc_x acc_y acc_z gyro_x gyro_y gyro_z"), frame="imu", log_ns=T + 5),
+        values(NavFix, "Gnss", {**fix, **sigmas}, frame="antenna"),
+        values(Pose, "Pose", pose, frame="map", child="base"),
+        values(Pose, "Located", {**pose, "covariance": np.zeros((4, 36))}, frame="map"),
+        values(Odometry, "Wheels", {**pose, **axes("vx vy vz wx wy wz")}, frame="odom", child="base"),
+        values(RigidBodyState, "State", {**pose, **axes("vx vy vz")}, frame="map"),
+        values(Twist, "Command", axes("vx vy vz wx wy wz")),
+        values(Wrench, "Wrist", axes("fx fy fz tx ty tz"), frame="wrist"),
+        values(JointState, "Arm", {"position": np.arange(8.0).reshape(4, 2), "names": names}),
+        values(LaserScan, "Laser", {"ranges": ragged, **angles}, frame="laser"),
+        values(transect.types.Record, "Battery", {"voltage": np.full(4, 24.0)}),
+    ]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_streams_that_never_saw_ros_become_standard_messages(target: str, tmp_path: Path):
+    rec = Recording("field", tuple(foreign_streams()))
+    said = write(rec, tmp_path / target)
+    assert said == (
+        "State: vx is not written, geometry_msgs/msg/PoseStamped has no place for it",
+        "State: vy is not written, geometry_msgs/msg/PoseStamped has no place for it",
+        "State: vz is not written, geometry_msgs/msg/PoseStamped has no place for it",
+        "Battery is not written: there is no message for a Record",
+    )
+    back = transect.open(tmp_path / target, format="rosbag")
+    assert {s.name: s.type for s in back} == {
+        **{s.name: s.type for s in rec if s.name not in ("State", "Battery")},
+        "State": Pose,
+    }
+    for stream in back:
+        known = rec[stream.name]
+        assert stream.t_ns.tolist() == known.t_ns.tolist()
+        assert stream.frame == known.frame
+        for name in set(known.columns) & set(stream.columns) - {"fix", "lat", "lon"}:
+            assert same(stream.table[name], known.table[name]), name
+    assert back["Imu"].log_ns.tolist() == (T + 5).tolist()
+    assert np.isnan(back["Imu"]["qw"]).all()
+    assert back["Gnss"]["lat"] == pytest.approx([0.5] * 4, abs=1e-15)
+    assert back["Gnss"]["fix"] == ["differential", "none", "3d", "sbas"]
+    assert back["Wheels"].child == "base"
+    assert read_by_rosbags(tmp_path / target) == 40
+
+
+def scene(folder: Path) -> Recording:
+    """Images as files and as arrays, clouds, depth, a path, a map, frames and a camera."""
+    folder.mkdir()
+    for k in range(4):
+        cv2.imwrite(str(folder / f"{k}.png"), np.full((2, 3, 3), 10 * k, np.uint8))
+    names = [f"{k}.png" for k in range(4)]
+    table = arrow.table(T, {PAYLOAD: arrow.strings(names)})
+    cloud = {
+        "intensity": np.arange(3, dtype=np.uint16),
+        "rgb": np.array([[255, 128, 1]] * 3, np.uint8),
+        "normal": np.eye(3),
+        "t_offset_ns": np.array([0, 5, 10]),
+    }
+    grays = np.arange(6, dtype=np.uint16).reshape(2, 3)
+    metres = np.array([[1.0, np.nan]], np.float32)
+    payloads: dict[str, tuple[type, Any]] = {
+        "Thermal": (Image, lambda row: Image(grays, "thermal", row["t_ns"])),
+        "Depth": (DepthMap, lambda row: DepthMap(metres, row["t_ns"])),
+        "Lidar": (PointCloud, lambda row: PointCloud(np.eye(3, dtype=np.float32), cloud, row["t_ns"])),
+        "Plan": (Trajectory, lambda _: Trajectory(T, np.ones((4, 3)))),
+        "Map": (GridMap, lambda _: GridMap({"elevation": np.zeros((2, 2))}, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))),
+    }
+    made = arrow.table(T, {PAYLOAD: arrow.strings(["w", "x", "y", "z"])})
+    streams = [
+        Stream(name, kind, made, loader=load_one, frame="f") for name, (kind, load_one) in payloads.items()
+    ]
+    decode = transect.formats._images.image_loader(source_of(folder))
+    streams.append(Stream("MainCam", Image, table, loader=decode, camera="MainCam", frame="cam"))
+    frames = FrameTree()
+    frames.add_static("base", "cam", np.array([[0.0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]]))
+    frames.add_moving("map", "base", T, np.ones((4, 3)), EYE)
+    camera = CameraModel(
+        "MainCam",
+        3,
+        2,
+        np.array([[9.0, 0, 1], [0, 9, 1], [0, 0, 1]]),
+        "radtan",
+        np.array([0.1, 0.2, 0.3, 0.4]),
+        frame="cam",
+    )
+    return Recording("scene", tuple(streams), frames, {"MainCam": camera}, source=source_of(folder))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_payloads_frames_and_cameras_are_carried(target: str, tmp_path: Path):
+    rec = scene(tmp_path / "scene")
+    assert write(rec, tmp_path / target) == ("Map is not written: there is no message for a GridMap",)
+    back = transect.open(tmp_path / target, format="rosbag")
+    assert back["Thermal"][1].value.data.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert np.array_equal(back["Depth"][0].value.data, [[1.0, np.nan]], equal_nan=True)
+    cloud = back["Lidar"][2].value
+    assert cloud.points.tolist() == np.eye(3).tolist()
+    assert cloud.fields["rgb"].tolist() == [[255, 128, 1]] * 3
+    assert cloud.fields["normal"].tolist() == np.eye(3).tolist()
+    assert cloud.fields["t_offset_ns"].tolist() == [0, 5, 10]
+    assert cloud.fields["intensity"].dtype == np.uint16
+    assert back["Plan"][0].value.t_ns.tolist() == T.tolist()
+    assert back["MainCam"].meta["channel"].type == "sensor_msgs/msg/CompressedImage"
+    assert back["MainCam"][3].value.data.tolist() == np.full((2, 3, 3), 30).tolist()
+    assert back.cameras["MainCam"].same_as(rec.cameras["MainCam"])
+    assert back["MainCam"].camera == "MainCam"
+    assert back.frames.lookup("map", "cam", int(T[1])) == pytest.approx(
+        rec.frames.lookup("map", "cam", int(T[1]))
+    )
+    assert read_by_rosbags(tmp_path / target) == 6 * 4 - 4 + 1 + 1 + 4
+
+
+def test_a_part_of_a_bag_can_be_cut_out_and_keeps_its_types(tmp_path: Path):
+    rec = transect.open(bags.write(tmp_path, "sqlite3"), format="rosbag").slice("+0.2s", "+0.6s")
+    write(rec, tmp_path / "cut")
+    back = transect.open(tmp_path / "cut")
+    assert len(back["/imu"]) == 8
+    assert back["/status"]["voltage"].tolist() == [29.0, 34.0]
+    assert np.array_equal(back["/left/image_raw"][0].value.data, bags.picture(5))
+
+
+def test_an_existing_folder_is_not_written_into(tmp_path: Path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("mine")
+    with pytest.raises(UsageError, match="there already"):
+        write(Recording("r", (foreign_streams()[0],)), tmp_path / "there")
+    assert [p.name for p in (tmp_path / "there").iterdir()] == ["file"]
+
+
+def test_an_empty_folder_may_be_filled(tmp_path: Path):
+    (tmp_path / "new").mkdir()
+    write(Recording("r", (foreign_streams()[0],)), tmp_path / "new")
+    assert len(transect.open(tmp_path / "new")["Imu"]) == 4
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_write_that_fails_leaves_nothing_behind(target: str, tmp_path: Path):
+    def fail(_: Any) -> Any:
+        raise UnsupportedError("no such image")
+
+    table = arrow.table(T, {PAYLOAD: arrow.strings(["a", "b", "c", "d"])})
+    rec = Recording("r", (Stream("Cam", Image, table, loader=fail),))
+    with pytest.raises(UnsupportedError, match="no such image"):
+        write(rec, tmp_path / "w" / target)
+    assert list((tmp_path / "w").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "t_ns"), [("out.bag", -5), ("out.bag", 2**32 * S), ("out", 2**31 * S), ("out.mcap", -1)]
+)
+def test_times_that_a_stamp_cannot_hold_are_refused(target: str, t_ns: int, tmp_path: Path):
+    rec = Recording("r", (stream_of_values("Imu", np.array([t_ns]), {"acc_x": np.zeros(1)}, type=Imu),))
+    with pytest.raises(UnsupportedError, match="times that a bag cannot hold"):
+        write(rec, tmp_path / target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_recording_without_anything_for_ros_is_an_empty_bag(target: str, tmp_path: Path):
+    assert write(Recording("r", (foreign_streams()[-1],)), tmp_path / target)
+    assert len(transect.open(tmp_path / target, format="rosbag")) == 0
+
+
+def test_clocks_that_a_bag_cannot_name_are_said(tmp_path: Path):
+    rec = Recording(
+        "r", (stream_of_values("Imu", np.arange(3), {"acc_x": np.zeros(3)}, type=Imu, clock="sclk"),)
+    )
+    assert write(rec, tmp_path / "out.mcap") == ("Imu: its clock is sclk, which a bag does not say",)
