@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.csv as pv
 
 from benchmarks import _harness
-from transect.formats._ameds_columns import BY_STEM
-from transect.formats._ameds_names import stamped_table
-from transect.formats._ameds_parse import parse
+from transect.formats.ameds.columns import BY_STEM
+from transect.formats.ameds.names import stamped_table
+from transect.formats.ameds.parse import parse
 
 ROWS = 150_000
 IMAGES, CLOUDS = 45_000, 7_500

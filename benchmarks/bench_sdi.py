@@ -15,8 +15,8 @@ import pyarrow.csv as pv
 
 from benchmarks import _harness
 from transect.formats import _scan
-from transect.formats._sdi_lines import read_log
-from transect.formats._sdi_tables import laser_block
+from transect.formats.sdi.lines import read_log
+from transect.formats.sdi.tables import laser_block
 
 BEAMS = 181
 SMALL, LARGE = 12_000, 65_000
@@ -25,8 +25,8 @@ SMALL, LARGE = 12_000, 65_000
 _PARSE = """
 import mmap, sys
 from transect.formats import _scan
-from transect.formats._sdi_lines import read_log
-from transect.formats._sdi_tables import laser_block
+from transect.formats.sdi.lines import read_log
+from transect.formats.sdi.tables import laser_block
 if sys.argv[2] == "compiled":
     _scan._loops()
 with open(sys.argv[1], "rb") as file:

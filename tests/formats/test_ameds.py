@@ -22,11 +22,11 @@ import transect
 from transect import Recording
 from transect.errors import ParseError, TransectError, UnknownFormatError, UsageError
 from transect.formats import ameds, recognise
-from transect.formats._ameds_columns import BY_STEM, CSV_FILES
-from transect.formats._ameds_headers import read_header
-from transect.formats._ameds_names import stamped_table
-from transect.formats._ameds_sample import sample_recording
-from transect.formats._ameds_write import unscaled
+from transect.formats.ameds.columns import BY_STEM, CSV_FILES
+from transect.formats.ameds.headers import read_header
+from transect.formats.ameds.names import stamped_table
+from transect.formats.ameds.sample import sample_recording
+from transect.formats.ameds.writing import unscaled
 from transect.recording import arrow, source_of
 
 MS = 1_000_000
@@ -252,7 +252,7 @@ def test_the_constants_are_those_of_section_4_with_the_errata(rec: Recording):
 
 
 def test_the_catalogue_adds_up_to_the_totals_of_table_6():
-    from transect.formats._catalogue_ameds import CATALOGUE
+    from transect.formats._catalogues.ameds import CATALOGUE
 
     traverses = [entry for entry in CATALOGUE if entry.name.startswith("traverse")]
     assert len(traverses) == 9

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import transect
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats import ccsds, recognise
-from transect.formats._ccsds_packets import (
+from transect.formats.ccsds.packets import (
     SEQUENCES,
     missing_before,
     ns_from_sclk,

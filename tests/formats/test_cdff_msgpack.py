@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 import transect
 from transect.errors import ParseError, TransectError, UnknownFormatError, UsageError
-from transect.formats import _cdff_file, recognise, write
-from transect.formats._cdff_arrays import octets_of, rows_of
-from transect.formats._rock_quaternions import order_of
+from transect.formats import recognise, write
+from transect.formats._rock.quaternions import order_of
+from transect.formats.cdff_msgpack import file as log_file
+from transect.formats.cdff_msgpack.arrays import octets_of, rows_of
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, LaserScan, NavFix, PointCloud, Pose, Record, RigidBodyState
 
@@ -302,7 +303,7 @@ def test_a_compressed_log_reads_as_the_plain_one(tmp_path: Path):
 
 
 def test_a_compressed_log_is_unpacked_to_a_limit_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_cdff_file, "MAX_UNPACKED", 5000)
+    monkeypatch.setattr(log_file, "MAX_UNPACKED", 5000)
     path = tmp_path / "log.msg.zz"
     path.write_bytes(zlib.compress(msgpack.packb(imu_log(100))))
     rec = transect.open(path, format="cdff_msgpack")

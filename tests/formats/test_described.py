@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import transect
 from transect.errors import ParseError, TransectError, UsageError
 from transect.formats import described
-from transect.formats._described_guess import pattern_of
-from transect.formats._described_layout import layout_of
 from transect.formats._units import unit_of
+from transect.formats.described.guess import pattern_of
+from transect.formats.described.layout import layout_of
 from transect.formats.pcd import encode_cloud
 from transect.recording import source_of
 from transect.types import Imu, NavFix, PointCloud, Record

@@ -16,7 +16,7 @@ import transect
 from transect import robots
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats import ida, recognise
-from transect.formats._ida_codes import (
+from transect.formats.ida.codes import (
     PHASES,
     STATUS_BITS,
     TOOLS,
@@ -25,11 +25,11 @@ from transect.formats._ida_codes import (
     name_of_text,
     status_word,
 )
-from transect.formats._ida_columns import COLUMNS
-from transect.formats._ida_label import parse_label
-from transect.formats._ida_names import ProductName, kind_of_name, parse_name, rough_utc
-from transect.formats._ida_parameter_sets import ROWS, SETS, units
-from transect.formats._ida_parameters import parameters_text, parse_parameters
+from transect.formats.ida.columns import COLUMNS
+from transect.formats.ida.label import parse_label
+from transect.formats.ida.names import ProductName, kind_of_name, parse_name, rough_utc
+from transect.formats.ida.parameter_sets import ROWS, SETS, units
+from transect.formats.ida.parameters import parameters_text, parse_parameters
 from transect.recording import Recording, Stream, arrow
 from transect.recording.clocks import NS
 from transect.recording.stream import stream_of_values

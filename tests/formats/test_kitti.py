@@ -23,7 +23,7 @@ from tests.formats.recordings import (
 import transect
 from transect.errors import ParseError, UsageError
 from transect.formats._images import encode_image
-from transect.formats._kitti_oxts import OXTS
+from transect.formats.kitti.oxts import OXTS
 from transect.recording import Recording, stream_of_values
 from transect.types import Image, Imu, NavFix, Odometry, PointCloud, Pose, Twist
 

@@ -16,7 +16,7 @@ import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError, UsageError
 from transect.formats._clouds import CLOUD_SUFFIXES, cloud_loader
-from transect.formats._points import cloud_of
+from transect.formats._clouds.points import cloud_of
 from transect.formats.pcd import decode_cloud, encode_cloud
 from transect.recording import Recording, source_of
 from transect.types import PointCloud

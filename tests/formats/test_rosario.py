@@ -13,8 +13,8 @@ import transect
 from transect import robots
 from transect.errors import FrameError, UsageError
 from transect.formats import rosario
-from transect.formats._catalogue_rosario import CATALOGUE, entry_of
-from transect.formats._rosario_tables import read_odometry, read_truth
+from transect.formats._catalogues.rosario import CATALOGUE, entry_of
+from transect.formats.rosario.tables import read_odometry, read_truth
 from transect.recording import source_of
 
 

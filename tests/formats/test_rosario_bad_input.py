@@ -11,7 +11,7 @@ from tests.formats import rosario_sample as sample
 from tests.formats.rosario_sample import opened
 
 from transect.errors import ParseError, TransectError
-from transect.formats._rosario_tables import read_odometry_raw
+from transect.formats.rosario.tables import read_odometry_raw
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from tests.formats.bag_sample import LATE, START, Make, S
 
 import transect
 from transect.formats import load, recognise
-from transect.formats._bag_file import HEAD
-from transect.formats._bag_topics import Topic
+from transect.formats.rosbag.file import HEAD
+from transect.formats.rosbag.topics import Topic
 from transect.recording import Recording
 from transect.types import (
     Image,

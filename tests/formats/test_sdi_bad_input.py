@@ -12,8 +12,8 @@ from tests.formats.sdi_sample import opened
 
 from transect import formats
 from transect.errors import ParseError, TransectError
-from transect.formats._sdi_lines import read_log
-from transect.formats._sdi_tables import TABLE, laser_block
+from transect.formats.sdi.lines import read_log
+from transect.formats.sdi.tables import TABLE, laser_block
 from transect.recording import Parsed, Recording
 
 LASER_LOG = "LaserPort/RangeBearingQAsciiData.txt"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transect import robots
-from transect.formats._catalogue_sdi import CATALOGUE
+from transect.formats._catalogues.sdi import CATALOGUE
 from transect.recording.clocks import ns_from_decimal
 
 DATASETS = [entry for entry in CATALOGUE if entry.number]

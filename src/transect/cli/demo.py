@@ -16,7 +16,7 @@ def command(out: Path) -> None:
     import shutil
 
     from transect import formats
-    from transect.formats._ameds_sample import sample_recording
+    from transect.formats.ameds.sample import sample_recording
 
     folder = out / "etna"
     if folder.exists():

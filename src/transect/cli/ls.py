@@ -21,26 +21,26 @@ def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> 
 
     For example: transect ls sdi --condition dust
     """
-    from transect.formats import _catalogue
+    from transect.formats import _catalogues
 
     from ._tables import show_json, show_table
 
     if dataset is None:
         rows = [
-            (name, str(len(_catalogue.catalogue(name))), _catalogue.TITLES[name])
-            for name in _catalogue.TITLES
+            (name, str(len(_catalogues.catalogue(name))), _catalogues.TITLES[name])
+            for name in _catalogues.TITLES
         ]
         if as_json:
             show_json([{"name": n, "recordings": int(c), "title": t} for n, c, t in rows])
         else:
             show_table(("data set", "recordings", "what"), rows, right=frozenset({1}))
         return
-    entries = _catalogue.matching(dataset, conditions)
+    entries = _catalogues.matching(dataset, conditions)
     documents = [dataclasses.asdict(entry) for entry in entries]
     if as_json:
         show_json(documents)
         return
-    columns = _catalogue.COLUMNS[dataset]
+    columns = _catalogues.COLUMNS[dataset]
     show_table(columns, [[_cell(d[c]) for c in columns] for d in documents])
 
 

@@ -17,10 +17,10 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.recording.files import write_bytes, write_text
 from transect.types import GridMap, Image, PointCloud
 
-from ._calibration import Calibration
-from ._described_model import FILE, TYPES
 from ._payloads import new_folder, payload_bytes, payload_suffix
 from .calibration import write_calibration
+from .calibration.model import Calibration
+from .described.model import FILE, TYPES
 
 CALIBRATION = "calibration.yaml"
 Encode = Callable[[pa.Table], tuple[bytes, dict[str, Any], list[str]]]

@@ -19,14 +19,14 @@ from transect.recording.files import write_bytes
 from transect.types import CameraModel, Image, PointCloud
 
 from ._base import Match, no
-from ._calibration import Calibration, Edge
-from ._cloud_truth import frames_beside
 from ._clouds import SURE_SUFFIXES, suffix_counts, suffix_of
+from ._clouds.truth import frames_beside
 from ._grouping import Group, grouped
 from ._image_sizes import image_size
 from ._images import IMAGE_SUFFIXES, file_table, image_loader
 from ._payloads import new_folder, payload_bytes, payload_suffix, time_names
 from .calibration import kind_of, read_calibration, write_calibration
+from .calibration.model import Calibration, Edge
 from .pcd import cloud_files, cloud_stream
 
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")

@@ -10,9 +10,9 @@ from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording, Source, Stream
 from transect.recording.files import atomic_write
 
-from ._bag_mcap import MAGIC, McapFile
-from ._bag_streams import METADATA, recording_of
 from ._base import Match, no
+from .rosbag.mcap import MAGIC, McapFile
+from .rosbag.streams import METADATA, recording_of
 
 
 def recognises(source: Source) -> Match:
@@ -47,8 +47,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """
     from mcap.writer import Writer
 
-    from ._bag_json import messages_of, schema_of
-    from ._ros_outgoing import in_log_order
+    from .rosbag.json_schema import messages_of, schema_of
+    from .rosbag.outgoing import in_log_order
 
     if path.is_dir():
         raise UsageError(

@@ -17,7 +17,6 @@ from transect.recording.files import write_bytes
 from transect.types import PointCloud
 
 from ._base import Match, no
-from ._cloud_truth import frames_beside, is_cloud_list, truth_stream
 from ._clouds import (
     CLOUD_SUFFIXES,
     SURE_SUFFIXES,
@@ -29,10 +28,11 @@ from ._clouds import (
     suffix_counts,
     suffix_of,
 )
+from ._clouds.plain import looks_like_text_points, plausible_layout
+from ._clouds.truth import frames_beside, is_cloud_list, truth_stream
 from ._grouping import Group, grouped
 from ._images import IMAGE_SUFFIXES
 from ._payloads import new_folder, payload_bytes, time_names
-from ._plain_clouds import looks_like_text_points, plausible_layout
 
 __all__ = ["cloud_files", "cloud_stream", "decode_cloud", "encode_cloud", "read", "recognises", "write"]
 

@@ -20,7 +20,7 @@ from transect.recording.source import Buffer
 from transect.types import Image, Odometry, Pose
 
 from ._base import Match, no
-from ._catalogue_rosario import entry_of
+from ._catalogues.rosario import entry_of
 from ._images import file_table, image_loader
 from ._rows import exact_stamps, read_lines
 

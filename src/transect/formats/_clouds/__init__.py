@@ -1,0 +1,202 @@
+"""Point-cloud files: decoded when asked for, by their suffix; held against their size without decoding.
+
+`from transect.formats._clouds import decode_cloud, encode_cloud, cloud_loader, CLOUD_SUFFIXES`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from transect.errors import ParseError, UnsupportedError
+from transect.recording import Loss, Parsed, Source, cache
+from transect.recording.arrow import PAYLOAD
+from transect.recording.source import Buffer
+from transect.types import PointCloud
+
+from .._images import file_table
+from .pcd import decode_pcd, encode_pcd
+from .pcd import header_losses as pcd_losses
+from .plain import decode_raw, decode_text, encode_raw, encode_text, raw_layout, raw_losses
+from .ply import decode_ply, encode_ply
+from .ply import header_losses as ply_losses
+from .points import Columns, cloud_of
+from .vtk import decode_vtk, encode_vtk
+
+__all__ = [
+    "CLOUD_SUFFIXES",
+    "SURE_SUFFIXES",
+    "cloud_loader",
+    "cloud_of",
+    "cloud_table",
+    "decode_cloud",
+    "encode_cloud",
+]
+
+SURE_SUFFIXES = (".pcd", ".ply", ".vtk")
+"""Files that can be nothing but points."""
+CLOUD_SUFFIXES = (*SURE_SUFFIXES, ".bin", ".xyz", ".csv")
+_DECODERS: dict[str, Callable[[Buffer, str], Columns]] = {
+    ".pcd": decode_pcd,
+    ".ply": decode_ply,
+    ".vtk": decode_vtk,
+    ".bin": decode_raw,
+    ".xyz": decode_text,
+    ".csv": decode_text,
+}
+
+
+def suffix_of(name: str) -> str:
+    """Return a file name's suffix in lower case, with its dot."""
+    dot = name.rfind(".")
+    return name[dot:].lower() if dot > name.rfind("/") else ""
+
+
+_COUNTS: WeakKeyDictionary[Source, Counter[str]] = WeakKeyDictionary()
+
+
+def suffix_counts(source: Source) -> Counter[str]:
+    """Return how many files there are of each suffix; counted once, since every format asks."""
+    if source not in _COUNTS:
+        endings = Counter(name[name.rfind(".") :] for name in source.names)
+        counts = _COUNTS[source] = Counter()
+        for ending, count in endings.items():
+            counts[suffix_of(ending)] += count
+    return _COUNTS[source]
+
+
+def decode_cloud(
+    data: Buffer, name: str, *, partial: bool = False, columns: Sequence[str] | None = None, **attributes: Any
+) -> PointCloud:
+    """Decode a point-cloud file; raise ParseError where it does not hold what it promises.
+
+    Parameters
+    ----------
+    data : buffer
+        The file's content.
+    name : str
+        Its suffix (one of `CLOUD_SUFFIXES`) tells the format; also for the error.
+    partial : bool
+        Return the whole points that are there instead of raising, where some are.
+    columns : sequence of str, optional
+        For raw `.bin`: what each float32 of a point is.
+    attributes
+        Further fields of `PointCloud` (`t_ns`, `frame`, `viewpoint`).
+    """
+    found = _decoded(data, name, columns)
+    if found.losses and not partial:
+        loss = found.losses[0]
+        raise ParseError(
+            f"{name} does not hold all its points",
+            where=loss.where,
+            why=loss.reason,
+            hint="decode_cloud(..., partial=True) returns those that are there",
+        )
+    if found.viewpoint is not None:
+        attributes.setdefault("viewpoint", found.viewpoint)
+    return cloud_of(found.columns, name, **attributes)
+
+
+def _decoded(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Columns:
+    suffix = suffix_of(name)
+    if suffix not in _DECODERS:
+        raise UnsupportedError(
+            f"{name} is no point cloud we know", hint=f"known are {', '.join(CLOUD_SUFFIXES)}"
+        )
+    if not len(data):
+        raise ParseError(f"{name} is empty", where=name, why="it has 0 bytes")
+    if suffix == ".bin":
+        return decode_raw(data, name, columns)
+    return _DECODERS[suffix](data, name)
+
+
+def encode_cloud(cloud: PointCloud, suffix: str, encoding: str = "") -> bytes:
+    """Encode a cloud as the file type of `suffix`.
+
+    Parameters
+    ----------
+    cloud : PointCloud
+    suffix : str
+        `.pcd`, `.ply`, `.vtk`, `.bin` (float32 x y z, intensity, ring), `.xyz` or `.csv`.
+    encoding : str
+        `ascii`, `binary`; for PCD also `binary_compressed` (its default), for PLY `binary_big_endian`.
+    """
+    if suffix == ".pcd":
+        return encode_pcd(cloud, encoding or "binary_compressed")
+    if suffix in (".ply", ".vtk"):
+        return (encode_ply if suffix == ".ply" else encode_vtk)(cloud, encoding or "binary")
+    if suffix == ".bin":
+        return encode_raw(cloud)
+    if suffix in (".csv", ".xyz"):
+        return encode_text(cloud)
+    raise UnsupportedError(
+        f"clouds cannot be written as {suffix!r}", hint=f"known are {', '.join(CLOUD_SUFFIXES)}"
+    )
+
+
+def cloud_loader(
+    source: Source, frame: str = "", *, partial: bool = False, columns: Sequence[str] | None = None
+) -> Callable[[Mapping[str, Any]], PointCloud]:
+    """Return a Stream loader for rows whose `payload` is the name of a point-cloud file.
+
+    Parameters
+    ----------
+    partial : bool
+        Load what is there of a damaged cloud; for streams that report the rest as losses (see `cloud_table`).
+    columns : sequence of str, optional
+        For raw `.bin` files.
+    """
+
+    def load(row: Mapping[str, Any]) -> PointCloud:
+        name = row[PAYLOAD]
+        buffer = source.buffer(name)
+        return decode_cloud(buffer, name, partial=partial, columns=columns, t_ns=row["t_ns"], frame=frame)
+
+    return load
+
+
+def cloud_table(
+    source: Source, t_ns: Sequence[int], files: Sequence[str], columns: Sequence[str] | None = None
+) -> Parsed:
+    """Return the table of a stream of clouds whose loader is `partial`: what each file lacks is a loss.
+
+    Binary files are judged by their header and size alone; text is read once, and that is remembered. A file
+    of which nothing can be kept is left out.
+    """
+    kept: list[int] = []
+    losses: list[Loss] = []
+    for number, name in enumerate(files):
+        try:
+            losses += _losses(source, name, columns)
+            kept.append(number)
+        except ParseError as error:
+            losses.append(Loss(name, error.why or error.what))
+    times = np.array(t_ns, dtype=np.int64)[kept]
+    return Parsed(file_table(times, [files[i] for i in kept]), tuple(losses))
+
+
+def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[Loss, ...]:
+    size, suffix = source.size(name), suffix_of(name)
+    if size and suffix == ".bin" and columns:
+        return raw_losses(size, columns, name)
+    if suffix in (".pcd", ".ply"):
+        judge = pcd_losses if suffix == ".pcd" else ply_losses
+        found = judge(source.head(name, 4096), size, name)
+        if found is not None:
+            return found
+    return cache.parsed(source, name, f"cloud.losses/1|{name}", lambda data: _read_losses(data, name)).losses
+
+
+def _read_losses(data: Buffer, name: str) -> Parsed:
+    found = _decoded(data, name)
+    cloud_of(found.columns, name)
+    return Parsed(file_table([], []), found.losses)
+
+
+def raw_columns(source: Source, name: str) -> tuple[str, ...]:
+    """Return what the columns of a raw float32 file are, judged by its content."""
+    return raw_layout(source.buffer(name))

@@ -1,0 +1,87 @@
+"""Transforms beside point clouds as text: `T_target_source.txt` and libpointmatcher's cloud lists."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import FrameError, TransectError
+from transect.geometry import se3
+from transect.recording import FrameTree, Loss, Parsed, Source, Stream, arrow, cache
+from transect.recording.source import Buffer
+from transect.types import Pose
+
+from .._grouping import grouped
+from .._lines import whole_lines
+
+_MATRIX = re.compile(r"(?:.*/)?T_([A-Za-z0-9]+)_([A-Za-z0-9]+)\.txt")
+_ELEMENTS = tuple(f"gT{row}{column}" for row in range(4) for column in range(4))
+RIGID = 1e-2
+"""How far a printed rotation may be from orthonormal."""
+_POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+
+
+def frames_beside(source: Source) -> tuple[FrameTree, list[Loss]]:
+    """Return the edges that files named `T_<a>_<b>.txt` give: a (4, 4) matrix that takes points of b to a."""
+    tree, losses = FrameTree(), list[Loss]()
+    for name in source.names:
+        match = _MATRIX.fullmatch(name)
+        if match is None or source.size(name) > 4096:
+            continue
+        try:
+            matrix = np.array(source.text(name).split(), dtype=np.float64).reshape(4, 4)
+            tree.add_static(match[1], match[2], matrix, source=name)
+        except (ValueError, FrameError) as error:
+            why = error.what if isinstance(error, TransectError) else "not a 4 x 4 matrix"
+            losses.append(Loss(name, why))
+    return tree, losses
+
+
+def is_cloud_list(head: bytes) -> bool:
+    """Tell whether a CSV is libpointmatcher's list of clouds with their ground truth."""
+    first = [word.strip() for word in head.partition(b"\n")[0].decode("latin-1").split(",")]
+    return "reading" in first and set(_ELEMENTS) <= set(first)
+
+
+def truth_stream(source: Source, name: str) -> Stream:
+    """Return the poses ``gT`` of a cloud list; each stands where its cloud stands on the index clock."""
+    return Stream(
+        name.removesuffix(".csv"),
+        Pose,
+        lambda: cache.parsed(source, name, f"pcd.list/1|{name}", partial(_poses, file=name)),
+        clock="index",
+        role="truth",
+        frame="map",
+        child="lidar",
+    )
+
+
+def _poses(buffer: Buffer, file: str) -> Parsed:
+    size, cut = whole_lines(buffer, file)
+    rows = [
+        [w.strip() for w in line.split(",")] for line in bytes(buffer[:size]).decode("latin-1").splitlines()
+    ]
+    losses = [cut] if cut else []
+    clouds: list[str] = []
+    matrices: list[NDArray[np.float64]] = []
+    for number, row in enumerate(rows[1:], 2):
+        values = dict(zip(rows[0], row, strict=False))
+        try:
+            matrix = np.array([float(values[key]) for key in _ELEMENTS]).reshape(4, 4)
+        except (KeyError, ValueError):
+            matrix = np.full((4, 4), np.nan)
+        if np.abs(matrix[:3, :3] @ matrix[:3, :3].T - np.eye(3)).max() < RIGID:
+            matrices.append(matrix)
+            clouds.append(values["reading"])
+        else:
+            losses.append(Loss(file, "not a cloud and its rigid transform", line=number))
+    at = {name: t for group in grouped(clouds, "") for name, t in zip(group.files, group.t_ns, strict=True)}
+    rotations, positions = se3.to_quaternion(np.array(matrices).reshape(-1, 4, 4))
+    values = np.column_stack([positions, rotations])
+    table = arrow.table(
+        [at[c] for c in clouds], {key: values[:, i] for i, key in enumerate(_POSE)}, units=Pose.units()
+    )
+    return Parsed(table, tuple(losses))

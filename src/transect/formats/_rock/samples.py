@@ -1,0 +1,353 @@
+"""Streams as samples with the field names of CDFF: what the readers of its logs expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import ParseError
+from transect.recording import Recording, Stream
+from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
+
+from .columns import VALUE
+from .flat import LOGICAL
+from .kinds import COVARIANCES, OWN, QUATERNION, XYZ
+
+Sample = dict[str, Any]
+_MEASUREMENT_ERROR = 3
+"""Rock's code for a range that could not be measured."""
+_DEPTHS = {"|u1": "8U", "|i1": "8S", "<u2": "16U", "<i2": "16S", "<i4": "32S", "<f4": "32F", "<f8": "64F"}
+PARTS = ("metadata", "intrinsic", "extrinsic")
+"""Parts of a Frame or Pointcloud of which the readers keep fields as they are called."""
+_FRAME_COLUMNS = frozenset(
+    (
+        *("image_byte", "image_size", "width", "height", "row_size", "channels", "depth", "mode", "status"),
+        *("data_depth", "pixel_size", "received_ns"),
+    )
+)
+_JOINT_FIELDS = {
+    "position": "position",
+    "speed": "velocity",
+    "effort": "effort",
+    "raw": "raw",
+    "acceleration": "acceleration",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a stream is written.
+
+    Attributes
+    ----------
+    type_name : str
+        The CDFF type.
+    samples : callable
+        Makes the samples.
+    columns : frozenset of str
+        Those that find a place in them.
+    timed : bool
+        Whether the samples have a time of their own.
+    """
+
+    type_name: str
+    samples: Callable[[Stream], Iterator[Any]]
+    columns: frozenset[str]
+    timed: bool = True
+
+
+def time_of(t_ns: int) -> Sample:
+    """Return a time as CDFF has it; what is below a microsecond is dropped."""
+    return {"microseconds": t_ns // 1000}
+
+
+def rows(stream: Stream, *names: str) -> list[list[float]]:
+    """Return columns side by side, one list per sample; NaN for those that are not there."""
+    missing = np.full(len(stream), np.nan)
+    found = [np.asarray(stream[n] if n in stream.columns else missing, dtype=np.float64) for n in names]
+    return np.column_stack(found).tolist() if found else []
+
+
+def _lists(stream: Stream, name: str) -> list[list[Any]] | None:
+    return stream.table.column(name).to_pylist() if name in stream.columns else None
+
+
+def _imu(stream: Stream) -> Iterator[Sample]:
+    mag = "mag_raw" if "mag_raw_x" in stream.columns else "mag"
+    parts = [rows(stream, *(f"{name}_{axis}" for axis in "xyz")) for name in ("acc", "gyro", mag)]
+    for t, acc, gyro, field in zip(stream.t_ns.tolist(), *parts, strict=True):
+        yield {"ref_time": time_of(t), "acc": acc, "gyro": gyro, "mag": field}
+
+
+def _pose(stream: Stream) -> Iterator[Sample]:
+    for position, orientation in zip(rows(stream, *XYZ), rows(stream, *QUATERNION), strict=True):
+        yield {"pos": position, "orient": orientation}
+
+
+def _state(stream: Stream) -> Iterator[Sample]:
+    matrices = [_matrices(stream, name) for name in COVARIANCES]
+    sources, targets = (
+        stream[name] if name in stream.columns else [frame] * len(stream)
+        for name, frame in (("source_frame", stream.child), ("target_frame", stream.frame))
+    )
+    motion = zip(
+        rows(stream, "vx", "vy", "vz"),
+        rows(stream, "wx", "wy", "wz"),
+        *matrices,
+        sources,
+        targets,
+        strict=True,
+    )
+    for t, pose, (v, w, position, orientation, velocity, angular, source, target) in zip(
+        stream.t_ns.tolist(), _pose(stream), motion, strict=True
+    ):
+        yield {
+            "timestamp": time_of(t),
+            "sourceFrame": source,
+            "targetFrame": target,
+            "pos": pose["pos"],
+            "cov_position": position,
+            "orient": pose["orient"],
+            "cov_orientation": orientation,
+            "velocity": v,
+            "cov_velocity": velocity,
+            "angular_velocity": w,
+            "cov_angular_velocity": angular,
+        }
+
+
+def _matrices(stream: Stream, name: str) -> list[list[list[float]]]:
+    values = stream[name] if name in stream.columns else np.full((len(stream), 9), np.nan)
+    return np.asarray(values, dtype=np.float64).reshape(-1, 3, 3).tolist()
+
+
+def _joints(stream: Stream) -> Iterator[Sample]:
+    columns = {path: _lists(stream, name) for path, name in _JOINT_FIELDS.items()}
+    names = _lists(stream, "names")
+    for i, t in enumerate(stream.t_ns.tolist()):
+        known = {path: column[i] for path, column in columns.items() if column is not None}
+        count = len(known["position"])
+        missing = [float("nan")] * count
+        each = zip(*(known.get(path, missing) for path in _JOINT_FIELDS), strict=True)
+        yield {
+            "timestamp": time_of(t),
+            "names": names[i] if names is not None else [],
+            "elements": [dict(zip(_JOINT_FIELDS, values, strict=True)) for values in each],
+        }
+
+
+def _scans(stream: Stream) -> Iterator[Sample]:
+    ranges, errors = _lists(stream, "ranges") or [], _lists(stream, "range_error")
+    remission = _lists(stream, "remission")
+    limits = np.nan_to_num(1000.0 * np.array(rows(stream, "range_min", "range_max"))).round().astype(int)
+    angles = rows(stream, "start_angle", "angle_increment", "speed")
+    for i, t in enumerate(stream.t_ns.tolist()):
+        yield {
+            "ref_time": time_of(t),
+            "start_angle": angles[i][0],
+            "angular_resolution": angles[i][1],
+            "speed": angles[i][2] if "speed" in stream.columns else 0.0,
+            "ranges": _millimetres(ranges[i], errors[i] if errors else None),
+            "minRange": int(limits[i][0]),
+            "maxRange": int(limits[i][1]),
+            "remission": remission[i] if remission else [],
+        }
+
+
+def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[int]:
+    metres = np.array([np.nan if r is None else r for r in ranges], dtype=np.float64)
+    codes = np.array(errors) if errors else np.full(len(metres), _MEASUREMENT_ERROR)
+    bad = np.isnan(metres)
+    return np.where(bad, codes, np.round(np.where(bad, 0.0, metres) * 1000.0)).astype(np.int64).tolist()
+
+
+def _frames(stream: Stream) -> Iterator[Sample]:
+    received = stream["received_ns"].tolist() if "received_ns" in stream.columns else stream.t_ns.tolist()
+    status = stream["status"] if "status" in stream.columns else ["status_VALID"] * len(stream)
+    for sample, received_ns, valid, kept in zip(stream, received, status, _kept(stream), strict=True):
+        image: Image = sample.value
+        metadata = {
+            "timeStamp": time_of(sample.t_ns),
+            "receivedTime": time_of(received_ns),
+            "pixelModel": "pix_UNDEF",
+            **{name: [] for name in ("pixelCoeffs", "errValues", "attributes")},
+            "mode": f"mode_{image.mode.upper()}",
+            "status": f"status_{valid.upper().removeprefix('STATUS_')}",
+        }
+        extrinsic = {
+            "hasFixedTransform": False,
+            "pose_robotFrame_sensorFrame": {},
+            "pose_fixedFrame_robotFrame": {},
+        }
+        yield {
+            "metadata": metadata | kept["metadata"],
+            "intrinsic": _intrinsic(image, stream.frame) | kept["intrinsic"],
+            "extrinsic": extrinsic | kept["extrinsic"],
+            "data": array3d(image.data),
+        }
+
+
+def _kept(stream: Stream) -> Iterator[dict[str, Sample]]:
+    """Iterate over what the readers left under the name it has in a Frame or Pointcloud, part by part."""
+    names = [name for name in stream.columns if name.partition(".")[0] in PARTS]
+    columns = [stream.table.column(name).to_pylist() for name in names]
+    for i in range(len(stream)):
+        kept: dict[str, Sample] = {part: {} for part in PARTS}
+        for name, column in zip(names, columns, strict=True):
+            part, _, below = name.partition(".")
+            kept[part][below] = (
+                column[i] if below != "cameraMatrix" else np.reshape(column[i], (3, 3)).tolist()
+            )
+        yield kept
+
+
+def _intrinsic(image: Image, frame: str) -> Sample:
+    camera = image.camera
+    coefficients = camera.coefficients.tolist() if camera else []
+    return {
+        "sensorId": frame,
+        "cameraMatrix": camera.K.tolist() if camera else np.eye(3).tolist(),
+        "cameraModel": "cam_FISHEYE" if camera and camera.distortion == "equidistant" else "cam_PINHOLE",
+        "distCoeffs": coefficients + [0.0] * (12 - len(coefficients)),
+    }
+
+
+def array3d(pixels: NDArray[Any]) -> Sample:
+    """Return an image as CDFF's Array3D: its bytes, row by row, as numbers."""
+    kind = pixels.dtype.newbyteorder("<").str
+    if kind not in _DEPTHS:
+        raise ParseError(f"an image of {pixels.dtype} has no depth in CDFF")
+    height, width = pixels.shape[:2]
+    channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+    data = np.ascontiguousarray(pixels).astype(kind, copy=False)
+    return {
+        "rows": height,
+        "cols": width,
+        "channels": channels,
+        "depth": f"depth_{_DEPTHS[kind]}",
+        "rowSize": width * channels * data.dtype.itemsize,
+        "data": data.view(np.uint8).reshape(-1).tolist(),
+    }
+
+
+def _clouds(stream: Stream) -> Iterator[Sample]:
+    for sample, kept in zip(stream, _kept(stream), strict=True):
+        cloud: PointCloud = sample.value
+        colors, intensity = cloud.fields.get("rgba"), cloud.fields.get("intensity")
+        metadata = {
+            "timeStamp": time_of(sample.t_ns),
+            "sensorId": stream.frame,
+            "frameId": stream.frame,
+            "height": 1,
+            "width": len(cloud),
+            "isRegistered": False,
+            "isOrdered": False,
+            "hasFixedTransform": False,
+        }
+        yield {
+            "metadata": metadata | kept["metadata"],
+            "data": {
+                "points": np.asarray(cloud.points, dtype=np.float64).tolist(),
+                "colors": [] if colors is None else np.asarray(colors, dtype=np.float64).tolist(),
+                "intensity": [] if intensity is None else np.asarray(intensity, dtype=np.float64).tolist(),
+            },
+        }
+
+
+def _records(stream: Stream) -> Iterator[Sample]:
+    """Write the columns as they are called."""
+    names, time = stream.columns, time_name(stream)
+    columns = [stream.table.column(name).to_pylist() for name in names]
+    for t, *values in zip(stream.t_ns.tolist(), *columns, strict=True):
+        yield {time: time_of(t), **dict(zip(names, values, strict=True))}
+
+
+def time_name(stream: Stream) -> str:
+    """Return a name for the time of records that none of their columns has."""
+    return next(name for name in ("timestamp", "ref_time", "time", "@time") if name not in stream.columns)
+
+
+def _values(stream: Stream) -> Iterator[Any]:
+    yield from stream.table.column(VALUE).to_pylist()
+
+
+_POSE = frozenset((*XYZ, *QUATERNION))
+_AXES = [f"{name}_{axis}" for name in ("acc", "gyro", "mag_raw") for axis in "xyz"]
+_FORMS: dict[type, Form] = {
+    Imu: Form("IMUSensors", _imu, frozenset(_AXES)),
+    Pose: Form("Pose", _pose, _POSE, timed=False),
+    RigidBodyState: Form(
+        "RigidBodyState",
+        _state,
+        _POSE | {*COVARIANCES, *(f"{v}{a}" for v in "vw" for a in "xyz"), "source_frame", "target_frame"},
+    ),
+    JointState: Form("Joints", _joints, frozenset((*_JOINT_FIELDS.values(), "names"))),
+    LaserScan: Form(
+        "LaserScan",
+        _scans,
+        frozenset(LaserScan.units()) | {"range_error", "speed"},
+    ),
+    Image: Form("Frame", _frames, _FRAME_COLUMNS),
+    PointCloud: Form("Pointcloud", _clouds, frozenset(("rgba", "intensity"))),
+}
+
+
+def form_of(stream: Stream) -> Form | None:
+    """Return how a stream is written; None for payloads that CDFF has no type for.
+
+    What CDFF has no type for is written column by column, under the name of its transect type.
+    """
+    if stream.type in _FORMS:
+        return _FORMS[stream.type]
+    if stream.columns == (VALUE,):
+        return Form(str(stream.meta.get("rock_type") or ""), _values, frozenset((VALUE,)), timed=False)
+    if stream.loader is not None and stream.type is not Transform:
+        return None
+    return Form(f"{OWN}{stream.type.__name__}", _records, frozenset(stream.columns))
+
+
+def not_carried(recording: Recording, written: Sequence[Stream], both_times: bool) -> tuple[str, ...]:
+    """Say what of a recording is not in a log that has these of its streams.
+
+    Parameters
+    ----------
+    both_times : bool
+        Whether the log keeps two times of every sample, whatever its type.
+    """
+    kept = {stream.name for stream in written}
+    said = [
+        f"{stream.name}: the format has no place for this {stream.type.__name__}: it is left out"
+        for stream in recording.streams
+        if stream.name not in kept
+    ]
+    for stream in written:
+        said += [f"{stream.name}: {what}" for what in _lacking(stream, both_times)]
+    if recording.frames.frames:
+        said.append("static and moving frames are not part of a log: they are left out")
+    return tuple(said)
+
+
+def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
+    form = form_of(stream)
+    if form is None:
+        return
+    fine = int(np.count_nonzero(stream.t_ns % 1000))
+    if fine:
+        yield f"{fine} times have nanoseconds, of which only microseconds are written"
+    if not form.timed and stream.log_ns is not None and not both_times:
+        yield f"{form.type_name} has no time of its own: sample time is written, log time is not"
+    names = _fields_of_first(stream) if stream.type is PointCloud else stream.columns
+    left = [name for name in names if name not in form.columns and name.partition(".")[0] not in PARTS]
+    left = [name for name in left if name != LOGICAL or not both_times]
+    if left:
+        yield f"{form.type_name} has no place for {', '.join(left)}"
+    if stream.clock in ("sclk", "index"):
+        yield f"that its times are on the {stream.clock} clock is not written"
+
+
+def _fields_of_first(stream: Stream) -> Sequence[str]:
+    return tuple(stream[0].value.fields) if len(stream) else ()

@@ -1,0 +1,232 @@
+"""Streams from the flat columns of Rock and CDFF logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect.errors import StreamError
+from transect.recording import Loss, Parsed, Stream, arrow
+from transect.recording.arrow import PAYLOAD
+from transect.types import CameraModel, Image, PointCloud, Transform
+
+from .cameras import camera_in
+from .flat import AT, GIVEN, LOG, LOGICAL, Flat, joined
+from .kinds import RECORD, Kind, kind_of, own_time
+from .payloads import Fetch, FetchRows, cloud_loader, frame_loader, load_transform
+from .quaternions import Order
+from .times import Ticks, Times, times_of
+
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+PROBED = 8
+"""Samples that are looked at to find out what a stream is."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stream's part in one file.
+
+    Attributes
+    ----------
+    file : str
+    flat : callable
+        Returns the flat columns of all samples.
+    probe : callable
+        Returns those of the first few.
+    """
+
+    file: str
+    flat: Callable[[], Parsed]
+    probe: Callable[[], Parsed]
+
+
+@dataclass(frozen=True)
+class Logged:
+    """One port of a task, with all that was logged of it.
+
+    Attributes
+    ----------
+    name, type_name : str
+    pieces : sequence of Piece
+        In the order of time.
+    meta : mapping
+        What the log says of it besides.
+    log_name, given_name : str
+        What the log's times are called in a note.
+    """
+
+    name: str
+    type_name: str
+    pieces: Sequence[Piece]
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    log_name: str = "log time"
+    given_name: str = "logical time"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How streams are read.
+
+    Attributes
+    ----------
+    octets, rows : callable
+        Where the bytes of images and the numbers of clouds come from.
+    cameras : dict of str to CameraModel
+        Known ones; those that images describe themselves are added.
+    order : str or None
+        Order of quaternions, where it is not to be guessed.
+    """
+
+    octets: Fetch
+    rows: FetchRows
+    cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
+    order: Order | None = None
+
+
+def streams_of(logged: Logged, reading: Reading) -> list[Stream]:
+    """Return the stream of a port; two for a port of stereo pairs."""
+    probe = _probe(logged)
+    if logged.type_name.endswith("FramePair"):
+        return [_stream(logged, reading, probe.under(side), side) for side in ("left", "right")]
+    return [_stream(logged, reading, probe, "")]
+
+
+def _probe(logged: Logged) -> Flat:
+    """Return the first samples of the first piece that has any."""
+    tables = (joined([(piece.file, piece.probe())])[0] for piece in logged.pieces)
+    return Flat(next((table for table in tables if table.num_rows), pa.table({})))
+
+
+def _stream(logged: Logged, reading: Reading, probe: Flat, side: str) -> Stream:
+    kind = kind_of("Frame" if side else logged.type_name, probe)
+    times = _times(probe, logged)
+    frame, child = _frames(probe, kind)
+    name = f"{logged.name}/{side}" if side else logged.name
+    camera = _camera_of(name, probe, reading.cameras) if kind.type is Image else None
+    return Stream(
+        name,
+        kind.type,
+        partial(_finished, logged, kind, reading.order, side),
+        clock=times.clock,
+        role=kind.role,
+        tag=side or _tag(logged.name),
+        frame=frame,
+        child=child,
+        loader=_loader(kind, reading, frame, camera),
+        camera=camera.name if camera else "",
+        meta={"rock_type": logged.type_name, **({"rock": logged.meta} if logged.meta else {})},
+    )
+
+
+def _tag(name: str) -> str:
+    words = re.split(r"[/._]", name.lower())
+    return next((side for side in ("left", "right") if side in words), "")
+
+
+def _frames(probe: Flat, kind: Kind) -> tuple[str, str]:
+    """Return frame and child: the sample's pose takes points of its source frame to its target frame."""
+
+    def first(*names: str) -> str:
+        return next(iter(Flat(probe.table).texts(*names) or []), "")
+
+    if kind.type in (Image, PointCloud):
+        return first("intrinsic.sensorid", "metadata.frameid", "metadata.sensorid"), ""
+    return first("targetframe", "metadata.parentframeid"), first("sourceframe", "metadata.childframeid")
+
+
+def _camera_of(name: str, probe: Flat, cameras: dict[str, CameraModel]) -> CameraModel | None:
+    """Return the camera of a stream of images: `/rig/left` for `/rig/left/image`, else what they say."""
+    known = cameras.get(name) or cameras.get(name.rpartition("/")[0])
+    camera = known or camera_in(probe, name)
+    if camera is not None:
+        cameras.setdefault(camera.name, camera)
+    return camera
+
+
+def _loader(
+    kind: Kind, reading: Reading, frame: str, camera: CameraModel | None
+) -> Callable[[Mapping[str, Any]], Any] | None:
+    if kind.type is Image:
+        return frame_loader(reading.octets, frame, camera)
+    if kind.type is PointCloud:
+        return cloud_loader(reading.rows, frame)
+    return load_transform if kind.type is Transform else None
+
+
+def _times(flat: Flat, logged: Logged) -> Times:
+    def ticks(column: str, name: str) -> Ticks | None:
+        known = column in flat.table.column_names
+        return Ticks(arrow.numbers(flat.table, column), name) if known else None
+
+    return times_of(len(flat), own_time(flat), ticks(GIVEN, logged.given_name), ticks(LOG, logged.log_name))
+
+
+def _finished(logged: Logged, kind: Kind, order: Order | None, side: str) -> Parsed:
+    """Lay the pieces end to end and give the columns their canonical names."""
+    parts = [(piece.file, piece.flat()) for piece in logged.pieces]
+    table, files, losses = joined(parts)
+    flat = Flat(table).under(side) if side else Flat(table)
+    if not len(flat):
+        return Parsed(arrow.empty(getattr(kind.type, "units", dict)()), tuple(losses))
+    times = _times(flat, logged)
+    losses += _bad_times(times, flat, files)
+    try:
+        mapped = kind.columns_of(flat, order)
+    except StreamError as error:
+        mapped = RECORD.columns_of(flat)
+        mapped.notes.append(
+            f"{kind.type.__name__} expected, but {error.what}: its fields are kept as they are"
+        )
+    if kind.type in (Image, PointCloud):
+        mapped.columns = {PAYLOAD: arrow.strings(files), **mapped.columns}
+    result = arrow.table(times.t_ns, mapped.columns, units=mapped.units, log_ns=times.log_ns)
+    if GIVEN in table.column_names and not np.array_equal(times.t_ns, _given_ns(flat)):
+        result = result.append_column(LOGICAL, arrow.from_numpy(_given_ns(flat)))
+    if not times.good.all():
+        result = result.filter(arrow.from_numpy(times.good))
+    noticed = (*times.notes, *mapped.notes, *_unmeasured(result), *_undecodable(result))
+    notes = [f"{logged.name}: {note}" for note in noticed]
+    return Parsed(result, tuple(losses), (*(note for _, part in parts for note in part.notes), *notes))
+
+
+def _given_ns(flat: Flat) -> Any:
+    return Ticks(arrow.numbers(flat.table, GIVEN), "").to_ns()[0]
+
+
+def _bad_times(times: Times, flat: Flat, files: Sequence[str]) -> list[Loss]:
+    bad = np.flatnonzero(~times.good)
+    if not len(bad):
+        return []
+    first = int(bad[0])
+    byte = int(arrow.numbers(flat.table, AT)[first]) if AT in flat.table.column_names else None
+    return [Loss(files[first], "the time is out of range", byte=byte, count=len(bad))]
+
+
+def _unmeasured(table: pa.Table) -> list[str]:
+    """Name the columns that are NaN throughout: Rock's way to say that something is not estimated."""
+    empty: list[str] = []
+    for name in table.column_names if table.num_rows else ():
+        kind = table.schema.field(name).type
+        if pa.types.is_floating(kind) or (
+            pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type)
+        ):
+            values = arrow.numbers(table, name)
+            empty += [name] if values.size and np.isnan(values).all() else []
+    return [f"NaN throughout, that is not estimated: {', '.join(empty)}"] if empty else []
+
+
+def _undecodable(table: pa.Table) -> list[str]:
+    """Name the columns with text that is not UTF-8."""
+    bad = [
+        field.name
+        for field in table.schema
+        if pa.types.is_large_string(field.type)
+        and any(_REPLACED in text for text in arrow.texts(table, field.name))
+    ]
+    return [f"not UTF-8, so some characters are replaced: {', '.join(bad)}"] if bad else []

@@ -1,0 +1,320 @@
+"""A CSV file of AMEDS as a table: columns found by their meaning, converted to SI, bad rows located."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.errors import TimeError
+from transect.geometry import rotations
+from transect.recording import Loss, Parsed, arrow, clocks
+from transect.recording.source import HEAD, Buffer
+from transect.types import FIX_TYPES, Pose
+
+from .._csv import Csv, Layout, read_csv
+from .columns import DEVICE, TIME, CsvFile
+from .headers import conversion
+from .plan import Plan, make_plan, plan_of_unknown
+from .spellings import Spelling
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+DAY_NS = 86_400 * clocks.NS
+_DELIMITERS = ",;\t"
+_COMMENT = "#% "
+_NEWLINE = re.compile("\r\n|\r|\n")
+_TIME_UNITS = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, clocks.NS))
+"""From which value on a unix time must be in ns, us or ms: as seconds it would lie beyond the year 5000."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """How a CSV file begins.
+
+    Attributes
+    ----------
+    header : list of str or None
+    first : list of str
+        Fields of the first row of data; empty if there is none.
+    skip : int
+        Lines before the data.
+    delimiter : str
+    """
+
+    header: list[str] | None
+    first: list[str]
+    skip: int
+    delimiter: str
+
+    @property
+    def width(self) -> int:
+        """Number of columns: that of the data, if there are any."""
+        return len(self.first) or len(self.header or ())
+
+
+def sniff(head: Buffer) -> Sheet:
+    """Return how a CSV file begins, from its first bytes."""
+    text = bytes(head[:HEAD]).decode("utf-8-sig", "replace")
+    lines = [(n, line.strip()) for n, line in enumerate(_NEWLINE.split(text), 1) if line.strip()]
+    rows = [(n, line) for n, line in lines if line[0] not in _COMMENT]
+    # A header may itself be written as a comment.
+    titles = [t.lstrip(_COMMENT) for n, t in lines if t[0] in _COMMENT and (not rows or n < rows[0][0])]
+    if not rows:
+        return Sheet(None, [], len(lines), ",")
+    delimiter = max(_DELIMITERS, key=rows[0][1].count)
+    fields = [_fields(line, delimiter) for _, line in rows[:3]]
+    if not _is_header(fields[0]):
+        header = _fields(titles[-1], delimiter) if titles else None
+        return Sheet(header, fields[0], rows[0][0] - 1, delimiter)
+    # A second line without any number says the units.
+    below = 2 if len(fields) > 1 and not any(map(is_number, fields[1])) else 1
+    first = next((f for f in fields[below:]), [])
+    return Sheet(fields[0], first, rows[below - 1][0], delimiter)
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line; quotation marks hide delimiters only where they come in pairs."""
+    quoting = csv.QUOTE_MINIMAL if line.count('"') % 2 == 0 else csv.QUOTE_NONE
+    return [field.strip() for field in next(csv.reader([line], delimiter=delimiter, quoting=quoting))]
+
+
+def _is_header(fields: list[str]) -> bool:
+    """Tell whether a line is no data: a damaged first field alone does not make a header."""
+    return not is_number(fields[0]) and sum(map(is_number, fields)) * 2 <= len(fields)
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a field is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def unix_unit(text: str) -> int | None:
+    """Return the unit in ns of a unix time as its size tells it; None if it is no unix time after 1973."""
+    try:
+        value = clocks.ns_from_decimal(text, 1)
+    except TimeError:
+        return None
+    return next(unit for limit, unit in _TIME_UNITS if value >= limit) if value >= 10**8 else None
+
+
+def parse(buffer: Buffer, file: CsvFile, name: str, spellings: Mapping[str, Spelling]) -> Parsed:
+    """Return a documented CSV file as a table in SI units.
+
+    Parameters
+    ----------
+    buffer : buffer
+        The file's content.
+    file : CsvFile
+        Which file of Table 7 it is.
+    name : str
+        Its name, for losses.
+    spellings : mapping
+        What the user says of its columns.
+    """
+    sheet = sniff(buffer)
+    if not sheet.width:
+        return Parsed(make_table(file, np.zeros(0, np.int64), {}), (Loss(name, "the file is empty"),))
+    header, losses = _fitting_header(sheet, name)
+    plan = make_plan(file, header, sheet.width, spellings)
+    if plan.missing:
+        losses.append(_unmatched(plan, header, sheet, name))
+    read = _read(buffer, sheet, plan, name, file.by_name())
+    t_ns, log_ns, notes = _times(read.table)
+    table = make_table(file, t_ns, _in_si(read.table, file, plan), log_ns, plan.own_units)
+    return Parsed(table, (*losses, *read.losses), (*plan.notes, *(f"{name}: {note}" for note in notes)))
+
+
+def make_table(
+    file: CsvFile,
+    t_ns: Ints,
+    columns: Mapping[str, Any],
+    log_ns: Ints | None = None,
+    own_units: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """Return the table of a documented file.
+
+    Parameters
+    ----------
+    file : CsvFile
+    t_ns, log_ns : (n,) int64 arrays
+    columns : mapping of str to (n,) column
+        By the names of `CsvFile.columns`, in SI, the fix as its code; others are kept as they are.
+    own_units : mapping of str to str
+        Units of those others.
+    """
+    units = {**(own_units or {}), **_units(file)}
+    return arrow.table(t_ns, _shaped(dict(columns), file, len(t_ns)), units=units, log_ns=log_ns)
+
+
+def parse_unknown(buffer: Buffer, name: str) -> Parsed:
+    """Return a CSV file that Table 7 does not list: its columns by their own names and as they are."""
+    sheet = sniff(buffer)
+    header, losses = _fitting_header(sheet, name)
+    plan = plan_of_unknown(header, sheet.width)
+    read = _read(buffer, sheet, plan, name)
+    columns = {n: read.table.column(n) for n in plan.names if n != TIME}
+    table = arrow.table(arrow.numbers(read.table, TIME), columns, units=plan.own_units)
+    return Parsed(
+        table,
+        (*losses, *read.losses),
+        (f"{name} is not described in Table 7: its columns are kept as they are",),
+    )
+
+
+def _fitting_header(sheet: Sheet, name: str) -> tuple[list[str] | None, list[Loss]]:
+    """Return the header if it is as wide as the data; else report it."""
+    if sheet.header is None or len(sheet.header) == sheet.width:
+        return sheet.header, []
+    reason = f"the header has {len(sheet.header)} fields, the first row {sheet.width}"
+    return None, [Loss(name, reason, line=sheet.skip)]
+
+
+def _unmatched(plan: Plan, header: list[str] | None, sheet: Sheet, name: str) -> Loss:
+    shown = ", ".join(plan.missing[:4])
+    what = f"no column means {shown}" + (
+        f" and {len(plan.missing) - 4} more" if len(plan.missing) > 4 else ""
+    )
+    if header is None:
+        what = f"{sheet.width} columns without a header, which is not as documented: {what}"
+    else:
+        what += f"; the header says: {sheet.delimiter.join(header)}"
+    return Loss(name, f"{what} (ameds_columns.yaml can tell which it is)", line=1)
+
+
+def _read(buffer: Buffer, sheet: Sheet, plan: Plan, name: str, documented: Container[str] = ()) -> Csv:
+    """Read the rows; columns that are not documented may hold text."""
+    first = dict(zip(plan.names, sheet.first, strict=False))
+    stamps = [key for key in plan.names if key == TIME or (key == DEVICE and key in documented)]
+    times = {key: _unit_ns(plan.units.get(key), first.get(key, "")) for key in stamps}
+    free = [key for key in first if key not in documented and key != TIME]
+    texts = tuple(key for key in free if first[key] and not is_number(first[key]))
+    layout = Layout(plan.names, times, texts, sheet.skip, sheet.delimiter)
+    read = read_csv(buffer, layout, name)
+    if any(loss.reason.startswith(DEVICE) for loss in read.losses):
+        return _without_device(buffer, layout, name)
+    return read
+
+
+def _unit_ns(unit: str | None, first: str) -> int:
+    """Return the unit of a time column in ns: as its header says, else as its first value's size tells."""
+    stated = conversion("s", unit) if unit else None
+    return round(stated[0] * clocks.NS) if stated else unix_unit(first) or clocks.NS
+
+
+def _without_device(buffer: Buffer, layout: Layout, name: str) -> Csv:
+    """Read a file in which some device stamps are missing: the rows are good all the same."""
+    unit = layout.times[DEVICE]
+    loose = replace(layout, times={TIME: layout.times[TIME]}, texts=(*layout.texts, DEVICE))
+    read = read_csv(buffer, loose, name)
+    stamps = np.fromiter((_stamp(text, unit) for text in arrow.texts(read.table, DEVICE)), np.int64)
+    at = read.table.column_names.index(DEVICE)
+    return replace(read, table=read.table.set_column(at, DEVICE, arrow.from_numpy(stamps)))
+
+
+def _stamp(text: str, unit: int) -> int:
+    try:
+        value = clocks.ns_from_decimal(text, unit)
+    except TimeError:
+        return 0
+    return value if abs(value) < 2**63 else 0
+
+
+def _times(table: pa.Table) -> tuple[Ints, Ints | None, list[str]]:
+    """Return sample times, log times, and what is odd about them.
+
+    Where the device stamped its samples (GnssPose), that is their time and the middleware's is the log's.
+    """
+    log_ns: Ints = arrow.numbers(table, TIME)
+    if DEVICE not in table.column_names:
+        return log_ns, None, []
+    device: Ints = arrow.numbers(table, DEVICE)
+    believed = np.abs(device.astype(np.float64) - log_ns) < DAY_NS
+    odd = int((~believed).sum())
+    notes = (
+        [f"{odd} device stamps are not within a day of the log's, which stands in for them"] if odd else []
+    )
+    return np.where(believed, device, log_ns), log_ns, notes
+
+
+def _in_si(table: pa.Table, file: CsvFile, plan: Plan) -> dict[str, Any]:
+    """Return the columns in the order of the file, documented ones in SI."""
+    documented = file.by_name()
+    result: dict[str, Any] = {}
+    for name in table.column_names:
+        if name == TIME:
+            continue
+        values = table.column(name)
+        if name in documented and name != DEVICE:
+            column = documented[name]
+            scale, offset = conversion(column.si, plan.units.get(name, column.unit)) or (1.0, 0.0)
+            if (scale, offset) != (1.0, 0.0):
+                values = arrow.numbers(table, name) * scale + offset
+        result[name] = values
+    return result
+
+
+def _shaped(columns: dict[str, Any], file: CsvFile, rows: int) -> dict[str, Any]:
+    """Return the table's columns: lists put together, attitudes as quaternions too, the fix by name."""
+    result: dict[str, Any] = {}
+    for name, parts in file.lists.items():
+        if any(part in columns for part in parts):
+            result[name] = np.column_stack([_floats(columns.pop(p, None), rows) for p in parts])
+    result |= columns
+    result |= {name: np.full(rows, np.nan) for name in file.unmeasured if name not in columns}
+    if file.type is Pose:
+        result |= _quaternion(columns, file, rows)
+    if "fix" in result:
+        result["fix"] = fix_names(_floats(columns["fix"], rows))
+    return dict(_canonical_first(result, file))
+
+
+def _canonical_first(columns: dict[str, Any], file: CsvFile) -> Iterator[tuple[str, Any]]:
+    canonical = [name for name in file.type.units() if name in columns]  # pyright: ignore[reportAttributeAccessIssue]
+    for name in dict.fromkeys([*canonical, *columns]):
+        yield name, columns[name]
+
+
+def _floats(values: Any, rows: int) -> Floats:
+    if values is None:
+        return np.full(rows, np.nan)
+    return values if isinstance(values, np.ndarray) else arrow.numbers(pa.table({"v": values}), "v")
+
+
+def _quaternion(columns: Mapping[str, Any], file: CsvFile, rows: int) -> dict[str, Floats]:
+    """Return the attitude as a quaternion: R = Rz(yaw) Ry(pitch) Rx(roll); a planar pose stands level."""
+    documented = file.by_name()
+    angles = [
+        _floats(columns.get(name), rows) if name in documented else np.zeros(rows)
+        for name in ("roll", "pitch", "yaw")
+    ]
+    q = rotations.quaternion_from_euler("rpy", np.column_stack(angles))
+    return {name: q[:, i] for i, name in enumerate(("qx", "qy", "qz", "qw"))}
+
+
+def fix_names(codes: Floats) -> pa.Array:
+    """Return the Spatial Dual's fix codes 0-7 as `FIX_TYPES`; other numbers stay as they are, NaN is ""."""
+    plain = np.isin(codes, np.arange(len(FIX_TYPES)))
+    if plain.all():
+        return arrow.strings(FIX_TYPES).take(arrow.from_numpy(codes.astype(np.int64)))
+    texts = {c: "" if np.isnan(c) else f"{c:.17g}" for c in np.unique(codes[~plain]).tolist()}
+    return arrow.strings(
+        [FIX_TYPES[int(c)] if p else texts.get(c, "") for c, p in zip(codes.tolist(), plain, strict=True)]
+    )
+
+
+def _units(file: CsvFile) -> dict[str, str]:
+    units = {column.name: column.si for column in file.columns}
+    lists = {name: units[parts[0]] for name, parts in file.lists.items()}
+    canonical: dict[str, str] = file.type.units()  # pyright: ignore[reportAttributeAccessIssue]
+    return {**canonical, **units, **lists, DEVICE: "ns"}

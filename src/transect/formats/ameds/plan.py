@@ -1,0 +1,211 @@
+"""Which column of a CSV file is which of the documented ones: by the user's word, by meaning, or by order."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
+from transect.types import Pose
+
+from .columns import TIME, Column, CsvFile
+from .headers import AXIS_OF, Header, Meaning, conversion, read_header
+from .spellings import Spelling
+
+_QUATERNION = ("qx", "qy", "qz", "qw")
+_UNIT_AT_END = re.compile(r"(.*?)\s*\[([^\]]*)\]\s*")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the columns of one file are.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One for each column of the file; a column that is not documented has its header's text.
+    units : mapping of str to str
+        The unit in which a column is written, where that is said and known.
+    own_units : mapping of str to str
+        The units that columns which are not documented state, whatever they are.
+    missing : tuple of str
+        Documented columns that were not found.
+    notes : tuple of str
+    """
+
+    names: tuple[str, ...]
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
+    own_units: Mapping[str, str] = field(default_factory=dict[str, str])
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def make_plan(
+    file: CsvFile, header: Sequence[str] | None, width: int, spellings: Mapping[str, Spelling]
+) -> Plan:
+    """Return what the columns of a file are.
+
+    Parameters
+    ----------
+    file : CsvFile
+    header : sequence of str or None
+        The header's fields, None if there is no header.
+    width : int
+        Number of columns.
+    spellings : mapping of str to Spelling
+        What the user says of this file's columns.
+    """
+    texts = list(header or [""] * width)
+    headers = _counted_from_one([read_header(text, file.ignored) for text in texts])
+    clock = _time_column(headers, spellings)
+    found = _by_spelling(file, texts, spellings, clock)
+    found = _by_meaning(file, headers, found, clock)
+    missing = [c for c in file.columns if not c.group and c not in found.values()]
+    by_order = _by_order(file, headers, found) if missing and clock == 0 else {}
+    found |= by_order
+    claimed = {clock: TIME, **{i: column.name for i, column in found.items()}}
+    reserved = {*file.lists, *(_QUATERNION if file.type is Pose else ())}
+    names = _named(texts, claimed, reserved)
+    units, odd = _units(headers, found, spellings)
+    if (unit := _time_unit(headers[clock], spellings)) is not None:
+        units[TIME] = unit
+    assumed = "all columns" if len(by_order) == width - 1 else ", ".join(names[i] for i in by_order)
+    notes = [f"{assumed} taken by the documented order"] if by_order else []
+    return Plan(
+        names=names,
+        units=units,
+        own_units=_own_units({names[i]: texts[i] for i in range(width) if i not in found}),
+        missing=() if by_order else tuple(column.name for column in missing),
+        notes=tuple(f"{file.stem}.csv: {text}" for text in (*notes, *odd)),
+    )
+
+
+def plan_of_unknown(header: Sequence[str] | None, width: int) -> Plan:
+    """Return the columns of a file that is not documented, time first, by their own names."""
+    texts = list(header or [""] * width)
+    names = _named(texts, {0: TIME})
+    return Plan(names, own_units=_own_units(dict(zip(names, texts, strict=True))))
+
+
+def _own_units(texts: Mapping[str, str]) -> dict[str, str]:
+    found = {name: _UNIT_AT_END.fullmatch(text) for name, text in texts.items()}
+    return {name: match[2] for name, match in found.items() if match}
+
+
+def _named(texts: Sequence[str], claimed: Mapping[int, str], reserved: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return a name for each column: the one it was claimed by, else its header's text, made unique."""
+    taken = {T_NS, LOG_NS, PAYLOAD, *claimed.values(), *reserved}
+    names: list[str] = []
+    for index, text in enumerate(texts):
+        name = claimed.get(index) or _unique(_own(index, text), taken)
+        taken.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def _own(index: int, text: str) -> str:
+    """Return a name for a column that is not documented: its header without the unit, or its number."""
+    match = _UNIT_AT_END.fullmatch(text)
+    return re.sub(r"\W+", "_", match[1] if match else text).strip("_") or f"column_{index + 1}"
+
+
+def _unique(name: str, taken: Container[str]) -> str:
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return name if name not in taken else next(n for n in numbered if n not in taken)
+
+
+def _counted_from_one(headers: list[Header]) -> list[Header]:
+    """Return the headers with joints and wheels counted from 1, whether the file counts from 0 or 1."""
+    if not any("0" in header.meaning for header in headers):
+        return headers
+    raised = [frozenset(str(int(w) + 1) if w.isdigit() else w for w in header.meaning) for header in headers]
+    return [Header(h.text, meaning, h.unit) for h, meaning in zip(headers, raised, strict=True)]
+
+
+def _time_column(headers: Sequence[Header], spellings: Mapping[str, Spelling]) -> int:
+    """Return which column holds the unix time: the first, unless the header says otherwise."""
+    wanted = {_bare(h) for h in spellings[TIME].headers} if TIME in spellings else set[str]()
+    said = [i for i, h in enumerate(headers) if _bare(h.text) in wanted]
+    times = [i for i, h in enumerate(headers) if h.meaning == frozenset(("time",))]
+    return next(iter(said or times), 0)
+
+
+def _time_unit(header: Header, spellings: Mapping[str, Spelling]) -> str | None:
+    said = spellings[TIME].unit if TIME in spellings else None
+    unit = said or header.unit
+    return unit if unit is not None and conversion("s", unit) else None
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).lower()
+
+
+def _by_spelling(
+    file: CsvFile, texts: Sequence[str], spellings: Mapping[str, Spelling], clock: int
+) -> dict[int, Column]:
+    found: dict[int, Column] = {}
+    columns = file.by_name()
+    for name, spelling in spellings.items():
+        wanted = {_bare(header) for header in spelling.headers}
+        index = next((i for i, t in enumerate(texts) if t and i != clock and _bare(t) in wanted), None)
+        if name in columns and index is not None:
+            found[index] = columns[name]
+    return found
+
+
+def _by_meaning(
+    file: CsvFile, headers: Sequence[Header], found: Mapping[int, Column], clock: int
+) -> dict[int, Column]:
+    """Return `found`, and the columns whose header means what is documented; equal headers go in order."""
+    result = dict(found)
+    free = [column for column in file.columns if column not in found.values()]
+    for index, header in enumerate(headers):
+        if index in result or index == clock or not header.meaning:
+            continue
+        said = header.meaning - file.implied
+        column = next(
+            (c for c in free if any(said == meaning - file.implied for meaning in c.meanings)), None
+        )
+        if column is not None:
+            result[index] = column
+            free.remove(column)
+    # Of the groups that Table 7 may have lost, a part is more likely a chance hit.
+    broken = {column.group for column in free} - {""}
+    return {index: column for index, column in result.items() if column.group not in broken}
+
+
+def _by_order(file: CsvFile, headers: Sequence[Header], found: Mapping[int, Column]) -> dict[int, Column]:
+    """Return the columns that only their place tells: the width is documented, no header contradicts it."""
+    for order in file.orders():
+        placed = dict(enumerate(order, 1))
+        fits = len(headers) == len(order) + 1 and all(placed.get(i) is c for i, c in found.items())
+        if fits and all(_vague(headers[i], c) for i, c in placed.items() if i not in found):
+            return {i: c for i, c in placed.items() if i not in found}
+    return {}
+
+
+def _vague(header: Header, column: Column) -> bool:
+    """Tell whether a header says nothing, or only part of what the column is: `z` for a planar pose's yaw."""
+    return any(header.meaning <= _with_axis(meaning) for meaning in column.meanings)
+
+
+def _with_axis(meaning: Meaning) -> Meaning:
+    return meaning | {AXIS_OF[word] for word in meaning if word in AXIS_OF}
+
+
+def _units(
+    headers: Sequence[Header], found: Mapping[int, Column], spellings: Mapping[str, Spelling]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the units that are stated, and a sentence for each that cannot be meant."""
+    units: dict[str, str] = {}
+    odd: list[str] = []
+    for index, column in found.items():
+        said = spellings[column.name].unit if column.name in spellings else None
+        unit = said or headers[index].unit
+        if unit is not None and conversion(column.si, unit) is not None:
+            units[column.name] = unit
+        elif unit is not None:
+            odd.append(f"{column.name} cannot be in {unit!r}, it is read as {column.unit!r}")
+    return units, odd

@@ -1,0 +1,111 @@
+"""YAML and XML as calibration tools write them, as plain mappings and lists.
+
+OpenCV's FileStorage writes a YAML of its own: `%YAML:1.0` without a blank, tags `!!opencv-matrix`, and people
+leave out the blank after a colon (`data:[1, 2]`). A matrix becomes ``{rows, cols, data}`` in either syntax.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from transect.errors import ParseError
+
+from .model import LARGEST, Floats, numbers
+
+_DIRECTIVE = re.compile(r"\A\s*%YAML[^\n]*\n?")
+_TAG = re.compile(r"!!opencv-[\w-]+")
+_TIGHT_KEY = re.compile(r"(?m)^(\s*(?:-\s+)?[A-Za-z_][\w.]*):(?=[^\s:/])")
+_MATRICES = ("rows", "cols", "data")
+
+
+def documents(data: bytes, name: str) -> list[dict[str, Any]]:
+    """Return the mappings of a YAML file (one per document) or of an OpenCV XML file."""
+    if len(data) > LARGEST:
+        raise ParseError(
+            f"{name} is too large for a calibration", where=name, why=f"it has {len(data)} bytes"
+        )
+    if data.lstrip()[:5] in (b"<?xml", b"<open"):
+        return [_xml(data, name)]
+    return _yaml(data.decode("utf-8-sig", "replace"), name)
+
+
+def _yaml(text: str, name: str) -> list[dict[str, Any]]:
+    import yaml
+
+    text = _TIGHT_KEY.sub(r"\1: ", _TAG.sub("", _DIRECTIVE.sub("", text)))
+    try:
+        found: list[Any] = [d for d in yaml.safe_load_all(text) if d is not None]
+    except (
+        yaml.YAMLError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = name if mark is None else f"{name}:{mark.line + 1}"
+        raise ParseError(
+            f"{name} is not YAML", where=where, why=str(getattr(error, "problem", None) or error)
+        ) from error
+    if not found or not all(isinstance(d, dict) for d in found):
+        raise ParseError(
+            f"{name} holds no calibration", where=name, why="it is not a mapping of names to values"
+        )
+    return [{str(k): v for k, v in d.items()} for d in found]
+
+
+def _xml(data: bytes, name: str) -> dict[str, Any]:
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise ParseError(f"{name} is not well-formed XML", where=name, why=str(error)) from error
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise ParseError(f"{name} has a document type", where=name, why="FileStorage has none")
+    return {str(child.tag): _element(child) for child in root if isinstance(child.tag, str)}
+
+
+def _element(element: Any) -> Any:
+    children = [c for c in element if isinstance(c.tag, str)]
+    if element.get("type_id") == "opencv-matrix":
+        parts: dict[str, list[str]] = {str(c.tag): str(c.text or "").split() for c in children}
+        return {
+            "rows": _first(parts.get("rows")),
+            "cols": _first(parts.get("cols")),
+            "data": parts.get("data", []),
+        }
+    if children:
+        if all(c.tag == "_" for c in children):
+            return [_element(c) for c in children]
+        return {str(c.tag): _element(c) for c in children}
+    words = (element.text or "").split()
+    return words[0].strip('"') if len(words) == 1 else [w.strip('"') for w in words]
+
+
+def _first(words: list[str] | None) -> str:
+    return words[0] if words else ""
+
+
+def is_matrix(value: Any) -> bool:
+    """Tell whether a value is an OpenCV (or ROS) matrix."""
+    return isinstance(value, Mapping) and all(key in value for key in _MATRICES)
+
+
+def matrix(value: Any, what: str) -> Floats:
+    """Return ``{rows, cols, data}`` or nested lists as a (rows, cols) array."""
+    if is_matrix(value):
+        rows, cols = int(value["rows"]), int(value["cols"])
+        if rows < 0 or cols < 0 or rows * cols > 1024:
+            raise ValueError(f"{what} is a matrix of {rows} x {cols}")
+        return numbers(value["data"], rows * cols, what=what).reshape(rows, cols)
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return numbers(value, len(value), len(value[0]), what=what)
+    if isinstance(value, list):
+        return numbers(value, len(value), what=what).reshape(-1, 1)
+    raise ValueError(f"{what} is not a matrix")

@@ -1,0 +1,43 @@
+"""RADIATE's default-calib.yaml: two cameras, their stereo transform, and the lidar.
+
+As the data set's own tools use it: angles are degrees, `stereo_calib` takes points of the left camera to the
+right and is in millimetres, and points of the lidar (x right, y forward, z up) go to a camera by
+``(axes Rx Ry Rz)^T p + t`` with the difference of the two `R` as angles and of the two `T` as t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from transect.geometry import rotations
+from transect.types import CameraModel
+
+from .model import Calibration, Edge, camera, numbers, pinhole, rigid
+
+_AXES = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+_MM = 1e-3
+
+
+def read_radiate(content: Mapping[str, Any]) -> Calibration:
+    """Read the two cameras and the frames of a RADIATE calibration."""
+    cameras: dict[str, CameraModel] = {}
+    for side in ("left", "right"):
+        part = content[f"{side}_cam_calib"]
+        K = pinhole(*numbers([part[k] for k in ("fx", "fy", "cx", "cy")], 4, what=side).tolist())
+        lens = numbers([part[k] for k in ("k1", "k2", "p1", "p2", "k3")], 5, what=f"{side} lens")
+        cameras[side] = camera(side, numbers(part["res"], 2, what="res"), K, "radtan", lens)
+    stereo = content["stereo_calib"]
+    T = numbers([stereo[k] for k in ("TX", "TY", "TZ")], 3, what="stereo_calib") * _MM
+    frames: list[Edge] = [("right", "left", rigid(numbers(stereo["R"], 3, 3, what="stereo_calib: R"), T))]
+    if "lidar_calib" in content:
+        frames.append(("left", "lidar", _from_lidar(content["lidar_calib"], content["left_cam_calib"])))
+    return Calibration(cameras, tuple(frames), "radiate")
+
+
+def _from_lidar(lidar: Mapping[str, Any], left: Mapping[str, Any]) -> Any:
+    angles = numbers(lidar["R"], 3, what="R") - numbers(left["R"], 3, what="R")
+    place = numbers(lidar["T"], 3, what="T") - numbers(left["T"], 3, what="T")
+    return rigid((_AXES @ rotations.matrix_from_euler("XYZ", np.radians(angles))).T, place)

@@ -1,0 +1,138 @@
+"""KITTI's and Matlab's calibrations, read and written."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from transect.errors import UnsupportedError
+from transect.geometry import rotations, se3
+from transect.types import CameraModel
+
+from .matlab import camera_from_matlab, matlab_from_camera, variables_from_matlab
+from .model import Calibration, Edge, Floats, camera, pinhole, rigid, scalars
+
+_MM = 1e-3
+
+
+def _entries(text: str) -> dict[str, Floats]:
+    """Return ``name: numbers`` lines; lines of numbers alone are P0, P1, ..., as in some calib.txt."""
+    found: dict[str, Floats] = {}
+    for line in text.splitlines():
+        name, colon, rest = line.partition(":")
+        if not colon and line.strip():
+            name, rest = f"P{sum(1 for k in found if k.startswith('P'))}", line
+        if rest.strip() and not re.search(r"[A-Za-df-zDF-Z]", rest):
+            found[name.strip()] = scalars(rest)
+    return found
+
+
+def read_kitti(text: str) -> Calibration:
+    """Read calib_cam_to_cam.txt (raw cameras and their rectification) or an odometry calib.txt (rectified).
+
+    ``R_0x T_0x`` take points of camera 0 to camera x; `Tr` takes points of the lidar to camera 0.
+    """
+    values = _entries(text)
+    raw = sorted(k[2:] for k in values if re.fullmatch(r"K_\d\d", k))
+    calibration = _kitti_raw(values, raw) if raw else _kitti_rectified(values)
+    if not calibration.cameras:
+        raise KeyError("P0")
+    return calibration
+
+
+def _kitti_raw(values: dict[str, Floats], numbers: list[str]) -> Calibration:
+    cameras: dict[str, CameraModel] = {}
+    frames: list[Edge] = []
+    first = f"cam{int(numbers[0])}"
+    for n in numbers:
+        name = f"cam{int(n)}"
+        R, P = values.get(f"R_rect_{n}"), values.get(f"P_rect_{n}")
+        cameras[name] = camera(
+            name,
+            values.get(f"S_{n}", np.zeros(2)),
+            values[f"K_{n}"].reshape(3, 3),
+            "radtan" if f"D_{n}" in values else "none",
+            values.get(f"D_{n}", np.zeros(0)),
+            None if R is None else R.reshape(3, 3),
+            None if P is None else P.reshape(3, 4),
+        )
+        if name != first and f"R_{n}" in values and f"T_{n}" in values:
+            T_name_first = rigid(values[f"R_{n}"].reshape(3, 3), values[f"T_{n}"])
+            frames.append((first, name, se3.invert(T_name_first)))
+    return Calibration(cameras, tuple(frames), "kitti")
+
+
+def _kitti_rectified(values: dict[str, Floats]) -> Calibration:
+    cameras: dict[str, CameraModel] = {}
+    for key in values:
+        if re.fullmatch(r"P\d", key):
+            P = values[key].reshape(3, 4)
+            cameras[f"cam{key[1]}"] = camera(f"cam{key[1]}", (0, 0), P[:, :3].copy(), P=P)
+    tr = values.get("Tr", values.get("Tr_velo_to_cam"))
+    frames: tuple[Edge, ...] = ()
+    if tr is not None:
+        frames = (("cam0", "lidar", np.vstack([tr.reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])),)
+    return Calibration(cameras, frames, "kitti")
+
+
+def write_kitti(calibration: Calibration) -> bytes:
+    """Write a calib_cam_to_cam.txt; cameras are numbered in their order."""
+    names, lines = list(calibration.cameras), list[str]()
+    for number, (name, model) in enumerate(calibration.cameras.items()):
+        if model.distortion == "equidistant" or len(model.coefficients) > 5:
+            raise UnsupportedError(f"KITTI's file cannot hold the lens of {name}")
+        T = np.eye(4) if number == 0 else calibration.transform(name, names[0])
+        D = np.append(model.coefficients, np.zeros(5 - len(model.coefficients)))
+        P = np.column_stack([model.K, np.zeros(3)]) if model.P is None else model.P
+        parts = {"S": np.array([model.width, model.height]), "K": model.K, "D": D}
+        if T is not None:
+            parts |= {"R": T[:3, :3], "T": T[:3, 3]}
+        parts |= {"R_rect": model.R, "P_rect": P}
+        lines += [
+            f"{k}_{number:02d}: " + " ".join(repr(float(v)) for v in m.reshape(-1)) for k, m in parts.items()
+        ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def read_matlab(text: str, name: str) -> Calibration:
+    """Read Bouguet's Calib_Results.m, or Calib_Results_stereo.m, whose T is in the unit of the board: mm."""
+    values = variables_from_matlab(text)
+    if "fc_left" not in values:
+        return Calibration({"camera": camera_from_matlab(text, "camera", name)}, (), "matlab")
+    cameras: dict[str, CameraModel] = {}
+    for side in ("left", "right"):
+        fx, fy = values[f"fc_{side}"].reshape(2)
+        cx, cy = values[f"cc_{side}"].reshape(2)
+        skew = float(values.get(f"alpha_c_{side}", np.zeros(1)).reshape(-1)[0]) * fx
+        size = [float(values.get(k, np.zeros(1)).reshape(-1)[0]) for k in ("nx", "ny")]
+        kc = values.get(f"kc_{side}", np.zeros(5)).reshape(-1)
+        cameras[side] = camera(side, size, pinhole(fx, fy, cx, cy, skew), "radtan", kc)
+    turn = values["R"] if "R" in values else rotations.matrix_from_rotation_vector(values["om"].reshape(3))
+    T = rigid(turn.reshape(3, 3), values["T"].reshape(3) * _MM)
+    notes = ("the translation of Calib_Results_stereo.m is taken to be in millimetres",)
+    return Calibration(cameras, (("right", "left", T),), "matlab", notes)
+
+
+def write_matlab(calibration: Calibration) -> bytes:
+    """Write Calib_Results.m for one camera, Calib_Results_stereo.m for two."""
+    models = list(calibration.cameras.values())
+    if len(models) == 1:
+        return matlab_from_camera(models[0]).encode()
+    if len(models) != 2:
+        raise UnsupportedError(f"Matlab's toolbox knows one or two cameras, not {len(models)}")
+    lines: list[str] = []
+    for side, model in zip(("left", "right"), models, strict=True):
+        values = variables_from_matlab(matlab_from_camera(model))
+        lines += [f"{key}_{side} = {_matlab(values[key])};" for key in ("fc", "cc", "alpha_c", "kc")]
+    if (T := calibration.transform(models[1].name, models[0].name)) is not None:
+        lines += [f"R = {_matlab(T[:3, :3])};", f"T = {_matlab(T[:3, 3] / _MM)};"]
+    lines += [f"nx = {models[0].width};", f"ny = {models[0].height};"]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _matlab(values: Floats) -> str:
+    if values.ndim == 0:
+        return repr(float(values))
+    rows = values.reshape(-1, 1) if values.ndim == 1 else values
+    return "[ " + " ; ".join(" ".join(repr(float(v)) for v in row) for row in rows) + " ]"

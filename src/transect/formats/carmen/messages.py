@@ -1,0 +1,197 @@
+"""CARMEN's messages, read: a word, numbers, then `ipc_timestamp host logger_timestamp`.
+
+=================== ==========================================================================================
+FLASER RLASER LASERn num_readings [readings] x y theta odom_x odom_y odom_theta
+RAWLASERn            laser_type start_angle field_of_view angular_resolution maximum_range accuracy
+                     remission_mode num_readings [readings] num_remissions [remissions]
+ROBOTLASERn          as RAWLASERn, then laser_x laser_y laser_theta robot_x robot_y robot_theta tv rv
+                     forward_safety_dist side_safety_dist turn_axis
+ODOM                 x y theta tv rv accel
+TRUEPOS              true_x true_y true_theta odom_x odom_y odom_theta
+=================== ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.recording import Loss, Parsed, arrow
+from transect.types import LaserScan, Odometry, Pose
+
+from .._rows import lines_lost, token_stamps
+from .._scan import Tokens, bad_stamp
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+MAX_RANGE = 81.83
+"""Metres; readings of a SICK at or above this are codes that nothing came back."""
+STAMPS = 3
+"""Tokens after the values: `ipc_timestamp host logger_timestamp`."""
+PLANAR = ("ODOM", "TRUEPOS")
+_POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
+_ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
+_METRES = ("x", "y", "odom_x", "odom_y", "accuracy", "forward_safety_dist", "side_safety_dist")
+_RADIANS = ("theta", "odom_theta", "field_of_view")
+_UNITS = {
+    **dict.fromkeys(_METRES, "m"),
+    **dict.fromkeys(_RADIANS, "rad"),
+    "tv": "m/s",
+    "rv": "rad/s",
+    "accel": "m/s2",
+    "logger_ns": "ns",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a scan is laid out.
+
+    Attributes
+    ----------
+    head : tuple of str
+        Columns between the word and the number of readings.
+    tail : tuple of str
+        Columns after the readings.
+    remissions : bool
+        Whether a number of remissions and these follow the readings.
+    """
+
+    head: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+    remissions: bool = False
+
+
+OLD = Form(tail=_POSES)
+_DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "range_max", "accuracy")
+RAW = Form((*_DEVICE, "remission_mode"), remissions=True)
+ROBOT = Form(RAW.head, (*_POSES, *_ROBOT), remissions=True)
+SCANS: dict[str, Form] = {
+    **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
+    **{f"RAWLASER{n}": RAW for n in range(1, 6)},
+    **{f"ROBOTLASER{n}": ROBOT for n in range(6)},
+}
+
+
+def parse_messages(tokens: Tokens, file: str, others: dict[str, int]) -> dict[str, Parsed]:
+    """Return the scans and planar messages of a text by their word; count other words in `others`."""
+    words = np.array(tokens.words(0), dtype=str)
+    parsed: dict[str, Parsed] = {}
+    for word in sorted(set(words.tolist())):
+        lines = np.flatnonzero(words == word)
+        if word in SCANS:
+            parsed[word] = _scans(tokens, lines, file, SCANS[word])
+        elif word in PLANAR:
+            parsed[word] = _planar(tokens, lines, file, word)
+        elif not word.startswith("#"):
+            others[word] = others.get(word, 0) + len(lines)
+    return parsed
+
+
+def _planar(tokens: Tokens, lines: Ints, file: str, word: str) -> Parsed:
+    six = np.full(len(lines), 7)
+    times = _timed(tokens, lines, six, _sound(tokens, lines, six), file)
+    x, y, theta, *rest = np.ascontiguousarray(tokens.block(1, 6, times.lines).T)
+    nothing = np.zeros_like(x)
+    columns = {"x": x, "y": y, "z": nothing, "theta": theta, "qx": nothing, "qy": nothing}
+    columns |= {"qz": np.sin(theta / 2), "qw": np.cos(theta / 2)}
+    if word == "ODOM":
+        columns |= {"vx": rest[0], "vy": nothing, "vz": nothing, "wx": nothing, "wy": nothing}
+        columns |= {"wz": rest[1], "accel": rest[2]}
+        return times.parsed(columns, Odometry.units())
+    return times.parsed({**columns, **dict(zip(_POSES[3:], rest, strict=True))}, Pose.units())
+
+
+def _scans(tokens: Tokens, lines: Ints, file: str, form: Form) -> Parsed:
+    """Parse scans; the numbers of readings and of remissions must agree with the length of the line."""
+    shape = _shape(tokens, lines, form)
+    good = (shape.readings >= 0) & (shape.remissions >= 0) & _sound(tokens, lines, shape.stamps)
+    times = _timed(tokens, lines, shape.stamps, good, file)
+    shape = _shape(tokens, times.lines, form)
+    first = tokens.first[times.lines]
+    ranges, offsets = _ragged(tokens, first + shape.at + 1, shape.readings)
+    columns = dict(zip(form.head, tokens.block(1, len(form.head), times.lines).T, strict=True))
+    columns = columns or sick_geometry(shape.readings)
+    limit = np.repeat(columns.get("range_max", np.full(len(first), MAX_RANGE)), shape.readings)
+    ranges[ranges >= limit] = np.nan
+    tail = tokens.values[(first + shape.stamps - len(form.tail))[:, None] + np.arange(len(form.tail))]
+    scan = {"ranges": arrow.ragged_from_offsets(ranges, offsets), **columns}
+    if form.remissions:
+        found = _ragged(tokens, first + shape.at + shape.readings + 2, shape.remissions)
+        scan["remission"] = arrow.ragged_from_offsets(*found)
+    return times.parsed({**scan, **dict(zip(form.tail, tail.T, strict=True))}, LaserScan.units())
+
+
+def sick_geometry(readings: Ints) -> dict[str, Floats]:
+    """Return the angles that old messages lack: a SICK's beams cover 180 degrees (401 beams 100)."""
+    view = np.where(readings == 401, np.radians(100.0), np.pi)
+    steps = np.where(readings % 2, readings - 1, readings).clip(1)
+    return {"start_angle": -view / 2, "angle_increment": view / steps}
+
+
+@dataclass(frozen=True, eq=False)
+class _Shape:
+    """Where things are in scan lines, in tokens counted from the word; -1 where the line is nonsense."""
+
+    at: int
+    readings: Ints
+    remissions: Ints
+    stamps: Ints
+
+
+def _shape(tokens: Tokens, lines: Ints, form: Form) -> _Shape:
+    at = 1 + len(form.head)
+    readings = _count(tokens, lines, np.full(len(lines), at))
+    nothing = np.zeros(len(lines), np.int64)
+    remissions = _count(tokens, lines, at + 1 + readings) if form.remissions else nothing
+    values = at + 1 + readings + form.remissions * (1 + remissions)
+    return _Shape(at, readings, remissions, values + len(form.tail))
+
+
+def _count(tokens: Tokens, lines: Ints, at: Ints) -> Ints:
+    """Return token `at` of each line as a count; -1 where it is none, or more than the line can hold."""
+    length = tokens.counts[lines]
+    value = tokens.values[tokens.first[lines] + at.clip(0, length - 1)]
+    good = (at < length) & (value >= 0) & (value < length) & (value == np.trunc(value))
+    return np.where(good, value, -1).astype(np.int64)
+
+
+def _sound(tokens: Tokens, lines: Ints, stamps: Ints) -> NDArray[np.bool_]:
+    """Tell which lines end with their stamps and have no words but the first and the host's name."""
+    length = tokens.counts[lines]
+    host = tokens.is_word[tokens.first[lines] + (length - 2).clip(0)]
+    return (length == stamps + STAMPS) & (tokens.word_counts[lines] - 1 - host == 0)
+
+
+def _ragged(tokens: Tokens, start: Ints, counts: Ints) -> tuple[Floats, Ints]:
+    """Return `counts[i]` tokens from number `start[i]` of the text, end to end, and their offsets."""
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return tokens.values[np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], counts)], offsets
+
+
+@dataclass(frozen=True, eq=False)
+class _Timed:
+    """Lines that are whole and have both their times."""
+
+    lines: Ints
+    t_ns: Ints
+    logger_ns: Ints
+    losses: tuple[Loss, ...]
+
+    def parsed(self, columns: Mapping[str, Any], units: Mapping[str, str]) -> Parsed:
+        flat = {k: np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+        table = arrow.table(self.t_ns, {**flat, "logger_ns": self.logger_ns}, units={**_UNITS, **units})
+        return Parsed(table, self.losses)
+
+
+def _timed(tokens: Tokens, lines: Ints, stamps: Ints, good: NDArray[np.bool_], file: str) -> _Timed:
+    lost = lines_lost(tokens, lines[~good], "the number of fields is wrong, or one is text", file)
+    first = (tokens.first[lines] + stamps)[good]
+    t_ns, logger_ns = token_stamps(tokens, first), token_stamps(tokens, first + 2)
+    bad = bad_stamp(t_ns) | bad_stamp(logger_ns)
+    lost += lines_lost(tokens, lines[good][bad], "the time cannot be read", file)
+    return _Timed(lines[good][~bad], t_ns[~bad], logger_ns[~bad], tuple(lost))

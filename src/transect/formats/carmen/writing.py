@@ -1,0 +1,119 @@
+"""A CARMEN log, written: one line per message, in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import UsageError
+from transect.recording import Recording, Stream, files
+from transect.recording.clocks import decimal_from_ns
+from transect.types import LaserScan, Odometry, Pose
+
+from .._rows import column_or_nan, float_texts, new_file
+from ..carmen import packed
+from .messages import MAX_RANGE, OLD, RAW, SCANS, sick_geometry
+
+HEADER = "# CARMEN Logfile\n# message_name [message contents] ipc_timestamp ipc_hostname logger_timestamp\n"
+HOST = "transect"
+
+
+def write_log(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write scans, planar odometry and poses; return what could not be carried."""
+    words = _words(recording)
+    if not words:
+        raise UsageError(f"{recording.name} has no laser scan and no odometry to write as a CARMEN log")
+    lines: list[tuple[int, str]] = []
+    for stream, word in words.items():
+        body = _scan_bodies(stream, word) if word in SCANS else _planar_bodies(stream, word)
+        lines += _stamped(stream, word, body)
+    lines.sort(key=lambda line: line[0])
+    text = HEADER + "".join(line for _, line in lines)
+    target = new_file(path, f"{recording.name}.clf")
+    files.write_bytes(target, packed(text.encode(), target))
+    said = [f"{s.name}: CARMEN has no message for it" for s in recording.streams if s not in words]
+    flat = [s.name for s, word in words.items() if word == "ODOM" and "theta" not in s.columns]
+    return (*said, *(f"{name}: CARMEN's odometry is planar, z, roll and pitch are left out" for name in flat))
+
+
+def _words(recording: Recording) -> dict[Stream, str]:
+    """Choose the message for each stream: its own name, or the first that is free and can carry it."""
+    words: dict[Stream, str] = {}
+    for stream in recording.streams:
+        if stream.type is LaserScan:
+            form = OLD if _is_sick(stream) else RAW
+            fitting = [w for w, f in SCANS.items() if w == stream.name or f is form]
+            fitting.sort(key=lambda w: w != stream.name)
+        else:
+            kind = "ODOM" if stream.type is Odometry else "TRUEPOS"
+            fitting = [kind] if stream.type in (Odometry, Pose) and "x" in stream.columns else []
+            fitting = fitting if kind == "ODOM" or stream.name == kind else []
+        if free := [word for word in fitting if word not in words.values()]:
+            words[stream] = free[0]
+    return words
+
+
+def _is_sick(stream: Stream) -> bool:
+    """Tell whether FLASER can carry a stream: its angles are those of a SICK, and nothing is farther away."""
+    rows = stream.table.column("ranges").to_pylist()
+    shape = sick_geometry(np.array([len(row) for row in rows], np.int64))
+    return all(
+        np.array_equal(column_or_nan(stream, name), values) for name, values in shape.items()
+    ) and not any(reading >= MAX_RANGE for row in rows for reading in row)
+
+
+def _scan_bodies(stream: Stream, word: str) -> Iterable[str]:
+    form = SCANS[word]
+    nothing = [""] * len(stream)
+    head = _joined(_head(stream, name) for name in form.head) or nothing
+    tail = _joined(column_or_nan(stream, name) for name in form.tail) or nothing
+    limits = _head(stream, "range_max").tolist() if form.head else [MAX_RANGE] * len(stream)
+    ranges = stream.table.column("ranges").to_pylist()
+    known = "remission" in stream.columns
+    remissions = stream.table.column("remission").to_pylist() if known else [[]] * len(stream)
+    for i, row in enumerate(ranges):
+        parts = [head[i], str(len(row)), *(repr(float(v)) if v == v else repr(limits[i]) for v in row)]
+        if form.remissions:
+            parts += [str(len(remissions[i])), *(repr(float(v)) for v in remissions[i])]
+        yield " ".join(part for part in (*parts, tail[i]) if part)
+
+
+def _head(stream: Stream, name: str) -> NDArray[np.float64]:
+    """Return a column of RAWLASER's head; what a stream of another format has not is worked out or 0."""
+    if name in stream.columns:
+        return column_or_nan(stream, name)
+    if name == "field_of_view":
+        counts = np.array([len(row) for row in stream.table.column("ranges").to_pylist()])
+        return column_or_nan(stream, "angle_increment") * (counts - 1).clip(0)
+    if name == "range_max":
+        longest = max(
+            (v for row in stream.table.column("ranges").to_pylist() for v in row if v == v), default=0
+        )
+        return np.full(len(stream), np.nextafter(longest, np.inf))
+    return np.zeros(len(stream))
+
+
+def _planar_bodies(stream: Stream, word: str) -> Iterable[str]:
+    theta = column_or_nan(stream, "theta")
+    if "theta" not in stream.columns:
+        theta = 2 * np.arctan2(column_or_nan(stream, "qz"), column_or_nan(stream, "qw"))
+    rest = ("vx", "wz", "accel") if word == "ODOM" else ("odom_x", "odom_y", "odom_theta")
+    values = (column_or_nan(stream, "x"), column_or_nan(stream, "y"), theta)
+    return _joined((*values, *(column_or_nan(stream, name) for name in rest)))
+
+
+def _joined(columns: Iterable[NDArray[np.float64]]) -> list[str]:
+    texts = [float_texts(np.ascontiguousarray(values)) for values in columns]
+    return [" ".join(row) for row in zip(*texts, strict=True)]
+
+
+def _stamped(stream: Stream, word: str, bodies: Iterable[str]) -> list[tuple[int, str]]:
+    t_ns = stream.t_ns.tolist()
+    logger = stream.column("logger_ns").tolist() if "logger_ns" in stream.columns else t_ns
+    return [
+        (t, f"{word} {body} {decimal_from_ns(t)} {HOST} {decimal_from_ns(logged)}\n")
+        for t, logged, body in zip(t_ns, logger, bodies, strict=True)
+    ]

@@ -1,0 +1,218 @@
+"""The samples of a port in a CDFF MessagePack log, as flat columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect.recording import Loss, Parsed, arrow
+
+from .._rock.columns import VALUE, Columns, Ints
+from .._rock.flat import AT, LOG
+from .cursor import Broken, Cursor, Cut, end_of
+from .file import MAX_SAMPLES, Entry, Meta, Port
+
+_BATCH, _BATCH_BYTES = 1024, 1 << 20
+_LEAST = 4
+"""Bytes of a map with one named number."""
+_LAZY: dict[str, tuple[str, ...]] = {
+    "Frame": ("data.data", "image"),
+    "FramePair": ("left.data.data", "right.data.data"),
+    "Pointcloud": ("data.points", "data.colors", "data.intensity", "points", "colors"),
+    "asn1_bitstream": ("data",),
+}
+"""Long lists by the type that has them: their place is kept, not their numbers."""
+Take = Callable[[Cursor], Any]
+Prepare = Callable[[Any], Any]
+
+
+def lazy_of(type_name: str) -> tuple[str, ...]:
+    """Return the paths of the long lists in samples of a type."""
+    short = type_name.rsplit("/", 1)[-1].removesuffix("_m").removeprefix("asn1Scc")
+    return _LAZY.get(short, ())
+
+
+@dataclass
+class _Gathered:
+    """Samples that fitted: their numbers in the log, their places, and columns; and what did not fit."""
+
+    columns: Columns = field(default_factory=Columns)
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    places: array[int] = field(default_factory=lambda: array("q"))
+    bad: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+
+    def lose(self, reason: str, place: int, count: int = 1) -> None:
+        """Count samples that are lost, the first at a byte."""
+        known = self.bad.setdefault(reason, [place, 0])
+        known[1] += count
+
+    def add(self, batch: Sequence[tuple[int, int, Any]]) -> None:
+        """Add (number, place, sample)."""
+        fits = self.columns.add([sample for _, _, sample in batch])
+        for (number, place, _), good in zip(batch, fits.tolist(), strict=True):
+            if good:
+                self.numbers.append(number)
+                self.places.append(place)
+            else:
+                self.lose("a sample has other fields than the others of its port, or none", place)
+
+    def losses(self, file: str) -> list[Loss]:
+        """Return what was lost."""
+        return [Loss(file, reason, byte=at, count=count) for reason, (at, count) in self.bad.items()]
+
+
+def _gathered(view: memoryview, entry: Entry, most: int, take: Take) -> _Gathered:
+    found = _Gathered()
+    batch: list[tuple[int, int, Any]] = []
+    size = 0
+    for number, place, sample, end in _samples(view, entry, most, take, found):
+        batch.append((number, place, sample))
+        size += end - place
+        if len(batch) >= _BATCH or size > _BATCH_BYTES:
+            found.add(batch)
+            batch, size = [], 0
+    found.add(batch)
+    return found
+
+
+def _samples(
+    view: memoryview, entry: Entry, most: int, take: Take, found: _Gathered
+) -> Iterator[tuple[int, int, Any, int]]:
+    """Iterate over number, place, sample and its end; what cannot be read is counted as lost."""
+    cursor, place = Cursor(view, entry.start), entry.start
+    try:
+        count = cursor.list_length()
+    except (Cut, Broken):
+        found.lose("this is no list of samples", place)
+        return
+    if _hollow(view, cursor.at, entry.end, count):
+        found.lose(f"{count} samples in {entry.end - cursor.at} bytes can have no fields", place, count)
+        return
+    for number in range(min(count, most)):
+        place = cursor.at
+        try:
+            sample = take(cursor)
+        except (Cut, Broken) as error:
+            cursor = _after(view, place)
+            if cursor is None:
+                reason = "the file is cut off" if isinstance(error, Cut) else f"it cannot be read on: {error}"
+                found.lose(f"{reason}; {number} of {count} samples are whole", place, count - number)
+                return
+            found.lose(f"a sample cannot be read: {error}", place)
+            continue
+        yield number, place, sample, cursor.at
+    if count > MAX_SAMPLES == most:
+        found.lose(f"more than {MAX_SAMPLES} samples of a port", cursor.at, count - most)
+
+
+def _hollow(view: memoryview, at: int, end: int, count: int) -> bool:
+    """Tell whether samples are maps, but have too few bytes each to hold anything."""
+    is_map = at < end and (0x80 <= view[at] <= 0x8F or view[at] in (0xDE, 0xDF))
+    return is_map and count > _BATCH and (end - at) < _LEAST * count
+
+
+def _after(view: memoryview, place: int) -> Cursor | None:
+    try:
+        return Cursor(view, end_of(view, place))
+    except (Cut, Broken):
+        return None
+
+
+def _place(cursor: Cursor) -> dict[str, int]:
+    """Pass a long list; return where it is."""
+    at = cursor.at
+    cursor.skip()
+    return {"at": at, "size": cursor.at - at}
+
+
+def _walk(cursor: Cursor, lazy: Sequence[str], path: str = "") -> dict[str, Any]:
+    """Build a map, but for the lists whose paths are `lazy`."""
+    result: dict[str, Any] = {}
+    for _ in range(cursor.map_length()):
+        key = str(cursor.value())
+        here = f"{path}.{key}" if path else key
+        if here in lazy:
+            result[key] = _place(cursor)
+        elif any(name.startswith(f"{here}.") for name in lazy):
+            result[key] = _walk(cursor, lazy, here)
+        else:
+            result[key] = cursor.value()
+    return result
+
+
+def flat_of(
+    view: memoryview,
+    file: str,
+    port: Port,
+    meta: Meta,
+    most: int = MAX_SAMPLES,
+    prepare: Prepare | None = None,
+) -> Parsed:
+    """Return the flat columns of a port's samples, at most `most` of them.
+
+    Parameters
+    ----------
+    view : memoryview
+        The log.
+    file : str
+        For losses.
+    port, meta
+        Where the samples are, and their type and times.
+    prepare : callable, optional
+        What to make of each sample first.
+    """
+    lazy = lazy_of(meta.type)
+    if port.data is not None:
+        parts = {"": _gathered(view, port.data, most, _taker(lazy, prepare))}
+    else:
+        parts = {
+            path: _gathered(view, entry, most, _place if path in lazy else Cursor.value)
+            for path, entry in port.fields.items()
+        }
+    losses = [loss for found in parts.values() for loss in found.losses(file)]
+    numbers = reduce(np.intersect1d, [_ints(found.numbers) for found in parts.values()])
+    ticks = meta.ticks
+    if ticks is not None:
+        losses += _unpaired(numbers, ticks, file) if most == MAX_SAMPLES and not losses else []
+        numbers = numbers[numbers < len(ticks)]
+    columns: dict[str, Any] = {}
+    for path, found in parts.items():
+        columns |= _columns(path, found, numbers)
+    if ticks is not None:
+        columns[LOG] = arrow.from_numpy(ticks[numbers])
+    return Parsed(pa.table(columns), tuple(losses))
+
+
+def _taker(lazy: Sequence[str], prepare: Prepare | None) -> Take:
+    take: Take = partial(_walk, lazy=lazy) if lazy else Cursor.value
+    return take if prepare is None else lambda cursor: prepare(take(cursor))
+
+
+def _unpaired(numbers: Ints, ticks: Ints, file: str) -> list[Loss]:
+    """Report samples without a time, or times without a sample."""
+    there = int(numbers[-1]) + 1 if len(numbers) else 0
+    if there == len(ticks):
+        return []
+    reason = f"the log lists {len(ticks)} times for {there} samples"
+    return [Loss(file, reason, count=abs(there - len(ticks)))]
+
+
+def _columns(path: str, found: _Gathered, numbers: Ints) -> dict[str, Any]:
+    """Return the columns of the samples of some numbers, under the path of their field."""
+    columns: dict[str, Any] = {AT: arrow.from_numpy(_ints(found.places))}
+    for name, column in found.columns.arrays().items():
+        columns[f"{path}.{name}" if path and name != VALUE else path or name] = column
+    if len(numbers) == len(found.numbers):
+        return columns
+    kept = pa.table(columns).filter(arrow.from_numpy(np.isin(_ints(found.numbers), numbers)))
+    return {name: kept.column(name) for name in kept.column_names}
+
+
+def _ints(values: array[int]) -> Ints:
+    return np.frombuffer(values, dtype=np.int64) if len(values) else np.zeros(0, np.int64)

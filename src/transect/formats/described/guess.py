@@ -1,0 +1,128 @@
+"""A first recording.yaml by guessing: types by names, units by names or magnitudes, times by both."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from transect.recording import Source
+
+from .._clouds import suffix_of
+from .._grouping import Group, grouped
+from .._images import IMAGE_SUFFIXES
+from ..calibration import kind_of
+from ..pcd import cloud_files
+from .columns import described_columns, described_time, sample_of
+from .model import FILE
+
+TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
+_PAPERS = ("readme", "source", "license", "licence", "copying", "notes", "requirements", "important")
+FEW = 3
+"""More tables than this that are called alike but for a number are one stream."""
+_CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m")
+
+
+def guess(source: Source) -> tuple[str, list[str]]:
+    """Write a recording.yaml for files that nothing describes.
+
+    Returns
+    -------
+    text : str
+        The recording.yaml; it opens as it is.
+    sentences : list of str
+        What was guessed, and why.
+    """
+    import yaml
+
+    said: list[str] = []
+    streams: list[dict[str, Any]] = []
+    calibrations = [n for n in source.names if suffix_of(n) in _CALIBRATIONS and kind_of(source.head(n), n)]
+    images = [n for n in source.names if suffix_of(n) in IMAGE_SUFFIXES]
+    clouds = cloud_files(source)
+    for kind, files in (("Image", images), ("PointCloud", clouds)):
+        streams += [_payload_stream(group, kind, said) for group in grouped(files, kind)]
+    used = {*calibrations, *images, *clouds}
+    tables = [n for n in source.names if n not in used and suffix_of(n) in TABLES and not _is_paper(n)]
+    for group in grouped(tables, "table"):
+        if len(group.files) > FEW:
+            streams += _table_stream(source, group.files, group.name, said)
+        else:
+            for name in group.files:
+                streams += _table_stream(source, [name], re.sub(r"\.[^./]*$", "", name), said)
+    content: dict[str, Any] = {"name": source.stem, "streams": _uniquely_named(streams)}
+    if len(calibrations) == 1:
+        content["calibration"] = calibrations[0]
+        said.append(f"{calibrations[0]} holds the calibration of the cameras")
+    elif calibrations:
+        said.append(
+            f"{len(calibrations)} calibration files are left out: name the right one as `calibration`"
+        )
+    said += [] if streams else ["nothing was found that could be a stream"]
+    head = f"# {FILE}: a first guess. Check types, units, clocks and frames.\n"
+    body = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True)
+    return head + body, said
+
+
+def _is_paper(name: str) -> bool:
+    return name.rpartition("/")[2].lower().startswith(_PAPERS)
+
+
+def _payload_stream(group: Group, kind: str, said: list[str]) -> dict[str, Any]:
+    stream: dict[str, Any] = {"name": group.name, "type": kind}
+    if len(group.files) == 1:
+        stream["file"] = group.files[0]
+    else:
+        stream["files"] = pattern_of(group.files)
+    if group.tag:
+        stream["tag"] = group.tag
+    times = "unix times in their names" if group.clock == "utc" else "the numbers in their names, no times"
+    count = f"{len(group.files)} files" if len(group.files) > 1 else "one file"
+    said.append(f"{group.name}: {count} of type {kind}, by {times}{_and_side(group.tag)}")
+    return stream
+
+
+def _and_side(tag: str) -> str:
+    return f"; the {tag} one of a pair, by name" if tag else ""
+
+
+def pattern_of(files: Sequence[str]) -> str:
+    """Return a pattern for files that are called alike but for a number: `left/img_[0-9]*.png`."""
+    start = re.sub(r"\d[\d.]*$", "", _common_start(files))
+    end = re.sub(r"^[\d.]*(?=\.[^.\d])", "", _common_start([name[::-1] for name in files])[::-1])
+    return f"{glob.escape(start)}[0-9]*{glob.escape(end)}"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:same]
+
+
+def _table_stream(source: Source, files: Sequence[str], title: str, said: list[str]) -> list[dict[str, Any]]:
+    name = files[0] if len(files) == 1 else pattern_of(files)
+    sample = sample_of(source.head(files[0], 1 << 18))
+    if not sample.is_table:
+        said.append(f"{name} is not rows of numbers and is left out")
+        return []
+    kind, columns, units = described_columns(sample)
+    time, used, why = described_time(sample)
+    stream: dict[str, Any] = {"name": title, "type": kind, "file" if len(files) == 1 else "files": name}
+    stream |= {"delimiter": sample.text.delimiter, "header": sample.text.skip}
+    if time:
+        stream["time"] = time
+    stream["columns"] = {key: column for key, column in columns.items() if column["source"] not in used}
+    said.append(f"{name}: {kind}; {why}")
+    said += [f"{name}: {sentence}" for sentence in units]
+    return [stream]
+
+
+def _uniquely_named(streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    taken: set[str] = set()
+    for stream in streams:
+        name, number = stream["name"], 2
+        while stream["name"] in taken:
+            stream["name"], number = f"{name}_{number}", number + 1
+        taken.add(stream["name"])
+    return streams

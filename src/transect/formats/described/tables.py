@@ -1,0 +1,344 @@
+"""Texts and Parquet files as the tables that a description asks for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.errors import ParseError, TimeError, did_you_mean
+from transect.recording import Loss, Parsed, arrow
+from transect.recording.clocks import NS, ns_from_decimal, ns_from_iso
+from transect.recording.source import HEAD, Buffer
+
+from .._csv import Layout, read_csv
+from .._lines import whole_lines
+from .._rows import lines_lost
+from .._scan import Tokens, bad_stamp, scan
+from .columns import sample_of
+from .layout import Text, fields_of, layout_of, split_unit
+from .model import Column, Reference, StreamSpec, Time, type_named
+
+_UNIT_NS = {"s": NS, "ms": 10**6, "us": 10**3, "ns": 1}
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+NUMBER, EXACT, TEXT = "number", "exact", "text"
+Needs = dict[int, str]
+"""Columns of a file that are wanted, and as what: NUMBER, EXACT, TEXT, or a time in s, ms, us, ns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Columns taken out of a file, by number: arrays, or lists of str."""
+
+    columns: Mapping[int, Any]
+    rows: int
+    losses: tuple[Loss, ...]
+
+
+def read_text(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
+    """Read a text as a description says; rows that do not fit are losses."""
+    if not len(buffer):
+        return Parsed(arrow.empty(), (Loss(file, "it is empty"),))
+    text = layout_of(bytes(buffer[:HEAD]), spec.delimiter, spec.header)
+    columns = dict(spec.columns) or _all_columns(text, spec, bytes(buffer[:HEAD]))
+    needs: Needs = {}
+    for reference, kind in _wanted(spec, columns):
+        number = text.number(reference, file)
+        needs[number] = kind if needs.get(number, kind) == kind else TEXT
+    take = _take_blank if text.delimiter == " " else _take_delimited
+    rows = _Rows(take(buffer, text, needs, file), text, file, buffer)
+    t_ns, log_ns = rows.times(spec.time), rows.times(spec.log_time)
+    values = {name: rows.values(column) for name, column in columns.items()}
+    table = arrow.table(
+        _where(np.arange(rows.taken.rows) * NS if t_ns is None else t_ns, rows.keep),
+        {name: _packed(_where(v, rows.keep), columns[name]) for name, v in values.items()},
+        units=_units(spec, columns),
+        log_ns=None if log_ns is None else _where(log_ns, rows.keep),
+    )
+    return Parsed(table, tuple(rows.losses))
+
+
+def _all_columns(text: Text, spec: StreamSpec, head: bytes) -> dict[str, Column]:
+    """Return every column but those of the times, by its own name and in its own unit."""
+    times = {r for time in (spec.time, spec.log_time) for r in _references(time)}
+    sample = sample_of(head, text)
+    found: dict[str, Column] = {}
+    for number, title in enumerate(text.names):
+        name, unit = split_unit(title)
+        if not times & {number, name, title}:
+            found[name] = Column(number, unit, text=sample.is_text(number))
+    return found
+
+
+def _references(time: Time | None) -> list[Reference]:
+    if time is None:
+        return []
+    return list(time.columns or []) if time.column is None else [time.column]
+
+
+def _sources(column: Column) -> list[Reference]:
+    return column.source if isinstance(column.source, list) else [column.source]
+
+
+def _wanted(spec: StreamSpec, columns: Mapping[str, Column]) -> Iterator[tuple[Reference, str]]:
+    for column in columns.values():
+        kind = NUMBER if column.type.startswith("float") else EXACT
+        kind = TEXT if column.text or column.numbers or column.type == "bool" else kind
+        yield from ((reference, kind) for reference in _sources(column))
+    for time in (spec.time, spec.log_time):
+        if time:
+            kind = TEXT if _is_text(time) else time.unit or "s"
+            yield from ((reference, kind) for reference in _references(time))
+
+
+def _is_text(time: Time) -> bool:
+    return bool(time.columns or time.format or time.unit == "iso")
+
+
+def _take_delimited(buffer: Buffer, text: Text, needs: Needs, file: str) -> Taken:
+    names = [str(i) for i in range(len(text.names))]
+    numbers = {str(i) for i, kind in needs.items() if kind == NUMBER}
+    times = {str(i): _UNIT_NS.get(kind, 1) for i, kind in needs.items() if kind not in (NUMBER, TEXT)}
+    texts = [n for n in names if n not in numbers and n not in times]
+    found = read_csv(buffer, Layout(names, times, texts, text.skip, text.delimiter), file)
+    columns = {
+        i: arrow.texts(found.table, str(i)) if kind == TEXT else arrow.numbers(found.table, str(i))
+        for i, kind in needs.items()
+    }
+    return Taken(columns, found.table.num_rows, found.losses)
+
+
+def _take_blank(buffer: Buffer, text: Text, needs: Needs, file: str) -> Taken:
+    size, cut = whole_lines(buffer, file)
+    tokens = scan(buffer, size)
+    body = np.flatnonzero(tokens.line > text.skip)
+    fits = tokens.counts[body] == len(text.names)
+    lines, columns = body[fits], dict[int, Any]()
+    good = np.ones(len(lines), dtype=bool)
+    for number, kind in needs.items():
+        if kind == TEXT:
+            columns[number] = [tokens.text(int(token)) for token in tokens.first[lines] + number]
+        elif kind == NUMBER:
+            columns[number] = tokens.column(number, lines)
+            good &= ~tokens.is_word[tokens.first[lines] + number]
+        else:
+            columns[number] = _stamps(tokens, number, lines, _UNIT_NS.get(kind, 1))
+            good &= ~bad_stamp(columns[number])
+    losses = [
+        *lines_lost(tokens, body[~fits], f"not {len(text.names)} fields", file),
+        *lines_lost(tokens, lines[~good], "text where a number or a time should be", file),
+        *([cut] if cut else []),
+    ]
+    kept = {number: _where(values, good) for number, values in columns.items()}
+    return Taken(kept, int(good.sum()), tuple(losses))
+
+
+def _stamps(tokens: Tokens, number: int, lines: NDArray[np.int64], unit_ns: int) -> NDArray[np.int64]:
+    """Return exact whole numbers; those with an exponent (`1.4037e+18`) are read one by one."""
+    values = tokens.stamps(number, lines, unit_ns)
+    for row in np.flatnonzero(bad_stamp(values) & ~tokens.is_word[tokens.first[lines] + number]):
+        with suppress(TimeError):  # it stays marked, and becomes a loss
+            exact = ns_from_decimal(tokens.text(int(tokens.first[lines[row]]) + number), unit_ns)
+            values[row] = exact if abs(exact) < 2**63 else values[row]
+    return values
+
+
+def _where(values: Any, keep: NDArray[np.bool_]) -> Any:
+    if isinstance(values, list):
+        return [value for value, kept in zip(values, keep.tolist(), strict=True) if kept]
+    return values[keep]
+
+
+class _Rows:
+    """The rows of one file: makes columns of them, and marks and locates those that do not fit."""
+
+    def __init__(self, taken: Taken, text: Text, file: str, buffer: Buffer) -> None:
+        self.taken, self.text, self.file, self.buffer = taken, text, file, buffer
+        self.keep = np.ones(taken.rows, dtype=bool)
+        self.losses = list(taken.losses)
+
+    def raw(self, reference: Reference) -> Any:
+        """Return a column as it was taken."""
+        return self.taken.columns[self.text.number(reference, self.file)]
+
+    def converted(
+        self, texts: Sequence[str], convert: Callable[[str], Any], what: str, default: Any
+    ) -> list[Any]:
+        """Convert fields of text; where one does not convert, the row is marked and gets the default."""
+        done: list[Any] = []
+        bad: list[int] = []
+        for row, text in enumerate(texts):
+            try:
+                done.append(convert(text))
+            except (ValueError, OverflowError, KeyError):
+                done.append(default)
+                bad.append(row)
+        if bad:
+            self.keep[bad] = False
+            reason = f"{texts[bad[0]]!r} is not {what}"
+            self.losses.append(Loss(self.file, reason, line=self.line(bad[0]), count=len(bad)))
+        return done
+
+    def line(self, row: int) -> int | None:
+        """Return the number of the line that holds the texts of a row."""
+        wanted = {n: v[row].strip() for n, v in self.taken.columns.items() if isinstance(v, list)}
+        lines = io.TextIOWrapper(io.BytesIO(bytes(self.buffer)), "utf-8", "replace")
+        for number, line in enumerate(lines, 1):
+            fields = fields_of(line.rstrip("\r\n"), self.text.delimiter) if number > self.text.skip else []
+            if len(fields) == len(self.text.names) and all(fields[n] == v for n, v in wanted.items()):
+                return number
+        return None
+
+    def times(self, time: Time | None) -> NDArray[np.int64] | None:
+        """Return the times that a description asks for, in ns."""
+        if time is None:
+            return None
+        parts = [self.raw(reference) for reference in _references(time)]
+        if not isinstance(parts[0], list):
+            return parts[0]
+        joined = [" ".join(row) for row in zip(*parts, strict=True)]
+        unit_ns = _UNIT_NS.get(time.unit or "s", NS)
+        convert = _moment(time) if _is_text(time) else lambda text: ns_from_decimal(text, unit_ns)
+        return np.array(self.converted(joined, convert, "a time", 0), dtype=np.int64)
+
+    def values(self, column: Column) -> Any:
+        """Return a column in SI, or as text."""
+        if isinstance(column.source, list):
+            return np.column_stack([self.numbers(reference, column) for reference in column.source])
+        if column.text:
+            return self.raw(column.source)
+        if column.numbers:
+            return self.lists(column)
+        return self.numbers(column.source, column)
+
+    def numbers(self, reference: Reference, column: Column) -> NDArray[Any]:
+        raw, unit = self.raw(reference), column.conversion
+        if column.type == "bool":
+            return np.array(
+                self.converted(raw, lambda text: _BOOLS[text.strip().lower()], "true or false", False)
+            )
+        if isinstance(raw, list):
+            raw = np.array(self.converted(raw, float, "a number", np.nan))
+        values = raw if unit.is_si else raw * unit.scale + unit.offset
+        if column.type != "float64" and not column.type.startswith("float"):
+            limits = np.iinfo(column.type)
+            self.keep &= (values >= limits.min) & (values <= limits.max)
+        with np.errstate(over="ignore"):
+            return values.astype(column.type)
+
+    def lists(self, column: Column) -> list[NDArray[Any]]:
+        unit, size = column.conversion, column.numbers
+
+        def convert(text: str) -> NDArray[Any]:
+            values = np.array(text.split(), dtype=column.type)
+            if size is not True and len(values) != size:
+                raise ValueError(text)
+            return values if unit.is_si else values * unit.scale + unit.offset
+
+        nothing = np.zeros(0 if size is True else int(size), dtype=column.type)
+        return self.converted(self.raw(_sources(column)[0]), convert, "a list of numbers", nothing)
+
+
+def _moment(time: Time) -> Callable[[str], int]:
+    """Return what reads a date and time; decimals of the second stay integers."""
+    if not time.format:
+        return ns_from_iso
+
+    def read(text: str) -> int:
+        whole, fraction = _seconds_apart(text.strip(), time.format)
+        moment = dt.datetime.strptime(whole, time.format).replace(tzinfo=dt.UTC)
+        seconds = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(seconds=1)
+        return seconds * NS + int((fraction + "0" * 9)[:9])
+
+    return read
+
+
+def _seconds_apart(text: str, form: str) -> tuple[str, str]:
+    """Split decimals of the second off, if the format ends with the second."""
+    head, dot, fraction = text.rpartition(".")
+    if form.endswith(("%S", "%X", "%T")) and dot and fraction.isdigit() and ":" in head:
+        return head, fraction
+    return text, ""
+
+
+def _packed(values: Any, column: Column) -> Any:
+    if column.text:
+        return arrow.strings(values)
+    if column.numbers:
+        if column.numbers is True:
+            return arrow.ragged(values) if values else arrow.ragged([np.zeros(0, column.type)])[:0]
+        return np.array(values, dtype=column.type).reshape(len(values), int(column.numbers))
+    return values
+
+
+def _units(spec: StreamSpec, columns: Mapping[str, Column]) -> dict[str, str]:
+    kind = type_named(spec.type)
+    canonical: dict[str, str] = getattr(kind, "units", dict)()
+    return {name: canonical.get(name) or column.conversion.si for name, column in columns.items()}
+
+
+def read_parquet(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
+    """Read a Parquet file as a description says; units not told are those of its own metadata."""
+    table = _parquet_table(buffer, file)
+    times = [r for time in (spec.time, spec.log_time) for r in _references(time)]
+    columns = spec.columns or {n: Column(n) for n in table.column_names if n not in times}
+    units = {n: arrow.unit_of(table.schema.field(n)) for n in table.column_names}
+    found: dict[str, Any] = {}
+    for name, column in columns.items():
+        source = _parquet_column(table, column.source, file)
+        unit = column.conversion
+        found[name] = (
+            table.column(source) if unit.is_si else arrow.numbers(table, source) * unit.scale + unit.offset
+        )
+        units[name] = unit.si or units.get(source, "")
+    t_ns, log_ns = (_parquet_times(table, time, file) for time in (spec.time, spec.log_time))
+    t_ns = np.arange(table.num_rows) * NS if t_ns is None else t_ns
+    return Parsed(arrow.table(t_ns, found, units=units, log_ns=log_ns))
+
+
+def _parquet_table(buffer: Buffer, file: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(buffer))).read()
+        table.validate(full=True)
+        table.schema.to_string()  # names and units are decoded only now
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
+        raise ParseError(f"{file} cannot be read as Parquet", where=file, why=str(error)) from error
+    return table
+
+
+def _parquet_column(table: pa.Table, reference: Reference | list[Reference], file: str) -> str:
+    if isinstance(reference, int) and 0 <= reference < table.num_columns:
+        return str(table.column_names[reference])
+    if reference in table.column_names:
+        return str(reference)
+    raise ParseError(
+        f"{file} has no column {reference!r}",
+        where=file,
+        hint=did_you_mean(str(reference), table.column_names),
+    )
+
+
+def _parquet_times(table: pa.Table, time: Time | None, file: str) -> NDArray[np.int64] | None:
+    if time is None:
+        return None
+    name = _parquet_column(table, _references(time)[0], file)
+    column = table.column(name)
+    if pa.types.is_timestamp(column.type):
+        return arrow.numbers(pa.table({name: column.cast(pa.timestamp("ns")).cast(pa.int64())}), name)
+    if not pa.types.is_integer(column.type) or _is_text(time):
+        raise TimeError(
+            f"{name} of {file} is not a time",
+            where=file,
+            why=f"it is {column.type}",
+            hint="whole s, ms, us or ns",
+        )
+    return arrow.numbers(table, name).astype(np.int64) * _UNIT_NS[time.unit or "s"]

@@ -1,0 +1,139 @@
+"""An ASL folder as EuRoC's is, written line by line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import FrameError, TransectError
+from transect.recording import Recording, Stream, files
+from transect.types import Image, Imu
+
+from .._payloads import new_folder, payload_bytes
+from .._rows import column_or_nan, float_texts, text_rows
+from ..euroc import BIAS, BODY, IMU, TRUTH
+
+IMU_HEADER = (
+    "#timestamp [ns],w_RS_S_x [rad s^-1],w_RS_S_y [rad s^-1],w_RS_S_z [rad s^-1],"
+    "a_RS_S_x [m s^-2],a_RS_S_y [m s^-2],a_RS_S_z [m s^-2]"
+)
+TRUTH_HEADER = (
+    "#timestamp,p_RS_R_x [m],p_RS_R_y [m],p_RS_R_z [m],q_RS_w [],q_RS_x [],q_RS_y [],q_RS_z [],"
+    "v_RS_R_x [m s^-1],v_RS_R_y [m s^-1],v_RS_R_z [m s^-1],b_w_RS_S_x [rad s^-1],b_w_RS_S_y [rad s^-1],"
+    "b_w_RS_S_z [rad s^-1],b_a_RS_S_x [m s^-2],b_a_RS_S_y [m s^-2],b_a_RS_S_z [m s^-2]"
+)
+_TRUTH_FOLDER = re.compile(r"(state_groundtruth_estimate|vicon|leica)\d+")
+_LENSES = {"radtan": "radial-tangential"}
+
+
+def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write images, IMU and poses; return what could not be carried."""
+    new_folder(path)
+    said: list[str] = []
+    for stream, folder in _folders(recording).items():
+        target = path / "mav0" / folder
+        if stream.type is Image:
+            said += _write_images(recording, stream, target)
+        elif stream.type is Imu:
+            _write_rows(stream, target / "data.csv", IMU_HEADER, IMU)
+        elif _TRUTH_FOLDER.fullmatch(folder):
+            _write_truth(stream, target / "data.csv")
+        else:
+            _write_truth(stream, path / f"{folder}.csv")
+            continue
+        said += _write_sensor(recording, stream, target)
+    return (*said, *_not_carried(recording))
+
+
+def _is_pose(stream: Stream) -> bool:
+    return {"x", "y", "z"} <= set(stream.columns) and stream.type is not Imu
+
+
+def _folders(recording: Recording) -> dict[Stream, str]:
+    """Name the folder of each stream: cam0, cam1, ..., imu0; poses without one are a CSV of their own."""
+    folders: dict[Stream, str] = {}
+    for kind, prefix in ((Image, "cam"), (Imu, "imu")):
+        streams = [s for s in recording.streams if s.type is kind]
+        kept = all(re.fullmatch(prefix + r"\d+", s.name) for s in streams)
+        folders |= {s: s.name if kept else f"{prefix}{i}" for i, s in enumerate(streams)}
+    poses = [s for s in recording.streams if s not in folders and _is_pose(s)]
+    return folders | {s: s.name.replace("/", "_") for s in poses}
+
+
+def _not_carried(recording: Recording) -> list[str]:
+    known = _folders(recording)
+    said = [
+        f"{s.name}: EuRoC has no place for {s.type.__name__}" for s in recording.streams if s not in known
+    ]
+    said += [f"{s.name}: the {s.clock} clock is written as nanoseconds" for s in known if s.clock != "utc"]
+    known_columns = {*IMU, *TRUTH, *BIAS}
+    for stream in known:
+        if stream.type is not Image and (extra := [c for c in stream.columns if c not in known_columns]):
+            said.append(f"{stream.name}: no columns for {', '.join(extra)}")
+    return said
+
+
+def _write_rows(stream: Stream, file: Path, header: str, names: tuple[str, ...]) -> None:
+    columns = [float_texts(column_or_nan(stream, name)) for name in names]
+    rows = text_rows([[str(t) for t in stream.t_ns.tolist()], *columns], ",")
+    files.write_bytes(file, header.encode() + b"\n" + rows)
+
+
+def _write_truth(stream: Stream, file: Path) -> None:
+    """Write as few of the columns as hold all that is known: position, attitude, velocity, biases."""
+    names = (*TRUTH, *BIAS)
+    known = [i for i, name in enumerate(names) if name in stream.columns]
+    width = next(w for w in (3, 7, 10, 16) if known[-1] < w)
+    header = ",".join(TRUTH_HEADER.split(",")[: width + 1])
+    _write_rows(stream, file, header, names[:width])
+
+
+def _write_images(recording: Recording, stream: Stream, folder: Path) -> list[str]:
+    lines, said = ["#timestamp [ns],filename\n"], list[str]()
+    known: set[str] = set()
+    for sample in stream:
+        name = f"{sample.t_ns}.png"
+        name = name if name not in known else f"{sample.t_ns}_{sample.index}.png"  # two of the same time
+        known.add(name)
+        try:
+            files.write_bytes(folder / "data" / name, payload_bytes(recording, sample, ".png"))
+        except TransectError as error:
+            said.append(f"{stream.name}: {error.what}")
+            continue
+        lines.append(f"{sample.t_ns},{name}\n")
+    files.write_text(folder / "data.csv", "".join(lines))
+    return said
+
+
+def _write_sensor(recording: Recording, stream: Stream, folder: Path) -> list[str]:
+    kind = {Image: "camera", Imu: "imu"}.get(stream.type, "visual-inertial")
+    T, said = _place(recording, stream) if kind != "visual-inertial" else (np.eye(4), [])
+    lines = ["%YAML:1.0", f"sensor_type: {kind}", f"comment: {json.dumps(stream.name)}"]
+    lines += ["T_BS:", "  cols: 4", "  rows: 4", f"  data: {T.reshape(-1).tolist()}"]
+    camera = recording.cameras.get(stream.camera)
+    if camera is not None:
+        intrinsics = [float(camera.K[i]) for i in ((0, 0), (1, 1), (0, 2), (1, 2))]
+        lines += [
+            f"resolution: [{camera.width}, {camera.height}]",
+            "camera_model: pinhole",
+            f"intrinsics: {intrinsics}",
+            f"distortion_model: {_LENSES.get(camera.distortion, camera.distortion)}",
+            f"distortion_coefficients: {camera.coefficients.tolist()}",
+        ]
+        rectified = camera.P is not None or not np.array_equal(camera.R, np.eye(3))
+        said += [f"{stream.name}: a sensor.yaml cannot hold its rectification"] if rectified else []
+    files.write_text(folder / "sensor.yaml", "\n".join(lines) + "\n")
+    return said
+
+
+def _place(recording: Recording, stream: Stream) -> tuple[NDArray[np.float64], list[str]]:
+    """Return T_body_sensor; the identity, said so, where the recording does not know it."""
+    frames = recording.frames
+    try:
+        return frames.lookup(BODY if BODY in frames else frames.roots[0], stream.frame), []
+    except (FrameError, LookupError):
+        return np.eye(4), [f"{stream.name}: T_BS is not known, the identity was written"]

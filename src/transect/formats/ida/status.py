@@ -1,0 +1,242 @@
+"""Status and history text of the IDA (SIS 5.1.1, 5.1.2): blocks of `key = value`, one block per time.
+
+Documented columns are always there, null or NaN where a block lacks the key. Keys that the SIS does not know
+are kept as text in columns named `extra.<key>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect.recording import Loss, Parsed, arrow
+from transect.recording.clocks import ns_from_decimal
+from transect.recording.source import Buffer
+
+from .codes import PHASES, TOOLS, name_of_text
+from .keys import ARM, SYSTEM, Key, StatusText
+from .text import Line, is_number, key_and_value, text_lines, tokens
+
+POINT = "points_before_latest"
+INDEX = "ring_index"
+EXTRA = "extra."
+ENCODERS, POTENTIOMETERS = "jnt.enc", "jnt.pot"
+NAMED = {"tool": TOOLS, "grapple_phase": PHASES}
+"""Codes whose printed name has an entry in a table of the SIS; their `_name` column holds it."""
+
+_KINDS = {text.prefix: text for text in (ARM, SYSTEM)}
+_KNOWN = {folded: key for text in _KINDS.values() for folded, key in text.known().items()}
+_POINT = re.compile(
+    r"(\d{1,9})\s+points?\s+before\s+latest\s*\(\s*index\s*=?\s*(\d{1,9})\s*\)\s*:?", re.IGNORECASE
+)
+_TIME = re.compile(r"\d{1,10}(\.\d*)?")
+
+
+@dataclass
+class _Block:
+    """The keys of one status up to its time."""
+
+    kind: StatusText
+    line: int
+    point: int = -1
+    index: int = -1
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    extra: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass
+class _Blocks:
+    """Sorts lines into blocks, and what does not fit into losses."""
+
+    file: str
+    done: list[_Block] = field(default_factory=list[_Block])
+    losses: list[Loss] = field(default_factory=list[Loss])
+    titles: list[str] = field(default_factory=list[str])
+    open: dict[str, _Block] = field(default_factory=dict[str, _Block])
+    point: tuple[int, int] = (-1, -1)
+
+    def take(self, line: Line) -> None:
+        if match := _POINT.fullmatch(line.text):
+            self.close()
+            self.point = int(match[1]), int(match[2])
+            return
+        key, value = key_and_value(line.text, _KNOWN)
+        prefix, _, name = key.partition(".")
+        if prefix in _KINDS and name:
+            self._enter(_KINDS[prefix], line, key, name, value)
+        elif self.done or self.open or "=" in line.text:
+            self.losses.append(Loss(self.file, "not a line of a status", line=line.number))
+        else:
+            self.titles.append(line.text)
+
+    def _enter(self, kind: StatusText, line: Line, key: str, name: str, value: str) -> None:
+        known = _KNOWN.get(key)
+        label = known.name if known else name
+        block = self.open.get(kind.prefix)
+        if block is not None and (label in block.values or label in block.extra):
+            self._close_one(kind.prefix)
+            block = None
+        if block is None:
+            block = self.open[kind.prefix] = _Block(kind, line.number, *self.point)
+        if known is None:
+            block.extra[name] = value
+            return
+        block.values[label] = converted = value_of(known, value)
+        if converted is None:
+            self.losses.append(Loss(self.file, f"{key} is not {_expected(known)}", line=line.number))
+        if label == "time":
+            self._close_one(kind.prefix)
+
+    def _close_one(self, prefix: str) -> None:
+        block = self.open.pop(prefix)
+        if block.values.get("time") is None:
+            self.losses.append(Loss(self.file, "a status without its time", line=block.line))
+        else:
+            self.done.append(block)
+
+    def close(self) -> None:
+        for prefix in list(self.open):
+            self._close_one(prefix)
+
+
+def value_of(key: Key, value: str) -> Any:
+    """Return a value as its key's form says, None if it does not fit.
+
+    Returns
+    -------
+    list of int, list of float, (int or None, str), int nanoseconds, or str
+    """
+    if key.form == "text":
+        return value
+    if key.name == "ace.calib_OK" and not value:
+        return [1]  # the line reads "ra_status.ace.calib OK"
+    if key.form == "code":
+        return _code(value)
+    words = tokens(value)
+    if len(words) != key.size:
+        return None
+    if key.form == "time":
+        return ns_from_decimal(words[0]) if _TIME.fullmatch(words[0]) else None
+    if key.form == "real":
+        return [float(word) * key.scale for word in words] if all(map(is_number, words)) else None
+    pattern, base = (r"(0x)?[0-9a-fA-F]{1,8}", 16) if key.form == "hex" else (r"[+-]?\d{1,10}", 10)
+    return [int(word, base) for word in words] if all(re.fullmatch(pattern, word) for word in words) else None
+
+
+def _code(value: str) -> tuple[int | None, str] | None:
+    """Return number and name of `5 RA_GRAPPLE`; either may be missing."""
+    number, _, text = value.partition(" ")
+    if re.fullmatch(r"[+-]?\d{1,10}", number):
+        return int(number), text.strip()
+    return (None, value) if value and not value[0].isdigit() else None
+
+
+def _expected(key: Key) -> str:
+    what = {"int": "whole number", "real": "number", "hex": "hexadecimal number"}.get(key.form, key.form)
+    return f"a {what}" if key.size == 1 else f"{key.size} {what}s"
+
+
+def parse_status(buffer: Buffer, file: str, *, history: bool = False) -> dict[str, Parsed]:
+    """Read a status or history text.
+
+    Parameters
+    ----------
+    buffer : buffer
+        The file's content.
+    file : str
+        For the losses.
+    history : bool
+        Whether blocks stand under "N points before latest (index = K):"; the rows are then sorted oldest
+        first and have the columns `points_before_latest` and `ring_index`.
+
+    Returns
+    -------
+    dict of str to Parsed
+        `arm` and `system`, and of the arm's joints `encoders` and `potentiometers` (column `position`, rad).
+    """
+    lines, losses = text_lines(buffer, file)
+    blocks = _Blocks(file)
+    for line in lines:
+        blocks.take(line)
+    blocks.close()
+    found = (*blocks.losses, *losses)
+    parts = {"arm": ARM, "system": SYSTEM, "encoders": ARM, "potentiometers": ARM}
+    notes = _notes(blocks, file, history)
+    if history:
+        blocks.done.sort(key=lambda block: -block.point)
+    of_kind = {name: [block for block in blocks.done if block.kind is kind] for name, kind in parts.items()}
+    return {name: Parsed(_table(name, of_kind[name], history), found, notes) for name in parts}
+
+
+def _notes(blocks: _Blocks, file: str, history: bool) -> tuple[str, ...]:
+    notes = [f"{file} begins with {' / '.join(blocks.titles)}"] if blocks.titles else []
+    unknown = sorted({f"{b.kind.prefix}.{key}" for b in blocks.done for key in b.extra})
+    if unknown:
+        notes.append(f"{file}: keys that the SIS does not know, kept as text: {', '.join(unknown)}")
+    points = {block.point for block in blocks.done}
+    if history and points:
+        missing = sorted(set(range(min(max(points), 299) + 1)) - points)
+        if missing:
+            notes.append(f"{file}: {len(missing)} history points are missing, the latest {missing[0]}")
+    return tuple(notes)
+
+
+def _table(part: str, blocks: Sequence[_Block], history: bool) -> pa.Table:
+    t_ns = np.array([block.values["time"] for block in blocks], dtype=np.int64)
+    columns: dict[str, Any] = {}
+    units: dict[str, str] = {}
+    if history:
+        columns[POINT] = np.array([block.point for block in blocks], dtype=np.int64)
+        columns[INDEX] = np.array([block.index for block in blocks], dtype=np.int64)
+    if part in ("encoders", "potentiometers"):
+        name = ENCODERS if part == "encoders" else POTENTIOMETERS
+        columns["position"] = _reals([block.values.get(name) for block in blocks], 4)
+        return arrow.table(t_ns, columns, units={"position": "rad"})
+    for key in (ARM if part == "arm" else SYSTEM).keys:
+        if key.name not in ("time", ENCODERS, POTENTIOMETERS):
+            columns.update(_columns(key, [block.values.get(key.name) for block in blocks]))
+            units[key.column] = key.si_unit
+    for name in sorted({name for block in blocks for name in block.extra}):
+        columns[EXTRA + name] = arrow.strings([block.extra.get(name, "") for block in blocks])
+    return arrow.table(t_ns, columns, units=units)
+
+
+def _columns(key: Key, values: Sequence[Any]) -> dict[str, Any]:
+    if key.form == "text":
+        return {key.column: arrow.strings([value or "" for value in values])}
+    if key.form == "real":
+        return {key.column: _reals(values, key.size)}
+    if key.form == "time":
+        return {key.column: _nullable(values)}
+    if key.form != "code":
+        return {key.column: _nullable_rows(values, key.size)}
+    pairs = [value or (None, "") for value in values]
+    columns: dict[str, Any] = {key.column: _nullable([code for code, _ in pairs])}
+    columns[f"{key.column}_text"] = arrow.strings([text for _, text in pairs])
+    if table := NAMED.get(key.name):
+        names = [name_of_text(text, code, table) for code, text in pairs]
+        columns[f"{key.column}_name"] = arrow.strings(names)
+    return columns
+
+
+def _reals(values: Sequence[Any], size: int) -> Any:
+    rows = np.array([[np.nan] * size if row is None else row for row in values], dtype=np.float64)
+    rows = rows.reshape(len(values), size)
+    return rows if size > 1 else rows[:, 0].copy()
+
+
+def _nullable(values: Sequence[int | None]) -> pa.Array:
+    known = np.array([value is not None for value in values], dtype=bool)
+    data = np.array([value or 0 for value in values], dtype=np.int64)
+    bitmap = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(data), [bitmap, pa.py_buffer(data)])
+
+
+def _nullable_rows(values: Sequence[Any], size: int) -> pa.Array:
+    flat = _nullable([number for row in values for number in (row or [None] * size)])
+    return flat if size == 1 else pa.FixedSizeListArray.from_arrays(flat, size)

@@ -1,0 +1,260 @@
+"""SciHi and SciLo tables of the IDA (SIS 5.1.5, 5.1.6), with or without the label beside them.
+
+Border: currents mA to A, `elapsed_time` hours to seconds, `th_*` are radians although printed as metres, and
+-99999.0000 is NaN. Times are SCLK seconds.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.recording import Loss, Parsed, arrow
+from transect.recording.clocks import NS
+from transect.recording.source import HEAD, Buffer
+
+from .._csv import Layout, read_csv
+from . import columns as known
+from .codes import PHASES, SPARE_BITS, TOOLS, decode_status, names_of_codes, status_word
+from .label import Label
+
+Floats = NDArray[np.float64]
+PARTS = ("main", "encoders", "potentiometers", "tool", "forces")
+_SCALES = {"A": 1.0, "mA": 1e-3, "hr": 3600.0, "h": 3600.0, "s": 1.0}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How one table is laid out: column names with their units, and where the data begin.
+
+    Attributes
+    ----------
+    units : mapping of str to str
+        Unit in the file per column, in order.
+    texts : tuple of str
+        Columns that are text.
+    missing : mapping of str to tuple of float
+        Values that stand for "not measured", per column.
+    """
+
+    units: Mapping[str, str]
+    texts: tuple[str, ...]
+    missing: Mapping[str, tuple[float, ...]]
+    skip: int
+    delimiter: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """For `read_csv`."""
+        return Layout(tuple(self.units), {"time": NS}, self.texts, self.skip, self.delimiter)
+
+
+def shape_of(buffer: Buffer, file: str, label: Label | None = None) -> Shape | None:
+    """Return how a table is laid out, by its label, its header, or its number of columns; None if by none.
+
+    The label's names win where it has as many as the file has columns.
+    """
+    delimiter = label.delimiter if label else ","
+    lines = bytes(buffer[:HEAD]).decode("utf-8-sig", "replace").splitlines()
+    headers = list(takewhile(lambda line: _is_header(line, delimiter, label), lines))
+    headings = headers[-1].split(delimiter) if headers else []
+    sample = lines[len(headers)].split(delimiter) if len(lines) > len(headers) else headings
+    width = len(headings or sample)
+    notes: tuple[str, ...] = ()
+    if label and len(label.fields) == width:
+        units = {field.name: field.unit for field in label.fields}
+    else:
+        if label:
+            notes = (f"{file}: the label describes {len(label.fields)} columns, the file has {width}",)
+        units = _units_of_headings(headings) if headings else _documented(width)
+    if len(units) != width or "time" not in units:
+        return None
+    return Shape(units, _texts(units, label), _missing(units, label), len(headers), delimiter, notes)
+
+
+def _is_header(line: str, delimiter: str, label: Label | None) -> bool:
+    names = {known.bare_name(heading) for heading in line.split(delimiter)}
+    return line.startswith("#") or bool(names & {*known.NAMES_58, *(label.names if label else ())})
+
+
+def _units_of_headings(headings: Sequence[str]) -> dict[str, str]:
+    return {known.bare_name(h): h.strip().partition("(")[2].rstrip(')"') for h in headings}
+
+
+def _documented(width: int) -> dict[str, str]:
+    names = {57: known.NAMES_57, 58: known.NAMES_58}.get(width, ())
+    return {name: known.BY_NAME[name].header_unit for name in names}
+
+
+def _texts(units: Mapping[str, str], label: Label | None) -> tuple[str, ...]:
+    fields = label.fields if label else ()
+    said = {field.name for field in fields if "String" in field.data_type} - known.BY_NAME.keys()
+    return tuple(name for name in units if name == "stat" or name in said)
+
+
+def _missing(units: Mapping[str, str], label: Label | None) -> dict[str, tuple[float, ...]]:
+    """Return what stands for "not measured": the SIS's constant everywhere, and what the label adds."""
+    said = {field.name: field.invalid for field in label.fields} if label else {}
+    return {name: (known.MISSING, *_floats(said.get(name, ()))) for name in units}
+
+
+def _floats(texts: Sequence[str]) -> list[float]:
+    return [float(text) for text in texts if text.lstrip("+-").replace(".", "", 1).isdecimal()]
+
+
+def parse_science(buffer: Buffer, file: str, label: Label | None = None) -> dict[str, Parsed]:
+    """Read a SciHi or SciLo table.
+
+    Returns
+    -------
+    dict of str to Parsed
+        `main` (temperatures, currents, voltages, codes), `encoders` and `potentiometers` (of the joints),
+        `tool` (where the selected tool is, in the IDA frame) and `forces`.
+    """
+    buffer = _ascii(buffer)
+    shape = shape_of(buffer, file, label)
+    if shape is None or (shape.skip and b"\n" not in bytes(buffer)):
+        reason = "the header is cut off" if shape else "neither its header nor its number of columns is known"
+        return {part: Parsed(arrow.empty(), (Loss(file, reason, line=1, count=0),)) for part in PARTS}
+    csv = read_csv(buffer, shape.layout, file)
+    table, losses = _good_codes(csv.table, buffer, shape, file)
+    values, units = _inside(table, shape)
+    notes = (*shape.notes, *_notes(values, file, shape, label))
+    tables = _split(arrow.numbers(table, "time"), values, units)
+    return {part: Parsed(tables[part], (*csv.losses, *losses), notes) for part in PARTS}
+
+
+def _ascii(buffer: Buffer) -> Buffer:
+    """Return a 7-bit text: any other byte is damage and becomes a question mark, which no number has."""
+    content = bytes(buffer)
+    return content if content.isascii() else content.decode("latin-1").encode("ascii", "replace")
+
+
+def _good_codes(table: pa.Table, buffer: Buffer, shape: Shape, file: str) -> tuple[pa.Table, list[Loss]]:
+    """Leave out rows whose status word, tool or phase is not one."""
+    tests: dict[str, Callable[[str], bool]] = {"stat": lambda text: status_word(text) is not None}
+    tests |= dict.fromkeys(known.CODES, _is_code)
+    keep = np.ones(table.num_rows, dtype=bool)
+    losses: list[Loss] = []
+    for name in [name for name in tests if name in shape.units]:
+        good = _good(table, name, tests[name])
+        if not good.all():
+            line = _first_line(buffer, shape, list(shape.units).index(name), tests[name])
+            losses.append(Loss(file, f"{name} is not a code", line=line, count=int((~good).sum())))
+            keep &= good
+    return (table if keep.all() else table.filter(arrow.from_numpy(keep))), losses
+
+
+def _is_code(text: str) -> bool:
+    try:
+        return 0 <= float(text) < 256 and float(text).is_integer()
+    except ValueError:
+        return False
+
+
+def _good(table: pa.Table, name: str, test: Callable[[str], bool]) -> NDArray[np.bool_]:
+    if name == "stat":
+        texts = arrow.texts(table, name)
+        fits = {text: test(text) for text in set(texts)}
+        return np.array([fits[text] for text in texts], dtype=bool)
+    codes = np.asarray(arrow.numbers(table, name), dtype=np.float64)
+    return (codes >= 0) & (codes < 256) & (codes == np.floor(codes))
+
+
+def _first_line(buffer: Buffer, shape: Shape, index: int, test: Callable[[str], bool]) -> int | None:
+    for number, line in enumerate(io.BytesIO(bytes(buffer)), 1):
+        fields = line.decode("utf-8", "replace").rstrip("\r\n").split(shape.delimiter)
+        if number > shape.skip and len(fields) == len(shape.units) and not test(fields[index].strip()):
+            return number
+    return None
+
+
+def _inside(table: pa.Table, shape: Shape) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the columns in SI, codes as integers, and the units they have now."""
+    values: dict[str, Any] = {}
+    units: dict[str, str] = {}
+    for name, unit in shape.units.items():
+        column = known.BY_NAME.get(name)
+        units[name] = column.unit if column else unit
+        if name == "stat":
+            words = [status_word(text) or 0 for text in arrow.texts(table, name)]
+            values[name] = np.array(words, dtype=np.uint32)
+        elif name in known.CODES:
+            values[name] = arrow.numbers(table, name).astype(np.int64)
+        elif name in shape.texts:
+            values[name] = arrow.texts(table, name)
+        elif name != "time":
+            values[name] = _scaled(arrow.numbers(table, name), name, unit, shape.missing[name])
+    return values, units
+
+
+def _scaled(values: Floats, name: str, unit: str, missing: tuple[float, ...]) -> Floats:
+    numbers = np.where(np.isin(values, missing), np.nan, values)
+    column = known.BY_NAME.get(name)
+    if name == "htr_cur":
+        return numbers * known.heater_scale(_largest(numbers))
+    if column is None or column.scale == 1.0:
+        return numbers
+    return numbers * _SCALES.get(unit, column.scale)
+
+
+def _largest(numbers: Floats) -> float:
+    finite = np.abs(numbers[np.isfinite(numbers)])
+    return float(finite.max()) if len(finite) else 0.0
+
+
+def _notes(values: Mapping[str, Any], file: str, shape: Shape, label: Label | None) -> list[str]:
+    notes: list[str] = []
+    unknown = [name for name in shape.units if name not in known.BY_NAME]
+    if unknown:
+        notes.append(f"{file}: columns that the SIS does not know: {', '.join(unknown)}")
+    stat = values.get("stat")
+    if stat is not None and (spare := int((stat & np.uint32(SPARE_BITS) != 0).sum())):
+        notes.append(f"{file}: spare bits 20-31 of the status word are set in {spare} rows")
+    for name, table in (("tool", TOOLS), ("grapple_phase", PHASES)):
+        if name in values and (odd := set(values[name].tolist()) - set(range(len(table)))):
+            notes.append(f"{file}: {name} {', '.join(map(str, sorted(odd)))} has no name in the SIS")
+    rows = len(next(iter(values.values()), ()))
+    if label and label.records != rows:
+        notes.append(f"{file}: the label promises {label.records} records, {rows} were read")
+    return notes
+
+
+def _split(t_ns: NDArray[np.int64], values: dict[str, Any], units: dict[str, str]) -> dict[str, pa.Table]:
+    """Distribute the columns over the streams; every stream has all the times."""
+
+    def part(columns: Mapping[str, Any], units: Mapping[str, str]) -> pa.Table:
+        return arrow.table(t_ns, columns, units=units)
+
+    apart = {*known.TOOL_POSE, *known.FORCES, *known.GATHERED}
+    main = {name: column for name, column in values.items() if name not in apart}
+    tables = {"main": part({**main, **_decoded(values)}, units)}
+    for name, gathered in known.JOINTS.items():
+        tables[name] = part(
+            {column: _gather(values, letter, len(t_ns)) for column, letter in gathered.items()},
+            {"position": "rad", "velocity": "rad/s", "effort": "N m"},
+        )
+    tables["tool"] = part({n: values[n] for n in known.TOOL_POSE if n in values}, units)
+    tables["forces"] = part({n: values[n] for n in known.FORCES if n in values}, units)
+    return tables
+
+
+def _decoded(values: Mapping[str, Any]) -> dict[str, Any]:
+    decoded: dict[str, Any] = decode_status(values["stat"]) if "stat" in values else {}
+    for name, table in (("tool", TOOLS), ("grapple_phase", PHASES)):
+        if name in values:
+            decoded[f"{name}_name"] = arrow.strings(names_of_codes(values[name], table))
+    return decoded
+
+
+def _gather(values: Mapping[str, Any], letter: str, count: int) -> Floats:
+    unknown = np.full(count, np.nan)
+    return np.column_stack([values.get(f"{letter}{joint}", unknown) for joint in (1, 2, 3, 4)])

@@ -1,0 +1,205 @@
+"""A folder of IDA products from a recording: text and tables as the SIS prints and names them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import UnsupportedError, UsageError
+from transect.recording import Recording, Stream
+from transect.recording.files import write_text
+
+from . import columns as known
+from . import names as names
+from .codes import STATUS_BITS, encode_status
+from .csv_write import science_csv
+from .keys import ARM, SYSTEM, StatusText
+from .parameters import parameters_text
+from .status import INDEX, POINT
+from .status_write import history_text, status_text
+
+Status = tuple[StatusText, dict[str, Any]]
+FILE = "file"
+RING = 300
+
+
+@dataclass
+class _Plan:
+    """What will be written, and what will not."""
+
+    recording: Recording
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    said: list[str] = field(default_factory=list[str])
+    used: set[str] = field(default_factory=set[str])
+
+    def stream(self, name: str, like: Stream | None = None) -> Stream | None:
+        """Return a stream if it is there and sampled as `like`."""
+        if name not in self.recording:
+            return None
+        stream = self.recording[name]
+        self.used.add(name)
+        if like is None or np.array_equal(like.t_ns, stream.t_ns):
+            return stream
+        self.said.append(f"{name} is left out: it is not sampled as {like.name}")
+        return None
+
+    def name(self, given: str, apid: int, product: str, t_ns: NDArray[np.int64]) -> str:
+        """Return the name of a file: the given one, or a new one by SIS Table 8."""
+        if given:
+            return given
+        self.said.append(
+            "new file names: the time tag is the UTC of the last sample to 3 minutes, by its SCLK"
+        )
+        sols = self.recording.conditions.get("sols") or (0,)
+        return str(names.new_name(apid, product, (int(t_ns.min()), int(t_ns.max())), int(sols[0])))
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write all that IDA products can hold into a new folder; return what they cannot, a sentence each."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"{path} exists already", where=str(path), hint="name a new folder")
+    plan = _Plan(recording)
+    for device, apid in (("SciHi", 87), ("SciLo", 88)):
+        _plan_science(plan, device, apid)
+    _plan_status(plan, "", 89, names.ARM_FLOAT)
+    _plan_status(plan, "History/", 85, names.SYSTEM_FLOAT)
+    _plan_conditions(plan)
+    if not plan.texts:
+        raise UnsupportedError(
+            f"{recording.name} has nothing that an IDA product holds",
+            hint="its streams are Arm/SciHi, Arm/Status, System/Status, ...",
+        )
+    for name, text in plan.texts.items():
+        write_text(path / name, text)
+    left = [stream.name for stream in recording if stream.name not in plan.used]
+    plan.said += [f"{', '.join(left)}: no IDA product holds this"] if left else []
+    return tuple(dict.fromkeys(plan.said))
+
+
+def _plan_science(plan: _Plan, device: str, apid: int) -> None:
+    base = f"Arm/{device}"
+    parts = [base, *(f"{base}/{part}" for part in ("Encoders", "Potentiometers", "Tool", "Forces"))]
+    first = next((plan.recording[name] for name in parts if name in plan.recording), None)
+    if first is None:
+        return
+    columns: dict[str, Any] = {}
+    units: dict[str, str] = {}
+    for name in parts:
+        stream = plan.stream(name, first)
+        if stream is None:
+            plan.said.append(f"there is no {name}: its columns are written as not measured")
+            continue
+        columns.update(_columns(stream))
+        units.update(stream.units)
+    for given, rows in _groups(first):
+        chosen = {name: _rows(column, rows) for name, column in columns.items()}
+        t_ns = first.t_ns[rows]
+        plan.texts[plan.name(given, apid, names.SCIENCE, t_ns)] = science_csv(t_ns, chosen, units)
+
+
+def _columns(stream: Stream) -> dict[str, Any]:
+    """Return a stream's columns as the table has them: joints apart, nothing that was derived from codes."""
+    part = stream.name.rpartition("/")[2].lower()
+    if part in known.JOINTS:
+        joints = {name: stream.column(name) for name in known.JOINTS[part] if name in stream.columns}
+        return {
+            f"{known.JOINTS[part][name]}{joint + 1}": values[:, joint]
+            for name, values in joints.items()
+            for joint in range(4)
+        }
+    columns = {name: stream.column(name) for name in stream.columns if name not in (FILE, *known.DECODED)}
+    if "stat" not in columns and set(STATUS_BITS) <= set(stream.columns):
+        columns["stat"] = encode_status({name: stream.column(name) for name in STATUS_BITS})
+    return columns
+
+
+def _rows(column: Any, rows: NDArray[np.int64]) -> Any:
+    return [column[i] for i in rows.tolist()] if isinstance(column, list) else column[rows]
+
+
+def _groups(stream: Stream) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Yield the file names of a stream with the rows of each; "" for rows without a usable one."""
+    files = stream.column(FILE) if FILE in stream.columns else [""] * len(stream)
+    groups: dict[str, list[int]] = {}
+    for row, file in enumerate(files):
+        groups.setdefault(file if _is_safe(file) else "", []).append(row)
+    for file, rows in groups.items():
+        yield file, np.array(rows, dtype=np.int64)
+
+
+def _is_safe(file: str) -> bool:
+    """Tell whether a name stays inside the folder and is a text of ours."""
+    path = PurePosixPath(file)
+    return path.suffix.lower() in (".txt", ".csv") and not path.is_absolute() and ".." not in path.parts
+
+
+def _plan_status(plan: _Plan, prefix: str, apid: int, product: str) -> None:
+    rows: dict[str, list[Status]] = {}
+    for kind, found in ((ARM, _arm_rows(plan, prefix)), (SYSTEM, _system_rows(plan, prefix))):
+        for number, row in enumerate(found):
+            file = row.get(FILE) or ""
+            row.setdefault(POINT, len(found) - 1 - number)
+            row.setdefault(INDEX, number % RING)
+            rows.setdefault(file if _is_safe(file) else "", []).append((kind, row))
+    for given, blocks in rows.items():
+        t_ns = np.array([row["t_ns"] for _, row in blocks], dtype=np.int64)
+        text = history_text(blocks) if prefix else status_text(_interleaved(blocks))
+        plan.texts[plan.name(given, apid, product, t_ns)] = text
+
+
+def _system_rows(plan: _Plan, prefix: str) -> list[dict[str, Any]]:
+    stream = plan.stream(f"{prefix}System/Status")
+    return stream.table.to_pylist() if stream else []
+
+
+def _arm_rows(plan: _Plan, prefix: str) -> list[dict[str, Any]]:
+    base = f"{prefix}Arm/Status"
+    parts = [name for name in (base, f"{base}/Encoders", f"{base}/Potentiometers") if name in plan.recording]
+    if not parts:
+        return []
+    first = plan.recording[parts[0]]
+    rows: list[dict[str, Any]] = first.table.to_pylist()
+    for name in parts:
+        stream = plan.stream(name, first)
+        column = {"Encoders": "jnt_enc", "Potentiometers": "jnt_pot"}.get(name.rpartition("/")[2])
+        if stream is not None and column:
+            positions: list[Any] = stream.table.column("position").to_pylist()
+            rows = [{**row, column: position} for row, position in zip(rows, positions, strict=True)]
+    return rows
+
+
+def _interleaved(blocks: Sequence[Status]) -> list[Status]:
+    """Merge arm and system by time without reordering either; the arm comes first."""
+    arm = [block for block in blocks if block[0] is ARM]
+    system = [block for block in blocks if block[0] is SYSTEM]
+    return list(heapq.merge(arm, system, key=lambda block: block[1]["t_ns"]))
+
+
+def _plan_conditions(plan: _Plan) -> None:
+    conditions = plan.recording.conditions
+    if "parameters" in conditions:
+        _plan_parameters(plan, conditions["parameters"], conditions.get("parameter_files", {}))
+    if "sc_coordinates" in conditions:
+        place = ",".join(f"{1000.0 * value:.3f}" for value in conditions["sc_coordinates"])
+        plan.texts[names.COORDINATES] = f"x_coord(mm),y_coord(mm),z_coord(mm)\r\n{place}\r\n"
+
+
+def _plan_parameters(plan: _Plan, latest: Mapping[str, Any], files: Mapping[str, Any]) -> None:
+    """Write each file's parameters; where `latest` was changed since reading, it goes into the last file."""
+    ordered = sorted((f for f in files if _is_safe(f)), key=lambda file: files[file]["time_ns"] or 0)
+    merged: dict[str, dict[str, Any]] = {}
+    for file in ordered:
+        for set_name, values in files[file]["parameters"].items():
+            merged.setdefault(set_name, {}).update(values)
+        plan.texts[file] = parameters_text(files[file]["parameters"], files[file]["time_ns"])
+    if parameters_text(merged) != parameters_text(latest):
+        time_ns = files[ordered[-1]]["time_ns"] if ordered else None
+        stamp = np.array([time_ns or 0], dtype=np.int64)
+        name = plan.name(ordered[-1] if ordered else "", 86, names.PARAMETERS, stamp)
+        plan.texts[name] = parameters_text(latest, time_ns)

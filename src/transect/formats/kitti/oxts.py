@@ -1,0 +1,113 @@
+"""KITTI's oxts packets: thirty numbers a file; into positions, inertial data and velocities, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.recording import Parsed, Source, Stream, arrow
+from transect.recording.clocks import Clock
+from transect.types import Imu, NavFix, Twist
+
+from .._packets import Packets, read_packets
+from .._rows import column_or_nan, undone
+from .calibration import IMU
+from .times import TimedFiles
+
+Floats = NDArray[np.float64]
+OXTS = (
+    *("lat", "lon", "alt", "roll", "pitch", "yaw", "vn", "ve", "vf", "vl", "vu", "ax", "ay", "az"),
+    *("af", "al", "au", "wx", "wy", "wz", "wf", "wl", "wu", "pos_accuracy", "vel_accuracy"),
+    *("navstat", "numsats", "posmode", "velmode", "orimode"),
+)
+"""The numbers of a packet, as KITTI's dataformat.txt lists them."""
+_MODES = ("navstat", "posmode", "velmode", "orimode")
+_LEVELLED = ("af", "al", "au", "wf", "wl", "wu")
+_VELOCITY = {"vx": "vf", "vy": "vl", "vz": "vu", "vn": "vn", "ve": "ve", "std": "vel_accuracy"}
+Part = Callable[[Mapping[str, Floats]], tuple[dict[str, Any], dict[str, str]]]
+
+
+def oxts_streams(source: Source, files: Callable[[], TimedFiles], clock: Clock) -> list[Stream]:
+    """Return positions, inertial data and velocities; the packets are read once, when first asked for."""
+
+    @cache
+    def packets() -> Packets:
+        timed = files()
+        found = read_packets(source, list(timed.t_ns), list(timed.t_ns.values()), len(OXTS))
+        return replace(found, losses=(*timed.losses, *found.losses))
+
+    parts: tuple[tuple[str, type, Part], ...] = (
+        ("oxts/fix", NavFix, _fix),
+        ("oxts/imu", Imu, _imu),
+        ("oxts/velocity", Twist, _velocity),
+    )
+    return [
+        Stream(name, kind, partial(_table, packets, part), clock=clock, frame=IMU)
+        for name, kind, part in parts
+    ]
+
+
+def _table(packets: Callable[[], Packets], part: Part) -> Parsed:
+    found = packets()
+    columns, units = part(found.columns(OXTS))
+    return Parsed(arrow.table(found.t_ns, columns, units=units), found.losses)
+
+
+def _yaw(yaw: Floats) -> Floats:
+    """Turn KITTI's yaw (from east, counter-clockwise) into ours (from north, clockwise), and ours into it."""
+    return np.pi / 2 - yaw
+
+
+def _fix(p: Mapping[str, Floats]) -> tuple[dict[str, Any], dict[str, str]]:
+    """KITTI's body is x forward, y left, z up in ENU; ours is NED, in which pitch turns the other way."""
+    columns = {
+        "lat": np.radians(p["lat"]),
+        "lon": np.radians(p["lon"]),
+        "alt": p["alt"],
+        **dict.fromkeys(("std_north", "std_east", "std_down"), p["pos_accuracy"]),
+        "roll": p["roll"],
+        "pitch": -p["pitch"],
+        "yaw": _yaw(p["yaw"]),
+        "satellites": p["numsats"],
+        **{name: p[name] for name in _MODES},
+    }
+    return columns, NavFix.units()
+
+
+def _imu(p: Mapping[str, Floats]) -> tuple[dict[str, Any], dict[str, str]]:
+    acc = {f"acc_{a}": p[f"a{a}"] for a in "xyz"}
+    gyro = {f"gyro_{a}": p[f"w{a}"] for a in "xyz"}
+    levelled = {f"levelled_{name}": p[name] for name in _LEVELLED}
+    units = {f"levelled_{name}": "m/s2" if name[0] == "a" else "rad/s" for name in _LEVELLED}
+    return {**acc, **gyro, **levelled}, {**Imu.units(), **units}
+
+
+def _velocity(p: Mapping[str, Floats]) -> tuple[dict[str, Any], dict[str, str]]:
+    columns = {ours: p[theirs] for ours, theirs in _VELOCITY.items()}
+    return columns, {**Twist.units(), "vn": "m/s", "ve": "m/s", "std": "m/s"}
+
+
+def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) -> Floats:
+    """Return (n, 30) packets from streams of equal times, the inverse of `oxts_streams`; NaN is not known."""
+    known: dict[str, Floats] = {}
+    if fix is not None:
+        lat, lon, yaw = (column_or_nan(fix, name) for name in ("lat", "lon", "yaw"))
+        known |= {"lat": undone(lat, np.radians, np.degrees(lat))}
+        known |= {"lon": undone(lon, np.radians, np.degrees(lon))}
+        known |= {"yaw": undone(yaw, _yaw, _yaw(yaw)), "pitch": -column_or_nan(fix, "pitch")}
+        same = {"alt": "alt", "roll": "roll", "pos_accuracy": "std_north", "numsats": "satellites"}
+        same |= {name: name for name in _MODES}
+        known |= {theirs: column_or_nan(fix, ours) for theirs, ours in same.items()}
+    if imu is not None:
+        known |= {f"a{a}": column_or_nan(imu, f"acc_{a}") for a in "xyz"}
+        known |= {f"w{a}": column_or_nan(imu, f"gyro_{a}") for a in "xyz"}
+        known |= {name: column_or_nan(imu, f"levelled_{name}") for name in _LEVELLED}
+    if velocity is not None:
+        known |= {theirs: column_or_nan(velocity, ours) for ours, theirs in _VELOCITY.items()}
+    count = len(next(iter(known.values())))
+    return np.column_stack([known.get(name, np.full(count, np.nan)) for name in OXTS])

@@ -1,0 +1,83 @@
+"""When KITTI's frames were taken: line i of a text of times belongs to the files numbered i."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import TimeError
+from transect.recording import Loss, Source
+from transect.recording.clocks import NS, Clock, ns_from_decimal, ns_from_iso
+
+from .._lines import whole_lines
+from .._rows import clock_of_head
+from .._scan import NO_STAMP, bad_stamp
+
+STAMPS, SECONDS = "timestamps.txt", "times.txt"
+
+
+@dataclass(frozen=True)
+class TimedFiles:
+    """Files and their times in ns, in the order of their numbers; and what has no time."""
+
+    t_ns: dict[str, int]
+    losses: tuple[Loss, ...] = ()
+
+
+def times_of_folder(source: Source, folder: str) -> str | None:
+    """Return the file that times a folder's frames: its own timestamps.txt, or the sequence's times.txt."""
+    return next((name for name in (f"{folder}/{STAMPS}", SECONDS) if name in source), None)
+
+
+def clock_of_times(source: Source, times: str | None) -> Clock:
+    """Return the clock of a file of times; without one, frames are only numbered."""
+    if times is None:
+        return "index"
+    return "utc" if times.endswith(STAMPS) else clock_of_head(source.head(times))
+
+
+def read_times(source: Source, name: str) -> tuple[NDArray[np.int64], tuple[Loss, ...]]:
+    """Return a time in ns per line, and the loss of the lines that are none (`bad_stamp` marks them).
+
+    Raw drives have `2011-09-30 12:08:26.403042304`, odometry sequences have seconds.
+    """
+    source.touch(name)
+    buffer = source.buffer(name)
+    size, cut = whole_lines(buffer, name)
+    read = ns_from_iso if name.endswith(STAMPS) else ns_from_decimal
+    text = bytes(buffer[:size]).decode("utf-8-sig", "replace").rstrip()
+    lines = text.split("\n") if text else []
+    t_ns = np.full(len(lines), NO_STAMP, dtype=np.int64)
+    for number, line in enumerate(lines):
+        try:
+            value = read(line.strip())
+        except TimeError:
+            continue
+        t_ns[number] = value if abs(value) < 2**63 else NO_STAMP
+    bad = np.flatnonzero(bad_stamp(t_ns))
+    lost = [Loss(name, "the line is no time", line=int(bad[0]) + 1, count=len(bad))] if len(bad) else []
+    return t_ns, (*lost, *([cut] if cut else []))
+
+
+def timed_files(source: Source, folder: str, suffixes: tuple[str, ...]) -> TimedFiles:
+    """Pair the numbers that a folder's files are named after with lines of times; without any, count them."""
+    inside = f"{folder}/data" if f"{folder}/data" in source.folders else folder
+    numbers = {n: _number(n) for n in source.under(inside) if n.endswith(suffixes)}
+    losses = [Loss(n, "its name is no frame number") for n, number in numbers.items() if number is None]
+    frames = {n: number for n, number in numbers.items() if number is not None}
+    times = times_of_folder(source, folder)
+    if times is None:
+        return TimedFiles({n: number * NS for n, number in frames.items()}, tuple(losses))
+    t_ns, lost = read_times(source, times)
+    if beyond := [n for n, number in frames.items() if number >= len(t_ns)]:
+        losses.append(Loss(beyond[0], f"{times} has only {len(t_ns)} times", count=len(beyond)))
+    found = {n: int(t_ns[number]) for n, number in frames.items() if number < len(t_ns)}
+    return TimedFiles({n: t for n, t in found.items() if t != NO_STAMP}, (*losses, *lost))
+
+
+def _number(name: str) -> int | None:
+    stem = PurePosixPath(name).stem
+    return int(stem) if stem.isascii() and stem.isdigit() and len(stem) <= 10 else None

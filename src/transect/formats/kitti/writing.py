@@ -1,0 +1,200 @@
+"""KITTI's layouts, written: a raw drive, an odometry sequence, or a pose file.
+
+A recording whose images and clouds share one time axis that is not UTC becomes an odometry sequence
+(`times.txt`, `image_0/000000.png`), everything else a raw drive (`image_00/timestamps.txt`,
+`image_00/data/0000000000.png`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import FrameError, TransectError, UsageError
+from transect.geometry import rotations
+from transect.recording import Recording, Sample, Stream, files
+from transect.recording.clocks import decimal_from_ns, iso_from_ns
+from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, Pose, Twist
+
+from .._clouds import encode_cloud
+from .._packets import one_unit
+from .._payloads import new_folder, payload_bytes, source_file
+from .._rows import column_or_nan, float_texts, new_file, text_rows
+from ..kitti import CAMERAS
+from .calibration import FILES, IMU, VELO
+from .oxts import packets_of
+from .times import SECONDS, STAMPS
+
+
+def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write a drive, a sequence, or poses alone; return what could not be carried."""
+    frames = [s for s in recording.streams if s.type in (Image, PointCloud)]
+    packets = [s for s in recording.streams if s.type in (NavFix, Imu, Twist)]
+    poses = [s for s in recording.streams if s.type is Pose and "qw" in s.columns]
+    if not (frames or packets or poses):
+        raise UsageError(f"{recording.name} has no images, clouds, positions or poses to write as KITTI")
+    others = [s for s in recording.streams if s not in (*frames, *packets, *poses)]
+    said = [f"{s.name}: KITTI has no place for {s.type.__name__}" for s in others]
+    if not frames and not packets:
+        return (*said, *_write_poses_alone(poses, new_file(path, f"{recording.name}.txt")))
+    new_folder(path)
+    said += _write_frames(recording, frames, path)
+    said += _write_packets(packets, path)
+    for stream in poses:
+        said += _write_poses(stream, path / f"{_file_name(stream)}.txt")
+    return tuple(said)
+
+
+def _file_name(stream: Stream) -> str:
+    return stream.name.removeprefix("poses/").replace("/", "_")
+
+
+def _is_sequence(frames: Sequence[Stream]) -> bool:
+    """Tell whether all images and clouds share one time axis that does not name a day."""
+    return bool(frames) and all(
+        s.clock == "device" and np.array_equal(s.t_ns, frames[0].t_ns) for s in frames
+    )
+
+
+def _numbered(images: Sequence[Stream]) -> dict[int, Stream]:
+    """Return image streams by camera number: the one in the stream's name, else the next that is free."""
+    numbers = {int(s.name[6:]): s for s in images if s.name in CAMERAS}
+    for stream in images:
+        if stream not in numbers.values():
+            numbers[next(i for i in range(len(images) + 4) if i not in numbers)] = stream
+    return numbers
+
+
+def _write_frames(recording: Recording, frames: Sequence[Stream], path: Path) -> list[str]:
+    sequence = _is_sequence(frames)
+    cameras = _numbered([s for s in frames if s.type is Image])
+    clouds = [s for s in frames if s.type is PointCloud]
+    style = "image_{}" if sequence else "image_{:02d}"
+    folders = {style.format(number): stream for number, stream in cameras.items()}
+    folders |= {"velodyne" if sequence else "velodyne_points": clouds[0]} if clouds else {}
+    said = [f"{s.name}: KITTI has one lidar" for s in clouds[1:]]
+    for folder, stream in folders.items():
+        inside = path / folder / ("" if sequence else "data")
+        said += _write_payloads(recording, stream, inside, 6 if sequence else 10)
+        said += [] if sequence else _write_stamps(stream, path / folder / STAMPS)
+    if sequence:
+        lines = [decimal_from_ns(t) + "\n" for t in frames[0].t_ns.tolist()]
+        files.write_text(path / SECONDS, "".join(lines))
+    return said + _write_calibration(recording, cameras, path, sequence)
+
+
+def _write_payloads(recording: Recording, stream: Stream, folder: Path, digits: int) -> list[str]:
+    """Write images or clouds numbered from 0."""
+    said: list[str] = []
+    suffix = ".png" if stream.type is Image else ".bin"
+    for sample in stream:
+        try:
+            image = stream.type is Image
+            data = payload_bytes(recording, sample, suffix) if image else _cloud(recording, sample)
+            files.write_bytes(folder / f"{sample.index:0{digits}d}{suffix}", data)
+        except TransectError as error:
+            said.append(f"{stream.name}: {error.what}")
+    return said
+
+
+def _cloud(recording: Recording, sample: Sample) -> bytes:
+    """Return float32 x y z intensity; the cloud's own file where that came from KITTI."""
+    if recording.format == "kitti" and source_file(recording, sample) is not None:
+        return payload_bytes(recording, sample, ".bin")
+    cloud: PointCloud = sample.value
+    intensity = cloud.fields.get("intensity", np.full(len(cloud), np.nan))
+    return encode_cloud(PointCloud(cloud.points, {"intensity": intensity}), ".bin")
+
+
+def _write_stamps(stream: Stream, file: Path) -> list[str]:
+    lines = [iso_from_ns(t, 9).replace("T", " ") + "\n" for t in stream.t_ns.tolist()]
+    files.write_text(file, "".join(lines))
+    utc = stream.clock == "utc"
+    return [] if utc else [f"{stream.name}: times of the {stream.clock} clock become dates of 1970"]
+
+
+def _write_packets(streams: Sequence[Stream], path: Path) -> list[str]:
+    """Write one oxts folder: the first position, inertial and velocity streams that share their times."""
+    chosen, said = one_unit(streams), list[str]()
+    if chosen:
+        rows = packets_of(chosen.get(NavFix), chosen.get(Imu), chosen.get(Twist))
+        for number, row in enumerate(rows):
+            text = " ".join(float_texts(row)) + "\n"
+            files.write_text(path / "oxts" / "data" / f"{number:010d}.txt", text)
+        said = _write_stamps(next(iter(chosen.values())), path / "oxts" / STAMPS)
+    others = [s.name for s in streams if s not in chosen.values()]
+    return said + [f"{name}: a KITTI drive has one oxts unit with one time axis" for name in others]
+
+
+def _write_poses_alone(poses: Sequence[Stream], file: Path) -> list[str]:
+    said = [f"{s.name}: a KITTI pose file holds one trajectory" for s in poses[1:]]
+    return said + _write_poses(poses[0], file)
+
+
+def _write_poses(stream: Stream, file: Path) -> list[str]:
+    """Write twelve numbers a line, and the times beside them."""
+    rows = _matrices(stream).reshape(len(stream), 12)
+    files.write_bytes(file, text_rows([float_texts(rows[:, i]) for i in range(12)]))
+    if stream.clock == "index":
+        return []
+    times = "".join(decimal_from_ns(t) + "\n" for t in stream.t_ns.tolist())
+    files.write_text(file.with_name(f"{file.stem}_times.txt"), times)
+    return []
+
+
+def _matrices(stream: Stream) -> NDArray[np.float64]:
+    q = np.column_stack([column_or_nan(stream, name) for name in ("qx", "qy", "qz", "qw")])
+    R = np.full((len(stream), 3, 3), np.nan)
+    known = np.isfinite(q).all(axis=1)
+    R[known] = rotations.matrix_from_quaternion(q[known])
+    return np.concatenate([R, stream.array("x", "y", "z")[:, :, None]], axis=2)
+
+
+def _write_calibration(
+    recording: Recording, cameras: dict[int, Stream], path: Path, sequence: bool
+) -> list[str]:
+    """Write the rectified cameras, and where the lidar and the inertial unit are."""
+    models = {i: recording.cameras[s.camera] for i, s in sorted(cameras.items()) if s.camera}
+    lines: list[str] = []
+    for number, model in models.items():
+        if model.width and not sequence:
+            lines.append(_line(f"S_rect_{number:02d}", np.array([model.width, model.height], float)))
+        lines.append(_line(f"P{number}" if sequence else f"P_rect_{number:02d}", _projection(model)))
+    origin = next((s.frame for s in cameras.values() if re.fullmatch("image_00?", s.frame)), "image_00")
+    velo, imu = _transform(recording, origin, VELO), _transform(recording, VELO, IMU)
+    if velo is not None and sequence:
+        lines.append(_line("Tr", velo[:3]))
+    elif velo is not None:
+        _write_transform(path / FILES[2], velo)
+    if imu is not None:
+        _write_transform(path / FILES[3], imu)
+    if lines:
+        files.write_text(path / FILES[1 if sequence else 0], "".join(lines))
+    return [
+        f"{m.name}: KITTI's images are rectified, its distortion is left out"
+        for m in models.values()
+        if m.distortion != "none"
+    ]
+
+
+def _projection(camera: CameraModel) -> NDArray[np.float64]:
+    return np.column_stack([camera.K, np.zeros(3)]) if camera.P is None else camera.P
+
+
+def _line(label: str, values: NDArray[np.float64]) -> str:
+    return f"{label}: {' '.join(float_texts(values.reshape(-1)))}\n"
+
+
+def _transform(recording: Recording, target: str, source: str) -> NDArray[np.float64] | None:
+    try:
+        return recording.frames.lookup(target, source)
+    except FrameError:
+        return None
+
+
+def _write_transform(file: Path, T: NDArray[np.float64]) -> None:
+    files.write_text(file, _line("R", T[:3, :3]) + _line("T", T[:3, 3]))

@@ -1,0 +1,232 @@
+"""Sentences from streams: GGA and GST from positions, RMC from velocities."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.recording import Recording, Stream
+from transect.recording.clocks import NS, decimal_from_ns
+
+from .._rows import column_or_nan
+from .tables import DAY_NS, FIX_OF_QUALITY, KNOT, STD
+
+_QUALITY_OF_FIX = {**{fix: quality for quality, fix in reversed(FIX_OF_QUALITY.items())}, "2d": 1, "ppp": 2}
+_MINUTE = 10**8
+"""Positions are counted in this part of a minute of arc."""
+_FAR_NS = DAY_NS // 4
+"""A position further than this from the last date needs one of its own."""
+Ints = NDArray[np.int64]
+Lines = list[tuple[int, str]]
+
+
+def log_text(fix: Stream | None, velocity: Stream | None, stamped: bool | None = None) -> bytes:
+    """Return a log of the two streams in time order, each keeping its own order.
+
+    Parameters
+    ----------
+    fix, velocity : Stream or None
+        Of types NavFix and Twist. Without velocities RMC carries the date of each position.
+    stamped : bool, optional
+        Whether to put the sample's time before each sentence; default if the receiver's own is known besides.
+    """
+    streams = [s for s in (velocity, fix) if s is not None]
+    if stamped is None:
+        stamped = any("time_of_day" in s.columns for s in streams)
+    decimals = _decimals(np.concatenate([_receiver_ns(s) for s in streams]))
+    velocities = _velocity_lines(velocity or _dates_of(fix, stamped), decimals)
+    fixes = _fix_lines(fix, decimals) if fix is not None else []
+    merged = _merged([velocities, fixes])
+    if stamped:
+        lines = [f"{decimal_from_ns(t, _stamp_digits(t))} {text}" for t, text in merged]
+    else:
+        lines = _dated(merged, decimals) if streams[0].clock == "utc" else [text for _, text in merged]
+    return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def not_carried(recording: Recording, *carried: Stream | None) -> tuple[str, ...]:
+    """Return what of a recording has no place in an NMEA log."""
+    names = {s.name for s in carried if s is not None}
+    left = [f"{s.name} ({s.type.__name__}) has no NMEA sentence" for s in recording if s.name not in names]
+    for stream in carried:
+        if stream is not None and {"roll", "pitch", "yaw"} & set(stream.columns):
+            left.append(f"the attitude of {stream.name} has no NMEA sentence")
+        if stream is not None and "fix" in stream.columns and "quality" not in stream.columns:
+            vague = sorted({"2d", "ppp"} & set(stream.column("fix")))
+            left += [f"NMEA has no quality for the {word} fixes of {stream.name}" for word in vague]
+    return tuple(left)
+
+
+def _dates_of(fix: Stream | None, stamped: bool) -> Stream | None:
+    """Return the positions as velocities that are not known, where that is needed to carry their date."""
+    return fix if fix is not None and fix.clock == "utc" and not stamped else None
+
+
+def _fix_lines(stream: Stream, decimals: int) -> Lines:
+    columns = zip(
+        stream.t_ns.tolist(),
+        _talkers(stream),
+        _times_of_day(stream, decimals),
+        _places(stream),
+        _qualities(stream),
+        [f"{n:02.0f}" if n == n else "" for n in column_or_nan(stream, "satellites").tolist()],
+        *(_texts(column_or_nan(stream, name), 4) for name in ("hdop", "alt", "geoid_separation", "age")),
+        _words(stream, "station"),
+        _std(stream),
+        strict=True,
+    )
+    lines: Lines = []
+    for t, talker, clock, place, quality, count, hdop, alt, above, age, station, std in columns:
+        fields = (clock, *place, quality, count, hdop, alt, "M", above, "M", age, station)
+        lines.append((t, _sentence(talker, "GGA", fields)))
+        if std:
+            lines.append((t, _sentence(talker, "GST", (clock, "", "", "", "", *std))))
+    return lines
+
+
+def _velocity_lines(stream: Stream | None, decimals: int) -> Lines:
+    if stream is None:
+        return []
+    columns = zip(
+        stream.t_ns.tolist(),
+        _talkers(stream),
+        _times_of_day(stream, decimals),
+        _words(stream, "status", "A"),
+        _places(stream),
+        *_polar(stream),
+        [_date(t) if stream.clock == "utc" else "" for t in _receiver_ns(stream).tolist()],
+        _words(stream, "mode"),
+        strict=True,
+    )
+    return [
+        (t, _sentence(talker, "RMC", (clock, status, *place, speed, course, date, "", "", mode)))
+        for t, talker, clock, status, place, speed, course, date, mode in columns
+    ]
+
+
+def _sentence(talker: str, kind: str, fields: Iterable[str]) -> str:
+    import pynmea2
+
+    return pynmea2.TalkerSentence(talker, kind, list(fields)).render()
+
+
+def _merged(parts: Sequence[Lines]) -> Lines:
+    """Interleave lines by time; a clock that jumps back does not change the order within a part."""
+    keys = [np.maximum.accumulate(np.array([t for t, _ in part], np.int64)) for part in parts]
+    every = [line for part in parts for line in part]
+    return [every[i] for i in np.argsort(np.concatenate(keys), kind="stable").tolist()]
+
+
+def _dated(merged: Lines, decimals: int) -> list[str]:
+    """Return the lines with a ZDA before every position that is far from the last sentence with a date."""
+    lines: list[str] = []
+    last: int | None = None
+    for t, text in merged:
+        dated = text[3:6] == "RMC"
+        if not dated and (last is None or abs(t - last) > _FAR_NS):
+            day = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=t // DAY_NS)
+            clock = _time_of_day(t % DAY_NS, decimals)
+            lines.append(_sentence("GN", "ZDA", (clock, f"{day:%d}", f"{day:%m}", f"{day:%Y}", "", "")))
+            dated = True
+        last = t if dated else last
+        lines.append(text)
+    return lines
+
+
+def _receiver_ns(stream: Stream) -> Ints:
+    """(n,) the receiver's times: the samples' own, unless a column says what time of day the receiver had."""
+    t_ns = stream.t_ns
+    if "time_of_day" not in stream.columns:
+        return t_ns
+    seconds = column_or_nan(stream, "time_of_day")
+    of_day = np.where(np.isnan(seconds), t_ns % DAY_NS, np.rint(np.nan_to_num(seconds) * NS)).astype(np.int64)
+    apart = (of_day - t_ns % DAY_NS + DAY_NS // 2) % DAY_NS - DAY_NS // 2
+    return t_ns + apart
+
+
+def _times_of_day(stream: Stream, decimals: int) -> list[str]:
+    texts = [_time_of_day(t, decimals) for t in (_receiver_ns(stream) % DAY_NS).tolist()]
+    if "time_of_day" in stream.columns:
+        unknown = np.isnan(column_or_nan(stream, "time_of_day")).tolist()
+        texts = ["" if missing else text for text, missing in zip(texts, unknown, strict=True)]
+    return texts
+
+
+def _time_of_day(of_day_ns: int, decimals: int) -> str:
+    seconds, fraction = divmod(of_day_ns, NS)
+    return f"{seconds // 3600:02d}{seconds // 60 % 60:02d}{seconds % 60:02d}.{fraction:09d}"[: 7 + decimals]
+
+
+def _date(t_ns: int) -> str:
+    return f"{dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=t_ns // DAY_NS):%d%m%y}"
+
+
+def _decimals(times_ns: Ints) -> int:
+    """Return how many decimals of a second all times need."""
+    return next((n for n in (2, 3, 6) if not (times_ns % 10 ** (9 - n)).any()), 9)
+
+
+def _stamp_digits(t_ns: int) -> int:
+    return 6 if t_ns % 1000 == 0 else 9
+
+
+def _places(stream: Stream) -> list[tuple[str, str, str, str]]:
+    latitudes = _angles(column_or_nan(stream, "lat"), 2, "NS")
+    longitudes = _angles(column_or_nan(stream, "lon"), 3, "EW")
+    return [(*lat, *lon) for lat, lon in zip(latitudes, longitudes, strict=True)]
+
+
+def _angles(radians: NDArray[np.float64], width: int, signs: str) -> list[tuple[str, str]]:
+    """Return angles as degrees and minutes with their hemisphere."""
+    minutes = np.abs(np.degrees(radians)) * 60 * _MINUTE
+    result: list[tuple[str, str]] = []
+    for value, negative in zip(minutes.tolist(), (radians < 0).tolist(), strict=True):
+        if math.isnan(value):
+            result.append(("", ""))
+            continue
+        whole, fraction = divmod(round(value), _MINUTE)
+        result.append((f"{whole // 60:0{width}d}{whole % 60:02d}.{fraction:08d}", signs[negative]))
+    return result
+
+
+def _polar(stream: Stream) -> tuple[list[str], list[str]]:
+    """Return speeds in knots and courses in degrees, from vx north and vy east if need be."""
+    if "speed" in stream.columns:
+        speed, course = column_or_nan(stream, "speed"), column_or_nan(stream, "course")
+    else:
+        north, east = column_or_nan(stream, "vx"), column_or_nan(stream, "vy")
+        speed, course = np.hypot(north, east), np.arctan2(east, north) % (2 * np.pi)
+    return _texts(speed / KNOT, 6), _texts(np.degrees(course), 6)
+
+
+def _qualities(stream: Stream) -> list[str]:
+    if "quality" in stream.columns:
+        return [f"{n:.0f}" if n == n else "" for n in column_or_nan(stream, "quality").tolist()]
+    if "fix" in stream.columns:
+        return [str(_QUALITY_OF_FIX.get(word, 0)) for word in stream.column("fix")]
+    return ["0" if missing else "1" for missing in np.isnan(column_or_nan(stream, "lat")).tolist()]
+
+
+def _std(stream: Stream) -> list[tuple[str, ...]]:
+    """Return the standard deviations of each position as text, empty where there are none."""
+    std = np.column_stack([column_or_nan(stream, name) for name in STD])
+    known: list[bool] = np.any(~np.isnan(std), axis=1).tolist()
+    texts = zip(*(_texts(column, 4) for column in std.T), strict=True)
+    return [row if given else () for row, given in zip(texts, known, strict=True)]
+
+
+def _texts(values: NDArray[np.float64], decimals: int) -> list[str]:
+    return ["" if math.isnan(value) else f"{value:.{decimals}f}" for value in values.tolist()]
+
+
+def _words(stream: Stream, name: str, default: str = "") -> list[str]:
+    return stream.column(name) if name in stream.columns else [default] * len(stream)
+
+
+def _talkers(stream: Stream) -> list[Any]:
+    return _words(stream, "talker", "GN")

@@ -1,0 +1,161 @@
+"""Samples of a Rock log decoded by the layout of their type, a batch at a time."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._rock.columns import Leaf, Leaves, Nested, offsets_of, regrouped
+from .layout import Layout, Place, Run, Vector
+
+COUNT = 8
+"""Bytes of a container's count."""
+
+
+class Damaged(Exception):
+    """Bytes that are no value of their type; never leaves the readers."""
+
+
+@dataclass(frozen=True)
+class Elements:
+    """A container whose elements have containers: its bytes, and the pieces of each element."""
+
+    raw: bytes
+    each: list[list[Any]]
+
+
+class Decoder:
+    """Cuts samples into pieces, one by one, and makes columns of the pieces, many at once.
+
+    Parameters
+    ----------
+    layout : Layout
+    order : {"<", ">"}
+        Byte order of the numbers.
+    lazy : sequence of str
+        Paths of containers of which only the place is wanted.
+    """
+
+    def __init__(self, layout: Layout, order: str, lazy: Sequence[str] = ()) -> None:
+        self.layout, self.order, self.lazy = layout, order, lazy
+        self._count = struct.Struct(f"{order}Q")
+
+    def pieces(self, view: memoryview) -> list[Any]:
+        """Cut one sample: the bytes of each run and container; raise Damaged if they are not of the type."""
+        pieces, end = self._cut(self.layout, view, 0, last_run_whole=False)
+        last = self.layout.parts[-1]
+        padding = last.size - last.used if isinstance(last, Run) else 0
+        if not 0 <= len(view) - end <= padding:
+            raise Damaged(f"a sample has {len(view)} bytes where its type needs {end}")
+        return pieces
+
+    def _cut(self, layout: Layout, view: memoryview, at: int, last_run_whole: bool) -> tuple[list[Any], int]:
+        pieces: list[Any] = []
+        for part in layout.parts:
+            if isinstance(part, Vector):
+                piece, at = self._cut_vector(part, view, at)
+                pieces.append(piece)
+                continue
+            pieces.append(view[at : at + part.used])
+            at += part.size if last_run_whole or part is not layout.parts[-1] else part.used
+            if at > len(view):
+                raise Damaged("a sample is shorter than its type")
+        return pieces, at
+
+    def _cut_vector(self, part: Vector, view: memoryview, at: int) -> tuple[Any, int]:
+        if at + COUNT > len(view):
+            raise Damaged("a sample is shorter than its type")
+        (count,) = self._count.unpack_from(view, at)
+        begin = at + COUNT
+        least = COUNT if part.run is None else part.run.size
+        if count * least > len(view) - begin:
+            raise Damaged("a container claims more elements than its sample has room for")
+        if part.run is None:
+            return self._cut_elements(part, count, view, begin)
+        end = begin + count * part.run.size
+        return ((begin, end - begin) if part.path in self.lazy else view[begin:end]), end
+
+    def _cut_elements(self, part: Vector, count: int, view: memoryview, begin: int) -> tuple[Elements, int]:
+        each: list[list[Any]] = []
+        at = begin
+        for _ in range(count):
+            pieces, at = self._cut(part.element, view, at, last_run_whole=True)
+            each.append(pieces)
+        return Elements(bytes(view[begin:at]), each), at
+
+    def leaves(self, samples: Sequence[list[Any]]) -> Leaves:
+        """Make columns of the pieces of some samples."""
+        return self._leaves(self.layout, samples)
+
+    def _leaves(self, layout: Layout, samples: Sequence[list[Any]]) -> Leaves:
+        leaves: Leaves = {}
+        for number, part in enumerate(layout.parts):
+            pieces = [sample[number] for sample in samples]
+            if isinstance(part, Run):
+                leaves.update(self._run_leaves(part, part.used, pieces, None))
+            elif part.path in self.lazy:
+                places = np.array(pieces, dtype=np.int64).reshape(-1, 2)
+                leaves |= {f"{part.path}.at": Leaf(places[:, 0]), f"{part.path}.size": Leaf(places[:, 1])}
+            else:
+                found = self._vector_leaves(part, pieces)
+                leaves.update({joined(part.path, name): leaf for name, leaf in found.items()})
+        return leaves
+
+    def _vector_leaves(self, part: Vector, pieces: Sequence[Any]) -> Leaves:
+        if part.text:
+            return {"": Leaf([bytes(piece).decode("utf-8", "replace") for piece in pieces])}
+        if part.run is not None:
+            counts = offsets_of([len(piece) // part.run.size for piece in pieces])
+            return self._run_leaves(part.run, part.run.size, pieces, counts)
+        offsets = offsets_of([len(piece.each) for piece in pieces])
+        elements = [element for piece in pieces for element in piece.each]
+        if not elements:
+            return {"": Leaf([], offsets)}
+        try:
+            inner = self._leaves(part.element, elements)
+            return {name: regrouped(leaf, offsets) for name, leaf in inner.items()}
+        except Nested:
+            return {"": Leaf([piece.raw for piece in pieces])}
+
+    def _run_leaves(
+        self, run: Run, size: int, pieces: Sequence[memoryview], offsets: NDArray[np.int64] | None
+    ) -> Leaves:
+        """Decode records of one run; `offsets` groups them by sample where there are several in each."""
+        records = np.frombuffer(b"".join(pieces), run.dtype(self.order, size))
+        leaves: Leaves = {}
+        for place in run.places:
+            values = plain_column(records[place.path], place)
+            if place.count is None:
+                leaves[place.path] = Leaf(values, offsets)
+            else:
+                every = np.arange(len(records) + 1, dtype=np.int64) if offsets is None else offsets
+                leaves[place.path] = Leaf(values, every * place.count)
+        return leaves
+
+
+def joined(path: str, name: str) -> str:
+    """Return the path of a field of a container's elements."""
+    return f"{path}.{name}" if path and name else path or name
+
+
+def plain_column(column: NDArray[Any], place: Place) -> Any:
+    """Return numbers in the byte order of this machine, flat; enumerations as a list of words.
+
+    A value that has no name stays a number.
+    """
+    flat = native(column).reshape(-1)
+    if place.number.names is None:
+        return flat
+    names: Mapping[int, str] = place.number.names
+    return [names.get(number, str(number)) for number in flat.tolist()]
+
+
+def native(column: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the byte order of this machine."""
+    return column.astype(column.dtype.newbyteorder("<" if sys.byteorder == "little" else ">"))

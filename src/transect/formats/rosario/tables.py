@@ -1,0 +1,220 @@
+"""The text files of a Rosario sequence as tables: imu, wheels, ground truth. Their units end here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.recording import Loss, Parsed, arrow
+from transect.recording.clocks import NS, ns_from_decimal
+from transect.recording.source import Buffer
+from transect.types import Imu, Pose, WheelState
+
+from .._lines import whole_lines
+from .._rows import exact_stamps, lines_lost, read_lines
+from .._scan import Tokens, scan
+
+RADIANS = np.pi / 180.0
+MILLI_G = 9.80665e-3
+"""m/s2."""
+RPM = np.pi * 0.57 / 60.0
+"""m/s at the rim of a wheel of 0.57 m (document 001, 4.6)."""
+STEERING = -0.20 * np.pi / 180.0
+"""Radians to the left per unit of the stepper: 100 units are 20 degrees to the right."""
+FASTEST = 3.0
+"""m/s; the robot drives 1.4 at most, so that faster wheels are given in turns per minute."""
+RAW = ("left_raw", "right_raw", "steering_raw", "direction_raw")
+"""Columns of what was read."""
+LONG, SHORT = (9, 13, 16, 17), (0, 1, 2, 3)
+"""Where left, right, steering and direction stand in a telegram of the motors: of all 18 fields, or of 4."""
+_TELEGRAM = re.compile(rb"\s*(\d{1,10}(?:\.\d+)?)\s+(\S+\s+\S+)\s*")
+_RAW_LINE = re.compile(rb"\s*[^\s,]+[ \t]+[^\s,]+[ \t]+[^\s,]*,")
+_SIGN = re.compile(r"\s*([01])(?![0-9.])")
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+def read_imu(buffer: Buffer, file: str, gyro_offset: Floats | None, acc_offset: Floats | None) -> Parsed:
+    """Read `imu.log`: time, perhaps two undocumented tokens, gyro in deg/s, accelerations in milli-g.
+
+    Offsets (3,) are in the log's units and are subtracted, as the published scripts do.
+    """
+    size, cut = whole_lines(buffer, file)
+    tokens = scan(buffer, size)
+    lines, losses = _imu_lines(tokens, file)
+    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+    values = _last_six(tokens, lines, tokens.values)
+    gyro = RADIANS * (values[:, :3] - (0.0 if gyro_offset is None else gyro_offset))
+    acc = MILLI_G * (values[:, 3:] - (0.0 if acc_offset is None else acc_offset))
+    columns: dict[str, Any] = {f"acc_{axis}": acc[:, i] for i, axis in enumerate("xyz")}
+    columns |= {f"gyro_{axis}": gyro[:, i] for i, axis in enumerate("xyz")}
+    long = tokens.counts[lines] == 9
+    if long.any():
+        columns |= {f"undocumented_{n}": _texts(tokens, lines, n, long) for n in (1, 2)}
+    table = arrow.table(t_ns, columns, units=Imu.units())
+    return Parsed(table, (*losses, *untimed, *([cut] if cut else [])))
+
+
+def _imu_lines(tokens: Tokens, file: str) -> tuple[Ints, list[Loss]]:
+    """Return the lines of 7 or 9 tokens whose last six are numbers, and the others as losses."""
+    lines = np.arange(len(tokens.line))
+    fits = np.isin(tokens.counts, (7, 9))
+    numeric = np.all(~_last_six(tokens, lines[fits], tokens.is_word), axis=1)
+    return lines[fits][numeric], [
+        *lines_lost(tokens, lines[~fits], "not 7 or 9 fields", file),
+        *lines_lost(tokens, lines[fits][~numeric], "text where a number should be", file),
+    ]
+
+
+def _last_six(tokens: Tokens, lines: Ints, of: NDArray[Any]) -> NDArray[Any]:
+    return of[(tokens.first[lines + 1] - 6)[:, None] + np.arange(6)]
+
+
+def _texts(tokens: Tokens, lines: Ints, number: int, there: Bools) -> list[str]:
+    wanted = zip((tokens.first[lines] + number).tolist(), there.tolist(), strict=True)
+    return [tokens.text(token) if given else "" for token, given in wanted]
+
+
+def read_odometry(buffer: Buffer, file: str) -> Parsed:
+    """Read `<time> <left> <right> <angle> <direction>` (4.4.1): the paper's m/s, or the cleaned log's RPM.
+
+    The published script that cleans the motors' log ends lines with CRLF; the paper gives linear velocities.
+    """
+    tokens, lines, losses = read_lines(buffer, file, (5,), comments=False)
+    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+    values = tokens.block(1, 4, lines)
+    known = np.isin(values[:, 3], (-1.0, 0.0, 1.0)) | np.isnan(values[:, 3])
+    untimed += lines_lost(tokens, lines[~known], "the direction is neither 1 nor -1", file)
+    values = values[known]
+    crlf = b"\r\n" in bytes(buffer[:65_536])
+    in_rpm = crlf or are_rpm(values[:, :2])
+    because = "its lines end with CRLF" if crlf else "else they were too fast" if in_rpm else "4.4.1"
+    note = f"{file}: wheel speeds are taken as {'turns per minute' if in_rpm else 'm/s'} ({because})"
+    return Parsed(_wheel_table(t_ns[known], values, in_rpm), (*losses, *untimed), (note,))
+
+
+def is_telegram(head: bytes) -> bool:
+    """Tell from the beginning of a file whether its lines are `<time> <token> <csv>`."""
+    return _RAW_LINE.match(head) is not None
+
+
+def are_rpm(speeds: Floats) -> bool:
+    """Tell whether wheel speeds (n, 2) are too fast to be m/s."""
+    moving = np.abs(speeds[speeds != 0])
+    return bool(len(moving) and np.nanmedian(moving) > FASTEST)
+
+
+def read_odometry_raw(buffer: Buffer, file: str) -> Parsed:
+    """Read `<time> <token> <csv>`: telegrams of the motors, speeds in RPM, direction 0 forwards, 1 backwards.
+
+    There are ten a second, so a line at a time will do.
+    """
+    size, cut = whole_lines(buffer, file)
+    losses = [cut] if cut else []
+    times: list[int] = []
+    rows: list[list[float]] = []
+    telegrams: list[str] = []
+    bad: dict[str, list[int]] = {}
+    for number, line in enumerate(bytes(buffer[:size]).split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            t_ns, values, text = _telegram(line)
+        except ValueError as error:
+            bad.setdefault(str(error), []).append(number)
+            continue
+        times.append(t_ns)
+        rows.append(values)
+        telegrams.append(text)
+    losses += [Loss(file, reason, line=at[0], count=len(at)) for reason, at in bad.items()]
+    values = np.array(rows, np.float64).reshape(-1, 4)
+    table = _wheel_table(np.array(times, np.int64), values, in_rpm=True, telegrams=True)
+    return Parsed(table.append_column("telegram", arrow.strings(telegrams)), tuple(losses))
+
+
+def _telegram(line: bytes) -> tuple[int, list[float], str]:
+    match = _TELEGRAM.fullmatch(line)
+    if match is None:
+        raise ValueError("not <time> <token> <csv>")
+    t_ns, text = ns_from_decimal(match[1].decode()), match[2].decode("utf-8", "replace")
+    fields = text.split()[1].split(",")
+    if t_ns >= 2**63:
+        raise ValueError("the first value is not a time")
+    if len(fields) != len(SHORT) and len(fields) <= LONG[-1]:
+        raise ValueError(f"fewer than {LONG[-1] + 1} fields in the telegram")
+    left, right, angle, direction = (fields[i] for i in telegram_places(fields))
+    sign = _SIGN.match(direction)
+    if sign is None:
+        raise ValueError("the direction is neither 0 nor 1")
+    try:
+        return t_ns, [float(left), float(right), float(angle), float(sign[1])], text
+    except ValueError:
+        raise ValueError("text in place of a number") from None
+
+
+def telegram_places(fields: list[str]) -> tuple[int, ...]:
+    """Return where left and right wheel, steering and direction stand among the fields of a telegram."""
+    return SHORT if len(fields) == len(SHORT) else LONG
+
+
+def has_own_coding(direction: Floats) -> bool:
+    """Tell whether directions (n,) are coded as the motors do, 0 forwards and 1 backwards, not 1 and -1."""
+    return bool((direction == 0).any() and not (direction < 0).any())
+
+
+def wheel_motion(values: Floats, in_rpm: bool, telegrams: bool = False) -> tuple[Floats, Floats]:
+    """Return wheel speeds (n, 2) in m/s, negative backwards, and steering (n,) in rad to the left.
+
+    Parameters
+    ----------
+    values : (n, 4) array
+        Left, right, steering and direction as read.
+    in_rpm : bool
+        Whether left and right are turns per minute, else m/s.
+    telegrams : bool
+        Whether the direction is coded as the motors do, whatever its values.
+    """
+    direction = values[:, 3]
+    backwards = direction == 1 if telegrams or has_own_coding(direction) else direction < 0
+    sign = np.where(np.isnan(direction), np.nan, np.where(backwards, -1.0, 1.0))
+    return values[:, :2] * sign[:, None] * (RPM if in_rpm else 1.0), STEERING * values[:, 2]
+
+
+def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, telegrams: bool = False) -> Any:
+    """Return the wheels' motion, and beside it what was read."""
+    speeds, steering = wheel_motion(values, in_rpm, telegrams)
+    columns = {"wheel_velocity": speeds, "steering": steering}
+    columns |= {name: values[:, i] for i, name in enumerate(RAW)}
+    unit = "rpm" if in_rpm else "m/s"
+    return arrow.table(t_ns, columns, units={**WheelState.units(), "left_raw": unit, "right_raw": unit})
+
+
+def read_truth(buffer: Buffer, file: str) -> Parsed:
+    """Read `sequence0N_gt.txt`: time, x, y, z of the antenna; a quaternion behind it means nothing."""
+    tokens, lines, losses = read_lines(buffer, file, (4, 8), comments=False)
+    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+    padded = _put_zeros_back(tokens, lines, t_ns)
+    notes = (f"{file}: {padded} times had lost the zeros after their point; put back",) if padded else ()
+    x, y, z = tokens.block(1, 3, lines).T
+    table = arrow.table(t_ns, {"x": x, "y": y, "z": z}, units=Pose.units())
+    return Parsed(table, (*losses, *untimed), notes)
+
+
+def _put_zeros_back(tokens: Tokens, lines: Ints, t_ns: Ints) -> int:
+    """Correct (and count) times whose nanoseconds stand as a number after the point: `6.61000000` is 6.061 s.
+
+    The published script prints seconds and nanoseconds as two integers. Only a file that has nine digits
+    elsewhere was written so.
+    """
+    digits = [len(tokens.text(token).partition(".")[2]) for token in tokens.first[lines].tolist()]
+    width = np.array(digits, np.int64)
+    short = (width > 0) & (width < 9)
+    if not (width == 9).any():
+        return 0
+    seconds, fraction = np.divmod(t_ns[short], NS)
+    t_ns[short] = seconds * NS + fraction // 10 ** (9 - width[short])
+    return int(short.sum())

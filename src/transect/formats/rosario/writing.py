@@ -1,0 +1,213 @@
+"""Writing a recording as a Rosario sequence, in the layout of the published scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import FrameError
+from transect.recording import Recording, Stream
+from transect.recording.clocks import decimal_from_ns
+from transect.recording.files import write_bytes, write_text
+from transect.types import CameraModel, Image, Imu, Pose, WheelState
+
+from .._catalogues.rosario import entry_of
+from .._payloads import new_folder, payload_bytes
+from .._rows import column_or_nan, float_texts, text_rows, undone
+from ..nmea import satellite_streams
+from ..nmea.writing import log_text
+from .calibration import CAMERAS, calibration_text
+from .tables import (
+    MILLI_G,
+    RADIANS,
+    RAW,
+    RPM,
+    STEERING,
+    are_rpm,
+    has_own_coding,
+    telegram_places,
+    wheel_motion,
+)
+
+DIGITS = 6
+"""Decimals of a second in all times."""
+Floats = NDArray[np.float64]
+
+
+def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write a recording to a new folder; return a sentence for each thing that could not be carried."""
+    new_folder(path)
+    entry = entry_of(recording.name)
+    number = f"{entry.number:02d}" if entry else _digits(recording.name)
+    folder = path / f"sequence{number}"
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = _chosen(recording)
+    for side in ("left", "right"):
+        _write_images(recording, chosen.get(side), side, folder / "zed")
+    if "imu" in chosen:
+        write_bytes(folder / "imu.log", _imu_text(chosen["imu"]))
+    if "fix" in chosen or "velocity" in chosen:
+        write_bytes(folder / "gps.log", log_text(chosen.get("fix"), chosen.get("velocity"), stamped=True))
+    for key in ("wheels", "wheels_raw"):
+        if key in chosen:
+            name, text = _wheel_text(chosen[key])
+            write_bytes(folder / name, text)
+    if "truth" in chosen:
+        truth = chosen["truth"]
+        columns = [_stamps(truth), *(float_texts(column_or_nan(truth, axis)) for axis in "xyz")]
+        write_bytes(path / f"sequence{number}_gt.txt", text_rows(columns))
+    write_text(path / f"calibration{number}.yaml", _calibration_text(recording, chosen))
+    return tuple(_not_carried(recording, chosen))
+
+
+def _digits(name: str) -> str:
+    """Return the two digits of a recording that is none of the six: 00 unless its name says otherwise."""
+    match = re.fullmatch(r"sequence(\d\d)", name)
+    return match[1] if match else "00"
+
+
+def _chosen(recording: Recording) -> dict[str, Stream]:
+    """Return the streams that have a place, by that place."""
+    chosen: dict[str, Stream] = {}
+    for stream in recording:
+        place = _place(stream)
+        if place and stream.clock == "utc":
+            chosen.setdefault(place, stream)
+    fix, velocity = satellite_streams(recording)
+    for place, stream in (("fix", fix), ("velocity", velocity)):
+        if stream is not None and stream.clock == "utc":
+            chosen[place] = stream
+    return chosen
+
+
+def _place(stream: Stream) -> str:
+    if stream.role == "truth":
+        return "truth" if stream.type is Pose else ""
+    if stream.type is Image:
+        return stream.tag if stream.tag in ("left", "right") else ""
+    if stream.type is WheelState and "wheel_velocity" in stream.columns:
+        pair = stream["wheel_velocity"].shape[1:] == (2,)
+        return ("wheels_raw" if "telegram" in stream.columns else "wheels") if pair else ""
+    return "imu" if stream.type is Imu else ""
+
+
+def _not_carried(recording: Recording, chosen: dict[str, Stream]) -> Iterator[str]:
+    carried = {stream.name for stream in chosen.values()}
+    for stream in recording:
+        if stream.name not in carried:
+            yield f"{stream.name} ({stream.type.__name__}) has no place in a Rosario sequence"
+    for place, stream in chosen.items():
+        if place not in ("fix", "velocity") and (stream.t_ns % 1000).any():
+            yield f"{stream.name}: times are written to the microsecond"
+        if stream.type is Image and (same := len(stream) - len(np.unique(stream.t_ns // 1000))):
+            yield f"{stream.name}: {same} images share a microsecond with another; of such, one is kept"
+    truth = chosen.get("truth")
+    if truth is not None and truth.child not in ("", "gps"):
+        yield f"{truth.name} is of {truth.child}; a Rosario sequence has the track of the antenna"
+    if truth is not None and "qw" in truth.columns:
+        yield f"{truth.name}: the attitude has no place in a Rosario sequence"
+    for side, camera in _cameras(recording, chosen).items():
+        if np.any(camera.coefficients[4:]):
+            yield f"the {side} camera has more than four distortion coefficients"
+
+
+def _write_images(recording: Recording, stream: Stream | None, side: str, folder: Path) -> None:
+    if stream is not None:
+        for stamp, sample in zip(_stamps(stream), stream, strict=True):
+            write_bytes(folder / f"{side}_{stamp}.png", payload_bytes(recording, sample, ".png"))
+
+
+def _imu_text(stream: Stream) -> bytes:
+    """Return `imu.log`, with the offsets that reading subtracted put back."""
+    gyro_offset, acc_offset = (stream.meta.get(f"{name}_offset", (0.0, 0.0, 0.0)) for name in ("gyro", "acc"))
+    columns = [
+        *(
+            _raw_texts(stream, f"gyro_{axis}", RADIANS, offset)
+            for axis, offset in zip("xyz", gyro_offset, strict=True)
+        ),
+        *(
+            _raw_texts(stream, f"acc_{axis}", MILLI_G, offset)
+            for axis, offset in zip("xyz", acc_offset, strict=True)
+        ),
+    ]
+    others = [stream.column(name) for name in ("undocumented_1", "undocumented_2") if name in stream.columns]
+    # A line that came without the two tokens has them empty, and is written without them.
+    return text_rows([_stamps(stream), *others, *columns]).replace(b"   ", b" ")
+
+
+def _raw_texts(stream: Stream, name: str, unit: float, offset: float) -> list[str]:
+    """Return a column in the log's unit: with twelve digits if they read back the same, else with all."""
+    values = column_or_nan(stream, name)
+    raw = undone(values, lambda r: unit * (r - offset), values / unit + offset)
+    short = np.array([float(f"{value:.12g}") for value in raw.tolist()])
+    return float_texts(np.where(unit * (short - offset) == values, short, raw))
+
+
+def _wheel_text(stream: Stream) -> tuple[str, bytes]:
+    """Return the name and the text of the motors' log: raw telegrams, or the cleaned form in RPM or m/s."""
+    raw, unit = _raw_wheels(stream)
+    stamps = _stamps(stream)
+    if "telegram" in stream.columns:
+        telegrams = [
+            _patched(text, row) for text, row in zip(stream.column("telegram"), raw.tolist(), strict=True)
+        ]
+        return "odometry_raw.log", text_rows([stamps, telegrams])
+    direction = [f"{value:.0f}" for value in raw[:, 3].tolist()]
+    text = text_rows([stamps, *(float_texts(column) for column in raw[:, :3].T), direction])
+    return "odometry.log", text.replace(b"\n", b"\r\n") if unit == "rpm" else text
+
+
+def _raw_wheels(stream: Stream) -> tuple[Floats, str]:
+    """Return left, right, steering, direction (n, 4) in the log's units, as read where that still holds."""
+    speeds, steering = np.asarray(stream["wheel_velocity"], np.float64), column_or_nan(stream, "steering")
+    was = np.column_stack([column_or_nan(stream, name) for name in RAW])
+    telegrams = "telegram" in stream.columns
+    unit = stream.units.get("left_raw") or ("rpm" if are_rpm(speeds) else "m/s")
+    forwards, backwards = (0.0, 1.0) if telegrams or has_own_coding(was[:, 3]) else (1.0, -1.0)
+    # Reading gave the direction to the speeds as their sign, at rest that of a zero.
+    direction = np.where(np.signbit(speeds).any(axis=1), backwards, forwards)
+    now = np.column_stack([np.abs(speeds) / (RPM if unit == "rpm" else 1.0), steering / STEERING, direction])
+    known = np.column_stack(wheel_motion(was, unit == "rpm", telegrams))
+    wanted = np.column_stack([speeds, steering])
+    holds = np.isclose(known, wanted, rtol=1e-12, atol=0.0, equal_nan=True).all(axis=1)
+    holds &= ~np.isnan(was[:, 3])
+    return np.where(holds[:, None], was, now), unit
+
+
+def _patched(telegram: str, values: Sequence[float]) -> str:
+    """Return a telegram with those of its four values changed that are others now."""
+    token, fields = telegram.split()[0], telegram.split()[1].split(",")
+    *places, turn = telegram_places(fields)
+    for place, value in zip(places, values[:3], strict=True):
+        if float(fields[place]) != value:
+            fields[place] = repr(value)
+    fields[turn] = f"{values[3]:.0f}{fields[turn][1:]}"
+    return f"{token} {','.join(fields)}"
+
+
+def _cameras(recording: Recording, chosen: dict[str, Stream]) -> dict[str, CameraModel]:
+    """Return the cameras of the pair: those of the image streams, else the ones called left and right."""
+    names = {side: chosen[side].camera if side in chosen else side for side in CAMERAS.values()}
+    return {side: recording.cameras[name] for side, name in names.items() if name in recording.cameras}
+
+
+def _calibration_text(recording: Recording, chosen: dict[str, Stream]) -> str:
+    edges = [("base_link", "imu"), ("base_link", "gps"), *(("imu", f"{s}_camera") for s in CAMERAS.values())]
+    transforms: dict[tuple[str, str], Any] = {}
+    for frame, child in edges:
+        try:
+            transforms[frame, child] = recording.frames.lookup(frame, child)
+        except FrameError:
+            continue
+    offsets = chosen["imu"].meta if "imu" in chosen else {}
+    cameras = _cameras(recording, chosen)
+    return calibration_text(cameras, transforms, offsets.get("gyro_offset"), offsets.get("acc_offset"))
+
+
+def _stamps(stream: Stream) -> list[str]:
+    return [decimal_from_ns(t, DIGITS) for t in stream.t_ns.tolist()]

@@ -1,0 +1,118 @@
+"""Message types: from the bag where it carries their definitions, else from those that ROS comes with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from .file import Channel
+
+BASE, NAME, ARRAY, SEQUENCE = 1, 2, 3, 4
+"""The kinds of a field's description, as in `rosbags.interfaces.Nodetype`."""
+
+Types = Mapping[str, list[tuple[str, Any]]]
+"""Type name to its fields: name and description, `(BASE, ("float64", 0))`, `(ARRAY, ((NAME, "..."), 9))`."""
+
+_TYPE_NAME = re.compile(r"[A-Za-z]\w*(/[A-Za-z]\w*)+")
+_FIELD_NAME = re.compile(r"[A-Za-z]\w*")
+_TIME: list[tuple[str, Any]] = [("sec", (BASE, ("int32", 0))), ("nanosec", (BASE, ("uint32", 0)))]
+_BUILTIN: Types = {"builtin_interfaces/msg/Time": _TIME, "builtin_interfaces/msg/Duration": _TIME}
+_TF = "tf2_msgs/msg/TFMessage"
+"""Not among the ROS 1 types that rosbags knows."""
+_SEPARATOR = "=" * 80 + "\n"
+
+
+def candidates(channel: Channel) -> Iterator[tuple[Types, str]]:
+    """Iterate over the definitions that a type may have, the bag's own first, with where each is from."""
+    carried = _carried(channel.type, channel.definition, channel.definition_kind)
+    if carried is not None:
+        yield carried, "the bag's own definition"
+    standard = standard_types(channel.encoding)
+    if channel.type in standard:
+        yield standard, "the definition that comes with ROS"
+
+
+@cache
+def _carried(kind: str, definition: str, language: str) -> Types | None:
+    """Parse the definition that a bag carries; None where there is none, or it cannot be used."""
+    from rosbags.typesys import TypesysError, get_types_from_idl, get_types_from_msg
+
+    if not definition.strip() and kind.rpartition("/")[2] != "Empty":
+        return None
+    if not _TYPE_NAME.fullmatch(kind):
+        return None
+    parsed: dict[str, Any] = {}
+    try:
+        if language in ("ros2idl", "omgidl"):
+            for part in definition.split(_SEPARATOR):
+                parsed |= get_types_from_idl(part.partition("\n")[2] if part.startswith("IDL: ") else part)
+        else:
+            parsed = dict(get_types_from_msg(definition, kind))
+    except (TypesysError, ValueError, KeyError, IndexError, AssertionError, RecursionError, TypeError):
+        return None
+    types: Types = {**_BUILTIN, **{name: fields for name, (_, fields) in parsed.items()}}
+    return types if _is_sound(kind, types) else None
+
+
+def _is_sound(kind: str, types: Types) -> bool:
+    """Tell whether all names are names, and every type used is there and does not hold itself."""
+    names = all(_TYPE_NAME.fullmatch(name) for name in types)
+    fields = all(_FIELD_NAME.fullmatch(name) for fields in types.values() for name, _ in fields)
+    return names and fields and _is_closed(kind, types, ())
+
+
+def _is_closed(kind: str, types: Types, inside: tuple[str, ...]) -> bool:
+    if kind not in types or kind in inside or len(inside) > 32:
+        return False
+    used = [
+        description[1][0] if description[0] in (ARRAY, SEQUENCE) else description
+        for _, description in types[kind]
+    ]
+    return all(_is_closed(name, types, (*inside, kind)) for node, name in used if node == NAME)
+
+
+def paths_of(kind: str, types: Types) -> set[str]:
+    """Paths of all fields of a type, those of lists of structures with `[]`."""
+    paths: set[str] = set()
+    for name, (shape, inner) in types[kind]:
+        listed = shape in (ARRAY, SEQUENCE)
+        node, used = inner[0] if listed else (shape, inner)
+        if node == NAME:
+            paths |= {f"{name}{'[]' * listed}.{path}" for path in paths_of(used, types)}
+        else:
+            paths.add(name)
+    return paths
+
+
+@cache
+def standard_types(encoding: str) -> Types:
+    """Types that ROS comes with, for the encoding `ros1` (Noetic) or `cdr` (Humble)."""
+    if encoding not in ("ros1", "cdr"):
+        return {}
+    return {name: fields for name, (_, fields) in standard_store(encoding).fielddefs.items()}
+
+
+@cache
+def standard_store(encoding: str) -> Any:
+    """Typestore of the types that ROS comes with.
+
+    ROS 2 bags carry definitions since the release after Humble, so those that do not are of its types.
+    """
+    from rosbags.typesys import Stores, get_typestore
+
+    store: Any = get_typestore(Stores.ROS1_NOETIC if encoding == "ros1" else Stores.ROS2_HUMBLE)
+    if _TF not in store.fielddefs:
+        transforms = (SEQUENCE, ((NAME, "geometry_msgs/msg/TransformStamped"), 0))
+        store.register({_TF: ([], [("transforms", transforms)])})
+    return store
+
+
+def store_of(types: Types) -> Any:
+    """Return a typestore that reads and writes the given types."""
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.EMPTY)
+    store.register({name: ([], fields) for name, fields in types.items() if name not in _BUILTIN})
+    return store

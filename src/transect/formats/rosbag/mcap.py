@@ -1,0 +1,295 @@
+"""MCAP files, record by record: https://mcap.dev/spec. Checksums of chunks and summary are always checked."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import ParseError
+from transect.recording import Loss
+from transect.recording.source import Buffer
+
+from .file import Channel, Chunk, ChunkedFile, Entry, Ints, Scan, gathered, signed
+from .packing import Bytes
+
+MAGIC = b"\x89MCAP0\r\n"
+_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX = range(1, 8)
+_CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F
+_LEAD = struct.Struct("<BQ")
+_FOOT = struct.Struct("<BQQQI")
+_CHUNK_LEAD = struct.Struct("<QQQII")
+_U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
+_RECORD = np.dtype(
+    [
+        ("op", "u1"),
+        ("length", "<u8"),
+        ("channel", "<u2"),
+        ("sequence", "<u4"),
+        ("log_ns", "<u8"),
+        ("publish_ns", "<u8"),
+    ]
+)
+_INDEX_ENTRY = np.dtype([("log_ns", "<u8"), ("offset", "<u8")])
+_ROS_ENCODINGS = {"ros2msg": "cdr", "ros2idl": "cdr", "ros1msg": "ros1"}
+
+
+class _Record(NamedTuple):
+    """Opcode of a record, and where its content lies; `end` may lie behind the end of the file."""
+
+    op: int
+    start: int
+    end: int
+
+
+def _records(data: Bytes, at: int) -> Iterator[_Record]:
+    """Iterate over the records from a byte on; one that is cut off is the last."""
+    while at + _LEAD.size <= len(data):
+        op, length = _LEAD.unpack_from(data, at)
+        at += _LEAD.size
+        yield _Record(op, at, at + length)
+        if op == 0 or at + length > len(data):
+            return
+        at += length
+
+
+class McapFile(ChunkedFile):
+    """An MCAP file, whole, without a summary, or cut off anywhere."""
+
+    def __init__(self, name: str, buffer: Buffer) -> None:
+        super().__init__(name, buffer)
+        self.profile = ""
+        self._listed = 0
+        self._schemas: dict[int, tuple[str, str, bytes]] = {}
+        if bytes(self.view[: len(MAGIC)]) != MAGIC:
+            start = bytes(self.view[: len(MAGIC)])
+            raise ParseError(
+                f"{name} is not an MCAP file", where=f"{name}@0", why=f"it starts with {start!r}"
+            )
+        if not self._index_from_summary():
+            self.chunks.clear()
+            self._runs.clear()
+            self._walk()
+        self._report_orphans()
+        if len(self.index.channel) < self._listed and not self.losses:
+            count = self._listed - len(self.index.channel)
+            self.losses.append(
+                Loss(self.name, "the summary counts more messages than are found", count=count)
+            )
+
+    def _index_from_summary(self) -> bool:
+        """Take the index from the end of the file; False unless it is there, undamaged and complete."""
+        summary = self._read_summary()
+        if summary is None:
+            return False
+        chunk_indexes, statistics = summary
+        self._note_attachments(statistics.attachment_count)
+        self._listed = statistics.message_count
+        counts: Counter[int] = Counter()
+        for chunk_index in chunk_indexes:
+            indexed = self._add_indexed(chunk_index)
+            if indexed is None:
+                return False
+            counts.update(indexed)
+        listed = {channel: count for channel, count in statistics.channel_message_counts.items() if count}
+        return listed == dict(counts) and set(counts) <= set(self.channels)
+
+    def _read_summary(self) -> tuple[list[Any], Any] | None:
+        """Read the summary's chunk indexes and statistics, and learn its channels; None without them."""
+        start = self._summary()
+        chunk_indexes: list[Any] = []
+        statistics: Any = None
+        for record in _records(self.view[:-8], start) if start is not None else ():
+            if record.end > len(self.view) or not self._learn(record, self.view):
+                return None
+            if record.op == _CHUNK_INDEX:
+                chunk_indexes.append(self._parsed(record))
+            elif record.op == _STATISTICS:
+                statistics = self._parsed(record)
+        return None if statistics is None or None in chunk_indexes else (chunk_indexes, statistics)
+
+    def _summary(self) -> int | None:
+        """Position of the summary if the file has one whose checksum is right."""
+        foot_at = len(self.view) - 8 - _FOOT.size
+        if foot_at < len(MAGIC) or bytes(self.view[-8:]) != MAGIC:
+            return None
+        op, length, start, _, crc = _FOOT.unpack_from(self.view, foot_at)
+        if op != _FOOTER or length != 20 or not len(MAGIC) <= start < foot_at:
+            return None
+        return start if not crc or zlib.crc32(self.view[start : foot_at + _FOOT.size - 4]) == crc else None
+
+    def _add_indexed(self, chunk_index: Any) -> dict[int, int] | None:
+        """Index a chunk by the records that follow it; return how many messages each channel has, or None."""
+        at = chunk_index.chunk_start_offset
+        record = next(_records(self.view, at), None) if at < len(self.view) else None
+        number = self._add_chunk(record) if record is not None and record.end <= len(self.view) else None
+        if number is None:
+            return None
+        counts: dict[int, int] = {}
+        for channel, where in chunk_index.message_index_offsets.items():
+            entries = self._message_index(channel, where)
+            if entries is None:
+                return None
+            self._add(number, channel, entries["log_ns"], entries["offset"])
+            counts[channel] = len(entries)
+        return counts
+
+    def _message_index(self, channel: int, at: int) -> NDArray[Any] | None:
+        record = next(_records(self.view, at), None) if at < len(self.view) else None
+        if record is None or record.op != _MESSAGE_INDEX or record.end > len(self.view):
+            return None
+        data = self.view[record.start : record.end]
+        if (
+            len(data) < 6
+            or struct.unpack_from("<HI", data) != (channel, len(data) - 6)
+            or (len(data) - 6) % 16
+        ):
+            return None
+        return np.frombuffer(data[6:], _INDEX_ENTRY)
+
+    def _add_chunk(self, record: _Record) -> int | None:
+        """Enter a chunk, perhaps one that is cut off; return its number."""
+        if record.op != _CHUNK or record.start + _CHUNK_LEAD.size > len(self.view):
+            return None
+        _, _, size, crc, length = _CHUNK_LEAD.unpack_from(self.view, record.start)
+        name_at = record.start + _CHUNK_LEAD.size
+        start = name_at + length + _U64.size
+        if start > min(record.end, len(self.view)):
+            return None
+        compression = bytes(self.view[name_at : name_at + length]).decode("ascii", "replace")
+        stored = _U64.unpack_from(self.view, name_at + length)[0]
+        cut = start + stored > len(self.view)
+        stored = min(stored, min(record.end, len(self.view)) - start)
+        self.chunks.append(Chunk(record.start - _LEAD.size, start, stored, compression, size, crc, cut))
+        return len(self.chunks) - 1
+
+    def _walk(self) -> None:
+        """Index a file without a summary by reading all its records."""
+        at, closed, data_end, attachments = len(MAGIC), False, None, 0
+        for record in _records(self.view, at):
+            if record.op == _CHUNK:
+                self._add_walked(record)
+            if record.end > len(self.view) or record.op == 0:
+                break
+            attachments += record.op == _ATTACHMENT
+            if record.op == _DATA_END and record.end - record.start >= 4:
+                data_end = record
+            at, closed = record.end, record.op == _FOOTER
+            if closed:
+                break
+            self._learn(record, self.view)
+        if not closed:
+            self.losses.append(Loss(self.name, "the file is cut off or damaged here", byte=at, count=0))
+        self._note_attachments(attachments)
+        self._add_loose(data_end)
+
+    def _add_walked(self, record: _Record) -> None:
+        number = self._add_chunk(record)
+        if number is not None:
+            self._add_scanned(number)
+        elif record.end <= len(self.view):
+            at = record.start - _LEAD.size
+            self.losses.append(Loss(self.name, "the header of a chunk is damaged", byte=at, count=0))
+
+    def _note_attachments(self, count: int) -> None:
+        if count:
+            self.notes = [f"{self.name} has {count} attachments, which are not read"]
+
+    def _add_loose(self, data_end: _Record | None) -> None:
+        """Index the messages outside chunks, and check the one checksum that they have."""
+        entries = self._scan_from(self.view, len(MAGIC), known=range(16)).entries
+        if not entries:
+            return
+        size = len(self.view)
+        self.chunks.append(Chunk(0, 0, size, "", size))
+        self._add_entries(len(self.chunks) - 1, entries)
+        crc = _U32.unpack_from(self.view, data_end.start)[0] if data_end is not None else 0
+        if data_end is not None and crc and zlib.crc32(self.view[: data_end.start - _LEAD.size]) != crc:
+            reason = (
+                f"the checksum of the data does not match: some of the {len(entries)} messages are changed"
+            )
+            self.losses.append(Loss(self.name, reason, byte=len(MAGIC), count=0))
+
+    def _parsed(self, record: _Record, data: Bytes | None = None) -> Any:
+        """Read a record with the mcap library; None if it is damaged."""
+        from io import BytesIO
+
+        from mcap import records
+        from mcap.data_stream import ReadDataStream
+        from mcap.exceptions import McapError
+
+        kinds: dict[int, Any] = {
+            _HEADER: records.Header,
+            _SCHEMA: records.Schema,
+            _CHANNEL: records.Channel,
+            _CHUNK_INDEX: records.ChunkIndex,
+            _STATISTICS: records.Statistics,
+        }
+        content = bytes((self.view if data is None else data)[record.start : record.end])
+        try:
+            return kinds[record.op].read(ReadDataStream(BytesIO(content)))
+        except (McapError, struct.error, UnicodeDecodeError):
+            return None
+
+    def _learn(self, record: _Record, data: Bytes) -> bool:
+        """Enter a schema, channel or header; False if it is damaged."""
+        if record.op not in (_HEADER, _SCHEMA, _CHANNEL):
+            return True
+        parsed = self._parsed(record, data)
+        if parsed is None:
+            return False
+        if record.op == _HEADER:
+            self.profile = parsed.profile
+        elif record.op == _SCHEMA:
+            self._schemas.setdefault(parsed.id, (parsed.name, parsed.encoding, parsed.data))
+        else:
+            name, kind, text = self._schemas.get(parsed.schema_id, ("", "", b""))
+            encoding = parsed.message_encoding or _ROS_ENCODINGS.get(kind, "")
+            if kind == "ros1msg" and name.count("/") == 1:
+                name = name.replace("/", "/msg/")
+            definition = text.decode("utf-8", "replace") if kind != "protobuf" else ""
+            channel = Channel(parsed.topic, name, encoding, definition, kind, parsed.metadata)
+            self.channels.setdefault(parsed.id, channel)
+        return True
+
+    def _message(self, data: Bytes, offset: int) -> tuple[int, int] | None:
+        record = next(_records(data, offset), None)
+        if record is None or record.op != _MESSAGE or record.end > len(data):
+            return None
+        start = record.start + _RECORD.itemsize - _LEAD.size
+        return (start, record.end) if start <= record.end else None
+
+    def _spans(self, data: Bytes, offsets: Ints, channels: Ints, log_ns: Ints) -> Ints:
+        inside, block = gathered(data, offsets, _RECORD.itemsize)
+        records = block.view(_RECORD)[:, 0]
+        ends = offsets + _LEAD.size + np.minimum(records["length"], len(data)).astype(np.int64)
+        starts = offsets + _RECORD.itemsize
+        good = inside & (records["op"] == _MESSAGE) & (records["channel"] == channels)
+        good &= (signed(records["log_ns"]) == log_ns) & (starts <= ends) & (ends <= len(data))
+        spans = np.column_stack([starts, ends, signed(records["publish_ns"])])
+        spans[~good] = -1
+        return spans
+
+    def _scan(self, data: Bytes) -> Scan:
+        return self._scan_from(data, 0, known=(_SCHEMA, _CHANNEL, _MESSAGE))
+
+    def _scan_from(self, data: Bytes, end: int, known: Collection[int]) -> Scan:
+        """Opcodes from 0x80 on are private to whoever wrote them."""
+        entries: list[Entry] = []
+        odd = 0
+        for record in _records(data, end):
+            if record.op == 0 or record.end > len(data):
+                break
+            if record.op == _MESSAGE and self._message(data, end) is not None:
+                channel, _, log_ns = struct.unpack_from("<HIQ", data, record.start)
+                entries.append((channel, end, min(log_ns, 2**63 - 1)))
+            elif not self._learn(record, data):
+                break
+            odd += record.op not in known and record.op < 0x80
+            end = record.end
+        return Scan(entries, end, odd)

@@ -1,0 +1,246 @@
+"""ROS 2 bags in SQLite (`.db3`), whole or damaged: rows are read past the pages that are not there."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.errors import ParseError
+from transect.recording import Loss
+from transect.recording.source import Buffer
+
+from .file import HEAD, Channel, Index, Messages, Place
+
+MAGIC = b"SQLite format 3\x00"
+MAX_IN_MEMORY = 1 << 30
+"""A damaged file up to this size is read in memory, without the page where it is torn."""
+_LAST_ROW = 2**62
+Unpack = Callable[[bytes], bytes]
+
+
+class SqliteFile:
+    """A `.db3` file of a ROS 2 bag.
+
+    Parameters
+    ----------
+    name : str
+    path : Path or None
+        The file on disk; None where it lies in an archive, then `buffer` is its content.
+    buffer : buffer
+    unpack : callable, optional
+        Decompresses a message, for bags that compress each.
+    """
+
+    def __init__(self, name: str, path: Path | None, buffer: Buffer, unpack: Unpack | None = None) -> None:
+        self.name = name
+        self.channels: dict[int, Channel] = {}
+        self.losses: list[Loss] = []
+        self.notes: list[str] = []
+        self.heads: frozenset[int] = frozenset()
+        self._unpack = unpack
+        if bytes(buffer[: len(MAGIC)]) != MAGIC:
+            start = bytes(buffer[: len(MAGIC)])
+            raise ParseError(
+                f"{name} is not an SQLite file", where=f"{name}@0", why=f"it starts with {start!r}"
+            )
+        self._report_cut(buffer)
+        try:
+            self._db = _connected(path, buffer)
+            self._read_topics()
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
+            raise ParseError(
+                f"{name} cannot be opened",
+                where=name,
+                why=str(error) or type(error).__name__,
+                hint="try 'sqlite3 FILE .recover'",
+            ) from error
+        self._index = self._read_index()
+
+    def _report_cut(self, buffer: Buffer) -> None:
+        """The header tells how many pages the file had (https://sqlite.org/fileformat.html, 1.3)."""
+        whole = _page_size(buffer) * int.from_bytes(buffer[28:32], "big")
+        if len(buffer) < whole:
+            reason = f"the file is cut off: it had {whole} bytes"
+            self.losses.append(Loss(self.name, reason, byte=len(buffer), count=0))
+
+    def _read_topics(self) -> None:
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if missing := {"topics", "messages"} - tables:
+            raise sqlite3.DatabaseError(f"it has no table {' and no table '.join(sorted(missing))}")
+        definitions = self._definitions() if "message_definitions" in tables else {}
+        for number, topic, kind, encoding in self._db.execute(
+            "SELECT id, name, type, serialization_format FROM topics"
+        ):
+            text, language = definitions.get(str(kind), ("", ""))
+            self.channels[int(number)] = Channel(str(topic), str(kind), str(encoding), text, language)
+
+    def _definitions(self) -> dict[str, tuple[str, str]]:
+        """Read the definitions of types, those that can be read."""
+        query = "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
+        found: dict[str, tuple[str, str]] = {}
+        try:
+            for kind, language, text in self._db.execute(query):
+                found[str(kind)] = (str(text), str(language))
+        except sqlite3.Error as error:
+            self.notes.append(f"{self.name}: the definitions of its types cannot all be read ({error})")
+        return found
+
+    def _read_index(self) -> Index:
+        rows: list[tuple[Any, ...]] = list(self._rows())
+        good = [row for row in rows if row[1] in self.channels and isinstance(row[2], int)]
+        if len(good) < len(rows):
+            reason = "messages of a topic that is not listed, or without a time"
+            self.losses.append(Loss(self.name, reason, count=len(rows) - len(good)))
+        table = np.array(good, dtype=np.int64).reshape(-1, 3)
+        return Index(table[:, 1], table[:, 2], np.zeros(len(table), dtype=np.int64), table[:, 0])
+
+    def _rows(self) -> Iterator[tuple[int, int, int]]:
+        """Iterate over (row, topic, time) of all messages that can be reached."""
+        after = -_LAST_ROW
+        while True:
+            try:
+                query = "SELECT id, topic_id, timestamp FROM messages WHERE id > ? ORDER BY id"
+                for row in self._db.execute(query, (after,)):
+                    if row[0] <= after:
+                        raise sqlite3.DatabaseError("its rows are out of order")
+                    yield row
+                    after = row[0]
+                return
+            except (sqlite3.Error, OverflowError) as error:
+                good = self._next_good(after)
+                count = good - after - 1 if good is not None and after > 0 else 0
+                where = f"after message {after}" if after > 0 else "at the first message"
+                self.losses.append(Loss(self.name, f"the database is damaged {where} ({error})", count=count))
+                if good is None:
+                    return
+                # Where the row that was found fails again, the one behind it is next.
+                after = good - 1 if good - 1 > after else good
+
+    def _next_good(self, after: int) -> int | None:
+        """Find the first row behind a damaged part by doubling, then halving steps; None if there is none."""
+        bad, step = max(after, 0), 1
+        while (found := self._row_from(bad + step)) == "damaged":
+            step *= 2
+            if bad + step > _LAST_ROW:
+                return None
+        good = bad + step
+        while good - bad > 1:
+            middle = (good + bad) // 2
+            if (probed := self._row_from(middle)) == "damaged":
+                bad = middle
+            else:
+                good, found = middle, probed
+        return found if isinstance(found, int) else None
+
+    def _row_from(self, row: int) -> int | str | None:
+        """First row from a number on, None if there is none, or "damaged"."""
+        try:
+            query = "SELECT id, topic_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
+            found = self._db.execute(query, (row,)).fetchone()
+        except (sqlite3.Error, OverflowError):
+            return "damaged"
+        if found is None:
+            return None
+        return int(found[0]) if found[0] >= row else "damaged"
+
+    def count(self, channel: int) -> int:
+        return int(np.count_nonzero(self._index.channel == channel))
+
+    def first_log(self, channel: int) -> int | None:
+        times = self._index.log_ns[self._index.channel == channel]
+        return int(times[0]) if len(times) else None
+
+    def first(self, channel: int) -> bytes | None:
+        for row in self._index.offset[self._index.channel == channel][:3].tolist():
+            try:
+                return self._read(row, HEAD)[0]
+            except ParseError:
+                continue
+        return None
+
+    def messages(self, channel: int) -> Messages:
+        mine = np.flatnonzero(self._index.channel == channel)
+        numbers = self._index.offset[mine].tolist()
+        whole = None if channel in self.heads else self._read_all(channel, numbers)
+        losses: list[Loss] = []
+        if whole is None:
+            found = [self._read_or_lose(row, channel, losses) for row in numbers]
+            mine = mine[[item is not None for item in found]]
+            read = [item for item in found if item is not None]
+        else:
+            read = [(data, len(data)) for data in whole]
+        log_ns, rows = self._index.log_ns[mine], self._index.offset[mine]
+        places = np.column_stack([np.zeros_like(rows), rows])
+        sizes = np.array([size for _, size in read], dtype=np.int64)
+        return Messages(log_ns, np.zeros_like(log_ns), places, [raw for raw, _ in read], sizes, tuple(losses))
+
+    def _read_all(self, channel: int, rows: list[int]) -> list[bytes] | None:
+        """Read all messages of a channel in one go; None if they are not just the rows that were indexed."""
+        if self._unpack is not None:
+            return None
+        query = "SELECT id, data FROM messages WHERE topic_id = ? ORDER BY id"
+        try:
+            found = self._db.execute(query, (channel,)).fetchall()
+        except (sqlite3.Error, OverflowError, MemoryError):
+            return None
+        data = [data for _, data in found if isinstance(data, bytes)]
+        return data if len(data) == len(found) and [row for row, _ in found] == rows else None
+
+    def _read_or_lose(self, row: int, channel: int, losses: list[Loss]) -> tuple[bytes, int] | None:
+        try:
+            return self._read(row, HEAD if channel in self.heads else None)
+        except ParseError as error:
+            reason = f"message {row} of {self.channels[channel].topic} cannot be read ({error.why})"
+            losses.append(Loss(self.name, reason))
+            return None
+
+    def payload(self, place: Place) -> bytes:
+        return self._read(place[1])[0]
+
+    def byte(self, place: Place) -> int | None:
+        return None
+
+    def _read(self, row: int, limit: int | None = None) -> tuple[bytes, int]:
+        """Data and size of a message, or only its first bytes: the rest is then not read from the disk."""
+        try:
+            if limit is not None and self._unpack is None:
+                with self._db.blobopen("messages", "data", row, readonly=True) as blob:
+                    return blob.read(limit), len(blob)
+            found = self._db.execute("SELECT data FROM messages WHERE id = ?", (row,)).fetchone()
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
+            raise ParseError(
+                "a message cannot be read", where=f"{self.name}, row {row}", why=str(error)
+            ) from error
+        if found is None or not isinstance(found[0], bytes):
+            raise ParseError(
+                "a message cannot be read", where=f"{self.name}, row {row}", why="it holds no bytes"
+            )
+        data = found[0] if self._unpack is None else self._unpack(found[0])
+        return data, len(data)
+
+
+def _page_size(buffer: Buffer) -> int:
+    size = int.from_bytes(buffer[16:18], "big")
+    return 65_536 if size == 1 else size
+
+
+def _connected(path: Path | None, buffer: Buffer) -> sqlite3.Connection:
+    torn = len(buffer) % max(_page_size(buffer), 1)
+    if torn and len(buffer) <= MAX_IN_MEMORY:
+        # SQLite reads the end of a torn page as zeros, which would pass for data.
+        path, buffer = None, buffer[: len(buffer) - torn]
+    if path is not None:
+        uri = f"{path.resolve().as_uri()}?immutable=1"
+        db = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    else:
+        db = sqlite3.connect(":memory:", check_same_thread=False)
+        db.deserialize(bytes(buffer))
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    db.execute("PRAGMA trusted_schema = OFF")
+    # Without this SQLite refuses a file that is shorter than its header says, however much of it is good.
+    db.execute("PRAGMA writable_schema = ON")
+    return db

@@ -1,0 +1,281 @@
+"""From the topics of a bag to the streams of a recording, each parsed when it is asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from transect import types
+from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow
+from transect.recording.arrow import PAYLOAD
+from transect.recording.clocks import CLOCKS, Clock
+from transect.types import CameraModel, DepthMap, Image, Record
+
+from .cameras import camera_beside, cameras_of
+from .file import BagFile
+from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulated_tf
+from .json_schema import columns_of, rows_of
+from .messages import NS, Tabulated, kind_of, sample_times, tabulated
+from .payloads import DEPTH, PAYLOADS, Context, Read, fields_of
+from .topics import Gathered, Head, Topic, header_of, topics_of
+
+NEVER_BEFORE_NS = 946_684_800 * NS
+"""2000-01-01: a stamp before that is not Unix time, but that of a simulation or of a device."""
+METADATA = "transect"
+"""Key of a channel's metadata under which our own writer says what else a stream has, as JSON."""
+_CLOCKS: dict[str, Clock] = {clock: clock for clock in CLOCKS}
+_ROLES: dict[str, Role] = {
+    "measurement": "measurement",
+    "derived": "derived",
+    "truth": "truth",
+    "estimate": "estimate",
+}
+_TRUTH = {"ground_truth", "groundtruth", "truth", "gt"}
+_ESTIMATE = {"filtered", "estimate", "estimated", "amcl_pose"}
+_TAGS = ("left", "right", "main", "aux", "front", "rear")
+
+
+def recording_of(
+    source: Source, files: Sequence[BagFile], notes: Iterable[str] = (), losses: Iterable[Loss] = ()
+) -> Recording:
+    """Return the recording of a bag's files; messages are read when their stream is."""
+    topics = topics_of(files)
+    for file in files:
+        lazy = (n for topic in topics for f, n in topic.parts if f is file and not _has_columns(topic))
+        file.heads = frozenset(lazy)
+    cameras, camera_notes = cameras_of(topics)
+    streams = tuple(_stream(source, topic, cameras) for topic in topics)
+    tf = [stream for stream, topic in zip(streams, topics, strict=True) if topic.channel.type in TF_TYPES]
+    return Recording(
+        name=source.stem,
+        streams=streams,
+        frames=_frames(tf),
+        cameras=cameras,
+        source=source,
+        notes=(*notes, *(note for file in files for note in file.notes), *camera_notes),
+        reader_losses=(*losses, *(loss for file in files for loss in file.losses)),
+    )
+
+
+def _has_columns(topic: Topic) -> bool:
+    """Whether a topic's messages are read whole as columns, and not one by one."""
+    return topic.channel.encoding == "json" or (topic.is_ros and topic.channel.type not in PAYLOADS)
+
+
+def _frames(tf: Sequence[Stream]) -> FrameTree:
+    def fill(tree: FrameTree) -> None:
+        for stream in sorted(tf, key=lambda stream: not is_static(stream.name)):
+            if len(stream):
+                static = is_static(stream.name)
+                add_tf(tree, stream.table, static=static, clock=stream.clock, source=stream.name)
+
+    return LazyFrameTree(fill) if tf else FrameTree()
+
+
+def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) -> Stream:
+    if topic.channel.encoding == "json":
+        return _json_stream(source, topic)
+    if not topic.is_ros:
+        return _raw_stream(source, topic)
+    if topic.channel.type in PAYLOADS:
+        return _payload_stream(source, topic, cameras)
+    if topic.channel.type in TF_TYPES:
+        clock = _clock(_first_tf_stamp(topic) or topic.first_log_ns)
+        build = partial(tabulated_tf, topic=topic.name, clock=clock)
+        return _ros_stream(topic, Record, partial(_parse_columns, source, topic, build), clock=clock)
+    raw = topic.first()
+    stamp_ns, frame = header_of(raw, topic.channel.encoding) if topic.is_headed else (0, "")
+    said = {"clock": _clock(stamp_ns or topic.first_log_ns), "frame": frame, "child": _child(topic, raw)}
+    kind = kind_of(topic.channel.type)
+    build = partial(tabulated, kind=kind, topic=topic.name, **said)
+    return _ros_stream(topic, kind.type, partial(_parse_columns, source, topic, build), **said)
+
+
+def _ros_stream(topic: Topic, kind: type, parse: Callable[[], Parsed], **attributes: Any) -> Stream:
+    meta = {"channel": topic.channel, "raw": topic.raw}
+    return Stream(
+        topic.name, kind, parse, role=_role(topic.name), tag=_tag(topic.name), meta=meta, **attributes
+    )
+
+
+def _role(topic: str) -> Role:
+    words = set(re.split(r"[/.\-]", topic.lower()))
+    return "truth" if words & _TRUTH else "estimate" if words & _ESTIMATE else "measurement"
+
+
+def _tag(topic: str) -> str:
+    words = re.split(r"[/._\-]", topic.lower())
+    return next((word for word in words if word in _TAGS), "")
+
+
+def _clock(first_ns: int) -> Clock:
+    return "device" if 0 < first_ns < NEVER_BEFORE_NS else "utc"
+
+
+def _first_tf_stamp(topic: Topic) -> int:
+    columns = topic.decode_first()
+    if columns is None:
+        return 0
+    stamps = tabulated_tf(columns, np.zeros(1, dtype=np.int64), topic.name, "device").table
+    return int(arrow.numbers(stamps, "t_ns")[0]) if len(stamps) else 0
+
+
+def _child(topic: Topic, raw: bytes | None) -> str:
+    """The frame that moves: in the messages that have one it follows the header."""
+    if raw is None or not kind_of(topic.channel.type).child:
+        return ""
+    try:
+        head = Head(raw, topic.channel.encoding)
+        head.header()
+        return head.text().lstrip("/")
+    except struct.error:
+        return ""
+
+
+def _read(source: Source, topic: Topic) -> Gathered:
+    for file, _ in topic.parts:
+        source.touch(file.name)
+    return topic.messages()
+
+
+def _parse_columns(source: Source, topic: Topic, build: Callable[..., Tabulated]) -> Parsed:
+    """Decode all messages of a topic into a table."""
+    found = _read(source, topic)
+    decoder, notes = topic.decoder(found.raws[0]) if found.raws else (None, [])
+    if decoder is None and found.raws:
+        return _sizes(found, f"{topic.name}: the definition of {topic.channel.type} cannot be used")
+    columns, kept, bad = decoder.decode(found.raws) if decoder else ({}, np.zeros(0, dtype=np.int64), {})
+    made = build(columns, log_ns=found.log_ns[kept])
+    return Parsed(made.table, (*found.losses, *topic.losses(found, bad)), (*notes, *made.notes))
+
+
+def _sizes(found: Gathered, why: str) -> Parsed:
+    """Return messages that nobody here can read: when they came, and how large they are."""
+    columns = {"size": found.sizes, PAYLOAD: arrow.strings(found.names)}
+    t_ns = np.where(found.publish_ns > 0, found.publish_ns, found.log_ns)
+    table = arrow.table(t_ns, columns, units={"size": "B"}, log_ns=found.log_ns)
+    return Parsed(table, found.losses, (f"{why}, its messages are kept as bytes",))
+
+
+def _raw_stream(source: Source, topic: Topic) -> Stream:
+    channel = topic.channel
+    described = f"{channel.type or 'without a schema'}, encoding {channel.encoding or 'unknown'}"
+    why = f"{topic.name}: messages of this type cannot be read here ({described})"
+    attributes = {"clock": _clock(topic.first_log_ns), "loader": lambda row: topic.raw(row[PAYLOAD])}
+    return _ros_stream(topic, Record, lambda: _sizes(_read(source, topic), why), **attributes)
+
+
+def _payload_stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) -> Stream:
+    encoding, raw = topic.channel.encoding, topic.first()
+    kind, read = PAYLOADS[topic.channel.type]
+    if _is_depth(topic, raw):
+        kind, read = DepthMap, DEPTH[topic.channel.type]
+    stamp_ns, frame = header_of(raw, encoding)
+    clock = _clock(stamp_ns or topic.first_log_ns)
+    camera = camera_beside(topic.name, cameras) if kind in (Image, DepthMap) else ""
+    loader = _loader(topic, read, frame, cameras.get(camera))
+    said = {"clock": clock, "frame": frame, "camera": camera, "loader": loader}
+    return _ros_stream(topic, kind, partial(_parse_payloads, source, topic, clock), **said)
+
+
+def _parse_payloads(source: Source, topic: Topic, clock: str) -> Parsed:
+    """List the messages of a topic with the stamps in their headers."""
+    found = _read(source, topic)
+    stamps = [header_of(raw, topic.channel.encoding)[0] for raw in found.raws]
+    t_ns, notes = sample_times(np.array(stamps, dtype=np.int64), found.log_ns, topic.name, clock)
+    table = arrow.table(t_ns, {PAYLOAD: arrow.strings(found.names)}, log_ns=found.log_ns)
+    return Parsed(table, found.losses, tuple(notes))
+
+
+def _is_depth(topic: Topic, raw: bytes | None) -> bool:
+    """Whether an image holds distances: by its encoding, and for millimetres by its topic."""
+    if raw is None or topic.channel.type not in DEPTH:
+        return False
+    head = Head(raw, topic.channel.encoding)
+    try:
+        head.header()
+        if topic.channel.type.endswith("CompressedImage"):
+            return "compressedDepth" in head.text()
+        _height, _width, encoding = head.number(), head.number(), head.text()
+    except struct.error:
+        return False
+    return encoding == "32FC1" or (encoding == "16UC1" and "depth" in topic.name.lower())
+
+
+def _loader(
+    topic: Topic, read: Read, frame: str, camera: CameraModel | None
+) -> Callable[[Mapping[str, Any]], Any]:
+    def load(row: Mapping[str, Any]) -> Any:
+        raw = topic.raw(row[PAYLOAD])
+        context = Context(f"{topic.name}, {row[PAYLOAD]}", int(row["t_ns"]), frame, camera)
+        decoder, _ = topic.decoder(raw)
+        if decoder is None:
+            raise context.error("a message cannot be decoded", f"{topic.channel.type} is not described")
+        columns, kept, bad = decoder.decode([raw])
+        if not len(kept):
+            raise context.error("a message cannot be decoded", bad[0])
+        try:
+            return read(fields_of(columns), context)
+        except (KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
+            raise context.error("a message cannot be decoded", f"{type(error).__name__}: {error}") from error
+
+    return load
+
+
+def _json_stream(source: Source, topic: Topic) -> Stream:
+    said = _said(topic)
+    kind = getattr(types, str(said.get("type", "")), Record)
+    return Stream(
+        topic.name,
+        kind if isinstance(kind, type) else Record,
+        partial(_parse_json, source, topic, said.get("logged")),
+        clock=_CLOCKS.get(str(said.get("clock")), _clock(topic.first_log_ns)),
+        role=_ROLES.get(str(said.get("role")), _role(topic.name)),
+        tag=str(said.get("tag", "")),
+        frame=str(said.get("frame", "")),
+        child=str(said.get("child", "")),
+    )
+
+
+def _said(topic: Topic) -> dict[str, Any]:
+    """What our own writer said of a stream."""
+    try:
+        said = json.loads(topic.channel.metadata.get(METADATA, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
+    """Read JSON messages; `logged` is None where our own writer did not say whether there is a log time."""
+    found = _read(source, topic)
+    rows, kept, bad = rows_of(found.raws)
+    properties = _properties(topic.channel.definition)
+    columns = columns_of(rows, properties)
+    units = {
+        name: str(text["unit"])
+        for name, text in properties.items()
+        if isinstance(text, dict) and "unit" in text
+    }
+    t_ns = np.where((found.publish_ns > 0) | (logged is not None), found.publish_ns, found.log_ns)[kept]
+    if logged is None and {"timestamp.sec", "timestamp.nsec"} <= set(columns):
+        t_ns = columns.pop("timestamp.sec").astype(np.int64) * NS + columns.pop("timestamp.nsec").astype(
+            np.int64
+        )
+    table = arrow.table(t_ns, columns, units=units, log_ns=None if logged is False else found.log_ns[kept])
+    return Parsed(table, (*found.losses, *topic.losses(found, bad)))
+
+
+def _properties(schema: str) -> dict[str, Any]:
+    try:
+        described = json.loads(schema or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    found = described.get("properties", {}) if isinstance(described, dict) else {}
+    return found if isinstance(found, dict) else {}

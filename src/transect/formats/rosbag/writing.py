@@ -1,0 +1,264 @@
+"""Streams as ROS messages: the inverse of `_ros_messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect.recording import Stream, arrow
+from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
+from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
+
+from .batch import PADDING, Ints, dtype_of
+from .file import Channel
+from .frames import TF_TYPES
+from .kinds import ARRAY, BASE, NAME, candidates, standard_store, store_of
+from .messages import NS, kind_of
+
+HEADER = "std_msgs/msg/Header"
+TIMES = ("builtin_interfaces/msg/Time", "builtin_interfaces/msg/Duration")
+TYPES: dict[type, str] = {
+    Imu: "sensor_msgs/msg/Imu",
+    NavFix: "sensor_msgs/msg/NavSatFix",
+    LaserScan: "sensor_msgs/msg/LaserScan",
+    JointState: "sensor_msgs/msg/JointState",
+    Odometry: "nav_msgs/msg/Odometry",
+    Pose: "geometry_msgs/msg/PoseStamped",
+    RigidBodyState: "geometry_msgs/msg/PoseStamped",
+    Twist: "geometry_msgs/msg/TwistStamped",
+    Wrench: "geometry_msgs/msg/WrenchStamped",
+}
+"""The message for a stream that does not come from ROS."""
+_WITH_COVARIANCE = {
+    "geometry_msgs/msg/PoseStamped": "geometry_msgs/msg/PoseWithCovarianceStamped",
+    "geometry_msgs/msg/TwistStamped": "geometry_msgs/msg/TwistWithCovarianceStamped",
+}
+Make = Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """The messages of one topic.
+
+    Attributes
+    ----------
+    topic, type : str
+    store : rosbags Typestore
+        Knows the type.
+    log_ns : (n,) int64 array
+        When each is logged.
+    message : callable
+        Returns message number i, serialised.
+    """
+
+    topic: str
+    type: str
+    store: Any
+    log_ns: Ints
+    message: Callable[[int], bytes]
+
+
+def serialised(store: Any, encoding: str, kind: str, make: Make) -> Callable[[int], bytes]:
+    """Return a function that makes message i and writes it in an encoding."""
+    write = store.serialize_ros1 if encoding == "ros1" else store.serialize_cdr
+    return lambda i: bytes(write(make(i), kind))
+
+
+def log_times(stream: Stream) -> Ints:
+    """When each sample was logged, or else measured."""
+    return stream.t_ns if stream.log_ns is None else stream.log_ns
+
+
+def topic_name(stream: Stream) -> str:
+    """Return a stream's name as a topic: ROS allows no blanks."""
+    return stream.name.replace(" ", "_")
+
+
+def types_for(stream: Stream, encoding: str) -> list[tuple[str, Any]]:
+    """Return the message types a stream may be written as, the one it came as first, each with its store."""
+    found: list[tuple[str, Any]] = []
+    channel, standard = stream.meta.get("channel"), standard_store(encoding)
+    if isinstance(channel, Channel):
+        own = _own_store(channel) if channel.encoding == encoding else None
+        found += [(channel.type, own)] if own is not None else []
+        found += [(channel.type, standard)] if channel.type in standard.fielddefs else []
+    kind = TYPES.get(stream.type)
+    if (
+        kind in _WITH_COVARIANCE
+        and "covariance" in stream.columns
+        and stream["covariance"].shape[1:] == (36,)
+    ):
+        kind = _WITH_COVARIANCE[kind]
+    return found if found or kind is None else [(kind, standard)]
+
+
+@cache
+def _cached_store(kind: str, definition: str, language: str, encoding: str) -> Any:
+    types = next((types for types, _ in candidates(Channel("", kind, encoding, definition, language))), None)
+    return None if types is None else store_of({name: types[name] for name in types})
+
+
+def _own_store(channel: Channel) -> Any:
+    """Store of the types as the channel's own definition has them."""
+    if not channel.definition:
+        return None
+    return _cached_store(channel.type, channel.definition, channel.definition_kind, channel.encoding)
+
+
+def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, list[str]]:
+    """Return a stream of columns as messages, and what of it they cannot carry."""
+    builders = [_Builder(store, stream, kind) for kind, store in types_for(stream, encoding)]
+    if not builders:
+        channel = stream.meta.get("channel")
+        kind = channel.type if isinstance(channel, Channel) else stream.type.__name__
+        return None, [f"{stream.name} is not written: there is no message for a {kind}"]
+    builder = min(builders, key=lambda builder: len(builder.unused))
+    kind = builder.kind
+    said = [f"{stream.name}: {name} is not written, {kind} has no place for it" for name in builder.unused]
+    said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
+    message = serialised(builder.store, encoding, kind, builder.make)
+    return Outgoing(topic_name(stream), kind, builder.store, log_times(stream), message), said
+
+
+def _values(table: pa.Table, name: str) -> Any:
+    kind = table.schema.field(name).type
+    if pa.types.is_large_string(kind) or pa.types.is_string(kind):
+        return arrow.texts(table, name)
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return table.column(name).to_pylist()
+    return arrow.numbers(table, name)
+
+
+class _Builder:
+    """Makes messages from the columns of a stream; a field without a column is zero or empty."""
+
+    def __init__(self, store: Any, stream: Stream, kind: str) -> None:
+        self.store, self.kind = store, kind
+        self.emptied: list[str] = []
+        self._stream = stream
+        self._columns = {name: _values(stream.table, name) for name in stream.columns}
+        if len(stream):
+            kind_of(kind).restore(self._columns)
+        self._t_ns: list[int] = stream.t_ns.tolist()
+        self._used: set[str] = {T_NS, LOG_NS, PAYLOAD}
+        self._names = kind_of(kind).columns
+        self._child = kind_of(kind).child
+        self.make = self.tf() if kind in TF_TYPES else self.struct(kind, "")
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns that go into no message."""
+        derived = {"fix", "std_east", "std_north", "std_down"} if self._stream.type is NavFix else set[str]()
+        return [name for name in self._stream.columns if name not in self._used | derived]
+
+    def _column(self, path: str) -> Any:
+        name = self._names.get(path, path)
+        name = name if name in self._columns else name.lower()  # see `_adapt_camera`
+        self._used.add(name)
+        return self._columns.get(name)
+
+    def struct(self, kind: str, path: str) -> Make:
+        """Return a function that makes message i of a type from the columns under a path."""
+        if kind == HEADER and path in ("header", "info.header"):
+            return self._header()
+        if kind in TIMES:
+            return self._time(kind, path)
+        cls = self.store.types[kind]
+        prefix = f"{path}." if path else ""
+        makers = [
+            self._field(prefix + name, node)
+            for name, node in self.store.fielddefs[kind][1]
+            if name != PADDING
+        ]
+        return lambda i: cls(*[make(i) for make in makers])
+
+    def _header(self) -> Make:
+        cls, time = self.store.types[HEADER], self.store.types[TIMES[0]]
+        frames = self._column("frame_id") or [self._stream.frame] * len(self._t_ns)
+        numbered = len(self.store.fielddefs[HEADER][1]) == 3
+
+        def make(i: int) -> Any:
+            stamp = time(*divmod(self._t_ns[i], NS))
+            return cls(i, stamp, frames[i]) if numbered else cls(stamp, frames[i])
+
+        return make
+
+    def _time(self, kind: str, path: str) -> Make:
+        cls = self.store.types[kind]
+        column = self._column(f"{path}_ns")
+        times = self._t_ns if column is None and path == "stamp" else column
+        return lambda i: cls(*divmod(int(times[i]) if times is not None else 0, NS))
+
+    def _field(self, path: str, node: Any) -> Make:
+        shape, inner = node
+        if shape == NAME:
+            return self.struct(inner, path)
+        if shape == BASE:
+            return self._child_name(path) if path == self._child else self._scalar(path, inner[0])
+        element, size = inner
+        if element[0] == NAME:
+            return self._structs(path, element[1], size if shape == ARRAY else 0)
+        if element[1][0] == "string":
+            texts = self._column(path)
+            return lambda i: list(texts[i]) if texts is not None else [""] * (size if shape == ARRAY else 0)
+        return self._numbers(path, dtype_of(element[1][0]), size if shape == ARRAY else 0)
+
+    def _child_name(self, path: str) -> Make:
+        children = self._column(path) or [self._stream.child] * len(self._t_ns)
+        return lambda i: children[i]
+
+    def _scalar(self, path: str, form: str) -> Make:
+        column = self._column(path)
+        if column is None:
+            return (lambda _: "") if form == "string" else lambda _: 0
+        if form != "string" and dtype_of(form).kind in "iu":
+            column = np.nan_to_num(np.asarray(column)).astype(dtype_of(form))
+        values: Sequence[Any] = column.tolist() if isinstance(column, np.ndarray) else column
+        return lambda i: values[i]
+
+    def _numbers(self, path: str, dtype: np.dtype[Any], size: int) -> Make:
+        column = self._column(path)
+        if column is None:
+            return lambda _: np.zeros(size, dtype=dtype)
+        return lambda i: np.ascontiguousarray(column[i], dtype=dtype)
+
+    def _structs(self, path: str, kind: str, size: int) -> Make:
+        column = self._column(path)
+        if column is not None and np.any(column):
+            self.emptied.append(path)
+        make = self.struct(kind, f"{path}[]")
+        return lambda i: [make(i) for _ in range(size)]
+
+    def tf(self) -> Make:
+        """Return a function that makes a tf message with the one transform of row i."""
+        types, columns = self.store.types, self._columns
+        self._used |= set(columns)
+        message = types[next(kind for kind in TF_TYPES if kind in types)]
+        make = transform_maker(types, columns["parent"], columns["child"], self._t_ns)
+        xyz = np.column_stack([columns[axis] for axis in "xyz"])
+        q = np.column_stack([columns[f"q{axis}"] for axis in "xyzw"])
+        return lambda i: message([make(i, xyz[i], q[i])])
+
+
+def transform_maker(
+    types: Any, parents: Sequence[str], children: Sequence[str], t_ns: Sequence[int]
+) -> Callable[..., Any]:
+    """Return a function that makes TransformStamped i from a position and a quaternion x, y, z, w."""
+    geometry = "geometry_msgs/msg"
+    header, time = types[HEADER], types[TIMES[0]]
+    numbered = "seq" in header.__dataclass_fields__
+
+    def make(i: int, xyz: Any, q: Any) -> Any:
+        stamp = time(*divmod(int(t_ns[i]), NS))
+        head = header(i, stamp, parents[i]) if numbered else header(stamp, parents[i])
+        moved = types[f"{geometry}/Vector3"](*map(float, xyz))
+        turned = types[f"{geometry}/Quaternion"](*map(float, q))
+        transform = types[f"{geometry}/Transform"](moved, turned)
+        return types[f"{geometry}/TransformStamped"](head, children[i], transform)
+
+    return make

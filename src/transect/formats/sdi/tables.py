@@ -1,0 +1,188 @@
+"""Tables from the lines of SDI logs (document 004, sections 3.2.1 to 3.2.4); units become SI here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.recording import arrow
+from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState
+
+from .._scan import Tokens
+from .lines import Problems, lines_of, sound_lines, whole_numbers
+
+Floats = NDArray[np.float64]
+TABLE = "table"
+LASER_WORD, RADAR_WORD, NAV_WORD = b"RANGE_DATA", b"RANGE_REFLECTIVITY_DATA", b"NAV_DATA"
+
+NAV_COLUMNS = (
+    *("north", "east", "down", "dnorth", "deast", "ddown"),
+    *("roll", "pitch", "yaw", "droll", "dpitch", "dyaw"),
+)
+"""The twelve numbers of a NAV_DATA line, in the order of the line and of its covariance matrix."""
+_NAV_UNITS = dict(zip(NAV_COLUMNS, ["m"] * 3 + ["m/s"] * 3 + ["rad"] * 3 + ["rad/s"] * 3, strict=True))
+STATES = len(NAV_COLUMNS)
+
+# RangeUnitType 1 to 4: mm, cm, m, km. One of the two factors is always 1, so that the result is rounded once.
+_DIVIDE = np.array([np.nan, 1000.0, 100.0, 1.0, 1.0])
+_MULTIPLY = np.array([np.nan, 1.0, 1.0, 1.0, 1000.0])
+_NO_UNIT = "RangeUnitType is none of 1 mm, 2 cm, 3 m, 4 km"
+
+SAMPLE_FREQUENCY = 1_250_000.0
+HERTZ_PER_METRE = 4336.384
+RANGE_OFFSET = -0.3507
+BINS = 512
+"""The FFT's bins (errata): 512 give the 0.28 m per bin of section 3.2.4."""
+
+
+def nav_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+    """Read NAV_DATA lines: the body in the Navigation frame (UTM north, east, down), and its covariance."""
+    lines, t_ns = lines_of(tokens, NAV_WORD, problems, width=2 + STATES + STATES**2)
+    values = tokens.block(2, STATES, lines)
+    columns = dict(zip(NAV_COLUMNS, values.T, strict=True))
+    q, w = attitude(values[:, 6:9], values[:, 9:12])
+    canonical = np.column_stack([values[:, :3], q, values[:, 3:6], w])
+    names = ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")
+    table = arrow.table(
+        t_ns,
+        {
+            **dict(zip(names, canonical.T, strict=True)),
+            "covariance": tokens.block(2 + STATES, STATES**2, lines),
+            **columns,
+        },
+        units={**RigidBodyState.units(), **_NAV_UNITS},
+    )
+    return {TABLE: table}
+
+
+def attitude(euler: Floats, rates: Floats) -> tuple[Floats, Floats]:
+    """Return quaternions (n, 4) and angular velocities (n, 3) in the Navigation frame.
+
+    Parameters
+    ----------
+    euler, rates : (n, 3) array
+        Roll, pitch, yaw in rad, ``R = Rz Ry Rx``, and their derivatives in rad/s.
+    """
+    from transect.geometry import rotations
+
+    with np.errstate(all="ignore"):  # an angle that is infinite, or absurd, makes an attitude that is NaN
+        sin_pitch, cos_pitch = np.sin(euler[:, 1]), np.cos(euler[:, 1])
+        sin_yaw, cos_yaw = np.sin(euler[:, 2]), np.cos(euler[:, 2])
+        droll, dpitch, dyaw = rates.T
+        w = [
+            droll * cos_pitch * cos_yaw - dpitch * sin_yaw,
+            droll * cos_pitch * sin_yaw + dpitch * cos_yaw,
+            dyaw - droll * sin_pitch,
+        ]
+        return rotations.quaternion_from_euler("rpy", euler), np.column_stack(w)
+
+
+def laser_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+    """Read RANGE_DATA lines, ragged; a line whose NScans lies keeps the smaller number of ranges."""
+    lines, t_ns = lines_of(tokens, LASER_WORD, problems, least=7)
+    head = tokens.block(2, 5, lines)
+    good = known_units(head[:, 3])
+    problems.passed(tokens, lines, good, _NO_UNIT)
+    countable = whole_numbers(head[:, 4], least=0)
+    problems.passed(tokens, lines, countable | ~good, "NScans is not a whole number")
+    good &= countable
+    lines, t_ns, head = lines[good], t_ns[good], head[good]
+    there = tokens.counts[lines] - 7
+    problems.passed(tokens, lines, head[:, 4] <= there, "there are fewer ranges than NScans says")
+    problems.passed(tokens, lines, head[:, 4] >= there, "there are more ranges than NScans says")
+    counts = np.minimum(head[:, 4], there).astype(np.int64)
+    ranges, offsets = tokens.ragged(7, counts, lines)
+    one_unit = len(lines) > 0 and bool((head[:, 3] == head[0, 3]).all())
+    in_metres = metres(ranges, head[:1, 3] if one_unit else np.repeat(head[:, 3], counts))
+    table = arrow.table(
+        t_ns,
+        {
+            "ranges": arrow.ragged_from_offsets(measured(in_metres, problems), offsets),
+            "start_angle": head[:, 0],
+            "angle_increment": head[:, 1],
+            "end_angle": head[:, 2],
+            "range_unit": head[:, 3].astype(np.int8),
+        },
+        units={**LaserScan.units(), "end_angle": "rad"},
+    )
+    return {TABLE: table}
+
+
+def metres(ranges: Floats, unit_types: NDArray[Any]) -> Floats:
+    """Return ranges in metres; RangeUnitType 1 mm, 2 cm, 3 m, 4 km, one for each range or one for all."""
+    kind = unit_types.astype(np.int64)
+    with np.errstate(over="ignore"):
+        if len(kind) != 1:
+            return ranges * _MULTIPLY[kind] / _DIVIDE[kind]
+        return ranges * _MULTIPLY[kind[0]] if _DIVIDE[kind[0]] == 1 else ranges / _DIVIDE[kind[0]]
+
+
+def known_units(unit_types: Floats) -> NDArray[np.bool_]:
+    """Return where RangeUnitTypes are known."""
+    return (unit_types == 1) | (unit_types == 2) | (unit_types == 3) | (unit_types == 4)
+
+
+def measured(ranges: Floats, problems: Problems) -> Floats:
+    """Return ranges with NaN where they are negative or infinite: the sensor's own codes stay as they are."""
+    if not len(ranges) or (ranges.min() >= 0 and ranges.max() < np.inf):
+        return ranges
+    bad = (ranges < 0) | np.isinf(ranges)
+    problems.remark("a range is negative or infinite and counts as not measured", int(bad.sum()))
+    return np.where(bad, np.nan, ranges)
+
+
+def spectrum_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+    """Read radar spectra: the angle is in degrees in this one file, and there is no word for the type."""
+    lines, t_ns = sound_lines(tokens, np.arange(len(tokens.line)), problems, words=0, least=3)
+    bins = tokens.counts[lines] - 2
+    reflectivity, offsets = tokens.ragged(2, bins, lines)
+    table = arrow.table(
+        t_ns,
+        {
+            "reflectivity": arrow.ragged_from_offsets(reflectivity, offsets),
+            "angle": np.radians(tokens.column(1, lines)),
+            "bin_width": bin_widths(bins, problems),
+            "range_offset": np.full(len(lines), RANGE_OFFSET),
+        },
+        units=RadarSpectrum.units(),
+    )
+    return {TABLE: table}
+
+
+def bin_widths(bins: NDArray[np.int64], problems: Problems) -> Floats:
+    """Return the width of a range bin in metres by eq. 1, for lines of that many bins.
+
+    The FFT has 512 bins: other lines were cut short, and keep its width (errata).
+    """
+    width = SAMPLE_FREQUENCY / (2 * bins) / HERTZ_PER_METRE
+    plausible = np.abs(width - 0.28) <= 0.01
+    for count in np.unique(bins[~plausible]):
+        text = f"{count} bins would not be 0.28 m each, so the bin width of {BINS} bins is used"
+        problems.remark(text, int((bins == count).sum()))
+    return np.where(plausible, width, SAMPLE_FREQUENCY / (2 * BINS) / HERTZ_PER_METRE)
+
+
+def radar_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+    """Read RANGE_REFLECTIVITY_DATA lines, one range each; EndAngleRads is StartAngleRads (errata)."""
+    lines, t_ns = lines_of(tokens, RADAR_WORD, problems, width=9)
+    good = known_units(tokens.column(5, lines))
+    lines, t_ns = problems.passed(tokens, lines, good, _NO_UNIT), t_ns[good]
+    start, increment, end, unit, scans, distance, reflectivity = tokens.block(2, 7, lines).T
+    problems.passed(tokens, lines, scans == 1, "NScans is not 1, but the line has one range")
+    problems.remark("AngleIncrRads is not 0", int((increment != 0).sum()))
+    problems.remark("EndAngleRads is not StartAngleRads, which is used", int((end != start).sum()))
+    table = arrow.table(
+        t_ns,
+        {
+            "range": measured(metres(distance, unit), problems),
+            "angle": start,
+            "reflectivity": reflectivity,
+            "range_unit": unit.astype(np.int8),
+        },
+        units=RadarRange.units(),
+    )
+    return {TABLE: table}
