@@ -118,3 +118,10 @@ def test_a_row_of_another_width_that_is_no_text_is_lost_alone() -> None:
     csv = read_csv(b"t,x,y\n1.5,1,2\n\xff\xfe\n2.5,1,2\n", LAYOUT, "a.csv")
     assert csv.table.num_rows == 2
     assert [(loss.line, loss.reason) for loss in csv.losses] == [(3, "1 fields where 3 are expected")]
+
+
+def test_lines_are_counted_alike_by_both_readers_where_a_lone_return_ends_one() -> None:
+    layout = Layout(names=("t", "x", "y"), times={"t": 10**9}, skip=2)
+    t, _, losses = read("\rt,x,y\noops,1,2\n2,1,2\n", layout)
+    assert t == [2 * 10**9]
+    assert losses == [(3, "t is not a time")]

@@ -6,7 +6,7 @@ read again as text, to find the rows that do not fit; the rest is kept.
 
 from __future__ import annotations
 
-import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -26,6 +26,7 @@ from ._lines import whole_lines
 _NULLS = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "N/A", "n/a"]
 _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}
 """Decimals that make a number of each unit whole nanoseconds."""
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 BLOCK = 1 << 22
 
 
@@ -95,9 +96,8 @@ def _read_all_that_fit(view: memoryview, layout: Layout, file: str) -> tuple[pa.
         return "skip"
 
     try:
-        str(
-            view, "utf-8"
-        )  # Arrow shows refused rows to `handle` as text, and cannot show those that are none.
+        # Arrow shows refused rows to `handle` as text, and cannot show those that are none.
+        str(view, "utf-8")
         table = _finish(_arrow_read(view, layout, handle), layout)
         return table, [_wrong_width(view, layout, file, len(refused))]
     except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -131,17 +131,21 @@ def _wrong_width(view: memoryview, layout: Layout, file: str, count: int) -> Los
     """Locate the first row with another number of fields; only called when there is one."""
     width = len(layout.names)
     mark = layout.delimiter.encode()
-    for number, line in enumerate(io.BytesIO(view), 1):
+    for number, line in enumerate(_lines(view), 1):
         fields = line.count(mark) + 1
         if number > layout.skip and line.strip() and fields != width:
             return Loss(file, f"{fields} fields where {width} are expected", line=number, count=count)
     return Loss(file, f"rows without {width} fields", count=count)
 
 
+def _lines(view: memoryview) -> list[bytes]:
+    """Split a text where Arrow does: a lone carriage return ends a line, too."""
+    return _LINE_END.split(bytes(view))
+
+
 def _read_carefully(view: memoryview, layout: Layout, file: str) -> tuple[pa.Table, list[Loss]]:
     """Read all fields as text, keep the rows whose fields all convert, and locate the others."""
-    lines = [line.rstrip(b"\r\n") for line in io.BytesIO(view)]
-    numbered = [(n, line) for n, line in enumerate(lines, 1) if n > layout.skip and line.strip()]
+    numbered = [(n, line) for n, line in enumerate(_lines(view), 1) if n > layout.skip and line.strip()]
     width, mark = len(layout.names), layout.delimiter.encode()
     rows: list[list[str]] = []
     losses: dict[str, list[int]] = {}
