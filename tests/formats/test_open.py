@@ -126,3 +126,12 @@ def test_the_reader_in_the_documentation_works(tmp_path: Path) -> None:
     recording = module.read(source)
     assert recording["Imu"].t_ns.tolist() == [1_500_000_000]
     assert recording["Imu"]["gyro_x"][0] == pytest.approx(3.14159265)
+
+
+def test_a_joined_recording_names_the_files_of_all_its_parts(tmp_path: Path) -> None:
+    first = euroc(tmp_path / "a")
+    second = euroc(tmp_path / "b", start=1403715283262142976)
+    recording = transect.open(first, second)
+    assert recording.losses == ()
+    hashes = {source.sha256 for source in recording.provenance.sources if source.path.endswith("data.csv")}
+    assert len(hashes) == 2

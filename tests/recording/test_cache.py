@@ -53,7 +53,7 @@ def test_a_file_is_parsed_once_and_comes_back_with_its_losses_and_notes(tmp_path
     assert warm.table.equals(cold.table)
     assert warm.losses == cold.losses
     assert warm.notes == cold.notes
-    assert source.touched["a.txt"].sha256 == source.sha256("a.txt")
+    assert source.files_read[0].sha256 == source.sha256("a.txt")
 
 
 def test_another_content_or_another_parser_is_another_entry(tmp_path: Path) -> None:

@@ -68,7 +68,8 @@ def test_overlapping_recordings_are_joined_only_with_a_prefix() -> None:
     first, second = recording(stream("a", [0, 5]), name="t0"), recording(stream("a", [3]), name="t1")
     with pytest.raises(TimeError, match="overlap"):
         join([first, second])
-    assert [s.name for s in join([first, second], prefix=True)] == ["t0/a", "t1/a"]
+    both = join([first, second.replace(streams=(stream("a", [3], frame="imu"),))], prefix=True)
+    assert [(s.name, s.frame) for s in both] == [("t0/a", ""), ("t1/a", "t1/imu")]
 
 
 def test_unequal_calibrations_are_not_joined() -> None:

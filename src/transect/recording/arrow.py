@@ -37,11 +37,10 @@ def from_numpy(values: NDArray[Any]) -> pa.Array:
     """Wrap a numpy array without copying: (n,) a plain column, (n, k) a fixed-size list column."""
     values = np.ascontiguousarray(values)
     if values.dtype == np.bool_:
-        packed = np.packbits(values.reshape(-1), bitorder="little")
-        return pa.Array.from_buffers(pa.bool_(), values.size, [None, pa.py_buffer(packed)])
-    flat = pa.Array.from_buffers(
-        _ARROW_TYPES[values.dtype.name], values.size, [None, pa.py_buffer(values.reshape(-1))]
-    )
+        kind, content = pa.bool_(), np.packbits(values.reshape(-1), bitorder="little")
+    else:
+        kind, content = _ARROW_TYPES[values.dtype.name], values.reshape(-1)
+    flat = pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(content)])
     if values.ndim == 1:
         return flat
     width = int(np.prod(values.shape[1:]))

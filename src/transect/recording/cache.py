@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from .files import write_text
 from .losses import Loss, Parsed
-from .source import Buffer, Source, mapped, sha256_bytes
+from .source import Buffer, Source
 
 VERSION = 1
 SMALL = 32_768
@@ -143,7 +143,7 @@ def sha256_of(path: Path) -> str:
     """Return the sha256 of a file, from the index if path, size, mtime and inode are unchanged."""
     stat = path.stat()
     if stat.st_size < SMALL:
-        return sha256_bytes(mapped(path))
+        return _digest(path)
     identity = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
     name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()
     kept = folder() / "hashes" / name[:2] / name[2:]
@@ -154,10 +154,16 @@ def sha256_of(path: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         known = {}
     started_ns = time.time_ns()
-    digest = sha256_bytes(mapped(path))
+    digest = _digest(path)
     if started_ns - stat.st_mtime_ns > _RACY_NS:
         _remember(kept, {"identity": identity, "sha256": digest})
     return digest
+
+
+def _digest(path: Path) -> str:
+    """Hash by reading: a mapping would count as memory in use."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _remember(path: Path, value: Mapping[str, Any]) -> None:

@@ -60,6 +60,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     reader_losses: tuple[Loss, ...] = ()
     clock_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
+    joined_sources: tuple[Source, ...] = ()
 
     def __post_init__(self) -> None:
         names = [stream.name for stream in self.streams]
@@ -112,6 +113,11 @@ class Recording:
         return dataclasses.replace(self, **changes)
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it was read from; several for a joined recording."""
+        return (*((self.source,) if self.source else ()), *self.joined_sources)
+
+    @property
     def path(self) -> Path | None:
         """Where it was read from."""
         return self.source.path if self.source else None
@@ -132,8 +138,7 @@ class Recording:
         """Files read so far with size and sha256, and the tool that read them."""
         from transect._version import __version__
 
-        touched = self.source.touched if self.source else {}
-        files = tuple(touched[name] for name in sorted(touched))
+        files = tuple(file for source in self.sources for file in source.files_read)
         return Provenance(sources=files, tool=f"transect {__version__}", format=self.format)
 
     def spans(self) -> dict[str, tuple[int, int]]:
@@ -237,6 +242,7 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     losses = tuple(loss for r in ordered for loss in r.reader_losses)
     conditions = {key: value for r in reversed(ordered) for key, value in r.conditions.items()}
     return ordered[0].replace(
+        joined_sources=_sources_after_first(ordered),
         conditions={**conditions, "joined": [dict(r.conditions) for r in ordered]},
         name=whole,
         streams=streams,
@@ -248,19 +254,33 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
 
 
 def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
-    streams = [
-        s.replace(name=f"{r.name}/{s.name}", camera=s.camera and f"{r.name}/{s.camera}")
+    streams = [_prefixed(s, f"{r.name}/") for r in recordings for s in r]
+    cameras = {
+        f"{r.name}/{key}": dataclasses.replace(camera, frame=camera.frame and f"{r.name}/{camera.frame}")
         for r in recordings
-        for s in r
-    ]
-    cameras = {f"{r.name}/{key}": camera for r in recordings for key, camera in r.cameras.items()}
+        for key, camera in r.cameras.items()
+    }
     frames = FrameTree()
     for r in recordings:
         frames = frames.merged(r.frames, prefix=f"{r.name}/")
     losses = tuple(loss for r in recordings for loss in r.reader_losses)
     return recordings[0].replace(
-        name=name, streams=tuple(streams), cameras=cameras, frames=frames, reader_losses=losses
+        name=name,
+        streams=tuple(streams),
+        cameras=cameras,
+        frames=frames,
+        reader_losses=losses,
+        joined_sources=_sources_after_first(recordings),
     )
+
+
+def _prefixed(stream: Stream, prefix: str) -> Stream:
+    names = {name: getattr(stream, name) for name in ("camera", "frame", "child")}
+    return stream.replace(name=prefix + stream.name, **{k: v and prefix + v for k, v in names.items()})
+
+
+def _sources_after_first(recordings: Sequence[Recording]) -> tuple[Source, ...]:
+    return tuple(source for recording in recordings for source in recording.sources)[1:]
 
 
 def _same_cameras(recordings: Iterable[Recording]) -> dict[str, CameraModel]:

@@ -10,7 +10,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -32,12 +32,12 @@ class Source(ABC):
     """The files under one path, by their relative POSIX names.
 
     Formats read only through a Source, so a folder and its zip look alike to them. A file that was read
-    whole is entered in `touched` with its sha256; that is the recording's provenance.
+    whole is entered in `touched`; that becomes the recording's provenance.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.touched: dict[str, SourceFile] = {}
+        self.touched: dict[str, Callable[[], SourceFile]] = {}
         self.refused: tuple[Loss, ...] = ()
 
     @cached_property
@@ -107,8 +107,12 @@ class Source(ABC):
 
     def touch(self, name: str, sha256: str | None = None) -> None:
         """Enter a file that was read in the provenance."""
-        if name not in self.touched:
-            self.touched[name] = SourceFile(name, self.size(name), sha256 or self.sha256(name))
+        self.touched.setdefault(name, lambda: SourceFile(name, self.size(name), sha256 or self.sha256(name)))
+
+    @property
+    def files_read(self) -> tuple[SourceFile, ...]:
+        """The files that were read, with size and sha256; what is not yet hashed is hashed now."""
+        return tuple(self.touched[name]() for name in sorted(self.touched))
 
     def at(self, folder: str) -> Source:
         """Return the same files seen from one of the folders."""
