@@ -8,6 +8,7 @@ takes longer than reading them; both give the same bits.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.recording import cache as table_cache
 from transect.recording.source import Buffer
 
 COMPILED_FROM = 64_000_000
@@ -188,6 +190,8 @@ def _is_large(size: int) -> bool:
 
 @cache
 def _loops() -> Any:
+    """Load the compiled loops; what numba compiles is kept in the user's cache, not beside the source."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
     from . import _scan_compiled
 
     return _scan_compiled

@@ -208,6 +208,6 @@ def shrink(size: int) -> int:
 def clear() -> int:
     """Remove everything, temporary leftovers too; return the bytes of the entries removed."""
     size = sum(entry.size for entry in entries())
-    for part in ("tables", "hashes"):
+    for part in ("tables", "hashes", "compiled"):
         shutil.rmtree(folder() / part, ignore_errors=True)
     return size
