@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transect.formats._csv import Layout, read_csv
@@ -12,6 +12,7 @@ from transect.formats._lines import whole_lines
 from transect.recording import arrow
 
 LAYOUT = Layout(names=("t", "x", "y"), times={"t": 10**9})
+WITH_TEXT = Layout(names=("t", "word", "x"), times={"t": 10**9}, texts=("word",), skip=0)
 
 
 def read(text: str, layout: Layout = LAYOUT) -> tuple[list[int], list[float], list[tuple[int | None, str]]]:
@@ -125,3 +126,70 @@ def test_lines_are_counted_alike_by_both_readers_where_a_lone_return_ends_one() 
     t, _, losses = read("\rt,x,y\noops,1,2\n2,1,2\n", layout)
     assert t == [2 * 10**9]
     assert losses == [(3, "t is not a time")]
+
+
+@pytest.mark.parametrize("bad", ["", "9,x,bad\n"])
+def test_a_bad_row_changes_nothing_about_the_quoted_texts_of_the_others(bad: str) -> None:
+    rows = '1,"a,b",1\n2,"say ""c,d""",2\n3, e ,3\n4,5" pipe,4\n5,"",5\n'
+    csv = read_csv((rows + bad).encode(), WITH_TEXT, "a.csv")
+    assert arrow.texts(csv.table, "word") == ["a,b", 'say "c,d"', " e ", '5" pipe', ""]
+    assert arrow.numbers(csv.table, "x").tolist() == [1, 2, 3, 4, 5]
+    assert [(loss.line, loss.reason) for loss in csv.losses] == ([(6, "x is not a number")] if bad else [])
+
+
+def test_a_quotation_mark_without_its_second_is_part_of_a_text() -> None:
+    csv = read_csv(b'1,"a,1\n2,b,2\n3,x,bad\n', WITH_TEXT, "a.csv")
+    assert arrow.texts(csv.table, "word") == ['"a', "b"]
+    assert [loss.line for loss in csv.losses] == [3]
+
+
+def test_a_quoted_text_too_long_to_split_is_a_lost_row() -> None:
+    rows = f'1,"{"a," * 100_000}",1\n2,b,2\n3,x,bad\n'
+    csv = read_csv(rows.encode(), WITH_TEXT, "a.csv")
+    assert arrow.texts(csv.table, "word") == ["b"]
+    assert [loss.line for loss in csv.losses] == [1, 3]
+
+
+@pytest.mark.parametrize("text", ["1_000", "\u0661\u0662"])
+def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
+    t, x, losses = read(f"t,x,y\n1,{text},2\n{text},1,2\n3,1,2\n")
+    assert (t, x) == ([3 * 10**9], [1.0])
+    assert losses == [(2, "x is not a number"), (3, "t is not a time")]
+
+
+@pytest.fixture
+def tiny_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transect.formats._csv._PIECE", 8)
+
+
+@pytest.mark.usefixtures("tiny_pieces")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_file_read_in_pieces_keeps_its_line_numbers_and_counts_each_reason_once(end: str) -> None:
+    bad = {5: "5,oops,1", 20: "20,1", 21: "21,?,1", 33: "no,1,1"}
+    lines = ["# long comment over pieces", "", "t,x,y", "4,4,1", *(f"{i},{i},1" for i in range(5, 41))]
+    for number, line in bad.items():
+        lines[number - 1] = line
+    layout = Layout(names=("t", "x", "y"), times={"t": 10**9}, skip=3)
+    csv = read_csv((end.join(lines) + end).encode(), layout, "a.csv")
+    kept = [i for i in range(4, 41) if i not in bad]
+    assert arrow.numbers(csv.table, "t").tolist() == [i * 10**9 for i in kept]
+    assert arrow.numbers(csv.table, "x").tolist() == kept
+    assert [(loss.line, loss.reason, loss.count) for loss in csv.losses] == [
+        (5, "x is not a number", 2),
+        (20, "2 fields where 3 are expected", 1),
+        (33, "t is not a time", 1),
+    ]
+
+
+@pytest.mark.parametrize("piece", [1, 30])
+@settings(max_examples=25)
+@given(bad=st.sets(st.integers(2, 13)))
+def test_the_size_of_the_pieces_changes_nothing(piece: int, bad: set[int]) -> None:
+    lines = ["t,x,y", *("1,bad,1" if i in bad else f"{i},{i}.5,1" for i in range(2, 14))]
+    text = "".join(f"{line}\n" for line in lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transect.formats._csv._PIECE", piece)
+        t, x, losses = read(text)
+    assert t == [i * 10**9 for i in range(2, 14) if i not in bad]
+    assert x == [i + 0.5 for i in range(2, 14) if i not in bad]
+    assert losses == ([(min(bad), "x is not a number")] if bad else [])

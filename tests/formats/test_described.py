@@ -256,6 +256,38 @@ def test_what_a_description_asks_for_has_to_be_there(
     assert hint in caught.value.hint
 
 
+LAUGHS = "".join(f"  b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "alias"),
+    [
+        ("conditions:\n  b0: &b0 [ha]\n" + LAUGHS + DESCRIPTION.partition("\n")[0], 3, "*b0"),
+        ("streams:\n  b0: &b0 [ha]\n" + LAUGHS, 3, "*b0"),
+        ("streams: &all\n  - *all\n", 2, "*all"),
+        ("conditions: &c {weather: dry}\nframes:\n  - <<: *c\nstreams: []\n", 3, "*c"),
+    ],
+)
+def test_aliases_are_refused_before_they_unfold(tmp_path: Path, text: str, line: int, alias: str):
+    with pytest.raises(ParseError) as caught:
+        transect.open(folder(tmp_path, text))
+    assert caught.value.what == f"recording.yaml has an alias, {alias}"
+    assert caught.value.where == f"recording.yaml:{line}"
+
+
+def test_anchors_and_stars_that_are_no_aliases_are_fine(tmp_path: Path):
+    conditions = "conditions: &day {weather: '*dry'}"
+    recording = transect.open(folder(tmp_path, DESCRIPTION.replace("conditions: {weather: dry}", conditions)))
+    assert recording.conditions == {"weather": "*dry"}
+
+
+@pytest.mark.parametrize("depth", [50, 100_000])
+def test_nesting_without_end_is_refused(tmp_path: Path, depth: int):
+    with pytest.raises(ParseError, match="more than 50 deep") as caught:
+        transect.open(folder(tmp_path, f"name: deep\nconditions: {'[' * depth}"))
+    assert caught.value.where == "recording.yaml:2"
+
+
 def test_two_streams_of_one_name_are_refused(tmp_path: Path):
     with pytest.raises(ParseError, match="two streams"):
         transect.open(folder(tmp_path, "streams: [{name: a, file: x.csv}, {name: a, file: y.csv}]\n"))

@@ -81,7 +81,7 @@ def test_telegrams_of_the_motors_are_turns_per_minute_with_steering_to_the_right
     assert wheels.units["left_raw"] == "rpm"
 
 
-def test_the_cleaned_log_with_crlf_is_turns_per_minute() -> None:
+def test_the_cleaned_log_is_turns_per_minute() -> None:
     parsed = read_odometry(
         b"1514301955.4 30.0 32.0 0.67 1\r\n1514301955.5 2.0 2.0 100.0 -1\r\n", "odometry.log"
     )
@@ -89,6 +89,16 @@ def test_the_cleaned_log_with_crlf_is_turns_per_minute() -> None:
     np.testing.assert_allclose(speeds, sample.RIM * np.array([[30, 32], [-2, -2]]), rtol=1e-14)
     assert parsed.table["steering"].to_pylist()[1] == pytest.approx(-math.radians(20))
     assert "turns per minute" in parsed.notes[0]
+
+
+def test_the_ends_of_lines_do_not_change_a_speed() -> None:
+    log = b"1514301955.4 0.5 0.75 0.67 1\n1514301955.5 0.25 0.25 100.0 -1\n"
+    unix, windows = (
+        read_odometry(log, "odometry.log"),
+        read_odometry(log.replace(b"\n", b"\r\n"), "odometry.log"),
+    )
+    assert unix.table.equals(windows.table)
+    assert unix.table["wheel_velocity"].to_pylist() == [[0.5, 0.75], [-0.25, -0.25]]
 
 
 def test_the_papers_odometry_is_metres_per_second(paper: Path) -> None:

@@ -134,6 +134,7 @@ def test_streams_that_never_saw_ros_become_standard_messages(target: str, tmp_pa
     rec = Recording("field", tuple(foreign_streams()))
     said = write(rec, tmp_path / target)
     assert said == (
+        "Gnss: service cannot be NaN in sensor_msgs/msg/NavSatFix, not measured values are written as 0",
         "State: vx is not written, geometry_msgs/msg/PoseStamped has no place for it",
         "State: vy is not written, geometry_msgs/msg/PoseStamped has no place for it",
         "State: vz is not written, geometry_msgs/msg/PoseStamped has no place for it",
@@ -156,6 +157,76 @@ def test_streams_that_never_saw_ros_become_standard_messages(target: str, tmp_pa
     assert back["Gnss"]["fix"] == ["differential", "none", "3d", "sbas"]
     assert back["Wheels"].child == "base"
     assert read_by_rosbags(tmp_path / target) == 40
+
+
+def pose_of(**measured: Any) -> dict[str, Any]:
+    """Columns of a pose, the ones that are not given as never measured."""
+    return dict.fromkeys(("x", "y", "z", "qx", "qy", "qz", "qw"), np.full(4, np.nan)) | measured
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_was_not_measured_is_not_measured_in_the_bag_either(target: str, tmp_path: Path):
+    moved, attitude = axes("x y z"), dict(zip(("qx", "qy", "qz", "qw"), EYE.T, strict=True))
+    velocity = axes("vx vy vz")
+    rec = Recording(
+        "r",
+        (
+            values(Twist, "Twist", velocity),
+            values(Odometry, "Wheels", velocity, frame="odom", child="base"),
+            values(Pose, "Place", moved, frame="map"),
+            values(Pose, "Attitude", attitude, frame="map"),
+            values(Wrench, "Wrist", axes("fx fy fz")),
+            values(LaserScan, "Laser", {"ranges": np.ones((4, 2), np.float32)}),
+        ),
+    )
+    assert write(rec, tmp_path / target) == ()
+    back = transect.open(tmp_path / target, format="rosbag")
+    nothing = dict.fromkeys(("wx", "wy", "wz"), np.full(4, np.nan))
+    expected = {
+        "Twist": velocity | nothing,
+        "Wheels": velocity | nothing | pose_of(),
+        "Place": pose_of(**moved),
+        "Attitude": pose_of(**attitude),
+        "Wrist": axes("fx fy fz") | dict.fromkeys(("tx", "ty", "tz"), np.full(4, np.nan)),
+        "Laser": dict.fromkeys(("start_angle", "angle_increment", "range_min"), np.full(4, np.nan)),
+    }
+    for name, columns in expected.items():
+        for column, known in columns.items():
+            np.testing.assert_array_equal(back[name][column], known, err_msg=f"{name} {column}")
+        assert back[name][0].value is not None
+    assert np.isnan(back["Wheels"]["pose_covariance"]).all()
+    assert back.losses == ()
+    assert read_by_rosbags(tmp_path / target) == 24
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_integers_that_were_not_measured_are_said_to_be_written_as_0(target: str, tmp_path: Path):
+    fix = {"lat": np.zeros(4), "lon": np.zeros(4), "service": np.array([1.0, np.nan, 2.0, 1.0])}
+    said = write(Recording("r", (values(NavFix, "Gnss", fix),)), tmp_path / target)
+    names = "status, service, position_covariance_type"
+    why = "cannot be NaN in sensor_msgs/msg/NavSatFix, not measured values are written as 0"
+    assert said == (f"Gnss: {names} {why}",)
+    back = transect.open(tmp_path / target, format="rosbag")["Gnss"]
+    assert back["service"].tolist() == [1, 0, 2, 1]
+    assert np.isnan(back["alt"]).all()
+    assert np.isnan(back["std_north"]).all()
+
+
+def test_transforms_that_were_not_measured_are_left_out_of_the_frames(tmp_path: Path):
+    rec = transect.open(bags.write(tmp_path, "mcap"), format="rosbag")
+    tf = rec["/tf"]
+    gone = np.arange(len(tf)) % 2 == 1
+    columns = {name: tf[name] for name in ("parent", "child", "x", "y", "z", "qx", "qy", "qz")}
+    columns["qw"] = np.where(gone, np.nan, tf["qw"])
+    holes = stream_of_values("/tf", tf.t_ns, columns, type=tf.type, log_ns=tf.log_ns)
+    holes.meta.update(tf.meta)
+    write(Recording("r", (holes,)), tmp_path / "out.mcap")
+    back = transect.open(tmp_path / "out.mcap", format="rosbag")
+    assert np.isnan(back["/tf"]["qw"]).sum() == gone.sum()
+    parent, child, t_ns = tf["parent"][0], tf["child"][0], int(tf.t_ns[0])
+    np.testing.assert_array_equal(
+        back.frames.lookup(parent, child, t_ns), rec.frames.lookup(parent, child, t_ns)
+    )
 
 
 def scene(folder: Path) -> Recording:

@@ -32,3 +32,17 @@ def test_what_cannot_be_read_says_what_can() -> None:
     with pytest.raises(TimeError) as caught:
         clocks.resolve("tomorrow", 0)
     assert "+60s" in str(caught.value)
+
+
+def test_a_float_is_not_a_time() -> None:
+    with pytest.raises(TimeError, match="float"):
+        clocks.resolve(2.0, 0)  # type: ignore[arg-type]
+
+
+def test_a_time_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(TimeError, match="292 years"):
+        clocks.resolve("+99999999999h", 0)
+
+
+def test_a_decimal_comma_is_a_decimal_point() -> None:
+    assert clocks.ns_from_iso("2022-07-01T12:04:31,5") == clocks.ns_from_iso("2022-07-01T12:04:31.5")

@@ -116,3 +116,42 @@ def test_joined_recordings_keep_the_conditions_of_each() -> None:
     whole = join([first, second])
     assert (whole.conditions["rtk"], whole.conditions["b"]) == (True, 2)
     assert [part["rtk"] for part in whole.conditions["joined"]] == [True, False]
+
+
+def loaded(stream: Stream) -> list[int]:
+    return [sample.payload for sample in stream]
+
+
+def test_a_joined_stream_loads_each_payload_from_its_own_part() -> None:
+    def part(values: list[int], mark: int) -> Recording:
+        table = arrow.table(np.arange(len(values)) * NS, {"payload": [str(v) for v in values]})
+        image = Stream("Image", Pose, table, clock="index", loader=lambda row: int(row["payload"]) + mark)
+        return recording(image, name=f"r{mark}")
+
+    first, nothing, last = part([1, 2], 100), part([], 200), part([1, 2, 3], 300)
+    whole = join([first, nothing, last])
+    assert loaded(whole["Image"]) == [101, 102, 301, 302, 303]
+    assert loaded(join([whole, part([7], 400)])["Image"]) == [101, 102, 301, 302, 303, 407]
+    assert loaded(join([first, last], prefix=True)["r300/Image"]) == [301, 302, 303]
+
+
+def test_streams_that_are_not_alike_are_not_joined() -> None:
+    metres, millimetres = (
+        recording(stream_of_values("a", np.array([t]), {"v": np.ones(1)}, units={"v": unit}), name=unit)
+        for t, unit in ((0, "m"), (1, "mm"))
+    )
+    with pytest.raises(StreamError, match="in m in one recording and in mm"):
+        join([metres, millimetres])
+    with pytest.raises(StreamError, match="another frame"):
+        join([recording(stream("a", [0], frame="x")), recording(stream("a", [1], frame="y"))])
+
+
+def test_an_end_before_the_start_is_refused() -> None:
+    with pytest.raises(TimeError, match="not after"):
+        recording(stream("a", [0, NS])).slice("+1s", "+0s")
+
+
+def test_the_main_clock_is_the_one_that_covers_most() -> None:
+    rec = recording(stream("static", [1778234353 * NS]), stream("odom", [0, 90 * NS], clock="device"))
+    assert rec.clock == "device"
+    assert rec.span == (0, 90 * NS)

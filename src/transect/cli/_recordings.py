@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from transect.errors import UsageError
+from transect.recording import clocks
 
 from ._progress import Progress
 
@@ -20,7 +21,7 @@ def open_recording(
     """Open a recording and parse all its columns, with a bar on a terminal."""
     from transect import formats
 
-    recording = formats.open(*paths, format=read_as, **_parsed_options(options))  # pyright: ignore[reportArgumentType]
+    recording = formats.open(*paths, format=read_as, **_parsed_options(options))
     for stream in progress.over(recording.streams, "reading", lambda s: s.name):
         lost = stream.losses
         if strict and lost:
@@ -30,17 +31,27 @@ def open_recording(
     return recording
 
 
-def _parsed_options(options: tuple[str, ...]) -> dict[str, str]:
+def _parsed_options(options: tuple[str, ...]) -> dict[str, Any]:
     for option in options:
         if "=" not in option:
             raise UsageError(f"--option {option!r} is not KEY=VALUE", hint="--option sequence=01")
-    return dict(option.split("=", 1) for option in options)
+    given = dict(option.split("=", 1) for option in options)
+    if reserved := {"format", "strict"} & given.keys():
+        raise UsageError(f"--option {reserved.pop()} is not for the format", hint="use --read-as or --strict")
+    return {key: {"true": True, "false": False}.get(value.lower(), value) for key, value in given.items()}
 
 
 def cut(recording: Recording, streams: tuple[str, ...], start: str | None, end: str | None) -> Recording:
     """Return the chosen streams between two times."""
     chosen = recording.select(*streams) if streams else recording
-    return chosen.slice(start, end) if start or end else chosen
+    part = chosen.slice(start, end) if start or end else chosen
+    if any(len(s) for s in chosen) and not any(len(s) for s in part):
+        clock = chosen.clock
+        first, last = (clocks.text_from_ns(t, clock) for t in chosen.spans()[clock])
+        raise UsageError(
+            "there is nothing between these times", why=f"it was recorded from {first} to {last} ({clock})"
+        )
+    return part
 
 
 def exit_for(recording: Recording) -> int:

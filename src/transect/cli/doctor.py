@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import tempfile
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -57,7 +58,13 @@ def _existing(folder: Path) -> Path:
 
 
 def _writable(folder: Path) -> bool:
-    return os.access(_existing(folder), os.W_OK)
+    """Try it: permissions do not tell for a superuser, or on odd file systems."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _free(folder: Path) -> int:

@@ -115,9 +115,10 @@ def stream_figure(recording: Recording) -> Figure:
     from transect.recording import clocks
     from transect.recording.summary import duration_text, rate_text
 
-    spans = recording.spans()
-    clock = next((c for c in clocks.CLOCKS if c in spans), "utc")
-    first = spans.get(clock, (0, 0))[0]
+    clock = recording.clock
+    first = recording.spans().get(clock, (0, 0))[0]
+    if others := [s.name for s in recording.streams if s.clock != clock]:
+        click.echo(f"not drawn, since they are not on the {clock} clock: {', '.join(others)}", err=True)
     strips = [
         Strip(
             s.name,

@@ -38,6 +38,7 @@ def command(
     from ._progress import Progress
     from ._recordings import cut, exit_for, open_recording
 
+    formats.check_target(out, format_name)
     progress = Progress()
     whole = open_recording(paths, read_as, options, strict, progress)
     part = cut(whole, streams, start, end)
@@ -46,5 +47,5 @@ def command(
         left_out = formats.write(part, out, format_name)
     for sentence in left_out:
         click.echo(f"not carried: {sentence}", err=True)
-    click.echo(f"wrote {len(part.streams)} streams to {out}")
+    click.echo(f"wrote {out}")
     return exit_for(whole)

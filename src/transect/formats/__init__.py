@@ -7,8 +7,10 @@ and, if it can, `write`. Names that begin with an underscore are helpers shared 
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import pkgutil
+import tempfile
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -114,12 +116,14 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
         chosen, base = format, source.at(top)
     else:
         chosen, base = _best(source)
-    try:
-        recording = load(chosen).read(base, **options)
-    except TypeError as error:
-        if options and "unexpected keyword" in str(error):
-            raise UnsupportedError(f"the format {chosen} has no option {', '.join(options)}") from error
-        raise
+    read = load(chosen).read
+    known = [name for name in inspect.signature(read).parameters if name != "source"]
+    for option in options:
+        if option not in known:
+            raise UnsupportedError(
+                f"the format {chosen} has no option {option!r}", hint=did_you_mean(option, known)
+            )
+    recording = read(base, **options)
     return recording.replace(
         format=recording.format or chosen,
         source=recording.source or base,
@@ -154,7 +158,8 @@ def _refuse_several(source: Source) -> None:
     """Raise if a folder that is no recording itself holds several, since it is not clear which is meant."""
     tops = sorted({name.partition("/")[0] for name in source.names if "/" in name})[:MOST_PARTS]
     parts = [source.at(top) for top in tops]
-    parts += [source_of(source.path / n) for n in source.names if n.lower().endswith(".zip")][:MOST_PARTS]
+    zips = [source.local(name) for name in source.names if name.lower().endswith(".zip")]
+    parts += [source_of(path) for path in zips[:MOST_PARTS] if path is not None and path != source.path]
     found = [(part, *recognise(part)[0]) for part in parts]
     sure = [(part, name) for part, name, match in found if match.confidence >= SURE]
     if len(sure) > 1:
@@ -191,9 +196,30 @@ def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:
 
 def write(recording: Recording, path: PathLike, format: str) -> tuple[str, ...]:
     """Write a recording in a format; return what the format could not carry, a sentence each."""
+    path = Path(path)
+    module = check_target(path, format)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.writing-") as folder:
+        left_out = module.write(recording, Path(folder) / path.name)
+        made = sorted(Path(folder).iterdir())
+        for file in made:
+            _refuse_occupied(path.parent / file.name)
+        for file in made:
+            os.replace(file, path.parent / file.name)
+    return left_out
+
+
+def check_target(path: Path, format: str) -> WritingFormat:
+    """Return the format's module if it can write and nothing stands in the way at `path`."""
     module = load(format)
     if not hasattr(module, "write"):
         raise UnsupportedError(
             f"the format {format} cannot be written", hint=f"these can: {', '.join(writing_names())}"
         )
-    return cast(WritingFormat, module).write(recording, Path(path))
+    _refuse_occupied(path)
+    return cast(WritingFormat, module)
+
+
+def _refuse_occupied(path: Path) -> None:
+    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise UsageError(f"{path} is there already and not empty", hint="choose another name with -o")

@@ -1,13 +1,15 @@
 """Delimited text through pyarrow: time stamps exact, bad rows found, counted and left out.
 
 The fast way reads the whole file at once with the types that were asked for. Only if that fails is the file
-read again as text, to find the rows that do not fit; the rest is kept.
+read again block by block, and the blocks that fail row by row, to find the rows that do not fit; the rest is
+kept.
 """
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -28,6 +30,11 @@ _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}
 """Decimals that make a number of each unit whole nanoseconds."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 BLOCK = 1 << 22
+_PIECE = 1 << 20
+"""Bytes read row by row for the sake of one bad row, about: as text in Python they take ten times as much."""
+
+_Lost = dict[str, tuple[int, int]]
+"""The first line and the number of lines lost for each reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,46 +85,32 @@ class Layout:
 def read_csv(buffer: Buffer, layout: Layout, file: str) -> Csv:
     """Read delimited text; rows with the wrong number of fields or a field that does not fit are losses."""
     size, cut = whole_lines(buffer, file)
-    losses = [cut] if cut else []
+    losses = (cut,) if cut else ()
     view = memoryview(buffer)[:size]
+    table = _read_fast(view, layout, layout.skip)
+    if table is not None:
+        return Csv(table, losses)
+    table, lost = _read_in_pieces(view, layout)
+    found = (Loss(file, reason, line=line, count=count) for reason, (line, count) in lost.items())
+    return Csv(table, (*found, *losses))
+
+
+def _read_fast(view: memoryview, layout: Layout, skip: int) -> pa.Table | None:
+    """Read with Arrow; None if any row does not fit."""
     try:
-        return Csv(_finish(_arrow_read(view, layout), layout), tuple(losses))
+        return _finish(_arrow_read(view, layout, skip), layout)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        table, found = _read_all_that_fit(view, layout, file)
-        return Csv(_finish(table, layout), (*found, *losses))
+        return None
 
 
-def _read_all_that_fit(view: memoryview, layout: Layout, file: str) -> tuple[pa.Table, list[Loss]]:
-    """Read again, without the rows of another width if that is all that is wrong, else row by row."""
-    refused: list[Any] = []
-
-    def handle(row: Any) -> str:
-        refused.append(row)
-        return "skip"
-
-    try:
-        # Arrow shows refused rows to `handle` as text, and cannot show those that are none.
-        str(view, "utf-8")
-        table = _finish(_arrow_read(view, layout, handle), layout)
-        return table, [_wrong_width(view, layout, file, len(refused))]
-    except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return _read_carefully(view, layout, file)
-
-
-def _arrow_read(
-    view: memoryview, layout: Layout, invalid_row_handler: Callable[[Any], str] | None = None
-) -> pa.Table:
+def _arrow_read(view: memoryview, layout: Layout, skip: int) -> pa.Table:
     return pv.read_csv(
         pa.BufferReader(pa.py_buffer(view)),
         read_options=pv.ReadOptions(
-            column_names=list(layout.names), skip_rows=layout.skip, block_size=BLOCK, use_threads=True
+            column_names=list(layout.names), skip_rows=skip, block_size=BLOCK, use_threads=True
         ),
         # Between numbers a quotation mark is damage: believed, it would swallow all lines up to the next one.
-        parse_options=pv.ParseOptions(
-            delimiter=layout.delimiter,
-            quote_char='"' if layout.texts else False,
-            invalid_row_handler=invalid_row_handler,
-        ),
+        parse_options=pv.ParseOptions(delimiter=layout.delimiter, quote_char='"' if layout.texts else False),
         convert_options=pv.ConvertOptions(
             column_types=layout.types(),
             null_values=_NULLS,
@@ -127,44 +120,73 @@ def _arrow_read(
     )
 
 
-def _wrong_width(view: memoryview, layout: Layout, file: str, count: int) -> Loss:
-    """Locate the first row with another number of fields; only called when there is one."""
-    width = len(layout.names)
-    mark = layout.delimiter.encode()
-    for number, line in enumerate(_lines(view), 1):
-        fields = line.count(mark) + 1
-        if number > layout.skip and line.strip() and fields != width:
-            return Loss(file, f"{fields} fields where {width} are expected", line=number, count=count)
-    return Loss(file, f"rows without {width} fields", count=count)
+def _read_in_pieces(view: memoryview, layout: Layout) -> tuple[pa.Table, _Lost]:
+    """Read again, row by row where Arrow refuses a piece: text as Python objects is large and slow."""
+    tables: list[pa.Table] = []
+    lost: _Lost = {}
+    before = 0
+    for piece in _pieces(view):
+        table = _read_fast(piece, layout, max(0, layout.skip - before))
+        if table is None:
+            table = _table_of(_rows_that_fit(piece, layout, before, lost), layout)
+        tables.append(table)
+        before += _line_ends(piece)
+    return pa.concat_tables(tables), lost
 
 
-def _lines(view: memoryview) -> list[bytes]:
-    """Split a text where Arrow does: a lone carriage return ends a line, too."""
-    return _LINE_END.split(bytes(view))
+def _pieces(view: memoryview) -> Iterator[memoryview]:
+    """Cut a text at line ends, where Arrow sees them: a lone carriage return is one, too."""
+    start = 0
+    while True:
+        found = _LINE_END.search(view, start + _PIECE)
+        end = found.end() if found else len(view)
+        yield view[start:end]
+        if end == len(view):
+            return
+        start = end
 
 
-def _read_carefully(view: memoryview, layout: Layout, file: str) -> tuple[pa.Table, list[Loss]]:
-    """Read all fields as text, keep the rows whose fields all convert, and locate the others."""
-    numbered = [(n, line) for n, line in enumerate(_lines(view), 1) if n > layout.skip and line.strip()]
-    width, mark = len(layout.names), layout.delimiter.encode()
+def _line_ends(view: memoryview) -> int:
+    text = bytes(view)
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def _rows_that_fit(view: memoryview, layout: Layout, before: int, lost: _Lost) -> list[list[str]]:
+    """Return the fields of the rows that all convert, and add the others to `lost`.
+
+    `before` is the number of lines of the file before this part of it.
+    """
     rows: list[list[str]] = []
-    losses: dict[str, list[int]] = {}
-    for number, line in numbered:
-        fields = [_bare(f) for f in line.decode("utf-8", "replace").split(mark.decode())]
-        reason = (
-            f"{len(fields)} fields where {width} are expected"
-            if len(fields) != width
-            else _unfit(fields, layout)
-        )
+    for number, line in enumerate(_LINE_END.split(bytes(view)), before + 1):
+        if number <= layout.skip or not line.strip():
+            continue
+        fields, reason = _row(line.decode("utf-8", "replace"), layout)
         if reason:
-            losses.setdefault(reason, []).append(number)
+            first, count = lost.get(reason, (number, 0))
+            lost[reason] = first, count + 1
         else:
             rows.append(fields)
-    columns = {
-        name: _converted([row[i] for row in rows], name, layout) for i, name in enumerate(layout.names)
-    }
-    found = [Loss(file, reason, line=where[0], count=len(where)) for reason, where in losses.items()]
-    return pa.table(columns), found
+    return rows
+
+
+def _row(line: str, layout: Layout) -> tuple[list[str], str]:
+    """Return the fields of a line, and why they do not fit ("" if they do)."""
+    try:
+        fields = _split(line, layout)
+    except csv.Error as error:
+        return [], str(error)
+    if len(fields) != len(layout.names):
+        return [], f"{len(fields)} fields where {len(layout.names)} are expected"
+    named = zip(layout.names, fields, strict=True)
+    fields = [text if name in layout.texts else _bare(text) for name, text in named]
+    return fields, _unfit(fields, layout)
+
+
+def _split(line: str, layout: Layout) -> list[str]:
+    """Split a line as Arrow does, but for a quotation mark without its second: that is text."""
+    if layout.texts and '"' in line and line.count('"') % 2 == 0:
+        return next(csv.reader([line], delimiter=layout.delimiter))
+    return line.split(layout.delimiter)
 
 
 def _bare(text: str) -> str:
@@ -174,17 +196,41 @@ def _bare(text: str) -> str:
 
 def _unfit(fields: Sequence[str], layout: Layout) -> str:
     for name, text in zip(layout.names, fields, strict=True):
-        if name in layout.texts or (text in _NULLS and name not in layout.times):
+        if name in layout.texts:
             continue
-        try:
-            if name in layout.times:
-                if not abs(Decimal(text) * layout.times[name]) < 2**63:
-                    return f"{name} is not a time"
-            else:
-                float(text)
-        except (ValueError, ArithmeticError):
-            return f"{name} is not a {'time' if name in layout.times else 'number'}"
+        if name in layout.times:
+            if not _is_time(text, layout.times[name]):
+                return f"{name} is not a time"
+        elif not _is_number(text):
+            return f"{name} is not a number"
     return ""
+
+
+def _is_time(text: str, unit: int) -> bool:
+    try:
+        return _is_plain(text) and abs(Decimal(text) * unit) < 2**63
+    except ArithmeticError:
+        return False
+
+
+def _is_number(text: str) -> bool:
+    if text in _NULLS:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return _is_plain(text)
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text has nothing only Python takes for a number: `1_000`, digits of other scripts."""
+    return "_" not in text and text.isascii()
+
+
+def _table_of(rows: Sequence[Sequence[str]], layout: Layout) -> pa.Table:
+    named = enumerate(layout.names)
+    return pa.table({name: _converted([row[i] for row in rows], name, layout) for i, name in named})
 
 
 def _converted(texts: list[str], name: str, layout: Layout) -> pa.Array:

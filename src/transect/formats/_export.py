@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
-from transect.recording import Recording, Stream, arrow
+from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.recording.files import write_bytes, write_text
 from transect.types import GridMap, Image, PointCloud
 
-from ._payloads import new_folder, payload_bytes, payload_suffix
+from ._payloads import good_payloads, new_folder, payload_bytes, payload_suffix
 from .calibration import write_calibration
 from .calibration.model import Calibration
 from .described.model import FILE, TYPES
@@ -64,7 +65,7 @@ def _write_stream(
     table = stream.table
     kind = stream.type.__name__
     if stream.type in (Image, PointCloud, GridMap):
-        table = _with_payloads(recording, stream, path, name)
+        table = _with_payloads(recording, stream, path, name, said)
     elif PAYLOAD in table.column_names or kind not in TYPES:
         said.append(f"{stream.name}: a {kind} has no file type here; its other columns are written as Record")
         table, kind = table.drop_columns([c for c in (PAYLOAD,) if c in table.column_names]), "Record"
@@ -90,21 +91,27 @@ def _free_name(name: str, suffix: str, taken: set[str]) -> str:
     return free
 
 
-def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str) -> pa.Table:
-    """Write the payloads and return the table with their new names."""
+def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str, said: list[str]) -> pa.Table:
+    """Write the payloads and return the table with their new names, without the rows of damaged ones."""
     files: list[str] = []
-    for number, sample in enumerate(stream):
-        if stream.type is GridMap:
-            from .geotiff import encode_geotiff
-
-            suffix, data = ".tif", encode_geotiff(sample.value)
-        else:
-            suffix = payload_suffix(recording, sample)
-            data = payload_bytes(recording, sample, suffix)
-        files.append(f"{name}/{number:06d}{suffix}")
+    keep = np.zeros(len(stream), dtype=bool)
+    for sample, (suffix, data) in good_payloads(stream, partial(_payload, recording), said):
+        files.append(f"{name}/{sample.index:06d}{suffix}")
         write_bytes(path / files[-1], data)
-    others = [c for c in stream.table.column_names if c != PAYLOAD]
-    return stream.table.select(others).append_column(PAYLOAD, arrow.strings(files))
+        keep[sample.index] = True
+    table = stream.take(keep).table
+    others = [c for c in table.column_names if c != PAYLOAD]
+    return table.select(others).append_column(PAYLOAD, arrow.strings(files))
+
+
+def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
+    """Return the suffix and the content of a payload's file."""
+    if sample.stream.type is GridMap:
+        from .geotiff import encode_geotiff
+
+        return ".tif", encode_geotiff(sample.value)
+    suffix = payload_suffix(recording, sample)
+    return suffix, payload_bytes(recording, sample, suffix)
 
 
 def _circumstances(recording: Recording, said: list[str]) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from transect.errors import UnsupportedError, UsageError
+from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError, UsageError
 from transect.recording import Recording, Sample, Stream, files
 from transect.recording.arrow import PAYLOAD
 from transect.recording.clocks import NS, decimal_from_ns
@@ -14,6 +15,8 @@ from transect.types import Image, PointCloud
 
 from ._clouds import CLOUD_SUFFIXES, encode_cloud, suffix_of
 from ._images import IMAGE_SUFFIXES, encode_image
+
+T = TypeVar("T")
 
 
 def new_folder(path: Path) -> None:
@@ -41,14 +44,12 @@ def time_names(stream: Stream) -> tuple[list[str], list[str]]:
 
 
 def source_file(recording: Recording, sample: Sample) -> str | None:
-    """Return the name of the file in the recording's source that holds a sample's payload, if there is one.
-
-    After a join the rows come from several sources, and a name no longer tells which.
-    """
-    if PAYLOAD not in sample.stream.table.column_names or sample.stream.seams or recording.source is None:
+    """Return the name of the file in the sample's source that holds its payload, if there is one."""
+    source = recording.source_of(sample)
+    if PAYLOAD not in sample.stream.table.column_names or source is None:
         return None
     name = sample.stream.table.column(PAYLOAD)[sample.index].as_py()
-    return name if isinstance(name, str) and name in recording.source else None
+    return name if isinstance(name, str) and name in source else None
 
 
 def payload_suffix(recording: Recording, sample: Sample) -> str:
@@ -64,9 +65,41 @@ def payload_bytes(recording: Recording, sample: Sample, suffix: str) -> bytes:
     """Return a payload as a file of type `suffix`: byte for byte its own file where that is one."""
     files.reached(sample.t_ns, sample.stream.clock)
     name = source_file(recording, sample)
-    if name is not None and recording.source is not None and suffix_of(name) == suffix:
-        return recording.source.read(name)
+    source = recording.source_of(sample)
+    if name is not None and source is not None and suffix_of(name) == suffix:
+        return source.read(name)
     return encoded(sample.value, suffix)
+
+
+def good_payloads(
+    samples: Iterable[Sample], data_of: Callable[[Sample], T], said: list[str]
+) -> Iterator[tuple[Sample, T]]:
+    """Yield the samples whose payload can be had, with it; say in the end how many could not and why.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        A stream, or some samples of one.
+    data_of : callable
+        Returns what is to be written of a sample. Only errors about the payload itself leave a sample out;
+        a missing library, or a disk that is full, ends the writing.
+    said : list of str
+        Gets the sentence about the samples left out, if there are any, once all were asked for.
+    """
+    count = 0
+    bad: list[tuple[Sample, TransectError]] = []
+    for sample in samples:
+        count += 1
+        try:
+            data = data_of(sample)
+        except (ParseError, UnsupportedError, GeometryError) as error:
+            bad.append((sample, error))
+            continue
+        yield sample, data
+    if bad:
+        first, error = bad[0]
+        reason = f"{error.what} ({error.why})" if error.why else error.what
+        said.append(f"{first.stream.name}: {len(bad)} of {count} payloads are left out, the first: {reason}")
 
 
 def encoded(value: Any, suffix: str) -> bytes:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from transect.errors import FrameError, ParseError, UnsupportedError
-from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream
+from transect.recording import FrameTree, Loss, Parsed, Recording, Sample, Source, Stream
 from transect.recording.files import write_bytes
 from transect.types import CameraModel, Image, PointCloud
 
@@ -24,7 +24,7 @@ from ._clouds.truth import frames_beside
 from ._grouping import Group, grouped
 from ._image_sizes import image_size
 from ._images import IMAGE_SUFFIXES, file_table, image_loader
-from ._payloads import new_folder, payload_bytes, payload_suffix, time_names
+from ._payloads import good_payloads, new_folder, payload_bytes, payload_suffix, time_names
 from .calibration import kind_of, read_calibration, write_calibration
 from .calibration.model import Calibration, Edge
 from .pcd import cloud_files, cloud_stream
@@ -217,9 +217,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     for stream in chosen:
         names, sentences = time_names(stream)
         said += sentences
-        for sample, name in zip(stream, names, strict=True):
-            suffix = payload_suffix(recording, sample)
-            write_bytes(path / stream.name / f"{name}{suffix}", payload_bytes(recording, sample, suffix))
+        for sample, (suffix, data) in good_payloads(stream, partial(_payload, recording), said):
+            write_bytes(path / stream.name / f"{names[sample.index]}{suffix}", data)
     if recording.cameras:
         edges: list[Edge] = [
             (e.parent, e.child, e.matrix) for e in recording.frames.edges if e.matrix is not None
@@ -227,3 +226,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         data = write_calibration(Calibration(recording.cameras, tuple(edges)), "opencv")
         write_bytes(path / "calibration.yml", data)
     return tuple(said)
+
+
+def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
+    suffix = payload_suffix(recording, sample)
+    return suffix, payload_bytes(recording, sample, suffix)

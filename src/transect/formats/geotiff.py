@@ -29,7 +29,7 @@ from ._base import Match, no
 from ._clouds import suffix_counts, suffix_of
 from ._grouping import Group, grouped
 from ._images import IMAGE_SUFFIXES, file_table
-from ._payloads import new_folder, time_names
+from ._payloads import good_payloads, new_folder, time_names
 
 SUFFIXES = (".tif", ".tiff")
 MAX_PACKED = 2_000
@@ -213,7 +213,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         names, sentences = time_names(stream)
         said += sentences
         single = len(stream) == 1 and stream.t_ns[0] % NS == 0 and stream.clock == "index"
-        for sample, name in zip(stream, names, strict=True):
-            file = f"{stream.name}.tif" if single else f"{stream.name}/{name}.tif"
-            write_bytes(path / file, encode_geotiff(sample.value))
+        for sample, data in good_payloads(stream, lambda sample: encode_geotiff(sample.value), said):
+            file = f"{stream.name}.tif" if single else f"{stream.name}/{names[sample.index]}.tif"
+            write_bytes(path / file, data)
     return tuple(said)

@@ -54,6 +54,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         raise UsageError(
             f"{path} is a folder", where=str(path), hint="MCAP is one file: give it a name ending in .mcap"
         )
+    path = path if path.suffix else path.with_suffix(".mcap")
     carried = [stream for stream in recording.streams if stream.loader is None]
     for stream in carried:
         _refuse_negative(stream)

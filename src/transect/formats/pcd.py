@@ -32,7 +32,7 @@ from ._clouds.plain import looks_like_text_points, plausible_layout
 from ._clouds.truth import frames_beside, is_cloud_list, truth_stream
 from ._grouping import Group, grouped
 from ._images import IMAGE_SUFFIXES
-from ._payloads import new_folder, payload_bytes, time_names
+from ._payloads import good_payloads, new_folder, payload_bytes, time_names
 
 __all__ = ["cloud_files", "cloud_stream", "decode_cloud", "encode_cloud", "read", "recognises", "write"]
 
@@ -160,9 +160,9 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     for stream in clouds:
         names, sentences = time_names(stream)
         said += sentences
-        for sample, name in zip(stream, names, strict=True):
-            folder = path if len(clouds) == 1 else path / stream.name
-            write_bytes(folder / f"{name}.pcd", payload_bytes(recording, sample, ".pcd"))
+        folder = path if len(clouds) == 1 else path / stream.name
+        for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".pcd"), said):
+            write_bytes(folder / f"{names[sample.index]}.pcd", data)
     return tuple(said)
 
 

@@ -102,7 +102,7 @@ def _chosen(known: dict[str, list[str]], sequence: str | int | None, source: Sou
         else f"there is no sequence {sequence!r} here",
         where=str(source.path),
         why=f"found: {names or 'none'}",
-        hint=f'transect.open(path, sequence="{next(iter(known), "01")}")',
+        hint=f"--option sequence={next(iter(known), '01')} (in Python sequence=...)",
     )
 
 

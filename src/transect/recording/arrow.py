@@ -18,6 +18,8 @@ from transect.errors import StreamError, did_you_mean
 T_NS = "t_ns"
 LOG_NS = "log_ns"
 PAYLOAD = "payload"
+PART = "joined_part"
+"""Column of a joined payload stream: which of the recording's parts a row came from."""
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
     "float64": pa.float64(),
@@ -144,6 +146,8 @@ def numbers(table: pa.Table, name: str) -> NDArray[Any]:
     chunks = [_chunk_numbers(chunk) for chunk in table.column(name).chunks if len(chunk)]
     if not chunks:
         return _no_numbers(table.schema.field(name).type)
+    if len({chunk.shape[1:] for chunk in chunks}) > 1:
+        raise StreamError(f"the rows of {name} have unequal lengths", hint="read it row by row")
     return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
 
 
@@ -161,6 +165,11 @@ def _numpy_dtype(kind: pa.DataType) -> np.dtype[Any]:
 
 def _chunk_numbers(chunk: pa.Array) -> NDArray[Any]:
     kind = chunk.type
+    if pa.types.is_fixed_size_list(kind) and chunk.null_count:
+        known = _chunk_numbers(chunk.flatten()).reshape(-1, kind.list_size)
+        rows = np.full((len(chunk), kind.list_size), np.nan)
+        rows[_chunk_numbers(chunk.is_valid())] = known
+        return rows
     if pa.types.is_fixed_size_list(kind):
         return _chunk_numbers(chunk.flatten()).reshape(len(chunk), kind.list_size)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

@@ -8,6 +8,7 @@ sha256 of files by path, size, mtime and inode, so that an unchanged file need n
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from transect.errors import UsageError
 
 from .files import write_text
 from .losses import Loss, Parsed
@@ -47,7 +50,12 @@ def folder() -> Path:
 
 def limit() -> int:
     """Return the size the cache may grow to in bytes: `$TRANSECT_CACHE_LIMIT`, else 20 GiB."""
-    return int(os.environ.get("TRANSECT_CACHE_LIMIT", DEFAULT_LIMIT))
+    given = os.environ.get("TRANSECT_CACHE_LIMIT", str(DEFAULT_LIMIT))
+    if not given.isdigit():
+        raise UsageError(
+            f"TRANSECT_CACHE_LIMIT is {given!r}", hint="it is a number of bytes, such as 20000000000"
+        )
+    return int(given)
 
 
 def parsed(source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed]) -> Parsed:
@@ -79,6 +87,12 @@ def parsed_many(source: Source, name: str, parser: str, build: Build) -> dict[st
     tables, sha256 = found
     source.touch(name, sha256)
     return tables
+
+
+@functools.cache
+def _warn_unwritable(where: Path, why: str) -> None:
+    """Say it once: every file of a recording would say it again."""
+    log.warning("the cache cannot be written (%s): %s", where, why)
 
 
 def _entry(key: str) -> Path:
@@ -114,7 +128,7 @@ def _store(entry: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
         entry.parent.mkdir(parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".building-"))
     except OSError as error:
-        log.warning("the cache cannot be written (%s): %s", folder(), error)
+        _warn_unwritable(folder(), str(error))
         return
     try:
         _write_parts(building, tables, sha256)
@@ -122,7 +136,7 @@ def _store(entry: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)
         if not entry.exists():
-            log.warning("the cache cannot be written (%s): %s", folder(), error)
+            _warn_unwritable(folder(), str(error))
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
@@ -170,7 +184,7 @@ def _remember(path: Path, value: Mapping[str, Any]) -> None:
     try:
         write_text(path, json.dumps(value))
     except OSError as error:
-        log.warning("the cache cannot be written (%s): %s", folder(), error)
+        _warn_unwritable(folder(), str(error))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ import re
 from decimal import Decimal
 from typing import Literal
 
+import numpy as np
+
 from transect.errors import TimeError
 
 Clock = Literal["utc", "device", "sclk", "index"]
@@ -49,7 +51,7 @@ def decimal_from_ns(t_ns: int, digits: int = 9) -> str:
 
 def ns_from_iso(text: str) -> int:
     """Return an ISO date and time (UTC unless it names a zone) as nanoseconds since the Unix epoch."""
-    head, _, fraction = text.strip().removesuffix("Z").partition(".")
+    head, _, fraction = text.strip().removesuffix("Z").replace(",", ".").partition(".")
     digits = re.match(r"\d*", fraction)
     kept = digits.group() if digits else ""
     zone = fraction[len(kept) :]
@@ -89,8 +91,20 @@ def resolve(time: TimeLike, first_ns: int, clock: str = "utc") -> int:
     first_ns : int
         The recording's first sample on that clock.
     """
+    t_ns = _resolved(time, first_ns, clock)
+    if not -(2**63) <= t_ns < 2**63:
+        raise TimeError(f"{time!r} is beyond what nanoseconds in 64 bits can count (292 years)")
+    return t_ns
+
+
+def _resolved(time: TimeLike, first_ns: int, clock: str) -> int:
     if isinstance(time, dt.datetime):
         return ns_from_iso(time.isoformat())
+    if isinstance(time, float | np.floating):
+        raise TimeError(
+            f"{time!r} is a float, which cannot hold a time to the nanosecond",
+            hint=f"'+{time:g}s' after the start, '{time:g}' as decimal seconds, or int nanoseconds",
+        )
     if not isinstance(time, str):
         return int(time)
     text = time.strip()

@@ -47,7 +47,7 @@ class Loss:
             f"cannot read all of {self.file}",
             where=self.where,
             why=self.reason,
-            hint="open it without strict to keep the good part",
+            hint="without strict the good part is kept",
         )
 
     def to_dict(self) -> dict[str, Any]:

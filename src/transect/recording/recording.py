@@ -5,24 +5,26 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from transect.errors import StreamError, TimeError, TransectError, did_you_mean
 from transect.types import CameraModel, Pose, Provenance, RigidBodyState
 
-from . import clocks
+from . import arrow, clocks
+from .arrow import PART
 from .clocks import TimeLike
 from .frames import FrameTree
-from .losses import Loss
+from .losses import Loss, Parsed
 from .robot import Robot
 from .source import Source
-from .stream import Sample, Stream
+from .stream import Row, Sample, Stream
 
 MERGE_CHUNK = 65_536
 
@@ -45,6 +47,8 @@ class Recording:
         What the catalogue or the folder says of the day: environment, dust, RTK coverage, ...
     format : str
         Name of the format it was read from.
+    source, parts : Source or None, tuple of them
+        What it was read from; a joined recording has a source for each of its parts.
     notes : tuple of str
         What the reader noticed and a person should know.
     """
@@ -60,7 +64,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     reader_losses: tuple[Loss, ...] = ()
     clock_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
-    joined_sources: tuple[Source, ...] = ()
+    parts: tuple[Source | None, ...] = ()
 
     def __post_init__(self) -> None:
         names = [stream.name for stream in self.streams]
@@ -85,7 +89,12 @@ class Recording:
         hint = (
             f"it could be {', '.join(s.name for s in exact)}" if exact else did_you_mean(name, self._by_name)
         )
-        raise StreamError(f"{self.name} has no stream {name!r}", hint=hint)
+        what = (
+            f"several streams of {self.name} match {name!r}"
+            if exact
+            else f"{self.name} has no stream {name!r}"
+        )
+        raise StreamError(what, hint=hint)
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
@@ -115,7 +124,15 @@ class Recording:
     @property
     def sources(self) -> tuple[Source, ...]:
         """What it was read from; several for a joined recording."""
-        return (*((self.source,) if self.source else ()), *self.joined_sources)
+        return tuple(source for source in self.parts or (self.source,) if source is not None)
+
+    def source_of(self, sample: Sample) -> Source | None:
+        """Return what a sample of this recording was read from, if that is known."""
+        if not self.parts:
+            return self.source
+        if PART not in sample.stream.table.column_names:
+            return None
+        return self.parts[sample.stream.table.column(PART)[sample.index].as_py()]
 
     @property
     def path(self) -> Path | None:
@@ -154,8 +171,13 @@ class Recording:
     @property
     def span(self) -> tuple[int, int] | None:
         """First and last time in ns on the recording's main clock, or None without samples."""
-        spans = self.spans()
-        return next((spans[c] for c in clocks.CLOCKS if c in spans), None)
+        return self.spans().get(self.clock)
+
+    @property
+    def clock(self) -> str:
+        """The main clock: the one that covers most time, any before `index`."""
+        spans = {c: end - start for c, (start, end) in self.spans().items()}
+        return max(spans, key=lambda c: (c != "index", spans[c]), default="utc")
 
     @property
     def truth(self) -> Stream | None:
@@ -169,12 +191,14 @@ class Recording:
         first = {clock: span[0] for clock, span in self.spans().items()}
         cut: list[Stream] = []
         for stream in self.streams:
-            if stream.clock == "index" and len(first) > 1:
+            if stream.meta.get("timeless") or (stream.clock == "index" and len(first) > 1):
                 cut.append(stream)
                 continue
             origin = first.get(stream.clock, 0)
             lo = None if start is None else clocks.resolve(start, origin, stream.clock)
             hi = None if end is None else clocks.resolve(end, origin, stream.clock)
+            if lo is not None and hi is not None and hi <= lo:
+                raise TimeError(f"the end {end} is not after the start {start}")
             cut.append(stream.between(lo, hi))
         return self.replace(streams=tuple(cut))
 
@@ -231,18 +255,20 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     whole = name or "+".join(r.name for r in recordings)
     if prefix:
         return _side_by_side(recordings, whole)
-    ordered = sorted(recordings, key=lambda r: r.span or (0, 0))
+    ordered = sorted(recordings, key=lambda r: r.span[0] if r.span and r.clock != "index" else 0)
     cameras = _same_cameras(ordered)
     frames = ordered[0].frames
     for other in ordered[1:]:
         frames = frames.merged(other.frames)
-    names = list(dict.fromkeys(s.name for r in ordered for s in r.streams))
-    streams = tuple(_end_to_end([r[n] for r in ordered if n in r]) for n in names)
+    numbered = _numbered(ordered)
+    names = list(dict.fromkeys(s.name for streams in numbered for s in streams))
+    streams = tuple(_end_to_end([s for streams in numbered for s in streams if s.name == n]) for n in names)
     notes = tuple(dict.fromkeys(note for r in ordered for note in r.notes))
     losses = tuple(loss for r in ordered for loss in r.reader_losses)
     conditions = {key: value for r in reversed(ordered) for key, value in r.conditions.items()}
-    return ordered[0].replace(
-        joined_sources=_sources_after_first(ordered),
+    return recordings[0].replace(
+        robot=next((r.robot for r in recordings if r.robot), None),
+        parts=_parts(ordered),
         conditions={**conditions, "joined": [dict(r.conditions) for r in ordered]},
         name=whole,
         streams=streams,
@@ -254,7 +280,8 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
 
 
 def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
-    streams = [_prefixed(s, f"{r.name}/") for r in recordings for s in r]
+    numbered = zip(recordings, _numbered(recordings), strict=True)
+    streams = [_prefixed(s, f"{r.name}/") for r, streams in numbered for s in streams]
     cameras = {
         f"{r.name}/{key}": dataclasses.replace(camera, frame=camera.frame and f"{r.name}/{camera.frame}")
         for r in recordings
@@ -270,7 +297,7 @@ def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
         cameras=cameras,
         frames=frames,
         reader_losses=losses,
-        joined_sources=_sources_after_first(recordings),
+        parts=_parts(recordings),
     )
 
 
@@ -279,8 +306,8 @@ def _prefixed(stream: Stream, prefix: str) -> Stream:
     return stream.replace(name=prefix + stream.name, **{k: v and prefix + v for k, v in names.items()})
 
 
-def _sources_after_first(recordings: Sequence[Recording]) -> tuple[Source, ...]:
-    return tuple(source for recording in recordings for source in recording.sources)[1:]
+def _parts(recordings: Sequence[Recording]) -> tuple[Source | None, ...]:
+    return tuple(source for recording in recordings for source in recording.parts or (recording.source,))
 
 
 def _same_cameras(recordings: Iterable[Recording]) -> dict[str, CameraModel]:
@@ -297,26 +324,41 @@ def _same_cameras(recordings: Iterable[Recording]) -> dict[str, CameraModel]:
     return cameras
 
 
+def _numbered(recordings: Sequence[Recording]) -> list[list[Stream]]:
+    """Return the streams of each recording, those with payloads with the number of the part in each row."""
+    firsts = itertools.accumulate((len(r.parts or (None,)) for r in recordings), initial=0)
+    return [[_with_part(s, first) for s in r] for r, first in zip(recordings, firsts, strict=False)]
+
+
+def _with_part(stream: Stream, first: int) -> Stream:
+    if stream.loader is None:
+        return stream
+    table, loader = stream.table, stream.loader
+    if PART in table.column_names:
+        part = arrow.numbers(table, PART) + first
+        table = table.drop_columns([PART])
+    else:
+        part = np.full(table.num_rows, first, dtype=np.int64)
+    numbered = table.append_column(PART, arrow.from_numpy(part))
+
+    def load(row: Mapping[str, Any]) -> Any:
+        return loader({**row, PART: row[PART] - first})
+
+    return stream.replace(source=dataclasses.replace(stream.parsed, table=numbered), loader=load)
+
+
 def _end_to_end(parts: Sequence[Stream]) -> Stream:
-    import pyarrow as pa
-
-    from .losses import Parsed
-
+    """Return the streams laid end to end; they must be alike."""
     first = parts[0]
     for part in parts[1:]:
-        if (part.type, part.clock) != (first.type, first.clock):
-            raise StreamError(f"{first.name} is of another type or clock in one of the recordings")
-    filled = [p for p in parts if len(p)]
-    for before, after in itertools.pairwise(filled):
-        end, start = before.timing.end_ns, after.timing.start_ns
-        if end is not None and start is not None and start <= end and first.clock != "index":
-            raise TimeError(
-                f"the recordings overlap in {first.name}",
-                why=f"one ends at {clocks.text_from_ns(end, first.clock)}, the next starts at "
-                f"{clocks.text_from_ns(start, first.clock)}",
-                hint="join(..., prefix=True) keeps them apart",
-            )
-    table = pa.concat_tables([p.table for p in parts], promote_options="permissive")
+        _refuse_unlike(first, part)
+    _refuse_overlap([p for p in parts if len(p)])
+    try:
+        table = pa.concat_tables([p.table for p in parts], promote_options="permissive")
+    except pa.ArrowInvalid as error:
+        raise StreamError(
+            f"the columns of {first.name} differ between the recordings", why=str(error)
+        ) from error
     ends = np.cumsum([len(p) for p in parts])
     inner = [int(s + e - len(p)) for p, e in zip(parts, ends, strict=True) for s in p.seams]
     seams = tuple(sorted({*inner, *(int(e) for e in ends[:-1] if 0 < e < ends[-1])}))
@@ -325,14 +367,39 @@ def _end_to_end(parts: Sequence[Stream]) -> Stream:
     return first.replace(source=Parsed(table, losses, notes), seams=seams, loader=_loader_of(parts))
 
 
-def _loader_of(parts: Sequence[Stream]) -> Any:
-    """Return a loader that asks the part a row came from; rows are told apart by their time."""
-    if first_without := next((p for p in parts if p.loader is None), None):
-        return first_without.loader
-    starts = np.array([p.timing.start_ns or 0 for p in parts], dtype=np.int64)
+def _refuse_unlike(first: Stream, other: Stream) -> None:
+    for what in ("type", "clock", "frame", "child"):
+        if getattr(first, what) != getattr(other, what):
+            raise StreamError(
+                f"{first.name} has another {what} in one of the recordings",
+                why=f"{getattr(first, what)} and {getattr(other, what)}",
+                hint="join(..., prefix=True) keeps them apart",
+            )
+    units, others = first.units, other.units
+    for name in units.keys() & others.keys():
+        if units[name] != others[name]:
+            raise StreamError(
+                f"{first.name}: {name} is in {units[name] or 'no unit'} in one recording and in "
+                f"{others[name] or 'no unit'} in another"
+            )
 
-    def load(row: Mapping[str, Any]) -> Any:
-        part = parts[max(int(np.searchsorted(starts, row["t_ns"], side="right")) - 1, 0)]
-        return part.loader(row) if part.loader else None
 
-    return load
+def _refuse_overlap(filled: Sequence[Stream]) -> None:
+    for before, after in itertools.pairwise(filled):
+        end, start = before.timing.end_ns, after.timing.start_ns
+        if end is not None and start is not None and start <= end and before.clock != "index":
+            raise TimeError(
+                f"the recordings overlap in {before.name}",
+                why=f"one ends at {clocks.text_from_ns(end, before.clock)}, the next starts at "
+                f"{clocks.text_from_ns(start, before.clock)}",
+                hint="join(..., prefix=True) keeps them apart",
+            )
+
+
+def _loader_of(parts: Sequence[Stream]) -> Callable[[Row], Any] | None:
+    """Return a loader that asks the part a row came from."""
+    loaders: dict[int, Callable[[Row], Any]] = {}
+    for part in parts:
+        if part.loader is not None:
+            loaders |= dict.fromkeys(np.unique(arrow.numbers(part.table, PART)).tolist(), part.loader)
+    return (lambda row: loaders[row[PART]](row)) if loaders else None

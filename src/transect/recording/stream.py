@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from transect.errors import StreamError, TimeError
 from transect.types import Record
 
 from . import arrow, clocks
-from .arrow import LOG_NS, PAYLOAD, T_NS
+from .arrow import LOG_NS, PART, PAYLOAD, T_NS
 from .clocks import Clock, TimeLike
 from .losses import Loss, Parsed
 
@@ -158,7 +159,7 @@ class Stream:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the value columns (without times and payload)."""
-        return tuple(n for n in self.table.column_names if n not in (T_NS, LOG_NS, PAYLOAD))
+        return tuple(n for n in self.table.column_names if n not in (T_NS, LOG_NS, PAYLOAD, PART))
 
     @property
     def units(self) -> dict[str, str]:
@@ -331,7 +332,9 @@ class Timing:
         inside = np.ones(len(steps), dtype=bool)
         inside[[s - 1 for s in seams if 0 < s < n]] = False
         kept = steps[inside]
-        duration = float(kept[kept > 0].sum()) / clocks.NS if len(kept) else 0.0
+        edges = [0, *(s for s in seams if 0 < s < n), n]
+        spans = [t_ns[a:b].max() - t_ns[a:b].min() for a, b in itertools.pairwise(edges)]
+        duration = float(np.sum(spans)) / clocks.NS
         longest = int(np.argmax(np.where(inside, steps, -1))) if len(kept) else -1
         return Timing(
             count=n,

@@ -104,7 +104,20 @@ def text_summary(recording: Recording) -> str:
             c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
         )
         lines.append("  ".join(cells).rstrip())
-    return "\n".join([*lines, *_footer(recording)])
+    return "\n".join(
+        [*(lines if recording.streams else lines[:1]), *_cameras(recording), *_footer(recording)]
+    )
+
+
+def _cameras(recording: Recording) -> list[str]:
+    """Return a line per camera where there are no streams: of a calibration file they are what matters."""
+    if recording.streams:
+        return []
+    return [
+        f"camera {name}: {c.width} x {c.height}, focal {c.K[0, 0]:.2f} {c.K[1, 1]:.2f}, "
+        f"centre {c.K[0, 2]:.2f} {c.K[1, 2]:.2f}, {c.distortion} {c.coefficients.tolist()}"
+        for name, c in recording.cameras.items()
+    ]
 
 
 def _footer(recording: Recording) -> list[str]:

@@ -119,7 +119,7 @@ class ZipSource(Source):
         start = member.offset
         try:
             header = _LOCAL.unpack_from(self._map, start)
-        except struct.error as error:
+        except (struct.error, OverflowError) as error:
             raise ParseError(f"{name} lies outside the zip", where=f"{self.path.name}@{start}") from error
         if header[0] != b"PK\x03\x04":
             raise ParseError(f"{name} has no header in the zip", where=f"{self.path.name}@{start}")
@@ -156,7 +156,7 @@ def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
     try:
         signature, _, where, _ = _END64_LOCATOR.unpack_from(data, end - _END64_LOCATOR.size)
         record = _END64.unpack_from(data, where)
-    except struct.error:
+    except (struct.error, OverflowError):
         signature, record, where = b"", (b"", *(0,) * 9), 0
     if signature != b"PK\x06\x07" or record[0] != b"PK\x06\x06":
         raise ParseError(f"{path.name} has a broken ZIP64 directory", where=f"{path}@{end}")

@@ -11,7 +11,7 @@ from transect.errors import UsageError, did_you_mean
 TITLES = {
     "ameds": "ARCHES Mount Etna rover data set: traverses and rock pickings",
     "rosario": "Rosario agricultural data set: sequences of the weeding robot",
-    "sdi": "ACFR Sensor Data Integrity: static and dynamic data sets in dust, smoke and rain",
+    "sdi": "ACFR Sensor Data Integrity: 39 data sets in dust, smoke and rain, 3 calibration sets",
 }
 COLUMNS = {
     "ameds": ("name", "duration_s", "length_m", "height_m", "velocity_m_s", "rtk", "conditions"),

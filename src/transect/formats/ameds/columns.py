@@ -34,7 +34,7 @@ class Column:
     si, unit : str
         Unit in the table, and in the file.
     meanings : tuple of frozenset
-        What a header may say for this column, see `_ameds_headers`.
+        What a header may say for this column, see ``headers``.
     group : str
         "" if Table 7 lists it; else the group that the print may have lost or doubled.
     """

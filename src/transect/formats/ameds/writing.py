@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from numpy.typing import NDArray
 
-from transect.errors import UsageError
+from transect.errors import ParseError, UsageError
 from transect.geometry import rotations
-from transect.recording import Recording, Stream, arrow, files
+from transect.recording import Recording, Sample, Stream, arrow, files
 from transect.recording.clocks import decimal_from_ns
 from transect.types import FIX_TYPES, Image, Pose, Record
 
-from .._payloads import new_folder, payload_bytes, source_file
+from .._payloads import good_payloads, new_folder, payload_bytes, source_file
 from .columns import BY_STEM, BY_STREAM, DEVICE, Column, CsvFile
 from .files import PAYLOADS, VIDEOS, PayloadFiles
 from .headers import conversion
@@ -194,23 +194,32 @@ def _write_csv(path: Path, columns: Columns) -> None:
 
 
 def _write_payloads(recording: Recording, stream: Stream, kind: PayloadFiles, path: Path) -> Iterator[str]:
-    suffix = kind.suffixes[0]
+    own = [_own_name(recording, sample, kind) for sample in stream]
+    made = (f"{kind.prefix}{decimal_from_ns(t)}{kind.suffixes[0]}" for t in stream.t_ns.tolist())
+    names = [kept or name for kept, name in zip(own, made, strict=True)]
+
+    def content(sample: Sample) -> bytes:
+        return payload_bytes(recording, sample, PurePosixPath(names[sample.index]).suffix.lower())
+
+    said: list[str] = []
     written: set[str] = set()
     encoded = 0
-    for sample in stream:
-        own = (source_file(recording, sample) or "").rpartition("/")[2]
-        kept = own.startswith(kind.prefix) and own.endswith(kind.suffixes)
-        name = own if kept else f"{kind.prefix}{decimal_from_ns(sample.t_ns)}{suffix}"
-        if name not in written:
-            files.write_bytes(
-                path / name, payload_bytes(recording, sample, PurePosixPath(name).suffix.lower())
-            )
-            written.add(name)
-            encoded += not kept
+    new = (sample for sample in stream if names[sample.index] not in written)
+    for sample, data in good_payloads(new, content, said):
+        files.write_bytes(path / names[sample.index], data)
+        written.add(names[sample.index])
+        encoded += not own[sample.index]
+    yield from said
     if encoded and kind.type is Image:
         yield f"{encoded} images of {stream.name} were encoded as JPEG, which loses a little"
-    if twice := len(stream) - len(written):
+    if twice := len(stream) - len(set(names)):
         yield f"{stream.name}: {twice} samples have the time of another, by which AMEDS names files"
+
+
+def _own_name(recording: Recording, sample: Sample, kind: PayloadFiles) -> str:
+    """Return the name of a payload's file where it is one that AMEDS gives, else ""."""
+    name = (source_file(recording, sample) or "").rpartition("/")[2]
+    return name if name.startswith(kind.prefix) and name.endswith(kind.suffixes) else ""
 
 
 def _copy_video(recording: Recording, camera: str, path: Path) -> Iterator[str]:
@@ -220,7 +229,12 @@ def _copy_video(recording: Recording, camera: str, path: Path) -> Iterator[str]:
     if source is None or not there:
         return
     images = sum(n.rpartition("/")[2].startswith(f"{camera}_") for n in source.names)
-    if camera in recording and len(recording[camera]) == images:
-        files.write_bytes(path / name, source.read(there[0]))
-    else:
+    if camera not in recording or len(recording[camera]) != images:
         yield f"{name} is not carried: it shows more than was kept"
+        return
+    try:
+        film = source.read(there[0])
+    except ParseError as error:
+        yield f"{name} is not carried: {error.what}"
+        return
+    files.write_bytes(path / name, film)

@@ -15,6 +15,8 @@ from .._units import Unit, unit_of
 
 FILE = "recording.yaml"
 LARGEST = 4_000_000
+DEEPEST = 50
+"""How many lists and mappings may lie in one another."""
 Reference = int | str
 """A column: its number, counted from 0, or its name in the header."""
 ClockName = Literal["utc", "device", "sclk", "index"]
@@ -208,6 +210,7 @@ def parse(text: str, where: str = FILE) -> Description:
     if len(text) > LARGEST:
         raise ParseError(f"{where} is too large for a description", where=where)
     try:
+        _refuse_aliases(text, where)
         content = yaml.safe_load(text)
         nodes = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -229,6 +232,22 @@ def parse(text: str, where: str = FILE) -> Description:
         raise _explained(first, nodes, where) from error
     _check(description, nodes, where)
     return description
+
+
+def _refuse_aliases(text: str, where: str) -> None:
+    """Refuse aliases, of which a few lines unfold into more than any memory holds, and deep nesting."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent):
+            what, hint = f"{where} has an alias, *{event.anchor}", "write out what it stands for"
+        elif depth > DEEPEST:
+            what, hint = f"{where} nests lists or mappings more than {DEEPEST} deep", ""
+        else:
+            continue
+        raise ParseError(what, where=f"{where}:{event.start_mark.line + 1}", hint=hint)
 
 
 def _written_out(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import FrameError, TransectError
+from transect.errors import FrameError
 from transect.recording import Recording, Stream, files
 from transect.types import Image, Imu
 
-from .._payloads import new_folder, payload_bytes
+from .._payloads import good_payloads, new_folder, payload_bytes
 from .._rows import column_or_nan, float_texts, text_rows
 from ..euroc import BIAS, BODY, IMU, TRUTH
 
@@ -95,15 +96,11 @@ def _write_truth(stream: Stream, file: Path) -> None:
 def _write_images(recording: Recording, stream: Stream, folder: Path) -> list[str]:
     lines, said = ["#timestamp [ns],filename\n"], list[str]()
     known: set[str] = set()
-    for sample in stream:
+    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".png"), said):
         name = f"{sample.t_ns}.png"
         name = name if name not in known else f"{sample.t_ns}_{sample.index}.png"  # two of the same time
         known.add(name)
-        try:
-            files.write_bytes(folder / "data" / name, payload_bytes(recording, sample, ".png"))
-        except TransectError as error:
-            said.append(f"{stream.name}: {error.what}")
-            continue
+        files.write_bytes(folder / "data" / name, data)
         lines.append(f"{sample.t_ns},{name}\n")
     files.write_text(folder / "data.csv", "".join(lines))
     return said

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import FrameError, TransectError, UsageError
+from transect.errors import FrameError, UsageError
 from transect.geometry import rotations
 from transect.recording import Recording, Sample, Stream, files
 from transect.recording.clocks import decimal_from_ns, iso_from_ns
@@ -22,7 +23,7 @@ from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, Pose, Tw
 
 from .._clouds import encode_cloud
 from .._packets import one_unit
-from .._payloads import new_folder, payload_bytes, source_file
+from .._payloads import good_payloads, new_folder, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, new_file, text_rows
 from ..kitti import CAMERAS
 from .calibration import FILES, IMU, VELO
@@ -78,27 +79,40 @@ def _write_frames(recording: Recording, frames: Sequence[Stream], path: Path) ->
     folders |= {"velodyne" if sequence else "velodyne_points": clouds[0]} if clouds else {}
     said = [f"{s.name}: KITTI has one lidar" for s in clouds[1:]]
     for folder, stream in folders.items():
-        inside = path / folder / ("" if sequence else "data")
-        said += _write_payloads(recording, stream, inside, 6 if sequence else 10)
-        said += [] if sequence else _write_stamps(stream, path / folder / STAMPS)
+        if sequence:
+            _write_numbered(recording, stream, path / folder, said)
+        else:
+            kept = _write_counted(recording, stream, path / folder / "data", said)
+            said += _write_stamps(kept, path / folder / STAMPS)
     if sequence:
         lines = [decimal_from_ns(t) + "\n" for t in frames[0].t_ns.tolist()]
         files.write_text(path / SECONDS, "".join(lines))
     return said + _write_calibration(recording, cameras, path, sequence)
 
 
-def _write_payloads(recording: Recording, stream: Stream, folder: Path, digits: int) -> list[str]:
-    """Write images or clouds numbered from 0."""
-    said: list[str] = []
-    suffix = ".png" if stream.type is Image else ".bin"
-    for sample in stream:
-        try:
-            image = stream.type is Image
-            data = payload_bytes(recording, sample, suffix) if image else _cloud(recording, sample)
-            files.write_bytes(folder / f"{sample.index:0{digits}d}{suffix}", data)
-        except TransectError as error:
-            said.append(f"{stream.name}: {error.what}")
-    return said
+def _write_numbered(recording: Recording, stream: Stream, folder: Path, said: list[str]) -> None:
+    """Write a sequence's images or clouds under their lines in times.txt, which other folders share."""
+    for sample, data in good_payloads(stream, partial(_payload, recording), said):
+        files.write_bytes(folder / f"{sample.index:06d}{_suffix(stream)}", data)
+
+
+def _write_counted(recording: Recording, stream: Stream, folder: Path, said: list[str]) -> Stream:
+    """Write a drive's images or clouds, counted from 0; return the samples that were written."""
+    keep = np.zeros(len(stream), dtype=bool)
+    good = good_payloads(stream, partial(_payload, recording), said)
+    for number, (sample, data) in enumerate(good):
+        files.write_bytes(folder / f"{number:010d}{_suffix(stream)}", data)
+        keep[sample.index] = True
+    return stream.take(keep)
+
+
+def _suffix(stream: Stream) -> str:
+    return ".png" if stream.type is Image else ".bin"
+
+
+def _payload(recording: Recording, sample: Sample) -> bytes:
+    image = sample.stream.type is Image
+    return payload_bytes(recording, sample, ".png") if image else _cloud(recording, sample)
 
 
 def _cloud(recording: Recording, sample: Sample) -> bytes:

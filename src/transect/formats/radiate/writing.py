@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import TransectError, UnsupportedError, UsageError
-from transect.recording import Recording, Sample, Stream, files
+from transect.errors import ParseError, UnsupportedError, UsageError
+from transect.recording import Recording, Sample, Source, Stream, files
 from transect.recording.clocks import decimal_from_ns
 from transect.types import Image, Imu, NavFix, PointCloud, RadarSpectrum, Twist
 
 from .._clouds.number_text import text_of
 from .._images import encode_image
 from .._packets import one_unit
-from .._payloads import new_folder, payload_bytes, source_file
+from .._payloads import good_payloads, new_folder, payload_bytes, source_file
 from ..radiate import ANNOTATIONS, CAMERAS, CARTESIAN, CONFIGURATION, GPS, LIDAR, META, POLAR, SUFFIXES
 from .gps import LINES, packets_of
 
@@ -63,12 +64,8 @@ def _write_payloads(recording: Recording, stream: Stream, path: Path, folder: st
     said: list[str] = []
     frames = _frame_names(recording, stream)
     kept: list[tuple[str, int]] = []
-    for sample, frame in zip(stream, frames, strict=True):
-        try:
-            data = _payload(recording, sample, folder)
-        except TransectError as error:
-            said.append(f"{stream.name}: {error.what}")
-            continue
+    for sample, data in good_payloads(stream, partial(_payload, recording, folder=folder), said):
+        frame = frames[sample.index]
         files.write_bytes(path / folder / f"{frame}{SUFFIXES[folder]}", data)
         kept.append((frame, sample.t_ns))
     _write_index(path / f"{folder}.txt", kept)
@@ -94,6 +91,10 @@ def _payload(recording: Recording, sample: Sample, folder: str) -> bytes:
     if own or folder not in (POLAR, LIDAR):
         return payload_bytes(recording, sample, SUFFIXES[folder])
     return _polar_image(sample.value) if folder == POLAR else _cloud_text(sample.value)
+
+
+def _spectrum(sample: Sample) -> RadarSpectrum:
+    return sample.value
 
 
 def _polar_image(spectrum: RadarSpectrum) -> bytes:
@@ -143,16 +144,26 @@ def _text(value: float, digits: int) -> str:
     return text if float(text) == value or value != value else repr(value)
 
 
+def _copy_description(source: Source, path: Path) -> list[str]:
+    said: list[str] = []
+    for name in (n for n in (*CONFIGURATION, META, ANNOTATIONS) if n in source):
+        try:
+            data = source.read(name)
+        except ParseError as error:
+            said.append(f"{name} is not carried: {error.what}")
+            continue
+        files.write_bytes(path / name, data)
+    return said
+
+
 def _write_description(recording: Recording, polar: Stream | None, path: Path) -> list[str]:
     """Copy calibration, weather and annotations of a RADIATE recording, or write what is known of another."""
     if recording.format == "radiate" and recording.source is not None:
-        for name in (n for n in (*CONFIGURATION, META, ANNOTATIONS) if n in recording.source):
-            files.write_bytes(path / name, recording.source.read(name))
-        return []
+        return _copy_description(recording.source, path)
     weather = {"name": recording.name, "type": str(recording.conditions.get("weather", ""))}
     files.write_text(path / META, json.dumps(weather))
-    if polar is not None and len(polar):
-        spectrum: RadarSpectrum = polar[0].value
+    if first := next(good_payloads(polar or (), _spectrum, []), None):
+        spectrum = first[1]
         azimuths, cells = spectrum.reflectivity.shape
         text = f"range_res: {spectrum.bin_width!r}, range_cells: {cells}, azimuth_cells: {azimuths}"
         files.write_text(path / CONFIGURATION[0], f"radar_calib: {{{text}}}\n")

@@ -82,7 +82,7 @@ def _texts(tokens: Tokens, lines: Ints, number: int, there: Bools) -> list[str]:
 def read_odometry(buffer: Buffer, file: str) -> Parsed:
     """Read `<time> <left> <right> <angle> <direction>` (4.4.1): the paper's m/s, or the cleaned log's RPM.
 
-    The published script that cleans the motors' log ends lines with CRLF; the paper gives linear velocities.
+    Which of the two it is shows in their size: no weeding robot drives at 3 m/s.
     """
     tokens, lines, losses = read_lines(buffer, file, (5,), comments=False)
     t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
@@ -90,9 +90,8 @@ def read_odometry(buffer: Buffer, file: str) -> Parsed:
     known = np.isin(values[:, 3], (-1.0, 0.0, 1.0)) | np.isnan(values[:, 3])
     untimed += lines_lost(tokens, lines[~known], "the direction is neither 1 nor -1", file)
     values = values[known]
-    crlf = b"\r\n" in bytes(buffer[:65_536])
-    in_rpm = crlf or are_rpm(values[:, :2])
-    because = "its lines end with CRLF" if crlf else "else they were too fast" if in_rpm else "4.4.1"
+    in_rpm = are_rpm(values[:, :2])
+    because = "else they were too fast" if in_rpm else "4.4.1"
     note = f"{file}: wheel speeds are taken as {'turns per minute' if in_rpm else 'm/s'} ({because})"
     return Parsed(_wheel_table(t_ns[known], values, in_rpm), (*losses, *untimed), (note,))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from transect.recording.files import write_bytes, write_text
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
 from .._catalogues.rosario import entry_of
-from .._payloads import new_folder, payload_bytes
+from .._payloads import good_payloads, new_folder, payload_bytes
 from .._rows import column_or_nan, float_texts, text_rows, undone
 from ..nmea import satellite_streams
 from ..nmea.writing import log_text
@@ -47,8 +48,9 @@ def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:
     folder = path / f"sequence{number}"
     folder.mkdir(parents=True, exist_ok=True)
     chosen = _chosen(recording)
-    for side in ("left", "right"):
-        _write_images(recording, chosen.get(side), side, folder / "zed")
+    said: list[str] = []
+    for side in (side for side in ("left", "right") if side in chosen):
+        said += _write_images(recording, chosen[side], side, folder / "zed")
     if "imu" in chosen:
         write_bytes(folder / "imu.log", _imu_text(chosen["imu"]))
     if "fix" in chosen or "velocity" in chosen:
@@ -62,7 +64,7 @@ def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:
         columns = [_stamps(truth), *(float_texts(column_or_nan(truth, axis)) for axis in "xyz")]
         write_bytes(path / f"sequence{number}_gt.txt", text_rows(columns))
     write_text(path / f"calibration{number}.yaml", _calibration_text(recording, chosen))
-    return tuple(_not_carried(recording, chosen))
+    return (*said, *_not_carried(recording, chosen))
 
 
 def _digits(name: str) -> str:
@@ -116,10 +118,11 @@ def _not_carried(recording: Recording, chosen: dict[str, Stream]) -> Iterator[st
             yield f"the {side} camera has more than four distortion coefficients"
 
 
-def _write_images(recording: Recording, stream: Stream | None, side: str, folder: Path) -> None:
-    if stream is not None:
-        for stamp, sample in zip(_stamps(stream), stream, strict=True):
-            write_bytes(folder / f"{side}_{stamp}.png", payload_bytes(recording, sample, ".png"))
+def _write_images(recording: Recording, stream: Stream, side: str, folder: Path) -> list[str]:
+    stamps, said = _stamps(stream), list[str]()
+    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".png"), said):
+        write_bytes(folder / f"{side}_{stamps[sample.index]}.png", data)
+    return said
 
 
 def _imu_text(stream: Stream) -> bytes:

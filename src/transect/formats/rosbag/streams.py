@@ -98,7 +98,7 @@ def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) ->
 
 
 def _ros_stream(topic: Topic, kind: type, parse: Callable[[], Parsed], **attributes: Any) -> Stream:
-    meta = {"channel": topic.channel, "raw": topic.raw}
+    meta = {"channel": topic.channel, "raw": topic.raw, "timeless": is_static(topic.name)}
     return Stream(
         topic.name, kind, parse, role=_role(topic.name), tag=_tag(topic.name), meta=meta, **attributes
     )

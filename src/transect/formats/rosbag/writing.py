@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from transect.recording import Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
@@ -121,6 +122,9 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
     kind = builder.kind
     said = [f"{stream.name}: {name} is not written, {kind} has no place for it" for name in builder.unused]
     said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
+    if builder.zeroed and len(stream):
+        names = ", ".join(builder.zeroed)
+        said.append(f"{stream.name}: {names} cannot be NaN in {kind}, not measured values are written as 0")
     message = serialised(builder.store, encoding, kind, builder.make)
     return Outgoing(topic_name(stream), kind, builder.store, log_times(stream), message), said
 
@@ -135,11 +139,12 @@ def _values(table: pa.Table, name: str) -> Any:
 
 
 class _Builder:
-    """Makes messages from the columns of a stream; a field without a column is zero or empty."""
+    """Makes messages from the columns of a stream; a field without a column is NaN, else 0 or empty."""
 
     def __init__(self, store: Any, stream: Stream, kind: str) -> None:
         self.store, self.kind = store, kind
         self.emptied: list[str] = []
+        self.zeroed: list[str] = []
         self._stream = stream
         self._columns = {name: _values(stream.table, name) for name in stream.columns}
         if len(stream):
@@ -192,7 +197,10 @@ class _Builder:
         cls = self.store.types[kind]
         column = self._column(f"{path}_ns")
         times = self._t_ns if column is None and path == "stamp" else column
-        return lambda i: cls(*divmod(int(times[i]) if times is not None else 0, NS))
+        if times is None:
+            self.zeroed.append(f"{path}_ns")
+            return lambda _: cls(0, 0)
+        return lambda i: cls(*divmod(int(times[i]), NS))
 
     def _field(self, path: str, node: Any) -> Make:
         shape, inner = node
@@ -214,23 +222,44 @@ class _Builder:
 
     def _scalar(self, path: str, form: str) -> Make:
         column = self._column(path)
+        if form == "string":
+            return lambda i: "" if column is None else column[i]
+        dtype = dtype_of(form)
         if column is None:
-            return (lambda _: "") if form == "string" else lambda _: 0
-        if form != "string" and dtype_of(form).kind in "iu":
-            column = np.nan_to_num(np.asarray(column)).astype(dtype_of(form))
-        values: Sequence[Any] = column.tolist() if isinstance(column, np.ndarray) else column
+            absent = self._not_measured(path, dtype)
+            return lambda _: absent
+        values = self._measured(path, column, dtype).tolist()
         return lambda i: values[i]
 
     def _numbers(self, path: str, dtype: np.dtype[Any], size: int) -> Make:
         column = self._column(path)
         if column is None:
-            return lambda _: np.zeros(size, dtype=dtype)
-        return lambda i: np.ascontiguousarray(column[i], dtype=dtype)
+            absent = np.full(size, self._not_measured(path, dtype) if size else 0, dtype=dtype)
+            return lambda _: absent
+        values = self._measured(path, column, dtype) if isinstance(column, np.ndarray) else column
+        return lambda i: np.ascontiguousarray(values[i], dtype=dtype)
+
+    def _not_measured(self, path: str, dtype: np.dtype[Any]) -> float | int:
+        """Value of a field without a column."""
+        if dtype.kind == "f":
+            return float("nan")
+        self.zeroed.append(self._names.get(path, path))
+        return 0
+
+    def _measured(self, path: str, column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return a column in the type of its field."""
+        if column.dtype.kind == "f" and dtype.kind != "f":
+            if np.isnan(column).any():
+                self.zeroed.append(self._names.get(path, path))
+            column = np.nan_to_num(column)
+        return column.astype(dtype)
 
     def _structs(self, path: str, kind: str, size: int) -> Make:
         column = self._column(path)
         if column is not None and np.any(column):
             self.emptied.append(path)
+        if not size:
+            return lambda _: []
         make = self.struct(kind, f"{path}[]")
         return lambda i: [make(i) for _ in range(size)]
 

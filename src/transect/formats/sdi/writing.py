@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from transect import robots
-from transect.errors import ParseError, UnsupportedError
+from transect.errors import UnsupportedError
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS
 from transect.recording.clocks import NS, decimal_from_ns
 from transect.recording.files import atomic_write, write_bytes, write_text
 from transect.types import Image
 
-from .._payloads import new_folder, payload_bytes
+from .._payloads import good_payloads, new_folder, payload_bytes
 from ..calibration.matlab import matlab_from_camera
 from . import logs as logs
 from . import text as text
@@ -98,13 +99,9 @@ def _write_images(recording: Recording, stream: Stream, path: Path) -> list[str]
     said: list[str] = []
     lines: list[str] = []
     names: dict[str, str] = {}
-    for sample in stream:
+    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".bmp"), said):
         name = f"image{len(lines) + 1:03d}.bmp" if calibration else _image_name(sample, names)
-        try:
-            write_bytes(folder / IMAGES / name, payload_bytes(recording, sample, ".bmp"))
-        except ParseError as error:
-            said.append(f"{stream.name}: an image could not be written: {error.what}")
-            continue
+        write_bytes(folder / IMAGES / name, data)
         lines.append(f"*{_decimal(sample.t_ns)} {VIDEO_WORD.decode()} {name}\n")
     if stream.clock == "utc":
         write_text(folder / (CALIBRATION_LOG if calibration else LOGS[stream.name]), "".join(lines))
