@@ -178,12 +178,12 @@ def test_radiate_takes_the_radar_from_the_first_image_that_is_good(tmp_path: Pat
     def load(row: Mapping[str, Any]) -> RadarSpectrum:
         if row["t_ns"] == START * 10**9:
             raise ParseError("the first turn is damaged")
-        return RadarSpectrum(np.full((4, 3), 7, np.uint8), np.arange(4.0), 0.5)
+        return RadarSpectrum(np.full((4, 3), 7, np.uint8), np.arange(4.0), 0.5, 0.0)
 
     radar = Stream("Radar", RadarSpectrum, arrow.table(np.array(times((0, 1))), {}), loader=load)
     said = formats.write(Recording("turns", (radar,)), tmp_path / "out", "radiate")
     assert "Radar: 1 of 2 payloads are left out, the first: the first turn is damaged" in said
-    text = (tmp_path / "out/config/default-calib.yaml").read_text()
+    text = (tmp_path / "out/config.yaml").read_text()
     assert text == "radar_calib: {range_res: 0.5, range_cells: 3, azimuth_cells: 4}\n"
 
 
