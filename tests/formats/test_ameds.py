@@ -930,3 +930,14 @@ def test_damaged_bytes_never_raise_anything_but_our_errors_nor_lose_rows_unseen(
 
 def test_jpeg_helper_writes_pictures():
     assert jpeg(3)[:2] == b"\xff\xd8"
+
+
+def test_text_in_a_device_stamp_is_lost_and_located(folder: Path):
+    path = next(folder.rglob("GnssPose.csv"))
+    lines = path.read_text().splitlines(keepends=True)
+    fields = lines[1].split(",")
+    fields[1] = "foo"
+    path.write_text(lines[0] + ",".join(fields) + "".join(lines[2:]))
+    rec = transect.open(folder)
+    assert [(loss.file, loss.line) for loss in rec["Gnss/Pose"].losses] == [("GnssPose.csv", 2)]
+    assert len(rec["Gnss/Pose"]) == len(lines) - 1

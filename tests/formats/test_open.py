@@ -135,3 +135,40 @@ def test_a_joined_recording_names_the_files_of_all_its_parts(tmp_path: Path) -> 
     assert recording.losses == ()
     hashes = {source.sha256 for source in recording.provenance.sources if source.path.endswith("data.csv")}
     assert len(hashes) == 2
+
+
+def test_files_that_open_by_themselves_are_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("a readme")
+    rows = "".join(f"{1311868164 + i}.5 0 0 {i} 0 0 0 1\n" for i in range(5))
+    (tmp_path / "track.txt").write_text(rows)
+    with pytest.raises(UnknownFormatError, match=r"track\.txt \(tum\)"):
+        transect.open(tmp_path)
+
+
+def test_a_cut_of_a_join_is_exported_from_the_right_part(tmp_path: Path) -> None:
+    import cv2
+    import numpy as np
+
+    def camera(folder: Path, start: int, grey: int) -> Path:
+        euroc(folder, start)
+        data = folder / "mav0" / "cam0" / "data"
+        data.mkdir(parents=True)
+        for i in range(2):
+            cv2.imwrite(str(data / f"{i}.png"), np.full((4, 4), grey + i, np.uint8))
+        lines = "".join(f"{start + i * 10**9},{i}.png\n" for i in range(2))
+        (folder / "mav0" / "cam0" / "data.csv").write_text("#timestamp [ns],filename\n" + lines)
+        return folder
+
+    first = camera(tmp_path / "a", 1403715273000000000, 50)
+    second = camera(tmp_path / "b", 1403715373000000000, 100)
+    whole = transect.open(first, second)
+    assert [sample.payload.data[0, 0] for sample in whole["cam0"]] == [50, 51, 100, 101]
+    formats.write(whole.slice("+50s").select("cam0"), tmp_path / "cut", "csv")
+    assert [sample.payload.data[0, 0] for sample in transect.open(tmp_path / "cut")["cam0"]] == [100, 101]
+
+
+def test_an_export_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    recording = transect.open(euroc(tmp_path / "a"))
+    with pytest.raises(UsageError):
+        formats.write(recording, tmp_path / "out", "tum")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a"]

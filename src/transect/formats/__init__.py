@@ -179,13 +179,24 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
     reasons = "\n".join(
         f"         {name:<14} {match.reason}" for match, name, _ in sorted(said, key=_nearness)
     )
+    own = f"transect new recording {source.path}  writes a recording.yaml that describes it"
     return UnknownFormatError(
         f"no format recognises {source.path}",
         where=str(source.path),
         why=f"this is what each one missed\n{reasons}",
-        hint=f"transect new recording {source.path}  writes a recording.yaml that describes it; "
-        "docs/formats.md shows how to write a reader",
+        hint="; ".join([*_openable_files(source), own, "docs/formats.md shows how to write a reader"]),
     )
+
+
+def _openable_files(source: Source) -> list[str]:
+    """Return a hint that names files of a folder which would open by themselves, if there are any."""
+    files = [
+        path for name in source.names[:MOST_PARTS] if (path := source.local(name)) and path != source.path
+    ]
+    known = [(path, *recognise(path)[0]) for path in files]
+    found = [f"{path} ({name})" for path, name, match in known if match.confidence >= PLAUSIBLE]
+    more = ", ..." if len(found) > 3 else ""
+    return [f"these files open by themselves: {', '.join(found[:3])}{more}"] if found else []
 
 
 def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:

@@ -364,7 +364,9 @@ def _end_to_end(parts: Sequence[Stream]) -> Stream:
     seams = tuple(sorted({*inner, *(int(e) for e in ends[:-1] if 0 < e < ends[-1])}))
     losses = tuple(loss for p in parts for loss in p.losses)
     notes = tuple(dict.fromkeys(n for p in parts for n in p.parsed.notes))
-    return first.replace(source=Parsed(table, losses, notes), seams=seams, loader=_loader_of(parts))
+    shared = {key: value for key, value in first.meta.items() if all(p.meta.get(key) is value for p in parts)}
+    whole = Parsed(table, losses, notes)
+    return first.replace(source=whole, seams=seams, loader=_loader_of(parts), meta=shared)
 
 
 def _refuse_unlike(first: Stream, other: Stream) -> None:

@@ -217,9 +217,20 @@ def _without_device(buffer: Buffer, layout: Layout, name: str) -> Csv:
     unit = layout.times[DEVICE]
     loose = replace(layout, times={TIME: layout.times[TIME]}, texts=(*layout.texts, DEVICE))
     read = read_csv(buffer, loose, name)
-    stamps = np.fromiter((_stamp(text, unit) for text in arrow.texts(read.table, DEVICE)), np.int64)
+    texts = arrow.texts(read.table, DEVICE)
+    stamps = np.fromiter((_stamp(text, unit) for text in texts), np.int64)
+    garbled = [i for i, t in enumerate(texts) if stamps[i] == 0 and t.strip().lower() not in _NOT_STAMPED]
     at = read.table.column_names.index(DEVICE)
-    return replace(read, table=read.table.set_column(at, DEVICE, arrow.from_numpy(stamps)))
+    losses = list(read.losses)
+    if garbled:
+        line = None if losses else layout.skip + 1 + garbled[0]
+        losses.append(
+            Loss(name, "a device time is not a time; the log's stands in", line=line, count=len(garbled))
+        )
+    return Csv(read.table.set_column(at, DEVICE, arrow.from_numpy(stamps)), tuple(losses))
+
+
+_NOT_STAMPED = ("", "0", "0.0", "nan", "null", "none")
 
 
 def _stamp(text: str, unit: int) -> int:

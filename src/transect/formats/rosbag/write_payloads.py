@@ -158,7 +158,7 @@ def _store(encoding: str) -> Any:
 def _payload_maker(
     stream: Stream, recording: Recording, names: list[str], encoding: str
 ) -> tuple[str, Callable[[int], Any]]:
-    maker, source = _Maker(_store(encoding)), recording.source
+    maker, sources = _Maker(_store(encoding)), [recording.source_of(sample) for sample in stream]
 
     def header(i: int) -> Any:
         return maker.header(i, stream.t_ns[i], stream.frame)
@@ -166,13 +166,12 @@ def _payload_maker(
     suffixes = {name[name.rfind(".") :].lower() for name in names}
     if (
         stream.type is Image
-        and source is not None
         and suffixes <= set(_COMPRESSED)
-        and all(n in source for n in names)
+        and all(s is not None and n in s for s, n in zip(sources, names, strict=True))
     ):
-        files = source
+        files = [s for s in sources if s is not None]
         form = _compressed_format(stream, _COMPRESSED.get(next(iter(suffixes), ".png"), "png"))
-        return _COMPRESSED_TYPE, lambda i: maker.compressed(header(i), form, files.read(names[i]))
+        return _COMPRESSED_TYPE, lambda i: maker.compressed(header(i), form, files[i].read(names[i]))
     write = {Image: maker.image, DepthMap: maker.image, PointCloud: maker.cloud, Trajectory: maker.path}[
         stream.type
     ]
