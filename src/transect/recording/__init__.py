@@ -1,8 +1,9 @@
 """Recordings: streams on named clocks, frames over time, and the files they come from."""
 
 from .frames import FrameTree
+from .joining import join
 from .losses import Loss, Parsed
-from .recording import Recording, join
+from .recording import Recording
 from .robot import Robot
 from .source import Source, source_of
 from .stream import Role, Sample, Stream, Timing, stream_of_values

@@ -1,0 +1,192 @@
+"""Several recordings as one: streams laid end to end, or side by side under a prefix."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect.errors import StreamError, TimeError, TransectError
+from transect.types import CameraModel
+
+from . import arrow, clocks
+from .arrow import PART
+from .frames import FrameTree
+from .losses import Parsed
+from .recording import Recording
+from .source import Source
+from .stream import Row, Stream
+
+
+def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "") -> Recording:
+    """Concatenate recordings into one.
+
+    Streams of equal name, type and clock are laid end to end in time order; `Stream.seams` remembers where.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    prefix : bool
+        Keep streams apart, named ``<recording>/<stream>``; overlaps and unequal calibration are then allowed.
+    name : str
+        Name of the whole; default the parts' names joined by `+`.
+    """
+    if not recordings:
+        raise TransectError("nothing to join", hint="give at least one recording")
+    whole = name or "+".join(r.name for r in recordings)
+    if prefix:
+        return _side_by_side(recordings, whole)
+    ordered = sorted(recordings, key=lambda r: r.span[0] if r.span and r.clock != "index" else 0)
+    cameras = _same_cameras(ordered)
+    frames = ordered[0].frames
+    for other in ordered[1:]:
+        frames = frames.merged(other.frames)
+    numbered = _numbered(ordered)
+    names = list(dict.fromkeys(s.name for streams in numbered for s in streams))
+    streams = tuple(_end_to_end([s for streams in numbered for s in streams if s.name == n]) for n in names)
+    notes = tuple(dict.fromkeys(note for r in ordered for note in r.notes))
+    losses = tuple(loss for r in ordered for loss in r.reader_losses)
+    conditions = {key: value for r in reversed(ordered) for key, value in r.conditions.items()}
+    return recordings[0].replace(
+        robot=next((r.robot for r in recordings if r.robot), None),
+        parts=_parts(ordered),
+        conditions={**conditions, "joined": [dict(r.conditions) for r in ordered]},
+        name=whole,
+        streams=streams,
+        frames=frames,
+        cameras=cameras,
+        notes=notes,
+        reader_losses=losses,
+    )
+
+
+def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
+    numbered = zip(recordings, _numbered(recordings), strict=True)
+    streams = [_prefixed(s, f"{r.name}/") for r, streams in numbered for s in streams]
+    cameras = {
+        f"{r.name}/{key}": dataclasses.replace(camera, frame=camera.frame and f"{r.name}/{camera.frame}")
+        for r in recordings
+        for key, camera in r.cameras.items()
+    }
+    frames = FrameTree()
+    for r in recordings:
+        frames = frames.merged(r.frames, prefix=f"{r.name}/")
+    losses = tuple(loss for r in recordings for loss in r.reader_losses)
+    return recordings[0].replace(
+        name=name,
+        streams=tuple(streams),
+        cameras=cameras,
+        frames=frames,
+        reader_losses=losses,
+        parts=_parts(recordings),
+    )
+
+
+def _prefixed(stream: Stream, prefix: str) -> Stream:
+    names = {name: getattr(stream, name) for name in ("camera", "frame", "child")}
+    return stream.replace(name=prefix + stream.name, **{k: v and prefix + v for k, v in names.items()})
+
+
+def _parts(recordings: Sequence[Recording]) -> tuple[Source | None, ...]:
+    return tuple(source for recording in recordings for source in recording.parts or (recording.source,))
+
+
+def _same_cameras(recordings: Iterable[Recording]) -> dict[str, CameraModel]:
+    cameras: dict[str, CameraModel] = {}
+    for recording in recordings:
+        for key, camera in recording.cameras.items():
+            if key in cameras and not cameras[key].same_as(camera):
+                raise TransectError(
+                    f"the calibrations of {key!r} differ between the recordings",
+                    where=recording.name,
+                    hint="join(..., prefix=True) keeps them apart",
+                )
+            cameras[key] = camera
+    return cameras
+
+
+def _numbered(recordings: Sequence[Recording]) -> list[list[Stream]]:
+    """Return the streams of each recording, those with payloads with the number of the part in each row."""
+    firsts = itertools.accumulate((len(r.parts or (None,)) for r in recordings), initial=0)
+    return [[_with_part(s, first) for s in r] for r, first in zip(recordings, firsts, strict=False)]
+
+
+def _with_part(stream: Stream, first: int) -> Stream:
+    if stream.loader is None:
+        return stream
+    table, loader = stream.table, stream.loader
+    if PART in table.column_names:
+        part = arrow.numbers(table, PART) + first
+        table = table.drop_columns([PART])
+    else:
+        part = np.full(table.num_rows, first, dtype=np.int64)
+    numbered = table.append_column(PART, arrow.from_numpy(part))
+
+    def load(row: Mapping[str, Any]) -> Any:
+        return loader({**row, PART: row[PART] - first})
+
+    return stream.replace(source=dataclasses.replace(stream.parsed, table=numbered), loader=load)
+
+
+def _end_to_end(parts: Sequence[Stream]) -> Stream:
+    """Return the streams laid end to end; they must be alike."""
+    first = parts[0]
+    for part in parts[1:]:
+        _refuse_unlike(first, part)
+    _refuse_overlap([p for p in parts if len(p)])
+    try:
+        table = pa.concat_tables([p.table for p in parts], promote_options="permissive")
+    except pa.ArrowInvalid as error:
+        raise StreamError(
+            f"the columns of {first.name} differ between the recordings", why=str(error)
+        ) from error
+    ends = np.cumsum([len(p) for p in parts])
+    inner = [int(s + e - len(p)) for p, e in zip(parts, ends, strict=True) for s in p.seams]
+    seams = tuple(sorted({*inner, *(int(e) for e in ends[:-1] if 0 < e < ends[-1])}))
+    losses = tuple(loss for p in parts for loss in p.losses)
+    notes = tuple(dict.fromkeys(n for p in parts for n in p.parsed.notes))
+    shared = {key: value for key, value in first.meta.items() if all(p.meta.get(key) is value for p in parts)}
+    whole = Parsed(table, losses, notes)
+    return first.replace(source=whole, seams=seams, loader=_loader_of(parts), meta=shared)
+
+
+def _refuse_unlike(first: Stream, other: Stream) -> None:
+    for what in ("type", "clock", "frame", "child"):
+        if getattr(first, what) != getattr(other, what):
+            raise StreamError(
+                f"{first.name} has another {what} in one of the recordings",
+                why=f"{getattr(first, what)} and {getattr(other, what)}",
+                hint="join(..., prefix=True) keeps them apart",
+            )
+    units, others = first.units, other.units
+    for name in units.keys() & others.keys():
+        if units[name] != others[name]:
+            raise StreamError(
+                f"{first.name}: {name} is in {units[name] or 'no unit'} in one recording and in "
+                f"{others[name] or 'no unit'} in another"
+            )
+
+
+def _refuse_overlap(filled: Sequence[Stream]) -> None:
+    for before, after in itertools.pairwise(filled):
+        end, start = before.timing.end_ns, after.timing.start_ns
+        if end is not None and start is not None and start <= end and before.clock != "index":
+            raise TimeError(
+                f"the recordings overlap in {before.name}",
+                why=f"one ends at {clocks.text_from_ns(end, before.clock)}, the next starts at "
+                f"{clocks.text_from_ns(start, before.clock)}",
+                hint="join(..., prefix=True) keeps them apart",
+            )
+
+
+def _loader_of(parts: Sequence[Stream]) -> Callable[[Row], Any] | None:
+    """Return a loader that asks the part a row came from."""
+    loaders: dict[int, Callable[[Row], Any]] = {}
+    for part in parts:
+        if part.loader is not None:
+            loaders |= dict.fromkeys(np.unique(arrow.numbers(part.table, PART)).tolist(), part.loader)
+    return (lambda row: loaders[row[PART]](row)) if loaders else None
