@@ -134,6 +134,7 @@ def test_streams_that_never_saw_ros_become_standard_messages(target: str, tmp_pa
     rec = Recording("field", tuple(foreign_streams()))
     said = write(rec, tmp_path / target)
     assert said == (
+        "Gnss: fix is not written, sensor_msgs/msg/NavSatFix has no place for it",
         "Gnss: service cannot be NaN in sensor_msgs/msg/NavSatFix, not measured values are written as 0",
         "State: vx is not written, geometry_msgs/msg/PoseStamped has no place for it",
         "State: vy is not written, geometry_msgs/msg/PoseStamped has no place for it",

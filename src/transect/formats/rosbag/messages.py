@@ -25,7 +25,7 @@ Convert = Callable[[dict[str, Any]], None]
 _STAMPS = ("header.stamp_ns", "info.header.stamp_ns", "stamp_ns")
 _FRAMES = ("header.frame_id", "info.header.frame_id")
 _SEQUENCE_NUMBERS = ("header.seq", "info.header.seq")
-_FIX_OF_STATUS = {-1: "none", 0: "3d", 1: "sbas", 2: "differential"}
+FIX_OF_STATUS = {-1: "none", 0: "3d", 1: "sbas", 2: "differential"}
 
 
 def _keep(columns: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ def _restore_imu(columns: dict[str, Any]) -> None:
 def _adapt_fix(columns: dict[str, Any]) -> None:
     """Degrees to radians; sigmas from the covariance (east, north, up) where its type is not `unknown`."""
     columns["lat"], columns["lon"] = np.radians(columns["lat"]), np.radians(columns["lon"])
-    columns["fix"] = [_FIX_OF_STATUS.get(status, "none") for status in columns["status"].tolist()]
+    columns["fix"] = [FIX_OF_STATUS.get(status, "none") for status in columns["status"].tolist()]
     variance = np.where(
         columns["position_covariance_type"][:, None] > 0, columns["position_covariance"], np.nan
     )

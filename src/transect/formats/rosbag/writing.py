@@ -19,7 +19,7 @@ from .batch import PADDING, Ints, dtype_of
 from .file import Channel
 from .frames import TF_TYPES
 from .kinds import ARRAY, BASE, NAME, candidates, standard_store, store_of
-from .messages import NS, kind_of
+from .messages import FIX_OF_STATUS, NS, kind_of
 
 HEADER = "std_msgs/msg/Header"
 TIMES = ("builtin_interfaces/msg/Time", "builtin_interfaces/msg/Duration")
@@ -158,8 +158,15 @@ class _Builder:
     @property
     def unused(self) -> list[str]:
         """Columns that go into no message."""
-        derived = {"fix", "std_east", "std_north", "std_down"} if self._stream.type is NavFix else set[str]()
+        derived: set[str] = set()
+        if self._stream.type is NavFix:
+            derived = {"std_east", "std_north", "std_down"}
+            derived |= {"fix"} if self._fix_is_told() else set()
         return [name for name in self._stream.columns if name not in self._used | derived]
+
+    def _fix_is_told(self) -> bool:
+        """Tell whether the message's status says all there is to say: it does not know RTK."""
+        return "fix" not in self._stream.columns or set(self._stream["fix"]) <= set(FIX_OF_STATUS.values())
 
     def _column(self, path: str) -> Any:
         name = self._names.get(path, path)
