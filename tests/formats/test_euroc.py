@@ -21,9 +21,10 @@ from tests.formats.recordings import (
 )
 
 import transect
+from transect import formats
 from transect.errors import ParseError, UsageError
 from transect.formats._images import encode_image
-from transect.recording import Recording, stream_of_values
+from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.types import Image, Imu, JointState, Pose, RigidBodyState
 
 T0 = 1403715273262142976
@@ -358,3 +359,13 @@ def test_no_row_is_lost_in_silence(tmp_path_factory: pytest.TempPathFactory, at:
     put(folder, "mav0/imu0/data.csv", damaged(IMU.encode(), [(at, 1, letter)]))
     recording = opened(folder, "euroc")
     assert len(recording["imu0"]) == 3 or recording.losses
+
+
+def test_a_camera_without_calibration_comes_back_without_one(tmp_path: Path) -> None:
+    table = arrow.table(np.array([10**18, 2 * 10**18]), {"payload": ["a", "b"]})
+    image = Stream("cam0", Image, table, loader=lambda row: Image(np.zeros((4, 4), np.uint8)))
+    formats.write(Recording("r", (image,)), tmp_path / "out", "euroc")
+    back = transect.open(tmp_path / "out")
+    assert back.losses == ()
+    assert len(back["cam0"]) == 2
+    assert back.cameras == {}

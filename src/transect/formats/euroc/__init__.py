@@ -107,15 +107,15 @@ def _calibrations(
                 frames.add_static(parent, child, T, source=name)
             cameras |= found.cameras
         except (TransectError, ValueError, TypeError, LookupError) as error:
-            losses.append(Loss(name, getattr(error, "why", "") or str(error)))
+            losses.append(Loss(name, getattr(error, "why", "") or getattr(error, "what", "") or str(error)))
     return cameras, frames, losses
 
 
 def _calibration(data: bytes, name: str, folder: str) -> Calibration:
     """Read a sensor.yaml; T_BS takes points of the sensor to the body."""
-    if folder.startswith("cam"):
-        return read_calibration(data, name)
     content = documents(data, name)[0]
+    if folder.startswith("cam") and "intrinsics" in content:
+        return read_calibration(data, name)
     if folder.startswith("state") or "T_BS" not in content:  # an estimate of the body's state is the body's
         return Calibration({})
     return Calibration({}, ((BODY, folder, matrix(content["T_BS"], "T_BS").reshape(4, 4)),))
