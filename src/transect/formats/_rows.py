@@ -13,7 +13,7 @@ from transect.recording import Loss, Source, Stream
 from transect.recording.clocks import NS, Clock, ns_from_decimal
 from transect.recording.source import Buffer
 
-from ._lines import whole_lines
+from ._lines import is_number, whole_lines
 from ._scan import Tokens, bad_stamp, scan, stamps
 
 _HASH, _PERCENT = ord("#"), ord("%")
@@ -37,15 +37,6 @@ def number_rows(head: bytes, width: int) -> list[list[float]]:
     rows = list(first_rows(head))
     good = [row for row in rows if len(row) == width and all(is_number(token) for token in row)]
     return [[float(token) for token in row] for row in good] if 2 * len(good) > len(rows) else []
-
-
-def is_number(token: bytes) -> bool:
-    """Tell whether a token is a number."""
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return b"_" not in token
 
 
 def read_lines(

@@ -12,6 +12,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 from transect.types import PointCloud
 
+from .._lines import is_number
 from .number_text import read_rows, text_of
 from .points import XYZ, Columns, columns_of
 
@@ -100,7 +101,7 @@ def text_layout(head: bytes) -> tuple[tuple[str, ...], int, bool]:
     skip, names = 0, tuple[str, ...]()
     for line in head.decode("utf-8-sig", "replace").splitlines():
         words = _words(line)
-        if words and _is_number(words[0]):
+        if words and is_number(words[0]):
             named = len(names) == len(words)
             return names if named else _headerless(len(words)), skip, named
         names = tuple(_cleaned(w) for w in words if _cleaned(w)) or names
@@ -123,9 +124,7 @@ def looks_like_text_points(head: bytes) -> bool:
     if named:
         return True
     lines = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", "replace").splitlines()[skip:]
-    rows = [
-        words for words in map(_words, lines) if len(words) == len(layout) and all(map(_is_number, words))
-    ]
+    rows = [words for words in map(_words, lines) if len(words) == len(layout) and all(map(is_number, words))]
     first = np.array([float(words[0]) for words in rows])
     if len(layout) > max(LAYOUTS) or len(first) < FEWEST or 2 * len(first) < len(lines):
         return False
@@ -141,14 +140,6 @@ def _cleaned(word: str) -> str:
 def _headerless(width: int) -> tuple[str, ...]:
     base = LAYOUTS.get(width) or ("x", "y") if width < 6 else XYZ
     return (*base, *(f"column_{i}" for i in range(len(base), width)))
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def decode_text(data: Buffer, name: str) -> Columns:

@@ -19,6 +19,7 @@ from transect.recording.source import HEAD, Buffer
 from transect.types import FIX_TYPES, Pose
 
 from .._csv import Csv, Layout, read_csv
+from .._lines import is_number
 from .columns import DEVICE, TIME, CsvFile
 from .headers import conversion
 from .plan import Plan, make_plan, plan_of_unknown
@@ -88,15 +89,6 @@ def _fields(line: str, delimiter: str) -> list[str]:
 def _is_header(fields: list[str]) -> bool:
     """Tell whether a line is no data: a damaged first field alone does not make a header."""
     return not is_number(fields[0]) and sum(map(is_number, fields)) * 2 <= len(fields)
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a field is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def unix_unit(text: str) -> int | None:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from transect import types
 
+from .._lines import is_number
 from .._units import G0, is_unit, unit_of
-from .layout import Text, fields_of, is_number, layout_of, split_unit
+from .layout import Text, fields_of, layout_of, split_unit
 
 Floats = NDArray[np.float64]
 ROWS = 500

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from transect.errors import ParseError, did_you_mean
 
+from .._lines import is_number
 from .._units import is_unit
 from .model import Reference
 
@@ -102,12 +103,3 @@ def _first_row(rows: Sequence[Sequence[str]]) -> int:
 def is_value(text: str) -> bool:
     """Tell whether a field is a number, a date or nothing at all."""
     return is_number(text) or not text or _DATE.match(text) is not None
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a field is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -17,8 +17,8 @@ from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 from .._base import Match, no
 from .._csv import Layout, read_csv
 from .._images import file_table, image_loader
-from .._lines import whole_lines
-from .._rows import clock_of_head, exact_stamps, first_rows, is_number, lines_lost, only_file
+from .._lines import is_number, whole_lines
+from .._rows import clock_of_head, exact_stamps, first_rows, lines_lost, only_file
 from .._scan import scan
 from ..calibration import read_calibration
 from ..calibration.documents import documents, matrix
