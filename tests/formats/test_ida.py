@@ -28,11 +28,11 @@ from transect.formats.ida.codes import (
 from transect.formats.ida.columns import COLUMNS
 from transect.formats.ida.label import parse_label
 from transect.formats.ida.names import ProductName, kind_of_name, parse_name, rough_utc
-from transect.formats.ida.parameter_sets import ROWS, SETS, units
 from transect.formats.ida.parameters import parameters_text, parse_parameters
 from transect.recording import Recording, Stream, arrow
 from transect.recording.clocks import NS
 from transect.recording.stream import stream_of_values
+from transect.robots.ida.parameter_sets import ROWS, SETS, units
 from transect.types import JointState, Record
 
 FIELDS_58 = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .text import fold
+from transect.robots.ida.parameter_sets import fold
 
 Form = Literal["int", "real", "hex", "code", "time", "text"]
 

@@ -14,9 +14,9 @@ from typing import Any
 from transect.recording import Loss
 from transect.recording.clocks import decimal_from_ns, ns_from_decimal
 from transect.recording.source import Buffer
+from transect.robots.ida.parameter_sets import GROUPS, ROWS, SETS, Parameter, fold, known_keys
 
-from .parameter_sets import GROUPS, ROWS, SETS, Parameter, known_keys
-from .text import Line, bracketed, exact, fold, is_number, key_and_value, shortest, text_lines, tokens
+from .text import Line, bracketed, exact, is_number, key_and_value, shortest, text_lines, tokens
 
 Number = int | float
 Value = Any

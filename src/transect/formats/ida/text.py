@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from transect.recording import Loss
 from transect.recording.source import Buffer
+from transect.robots.ida.parameter_sets import fold
 
 MAX_CONTINUATION = 12
 """A bracket that stays open for more lines than this was never closed."""
@@ -74,11 +75,6 @@ def _until_closed(following: Sequence[str]) -> list[str]:
         if "]" in line:
             return more
     return []
-
-
-def fold(key: str) -> str:
-    """Return a key as it is compared: spaces are underscores, case and a trailing dot do not count."""
-    return "_".join(key.split()).strip("._").lower()
 
 
 def key_and_value(text: str, known: Collection[str]) -> tuple[str, str]:

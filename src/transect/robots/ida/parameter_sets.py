@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .text import fold
-
 JOINTS = (4,)
 GROUPS = {
     "dig_trench.[depth width length]": ("dig_trench.depth", "dig_trench.width", "dig_trench.length"),
@@ -249,6 +247,11 @@ SETS: dict[str, tuple[Parameter, ...]] = {
     "RA_ACTIVE_HOLD_PARAMS": (P("active_hold"), P("hold_time", unit="s"), P("move_time_multiple")),
     "PAYLOAD_COL_PARAMS": (*_payload("seis"), *_payload("wts"), *_payload("hp3")),
 }
+
+
+def fold(key: str) -> str:
+    """Return a key as it is compared: spaces are underscores, case and a trailing dot do not count."""
+    return "_".join(key.split()).strip("._").lower()
 
 
 def known_keys(set_name: str) -> dict[str, Parameter]:
