@@ -16,22 +16,19 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.recording import cache as table_cache
 from transect.recording.source import Buffer
 
-COMPILED_FROM = 64_000_000
+from ._scan_plain import HARD, NEWLINE, NO_STAMP, WORD, scan_plain, stamps_plain
+
+COMPILED_FROM = 512_000_000
 """Texts of at least this many bytes go through compiled code; loading it takes longer than smaller ones."""
 COMPILED_FROM_WHEN_LOADED = 50_000
 """The same, once the compiled code is in memory anyway."""
 BLOCK = 1 << 20
 """Bytes scanned at a time: what is made of them stays in the processor's cache."""
-NUMBER, WORD, HARD = 0, 1, 2
-NO_STAMP = np.iinfo(np.int64).min
-_SEPARATORS = b" \t\r,;"
-_NEWLINE, _STAR = 10, 42
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +156,7 @@ def blocks(
         piece = data[at : _end_of_line(data, at + block)]
         yield _tokens(piece, line, compiled)
         at += len(piece)
-        line += int(np.count_nonzero(piece == _NEWLINE))
+        line += int(np.count_nonzero(piece == NEWLINE))
 
 
 def stamps(
@@ -173,8 +170,7 @@ def stamps(
     """Return decimal tokens times `unit_ns` (a power of ten) as nanoseconds, truncated; see `bad_stamp`."""
     if _is_large(len(begin) * 16) if compiled is None else compiled:
         return _loops().stamps_compiled(data, begin, end, unit_ns)
-    texts = (data[b:e].tobytes() for b, e in zip(begin.tolist(), end.tolist(), strict=True))
-    return np.fromiter((_stamp_python(text, unit_ns) for text in texts), np.int64, len(begin))
+    return stamps_plain(data, begin, end, unit_ns)
 
 
 def _bytes_of(buffer: Buffer, size: int | None) -> NDArray[np.uint8]:
@@ -200,7 +196,7 @@ def _loops() -> Any:
 def _end_of_line(data: NDArray[np.uint8], at: int, step: int = 65_536) -> int:
     """Return where the line that holds byte `at` ends, its newline included."""
     while at < len(data):
-        found = np.flatnonzero(data[at : at + step] == _NEWLINE)
+        found = np.flatnonzero(data[at : at + step] == NEWLINE)
         if len(found):
             return at + int(found[0]) + 1
         at += step
@@ -208,8 +204,8 @@ def _end_of_line(data: NDArray[np.uint8], at: int, step: int = 65_536) -> int:
 
 
 def _tokens(data: NDArray[np.uint8], line: int, compiled: bool) -> Tokens:
-    values, kind, begin, end, first, numbers = _scan_compiled(data) if compiled else _scan_python(data)
-    hard = np.flatnonzero(kind == HARD)
+    values, kind, begin, end, first, numbers = _scan_compiled(data) if compiled else scan_plain(data)
+    hard = np.flatnonzero(kind == HARD) if compiled else ()
     if len(hard):
         values[hard] = [float(data[b:e].tobytes()) for b, e in zip(begin[hard], end[hard], strict=True)]
     return Tokens(data, values, kind == WORD, begin, end, first, numbers + (line - 1), compiled)
@@ -217,73 +213,6 @@ def _tokens(data: NDArray[np.uint8], line: int, compiled: bool) -> Tokens:
 
 def _scan_compiled(data: NDArray[np.uint8]) -> tuple[Any, ...]:
     """Scan by compiled loops, which rely on a newline at the end."""
-    if len(data) and data[-1] != _NEWLINE:
-        data = np.append(data, np.uint8(_NEWLINE))
+    if len(data) and data[-1] != NEWLINE:
+        data = np.append(data, np.uint8(NEWLINE))
     return _loops().scan_compiled(data)
-
-
-def _scan_python(data: NDArray[np.uint8]) -> tuple[Any, ...]:
-    """Scan by numpy and Python; the arrays of `Tokens` in order, kinds instead of `is_word`."""
-    newlines = np.flatnonzero(data == _NEWLINE)
-    edges = np.diff(_IS_BLANK[data].view(np.int8), prepend=np.int8(1), append=np.int8(1))
-    begin, end = np.flatnonzero(edges == -1), np.flatnonzero(edges == 1)
-    line = np.searchsorted(newlines, begin)
-    leads = np.diff(line, prepend=-1) > 0
-    begin = begin + (leads & (data[begin] == _STAR))
-    kept = begin < end
-    begin, end, line = begin[kept], end[kept], line[kept]
-    values, kind = _numbers(data, begin, end)
-    first = np.flatnonzero(np.diff(line, prepend=-1) > 0)
-    return values, kind, begin, end, np.append(first, len(begin)), line[first] + 1
-
-
-_IS_BLANK = np.isin(np.arange(256), [*_SEPARATORS, _NEWLINE])
-_IS_STRANGE = ~np.isin(np.arange(256), [*b"0123456789+-.eEnaifNAIFtyTY", *_SEPARATORS, _NEWLINE])
-"""Bytes that no number holds; Python's float would take some of them (`1_000`)."""
-
-
-def _numbers(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[Any, ...]:
-    """Return the value and the kind of each token."""
-    values, kind = np.full(len(begin), np.nan), np.full(len(begin), NUMBER, np.uint8)
-    strange = np.flatnonzero(_IS_STRANGE[data])
-    owner = np.searchsorted(begin, strange, side="right") - 1
-    strange, owner = strange[owner >= 0], owner[owner >= 0]
-    kind[owner[strange < end[owner]]] = WORD
-    plain = np.flatnonzero(kind == NUMBER)
-    try:
-        values[plain] = _cast(data, begin[plain], end[plain])
-    except pa.ArrowInvalid:
-        texts = [data[b:e].tobytes() for b, e in zip(begin[plain], end[plain], strict=True)]
-        read = [_number(text) for text in texts]
-        values[plain] = [np.nan if value is None else value for value in read]
-        kind[plain] = [WORD if value is None else NUMBER for value in read]
-    values[np.isnan(values)] = np.nan  # the sign of "-nan" has no meaning
-    return values, kind
-
-
-def _cast(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[Any]:
-    """Return tokens as floats, all at once; Arrow raises where one is not a number, or has a plus."""
-    inside = np.zeros(len(data) + 1, np.int8)
-    inside[begin], inside[end] = 1, -1
-    letters = data[np.cumsum(inside[:-1], dtype=np.int8).view(np.bool_)]
-    offsets = np.concatenate([[0], np.cumsum(end - begin)])
-    texts = pa.Array.from_buffers(
-        pa.large_string(), len(begin), [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
-    )
-    return np.from_dlpack(texts.cast(pa.float64()))
-
-
-def _number(text: bytes) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _stamp_python(text: bytes, unit_ns: int) -> int:
-    sign, text = (-1, text[1:]) if text[:1] == b"-" else (1, text)
-    whole, _, fraction = text.partition(b".")
-    if not (whole + fraction).isdigit() or len(whole) > 19:
-        return int(NO_STAMP)
-    value = int(whole or b"0") * unit_ns + int(fraction[:18] or b"0") * unit_ns // 10 ** len(fraction[:18])
-    return sign * value if value < 2**63 else int(NO_STAMP)

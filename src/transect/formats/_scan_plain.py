@@ -1,0 +1,212 @@
+"""The plain way of `_scan`: whole arrays at a time by numpy and Arrow, nothing to compile or load.
+
+Most tokens of a log are short whole numbers. Up to eight digits are one machine word, read by three
+multiplications that combine pairs, fours and eights of digits; all other tokens go through Arrow, or where it
+declines through Python, one by one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+NUMBER, WORD, HARD = 0, 1, 2
+NO_STAMP = np.iinfo(np.int64).min
+NEWLINE = 10
+_STAR, _POINT, _ZERO = 42, 46, 48
+_SEPARATORS = b" \t\r,;"
+_IS_STRANGE = ~np.isin(np.arange(256), [*b"0123456789+-.eEnaifNAIFtyTY"])
+"""Bytes that no number holds; Python's float would take some of them (`1_000`)."""
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+
+
+def scan_plain(data: Bytes) -> tuple[Any, ...]:
+    """Split and read all tokens of a text: the arrays of `_scan.Tokens` in order, kinds for `is_word`."""
+    begin, end, first, line = _split(data)
+    values, kind = _numbers(data, begin, end)
+    return values, kind, begin, end, first, line
+
+
+def _split(data: Bytes) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return where tokens begin and end, each line's first token and its number, from 1."""
+    is_newline = data == NEWLINE
+    blank = is_newline.copy()
+    for separator in _SEPARATORS:
+        blank |= data == separator
+    end = np.flatnonzero(blank)
+    if len(data) and not blank[-1]:
+        end = np.append(end, len(data))
+    begin = np.empty_like(end)
+    begin[:1] = 0
+    np.add(end[:-1], 1, out=begin[1:])
+    if (empty := begin == end).any():
+        begin, end = begin[~empty], end[~empty]
+    newlines = np.flatnonzero(is_newline)
+    first = np.concatenate([[0], np.searchsorted(begin, newlines), [len(begin)]])
+    line = np.flatnonzero(np.diff(first))
+    first = first[line]
+    starred = first[data[begin[first]] == _STAR] if len(first) else first
+    if not len(starred):
+        return begin, end, np.append(first, len(begin)), line + 1
+    return _without_stars(begin, end, first, line, starred)
+
+
+def _without_stars(
+    begin: Ints, end: Ints, first: Ints, line: Ints, starred: Ints
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Take the `*` off the first tokens of lines; where that was all, the token is gone."""
+    begin[starred] += 1
+    kept = np.ones(len(begin), np.bool_)
+    kept[starred] = begin[starred] < end[starred]
+    if kept.all():
+        return begin, end, np.append(first, len(begin)), line + 1
+    gone = np.concatenate([[0], np.cumsum(~kept)])
+    first = np.append(first, len(begin))
+    first -= gone[first]
+    whole = np.diff(first) > 0
+    return begin[kept], end[kept], np.append(first[:-1][whole], first[-1]), line[whole] + 1
+
+
+def _numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[NDArray[np.float64], Bytes]:
+    """Return the value and the kind of each token."""
+    values, short = _short_whole_numbers(data, begin, end)
+    kind = np.full(len(begin), NUMBER, np.uint8)
+    if len(other := np.flatnonzero(~short)):
+        values[other], kind[other] = _any_numbers(data, begin[other], end[other])
+    return values, kind
+
+
+_AT_ONCE = 1 << 15
+"""Tokens read at a time: what is made of them stays in the processor's nearest cache."""
+_ZEROS, _SIXES, _NIBBLES = (np.uint64(int(byte * 8, 16)) for byte in ("30", "06", "f0"))
+_JOINS = tuple(
+    (np.uint64(1 + (10**digits << 8 * digits)), np.uint64(8 * digits), np.uint64(mask))
+    for digits, mask in ((1, 0x00FF00FF00FF00FF), (2, 0x0000FFFF0000FFFF), (4, 0x00000000FFFFFFFF))
+)
+"""How neighbouring digits become numbers of two, four and eight digits."""
+
+
+def _short_whole_numbers(
+    data: Bytes, begin: Ints, end: Ints
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Read tokens of up to eight digits; return their values, and which tokens are such."""
+    values, short = np.empty(len(begin)), np.empty(len(begin), np.bool_)
+    padded = np.zeros(len(data) + 24 & ~7, np.uint8)
+    padded[8 : 8 + len(data)] = data
+    words = padded.view("<u8")
+    for at in range(0, len(begin), _AT_ONCE):
+        part = slice(at, at + _AT_ONCE)
+        values[part], short[part] = _eight_digits(words, begin[part], end[part])
+    return values, short
+
+
+def _eight_digits(
+    words: NDArray[np.uint64], begin: Ints, end: Ints
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Read tokens of a text that stands in little-endian words, eight bytes late."""
+    size = end - begin
+    others = ((8 - size) << 3).view(np.uint64)  # bits of the bytes before the token; a long token shifts out
+    digits = _words_at(words, end)
+    digits ^= _ZEROS
+    digits >>= others
+    digits <<= others
+    strange = digits + _SIXES
+    strange |= digits
+    strange &= _NIBBLES
+    for factor, shift, mask in _JOINS:
+        digits *= factor
+        digits >>= shift
+        digits &= mask
+    return digits, (strange == 0) & (size <= 8)
+
+
+def _words_at(words: NDArray[np.uint64], byte: Ints) -> NDArray[np.uint64]:
+    """Return the words that begin at any byte, from the two that they lie in."""
+    word, bits = byte >> 3, ((byte & 7) << 3).view(np.uint64)
+    low, high = words.take(word), words.take(word + 1)
+    low >>= bits
+    high <<= np.uint64(64) - bits  # 64, which is all, where the byte is aligned
+    low |= high
+    return low
+
+
+def _any_numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[NDArray[np.float64], Bytes]:
+    """Return the value and the kind of tokens of any form."""
+    values, kind = np.full(len(begin), np.nan), np.full(len(begin), WORD, np.uint8)
+    plain = np.flatnonzero(~_IS_STRANGE[data[begin]])  # most words are known by their first letter
+    letters, offsets = _letters(data, begin[plain], end[plain])
+    if len(strange := np.flatnonzero(_IS_STRANGE[letters])):
+        plain = np.delete(plain, np.searchsorted(offsets, strange, side="right") - 1)
+        letters, offsets = _letters(data, begin[plain], end[plain])
+    kind[plain] = NUMBER
+    try:
+        values[plain] = _cast(letters, offsets)
+    except pa.ArrowInvalid:
+        read = [_number(letters[a:b].tobytes()) for a, b in pairwise(offsets)]
+        values[plain] = [np.nan if value is None else value for value in read]
+        kind[plain] = [WORD if value is None else NUMBER for value in read]
+    values[np.isnan(values)] = np.nan  # the sign of "-nan" has no meaning
+    return values, kind
+
+
+def _letters(data: Bytes, begin: Ints, end: Ints) -> tuple[Bytes, Ints]:
+    """Return the bytes of tokens end to end, and where each begins."""
+    size = end - begin
+    offsets = np.zeros(len(size) + 1, np.int64)
+    np.cumsum(size, out=offsets[1:])
+    return data[np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], size)], offsets
+
+
+def _cast(letters: Bytes, offsets: Ints) -> NDArray[Any]:
+    """Return tokens as floats, all at once; Arrow raises where one is not a number, or has a plus."""
+    parts = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+    texts = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, parts)
+    return np.from_dlpack(texts.cast(pa.float64()))
+
+
+def _number(text: bytes) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def stamps_plain(data: Bytes, begin: Ints, end: Ints, unit_ns: int) -> Ints:
+    """Read decimal tokens as whole nanoseconds; `NO_STAMP` where a token is not a plain decimal."""
+    if len(begin) > 1 and (alike := _stamps_alike(data, begin, end, unit_ns)) is not None:
+        return alike
+    texts = (data[b:e].tobytes() for b, e in zip(begin.tolist(), end.tolist(), strict=True))
+    return np.fromiter((_stamp(text, unit_ns) for text in texts), np.int64, len(begin))
+
+
+def _stamps_alike(data: Bytes, begin: Ints, end: Ints, unit_ns: int) -> Ints | None:
+    """Read tokens of the same length with the point in the same place; None where they differ."""
+    size = int(end[0] - begin[0])
+    if not 0 < size <= 19 or (end - begin != size).any():
+        return None
+    letters = data[begin[:, None] + np.arange(size)]
+    points = letters == _POINT
+    if (points != points[0]).any() or points[0].sum() > 1:
+        return None
+    digits = letters[:, ~points[0]] - np.uint8(_ZERO)
+    decimals = size - 1 - int(points[0].argmax()) if points[0].any() else 0
+    if not 0 < digits.shape[1] <= 18 or (digits > 9).any() or 10**decimals > unit_ns:
+        return None
+    numbers = digits.astype(np.int64) @ 10 ** np.arange(digits.shape[1] - 1, -1, -1)
+    scale = unit_ns // 10**decimals
+    return numbers * scale if numbers.max() <= (2**63 - 1) // scale else None
+
+
+def _stamp(text: bytes, unit_ns: int) -> int:
+    sign, text = (-1, text[1:]) if text[:1] == b"-" else (1, text)
+    whole, _, fraction = text.partition(b".")
+    if not (whole + fraction).isdigit() or len(whole) > 19:
+        return int(NO_STAMP)
+    value = int(whole or b"0") * unit_ns + int(fraction[:18] or b"0") * unit_ns // 10 ** len(fraction[:18])
+    return sign * value if value < 2**63 else int(NO_STAMP)
