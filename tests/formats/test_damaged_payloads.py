@@ -109,6 +109,43 @@ def test_good_images_are_encoded_and_the_damaged_one_is_said(
     assert [s.value.data.shape[:2] for s in again[name]] == [(6, 8)] * 5
 
 
+@pytest.mark.parametrize("file", ["out.bag", "out.mcap", "out"])
+def test_a_bag_has_the_good_images_and_the_damaged_one_is_said(
+    camera: Recording, tmp_path: Path, file: str
+) -> None:
+    said = formats.write(camera, tmp_path / file, "rosbag")
+    (stream,) = (s for s in transect.open(tmp_path / file).streams if s.type is Image)
+    assert_said_once(said, "left", stamped("left", ".png", DAMAGED))
+    assert stream.t_ns.tolist() == times()
+    for number, sample in zip(GOOD, stream, strict=True):
+        np.testing.assert_array_equal(np.squeeze(sample.value.data), picture(number))
+
+
+def test_a_bag_is_written_where_images_must_be_encoded_and_the_first_is_damaged(tmp_path: Path) -> None:
+    def load(row: Mapping[str, Any]) -> Image:
+        if row["t_ns"] == START * 10**9:
+            raise ParseError("the first image is damaged")
+        return Image(picture(1), "gray")
+
+    images = Stream("Cam", Image, arrow.table(np.array(times((0, 1))), {"payload": ["a", "b"]}), loader=load)
+    said = formats.write(Recording("two", (images,)), tmp_path / "two.bag", "rosbag")
+    assert "Cam: 1 of 2 payloads are left out, the first: the first image is damaged" in said
+    (stream,) = (s for s in transect.open(tmp_path / "two.bag").streams if s.type is Image)
+    assert stream.t_ns.tolist() == times((1,))
+
+
+@pytest.mark.parametrize(("format", "file"), [("pocolog", "out.0.log"), ("cdff_msgpack", "out.msg")])
+def test_a_rock_log_has_the_good_images_and_the_damaged_one_is_said(
+    camera: Recording, tmp_path: Path, format: str, file: str
+) -> None:
+    said = formats.write(camera, tmp_path / file, format)
+    (stream,) = transect.open(tmp_path / file).streams
+    assert_said_once(said, "left", stamped("left", ".png", DAMAGED))
+    assert stream.t_ns.tolist() == times()
+    for number, sample in zip(GOOD, stream, strict=True):
+        np.testing.assert_array_equal(np.squeeze(sample.value.data), picture(number))
+
+
 def test_the_table_of_an_export_keeps_each_row_with_its_own_file(camera: Recording, tmp_path: Path) -> None:
     formats.write(camera, tmp_path / "out", "csv")
     again = transect.open(tmp_path / "out")

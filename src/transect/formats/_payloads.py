@@ -7,6 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError, UsageError
 from transect.recording import Recording, Sample, Stream, files
 from transect.recording.arrow import PAYLOAD
@@ -71,6 +73,28 @@ def payload_bytes(recording: Recording, sample: Sample, suffix: str) -> bytes:
     return encoded(sample.value, suffix)
 
 
+PAYLOAD_ERRORS = (ParseError, UnsupportedError, GeometryError)
+"""Errors about a payload itself; a missing library, or a disk that is full, is none and ends the writing."""
+
+
+class LeftOut:
+    """The payloads of a stream that cannot be written: how many, and why the first could not."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.count = name, 0
+        self._reason = ""
+
+    def add(self, error: TransectError) -> None:
+        """Enter one more."""
+        self.count += 1
+        self._reason = self._reason or (f"{error.what} ({error.why})" if error.why else error.what)
+
+    def said(self, of: int) -> list[str]:
+        """Return the sentence about them, or none; `of` is how many payloads there are in all."""
+        sentence = f"{self.name}: {self.count} of {of} payloads are left out, the first: {self._reason}"
+        return [sentence] if self.count else []
+
+
 def good_payloads(
     samples: Iterable[Sample], data_of: Callable[[Sample], T], said: list[str]
 ) -> Iterator[tuple[Sample, T]]:
@@ -81,25 +105,30 @@ def good_payloads(
     samples : iterable of Sample
         A stream, or some samples of one.
     data_of : callable
-        Returns what is to be written of a sample. Only errors about the payload itself leave a sample out;
-        a missing library, or a disk that is full, ends the writing.
+        Returns what is to be written of a sample. Only `PAYLOAD_ERRORS` leave a sample out.
     said : list of str
         Gets the sentence about the samples left out, if there are any, once all were asked for.
     """
-    count = 0
-    bad: list[tuple[Sample, TransectError]] = []
+    count, bad = 0, LeftOut("")
     for sample in samples:
-        count += 1
+        count, bad.name = count + 1, sample.stream.name
         try:
             data = data_of(sample)
-        except (ParseError, UnsupportedError, GeometryError) as error:
-            bad.append((sample, error))
+        except PAYLOAD_ERRORS as error:
+            bad.add(error)
             continue
         yield sample, data
-    if bad:
-        first, error = bad[0]
-        reason = f"{error.what} ({error.why})" if error.why else error.what
-        said.append(f"{first.stream.name}: {len(bad)} of {count} payloads are left out, the first: {reason}")
+    said += bad.said(count)
+
+
+def loadable(stream: Stream, said: list[str]) -> Stream:
+    """Return a stream without the samples whose payload cannot be loaded, saying how many there were."""
+    if stream.loader is None:
+        return stream
+    keep = np.zeros(len(stream), dtype=bool)
+    for sample, _ in good_payloads(stream, lambda sample: sample.value, said):
+        keep[sample.index] = True
+    return stream if keep.all() else stream.take(keep)
 
 
 def encoded(value: Any, suffix: str) -> bytes:

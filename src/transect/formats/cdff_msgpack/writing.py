@@ -8,6 +8,7 @@ from typing import IO, Any
 from transect.errors import UsageError
 from transect.recording import Recording, Stream, files
 
+from .._payloads import loadable
 from .._rock.samples import Form, form_of, not_carried
 
 _US = 1000
@@ -24,14 +25,15 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     if path.exists():
         raise UsageError(f"{path} is there already", hint="choose a new file with -o")
     packer: Any = msgpack.Packer()
-    chosen = [(stream, form) for stream in recording.streams if (form := form_of(stream)) is not None]
+    said: list[str] = []
+    chosen = [(loadable(s, said), form) for s in recording.streams if (form := form_of(s)) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
     with files.atomic_write(path) as out:
         out.write(packer.pack_map_header(2 * len(chosen)))
         for stream, form in chosen:
             _write_stream(out, packer, stream, form)
-    return not_carried(recording, [stream for stream, _ in chosen], both_times=False)
+    return (*said, *not_carried(recording, [stream for stream, _ in chosen], both_times=False))
 
 
 def _write_stream(out: IO[bytes], packer: Any, stream: Stream, form: Form) -> None:

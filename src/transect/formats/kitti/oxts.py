@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -14,7 +14,7 @@ from transect.recording import Parsed, Source, Stream, arrow
 from transect.recording.clocks import Clock
 from transect.types import Imu, NavFix, Twist
 
-from .._packets import Packets, read_packets
+from .._packets import LARGEST, Packets, read_packets
 from .._rows import column_or_nan, undone
 from .calibration import IMU
 from .times import TimedFiles
@@ -33,7 +33,7 @@ Part = Callable[[Mapping[str, Floats]], tuple[dict[str, Any], dict[str, str]]]
 
 
 def oxts_streams(source: Source, files: Callable[[], TimedFiles], clock: Clock) -> list[Stream]:
-    """Return positions, inertial data and velocities; the packets are read once, when first asked for."""
+    """Return the positions, inertial data and velocities that the unit gave; packets are read once."""
 
     @cache
     def packets() -> Packets:
@@ -41,15 +41,25 @@ def oxts_streams(source: Source, files: Callable[[], TimedFiles], clock: Clock) 
         found = read_packets(source, list(timed.t_ns), list(timed.t_ns.values()), len(OXTS))
         return replace(found, losses=(*timed.losses, *found.losses))
 
-    parts: tuple[tuple[str, type, Part], ...] = (
-        ("oxts/fix", NavFix, _fix),
-        ("oxts/imu", Imu, _imu),
-        ("oxts/velocity", Twist, _velocity),
-    )
     return [
         Stream(name, kind, partial(_table, packets, part), clock=clock, frame=IMU)
-        for name, kind, part in parts
+        for name, kind, part, numbers in _PARTS
+        if _is_given(source, numbers)
     ]
+
+
+def _is_given(source: Source, numbers: Collection[str]) -> bool:
+    """Tell whether a unit gave some of these numbers, by its first and its last packet.
+
+    Who writes a drive without, say, positions, has NaN for them: one packet needs all thirty numbers.
+    """
+    packets = [name for name in source.under("oxts/data") if name.endswith(".txt")]
+    for name in {*packets[:1], *packets[-1:]}:
+        tokens = source.head(name, LARGEST).split()
+        known = dict(zip(OXTS, tokens, strict=False))
+        if len(tokens) != len(OXTS) or any(known[number].lower() != b"nan" for number in numbers):
+            return True
+    return not packets
 
 
 def _table(packets: Callable[[], Packets], part: Part) -> Parsed:
@@ -90,6 +100,14 @@ def _imu(p: Mapping[str, Floats]) -> tuple[dict[str, Any], dict[str, str]]:
 def _velocity(p: Mapping[str, Floats]) -> tuple[dict[str, Any], dict[str, str]]:
     columns = {ours: p[theirs] for ours, theirs in _VELOCITY.items()}
     return columns, {**Twist.units(), "vn": "m/s", "ve": "m/s", "std": "m/s"}
+
+
+_PARTS: tuple[tuple[str, type, Part, tuple[str, ...]], ...] = (
+    ("oxts/fix", NavFix, _fix, (*OXTS[:6], "pos_accuracy", "numsats", *_MODES)),
+    ("oxts/imu", Imu, _imu, ("ax", "ay", "az", "wx", "wy", "wz", *_LEVELLED)),
+    ("oxts/velocity", Twist, _velocity, tuple(_VELOCITY.values())),
+)
+"""Streams of a unit, and the numbers of a packet that each is made of."""
 
 
 def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) -> Floats:

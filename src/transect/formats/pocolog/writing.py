@@ -15,6 +15,7 @@ from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording, Stream, files
 from transect.types import Image
 
+from .._payloads import loadable
 from .._rock.columns import VALUE
 from .._rock.flat import LOGICAL
 from .._rock.kinds import COVARIANCES
@@ -63,14 +64,16 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     path = path if path.suffix else path.with_name(f"{path.name}.0.log")
     if path.exists():
         raise UsageError(f"{path} is there already", hint="choose a new file with -o")
-    chosen = [written for stream in recording.streams if (written := _written(stream)) is not None]
+    said: list[str] = []
+    streams = [loadable(stream, said) for stream in recording.streams if form_of(stream) is not None]
+    chosen = [written for stream in streams if (written := _written(stream)) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
     with files.atomic_write(path) as out:
         out.write(PROLOGUE.pack(MAGIC, VERSION, 0))
         for index, written in enumerate(chosen):
             _write_stream(out, index, written)
-    return (*not_carried(recording, [w.stream for w in chosen], both_times=True), *_lacking(chosen))
+    return (*said, *not_carried(recording, [w.stream for w in chosen], both_times=True), *_lacking(chosen))
 
 
 def _lacking(chosen: Sequence[Written]) -> Iterator[str]:

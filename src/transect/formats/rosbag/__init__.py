@@ -217,13 +217,21 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     tuple of str
         What the bag could not carry.
     """
+    from .._payloads import PAYLOAD_ERRORS, LeftOut
     from .outgoing import in_log_order, outgoing_of
     from .sinks import encoding_of, sink_for
 
     topics, said = outgoing_of(recording, encoding_of(path))
     with sink_for(path) as open_topic:
         writes = [open_topic(topic.topic, topic.type, topic.store) for topic in topics]
+        bad = [LeftOut(topic.topic) for topic in topics]
         for which, row in in_log_order([topic.log_ns for topic in topics]):
             log_ns = int(topics[which].log_ns[row])
-            writes[which](log_ns, log_ns, topics[which].message(row))
+            try:
+                message = topics[which].message(row)
+            except PAYLOAD_ERRORS as error:
+                bad[which].add(error)
+                continue
+            writes[which](log_ns, log_ns, message)
+    said += [text for lost, topic in zip(bad, topics, strict=True) for text in lost.said(len(topic.log_ns))]
     return tuple(said)

@@ -14,6 +14,7 @@ from transect.recording import FrameTree, Recording, Stream
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
+from .._payloads import good_payloads
 from .cameras import CAMERA_INFO
 from .file import Channel
 from .messages import NS
@@ -180,7 +181,7 @@ def _payload_maker(
 
 def _compressed_format(stream: Stream, form: str) -> str:
     """Return a CompressedImage's format; a mosaic's pattern is not in the image file, and said here."""
-    image = stream[0].value if len(stream) else None
+    _, image = next(good_payloads(stream, lambda sample: sample.value, []), (None, None))
     if image is None or not image.mode.startswith("bayer"):
         return form
     return f"{_encoding(image)}; {form} compressed {_encoding(image)}"
