@@ -13,9 +13,9 @@ from tests.formats.sdi_sample import assert_same_tables, opened
 from transect import formats, robots
 from transect.errors import StreamError, UnsupportedError, UsageError
 from transect.formats import sdi
-from transect.formats.sdi.sweeps import assemble_sweeps
 from transect.formats.sdi.text import undone
 from transect.recording import Recording, source_of, stream_of_values
+from transect.robots.argo.sweeps import assemble_sweeps
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Record, RigidBodyState, Twist
 
 MS = 1_000_000

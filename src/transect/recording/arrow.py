@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from transect.errors import StreamError, did_you_mean
@@ -75,6 +76,15 @@ def ragged_from_offsets(flat: NDArray[Any], offsets: NDArray[np.int64]) -> pa.Ar
         [None, pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64))],
         children=[child],
     )
+
+
+def lists_of(table: pa.Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return a list column end to end and its (n + 1,) offsets: the inverse of `ragged_from_offsets`."""
+    chunks = [chunk for chunk in table.column(name).chunks if len(chunk)]
+    lengths = [np.from_dlpack(pc.list_value_length(chunk)) for chunk in chunks]  # pyright: ignore[reportAttributeAccessIssue]
+    values = [np.from_dlpack(chunk.flatten()) for chunk in chunks if len(chunk.flatten())]
+    flat = np.concatenate(values).astype(np.float64, copy=False) if values else np.zeros(0)
+    return flat, np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum(dtype=np.int64)
 
 
 def column(values: Any) -> pa.Array | pa.ChunkedArray:

@@ -17,6 +17,7 @@ from transect.errors import ParseError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Robot, Source, Stream, cache
 from transect.recording.clocks import ns_from_decimal
 from transect.recording.source import Buffer
+from transect.robots.argo.sweeps import assemble_sweeps
 from transect.types import CameraModel, Image, LaserScan, RadarRange, RadarSpectrum, RigidBodyState
 
 from .._base import Match, no
@@ -39,7 +40,6 @@ from .layout import (
 )
 from .lines import Block, read_log
 from .payload import LINES, SENSORS, payload_block
-from .sweeps import assemble_sweeps
 from .video import CALIBRATION_LOG, calibration_table, loader, video_table
 
 BODY, NAVIGATION, RADAR = "Body", "Navigation", "Radar"

@@ -15,17 +15,16 @@ from transect.recording.arrow import T_NS
 from . import text as text
 from .lines import Problems
 from .payload import LINES, SENSOR_WORD, SENSORS, Line, Sensor
-from .sweeps import lists_of
 from .tables import (
     LASER_WORD,
     NAV_COLUMNS,
     NAV_WORD,
     RADAR_WORD,
-    RANGE_OFFSET,
     STATES,
     bin_widths,
     known_units,
     metres,
+    radar,
 )
 
 Floats = NDArray[np.float64]
@@ -40,7 +39,7 @@ def _get(table: pa.Table, name: str, default: float = np.nan) -> Floats:
 
 def laser_lines(table: pa.Table) -> pa.Array:
     """Return laser scans as RANGE_DATA lines, ranges in the unit they were recorded in."""
-    ranges, offsets = lists_of(table, "ranges")
+    ranges, offsets = arrow.lists_of(table, "ranges")
     start, increment, counts = _get(table, "start_angle"), _get(table, "angle_increment"), np.diff(offsets)
     end = _get(table, "end_angle") if "end_angle" in table.column_names else start + increment * (counts - 1)
     unit = _unit_types(table)
@@ -72,7 +71,7 @@ def radar_lines(table: pa.Table) -> pa.Array:
 
 def spectrum_lines(table: pa.Table) -> pa.Array:
     """Return radar spectra as lines: the angle in degrees, then the bins."""
-    reflectivity, offsets = lists_of(table, "reflectivity")
+    reflectivity, offsets = arrow.lists_of(table, "reflectivity")
     angle = _get(table, "angle")
     degrees = text.undone(angle, np.radians, np.degrees)
     stamps, bins = text.stamps(arrow.numbers(table, T_NS)), text.lists(text.numbers(reflectivity), offsets)
@@ -81,10 +80,12 @@ def spectrum_lines(table: pa.Table) -> pa.Array:
 
 def is_this_radar(table: pa.Table) -> bool:
     """Tell whether spectra have the bin width and offset that a reader of SDI lines will give them."""
-    _, offsets = lists_of(table, "reflectivity")
+    _, offsets = arrow.lists_of(table, "reflectivity")
     expected = bin_widths(np.maximum(np.diff(offsets), 1), Problems(""))
     width, offset = _get(table, "bin_width"), _get(table, "range_offset")
-    return bool(np.allclose(width, expected, rtol=1e-9) and np.allclose(offset, RANGE_OFFSET, rtol=1e-9))
+    return bool(
+        np.allclose(width, expected, rtol=1e-9) and np.allclose(offset, radar().range_offset, rtol=1e-9)
+    )
 
 
 def nav_lines(table: pa.Table) -> pa.Array:

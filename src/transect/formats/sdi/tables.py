@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.recording import arrow
+from transect.robots import load
+from transect.robots.argo.radar import Radar
 from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState
 
 from .._scan import Tokens
@@ -32,11 +35,11 @@ _DIVIDE = np.array([np.nan, 1000.0, 100.0, 1.0, 1.0])
 _MULTIPLY = np.array([np.nan, 1.0, 1.0, 1.0, 1000.0])
 _NO_UNIT = "RangeUnitType is none of 1 mm, 2 cm, 3 m, 4 km"
 
-SAMPLE_FREQUENCY = 1_250_000.0
-HERTZ_PER_METRE = 4336.384
-RANGE_OFFSET = -0.3507
-BINS = 512
-"""The FFT's bins (errata): 512 give the 0.28 m per bin of section 3.2.4."""
+
+@cache
+def radar() -> Radar:
+    """Return how the Argo's radar turns bins into ranges (eq. 1)."""
+    return Radar.of(load("argo"))
 
 
 def nav_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
@@ -146,7 +149,7 @@ def spectrum_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]
             "reflectivity": arrow.ragged_from_offsets(reflectivity, offsets),
             "angle": np.radians(tokens.column(1, lines)),
             "bin_width": bin_widths(bins, problems),
-            "range_offset": np.full(len(lines), RANGE_OFFSET),
+            "range_offset": np.full(len(lines), radar().range_offset),
         },
         units=RadarSpectrum.units(),
     )
@@ -158,12 +161,12 @@ def bin_widths(bins: NDArray[np.int64], problems: Problems) -> Floats:
 
     The FFT has 512 bins: other lines were cut short, and keep its width (errata).
     """
-    width = SAMPLE_FREQUENCY / (2 * bins) / HERTZ_PER_METRE
+    width = radar().bin_width * radar().bins / bins
     plausible = np.abs(width - 0.28) <= 0.01
     for count in np.unique(bins[~plausible]):
-        text = f"{count} bins would not be 0.28 m each, so the bin width of {BINS} bins is used"
+        text = f"{count} bins would not be 0.28 m each, so the bin width of {radar().bins} bins is used"
         problems.remark(text, int((bins == count).sum()))
-    return np.where(plausible, width, SAMPLE_FREQUENCY / (2 * BINS) / HERTZ_PER_METRE)
+    return np.where(plausible, width, radar().bin_width)
 
 
 def radar_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:

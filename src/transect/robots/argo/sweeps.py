@@ -7,8 +7,6 @@ scan k is beam ``4 j + k`` of the sweep.
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from transect.errors import StreamError
@@ -42,12 +40,12 @@ def assemble_sweeps(stream: Stream) -> Stream:
 
 
 def _assembled(stream: Stream) -> Parsed:
-    flat, offsets = lists_of(stream.table, "ranges")
+    flat, offsets = arrow.lists_of(stream.table, "ranges")
     start_angle, increment = stream["start_angle"], stream["angle_increment"]
     firsts = sweep_starts(stream.t_ns, start_angle, increment, np.diff(offsets))
     split = np.isin(firsts[:, None] + np.arange(1, SCANS), stream.seams).any(axis=1)
     firsts = firsts[~split]
-    ranges, ends = _interleaved(flat, offsets, firsts)
+    ranges, ends = interleaved(flat, offsets, firsts)
     columns = {
         "ranges": arrow.ragged_from_offsets(ranges, ends),
         "start_angle": start_angle[firsts],
@@ -59,15 +57,6 @@ def _assembled(stream: Stream) -> Parsed:
     if alone:
         notes.append(f"{stream.name}: {alone} of {len(stream)} scans belong to no full sweep of {SCANS}")
     return Parsed(table, stream.losses, tuple(notes))
-
-
-def lists_of(table: pa.Table, name: str) -> tuple[Floats, Ints]:
-    """Return a list column end to end, and (n + 1,) offsets: row i is ``flat[offsets[i]:offsets[i + 1]]``."""
-    chunks = [chunk for chunk in table.column(name).chunks if len(chunk)]
-    lengths = [np.from_dlpack(pc.list_value_length(chunk)) for chunk in chunks]  # pyright: ignore[reportAttributeAccessIssue]
-    values = [np.from_dlpack(chunk.flatten()) for chunk in chunks if len(chunk.flatten())]
-    flat = np.concatenate(values).astype(np.float64, copy=False) if values else np.zeros(0)
-    return flat, np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum(dtype=np.int64)
 
 
 def sweep_starts(t_ns: Ints, start_angle: Floats, increment: Floats, lengths: Ints) -> Ints:
@@ -100,8 +89,16 @@ def _in_time(taken: Ints) -> NDArray[np.bool_]:
     return (taken >= 0) & (taken <= 2 * (np.quantile(forward, 0.25) if len(forward) else 0))
 
 
-def _interleaved(flat: Floats, offsets: Ints, firsts: Ints) -> tuple[Floats, Ints]:
-    """Return the ranges of all sweeps end to end, and their offsets."""
+def interleaved(flat: Floats, offsets: Ints, firsts: Ints) -> tuple[Floats, Ints]:
+    """Return the ranges of all sweeps end to end, and their (sweeps + 1,) offsets.
+
+    Parameters
+    ----------
+    flat, offsets : (k,) array, (n + 1,) int64 array
+        Ranges of the n scans, see `arrow.lists_of`.
+    firsts : (sweeps,) int array
+        The first scan of each sweep, see `sweep_starts`.
+    """
     sizes = offsets[firsts + SCANS] - offsets[firsts]
     ends = np.concatenate([np.zeros(1, np.int64), sizes.cumsum()])
     beam = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)

@@ -1,0 +1,50 @@
+"""Motion in the plane: poses (..., 3) are x, y in metres and the heading in radians, from x towards y.
+
+A heading is not wrapped: it counts the turns. A motion is a twist of the body times its duration, in the
+frame of the moving body; along it the body goes on an arc of a circle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transect.geometry._arrays import Floats, floats, sorted_times_ns
+
+
+def rotations_from_headings(headings: ArrayLike) -> Floats:
+    """Matrices (..., 2, 2) that take vectors of bodies with headings (...) in rad to the plane."""
+    angle = floats("headings", headings, (...,))
+    c, s = np.cos(angle), np.sin(angle)
+    return np.stack([np.stack([c, -s], axis=-1), np.stack([s, c], axis=-1)], axis=-2)
+
+
+def motions_from_rates(t_ns: ArrayLike, rates: ArrayLike) -> Floats:
+    """Motions (n - 1, 3) between times, each by the mean of the rates at its two ends.
+
+    Parameters
+    ----------
+    t_ns : (n,) int64 array
+        Sorted times.
+    rates : (n, 3) array
+        Speeds along x and y of the body in m/s, and the turn rate in rad/s.
+    """
+    twist = floats("rates", rates, ("n", 3))
+    seconds = np.diff(sorted_times_ns("times", t_ns)) * 1e-9
+    return seconds[:, None] * (twist[1:] + twist[:-1]) / 2
+
+
+def integrate(motions: ArrayLike, start: ArrayLike = (0.0, 0.0, 0.0)) -> Floats:
+    """Poses (n + 1, 3) of a body that starts at `start` and makes motions (n, 3), exact for arcs of circles.
+
+    After a motion that is NaN the pose is not known, and stays so.
+    """
+    step = floats("motions", motions, ("n", 3))
+    first = floats("start", start, (3,))
+    turn = step[:, 2]
+    heading = first[2] + np.concatenate([[0.0], np.cumsum(turn)])
+    # The chord of an arc that turns by a is sin(a/2) / (a/2) of its length, along the heading half way.
+    chord = np.sinc(turn / (2 * np.pi))[:, None] * step[:, :2]
+    moved = np.einsum("nij,nj->ni", rotations_from_headings(heading[:-1] + turn / 2), chord)
+    place = first[:2] + np.concatenate([np.zeros((1, 2)), np.cumsum(moved, axis=0)])
+    return np.column_stack([place, heading])
