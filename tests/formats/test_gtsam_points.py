@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from tests.formats.recordings import assert_same, rewritten
 
 import transect
-from transect.errors import ParseError, TransectError
+from transect import formats
+from transect.errors import ParseError, TransectError, UsageError
 from transect.formats.pcd import encode_cloud
-from transect.recording import source_of
-from transect.types import PointCloud
+from transect.recording import Recording, source_of, stream_of_values
+from transect.types import Imu, PointCloud, Pose, Record
 
 GRAPH = "v0 1.5 0 0 0 0 0 1\nv1 2.5 0.25 -1 0 0 0.70710678 0.70710678\n"
 IMU = (
@@ -99,3 +102,90 @@ def test_mutated_texts_raise_nothing_but_transect_errors(
     except TransectError:
         return
     assert rows >= 4
+
+
+POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+
+
+def test_a_written_folder_opens_the_same(tmp_path: Path):
+    recording = transect.open(dump(tmp_path / "a"))
+    assert formats.write(recording, tmp_path / "b", "gtsam_points") == ()
+    again = transect.open(tmp_path / "b")  # recognised by itself
+    assert again.format == "gtsam_points"
+    assert_same(recording, again)
+
+
+def test_features_keep_their_numbers_and_vertices_count_them(tmp_path: Path):
+    root = tmp_path / "newer"
+    root.mkdir()
+    for number in (10, 30):
+        for kind in ("edges", "planes"):
+            cloud = PointCloud(np.full((2, 3), number, "f4"))
+            (root / f"{kind}_{number:06d}.bin").write_bytes(encode_cloud(cloud, ".bin"))
+    (root / "graph.txt").write_text(GRAPH + "v7 0 0 0 0 0 0 1\n")
+    recording = transect.open(root)
+    again = rewritten(recording, tmp_path / "again", "gtsam_points")
+    assert_same(recording, again)
+    assert again["graph"].t_ns.tolist() == [10 * 10**9, 30 * 10**9, 7 * 10**9]
+    words = [line.split()[0] for line in (tmp_path / "again/graph.txt").read_text().splitlines()]
+    assert words == ["v0", "v1", "v7"]
+
+
+def test_a_graph_that_lost_a_line_is_written_with_the_others(tmp_path: Path):
+    recording = transect.open(dump(tmp_path / "a", GRAPH.replace("2.5", "x")))
+    again = rewritten(recording, tmp_path / "b", "gtsam_points")
+    assert (len(again["dump/points"]), len(again["dump/graph"])) == (2, 1)
+
+
+@given(
+    hnp.arrays(np.float64, (3, 7), elements=st.floats(width=64)),
+    st.lists(st.integers(0, 2**62), min_size=3, max_size=3),
+)
+def test_any_values_at_any_time_survive_being_written(
+    tmp_path_factory: pytest.TempPathFactory, values: np.ndarray, times: list[int]
+):
+    poses = {name: values[:, i].copy() for i, name in enumerate(POSE)}
+    inertial = dict(zip((f"{k}_{a}" for k in ("acc", "gyro") for a in "xyz"), values.T.copy(), strict=False))
+    streams = (
+        stream_of_values("imu", np.array(times), inertial, type=Imu),
+        stream_of_values("traj", np.array(times), poses, type=Pose, role="truth"),
+    )
+    again = rewritten(Recording("r", streams), tmp_path_factory.mktemp("g") / "a", "gtsam_points")
+    for stream in streams:
+        assert again[stream.name].t_ns.tolist() == times
+        np.testing.assert_array_equal(
+            again[stream.name].array(*stream.columns), stream.array(*stream.columns)
+        )
+
+
+def clouds_of_another_format(times: list[int]) -> tuple:
+    cloud = PointCloud(np.eye(3, dtype="f4"), {"intensity": np.ones(3, "f4")})
+    clouds = stream_of_values("/lidar/points", np.array(times), {}, type=PointCloud, loader=lambda row: cloud)
+    poses = dict.fromkeys(POSE, np.zeros(len(times))) | {"x": np.arange(len(times), dtype=float)}
+    return clouds, stream_of_values("/odom", np.array(times), poses, type=Pose)
+
+
+def test_clouds_of_another_format_are_numbered_with_the_poses_at_their_times(tmp_path: Path):
+    recording = Recording("r", clouds_of_another_format([5, 7]))
+    said = formats.write(recording, tmp_path / "a", "gtsam_points")
+    assert said == (
+        "/odom: clouds and their poses are numbered, their times have no place in a dump",
+        "/lidar/points: points are written without intensity",
+    )
+    again = transect.open(tmp_path / "a")
+    assert again["lidar/graph"]["x"].tolist() == [0.0, 1.0]
+    np.testing.assert_array_equal(again["lidar/points"][1].value.points, np.eye(3))
+    assert again["odom/traj"].t_ns.tolist() == [5, 7]
+
+
+def test_what_has_no_place_is_said_and_nothing_at_all_is_refused(tmp_path: Path):
+    clouds, poses = clouds_of_another_format([5, 7])
+    other = stream_of_values("battery", np.array([1]), {"volts": np.ones(1)}, type=Record)
+    late = poses.replace(source=poses.take(np.array([True, False])).table)
+    said = formats.write(Recording("r", (clouds, late, other)), tmp_path / "a", "gtsam_points")
+    assert said == (
+        "/lidar/points: not written, no stream has a pose at each of their times",
+        "battery (Record) has no place in a gtsam_points folder",
+    )
+    with pytest.raises(UsageError, match="nothing to write"):
+        formats.write(Recording("r", (clouds, other)), tmp_path / "b", "gtsam_points")

@@ -4,11 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from tests.formats.recordings import assert_same, opened, rewritten
 
 import transect
+from transect import formats
 from transect.errors import UsageError
 from transect.formats import rosario_tracks
-from transect.recording import source_of
+from transect.recording import Recording, source_of, stream_of_values
+from transect.types import Imu, Odometry, Pose
 
 ECHO = "x: 0.0\ny: 0.0\nz: 0.0\n---\nx: 0.10595021224231577\ny: -1.5e-05\nz: 0.0\n---\n"
 TRACK = """\
@@ -77,3 +83,63 @@ def test_blocks_that_are_not_whole_are_lost_and_located(
     rec = transect.open(tracks, format="rosario_tracks", sequence="01")
     assert len(rec["Odometry"]) == kept
     assert [loss.line for loss in rec.losses] == [line]
+
+
+@pytest.mark.parametrize("sequence", ["01", "04", "A"])
+def test_written_tracks_open_the_same(tracks: Path, tmp_path: Path, sequence: str) -> None:
+    recording = opened(tracks, "rosario_tracks", sequence=sequence)
+    again = rewritten(recording, tmp_path / "again", "rosario_tracks")
+    assert_same(recording, again)
+    assert (again.name, again.conditions, again.notes) == (
+        recording.name,
+        recording.conditions,
+        recording.notes,
+    )
+
+
+def test_the_added_constant_stands_in_the_written_file_again(tracks: Path, tmp_path: Path) -> None:
+    formats.write(opened(tracks, "rosario_tracks", sequence="01"), tmp_path / "again", "rosario_tracks")
+    lines = (tmp_path / "again/sequence01_new_gt_IMU_frame.txt").read_text().splitlines()
+    assert lines == [
+        "1514301955465000000 1.96 -0.017 1.02 0.0 0.0 0.0 1.0",
+        "1514301956061000200 2.96 -0.517 1.02 0.0 0.0 0.0 1.0",
+    ]
+    assert (tmp_path / "again/odometry_sequence01.txt").read_text() == ECHO
+
+
+@given(
+    hnp.arrays(np.float64, (3, 3), elements=st.floats(-1e4, 1e4)),
+    st.lists(st.integers(0, 2**62), min_size=3, max_size=3),
+)
+def test_any_track_survives_being_written(
+    tmp_path_factory: pytest.TempPathFactory, positions: np.ndarray, times: list[int]
+) -> None:
+    columns = {axis: positions[:, i].copy() for i, axis in enumerate("xyz")}
+    truth = stream_of_values("GroundTruth", np.array(times), columns, type=Pose, role="truth")
+    index = 10**9 * np.arange(3)
+    odometry = stream_of_values("Odometry", index, columns, type=Odometry, clock="index")
+    recording = Recording("sequence05", (truth, odometry))
+    again = rewritten(recording, tmp_path_factory.mktemp("tracks") / "a", "rosario_tracks")
+    assert again["GroundTruth"].t_ns.tolist() == times
+    # 1e4 m has a last bit of 1.8e-12 m, and one addition was undone
+    np.testing.assert_allclose(again["GroundTruth"].array("x", "y", "z"), positions, rtol=0, atol=2e-12)
+    np.testing.assert_array_equal(again["Odometry"].array("x", "y", "z"), positions)
+
+
+def test_what_tracks_cannot_carry_is_said(tmp_path: Path) -> None:
+    t_ns = np.array([5, 6])
+    xyz = {axis: np.zeros(2) for axis in "xyz"}
+    truth = stream_of_values(
+        "Truth", t_ns, {**xyz, "qw": np.ones(2)}, type=Pose, role="truth", child="base_link"
+    )
+    odometry = stream_of_values("Odometry", t_ns, xyz, type=Odometry)
+    imu = stream_of_values("Imu", t_ns, {"acc_x": np.zeros(2)}, type=Imu)
+    said = formats.write(Recording("r", (truth, odometry, imu)), tmp_path / "a", "rosario_tracks")
+    assert said == (
+        "Imu (Imu) has no place among the tracks",
+        "Truth: only positions are written, not qw",
+        "Odometry: an echoed odometry has no times",
+        "Truth is of base_link; it will be read as the track of gps",
+    )
+    with pytest.raises(UsageError, match="no track to write"):
+        formats.write(Recording("r", (imu,)), tmp_path / "b", "rosario_tracks")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.formats.recordings import assert_same, rewritten
 
 import transect
 from transect.formats.pcd import decode_cloud
@@ -88,6 +89,11 @@ def test_gtsam_points_dumps_open_with_their_poses(real_data: Path):
     assert imu.t_ns[0] == 1647090478_710633039
     np.testing.assert_allclose(imu[0].value.acceleration, [-0.645305, -7.607906, 6.275951])
     assert len(recording["continuous/traj"]) == 2380
+
+
+def test_written_gtsam_points_dumps_open_the_same(real_data: Path, tmp_path: Path):
+    recording = transect.open(real_data / "lidar_gtsam_points")
+    assert_same(recording, rewritten(recording, tmp_path / "again", "gtsam_points"))
 
 
 def test_the_fog_scan_has_five_columns(real_data: Path):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.formats.recordings import assert_same, rewritten
 
 import transect
 from transect.errors import UsageError
@@ -75,3 +76,9 @@ def test_flourish_a_is_there_too(folder: Path):
     recording = opened(folder, "A")
     assert recording["GroundTruth"].timing.rate == pytest.approx(1.0)
     assert [len(recording[name]) for name in ("Odometry", "Odometry/Combined")] == [2000, 2000]
+
+
+@pytest.mark.parametrize("sequence", ["01", "03", "04", "A"])
+def test_written_tracks_open_the_same_to_the_last_bit(folder: Path, tmp_path: Path, sequence: str):
+    recording = opened(folder, sequence)
+    assert_same(recording, rewritten(recording, tmp_path / "again", "rosario_tracks"))
