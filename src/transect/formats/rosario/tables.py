@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transect import robots
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.clocks import NS, ns_from_decimal
 from transect.recording.source import Buffer
+from transect.robots.weeder.geometry import FASTEST, Geometry
+from transect.robots.weeder.imu import si_from_raw
 from transect.types import Imu, Pose, WheelState
 
 from .._lines import whole_lines
 from .._rows import exact_stamps, lines_lost, read_lines
 from .._scan import Tokens, scan
 
-RADIANS = np.pi / 180.0
-MILLI_G = 9.80665e-3
-"""m/s2."""
-RPM = np.pi * 0.57 / 60.0
-"""m/s at the rim of a wheel of 0.57 m (document 001, 4.6)."""
-STEERING = -0.20 * np.pi / 180.0
-"""Radians to the left per unit of the stepper: 100 units are 20 degrees to the right."""
-FASTEST = 3.0
-"""m/s; the robot drives 1.4 at most, so that faster wheels are given in turns per minute."""
 RAW = ("left_raw", "right_raw", "steering_raw", "direction_raw")
 """Columns of what was read."""
 LONG, SHORT = (9, 13, 16, 17), (0, 1, 2, 3)
@@ -48,8 +43,7 @@ def read_imu(buffer: Buffer, file: str, gyro_offset: Floats | None, acc_offset: 
     lines, losses = _imu_lines(tokens, file)
     t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
     values = _last_six(tokens, lines, tokens.values)
-    gyro = RADIANS * (values[:, :3] - (0.0 if gyro_offset is None else gyro_offset))
-    acc = MILLI_G * (values[:, 3:] - (0.0 if acc_offset is None else acc_offset))
+    gyro, acc = si_from_raw(values[:, :3], values[:, 3:], gyro_offset, acc_offset)
     columns: dict[str, Any] = {f"acc_{axis}": acc[:, i] for i, axis in enumerate("xyz")}
     columns |= {f"gyro_{axis}": gyro[:, i] for i, axis in enumerate("xyz")}
     long = tokens.counts[lines] == 9
@@ -165,6 +159,12 @@ def has_own_coding(direction: Floats) -> bool:
     return bool((direction == 0).any() and not (direction < 0).any())
 
 
+@cache
+def weeder() -> Geometry:
+    """Return the robot whose wheels these are."""
+    return Geometry.of(robots.load("weeder"))
+
+
 def wheel_motion(values: Floats, in_rpm: bool, telegrams: bool = False) -> tuple[Floats, Floats]:
     """Return wheel speeds (n, 2) in m/s, negative backwards, and steering (n,) in rad to the left.
 
@@ -180,7 +180,9 @@ def wheel_motion(values: Floats, in_rpm: bool, telegrams: bool = False) -> tuple
     direction = values[:, 3]
     backwards = direction == 1 if telegrams or has_own_coding(direction) else direction < 0
     sign = np.where(np.isnan(direction), np.nan, np.where(backwards, -1.0, 1.0))
-    return values[:, :2] * sign[:, None] * (RPM if in_rpm else 1.0), STEERING * values[:, 2]
+    robot = weeder()
+    speeds = values[:, :2] * sign[:, None] * (robot.rim_speed if in_rpm else 1.0)
+    return speeds, robot.steering(values[:, 2])
 
 
 def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, telegrams: bool = False) -> Any:

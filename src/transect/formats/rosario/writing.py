@@ -15,6 +15,7 @@ from transect.errors import FrameError
 from transect.recording import Recording, Stream
 from transect.recording.clocks import decimal_from_ns
 from transect.recording.files import write_bytes, write_text
+from transect.robots.weeder.imu import MILLI_G, RADIANS
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
 from .._catalogues.rosario import entry_of
@@ -24,14 +25,11 @@ from ..nmea import satellite_streams
 from ..nmea.writing import log_text
 from .calibration import CAMERAS, calibration_text
 from .tables import (
-    MILLI_G,
-    RADIANS,
     RAW,
-    RPM,
-    STEERING,
     are_rpm,
     has_own_coding,
     telegram_places,
+    weeder,
     wheel_motion,
 )
 
@@ -174,7 +172,8 @@ def _raw_wheels(stream: Stream) -> tuple[Floats, str]:
     forwards, backwards = (0.0, 1.0) if telegrams or has_own_coding(was[:, 3]) else (1.0, -1.0)
     # Reading gave the direction to the speeds as their sign, at rest that of a zero.
     direction = np.where(np.signbit(speeds).any(axis=1), backwards, forwards)
-    now = np.column_stack([np.abs(speeds) / (RPM if unit == "rpm" else 1.0), steering / STEERING, direction])
+    rim_speed, steering_unit = weeder().rim_speed if unit == "rpm" else 1.0, weeder().steering_unit
+    now = np.column_stack([np.abs(speeds) / rim_speed, steering / steering_unit, direction])
     known = np.column_stack(wheel_motion(was, unit == "rpm", telegrams))
     wanted = np.column_stack([speeds, steering])
     holds = np.isclose(known, wanted, rtol=1e-12, atol=0.0, equal_nan=True).all(axis=1)

@@ -1,0 +1,134 @@
+"""`transect table odometry PATH...`: wheel odometry beside RTK, a row a recording."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._options import json_option, opening
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
+    from transect.robots.weeder.odometry import Form
+    from transect.robots.weeder.recorded import Comparison
+
+HEADINGS = (
+    "recording",
+    "odometry m",
+    "RTK 2-D m",
+    "RTK 3-D m",
+    "paper m",
+    "odometry/RTK",
+    "ATE m",
+    "at base_link",
+    "turns m",
+    "at base_link",
+    "pairs",
+)
+
+
+@click.command()
+@opening
+@click.option(
+    "--form",
+    type=click.Choice(["scripts", "paper"]),
+    default="scripts",
+    show_default=True,
+    help="Of the odometry, where it is integrated from the wheels.",
+)
+@json_option
+def command(
+    paths: tuple[str, ...],
+    strict: bool,
+    read_as: str | None,
+    options: tuple[str, ...],
+    form: Form,
+    as_json: bool,
+) -> int:
+    """Compare the weeding robot's wheel odometry with RTK.
+
+    A row for each PATH; of a folder with several sequences, for each --option sequence=01. Errors are what is
+    left after an alignment, at the point that RTK tracks (the antenna) and, for comparison, without the
+    lever arm from base_link to it. They are reported, nothing is judged by them.
+    """
+    from transect.robots.weeder.recorded import compare
+
+    from ._progress import Progress
+    from ._recordings import exit_for, open_recording
+
+    code, rows = 0, list[dict[str, Any]]()
+    for path in paths:
+        for chosen in _by_sequence(options):
+            recording = open_recording((path,), read_as, chosen, strict, Progress(quiet=as_json))
+            rows.append(_row(recording, compare(recording, form)))
+            code = max(code, exit_for(recording))
+    _show(rows, as_json)
+    return code
+
+
+def _by_sequence(options: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the options for each of the sequences that were named, or as they are."""
+    sequences = [option for option in options if option.startswith("sequence=")]
+    others = tuple(option for option in options if option not in sequences)
+    return [(*others, sequence) for sequence in sequences] or [options]
+
+
+def _row(recording: Recording, comparison: Comparison) -> dict[str, Any]:
+    """Return the document of one recording; the paper's length is that of Table 3."""
+    from transect.formats._catalogues.rosario import entry_of
+
+    of_weeder = recording.robot is not None and recording.robot.name == "weeder"
+    entry = entry_of(recording.name) if of_weeder else None
+    return {
+        "name": recording.name,
+        "paper_m": entry.length_m if entry else None,
+        "odometry_to_rtk_2d": comparison.odometry_m / comparison.rtk_2d_m
+        if comparison.rtk_2d_m
+        else math.nan,
+        **dataclasses.asdict(comparison),
+    }
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+    from ._tables import show_json, show_table
+
+    if as_json:
+        show_json([_without_nan(row) for row in rows])
+        return
+    show_table(HEADINGS, [_cells(row) for row in rows], right=frozenset(range(1, len(HEADINGS))))
+    click.echo("")
+    for row in rows:
+        turning = row["turning"]
+        click.echo(f"{row['name']}:")
+        for line in (
+            *row["notes"],
+            f"ATE at {row['point']}: {row['whole']['alignment']}, the whole track",
+            f"turns: {turning['pieces']}, {turning['pairs']} pairs; {turning['alignment']}",
+        ):
+            click.echo(f"  {line}")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    lengths = [row[key] for key in ("odometry_m", "rtk_2d_m", "rtk_3d_m", "paper_m")]
+    errors = [row[key]["rmse"] for key in ("whole", "whole_at_base", "turning", "turning_at_base")]
+    return [
+        row["name"],
+        *(_number(length, 2) for length in lengths),
+        _number(row["odometry_to_rtk_2d"], 4),
+        *(_number(error, 2) for error in errors),
+        str(row["whole"]["pairs"]),
+    ]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a document in which numbers that are not known are null, as JSON has no NaN."""
+    if isinstance(value, dict):
+        return {key: _without_nan(part) for key, part in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
