@@ -19,7 +19,6 @@ from transect.formats import ida, recognise
 from transect.formats.ida.codes import (
     PHASES,
     STATUS_BITS,
-    TOOLS,
     decode_status,
     encode_status,
     name_of_text,
@@ -32,6 +31,7 @@ from transect.formats.ida.parameters import parameters_text, parse_parameters
 from transect.recording import Recording, Stream, arrow
 from transect.recording.clocks import NS
 from transect.recording.stream import stream_of_values
+from transect.robots.ida.arm import TOOLS
 from transect.robots.ida.parameter_sets import ROWS, SETS, units
 from transect.types import JointState, Record
 
@@ -310,8 +310,8 @@ def test_unknown_sets_and_keys_are_kept_as_text_and_noted():
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("dh.a = [ 1 2 x 4 ]", "dh.a is not 4 numbers"),
-        ("dh.a = [ 1 2 3 ]", "dh.a is not 4 numbers"),
+        ("dh.a = [ 1 2 x 4 ]", "dh.a: 'x' is not a number"),
+        ("dh.a = [ 1 2 3 ]", "dh.a has 3 numbers, expected 4"),
         ("nothing here", "not a key and a value"),
     ],
 )
@@ -319,6 +319,39 @@ def test_a_parameter_that_does_not_fit_is_located(line: str, reason: str):
     read = parse_parameters(f"Parameter Set: RA_ARM_PARAMS\ndh.d = [ 1 2 3 4 ]\n{line}\n".encode(), "012.txt")
     assert [(loss.line, loss.reason) for loss in read.losses] == [(3, reason)]
     assert read.sets["RA_ARM_PARAMS"] == {"dh.d": (1, 2, 3, 4)}
+
+
+def test_the_ways_in_which_a_parameter_file_is_bad_are_told_apart_line_by_line():
+    text = (
+        "Parameter Set: RA_DEFL_LINK_2\n"
+        "vCf = [ 1 2 3 4 5 6 7 8 ]\n"
+        "vCfs = [ 1 2 3 4 5 6 7 8 9 ]\n"
+        "mass = 1.2 kg\n"
+        "Parameter Set: RA_GRAVTY\n"
+        "gravity_params.acc_g = 3.711\n"
+    )
+    read = parse_parameters(text.encode(), "012.txt")
+    assert [(loss.line, loss.reason) for loss in read.losses] == [
+        (2, "vCf has 8 numbers, expected 9"),
+        (4, "mass: 'kg' is not a number"),
+    ]
+    unknown_key, unknown_set = read.notes
+    assert unknown_key.startswith("012.txt:3: the SIS does not know the parameter vcfs, nor so its unit")
+    assert "'vCf'" in unknown_key
+    assert unknown_set.startswith("012.txt:5: the SIS knows no parameter set RA_GRAVTY")
+    assert "'RA_GRAVITY'" in unknown_set
+
+
+def test_a_group_of_another_set_or_of_another_size_is_told_and_a_missing_value_noted():
+    text = (
+        "Parameter Set: RA_TASK_DT\ndig_trench.[depth width length] = [ 1 2 ]\ndig_trench.corner =\n"
+        "Parameter Set: RA_GRAVITY\ndig_trench.[depth width length] = [ 1 2 3 ]\n"
+    )
+    read = parse_parameters(text.encode(), "012.txt")
+    reasons = [(loss.line, loss.reason) for loss in read.losses]
+    assert reasons == [(2, "dig_trench.[depth_width_length] has 2 numbers, expected 3")]
+    assert read.notes[0] == "012.txt:3: dig_trench.corner has no value"
+    assert read.notes[1].startswith("012.txt:5: the SIS does not know the parameter")
 
 
 def test_start_count_ff_disables_the_monitoring():
@@ -546,6 +579,25 @@ def test_the_camera_sits_on_the_forearm_as_target_q_and_target_x_say():
     np.testing.assert_allclose(T[:3, 3], [0.960, 0.218, -0.098], atol=0.007)
     assert np.arcsin(T[2, 2]) == pytest.approx(0.992, abs=0.004)
     assert robot.cameras["IDC"].invented
+
+
+def test_the_encoders_move_the_arm_from_its_base_to_the_wrist(recording: Recording):
+    assert recording.frames.roots == ("Payload",)
+    enc = recording["Arm/SciHi/Encoders"]
+    T = recording.frames.lookup("Payload", "Wrist", int(enc.t_ns[0]))
+    q1 = enc.column("position")[0, 0]
+    reach = np.hypot(T[0, 3], T[1, 3])
+    assert np.arctan2(T[1, 3], T[0, 3]) == pytest.approx(q1 + np.arcsin(0.140838 / reach), abs=1e-6)
+    [edge] = [edge for edge in recording.frames.edges if edge.child == "Wrist"]
+    assert (edge.clock, edge.source) == ("sclk", "Arm/SciHi/Encoders")
+
+
+def test_a_parameter_file_of_another_arm_leaves_the_frames_and_says_so(folder: Path):
+    for path in folder.rglob("A0086*"):
+        path.write_text("Parameter Set: RA_ARM_PARAMS\ndh.alpha = [ 1 0 0 1 ]\n")
+    rec = transect.open(folder)
+    assert "Forearm" in rec.frames.roots
+    assert any("stand as the SIS prints them: dh.alpha" in note for note in rec.notes)
 
 
 # --- whole recordings ---

@@ -1,4 +1,4 @@
-"""`transect draw frames|streams PATH`: pictures of what is known of a recording."""
+"""`transect draw frames|streams|overlay PATH`: pictures of what is known of a recording or a robot."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._options import opening
+from ._options import opening, streams_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from transect.recording import FrameTree, Recording
+    from transect.robots.overlay import View
 
 
 def _picture_option(default: str) -> Callable[..., Any]:
@@ -40,7 +41,13 @@ def frames(
     out: Path,
     time: str | None,
 ) -> int:
-    """Draw the tree of frames and where their axes are."""
+    """Draw the tree of frames and where their axes are.
+
+    PATH is a recording, the name of a robot (interact, ...), or a robot's own .yaml or .urdf file; the joints
+    of the latter are drawn at zero.
+    """
+    if len(paths) == 1 and _is_robot(paths[0]):
+        return _draw_robot(paths[0], out)
     return _draw(paths, strict, read_as, options, out, lambda recording: frame_figure(recording, time))
 
 
@@ -52,6 +59,46 @@ def streams(
 ) -> int:
     """Draw when each stream was there, and its gaps."""
     return _draw(paths, strict, read_as, options, out, stream_figure)
+
+
+@command.command()
+@opening
+@_picture_option("overlay.png")
+@streams_option
+@click.option("--at", "time", metavar="TIME", default="+0s", help="Of the image; default: the start.")
+@click.option("--camera", metavar="NAME", help="Whose image, if there are several cameras.")
+@click.option(
+    "--tolerance", metavar="S", default=0.1, help="Seconds that a sample may be away from the image: 0.1."
+)
+@click.option(
+    "--coloured",
+    type=click.Path(path_type=Path),
+    help="Write the cloud with the image's colours: .ply, .pcd.",
+)
+def overlay(
+    paths: tuple[str, ...],
+    strict: bool,
+    read_as: str | None,
+    options: tuple[str, ...],
+    out: Path,
+    streams: tuple[str, ...],
+    time: str,
+    camera: str | None,
+    tolerance: float,
+    coloured: Path | None,
+) -> int:
+    """Draw lasers, lidars, radars and frames into a camera's image, coloured by depth."""
+    from transect.robots.overlay import view
+
+    def figure_of(recording: Recording) -> Figure:
+        seen = view(recording, camera, time, streams=streams, tolerance=tolerance)
+        for note in seen.notes:
+            click.echo(f"note: {note}", err=True)
+        if coloured is not None:
+            _write_coloured(seen, coloured)
+        return seen.figure(f"{recording.name}: ")
+
+    return _draw(paths, strict, read_as, options, out, figure_of)
 
 
 def _draw(
@@ -73,27 +120,97 @@ def _draw(
     return exit_for(recording)
 
 
+def _write_coloured(seen: View, path: Path) -> None:
+    from transect.errors import UsageError
+    from transect.formats.pcd import encode_cloud
+    from transect.recording.files import write_bytes
+    from transect.robots.colours import colours
+    from transect.types import PointCloud
+
+    clouds = [s for s in seen.sightings if isinstance(s.value, PointCloud) and s.T_camera_sensor is not None]
+    if len(clouds) != 1:
+        names = ", ".join(s.stream.name for s in clouds) or "none"
+        raise UsageError(
+            f"--coloured takes one point cloud, and there are {len(clouds)} at this time",
+            why=f"they are {names}",
+            hint="choose one with --streams, or a longer --tolerance",
+        )
+    cloud, T = clouds[0].value, clouds[0].T_camera_sensor
+    assert T is not None
+    result = colours(cloud, seen.image, seen.camera, T)
+    write_bytes(path, encode_cloud(result, path.suffix.lower()))
+    click.echo(f"wrote {path}: {len(result)} of {len(cloud)} points are in the image and not hidden")
+
+
+# Frames
+
+
+def _is_robot(path: str) -> bool:
+    """Whether a path is a robot's file, or no path but a robot's name."""
+    from transect import robots
+    from transect.formats import described
+
+    if Path(path).suffix in (".yaml", ".yml", ".urdf", ".xacro"):
+        return Path(path).name != described.FILE
+    return path in robots.names() and not Path(path).exists()
+
+
+def _draw_robot(path: str, out: Path) -> int:
+    from transect import robots
+    from transect.draw.figures import save_figure
+    from transect.draw.frames import frame_tree_figure
+    from transect.robots import urdf
+
+    moving: set[str] = set()
+    if Path(path).suffix in (".urdf", ".xacro"):
+        robot = urdf.read(path)
+        tree, title, z_down = robot.frames(dict.fromkeys(robot.driven, 0.0)), robot.name, False
+        moving = {joint.child for joint in robot.joints if joint.type != "fixed"}
+        for loss in robot.losses:
+            click.echo(f"note: {loss.where}: {loss.reason}", err=True)
+    else:
+        described = robots.load(path)
+        tree, title, z_down = described.frames, described.title or described.name, described.z_down
+    _refuse_no_frames(tree, title)
+    edges = [(edge.parent, edge.child, edge.child in moving) for edge in tree.edges]
+    save_figure(frame_tree_figure(edges, _poses(tree, _largest_root(tree)), title=title, z_down=z_down), out)
+    click.echo(f"wrote {out}")
+    return 0
+
+
 def frame_figure(recording: Recording, time: str | None) -> Figure:
     """Return the figure of a recording's frames; in space those of the robot, seen from its own root."""
     from transect.draw.frames import frame_tree_figure
-    from transect.errors import FrameError, UsageError
     from transect.recording import clocks
 
     tree = recording.frames
-    if not len(tree):
-        raise UsageError(f"{recording.name} has no frames to draw", hint="transect info PATH --frames")
+    _refuse_no_frames(tree, recording.name)
     base = _largest_root(recording.robot.frames if recording.robot else tree)
     span = recording.span
     t_ns = clocks.resolve(time or "+0s", span[0], "utc") if span else None
+    edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
+    z_down = bool(recording.robot and recording.robot.z_down)
+    return frame_tree_figure(edges, _poses(tree, base, t_ns), title=recording.name, z_down=z_down)
+
+
+def _refuse_no_frames(tree: FrameTree, name: str) -> None:
+    from transect.errors import UsageError
+
+    if not len(tree):
+        raise UsageError(f"{name} has no frames to draw", hint="transect info PATH --frames")
+
+
+def _poses(tree: FrameTree, base: str, t_ns: int | None = None) -> dict[str, Any]:
+    """Return T_base_frame of what hangs on a frame."""
+    from transect.errors import FrameError
+
     poses: dict[str, Any] = {}
     for frame in _below(tree, base):
         try:
             poses[frame] = tree.lookup(base, frame, t_ns, tolerance=float("inf"))
         except FrameError:
             continue  # its pose is not known at any time: it stands in the tree alone
-    edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
-    z_down = bool(recording.robot and recording.robot.z_down)
-    return frame_tree_figure(edges, poses, title=recording.name, z_down=z_down)
+    return poses
 
 
 def _below(tree: FrameTree, base: str) -> list[str]:
@@ -107,6 +224,9 @@ def _below(tree: FrameTree, base: str) -> list[str]:
 
 def _largest_root(tree: FrameTree) -> str:
     return max(tree.roots, key=lambda root: len(_below(tree, root)))
+
+
+# Streams
 
 
 def stream_figure(recording: Recording) -> Figure:

@@ -1,10 +1,12 @@
-"""`transect new recording DIR`: a first description of your own files."""
+"""`transect new recording DIR|urdf ROBOT`: a first version of your own description, to be edited."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
+
+from ._options import out_option
 
 
 @click.group()
@@ -30,3 +32,24 @@ def recording(folder: Path, force: bool) -> None:
     for guess in guesses:
         click.echo(f"  - {guess}")
     click.echo(f"next: transect info {folder}")
+
+
+@command.command()
+@click.argument("robot")
+@out_option
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def urdf(robot: str, out: Path, force: bool) -> None:
+    """Write ROBOT, a name such as interact or a robot's .yaml file, as URDF."""
+    from transect import robots
+    from transect.errors import UsageError
+    from transect.recording import files
+    from transect.robots.urdf import text_of, urdf_from_robot
+
+    if out.exists() and not force:
+        raise UsageError(f"{out} exists already", hint="write elsewhere, or replace it with --force")
+    described = urdf_from_robot(robots.load(robot))
+    files.write_text(out, text_of(described))
+    click.echo(
+        f"wrote {out}: {len(described.links)} links, {len(described.joints)} joints, of which "
+        f"{len(described.driven)} move"
+    )

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from transect.errors import FrameError, GeometryError
 
+from .labels import place_names
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -25,7 +27,7 @@ INK, QUIET, MOVING = "#22303c", "#9aa5b1", "#d07a00"
 ROW, STEP, LETTER, NUMBERS, MARGIN = 0.34, 0.45, 0.088, 2.0, 0.4
 
 DASHES = (0, (3, 1.6))
-LEADER: dict[str, Any] = {"arrowstyle": "-", "color": QUIET, "lw": 0.6, "shrinkA": 2, "shrinkB": 3}
+LEADER: dict[str, Any] = {"arrowstyle": "-", "color": QUIET, "lw": 0.7, "shrinkA": 0, "shrinkB": 2.5}
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def frame_tree_figure(
     height = max(5.5 if placed else 0.0, ROW * (len(rows) + 1) + 2 * MARGIN)
     names = max((STEP * (row.depth + 1) + LETTER * len(row.name) for row in rows), default=0.0)
     tree = max(names, 3.0) + (NUMBERS if placed else 0.0)
-    space = 0.75 * height + 2 * LETTER * max(map(len, placed)) if placed else 0.0
+    space = 0.8 * height + 1.5 * LETTER * max(map(len, placed)) if placed else 0.0
     width = tree + space + 3 * MARGIN
     # Laid out here in inches, so not by `new_figure`, which leaves that to matplotlib.
     figure = Figure(figsize=(width, height), facecolor="white")
@@ -80,7 +82,7 @@ def frame_tree_figure(
     if placed:
         left = (tree + 2 * MARGIN) / width
         _draw_space(figure, (left, 0.03, space / width, 0.94), rows, placed, z_down)
-    _draw_legend(figure, MARGIN / width, bool(placed))
+    _draw_legend(figure, MARGIN / width, any(row.moving for row in rows), bool(placed))
     figure.text(
         MARGIN / width, 1 - below / 4, title, ha="left", va="top", fontsize=13, color=INK, weight="bold"
     )
@@ -133,6 +135,10 @@ def _draw_tree(ax: Axes, rows: Sequence[_Row], placed: Mapping[str, Floats], wid
     ax.set_xlim(-0.2, width / STEP - 0.2)
     ax.set_ylim(len(rows) - 0.4, -1.2)
     ax.axis("off")
+    if placed:
+        root = next(row.name for row in rows if row.name in placed)
+        place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
+        ax.text(1.0 - NUMBERS / width, -0.85, f"in {root}", fontsize=9, color=QUIET, **place)
     for column in range(3 if placed else 0):
         _write_positions(ax, rows, placed, column, 1.0 - (2 - column) * NUMBERS / 3 / width)
 
@@ -174,31 +180,36 @@ def _draw_space(
     ax.axis("off")
     size = _axis_length(shown)
     _fit(ax, shown, size)
+    segments: list[Floats] = []
     for row in rows:
         parent = rows[row.parent_row].name if row.parent_row is not None else ""
         if row.name in shown and parent in shown:
-            ends = np.stack([shown[parent][:3, 3], shown[row.name][:3, 3]], axis=1)
+            ends = np.stack([shown[parent][:3, 3], shown[row.name][:3, 3]])
             edge, style = (MOVING, DASHES) if row.moving else (QUIET, "solid")
-            ax.plot(*ends, color=edge, lw=1.2, ls=style, zorder=1, clip_on=False)
+            ax.plot(*ends.T, color=edge, lw=1.2, ls=style, zorder=1, clip_on=False)
+            segments.append(ends)
     for matrix in shown.values():
-        _draw_axes(ax, matrix, size)
-    _write_names(figure, ax, shown, (place[0], place[0] + place[2]))
+        segments += _draw_axes(ax, matrix, size)
+    _write_names(figure, ax, shown, segments)
     caption = f"axes {size:g} m long" + (", z of the root points down" if z_down else "")
     ax.text2D(0.5, 0.0, caption, transform=ax.transAxes, ha="center", fontsize=8.5, color=QUIET)
 
 
-def _draw_axes(ax: Any, matrix: Floats, size: float) -> None:
+def _draw_axes(ax: Any, matrix: Floats, size: float) -> list[Floats]:
+    """Draw three axes and return them as (2, 3) segments."""
     origin = matrix[:3, 3]
-    for column, colour in enumerate(AXIS_COLOURS):
-        ends = np.stack([origin, origin + size * matrix[:3, column]], axis=1)
-        ax.plot(*ends, color=colour, lw=2.2, solid_capstyle="round", zorder=3, clip_on=False)
+    segments = [np.stack([origin, origin + size * matrix[:3, column]]) for column in range(3)]
+    for ends, colour in zip(segments, AXIS_COLOURS, strict=True):
+        ax.plot(*ends.T, color=colour, lw=2.2, solid_capstyle="round", zorder=3, clip_on=False)
     ax.plot(*origin[:, None], "o", color=INK, ms=3.2, zorder=5, clip_on=False)
+    return segments
 
 
 def _axis_length(placed: Mapping[str, Floats]) -> float:
-    """About an eighth of the scene, rounded down to 1, 2 or 5 times a power of ten."""
+    """About an eighth of the scene, less where many frames share it; 1, 2 or 5 times a power of ten."""
     origins = np.stack([matrix[:3, 3] for matrix in placed.values()])
-    wanted = float(np.linalg.norm(np.ptp(origins, axis=0))) / 8 or 1.0
+    share = 8 * max(1.0, len(origins) / 16)
+    wanted = float(np.linalg.norm(np.ptp(origins, axis=0))) / share or 1.0
     decade = 10.0 ** np.floor(np.log10(wanted))
     return float(decade * max(step for step in (1, 2, 5) if step * decade <= wanted * (1 + 1e-9)))
 
@@ -211,62 +222,58 @@ def _fit(ax: Any, placed: Mapping[str, Floats], size: float) -> None:
     ax.set_box_aspect(high - low, zoom=1.1)
 
 
-def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], columns: tuple[float, float]) -> None:
-    """Write names left and right of the scene, each with a line to its frame: near frames stay readable."""
-    points = _on_figure(figure, ax, placed)
-    across = sorted(points, key=lambda name: (points[name][0], name))
-    half = (len(across) + 1) // 2
-    for names, x, align in ((across[:half], columns[0], "left"), (across[half:], columns[1], "right")):
-        ordered = sorted(names, key=lambda name: (points[name][1], name))
-        heights = _spread(np.array([points[name][1] for name in ordered]), 0.055, 0.06, 0.96)
-        for name, y in zip(ordered, heights, strict=True):
-            ax.annotate(
-                name,
-                xy=points[name],
-                xytext=(x, y),
-                xycoords="figure fraction",
-                annotation_clip=False,
-                ha=align,
-                va="center",
-                fontsize=9.5,
-                color=INK,
-                arrowprops=LEADER | {"relpos": (1.0 if align == "left" else 0.0, 0.5)},
-            )
+def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], segments: Sequence[Floats]) -> None:
+    """Write each name beside its frame where it hides little, with a line to it."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()  # only a scene that was laid out knows where its points are
+    anchors = _on_paper(figure, ax, np.stack([matrix[:3, 3] for matrix in placed.values()]))
+    notes = [_annotation(ax, name, anchor) for name, anchor in zip(placed, anchors, strict=True)]
+    # An annotation's own extent includes its line.
+    boxes = [Text.get_window_extent(note) for note in notes]
+    sizes = np.array([(box.width, box.height) for box in boxes]) * 72 / figure.dpi
+    steps = np.linspace(0.0, 1.0, 12)[:, None]
+    marks = [_on_paper(figure, ax, ends[0] + steps * (ends[1] - ends[0])) for ends in segments]
+    frame = ax.get_position()
+    width, height = figure.get_size_inches() * 72
+    bounds = (frame.x0 * width, frame.y0 * height + 14, frame.x1 * width, frame.y1 * height)
+    for note, centre in zip(notes, place_names(anchors, sizes, np.concatenate(marks), bounds), strict=True):
+        note.set_position(tuple(centre))
 
 
-def _on_figure(figure: Figure, ax: Any, placed: Mapping[str, Floats]) -> dict[str, tuple[float, float]]:
-    """Where the origins come to lie, in fractions of the figure; only a scene that was laid out knows."""
+def _annotation(ax: Any, name: str, anchor: Floats) -> Any:
+    return ax.annotate(
+        name,
+        xy=tuple(anchor),
+        xytext=tuple(anchor),
+        xycoords="figure points",
+        annotation_clip=False,
+        ha="center",
+        va="center",
+        fontsize=9.5,
+        color=INK,
+        zorder=6,
+        arrowprops=LEADER,
+        bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.75},
+    )
+
+
+def _on_paper(figure: Figure, ax: Any, points: Floats) -> Floats:
+    """Where points (n, 3) of the scene come to lie (n, 2), in points (1/72 inch) of the figure."""
     from mpl_toolkits.mplot3d import proj3d
 
-    figure.draw_without_rendering()
-    points: dict[str, tuple[float, float]] = {}
-    for name, matrix in placed.items():
-        x, y, _ = proj3d.proj_transform(matrix[0, 3], matrix[1, 3], matrix[2, 3], ax.get_proj())
-        across, up = figure.transFigure.inverted().transform(ax.transData.transform((x, y)))
-        points[name] = (float(across), float(up))
-    return points
+    x, y, _ = proj3d.proj_transform(points[:, 0], points[:, 1], points[:, 2], ax.get_proj())
+    return np.asarray(ax.transData.transform(np.column_stack([x, y])), dtype=np.float64) * 72 / figure.dpi
 
 
-def _spread(wanted: Floats, gap: float, low: float, high: float) -> Floats:
-    """Ascending heights near the wanted (ascending) ones, at least `gap` apart, inside [low, high]."""
-    count = len(wanted)
-    if count < 2:
-        return np.clip(wanted, low, high)
-    gap = min(gap, (high - low) / (count - 1))
-    steps = gap * np.arange(count)
-    # With the steps taken off, "at least gap apart" is "never falling".
-    free = np.maximum.accumulate(wanted - steps)
-    return np.asarray(np.clip(free, low, high - steps[-1]) + steps, dtype=np.float64)
-
-
-def _draw_legend(figure: Figure, left: float, with_axes: bool) -> None:
+def _draw_legend(figure: Figure, left: float, with_moving: bool, with_axes: bool) -> None:
     from matplotlib.lines import Line2D
 
     dots: dict[str, Any] = {"lw": 1.6, "marker": "o", "ms": 6, "mew": 1.5}
-    handles = [
-        Line2D([], [], color=QUIET, mfc=INK, mec=INK, label="static", **dots),
-        Line2D([], [], color=MOVING, ls=DASHES, mfc="white", mec=MOVING, label="moving", **dots),
-    ]
+    handles = [Line2D([], [], color=QUIET, mfc=INK, mec=INK, label="static", **dots)]
+    if with_moving:
+        moving = {"color": MOVING, "ls": DASHES, "mfc": "white", "mec": MOVING}
+        handles.append(Line2D([], [], label="moving", **moving, **dots))
     if with_axes:
         colours = zip("xyz", AXIS_COLOURS, strict=True)
         handles += [Line2D([], [], color=colour, lw=2.2, label=axis) for axis, colour in colours]

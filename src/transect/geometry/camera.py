@@ -22,7 +22,9 @@ from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import ArrayLike
 
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, floats, norms
+from transect.geometry import se3
+from transect.geometry._arrays import Floats, Mask, floats, norms
+from transect.types import CameraModel
 
 Model = Literal["pinhole", "fisheye"]
 
@@ -60,6 +62,26 @@ def unproject(
         return np.concatenate([plane * _ratio(np.sin(angle), norms(plane)), np.cos(angle)], axis=-1)
     rays = _at_depth_1(_straighten_pinhole(plane, lens))
     return rays / norms(rays)
+
+
+def project_points(points: ArrayLike, T_camera_frame: ArrayLike, camera: CameraModel) -> tuple[Floats, Mask]:
+    """Pixels (..., k, 2) of points (k, 3) of a frame, and which (..., k) are inside the image.
+
+    Parameters
+    ----------
+    points : (k, 3)
+        m, in the frame.
+    T_camera_frame : (..., 4, 4)
+        Takes points of the frame to the camera (x right, y down, z forward).
+    camera : CameraModel
+    """
+    T = floats("transforms", T_camera_frame, (..., 4, 4))
+    seen = se3.apply(T[..., None, :, :], floats("points", points, ("k", 3)))
+    model: Model = "fisheye" if camera.distortion == "equidistant" else "pinhole"
+    lens = camera.coefficients if camera.distortion != "none" else ()
+    pixels = project(seen, camera.K, lens, model)
+    edge = np.array([camera.width, camera.height]) - 0.5
+    return pixels, np.asarray(((pixels >= -0.5) & (pixels < edge)).all(axis=-1))
 
 
 def distort(points: ArrayLike, distortion: ArrayLike, model: Model = "pinhole") -> Floats:

@@ -48,3 +48,9 @@ def integrate(motions: ArrayLike, start: ArrayLike = (0.0, 0.0, 0.0)) -> Floats:
     moved = np.einsum("nij,nj->ni", rotations_from_headings(heading[:-1] + turn / 2), chord)
     place = first[:2] + np.concatenate([np.zeros((1, 2)), np.cumsum(moved, axis=0)])
     return np.column_stack([place, heading])
+
+
+def points_from_polar(ranges: ArrayLike, angles: ArrayLike) -> Floats:
+    """Points (..., 3) in a sensor's frame: ranges (...) in m at bearings (...) in rad, in its x-y plane."""
+    r, a = np.asarray(ranges, dtype=np.float64), np.asarray(angles, dtype=np.float64)
+    return np.stack([r * np.cos(a), r * np.sin(a), np.zeros(np.broadcast(r, a).shape)], axis=-1)

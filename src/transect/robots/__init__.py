@@ -19,11 +19,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import ParseError, TransectError, did_you_mean
+from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
 
-__all__ = ["camera_from_description", "load", "names", "transform_from_description"]
+from ._checks import Problems, check_camera, check_robot, check_transform
+from ._yaml_lines import Lines, parse
+
+__all__ = [
+    "camera_from_description",
+    "load",
+    "names",
+    "robot_from_description",
+    "robot_from_text",
+    "transform_from_description",
+]
+
+LARGEST = 4_000_000
+"""Bytes of the longest description that is read."""
 
 
 def names() -> tuple[str, ...]:
@@ -33,48 +46,68 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str | Path) -> Robot:
-    """Return a robot by its name, or from the path of a YAML file."""
+    """Return a robot by its name, or from the path of a YAML file.
+
+    Raises
+    ------
+    ParseError
+        If the file does not describe a robot; the error lists all that is wrong, each with its line.
+    """
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        return robot_from_description(_description(path.read_text(encoding="utf-8"), str(path)), str(path))
+        return robot_from_text(_text(path), str(path))
+    if path.suffix in (".urdf", ".xacro"):
+        from .urdf import load as load_urdf
+
+        return load_urdf(path)
     if str(name) not in names():
         raise TransectError(f"there is no robot {str(name)!r}", hint=did_you_mean(str(name), names()))
-    return robot_from_description(_own_description(str(name)), f"{name}.yaml")
+    description, lines = _own_description(str(name))
+    return _robot(description, lines)
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ParseError(f"{path} is too large", where=str(path), why=f"more than {LARGEST} bytes")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParseError(f"{path} cannot be read", where=str(path), why=str(error)) from error
 
 
 @cache
-def _own_description(name: str) -> Any:
-    return _description(
-        (resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml"
-    )
+def _own_description(name: str) -> tuple[Any, Lines]:
+    return parse((resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
 
 
-def _description(text: str, where: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ParseError(f"{where} is not YAML", where=where, why=str(error)) from error
+def robot_from_text(text: str, where: str) -> Robot:
+    """Return the robot that a YAML text describes; `where` names the file in errors."""
+    return _robot(*parse(text, where))
 
 
 def robot_from_description(description: Any, where: str) -> Robot:
-    """Return the robot that a YAML mapping describes."""
-    if not isinstance(description, dict) or "name" not in description:
-        raise ParseError("a robot's file is a mapping with a name", where=where)
+    """Return the robot that a mapping describes."""
+    return _robot(description, Lines(where))
+
+
+def _robot(description: Any, lines: Lines) -> Robot:
+    problems = Problems(lines)
+    check_robot(description, problems)
+    problems.refuse()
     frames = FrameTree()
-    for edge in description.get("frames", ()):
-        matrix = transform_from_description(edge, where)
-        frames.add_static(edge["frame"], edge["child"], matrix, source=description["name"])
-    cameras = {
-        key: camera_from_description(key, camera, where)
-        for key, camera in description.get("cameras", {}).items()
-    }
+    for i, edge in enumerate(description.get("frames", ())):
+        try:
+            frames.add_static(edge["frame"], edge["child"], _transform(edge), source=description["name"])
+        except FrameError as error:
+            problems.add(("frames", i), f"{error.what}: {error.why}" if error.why else error.what)
+    problems.refuse()
     return Robot(
         name=description["name"],
         title=description.get("title", ""),
         frames=frames,
-        cameras=cameras,
+        cameras={
+            str(key): _camera(str(key), camera) for key, camera in description.get("cameras", {}).items()
+        },
         constants=description.get("constants", {}),
         reference=description.get("reference", ""),
         z_down=bool(description.get("z_down", False)),
@@ -83,6 +116,13 @@ def robot_from_description(description: Any, where: str) -> Robot:
 
 def transform_from_description(edge: Mapping[str, Any], where: str = "") -> NDArray[np.float64]:
     """Return the (4, 4) matrix of ``{xyz: [...], euler|quaternion|matrix: ...}``; see the module."""
+    problems = Problems(Lines(where))
+    check_transform(edge, (), problems)
+    problems.refuse()
+    return _transform(edge)
+
+
+def _transform(edge: Mapping[str, Any]) -> NDArray[np.float64]:
     from transect.geometry import rotations
 
     T = np.eye(4)
@@ -99,20 +139,19 @@ def transform_from_description(edge: Mapping[str, Any], where: str = "") -> NDAr
             else np.asarray(euler["radians"], dtype=np.float64)
         )
         T[:3, :3] = rotations.matrix_from_euler(euler["order"], angles)
-    if not np.allclose(T[:3, :3] @ T[:3, :3].T, np.eye(3), atol=1e-3):
-        raise ParseError(f"the rotation of {edge.get('child', 'a frame')} is not a rotation", where=where)
     return T
 
 
 def camera_from_description(name: str, camera: Mapping[str, Any], where: str = "") -> CameraModel:
     """Return the camera that ``size``, ``focal``, ``centre`` and ``distortion: {radtan: [...]}`` describe."""
-    try:
-        (fx, fy), (cx, cy) = camera["focal"], camera["centre"]
-        width, height = camera["size"]
-    except (KeyError, ValueError, TypeError) as error:
-        raise ParseError(
-            f"camera {name} needs size, focal and centre, two numbers each", where=where
-        ) from error
+    problems = Problems(Lines(where))
+    check_camera(name, camera, (), problems, strict=False)
+    problems.refuse()
+    return _camera(name, camera)
+
+
+def _camera(name: str, camera: Mapping[str, Any]) -> CameraModel:
+    (fx, fy), (cx, cy), (width, height) = camera["focal"], camera["centre"], camera["size"]
     model, coefficients = next(iter(camera.get("distortion", {"none": []}).items()))
     return CameraModel(
         name=name,

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, floats
+from transect.geometry._arrays import Floats, Mask, floats
 
 Convention = Literal["standard", "modified"]
+
+CHUNK = 8_192
+"""Samples walked together: what lies between them stays in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,15 @@ class Chain:
     lower: Floats = field(default_factory=lambda: np.array(-np.inf))
     upper: Floats = field(default_factory=lambda: np.array(np.inf))
 
+    def __post_init__(self) -> None:
+        for name in ("a", "alpha", "d", "lower", "upper"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+        links = {self.a.shape, self.alpha.shape, self.d.shape}
+        limits = {self.lower.shape, self.upper.shape}
+        if self.a.ndim != 1 or len(links) > 1 or not limits <= {*links, ()}:
+            why = f"got shapes {sorted(links)} for a, alpha, d and {sorted(limits)} for the limits"
+            raise GeometryError("a chain needs as many numbers of each kind as it has joints", why=why)
+
     @property
     def joints(self) -> int:
         """How many joints it has."""
@@ -44,32 +56,30 @@ class Chain:
     def steps(self, q: ArrayLike) -> Floats:
         """Transforms (..., n, 4, 4) from frame i to frame i - 1 at joint angles `q` (..., n) in rad."""
         angle = floats("joint angles", q, (..., self.joints))
-        c, s = np.cos(angle), np.sin(angle)
-        ca, sa = np.cos(self.alpha), np.sin(self.alpha)
-        T = np.zeros((*angle.shape, 4, 4))
-        T[..., 3, 3] = 1.0
-        if self.convention == "standard":
-            T[..., 0, 0], T[..., 0, 1], T[..., 0, 2], T[..., 0, 3] = c, -s * ca, s * sa, self.a * c
-            T[..., 1, 0], T[..., 1, 1], T[..., 1, 2], T[..., 1, 3] = s, c * ca, -c * sa, self.a * s
-            T[..., 2, 1], T[..., 2, 2], T[..., 2, 3] = sa, ca, self.d
-        else:
-            T[..., 0, 0], T[..., 0, 1], T[..., 0, 3] = c, -s, self.a
-            T[..., 1, 0], T[..., 1, 1], T[..., 1, 2], T[..., 1, 3] = s * ca, c * ca, -sa, -sa * self.d
-            T[..., 2, 0], T[..., 2, 1], T[..., 2, 2], T[..., 2, 3] = s * sa, c * sa, ca, ca * self.d
-        return T
+        cs = _cosines_and_sines(angle)
+        steps = _eyes(self.joints, cs.shape[-1])
+        for i, step in enumerate(steps):
+            self._move(i, step.copy(), cs, into=step)
+        return _samples_first(steps, angle.shape[:-1])
 
     def poses(self, q: ArrayLike) -> Floats:
-        """Transforms ``T_base_i`` (..., n + 1, 4, 4) of all frames, the base (identity) first."""
-        steps = self.steps(q)
-        poses = np.empty((*steps.shape[:-3], self.joints + 1, 4, 4))
-        poses[..., 0, :, :] = np.eye(4)
-        for i in range(self.joints):
-            poses[..., i + 1, :, :] = poses[..., i, :, :] @ steps[..., i, :, :]
-        return poses
+        """Transforms ``T_base_i`` (..., n + 1, 4, 4) of all frames, the base (identity) first.
+
+        Each of the 16 numbers of a frame lies contiguous over the samples, so that columns of many poses are
+        fast; the array is not C-contiguous.
+        """
+        angle = floats("joint angles", q, (..., self.joints))
+        return _samples_first(self._walk(angle), angle.shape[:-1])
 
     def forward(self, q: ArrayLike) -> Floats:
         """``T_base_end`` (..., 4, 4) at joint angles `q` (..., n) in rad."""
-        return self.poses(q)[..., -1, :, :]
+        angle = floats("joint angles", q, (..., self.joints))
+        cs = _cosines_and_sines(angle)
+        now, then = _eyes(2, cs.shape[-1])
+        for i in range(self.joints):
+            self._move(i, now, cs, into=then)
+            now, then = then, now
+        return _samples_first(now, angle.shape[:-1])
 
     def jacobian(self, q: ArrayLike, point: ArrayLike = (0.0, 0.0, 0.0)) -> Floats:
         """Jacobian (..., 6, n): velocity (m/s), then angular velocity (rad/s), in the base frame.
@@ -81,15 +91,44 @@ class Chain:
         point : (3,) or (..., 3)
             The point that moves, fixed to the last frame and given in it, m.
         """
-        poses = self.poses(q)
-        tip = np.einsum("...ij,...j->...i", poses[..., -1, :3, :3], np.asarray(point, dtype=np.float64))
-        tip = tip + poses[..., -1, :3, 3]
-        moving = poses[..., :-1, :, :] if self.convention == "standard" else poses[..., 1:, :, :]
-        axes, origins = moving[..., :3, 2], moving[..., :3, 3]
-        linear: Floats = np.cross(axes, tip[..., None, :] - origins).astype(np.float64, copy=False)
-        return np.concatenate([linear, axes], axis=-1).swapaxes(-1, -2)
+        angle = floats("joint angles", q, (..., self.joints))
+        frames = self._walk(angle)
+        fixed = np.broadcast_to(floats("point", point, (..., 3)), (*angle.shape[:-1], 3)).reshape(-1, 3).T
+        tip = (frames[-1, :3, :3] * fixed).sum(axis=1) + frames[-1, :3, 3]
+        jacobian = np.empty((6, self.joints, tip.shape[-1]))
+        for i in range(self.joints):
+            moving = frames[i if self.convention == "standard" else i + 1]
+            jacobian[:3, i] = np.cross(moving[:3, 2], tip - moving[:3, 3], axis=0)
+            jacobian[3:, i] = moving[:3, 2]
+        return _samples_first(jacobian, angle.shape[:-1])
 
-    def within_limits(self, q: ArrayLike, margin: ArrayLike = 0.0) -> np.ndarray:
+    def _walk(self, angle: Floats) -> Floats:
+        """``T_base_i`` (n + 1, 4, 4, m) at joint angles (..., n) of m samples."""
+        cs = _cosines_and_sines(angle)
+        frames = _eyes(self.joints + 1, cs.shape[-1])
+        for start in range(0, cs.shape[-1], CHUNK):
+            chunk = frames[..., start : start + CHUNK]
+            for i in range(self.joints):
+                self._move(i, chunk[i], cs[..., start : start + CHUNK], into=chunk[i + 1])
+        return frames
+
+    def _move(self, i: int, T: Floats, cosines_and_sines: Floats, into: Floats) -> None:
+        """Write ``T @ A_i`` (4, 4, m) into another array, column by column: no product of 4 x 4 matrices."""
+        x, y, z, p = T[:3, 0], T[:3, 1], T[:3, 2], T[:3, 3]
+        c, s = cosines_and_sines[:, i]
+        ca, sa = np.cos(self.alpha[i]), np.sin(self.alpha[i])
+        if self.convention == "standard":
+            into[:3, 0] = forward = c * x + s * y
+            turned = c * y - s * x
+            into[:3, 1], into[:3, 2] = ca * turned + sa * z, ca * z - sa * turned
+            into[:3, 3] = p + self.d[i] * z + self.a[i] * forward
+        else:
+            twisted = ca * y + sa * z
+            into[:3, 0], into[:3, 1] = c * x + s * twisted, c * twisted - s * x
+            into[:3, 2] = axis = ca * z - sa * y
+            into[:3, 3] = p + self.a[i] * x + self.d[i] * axis
+
+    def within_limits(self, q: ArrayLike, margin: ArrayLike = 0.0) -> Mask:
         """Tell for each joint (..., n) whether it stays `margin` rad or more inside its limits."""
         angle = floats("joint angles", q, (..., self.joints))
         return (angle >= self.lower + np.asarray(margin)) & (angle <= self.upper - np.asarray(margin))
@@ -99,7 +138,8 @@ class Chain:
     ) -> Floats:
         """Joint angles (n,) that bring the end to the pose `target` (4, 4), from a guess (n,).
 
-        Levenberg and Marquardt's damped steps on the pose error; for arms without a closed solution.
+        Levenberg and Marquardt's damped steps on the pose error; for arms without a closed solution. The
+        limits are not looked at: `within_limits` tells.
 
         Raises
         ------
@@ -132,3 +172,21 @@ class Chain:
             why=f"{np.linalg.norm(error[:3]):.3g} m and {np.linalg.norm(error[3:]):.3g} rad remain",
             hint="give a guess nearer to the answer, or a target within reach",
         )
+
+
+def _cosines_and_sines(angle: Floats) -> Floats:
+    """Cosines, then sines, of joint angles (..., n): (2, n, m) for m samples."""
+    flat = angle.reshape(-1, angle.shape[-1]).T
+    return np.stack([np.cos(flat), np.sin(flat)])
+
+
+def _eyes(frames: int, samples: int) -> Floats:
+    """Identities (frames, 4, 4, samples)."""
+    result = np.zeros((frames, 4, 4, samples))
+    result[:, range(4), range(4)] = 1.0
+    return result
+
+
+def _samples_first(array: Floats, leading: tuple[int, ...]) -> Floats:
+    """Return a view (*leading, ...) of (..., m)."""
+    return np.moveaxis(array, -1, 0).reshape(*leading, *array.shape[:-1])

@@ -10,9 +10,10 @@ from tests.formats import sdi_sample as sample
 import transect
 from transect import robots
 from transect.errors import StreamError
+from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.robots.argo import recorded
-from transect.robots.argo.clouds import Gate, beams_of_scans, points_from_polar
+from transect.robots.argo.clouds import Gate, beams_of_scans
 from transect.robots.argo.sweeps import assemble_sweeps
 from transect.types import LaserScan, RadarRange, Record
 

@@ -16,6 +16,7 @@ from transect.errors import TimeError
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, arrow, clocks
 from transect.recording.source import HEAD, Buffer
+from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Pose
 
 from .._csv import Csv, Layout, read_csv
@@ -295,13 +296,13 @@ def _floats(values: Any, rows: int) -> Floats:
 
 
 def _quaternion(columns: Mapping[str, Any], file: CsvFile, rows: int) -> dict[str, Floats]:
-    """Return the attitude as a quaternion: R = Rz(yaw) Ry(pitch) Rx(roll); a planar pose stands level."""
+    """Return the attitude as a quaternion, its angles in the order of eq. 3; a planar pose stands level."""
     documented = file.by_name()
     angles = [
         _floats(columns.get(name), rows) if name in documented else np.zeros(rows)
         for name in ("roll", "pitch", "yaw")
     ]
-    q = rotations.quaternion_from_euler("rpy", np.column_stack(angles))
+    q = rotations.quaternion_from_euler(ATTITUDE, np.column_stack(angles))
     return {name: q[:, i] for i, name in enumerate(("qx", "qy", "qz", "qw"))}
 
 

@@ -19,6 +19,7 @@ from transect.errors import ParseError, UsageError
 from transect.geometry import rotations
 from transect.recording import Recording, Sample, Stream, arrow, files
 from transect.recording.clocks import decimal_from_ns
+from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Image, Pose, Record
 
 from .._payloads import good_payloads, new_folder, payload_bytes, source_file
@@ -107,7 +108,7 @@ def _flat(stream: Stream, file: CsvFile, column: Column) -> Any:
         if name in parts:
             return stream.column(list_name)[:, parts.index(name)] if list_name in known else None
     if name in ("roll", "pitch", "yaw") and name not in known and set(_QUATERNION) <= set(known):
-        angles = rotations.euler_from_quaternion("rpy", stream.array(*_QUATERNION))
+        angles = rotations.euler_from_quaternion(ATTITUDE, stream.array(*_QUATERNION))
         return angles[:, ("roll", "pitch", "yaw").index(name)]
     return np.asarray(stream.column(name), np.float64) if name in known else None
 

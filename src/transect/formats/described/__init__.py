@@ -103,16 +103,7 @@ def _robot(description: Description, source: Source, where: str) -> Robot | None
     if not description.robot:
         return None
     if description.robot in source:
-        import yaml
-
-        try:
-            return robots.robot_from_description(
-                yaml.safe_load(source.text(description.robot)), description.robot
-            )
-        except yaml.YAMLError as error:
-            raise ParseError(
-                f"{description.robot} is not YAML", where=description.robot, why=str(error)
-            ) from error
+        return robots.robot_from_text(source.text(description.robot), description.robot)
     if description.robot not in robots.names():
         known = [*robots.names(), *(n for n in source.names if n.endswith((".yaml", ".yml")))]
         raise ParseError(

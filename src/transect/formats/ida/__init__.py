@@ -17,9 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
-from transect.errors import ParseError
+from transect.errors import ParseError, TransectError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow, cache
 from transect.recording.clocks import NS, decimal_from_ns
+from transect.robots.ida.arm import Arm
+from transect.robots.ida.frames import joint_edges, standing_frames
+from transect.robots.ida.parameters import Parameters
 from transect.types import JointState, Record
 
 from .._base import Match, no
@@ -47,6 +50,14 @@ _SCIENCE_STREAMS: dict[str, tuple[str, type, str, Role]] = {
     "tool": ("/Tool", Record, "", "derived"),
     "forces": ("/Forces", Record, "", "derived"),
 }
+_DRIVING = (
+    "Arm/SciHi/Encoders",
+    "Arm/SciLo/Encoders",
+    "Arm/Status/Encoders",
+    "History/Arm/Status/Encoders",
+)
+"""Streams of joint angles that may move the arm's frames, the densest first. Only one does: the times of
+SciHi may count from elsewhere than the others' (see `_time_notes`)."""
 
 
 def recognises(source: Source) -> Match:
@@ -90,18 +101,34 @@ def read(source: Source) -> Recording:
         conditions.update(extra[0])
         losses += extra[1]
         notes += extra[2]
+    streams = (*_science(source, products), *_status(source, products))
+    frames, unmoved = _arm_frames(frames, conditions.get("parameters", {}), streams)
     return Recording(
         name=source.stem,
-        streams=(*_science(source, products), *_status(source, products)),
+        streams=streams,
         frames=frames,
         cameras=robot.cameras,
         robot=robot,
         conditions=conditions,
         format="ida",
         source=source,
-        notes=tuple(notes),
+        notes=(*notes, *unmoved),
         reader_losses=tuple(losses),
     )
+
+
+def _arm_frames(
+    frames: FrameTree, sets: Mapping[str, Any], streams: Sequence[Stream]
+) -> tuple[FrameTree, list[str]]:
+    """Put the arm's frames where its parameters say, and let the best of its encoder streams move them."""
+    by_name = {stream.name: stream for stream in streams}
+    best = next((by_name[name] for name in _DRIVING if name in by_name), None)
+    try:
+        arm = Arm.of(Parameters.over_printed(sets))
+        standing = standing_frames(arm, frames)
+    except TransectError as error:
+        return frames, [f"the frames of the arm stand as the SIS prints them: {error.what}"]
+    return (standing.merged(joint_edges(arm, best)) if best else standing), []
 
 
 def _sols(source: Source) -> tuple[int, ...]:

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-TOOLS = ("Blade 1", "Blade 2", "Scoop", "IDC", "Wrist", "Grapple", "Grapple-Attach", "SEIS", "WTS", "HP3")
-"""SIS Table 14. The order of `sys_status.tool` in 5.1.1 differs; there the printed name decides."""
 PHASES = ("Launch-Locked", "Stowed", "OK-To-Open", "SEIS-Grappled", "WTS-Grappled", "HP3-Grappled")
 """SIS Table 15."""
 STATUS_GROUPS = ("motor_on", "rotation_negative", "over_current", "brake_off", "heater_on")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from transect.errors import did_you_mean
 from transect.recording import Loss
 from transect.recording.clocks import decimal_from_ns, ns_from_decimal
 from transect.recording.source import Buffer
@@ -63,7 +64,7 @@ def parse_parameters(buffer: Buffer, file: str) -> ParameterFile:
             current = "_".join(match[1].split()).upper()
             known = known_keys(current)
             if current not in SETS:
-                result.notes.append(f"{file}: the SIS knows no parameter set {current}; kept as text")
+                result.notes.append(_unknown_set(f"{file}:{line.number}", current))
             result.sets.setdefault(current, {})
         elif current:
             _enter(result, file, result.sets[current], known, line)
@@ -84,17 +85,32 @@ def _enter(
     result: ParameterFile, file: str, values: dict[str, Value], known: Mapping[str, Parameter], line: Line
 ) -> None:
     key, text = key_and_value(line.text, known)
-    words = tokens(text)
+    words, where = tokens(text), f"{file}:{line.number}"
+    members = [known[fold(name)] for name in _GROUPS.get(key, ()) if fold(name) in known]
     if not key:
         result.losses.append(Loss(file, "not a key and a value", line=line.number))
-    elif len(members := _GROUPS.get(key, ())) == len(words):
+    elif not words:
+        result.notes.append(f"{where}: {key} has no value")
+    elif members and len(members) == len(words):
         for member, word in zip(members, words, strict=True):
-            _put(result, file, values, known[fold(member)], [word], line)
+            _put(result, file, values, member, [word], line)
+    elif members:
+        result.losses.append(Loss(file, _miscount(key, words, (len(members),)), line=line.number))
     elif key in known:
         _put(result, file, values, known[key], words, line)
     else:
-        result.notes += [f"{file}: the SIS does not know the parameter {key}; kept as text"] if known else []
+        result.notes += [_unknown_key(where, key, known)] if known else []
         values[key] = text
+
+
+def _unknown_set(where: str, name: str) -> str:
+    return f"{where}: the SIS knows no parameter set {name}; kept as text ({did_you_mean(name, SETS)})"
+
+
+def _unknown_key(where: str, key: str, known: Mapping[str, Parameter]) -> str:
+    names = {parameter.name for parameter in known.values()}
+    meant = did_you_mean(key, names)
+    return f"{where}: the SIS does not know the parameter {key}, nor so its unit; kept as text ({meant})"
 
 
 def _put(
@@ -105,30 +121,40 @@ def _put(
     words: list[str],
     line: Line,
 ) -> None:
-    numbers = _numbers(parameter, words)
-    if numbers is None:
-        result.losses.append(Loss(file, f"{parameter.key} is not {_expected(parameter)}", line=line.number))
-    elif parameter.name == ROWS:
-        values[ROWS] = (*values.get(ROWS, ()), numbers)
-    else:
-        if parameter.name in values:
-            result.notes.append(f"{file}: {parameter.key} is given twice; the later value counts")
-        values[parameter.name] = _shaped(numbers)
+    words = _repaired(parameter, words)
+    numbers = [_number(parameter, word) for word in words]
+    if problem := _problem(parameter, words, numbers):
+        result.losses.append(Loss(file, problem, line=line.number))
+        return
+    value = tuple(number for number in numbers if number is not None)
+    if parameter.name == ROWS:
+        values[ROWS] = (*values.get(ROWS, ()), value)
+        return
+    if parameter.name in values:
+        twice = f"{file}:{line.number}: {parameter.key} is given twice; the later value counts"
+        result.notes.append(twice)
+    values[parameter.name] = _shaped(value)
 
 
-def _expected(parameter: Parameter) -> str:
-    return " or ".join(map(str, parameter.sizes)) + (" numbers" if parameter.sizes != (1,) else " number")
-
-
-def _numbers(parameter: Parameter, words: list[str]) -> tuple[Number, ...] | None:
-    if parameter.name.endswith("_q") and parameter.sizes == (4,) and len(words) == 3:
-        words = ["0.0", *words]  # the SIS prints wts_q with three numbers; a zero is missing
-    if parameter.sizes == (9,):
-        words = _signs_joined(words)
+def _problem(parameter: Parameter, words: Sequence[str], numbers: Sequence[Number | None]) -> str:
+    """Return what is wrong with the words of a parameter, "" if nothing is."""
+    if None in numbers:
+        return f"{parameter.key}: {words[numbers.index(None)]!r} is not a number"
     if len(words) not in parameter.sizes:
-        return None
-    found = [_number(parameter, word) for word in words]
-    return None if None in found else tuple(number for number in found if number is not None)
+        return _miscount(parameter.key, words, parameter.sizes)
+    return ""
+
+
+def _miscount(key: str, words: Sequence[str], sizes: Sequence[int]) -> str:
+    came = f"{len(words)} number{'s' if len(words) != 1 else ''}"
+    return f"{key} has {came}, expected {' or '.join(map(str, sizes))}"
+
+
+def _repaired(parameter: Parameter, words: list[str]) -> list[str]:
+    """Return the words without two slips that the SIS itself prints."""
+    if parameter.name.endswith("_q") and parameter.sizes == (4,) and len(words) == 3:
+        return ["0.0", *words]  # wts_q has three numbers; a zero is missing
+    return _signs_joined(words) if parameter.sizes == (9,) else words
 
 
 def _signs_joined(words: Sequence[str]) -> list[str]:

@@ -17,8 +17,9 @@ import pyarrow as pa
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.clocks import ns_from_decimal
 from transect.recording.source import Buffer
+from transect.robots.ida.arm import TOOLS
 
-from .codes import PHASES, TOOLS, name_of_text
+from .codes import PHASES, name_of_text
 from .keys import ARM, SYSTEM, Key, StatusText
 from .text import Line, is_number, key_and_value, text_lines, tokens
 

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.clocks import NS
 from transect.recording.source import HEAD, Buffer
+from transect.robots.ida.arm import TOOLS
 
 from .._csv import Layout, read_csv
 from . import columns as known
-from .codes import PHASES, SPARE_BITS, TOOLS, decode_status, names_of_codes, status_word
+from .codes import PHASES, SPARE_BITS, decode_status, names_of_codes, status_word
 from .label import Label
 
 Floats = NDArray[np.float64]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.geometry import se3
+from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Robot
 
 Floats = NDArray[np.float64]
@@ -77,12 +78,6 @@ class Beams:
     def points(self) -> Floats:
         """(n, 3) points in the sensor's frame, m."""
         return points_from_polar(self.range, self.angle)
-
-
-def points_from_polar(ranges: ArrayLike, angles: ArrayLike) -> Floats:
-    """Points (..., 3) in a sensor's frame: ranges (...) in m at bearings (...) in rad, in its x-y plane."""
-    r, a = np.asarray(ranges, dtype=np.float64), np.asarray(angles, dtype=np.float64)
-    return np.stack([r * np.cos(a), r * np.sin(a), np.zeros(np.broadcast(r, a).shape)], axis=-1)
 
 
 def beams_of_scans(

@@ -99,9 +99,7 @@ SETS: dict[str, tuple[Parameter, ...]] = {
         P("vref.m", (2,), "V/LSB"),
         P("gear_ratio", JOINTS),
         P("rad_per_enc", JOINTS, "rad"),
-        P(
-            "enc_offset", JOINTS
-        ),  # "LSBs" in the SIS; only motor revolutions per pi at the joint fit (errata 4.7)
+        P("enc_offset", JOINTS),  # "LSBs" in the SIS; only counts divided by the gear ratio fit (errata 4.7)
         P("htr_power", (4,), "W"),
         *_each("start_count nonstart_count", JOINTS),
         P("direction_crnt", JOINTS, "mA"),

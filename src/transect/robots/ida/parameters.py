@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.errors import TransectError, did_you_mean
-from transect.recording import Recording
+from transect.recording import Recording, Robot
 from transect.robots import load
 
 from .parameter_sets import SETS
 
 Sets = Mapping[str, Mapping[str, Any]]
+
+FITTED = "a fit to via.q and via.x of the SIS (invented)"
+"""Who gives the numbers of `Parameters.with_fitted`."""
 
 
 class MissingParameterError(TransectError, LookupError):
@@ -35,20 +38,36 @@ class Parameters:
     sources: Sequence[tuple[str, Sets]]
 
     @classmethod
-    def printed(cls) -> Parameters:
-        """Return what the SIS prints (`ida.yaml`); what its listings lost is missing."""
-        return cls((("the SIS", load("ida").constants["parameters"]),))
+    def printed(cls, robot: Robot | None = None) -> Parameters:
+        """Return what the SIS prints (`ida.yaml`), or a user's copy of it, without what its listings lost."""
+        if robot is None or "parameters" not in robot.constants:
+            return cls((("the SIS", load("ida").constants["parameters"]),))
+        who = "the SIS" if robot.name == "ida" else f"the robot {robot.name}"
+        return cls(((who, robot.constants["parameters"]),))
 
     @classmethod
-    def over_printed(cls, sets: Sets, where: str = "the parameter file") -> Parameters:
-        """Return `sets`, and what the SIS prints where they are silent."""
-        return cls(((where, sets), *cls.printed().sources))
+    def over_printed(
+        cls, sets: Sets, where: str = "the parameter file", robot: Robot | None = None
+    ) -> Parameters:
+        """Return `sets`, and what the SIS (or a user's copy of the robot) prints where they are silent."""
+        return cls(((where, sets), *cls.printed(robot).sources))
 
     @classmethod
     def of(cls, recording: Recording) -> Parameters:
         """Return the parameters of a recording, and what the SIS prints where it has none."""
-        sets = recording.conditions.get("parameters", {})
-        return cls.over_printed(sets, f"the parameter files of {recording.name}") if sets else cls.printed()
+        sets, robot = recording.conditions.get("parameters", {}), recording.robot
+        if not sets:
+            return cls.printed(robot)
+        return cls.over_printed(sets, f"the parameter files of {recording.name}", robot)
+
+    def with_fitted(self) -> Parameters:
+        """Return these, and after all others a place of the grapple that fits one pose which the SIS prints.
+
+        The SIS lost `x_grapple_attach` and `dist_grapple`, and one pose leaves one number free (taken as 0),
+        so they are never used unless asked for; `origin` of these two is then `FITTED`.
+        """
+        fitted = {key: value for key, value in load("ida").constants["fitted"].items() if key != "invented"}
+        return Parameters((*self.sources, (FITTED, {"RA_ARM_PARAMS": fitted})))
 
     def numbers(self, set_name: str, key: str) -> NDArray[np.float64]:
         """Return a parameter as an array: () for one number, (4,) for one a joint, (3, 3) for a matrix.

@@ -1,0 +1,174 @@
+"""`transect table traverse PATH...`: Table 6 of the AMEDS paper, for any recording with positions."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._options import from_option, json_option, opening, to_option
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
+    from transect.robots.traverse import Traverse
+
+HEADINGS = (
+    "traverse",
+    "length [m]",
+    "height difference [m]",
+    "duration",
+    "mean speed [m/s]",
+    "moved [m]",
+    "moving for",
+    "speed moving [m/s]",
+    "RTK",
+    "positions from",
+)
+
+
+@click.command()
+@opening
+@from_option
+@to_option
+@click.option(
+    "--stop-speed",
+    type=click.FloatRange(min=0.0),
+    default=0.05,
+    show_default=True,
+    metavar="M/S",
+    help="A second in which the robot is slower is a stop.",
+)
+@click.option("--stream", metavar="NAME", help="Positions from this stream; default: the best there is.")
+@json_option
+def command(
+    paths: tuple[str, ...],
+    strict: bool,
+    read_as: str | None,
+    options: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    stop_speed: float,
+    stream: str | None,
+    as_json: bool,
+) -> int:
+    """Print length, height, duration, speeds and RTK coverage of traverses.
+
+    One row for each PATH, and their total. What was published of a recording stands below its row.
+    """
+    from transect.robots.traverse import total, traverse_of
+
+    from ._progress import Progress
+    from ._recordings import cut, exit_for, open_recording
+
+    progress = Progress(quiet=as_json)
+    whole = [open_recording((path,), read_as, options, strict, progress) for path in paths]
+    measured = [traverse_of(cut(r, (), start, end), stream, stop_speed) for r in whole]
+    # A part of a traverse is not what was published.
+    printed = [None if start or end else published(recording) for recording in whole]
+    summed = total(measured) if len(measured) > 1 else None
+    (_show_json if as_json else _show_rows)(measured, printed, summed)
+    return max(exit_for(recording) for recording in whole)
+
+
+def published(recording: Recording) -> dict[str, Any] | None:
+    """Return what the catalogue of a recording's data set says of its traverse, or None."""
+    from transect.formats._catalogues import ameds, rosario
+
+    if recording.format == "ameds" and (entry := ameds.entry_of(recording.name)) and entry.length_m:
+        return {
+            "table": "AMEDS Table 6",
+            "length_m": entry.length_m,
+            "height_m": entry.height_m,
+            "duration_s": entry.duration_s,
+            "mean_velocity_m_s": entry.velocity_m_s,
+            "rtk": entry.rtk,
+        }
+    if recording.format.startswith("rosario") and (sequence := rosario.entry_of(recording.name)):
+        minutes = sequence.duration_min
+        return {"table": "Rosario", "length_m": sequence.length_m, "duration_s": minutes * 60}
+    return None
+
+
+def _show_json(
+    measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
+) -> None:
+    from ._tables import show_json
+
+    rows = [{**_facts(t), "published": p} for t, p in zip(measured, printed, strict=True)]
+    show_json({"traverses": rows, "total": None if summed is None else _facts(summed)})
+
+
+def _facts(traverse: Traverse) -> dict[str, Any]:
+    facts = dataclasses.asdict(traverse) | {
+        "mean_speed": traverse.mean_speed,
+        "moving_speed": traverse.moving_speed,
+        "rtk_covered": traverse.covered,
+    }
+    return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in facts.items()}
+
+
+def _show_rows(
+    measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
+) -> None:
+    from transect.robots.traverse import COVERED, STRIDE
+
+    from ._tables import show_table
+
+    rows: list[tuple[str, ...]] = []
+    for traverse, table in zip(measured, printed, strict=True):
+        rows.append(_row(traverse))
+        rows += [_published_row(table)] if table else []
+    rows += [_row(summed)] if summed else []
+    show_table(HEADINGS, rows, right=frozenset(range(1, 8)))
+    click.echo(f"\nstop: slower than {measured[0].stop_speed:g} m/s over {STRIDE:g} s")
+    if any(t.rtk is not None for t in measured):
+        click.echo(f"RTK: yes from {COVERED:.0%} of the fixes on, fixed or float")
+    if any(t.dimensions == 2 for t in measured):
+        click.echo("(2-D): the height was not measured")
+
+
+def _row(traverse: Traverse) -> tuple[str, ...]:
+    rtk, covered = traverse.rtk, "yes" if traverse.covered else "no"
+    return (
+        traverse.name,
+        _number(traverse.length_m, 1),
+        _number(traverse.height_m, 1),
+        _minutes(traverse.duration_s),
+        _number(traverse.mean_speed, 2),
+        _number(traverse.moving_m, 1),
+        _minutes(traverse.moving_s),
+        _number(traverse.moving_speed, 2),
+        "-" if rtk is None else f"{covered} ({rtk:.0%})",
+        traverse.stream + (" (2-D)" if traverse.dimensions == 2 else ""),
+    )
+
+
+def _published_row(table: dict[str, Any]) -> tuple[str, ...]:
+    rtk = table.get("rtk")
+    return (
+        "  as published",
+        _number(table["length_m"], 1),
+        _number(table.get("height_m"), 1),
+        _minutes(table["duration_s"]),
+        "-",
+        "-",
+        "-",
+        # It is not length / duration, so it stands where it probably belongs (see errata).
+        _number(table.get("mean_velocity_m_s"), 2),
+        "-" if rtk is None else "yes" if rtk else "no",
+        table["table"],
+    )
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _minutes(seconds: float) -> str:
+    """Return mm:ss, as the paper has it."""
+    if math.isnan(seconds):
+        return "-"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:02d}:{rest:02d}"

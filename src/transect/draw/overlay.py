@@ -1,0 +1,256 @@
+"""What other sensors saw, drawn into an image: points coloured by depth, and frames with their axes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .frames import AXIS_COLOURS, INK, QUIET
+from .labels import place_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+SOFT = "#5c6873"
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Inches: the image's longer side, the colour bar with its numbers, margins, lines of the legend and of notes.
+SIDE, BAR, MARGIN, ROW, NOTE = 10.5, 0.95, 0.35, 0.2, 0.2
+LETTERS = 15
+"""Letters of a note to an inch."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """What one sensor saw of the scene.
+
+    Attributes
+    ----------
+    name : str
+    pixels : (n, 2) array
+        Those inside the image; the centre of the first pixel is (0, 0).
+    depth : (n,) array
+        Metres along the optical axis.
+    total : int
+        How many points there were, in view or not.
+    dt : float or None
+        Seconds by which the sample is later than the image.
+    """
+
+    name: str
+    pixels: Floats
+    depth: Floats
+    total: int
+    dt: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Triad:
+    """A frame in the image: its origin (2,), and its x, y and z axis as lines (k, 2); NaN where not seen."""
+
+    name: str
+    origin: Floats
+    axes: tuple[Floats, Floats, Floats]
+
+
+def overlay_figure(
+    image: NDArray[Any],
+    dots: Sequence[Dots],
+    triads: Sequence[Triad] = (),
+    *,
+    title: str = "",
+    notes: Sequence[str] = (),
+) -> Figure:
+    """Draw what sensors saw into an image.
+
+    Parameters
+    ----------
+    image : (h, w, 3) uint8 array
+    dots : sequence of Dots
+        One for each sensor; each gets a line in the legend, also with nothing in view.
+    triads : sequence of Triad
+    title : str
+    notes : sequence of str
+        What a person must know to read the picture, written below it.
+
+    Returns
+    -------
+    matplotlib Figure with an Agg canvas, ready for ``savefig``.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    wide, high = _inches(image)
+    lines = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * (wide + BAR)))]
+    below = ROW * len(dots) + NOTE * len(lines) + 1.4 * MARGIN
+    width, height = wide + BAR + 2 * MARGIN, high + below + 1.6 * MARGIN
+    figure = Figure(figsize=(width, height), facecolor="white")
+    FigureCanvasAgg(figure)
+    ax = figure.add_axes((MARGIN / width, below / height, wide / width, high / height))
+    _show(ax, image)
+    scale = _depth_scale(dots)
+    for k, each in enumerate(dots):
+        _draw_dots(ax, each, MARKERS[k % len(MARKERS)], scale)
+    _draw_triads(figure, ax, triads, dots)
+    if any(len(each.depth) for each in dots):
+        place = ((MARGIN + wide + 0.12) / width, below / height, 0.16 / width, high / height)
+        _draw_bar(figure, place, scale)
+    _write_legend(figure, dots, MARGIN / width, (below - 0.5 * MARGIN) / height)
+    for k, line in enumerate(reversed(lines)):
+        y = (0.4 * MARGIN + NOTE * (k + 0.5)) / height
+        figure.text(MARGIN / width, y, line, va="center", fontsize=8.5, color=SOFT)
+    top = 1 - 0.8 * MARGIN / height
+    figure.text(MARGIN / width, top, title, va="center", fontsize=12.5, color=INK, weight="bold")
+    return figure
+
+
+def _inches(image: NDArray[Any]) -> tuple[float, float]:
+    """Width and height of the image on paper; its longer side is always as long."""
+    h, w = image.shape[:2]
+    return (SIDE, SIDE * h / w) if w >= h else (SIDE * w / h, SIDE)
+
+
+def _show(ax: Axes, image: NDArray[Any]) -> None:
+    h, w = image.shape[:2]
+    ax.imshow(image, interpolation="nearest" if w < 320 else "antialiased")
+    ax.set(xlim=(-0.5, w - 0.5), ylim=(h - 0.5, -0.5), xticks=(), yticks=())
+    for side in ax.spines.values():
+        side.set_edgecolor(QUIET)
+
+
+# Points
+
+
+def _colours() -> Colormap:
+    """Near is red, far is blue; without the dark ends of the map, which vanish in a dark image."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["turbo"](np.linspace(0.93, 0.1, 256)), "depth")
+
+
+def _depth_scale(dots: Sequence[Dots]) -> Normalize:
+    """Colours by the logarithm of depth: what is near differs more. A few outliers do not set the scale."""
+    from matplotlib.colors import LogNorm
+
+    depth = np.concatenate([each.depth for each in dots]) if dots else np.zeros(0)
+    low, high = np.percentile(depth[depth > 0], (1, 99)) if (depth > 0).any() else (1.0, 10.0)
+    return LogNorm(low, max(high, low * 1.5), clip=True)
+
+
+def _draw_dots(ax: Axes, dots: Dots, marker: str, scale: Normalize) -> None:
+    """Draw the far ones first, so that the near ones are on top; few points are larger than many."""
+    order = np.argsort(-dots.depth, kind="stable")
+    area = float(np.clip(9000.0 / max(len(order), 1), 2.2, 30.0))
+    rim: dict[str, Any] = {"edgecolors": "black", "linewidths": 0.4} if area > 8 else {"linewidths": 0}
+    x, y = dots.pixels[order].T
+    ax.scatter(x, y, s=area, c=dots.depth[order], cmap=_colours(), norm=scale, marker=marker, zorder=3, **rim)
+
+
+def _draw_bar(figure: Figure, place: tuple[float, float, float, float], scale: Normalize) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    bar = figure.colorbar(ScalarMappable(scale, _colours()), cax=figure.add_axes(place))
+    bar.set_label("depth / m", fontsize=9, color=INK)
+    bar.ax.yaxis.set_major_locator(LogLocator(10, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    bar.ax.tick_params(labelsize=8.5, colors=INK)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+
+
+def _write_legend(figure: Figure, dots: Sequence[Dots], left: float, top: float) -> None:
+    """Write one line for each sensor: its marker, name, how much of it is in view, and how late it is."""
+    from matplotlib.lines import Line2D
+
+    handles: list[Line2D] = []
+    for k, each in enumerate(dots):
+        late = "" if each.dt is None else f",  ΔT {_milliseconds(each.dt)} ms"
+        handles.append(
+            Line2D(
+                [],
+                [],
+                ls="",
+                marker=MARKERS[k % len(MARKERS)],
+                ms=6,
+                mfc="white",
+                mec=INK,
+                label=f"{each.name}:  {len(each.depth):,} of {each.total:,} points in view{late}",
+            )
+        )
+    if handles:
+        figure.legend(
+            handles=handles,
+            loc="upper left",
+            bbox_to_anchor=(left, top),
+            borderaxespad=0.0,
+            borderpad=0.0,
+            handletextpad=0.3,
+            frameon=False,
+            fontsize=9.5,
+            labelcolor=INK,
+        )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+# Frames
+
+
+def _draw_triads(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequence[Dots]) -> None:
+    if not triads:
+        return
+    for triad in triads:
+        for line, colour in zip(triad.axes, AXIS_COLOURS, strict=True):
+            ax.plot(*line.T, color="white", lw=4.2, solid_capstyle="round", alpha=0.7, zorder=4)
+            ax.plot(*line.T, color=colour, lw=2.4, solid_capstyle="round", zorder=5)
+        ax.plot(*triad.origin, "o", color="white", mec=INK, mew=0.8, ms=4.5, zorder=6)
+    figure.draw_without_rendering()
+    _write_names(figure, ax, triads, dots)
+
+
+def _write_names(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequence[Dots]) -> None:
+    from matplotlib.text import Text
+
+    def on_paper(pixels: Floats) -> Floats:
+        return np.asarray(ax.transData.transform(pixels), dtype=np.float64) * 72 / figure.dpi
+
+    anchors = on_paper(np.stack([triad.origin for triad in triads]))
+    names = [
+        ax.annotate(
+            triad.name,
+            xy=tuple(anchor),
+            xytext=tuple(anchor),
+            xycoords="figure points",
+            annotation_clip=False,
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=INK,
+            zorder=8,
+            arrowprops={"arrowstyle": "-", "color": "white", "lw": 1.0, "shrinkA": 0, "shrinkB": 3},
+            bbox={"boxstyle": "round,pad=0.18", "fc": "white", "ec": "none", "alpha": 0.85},
+        )
+        for triad, anchor in zip(triads, anchors, strict=True)
+    ]
+    boxes = [Text.get_window_extent(name) for name in names]
+    sizes = np.array([(box.width, box.height) for box in boxes]) * 72 / figure.dpi + 4
+    # Sparse points may not be hidden; of a dense cloud there is enough left.
+    sparse = [on_paper(each.pixels) for each in dots if 0 < len(each.depth) < 500]
+    lines = [on_paper(line) for triad in triads for line in triad.axes]
+    box = ax.get_window_extent()
+    left, bottom, right, top = (float(v) * 72 / figure.dpi for v in (box.x0, box.y0, box.x1, box.y1))
+    centres = place_names(anchors, sizes, np.concatenate([*lines, *sparse]), (left, bottom, right, top))
+    for name, centre in zip(names, centres, strict=True):
+        name.set_position(tuple(centre))

@@ -1,0 +1,41 @@
+"""Every fault that the flight software of the arm looks for, as functions of its parameter file.
+
+`FAULTS` is the table: what is tested, by which parameters, on how many samples in a row, and where the SIS
+says so. `detect` finds them in `Telemetry`, which `telemetry_of` makes of a recording.
+"""
+
+from __future__ import annotations
+
+from .detection import FAULTS, Findings, Unchecked, detect
+from .listing import Row, table_of_faults
+from .recorded import streams_of, telemetry_of
+from .rules import Event, Fault, Measure, consecutive, run_lengths
+from .safing import ALLOWANCES, Allowance, Count, count_faults
+from .telemetry import COLUMNS, Telemetry
+from .thermal import Cooldown, cooldowns, cooling, fully_open
+
+__all__ = [
+    "ALLOWANCES",
+    "COLUMNS",
+    "FAULTS",
+    "Allowance",
+    "Cooldown",
+    "Count",
+    "Event",
+    "Fault",
+    "Findings",
+    "Measure",
+    "Row",
+    "Telemetry",
+    "Unchecked",
+    "consecutive",
+    "cooldowns",
+    "cooling",
+    "count_faults",
+    "detect",
+    "fully_open",
+    "run_lengths",
+    "streams_of",
+    "table_of_faults",
+    "telemetry_of",
+]

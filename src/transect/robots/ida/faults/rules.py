@@ -1,0 +1,200 @@
+"""When a run of anomalies is a fault, and what a fault is.
+
+Each sample of each part (a joint, a reference voltage, ...) is an anomaly or not. A sample that was not
+measured (NaN) is none, so it ends a run; so does a gap in time. How many in a row make a fault is said in two
+ways:
+
+- `allowed`: "max allowable consecutive anomalies after which a fault is declared" (SIS 5.1.3.11). n are
+  allowed, so the fault is declared on number n + 1. Where the SIS gives no number of samples n is 0.
+- `required`: "number of consecutive times a temperature must exceed ... before a fault is declared"
+  (5.1.3.30). The fault is declared on number n.
+
+A run is one fault, however long it lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transect.geometry._arrays import Floats, Ints, Mask
+
+from ..parameters import Parameters
+from .telemetry import Telemetry
+
+Rule = Literal["allowed", "required"]
+Key = tuple[str, str]
+"""Parameter set and parameter."""
+JOINTS = ("joint 1", "joint 2", "joint 3", "joint 4")
+DETECT = "RA_FAULT_DETECT"
+ROUNDING = 1e-9
+"""A value printed equal to its limit has not passed it because of binary fractions: 4.53 - 4.5 > 0.03."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """What a fault compares, sample by sample.
+
+    Attributes
+    ----------
+    value : (n, k), or (n, 1) for all parts
+        The measured; NaN is no anomaly.
+    limit : broadcast to (n, k)
+        An anomaly is above it, or below it.
+    side : {"above", "below"}
+    when : broadcast to (n, k)
+        Where the test is made at all.
+    """
+
+    value: Floats
+    limit: Floats
+    side: Literal["above", "below"] = "above"
+    when: Mask | Literal[True] = True
+
+    def anomalies(self) -> Mask:
+        """Return where (n, k) the limit is passed."""
+        margin = self.value - self.limit if self.side == "above" else self.limit - self.value
+        return (margin > ROUNDING * np.maximum(1.0, np.abs(self.limit))) & self.when
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """One kind of fault.
+
+    Attributes
+    ----------
+    name : str
+    what : str
+        When a sample is an anomaly, in words.
+    parameters : tuple of (set, parameter)
+        What the test depends on.
+    needs : tuple of str
+        Columns of the telemetry that it needs.
+    measure : callable
+        The test, of telemetry and parameters.
+    unit : str
+        Of value and limit.
+    samples : (set, parameter), optional
+        How many anomalies in a row; None for the first.
+    rule : {"allowed", "required"}
+        How that number is meant; see the module.
+    parts : tuple of str
+        What the columns of the measure are; one empty name if there is one.
+    section : str
+        Of the SIS.
+    note : str
+        What the SIS leaves open, and what was chosen.
+    """
+
+    name: str
+    what: str
+    parameters: tuple[Key, ...]
+    needs: tuple[str, ...]
+    measure: Callable[[Telemetry, Parameters], Measure]
+    unit: str = ""
+    samples: Key | None = None
+    rule: Rule = "allowed"
+    parts: tuple[str, ...] = JOINTS
+    section: str = "5.1.3.11"
+    note: str = ""
+
+    def declared_on(self, parameters: Parameters) -> Floats:
+        """Return which anomaly in a row is the fault, () or (k,): 3 is the third."""
+        if self.samples is None:
+            return np.ones(())
+        count = parameters.numbers(*self.samples)
+        return np.maximum(count + 1 if self.rule == "allowed" else count, 1)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One fault that was declared.
+
+    Attributes
+    ----------
+    fault : str
+        Its name.
+    part : str
+        `joint 2`, `vref 1`, ...; empty where there is one only.
+    first, declared : int
+        Samples: the first anomaly of the run, and the one on which the fault is declared.
+    first_ns, t_ns : int
+        Their times.
+    count : int
+        Anomalies in the whole run.
+    value, limit : float
+        On the sample on which it is declared, in `unit`.
+    """
+
+    fault: str
+    part: str
+    first: int
+    declared: int
+    first_ns: int
+    t_ns: int
+    count: int
+    value: float
+    limit: float
+    unit: str
+
+
+def run_lengths(anomaly: ArrayLike, breaks: ArrayLike = False) -> Ints:
+    """How many anomalies in a row there are up to and including each sample.
+
+    Parameters
+    ----------
+    anomaly : (n,) or (n, k) bool
+        Columns are apart from each other.
+    breaks : (n,) bool, optional
+        Samples that do not follow on the one before.
+
+    Returns
+    -------
+    (n,) or (n, k) int64; 0 where there is no anomaly.
+    """
+    flags = np.asarray(anomaly, dtype=np.bool_)
+    number = np.arange(1, len(flags) + 1).reshape(-1, *[1] * (flags.ndim - 1))
+    starts = np.broadcast_to(np.asarray(breaks), (len(flags),)).reshape(number.shape)
+    before = np.where(flags, np.where(starts, number - 1, 0), number)
+    return number - np.maximum.accumulate(before, axis=0)
+
+
+def consecutive(anomaly: ArrayLike, limit: ArrayLike, breaks: ArrayLike = False) -> Mask:
+    """Return where (n,) or (n, k) a run of anomalies has become longer than `limit`, one number or (k,)."""
+    return run_lengths(anomaly, breaks) > np.asarray(limit)
+
+
+def events_of(fault: Fault, telemetry: Telemetry, parameters: Parameters) -> Iterator[Event]:
+    """Yield the faults of one kind, part by part; inputs and parameters must be there."""
+    measure = fault.measure(telemetry, parameters)
+    lengths = run_lengths(measure.anomalies(), telemetry.breaks)
+    on = np.broadcast_to(fault.declared_on(parameters), lengths.shape)
+    values, limits = (np.broadcast_to(a, lengths.shape) for a in (measure.value, measure.limit))
+    for j, part in enumerate(fault.parts):
+        length = lengths[:, j]
+        hits, ends = np.flatnonzero(length == on[:, j]), _ends(length)
+        counts = length[ends[np.searchsorted(ends, hits)]]
+        firsts = hits - length[hits] + 1
+        for i, first, count in zip(hits.tolist(), firsts.tolist(), counts.tolist(), strict=True):
+            yield Event(
+                fault.name,
+                part,
+                first,
+                i,
+                int(telemetry.t_ns[first]),
+                int(telemetry.t_ns[i]),
+                count,
+                float(values[i, j]),
+                float(limits[i, j]),
+                fault.unit,
+            )
+
+
+def _ends(lengths: Ints) -> Ints:
+    """Samples (m,) on which the runs end."""
+    following = np.append(lengths[1:], 0)
+    return np.flatnonzero((lengths > 0) & (following != lengths + 1))

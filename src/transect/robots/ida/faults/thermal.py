@@ -1,0 +1,188 @@
+"""Faults of temperatures: heaters and sensors that do nothing, what overheats, and how it cools down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transect.geometry import robust
+from transect.geometry._arrays import Floats, Mask
+from transect.recording.clocks import NS
+
+from ..parameters import MissingParameterError, Parameters
+from .electrical import GRAPPLE_HEATERS, HEATER_OF_JOINT, grapple_heaters_on
+from .rules import DETECT, Fault, Measure, run_lengths
+from .telemetry import Telemetry
+
+THERMAL, GRAPPLE = "RA_THERMAL", "RA_GRAPPLE_PARAMS"
+
+
+def _heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    time = parameters.numbers(DETECT, "heater_time")[list(HEATER_OF_JOINT)]
+    delta = parameters.numbers(DETECT, "temp_delta")[:4]
+    return _risen(telemetry, telemetry["tcase_raw"], telemetry["heater_on"] == 1, time, delta)
+
+
+def _grapple_heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    delta = parameters.numbers(DETECT, "temp_delta")
+    if len(delta) < 5:
+        raise MissingParameterError(
+            f"{DETECT} temp_delta has {len(delta)} numbers, the fifth is the grapple's",
+            hint="put five numbers under temp_delta in a parameter file beside the data (SIS 5.1.3.11)",
+        )
+    reading = np.repeat(telemetry["tgrapple_raw"], 2, axis=1)
+    time = parameters.numbers(DETECT, "heater_time")[2:4]
+    return _risen(telemetry, reading, grapple_heaters_on(telemetry, parameters), time, delta[4:])
+
+
+def _risen(telemetry: Telemetry, reading: Floats, on: Mask, time: Floats, delta: Floats) -> Measure:
+    """By how much (n, k) readings rose since the heaters were turned on, tested `time` (k,) s after that."""
+    lengths = run_lengths(on, telemetry.breaks)
+    start = np.where(on, np.arange(len(on))[:, None] - lengths + 1, 0)
+    elapsed_ns = telemetry.t_ns[:, None] - telemetry.t_ns[start]
+    rise = reading - np.take_along_axis(reading, start, axis=0)
+    return Measure(rise, delta, "below", when=on & (elapsed_ns >= np.rint(time * NS)))
+
+
+def _rotor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    return Measure(telemetry["trotor"], parameters.numbers(THERMAL, "temp_max_rotor"))
+
+
+def _case(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    return Measure(telemetry["tcase"], parameters.numbers(THERMAL, "temp_max_case"))
+
+
+def _grapple(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    return Measure(telemetry["tgrapple"], parameters.numbers(GRAPPLE, "max_temperature"))
+
+
+FAULTS = (
+    Fault(
+        "heater-sensor",
+        "the heater is on for heater_time and the temperature has not risen by temp_delta",
+        ((DETECT, "heater_time"), (DETECT, "temp_delta")),
+        ("tcase_raw", "heater_on"),
+        _heater_sensor,
+        unit="LSB",
+        samples=(DETECT, "heater_rtd_samples"),
+    ),
+    Fault(
+        "heater-sensor-grapple",
+        "the grapple is heated for heater_time and its temperature has not risen by temp_delta",
+        ((DETECT, "heater_time"), (DETECT, "temp_delta"), (GRAPPLE, "grapple_heater")),
+        ("tgrapple_raw", "grapple_heater_on"),
+        _grapple_heater_sensor,
+        unit="LSB",
+        samples=(DETECT, "heater_rtd_samples"),
+        parts=GRAPPLE_HEATERS,
+        note="by the fifth number of temp_delta, of which the SIS prints four",
+    ),
+    Fault(
+        "rotor-overheat",
+        "a rotor is warmer than temp_max_rotor",
+        ((THERMAL, "temp_max_rotor"),),
+        ("trotor",),
+        _rotor,
+        unit="degC",
+        section="5.1.3.29",
+    ),
+    Fault(
+        "case-overheat",
+        "a motor case is warmer than temp_max_case",
+        ((THERMAL, "temp_max_case"),),
+        ("tcase",),
+        _case,
+        unit="degC",
+        section="5.1.3.29",
+    ),
+    Fault(
+        "grapple-overheat",
+        "the grapple is warmer than max_temperature",
+        ((GRAPPLE, "max_temperature"),),
+        ("tgrapple",),
+        _grapple,
+        unit="degC",
+        samples=(GRAPPLE, "overheat_persistence"),
+        rule="required",
+        parts=("",),
+        section="5.1.3.30",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Cooldown:
+    """One time that a joint had to cool down.
+
+    Attributes
+    ----------
+    joint : int
+        1 to 4.
+    start, stop : int
+        Samples: overheated, and cool again; `stop` is None if it was not cool to the end.
+    resumed : int or None
+        Sample on which its motor was turned on again too early; None if it was not, or if it is not known.
+    """
+
+    joint: int
+    start: int
+    stop: int | None
+    resumed: int | None
+
+
+def cooling(telemetry: Telemetry, parameters: Parameters) -> Mask:
+    """Return where (n, 4) a joint must not move: overheated, not yet down to temp_cooldown (SIS 5.1.3.29).
+
+    Rotor and case are each watched where the telemetry has them; the SIS does not say which one is to cool.
+    """
+    cooled = parameters.numbers(THERMAL, "temp_cooldown")
+    state = np.zeros((len(telemetry), 4), dtype=bool)
+    for name, overheated in (("trotor", _rotor), ("tcase", _case)):
+        if name in telemetry:
+            hot = overheated(telemetry, parameters).anomalies()
+            state |= _latched(hot, telemetry[name] <= cooled)
+    return state
+
+
+def _latched(set_: Mask, reset: Mask) -> Mask:
+    """True (n, k) from a sample that sets up to one that resets."""
+    number = np.arange(len(set_))[:, None]
+    last = np.maximum.accumulate(np.where(set_ | reset, number, 0), axis=0)
+    return np.take_along_axis(set_, last, axis=0)
+
+
+def cooldowns(telemetry: Telemetry, parameters: Parameters) -> list[Cooldown]:
+    """Return every cooling down, by joint and time."""
+    state = cooling(telemetry, parameters)
+    found: list[Cooldown] = []
+    for j in range(4):
+        for start, stop in zip(*robust.runs(state[:, j]), strict=True):
+            resumed = _turned_on(telemetry, j, int(start), int(stop))
+            ended = None if stop == len(telemetry) else int(stop)
+            found.append(Cooldown(j + 1, int(start), ended, resumed))
+    return found
+
+
+def _turned_on(telemetry: Telemetry, j: int, start: int, stop: int) -> int | None:
+    """First sample in (start, stop) that has power after one that had none."""
+    if "motor_on" not in telemetry:
+        return None
+    bits = telemetry["motor_on"][start:stop, j]
+    again = np.flatnonzero((bits[1:] == 1) & (bits[:-1] == 0))
+    return start + 1 + int(again[0]) if again.size else None
+
+
+def fully_open(tripped: ArrayLike, parameters: Parameters) -> Mask:
+    """Return where (n,) the grapple's fingers count as fully open.
+
+    Parameters
+    ----------
+    tripped : (n,)
+        Whether the fingers-open limit switch reads tripped; NaN where it was not read.
+    parameters : Parameters
+        limit_switch_persistence: as many readings in a row are needed (SIS 5.1.3.30).
+    """
+    needed = max(parameters.number(GRAPPLE, "limit_switch_persistence"), 1.0)
+    return run_lengths(np.asarray(tripped, dtype=np.float64).reshape(-1) == 1) >= needed

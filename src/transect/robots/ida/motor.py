@@ -1,0 +1,279 @@
+"""From motor currents to joint torques: torque constants, currents without load, limits of the currents.
+
+Signs (SIS appendix D): ``tau_i = sign_i (I_i - I_nl_i) Ka_i`` with sign = {-1, 1, 1, 1}. Currents are signed
+(the offset is in the middle of the converter's range, and Table 12 shows a torque of -41 N m, more than
+I_nl alone makes). I_nl is subtracted as it is, whichever way the current flows; friction would go along with
+the current. `sense="printed"` does the first and is the default, `sense="along"` the second;
+`no_load_fit.fit_no_load` finds out which one a recording was made with. A torque is what the motor gives to
+its joint; whether the motor had power (bits 0 to 3 of `stat`) weighs in `forces`, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transect.errors import TransectError
+from transect.geometry._arrays import Floats, Mask, floats
+from transect.robots import load
+
+from .parameters import Parameters
+
+__all__ = [
+    "NO_LOAD_FORMS",
+    "TORQUE_CONSTANT_FORMS",
+    "Curve",
+    "Form",
+    "Motors",
+    "Sense",
+    "current_limits",
+    "is_idle",
+    "no_load_current",
+    "torque",
+    "torque_constant",
+]
+
+Sense = Literal["printed", "along"]
+TERMS = 5
+"""Coefficients that a curve can have: c_nl_0 to c_nl_4, c_ka_0 to c_ka_4."""
+
+
+class Form(NamedTuple):
+    """The form of a curve.
+
+    Attributes
+    ----------
+    evaluate : callable
+        ``evaluate(c, temperature, voltage)`` with c (terms,), temperatures (...) in degC and voltages (...)
+        as a part of `mtr_volt_max`; returns A, or N m/A, (...).
+    terms : int
+        How many of the five coefficients it uses, from the first on.
+    """
+
+    evaluate: Callable[[Floats, Floats, Floats], Floats]
+    terms: int = TERMS
+
+
+def _polynomial(c: Floats, temperature: Floats, voltage: Floats) -> Floats:
+    return np.asarray(np.polynomial.polynomial.polyval(temperature, c), dtype=np.float64)
+
+
+def _exponential(c: Floats, temperature: Floats, voltage: Floats) -> Floats:
+    return c[0] + c[1] * np.exp(-c[2] * temperature)
+
+
+def _exponential_with_voltage(c: Floats, temperature: Floats, voltage: Floats) -> Floats:
+    # The SIS names the form and does not give it; this one makes currents of the right size.
+    return _exponential(c, temperature, voltage) + c[3] * voltage
+
+
+NO_LOAD_FORMS: dict[int, Form] = {
+    0: Form(_polynomial),
+    1: Form(_exponential, 3),
+    2: Form(_exponential_with_voltage, 4),
+}
+"""By the code of `fit_nl`. A user who knows better puts a form here, or gives one to `Motors.of`."""
+TORQUE_CONSTANT_FORMS: dict[int, Form] = {0: Form(_polynomial), 1: Form(_exponential, 3)}
+"""By the code of `fit_ka`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A number for each joint as a function of temperature and voltage.
+
+    Attributes
+    ----------
+    forms : tuple of Form
+        One a joint.
+    coefficients : (5, 4)
+        NaN where a form has no use for it.
+    """
+
+    forms: tuple[Form, ...]
+    coefficients: Floats
+
+    def __call__(self, temperature: ArrayLike, voltage: ArrayLike) -> Floats:
+        """Values (..., 4) at temperatures (..., 4) in degC and voltages (..., 4) as a part of the most."""
+        t, v = np.broadcast_arrays(
+            floats("temperatures", temperature, (..., 4)), floats("voltages", voltage, (..., 4))
+        )
+        columns = (
+            np.broadcast_to(
+                form.evaluate(self.coefficients[: form.terms, j], t[..., j], v[..., j]), t.shape[:-1]
+            )
+            for j, form in enumerate(self.forms)
+        )
+        return np.stack(list(columns), axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Motors:
+    """The four motors as RA_JOINT_PARAMS, RA_TAU_PARAMS and RA_TAU_PARAMS2 describe them.
+
+    Attributes
+    ----------
+    sign : (4,)
+        Of the torque of a positive current.
+    ampere_per_count : (4,)
+        A of one count of the converter.
+    dead_band : (4,)
+        Counts from zero current up to which the torque is taken for zero.
+    volt_max : (4,)
+        Voltage of which the curves take a part, V.
+    no_load, torque_constant : Curve
+        Current without load in A, and N m/A.
+    current_limit, torque_limit, detent_torque, detent_speed, no_load_volt : (4,)
+        A (negative: to be computed), N m, N m, rad/s and V.
+    """
+
+    sign: Floats
+    ampere_per_count: Floats
+    dead_band: Floats
+    volt_max: Floats
+    no_load: Curve
+    torque_constant: Curve
+    current_limit: Floats
+    torque_limit: Floats
+    detent_torque: Floats
+    detent_speed: Floats
+    no_load_volt: Floats
+
+    @classmethod
+    def of(cls, parameters: Parameters, *, no_load: Form | None = None) -> Motors:
+        """Return the motors that a parameter file describes.
+
+        Parameters
+        ----------
+        parameters : Parameters
+        no_load : Form, optional
+            Form of the current without load, instead of those that `fit_nl` names.
+
+        Raises
+        ------
+        MissingParameterError
+            If a form needs a coefficient that no source gives; the SIS lost c_nl_4.
+        """
+
+        def limits(key: str) -> Floats:
+            return parameters.numbers("RA_TAU_PARAMS2", key)
+
+        return cls(
+            sign=np.asarray(load("ida").constants["motor_torque_sign"], dtype=np.float64),
+            ampere_per_count=parameters.numbers("RA_JOINT_PARAMS", "current.m"),
+            dead_band=limits("current_delta"),
+            volt_max=parameters.numbers("RA_TAU_PARAMS", "mtr_volt_max"),
+            no_load=_curve(parameters, "RA_TAU_PARAMS", "nl", NO_LOAD_FORMS, no_load),
+            torque_constant=_curve(parameters, "RA_TAU_PARAMS2", "ka", TORQUE_CONSTANT_FORMS),
+            current_limit=limits("current_limit"),
+            torque_limit=limits("torque_limit"),
+            detent_torque=limits("tau_detent"),
+            detent_speed=limits("speed_detent"),
+            no_load_volt=limits("no_load_volt"),
+        )
+
+
+def _curve(
+    parameters: Parameters, set_name: str, short: str, forms: dict[int, Form], chosen: Form | None = None
+) -> Curve:
+    used = (
+        (chosen,) * 4
+        if chosen
+        else tuple(
+            _form(int(code), f"fit_{short}", forms) for code in parameters.numbers(set_name, f"fit_{short}")
+        )
+    )
+    coefficients = np.full((TERMS, 4), np.nan)
+    for k in range(max(form.terms for form in used)):
+        coefficients[k] = parameters.numbers(set_name, f"c_{short}_{k}")
+    return Curve(used, coefficients)
+
+
+def _form(code: int, key: str, forms: dict[int, Form]) -> Form:
+    if code not in forms:
+        known = ", ".join(map(str, forms))
+        raise TransectError(
+            f"{key} is {code}", why=f"known forms are {known}", hint="give a Form to Motors.of"
+        )
+    return forms[code]
+
+
+def torque_constant(motors: Motors, temperature: ArrayLike) -> Floats:
+    """Torque constants Ka (..., 4) in N m/A at rotor temperatures (..., 4) in degC."""
+    return motors.torque_constant(temperature, np.zeros(4))
+
+
+def no_load_current(motors: Motors, temperature: ArrayLike, volt: ArrayLike) -> Floats:
+    """Currents without load (..., 4) in A, never negative by their meaning.
+
+    Parameters
+    ----------
+    motors : Motors
+    temperature : (..., 4)
+        Of the rotors, degC.
+    volt : (..., 4)
+        Motor voltages, V; the sign is the direction and does not count.
+    """
+    part = np.abs(floats("voltages", volt, (..., 4))) / motors.volt_max
+    return motors.no_load(temperature, part)
+
+
+def torque(
+    motors: Motors, current: ArrayLike, temperature: ArrayLike, volt: ArrayLike, sense: Sense = "printed"
+) -> Floats:
+    """Torques (..., 4) of the joints in N m; see the module for the signs.
+
+    Parameters
+    ----------
+    motors : Motors
+    current : (..., 4)
+        Motor currents, A.
+    temperature : (..., 4)
+        Of the rotors, degC.
+    volt : (..., 4)
+        Motor voltages, V.
+    sense : str
+        `printed`: ``I - I_nl``; `along`: I_nl has the sign of the current.
+    """
+    i = floats("currents", current, (..., 4))
+    unloaded = no_load_current(motors, temperature, volt)
+    if sense == "along":
+        unloaded = np.copysign(unloaded, i)
+    tau = motors.sign * (i - unloaded) * torque_constant(motors, temperature)
+    return np.where(is_idle(motors, i), 0.0, tau)
+
+
+def is_idle(motors: Motors, current: Floats) -> Mask:
+    """Where currents (..., 4) in A are within `current_delta` counts of zero; in whole counts, as raw."""
+    return np.rint(np.abs(current) / motors.ampere_per_count) <= motors.dead_band
+
+
+def current_limits(motors: Motors, temperature: ArrayLike | None = None, speed: ArrayLike = 0.0) -> Floats:
+    """Currents (..., 4) in A at which the motors are stopped.
+
+    ``current_limit + tau_detent / Ka``, which makes `sys_status.curr_limit` of the SIS from its parameters. A
+    negative `current_limit` asks for ``torque_limit / Ka + I_nl`` instead; the SIS only names these parts.
+
+    Parameters
+    ----------
+    motors : Motors
+    temperature : (..., 4), optional
+        Of the rotors, degC; needed where the curves depend on it, else `T = 0` does.
+    speed : float or (..., 4)
+        Of the joints, rad/s; from `speed_detent` on the detent does not come into play.
+    """
+    t = np.zeros(4) if temperature is None else floats("temperatures", temperature, (..., 4))
+    if temperature is None and (motors.current_limit < 0.0).any():
+        raise TransectError(
+            "the current limits depend on the temperature of the rotors",
+            why="current_limit is negative: the flight software computes it",
+            hint="give temperatures",
+        )
+    ka = torque_constant(motors, t)
+    computed = motors.torque_limit / ka + no_load_current(motors, t, motors.no_load_volt)
+    base = np.where(motors.current_limit < 0.0, computed, motors.current_limit)
+    slow = np.abs(np.asarray(speed, dtype=np.float64)) < motors.detent_speed
+    return base + np.where(slow, motors.detent_torque / ka, 0.0)

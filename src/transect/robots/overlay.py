@@ -1,0 +1,272 @@
+"""What a camera sees of the other sensors: their points in its image.
+
+Each sample is put where its sensor was when it was taken, and looked at from where the camera was when the
+image was taken; a sweep counts as taken at its stamp. Nothing is taken to hide a point of the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.draw.overlay import Dots, Triad
+from transect.errors import FrameError, StreamError, TransectError, did_you_mean
+from transect.geometry import se3
+from transect.geometry._arrays import Floats, Ints, Mask
+from transect.geometry.camera import project_points
+from transect.geometry.planar import points_from_polar
+from transect.recording import FrameTree, Recording, Stream, clocks
+from transect.recording.clocks import NS, TimeLike
+from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
+
+from .colours import fitted_camera, rgb_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROLES = ("measurement", "derived")
+"""What is drawn unless streams are named: no truth, no estimates."""
+AXIS = 0.15
+"""Length of a drawn axis, m."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sighting:
+    """What one stream saw, in the camera's frame.
+
+    Attributes
+    ----------
+    stream : Stream
+    points : (n, 3) array
+        In the camera's frame (x right, y down, z forward), m.
+    pixels : (n, 2) array
+        With distortion; NaN behind the camera and beyond the lens model.
+    inside : (n,) bool array
+        Which are in the image.
+    dt : float
+        Seconds by which the sample is later than the image.
+    value : PointCloud, LaserScan, ... or None
+        The sample; None where there are several.
+    T_camera_sensor : (4, 4) array or None
+    """
+
+    stream: Stream
+    points: Floats
+    pixels: Floats
+    inside: Mask
+    dt: float
+    value: Any = None
+    T_camera_sensor: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """An image and what is known to be in it.
+
+    Attributes
+    ----------
+    stream : Stream
+        Of the camera.
+    image : Image
+    rgb : (h, w, 3) uint8 array
+    camera : CameraModel
+        For pixels of this image.
+    sightings : tuple of Sighting
+    triads : tuple of Triad
+        Frames whose origin is in the image.
+    notes : tuple of str
+        What is doubtful, and what could not be drawn.
+    """
+
+    stream: Stream
+    image: Image
+    rgb: NDArray[np.uint8]
+    camera: CameraModel
+    sightings: tuple[Sighting, ...]
+    triads: tuple[Triad, ...]
+    notes: tuple[str, ...]
+
+    def figure(self, title: str = "") -> Figure:
+        """Return the picture."""
+        from transect.draw.overlay import overlay_figure
+
+        dots = [
+            Dots(s.stream.name, s.pixels[s.inside], s.points[s.inside, 2], len(s.points), s.dt)
+            for s in self.sightings
+        ]
+        when = clocks.text_from_ns(self.image.t_ns, self.stream.clock)
+        axes = (f"axes of frames are {AXIS:g} m long",) if self.triads else ()
+        return overlay_figure(
+            self.rgb,
+            dots,
+            self.triads,
+            title=f"{title}{self.stream.name} at {when}",
+            notes=(*self.notes, *axes),
+        )
+
+
+def camera_streams(recording: Recording) -> tuple[Stream, ...]:
+    """Return the streams of images whose camera is calibrated."""
+    return tuple(s for s in recording.streams if s.type is Image and s.camera in recording.cameras and len(s))
+
+
+def camera_stream(recording: Recording, name: str | None = None) -> Stream:
+    """Return the camera of that name, or the only one; else say which there are."""
+    known = {stream.name: stream for stream in camera_streams(recording)}
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    if name is None or not known:
+        raise StreamError(
+            f"{recording.name} has {len(known) or 'no'} calibrated cameras with images",
+            why=", ".join(known) or "a camera needs images, intrinsics and a frame",
+            hint="choose one with --camera" if known else "transect info PATH lists what there is",
+        )
+    exact = [s for s in known.values() if name.lower() in (s.name.lower(), s.camera.lower())]
+    near = exact or [s for s in known.values() if name.lower() in s.name.lower()]
+    if len(near) != 1:
+        raise StreamError(f"{recording.name} has no camera {name!r}", hint=did_you_mean(name, known))
+    return near[0]
+
+
+def view(
+    recording: Recording,
+    camera: str | None = None,
+    time: TimeLike = "+0s",
+    *,
+    streams: Sequence[str] = (),
+    tolerance: float = 0.1,
+) -> View:
+    """Return the image nearest to a time, and what the other sensors saw of it.
+
+    Parameters
+    ----------
+    recording : Recording
+    camera : str, optional
+        Name of its stream; may be left out if there is one.
+    time : time-like
+        `+60s` counts from the recording's first sample.
+    streams : sequence of str
+        Shell patterns; default all scans, clouds and radars that were measured or derived.
+    tolerance : float
+        Seconds: how far from the image's time a sample may be, and how far beyond its poses a frame is held.
+        Of radar ranges, which are one bearing each, all within are taken.
+    """
+    stream = camera_stream(recording, camera)
+    first = recording.spans().get(stream.clock, (0, 0))[0]
+    image: Image = stream.at(clocks.resolve(time, first, stream.clock)).value
+    model, doubts = fitted_camera(recording.cameras[stream.camera], image.width, image.height)
+    scene = _Scene(recording.frames, model.frame or stream.frame, stream.clock, image.t_ns, tolerance, model)
+    sightings: list[Sighting] = []
+    notes = list(doubts)
+    others = _range_streams(recording, streams)
+    if not others:
+        notes.append(f"{recording.name} has no scans, clouds or radars to draw")
+    for other in others:
+        try:
+            sightings.append(scene.sighting(other))
+        except TransectError as error:
+            notes.append(f"{other.name} is not drawn: {error.what}")
+    return View(stream, image, rgb_of(image), model, tuple(sightings), scene.triads(), tuple(notes))
+
+
+def _range_streams(recording: Recording, patterns: Sequence[str]) -> list[Stream]:
+    kinds = (PointCloud, LaserScan, RadarRange, RadarSpectrum)
+    chosen = recording.select(*patterns).streams if patterns else recording.streams
+    found = [s for s in chosen if s.type in kinds and len(s) and (patterns or s.role in ROLES)]
+    if patterns and not found:
+        raise StreamError(
+            f"{' and '.join(patterns)} are no scans, clouds or radars", hint="leave --streams out for all"
+        )
+    # Where a radar's ranges were found already, its spectra would show them once more.
+    ranged = {s.frame for s in found if s.type is RadarRange}
+    return [s for s in found if patterns or not (s.type is RadarSpectrum and s.frame in ranged)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """A camera at the time of its image, and how to get there."""
+
+    frames: FrameTree
+    frame: str
+    clock: str
+    t_ns: int
+    tolerance: float
+    camera: CameraModel
+
+    def sighting(self, stream: Stream) -> Sighting:
+        if stream.clock != self.clock:
+            raise StreamError(f"it is on the {stream.clock} clock")
+        if stream.type is RadarRange:
+            return self._bearings(stream)
+        sample = stream.at(self.t_ns)
+        dt = (sample.t_ns - self.t_ns) / NS
+        if abs(dt) > self.tolerance and self.clock != "index":
+            raise StreamError(f"its nearest sample is {dt:+.3f} s away")
+        value = sample.value
+        T = self._to_camera(stream.frame, sample.t_ns)
+        points = se3.apply(T, points_of(value))
+        return Sighting(stream, points, *self._seen(points), dt, value, T)
+
+    def _bearings(self, stream: Stream) -> Sighting:
+        """All ranges within the tolerance, each from where the radar was at its time."""
+        around = round(self.tolerance * NS)
+        near = stream.between(self.t_ns - around, self.t_ns + around + 1)
+        if not len(near):
+            away = (stream.at(self.t_ns).t_ns - self.t_ns) / NS
+            raise StreamError(f"its nearest sample is {away:+.3f} s away")
+        local = points_from_polar(*near.array("range", "angle").T)
+        points = se3.apply(self._to_camera(stream.frame, near.t_ns), local)
+        late = (near.at(self.t_ns).t_ns - self.t_ns) / NS
+        return Sighting(stream, points, *self._seen(points), late)
+
+    def _seen(self, points: Floats) -> tuple[Floats, Mask]:
+        return project_points(points, np.eye(4), self.camera)
+
+    def _to_camera(self, frame: str, t_ns: int | Ints) -> Floats:
+        """T_camera_frame from the frame at its own time to the camera at the image's time.
+
+        Both are looked up in the root of the tree, which stands while the robot drives. Where the root's way
+        is not known at these times, the sensors are taken as fixed to each other.
+        """
+        root = frame
+        while (parent := self.frames.parent_of(root)) is not None:
+            root = parent
+        try:
+            T_root_camera = self.frames.lookup(root, self.frame, self.t_ns, tolerance=self.tolerance)
+            T_root_frame = self.frames.lookup(root, frame, t_ns, tolerance=self.tolerance)
+        except FrameError:
+            return self.frames.lookup(self.frame, frame, t_ns, tolerance=self.tolerance)
+        return se3.invert(T_root_camera) @ T_root_frame
+
+    def triads(self) -> tuple[Triad, ...]:
+        """Frames other than the camera's whose origin is in the image."""
+        found: list[Triad] = []
+        steps = np.linspace(0.0, AXIS, 12)
+        # The origin, then each axis as a line: a lens bends it.
+        local = np.concatenate([np.zeros((1, 3)), (steps[:, None] * np.eye(3)[:, None]).reshape(-1, 3)])
+        for name in self.frames.frames:
+            try:
+                T = self.frames.lookup(self.frame, name, self.t_ns, tolerance=self.tolerance)
+            except FrameError:
+                continue  # its place is not known at this time, so it is not in the picture
+            pixels, inside = project_points(local, T, self.camera)
+            if name != self.frame and inside[0] and T[2, 3] > 0:
+                x, y, z = pixels[1:].reshape(3, -1, 2)
+                found.append(Triad(name, pixels[0], (x, y, z)))
+        return tuple(found)
+
+
+def points_of(value: Any) -> Floats:
+    """Points (n, 3) in the sensor's frame, m; of radar spectra the strongest return at each bearing."""
+    if isinstance(value, PointCloud):
+        return np.asarray(value.points, dtype=np.float64)
+    if isinstance(value, LaserScan):
+        return points_from_polar(value.ranges, value.angles)
+    if isinstance(value, RadarSpectrum):
+        spectra = np.atleast_2d(value.reflectivity)
+        return points_from_polar(value.ranges[np.argmax(spectra, axis=-1)], np.atleast_1d(value.angle))
+    raise StreamError(f"a {type(value).__name__} has no points")

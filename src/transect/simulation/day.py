@@ -1,0 +1,150 @@
+"""A simulated day: what the robot recorded, and what was true."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect import formats
+from transect.errors import UsageError, did_you_mean
+from transect.formats.geotiff import encode_geotiff
+from transect.recording import Recording, files
+from transect.recording.clocks import decimal_from_ns
+from transect.types import GridMap
+
+from . import worlds
+from .motion import Motion
+
+TRUTH = "truth"
+"""Folder beside the recording's own files that every reader attaches."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of a world.
+
+    Attributes
+    ----------
+    seconds : float
+        How long the robot records.
+    seed : int
+        Same seed, same bytes.
+    scale : float
+        Size of images against the document's; 1 is theirs.
+    streams : tuple of str
+        Globs of the streams to simulate; none means all.
+    conditions : mapping
+        Of the world, such as ``{"light": "night"}``; each world says what it knows.
+    """
+
+    seconds: float = 20.0
+    seed: int = 0
+    scale: float = 1.0
+    streams: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What no sensor measured: it comes from the state of the world.
+
+    Attributes
+    ----------
+    motion : Motion or None
+        Of the body frame named `body`, at 100 Hz; None for a robot that stands.
+    tables : mapping of str to Table
+        Further truth by name (`slip`, `contact`, `hits`), each with `t_ns`; written as Parquet.
+    maps : mapping of str to GridMap
+        Such as `dem`; written as GeoTIFF.
+    files : mapping of str to callable
+        Further files by name, made when they are written: depth images.
+    origin : (3,) or None
+        Latitude, longitude (rad) and height (m) of the world's origin.
+    body : str
+        The frame that `motion` moves, as the recording names it.
+    """
+
+    motion: Motion | None = None
+    tables: Mapping[str, pa.Table] = field(default_factory=dict[str, pa.Table])
+    maps: Mapping[str, GridMap] = field(default_factory=dict[str, GridMap])
+    files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict[str, Callable[[], bytes]])
+    origin: np.ndarray | None = None
+    body: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Day:
+    """A recording and its truth; images and clouds are made when they are asked for."""
+
+    recording: Recording
+    truth: Truth
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the worlds."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(worlds.__path__) if not m.name.startswith("_")))
+
+
+def simulate(world: str, options: Options | None = None) -> Day:
+    """Return a day in a world.
+
+    Parameters
+    ----------
+    world : str
+        One of `names()`.
+    options : Options, optional
+    """
+    if world not in names():
+        raise UsageError(f"there is no world {world!r}", hint=did_you_mean(world, names()))
+    module: Any = importlib.import_module(f"{worlds.__name__}.{world}")
+    return module.day(options or Options())
+
+
+def write_day(day: Day, folder: Path) -> tuple[str, ...]:
+    """Write a day to a new folder: the recording in its own format, and `truth/` inside; all or nothing.
+
+    Returns
+    -------
+    tuple of str
+        What the format could not carry.
+    """
+    formats.check_target(folder, day.recording.format)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.writing-") as beside:
+        building = Path(beside) / folder.name
+        said = formats.write(day.recording, building, day.recording.format)
+        write_truth(day.truth, building / TRUTH)
+        os.replace(building, folder)
+    return said
+
+
+def write_truth(truth: Truth, folder: Path) -> None:
+    """Write truth in open formats: `trajectory.tum`, Parquet tables, GeoTIFF maps, and its own files."""
+    import pyarrow.parquet as pq
+
+    if truth.motion is not None:
+        files.write_text(folder / "trajectory.tum", tum_text(truth.motion))
+    for name, table in truth.tables.items():
+        with files.atomic_write(folder / f"{name}.parquet") as out:
+            pq.write_table(table, out)
+    for name, grid in truth.maps.items():
+        files.write_bytes(folder / f"{name}.tif", encode_geotiff(grid))
+    for name, content in truth.files.items():
+        files.write_bytes(folder / name, content())
+
+
+def tum_text(motion: Motion) -> str:
+    """Return a motion as lines ``t x y z qx qy qz qw`` in the world's axes."""
+    rows = zip(motion.t_ns.tolist(), motion.position.tolist(), motion.quaternion.tolist(), strict=True)
+    head = "# t x y z qx qy qz qw: the body (x forward, y left, z up) in the world (x east, y north, z up)\n"
+    lines = (" ".join([decimal_from_ns(t), *(f"{v:.9g}" for v in (*p, *q))]) for t, p, q in rows)
+    return head + "\n".join(lines) + "\n"

@@ -1,0 +1,102 @@
+"""Where a body is, exactly, at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transect.errors import TimeError
+from transect.geometry import rotations, se3
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """The motion of a body in the world, by samples close enough that a smooth curve through them is exact.
+
+    Attributes
+    ----------
+    t_ns : (n,) int64 array
+        Increasing.
+    position : (n, 3) array
+        Of the body's origin in the world, m.
+    quaternion : (n, 4) array
+        x, y, z, w; takes vectors of the body to the world.
+    velocity, acceleration : (n, 3) array
+        In the world, m/s and m/s2; gravity is not part of the acceleration.
+    angular_velocity : (n, 3) array
+        In the body, rad/s.
+    """
+
+    t_ns: Ints
+    position: Floats
+    quaternion: Floats
+    velocity: Floats
+    acceleration: Floats
+    angular_velocity: Floats
+
+    def __len__(self) -> int:
+        return len(self.t_ns)
+
+    @property
+    def transforms(self) -> Floats:
+        """``T_world_body`` (n, 4, 4)."""
+        return se3.from_quaternion(self.quaternion, self.position)
+
+    def at(self, t_ns: ArrayLike) -> Motion:
+        """Return the motion at times (m,) within its own: cubic in place, linear in rates, slerp in attitude.
+
+        Raises
+        ------
+        TimeError
+            If a time lies outside.
+        """
+        wanted = np.asarray(t_ns, dtype=np.int64)
+        if len(wanted) and not (self.t_ns[0] <= wanted.min() and wanted.max() <= self.t_ns[-1]):
+            raise TimeError(
+                "the motion is not known at that time",
+                why=f"it runs from {self.t_ns[0]} to {self.t_ns[-1]} ns",
+            )
+        right = np.clip(np.searchsorted(self.t_ns, wanted, side="right"), 1, len(self) - 1)
+        left = right - 1
+        step = (self.t_ns[right] - self.t_ns[left]).astype(np.float64) * 1e-9
+        u = (wanted - self.t_ns[left]).astype(np.float64) * 1e-9 / step
+        return Motion(
+            wanted,
+            _cubic(self.position, self.velocity, left, right, u, step),
+            rotations.slerp(self.quaternion[left], self.quaternion[right], u),
+            _linear(self.velocity, left, right, u),
+            _linear(self.acceleration, left, right, u),
+            _linear(self.angular_velocity, left, right, u),
+        )
+
+    @classmethod
+    def through(cls, t_ns: Ints, position: Floats, quaternion: Floats) -> Motion:
+        """Return the motion through evenly spaced poses (n >= 3), its rates by central differences."""
+        step = float(np.diff(t_ns[:2])[0]) * 1e-9
+        velocity = np.asarray(np.gradient(position, step, axis=0, edge_order=2), dtype=np.float64)
+        acceleration = np.asarray(np.gradient(velocity, step, axis=0, edge_order=2), dtype=np.float64)
+        row, last = np.arange(len(t_ns)), len(t_ns) - 1
+        before, after = np.maximum(row - 1, 0), np.minimum(row + 1, last)
+        turned = rotations.multiply(rotations.conjugate(quaternion[before]), quaternion[after])
+        angular = rotations.rotation_vector_from_quaternion(turned) / ((after - before) * step)[:, None]
+        return cls(t_ns, position, quaternion, velocity, acceleration, angular)
+
+
+def _linear(values: Floats, left: Ints, right: Ints, u: Floats) -> Floats:
+    return values[left] + u[:, None] * (values[right] - values[left])
+
+
+def _cubic(place: Floats, speed: Floats, left: Ints, right: Ints, u: Floats, step: Floats) -> Floats:
+    """Hermite's cubic through places (n, 3) with their velocities."""
+    u, h = u[:, None], step[:, None]
+    return (
+        (1 + 2 * u) * (1 - u) ** 2 * place[left]
+        + u * (1 - u) ** 2 * h * speed[left]
+        + u**2 * (3 - 2 * u) * place[right]
+        + u**2 * (u - 1) * h * speed[right]
+    )

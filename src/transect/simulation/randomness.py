@@ -1,0 +1,17 @@
+"""Random numbers that depend on the seed and on what they are for, not on the order of asking."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+
+def generator(seed: int, *purpose: str | int) -> np.random.Generator:
+    """Return the generator for a purpose, such as ``("MainCam", "noise", 17)``.
+
+    The same seed and purpose give the same numbers whatever else is simulated, in any order, on any run.
+    """
+    text = "\x1f".join([str(seed), *(str(part) for part in purpose)])
+    digest = hashlib.sha256(text.encode()).digest()
+    return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))

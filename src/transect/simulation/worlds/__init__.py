@@ -1,0 +1,1 @@
+"""One world a file; `day(options)` makes a day in it."""

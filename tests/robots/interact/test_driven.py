@@ -1,0 +1,121 @@
+"""Odometry, wheel speeds, slip and manoeuvres of recordings in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.robots.interact.circle import circle_wheels
+from tests.robots.interact.made import METRES_PER_TICK, NS, START_NS, circle, encoders, planar, times
+
+from transect import robots
+from transect.errors import StreamError
+from transect.recording import Recording, join
+from transect.robots.interact import driven
+
+ROBOT = robots.load("interact")
+
+
+@pytest.mark.parametrize("by", ["velocity", "ticks"])
+def test_odometry_of_a_circle_comes_back_to_its_start(by: driven.By):
+    # Radius 5 m at 0.25 rad/s: after 2 pi / 0.25 s once round.
+    rec = circle(2 * np.pi / 0.25, radius=5.0, omega=0.25)
+    found = driven.wheel_odometry(rec, by=by)
+    elapsed = (found.t_ns - START_NS) / NS
+    expected = 5.0 * np.column_stack([np.sin(0.25 * elapsed), 1 - np.cos(0.25 * elapsed)])
+    np.testing.assert_allclose(found.array("x", "y"), expected, atol=5e-3)  # over 31 m, in whole ticks
+    assert (found.role, found.frame, found.child) == ("estimate", "odom", "Platform")
+    half = len(found) // 2
+    yaw = 2 * np.arctan2(found["qz"][half], found["qw"][half])
+    assert yaw == pytest.approx(0.25 * elapsed[half], abs=2e-3)
+
+
+def test_its_twist_is_that_of_the_platform():
+    rec = circle(5.0)
+    found = driven.compare_twists(driven.wheel_odometry(rec), rec["Platform/2DVelocity"])
+    assert found.samples == 251
+    assert found.bias == pytest.approx((0, 0, 0), abs=1e-9)
+    assert found.rms == pytest.approx((0, 0, 0), abs=1e-9)
+
+
+def test_twists_at_other_times_cannot_be_compared():
+    rec = circle(1.0)
+    with pytest.raises(StreamError, match="same times"):
+        driven.compare_twists(
+            driven.wheel_odometry(rec), circle(1.0, start_ns=START_NS + 9 * NS)["2DVelocity"]
+        )
+
+
+def test_nothing_is_driven_across_a_seam():
+    first, second = circle(2.0), circle(2.0, start_ns=START_NS + 60 * NS)
+    both = driven.wheel_odometry(join([first, second]))
+    alone = driven.wheel_odometry(first)
+    seam = both.seams[0]
+    assert both["x"][seam] == both["x"][seam - 1] == alone["x"][-1]
+    assert np.isnan(both["vx"][seam])
+    # The second goes on from there as it went by itself.
+    assert np.hypot(*(both.array("x", "y")[-1] - both.array("x", "y")[seam])) == pytest.approx(
+        np.hypot(*alone.array("x", "y")[-1])
+    )
+
+
+def test_the_length_of_a_tick_is_that_of_the_made_up_wheel():
+    assert driven.tick_length(circle(5.0)).metres == pytest.approx(METRES_PER_TICK, rel=2e-3)
+
+
+def test_wheel_speeds_are_those_of_the_circle():
+    _, speeds = circle_wheels(5.0, 0.1)
+    found = driven.wheel_speeds(circle(2.0))
+    np.testing.assert_allclose(found["wheel_velocity"], np.tile(speeds, (101, 1)), atol=1e-9)
+    np.testing.assert_allclose(found["lateral_velocity"], 0, atol=1e-9)
+    assert found.units["lateral_velocity"] == "m/s"
+
+
+def test_without_slip_there_is_none_and_a_slow_platform_has_half():
+    rec = circle(2.0)
+    np.testing.assert_allclose(driven.wheel_slip(rec)["slip_ratio"], 0, atol=1e-9)
+    slow = planar("Platform/2DTwistEstimate", times(2.0, 100), (0.25, 0, 0.05))
+    halved = rec.replace(streams=(*[s for s in rec if s.name != slow.name], slow))
+    np.testing.assert_allclose(driven.wheel_slip(halved)["slip_ratio"], 0.5, atol=1e-9)
+
+
+def test_beyond_the_twist_slip_is_unknown():
+    rec = circle(2.0)
+    short = planar("Platform/2DTwistEstimate", times(1.0, 100), (0.5, 0, 0.1))
+    found = driven.wheel_slip(rec.replace(streams=(rec["MotorEncoders"], short)))
+    assert np.isfinite(found["slip_ratio"][:50]).all()
+    assert np.isnan(found["slip_ratio"][52:]).all()
+
+
+def test_both_tracks_of_figure_8_agree_without_slip():
+    t_ns, tracks = driven.wheel_tracks(circle(10.0))
+    assert tracks.odometry.shape == (len(t_ns), 4, 2)
+    np.testing.assert_allclose(tracks.odometry, tracks.inverse, atol=1e-4)
+
+
+def test_manoeuvres_are_named_with_their_times():
+    steering, speeds = circle_wheels(5.0, 0.1)
+    t_ns = times(2.0, 50)
+    straight = encoders(t_ns, np.zeros(4), np.full(4, 0.3))
+    left = encoders(t_ns + 3 * NS, steering, speeds)
+    rec = join([Recording("a", (straight,), robot=ROBOT), Recording("b", (left,), robot=ROBOT)])
+    found = driven.steered_manoeuvres(rec)
+    assert [(i.name, i.seconds) for i in found] == [("straight", 2), ("left turn", 2)]
+    assert found[1].start_ns == START_NS + 3 * NS
+    assert [i.name for i in driven.performed_manoeuvres(circle(1.0))] == ["left turn"]
+
+
+def test_a_wheel_without_readings_does_not_stop_the_odometry():
+    stream = circle(2.0)["Platform/MotorEncoders"]
+    speeds = stream["wheel_velocity"].copy()
+    speeds[10:, 1] = np.nan
+    columns = {name: stream[name] for name in stream.columns} | {"wheel_velocity": speeds}
+    from transect.recording import stream_of_values
+
+    damaged = stream_of_values(stream.name, stream.t_ns, columns, type=stream.type)
+    found = driven.wheel_odometry(Recording("r", (damaged,)))
+    np.testing.assert_allclose(found["vx"], 0.5, atol=1e-9)
+
+
+def test_an_empty_stream_of_encoders_is_an_empty_odometry():
+    empty = circle(1.0)["Platform/MotorEncoders"].between(0, 1)
+    assert len(driven.wheel_odometry(Recording("r", (empty,)))) == 0
