@@ -8,7 +8,7 @@ What is known
 What follows from it
 - `conversions`: raw counts to angles, currents, temperatures and volts, and back
 - `kinematics`, `frames`: tool poses, their inverse and Jacobian; the frames of Table 7
-- `deflection`, `thermal`, `motor`, `no_load_fit`, `forces`: sag, rotor temperature, torque, end-effector force
+- `deflection`, `thermal`, `motor`, `no_load_fit`, `forces`: sag, heat, torque, end-effector force
 - `trajectory`, `collision`: via points, profiles, guarded moves; keep-out boxes
 - `faults`: every fault of the flight software as a function of the parameters
 
