@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect.errors import StreamError
-from transect.recording import FrameTree, Recording, Stream, arrow
+from transect.recording import FrameTree, Recording, Robot, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.robots.colours import colours, fitted_camera, rgb_of, visible
 from transect.robots.overlay import camera_stream, points_of, view
@@ -224,3 +224,17 @@ def test_a_bayer_pattern_has_red_where_its_name_says():
 def test_more_bits_are_stretched():
     rgb = rgb_of(Image(np.linspace(1000, 3000, 10_000).reshape(100, 100).astype(np.uint16), "thermal"))
     assert (rgb.min(), rgb.max()) == (0, 255)
+
+
+def test_a_known_shape_is_outlined_with_the_age_of_the_pose_that_it_hangs_on():
+    # A bar from (10, -1, 0) to (10, 1, 0) of the arm, which stands in the body's origin: 10 px each way.
+    frames = tree()
+    frames.add_moving(
+        "body", "arm", np.array([S // 2, 2 * S]), np.zeros((2, 3)), np.tile([0, 0, 0, 1.0], (2, 1))
+    )
+    bar = {"frame": "arm", "points": [[10, -1, 0], [10, 1, 0]], "lines": [[0, 1]], "invented": True}
+    robot = Robot("r", constants={"shapes": {"bar": bar, "behind": {**bar, "points": [[-9, 0, 0]] * 2}}})
+    (outline,) = view(recording(images(), frames=frames).replace(robot=robot)).outlines
+    assert outline.name == "bar (invented)"
+    assert np.allclose(outline.lines[0, [0, -1]], [[110, 50], [90, 50]])
+    assert outline.dt == -0.5

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SOFT = "#5c6873"
+OUTLINES = ("#c026d3", "#0e7490", "#b45309", "#4d7c0f")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # Inches: the image's longer side, the colour bar with its numbers, margins, lines of the legend and of notes.
 SIDE, BAR, MARGIN, ROW, NOTE = 10.5, 0.95, 0.35, 0.2, 0.2
@@ -61,10 +62,20 @@ class Triad:
     axes: tuple[Floats, Floats, Floats]
 
 
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """A known thing in the image: its edges as lines (n, k, 2), and how late the pose behind it is, s."""
+
+    name: str
+    lines: Floats
+    dt: float | None = None
+
+
 def overlay_figure(
     image: NDArray[Any],
     dots: Sequence[Dots],
     triads: Sequence[Triad] = (),
+    outlines: Sequence[Outline] = (),
     *,
     title: str = "",
     notes: Sequence[str] = (),
@@ -77,6 +88,8 @@ def overlay_figure(
     dots : sequence of Dots
         One for each sensor; each gets a line in the legend, also with nothing in view.
     triads : sequence of Triad
+    outlines : sequence of Outline
+        Each gets a line in the legend.
     title : str
     notes : sequence of str
         What a person must know to read the picture, written below it.
@@ -90,7 +103,7 @@ def overlay_figure(
 
     wide, high = _inches(image)
     lines = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * (wide + BAR)))]
-    below = ROW * len(dots) + NOTE * len(lines) + 1.4 * MARGIN
+    below = ROW * (len(dots) + len(outlines)) + NOTE * len(lines) + 1.4 * MARGIN
     width, height = wide + BAR + 2 * MARGIN, high + below + 1.6 * MARGIN
     figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
@@ -99,11 +112,13 @@ def overlay_figure(
     scale = _depth_scale(dots)
     for k, each in enumerate(dots):
         _draw_dots(ax, each, MARKERS[k % len(MARKERS)], scale)
+    for k, outline in enumerate(outlines):
+        _draw_outline(ax, outline, OUTLINES[k % len(OUTLINES)])
     _draw_triads(figure, ax, triads, dots)
     if any(len(each.depth) for each in dots):
         place = ((MARGIN + wide + 0.12) / width, below / height, 0.16 / width, high / height)
         _draw_bar(figure, place, scale)
-    _write_legend(figure, dots, MARGIN / width, (below - 0.5 * MARGIN) / height)
+    _write_legend(figure, dots, outlines, MARGIN / width, (below - 0.5 * MARGIN) / height)
     for k, line in enumerate(reversed(lines)):
         y = (0.4 * MARGIN + NOTE * (k + 0.5)) / height
         figure.text(MARGIN / width, y, line, va="center", fontsize=8.5, color=SOFT)
@@ -168,25 +183,35 @@ def _draw_bar(figure: Figure, place: tuple[float, float, float, float], scale: N
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 
-def _write_legend(figure: Figure, dots: Sequence[Dots], left: float, top: float) -> None:
-    """Write one line for each sensor: its marker, name, how much of it is in view, and how late it is."""
+def _draw_outline(ax: Axes, outline: Outline, colour: str) -> None:
+    for line in outline.lines:
+        ax.plot(*line.T, color="white", lw=3.4, solid_capstyle="round", alpha=0.7, zorder=4)
+        ax.plot(*line.T, color=colour, lw=1.8, solid_capstyle="round", zorder=5)
+
+
+def _write_legend(
+    figure: Figure, dots: Sequence[Dots], outlines: Sequence[Outline], left: float, top: float
+) -> None:
+    """Write one line for each sensor and thing: its name, how much of it is in view, and how late it is."""
     from matplotlib.lines import Line2D
 
-    handles: list[Line2D] = []
-    for k, each in enumerate(dots):
-        late = "" if each.dt is None else f",  ΔT {_milliseconds(each.dt)} ms"
-        handles.append(
-            Line2D(
-                [],
-                [],
-                ls="",
-                marker=MARKERS[k % len(MARKERS)],
-                ms=6,
-                mfc="white",
-                mec=INK,
-                label=f"{each.name}:  {len(each.depth):,} of {each.total:,} points in view{late}",
-            )
+    handles = [
+        Line2D(
+            [],
+            [],
+            ls="",
+            marker=MARKERS[k % len(MARKERS)],
+            ms=6,
+            mfc="white",
+            mec=INK,
+            label=f"{each.name}:  {len(each.depth):,} of {each.total:,} points in view{_late(each.dt)}",
         )
+        for k, each in enumerate(dots)
+    ]
+    handles += [
+        Line2D([], [], color=OUTLINES[k % len(OUTLINES)], lw=1.8, label=f"{each.name}{_late(each.dt)}")
+        for k, each in enumerate(outlines)
+    ]
     if handles:
         figure.legend(
             handles=handles,
@@ -201,8 +226,10 @@ def _write_legend(figure: Figure, dots: Sequence[Dots], left: float, top: float)
         )
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:+.1f}".replace("-", "\N{MINUS SIGN}")
+def _late(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f",  ΔT {seconds * 1e3:+.1f} ms".replace("-", "\N{MINUS SIGN}")
 
 
 # Frames

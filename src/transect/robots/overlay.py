@@ -6,24 +6,26 @@ image was taken; a sweep counts as taken at its stamp. Nothing is taken to hide 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.draw.overlay import Dots, Triad
+from transect.draw.overlay import Dots, Outline, Triad
 from transect.errors import FrameError, StreamError, TransectError, did_you_mean
 from transect.geometry import se3
 from transect.geometry._arrays import Floats, Ints, Mask
 from transect.geometry.camera import project_points
+from transect.geometry.interpolation import nearest_index
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Stream, clocks
 from transect.recording.clocks import NS, TimeLike
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from .colours import fitted_camera, rgb_of
+from .shapes import Shape, shapes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,6 +80,8 @@ class View:
     sightings : tuple of Sighting
     triads : tuple of Triad
         Frames whose origin is in the image.
+    outlines : tuple of Outline
+        The robot's known shapes, as far as they are in the image.
     notes : tuple of str
         What is doubtful, and what could not be drawn.
     """
@@ -88,6 +92,7 @@ class View:
     camera: CameraModel
     sightings: tuple[Sighting, ...]
     triads: tuple[Triad, ...]
+    outlines: tuple[Outline, ...]
     notes: tuple[str, ...]
 
     def figure(self, title: str = "") -> Figure:
@@ -104,6 +109,7 @@ class View:
             self.rgb,
             dots,
             self.triads,
+            self.outlines,
             title=f"{title}{self.stream.name} at {when}",
             notes=(*self.notes, *axes),
         )
@@ -170,7 +176,8 @@ def view(
             sightings.append(scene.sighting(other))
         except TransectError as error:
             notes.append(f"{other.name} is not drawn: {error.what}")
-    return View(stream, image, rgb_of(image), model, tuple(sightings), scene.triads(), tuple(notes))
+    outlines = scene.outlines(shapes_of(recording.robot)) if recording.robot else ()
+    return View(stream, image, rgb_of(image), model, tuple(sightings), scene.triads(), outlines, tuple(notes))
 
 
 def _range_streams(recording: Recording, patterns: Sequence[str]) -> list[Stream]:
@@ -232,9 +239,7 @@ class _Scene:
         Both are looked up in the root of the tree, which stands while the robot drives. Where the root's way
         is not known at these times, the sensors are taken as fixed to each other.
         """
-        root = frame
-        while (parent := self.frames.parent_of(root)) is not None:
-            root = parent
+        *_, root = _way_up(self.frames, frame)
         try:
             T_root_camera = self.frames.lookup(root, self.frame, self.t_ns, tolerance=self.tolerance)
             T_root_frame = self.frames.lookup(root, frame, t_ns, tolerance=self.tolerance)
@@ -258,6 +263,41 @@ class _Scene:
                 x, y, z = pixels[1:].reshape(3, -1, 2)
                 found.append(Triad(name, pixels[0], (x, y, z)))
         return tuple(found)
+
+    def outlines(self, shapes: Sequence[Shape]) -> tuple[Outline, ...]:
+        """Shapes of which a line is in the image, with the age of the poses that put them there."""
+        found: list[Outline] = []
+        for shape in shapes:
+            try:
+                T = self.frames.lookup(self.frame, shape.frame, self.t_ns, tolerance=self.tolerance)
+            except FrameError:
+                continue  # its place is not known at this time, so it is not in the picture
+            ends = shape.points[shape.lines]  # (lines, 2, 3)
+            steps = np.linspace(0.0, 1.0, 12)[:, None]
+            points = ends[:, :1] + steps * (ends[:, 1:] - ends[:, :1])
+            pixels, inside = project_points(points.reshape(-1, 3), T, self.camera)
+            if inside.any():
+                name = f"{shape.name} (invented)" if shape.invented else shape.name
+                found.append(Outline(name, pixels.reshape(*points.shape[:2], 2), self._age(shape.frame)))
+        return tuple(found)
+
+    def _age(self, frame: str) -> float | None:
+        """Seconds by which the farthest pose that a frame's place hangs on is later than the image.
+
+        None where nothing between the camera and the frame moves: the DT of AMEDS' Figure 5.
+        """
+        ways = [list(_way_up(self.frames, name)) for name in (self.frame, frame)]
+        parts = [edge for edge in self.frames.edges if sum(edge.child in way for way in ways) == 1]
+        axes = [edge.motion.t_ns for edge in parts if edge.motion is not None and len(edge.motion)]
+        late = [axis[nearest_index(axis, [self.t_ns])] - self.t_ns for axis in axes]
+        return max((float(each[0]) / NS for each in late), key=abs, default=None)
+
+
+def _way_up(frames: FrameTree, frame: str | None) -> Iterator[str]:
+    """Iterate over a frame and those that it hangs on."""
+    while frame is not None:
+        yield frame
+        frame = frames.parent_of(frame)
 
 
 def points_of(value: Any) -> Floats:

@@ -18,7 +18,7 @@ from transect.geometry.camera import project_points
 from transect.recording import Recording, stream_of_values
 from transect.robots.interact import picking
 from transect.robots.interact.moving import frame_tree
-from transect.robots.interact.projections import Shape, axes_of, shapes_of
+from transect.robots.interact.projections import axes_of, shapes_of_figure_5
 from transect.robots.interact.recomputed import (
     attitude_orders,
     camera_pose_estimate,
@@ -27,6 +27,7 @@ from transect.robots.interact.recomputed import (
     project_shapes,
     wheel_pose_estimate,
 )
+from transect.robots.shapes import Shape
 from transect.types import Pose
 
 ROBOT = robots.load("interact")
@@ -157,7 +158,7 @@ def test_what_is_behind_the_camera_is_not_visible():
 
 
 def test_shapes_without_coordinates_in_the_document_say_that_they_are_invented():
-    shapes = {shape.name: shape for shape in shapes_of(ROBOT)}
+    shapes = {shape.name: shape for shape in shapes_of_figure_5(ROBOT)}
     assert shapes["container"].invented
     assert shapes["gripper"].invented
     assert not shapes["AuxCam axes"].invented

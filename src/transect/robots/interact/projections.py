@@ -6,38 +6,16 @@ the first two: those in `interact.yaml` are invented and say so; give your own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect.geometry._arrays import Floats, Ints, Mask
 from transect.recording import Robot
+from transect.robots.shapes import Shape, shapes_of
 
 AXIS = 0.1
 """Length of a drawn axis, m."""
-
-
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """Points fixed to a frame, and which of them a line joins.
-
-    Attributes
-    ----------
-    name, frame : str
-    points : (k, 3)
-        In `frame`, m.
-    lines : (m, 2) int
-        Indices of points.
-    invented : bool
-        True where the points are a guess and no measurement.
-    """
-
-    name: str
-    frame: str
-    points: Floats
-    lines: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-    invented: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +50,6 @@ def axes_of(frame: str, length: float = AXIS) -> Shape:
     return Shape(f"{frame} axes", frame, points, np.array([[0, 1], [0, 2], [0, 3]]))
 
 
-def shapes_of(robot: Robot) -> tuple[Shape, ...]:
+def shapes_of_figure_5(robot: Robot) -> tuple[Shape, ...]:
     """Return the shapes of a robot's `constants.shapes`, and the axes of AuxCam."""
-    described = robot.constants.get("shapes", {})
-    known = [
-        Shape(
-            name,
-            shape["frame"],
-            np.array(shape["points"], dtype=np.float64).reshape(-1, 3),
-            np.array(shape.get("lines", []), dtype=np.int64).reshape(-1, 2),
-            bool(shape.get("invented", False)),
-        )
-        for name, shape in described.items()
-    ]
-    return (*known, axes_of("AuxCam"))
+    return (*shapes_of(robot), axes_of("AuxCam"))

@@ -14,13 +14,14 @@ from transect.geometry.camera import project_points
 from transect.geometry.interpolation import Limits, interpolate_columns, nearest_index
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.recording.clocks import NS
+from transect.robots.shapes import Shape
 from transect.types import Pose, WheelState
 
 from . import moving, picking, wheels
 from .arms import ATTITUDE, SIDES, attitude_angles, camera_poses, end_poses
 from .geometry import Geometry, robot_of
 from .intervals import Interval, intervals
-from .projections import Projection, Shape, shapes_of
+from .projections import Projection, shapes_of_figure_5
 
 ENCODERS = "Platform/MotorEncoders"
 WHEEL_POSES = "Platform/WheelPoseEstimate"
@@ -183,7 +184,7 @@ def project_shapes(
         known = ", ".join(recording.cameras) or "none"
         raise TransectError(f"{recording.name} has no camera {camera!r}", hint=f"known are: {known}")
     if shapes is None:
-        shapes = shapes_of(recording.robot) if recording.robot else ()
+        shapes = shapes_of_figure_5(recording.robot) if recording.robot else ()
     times = recording[camera].t_ns if t_ns is None else np.asarray(t_ns, dtype=np.int64)
     model, tree = recording.cameras[camera], frames or recording.frames
     ages = joint_ages(recording, times)
