@@ -8,6 +8,7 @@ import click
 
 KINDS = {
     "arm": "every derived column of a SciHi file, recomputed from its raw columns",
+    "faults": "every fault of InSight's arm and its rule; those that a recording shows",
     "odometry": "lengths and errors of wheel odometry beside RTK",
     "traverse": "length, height, duration, speeds and RTK coverage of traverses",
 }
