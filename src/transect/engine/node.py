@@ -1,0 +1,225 @@
+"""Nodes: one atomic processing step with typed ports (CDFF's DFN).
+
+The signature of `process` is the port list. A class marked ``interface=True`` says what its implementations
+take and give; they are its subclasses, checked when they are defined. State is set in `reset()`, so that a
+node can be frozen, thawed and forked.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
+
+from transect.errors import did_you_mean
+
+from .params import Parameter, checked_values, parameters_of
+from .ports import OUT, Port, PortError, accepts, is_outputs, ports_of, type_name
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Node:
+    """A processing step; subclasses write `process`, and `reset` if they keep state.
+
+    Attributes
+    ----------
+    inputs, outputs : dict of str to Port
+        Of the class.
+    parameters : dict of str to Parameter
+        Of the class, its base classes' among them.
+    interface : type
+        The class that says what this one takes and gives; itself where it is one, or has none.
+    out_name : str
+        Name of a single output; an interface may set it.
+    """
+
+    inputs: ClassVar[dict[str, Port]] = {}
+    outputs: ClassVar[dict[str, Port]] = {}
+    parameters: ClassVar[dict[str, Parameter]] = {}
+    implementations: ClassVar[dict[str, type[Node]]] = {}
+    interface: ClassVar[type[Node]]
+    out_name: ClassVar[str] = OUT
+
+    def __init_subclass__(cls, interface: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        types = get_type_hints(cls)
+        own = parameters_of(vars(cls), types, cls.__name__)
+        cls.parameters = {**cls.parameters, **own}
+        for name, parameter in own.items():
+            setattr(cls, name, parameter.default)
+        if "process" in vars(cls):
+            cls.inputs, cls.outputs = ports_of(vars(cls)["process"], cls.__name__, cls.out_name)
+        if interface or not hasattr(cls, "interface"):
+            cls.interface = cls
+            cls.implementations = {} if interface else {cls.__name__: cls}
+        else:
+            _check_against(cls, cls.interface)
+            cls.interface.implementations[cls.__name__] = cls
+
+    def __init__(self, **parameters: Any) -> None:
+        if not inspect.isfunction(getattr(type(self), "process", None)):
+            raise PortError(f"{type(self).__name__} has no process")
+        for name, value in checked_values(self.parameters, parameters, type(self).__name__).items():
+            setattr(self, name, value)
+        self.reset()
+
+    def reset(self) -> None:
+        """Set all state; called before the first sample."""
+
+    def finish(self) -> Any:
+        """Return what is left to emit when the inputs end; nothing by default."""
+        return None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Process one set of inputs, their types and that of the result checked; as a unit test does."""
+        name = type(self).__name__
+        bound = _bound(name, self.inputs, args, kwargs)
+        result = type(self).process(self, **bound)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+        check_result(name, self.outputs, result)
+        return result
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of its parameters."""
+        return {name: getattr(self, name) for name in self.parameters}
+
+    def freeze(self) -> dict[str, Any]:
+        """Return a copy of its state: everything set on it besides parameters."""
+        return copy.deepcopy({k: v for k, v in vars(self).items() if k not in self.parameters and k != "ctx"})
+
+    def thaw(self, state: Mapping[str, Any]) -> None:
+        """Take a state that `freeze` returned."""
+        for name in [k for k in vars(self) if k not in self.parameters and k != "ctx"]:
+            delattr(self, name)
+        vars(self).update(copy.deepcopy(dict(state)))
+
+
+def implementation(interface: type[Node], name: str | None = None) -> type[Node]:
+    """Return an implementation of an interface by name; the only one if none is named."""
+    known = interface.implementations
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    if name is None or name not in known:
+        said = f"no implementation {name!r}" if name else f"{len(known)} implementations: name one"
+        raise PortError(f"{interface.__name__} has {said}", hint=did_you_mean(name or "", known))
+    return known[name]
+
+
+def _check_against(cls: type[Node], interface: type[Node]) -> None:
+    """Refuse an implementation whose ports are not its interface's."""
+    for kind, wanted, given in (
+        ("input", interface.inputs, cls.inputs),
+        ("output", interface.outputs, cls.outputs),
+    ):
+        if missing := [name for name in wanted if name not in given]:
+            raise PortError(f"{cls.__name__} lacks the {kind} {missing[0]!r} of {interface.__name__}")
+        if needed := [name for name, port in given.items() if name not in wanted and port.needed]:
+            known = ", ".join(map(str, wanted.values())) or "none"
+            raise PortError(
+                f"{cls.__name__} has an {kind} {needed[0]!r} that {interface.__name__} does not have",
+                why=f"its {kind}s are: {known}",
+            )
+        for name, port in wanted.items():
+            _check_port(cls, kind, port, given[name], interface)
+
+
+def _check_port(cls: type[Node], kind: str, wanted: Port, given: Port, interface: type[Node]) -> None:
+    """An implementation may take more than its interface, and give something more special."""
+    wide, narrow = (given.type, wanted.type) if kind == "input" else (wanted.type, given.type)
+    if not (wide is object or issubclass(narrow, wide)) or wanted.policy != given.policy:
+        raise PortError(
+            f"the {kind} {given.name!r} of {cls.__name__} is not that of {interface.__name__}",
+            why=f"expected {wanted}, got {given}",
+        )
+
+
+def _bound(
+    name: str, inputs: Mapping[str, Port], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the inputs by name, as a call gives them; each fits its port."""
+    if len(args) > len(inputs):
+        raise PortError(f"{name} has {len(inputs)} inputs, got {len(args)}")
+    given = {**dict(zip(inputs, args, strict=False)), **kwargs}
+    for port_name, value in given.items():
+        if port_name not in inputs:
+            raise PortError(f"{name} has no input {port_name!r}", hint=did_you_mean(port_name, inputs))
+        port = inputs[port_name]
+        if not port.takes(value):
+            raise PortError(
+                f"{name}.{port_name} cannot take {describe(value)}", why=f"expected {type_name(port.type)}"
+            )
+    if missing := [name for name, port in inputs.items() if name not in given and port.needed]:
+        raise PortError(f"{name} needs its input {missing[0]!r}", why=f"expected {inputs[missing[0]]}")
+    return given
+
+
+def check_result(name: str, outputs: Mapping[str, Port], result: Any) -> None:
+    """Refuse a result that its output ports cannot carry; None is no output."""
+    if result is None:
+        return
+    values = {port: getattr(result, port) for port in outputs} if is_outputs(type(result)) else {None: result}
+    for port_name, value in values.items():
+        port = outputs.get(port_name) if port_name else next(iter(outputs.values()), None)
+        if port is None:
+            raise PortError(f"{name} returned {describe(value)}", why="it says that it returns nothing")
+        if value is not None and not accepts(port.type, value):
+            raise PortError(
+                f"{name}.{port.name} cannot give {describe(value)}", why=f"expected {type_name(port.type)}"
+            )
+
+
+def describe(value: Any) -> str:
+    """Return what a value is, in a few words: its type, and its shape or itself where that is short."""
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    text = repr(value)
+    return f"{type(value).__name__} {text}" if len(text) <= 40 else type(value).__name__
+
+
+class NodeFunction(Generic[P, R]):
+    """A function that is also a node: called as it is, and `Class` makes nodes with other parameters."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.Class = _class_of(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function: inputs first, parameters by name."""
+        parameters = {k: kwargs.pop(k) for k in list(kwargs) if k in self.Class.parameters}
+        return self.Class(**parameters)(*args, **kwargs)
+
+
+def node(function: Callable[P, R]) -> NodeFunction[P, R]:
+    """Make a node of a function: positional arguments are ports, keyword-only ones are parameters."""
+    return NodeFunction(function)
+
+
+def _class_of(function: Callable[..., Any]) -> type[Node]:
+    name: str = function.__name__
+    inputs, results = ports_of(function, name)
+    types = get_type_hints(function)
+    keywords = [
+        p for p in inspect.signature(function).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    if bare := [p.name for p in keywords if p.default is inspect.Parameter.empty]:
+        raise PortError(f"the parameter {bare[0]!r} of {name} needs a default")
+    known = {p.name: Parameter(p.name, types[p.name], p.default) for p in keywords}
+
+    def process(self: Node, **given: Any) -> Any:
+        return function(**given, **self.values)
+
+    made = type(name, (_FunctionNode,), {"__doc__": function.__doc__, "__module__": function.__module__})
+    made.inputs, made.outputs, made.parameters = inputs, results, known
+    made.interface, made.implementations = made, {name: made}
+    made.process = process  # pyright: ignore[reportAttributeAccessIssue]
+    return made
+
+
+class _FunctionNode(Node):
+    """What nodes made of functions have in common."""
