@@ -50,6 +50,7 @@ def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSECT_CACHE_DIR", str(folder))
+        patch.setenv("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))  # compiling takes a minute
         yield folder
 
 
