@@ -10,7 +10,7 @@ full := .venv/.installed-test
 
 export PYTHON
 
-.PHONY: help setup demo test lint types imports pytest bench clean
+.PHONY: help setup demo test lint types imports pytest bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -33,6 +33,12 @@ imports: $(full) ## the layering of the packages
 
 pytest: $(full) ## the tests alone; ARGS="-k name" chooses
 	@$(venv) -m pytest -q -n $(WORKERS) $(ARGS)
+
+docs: $(full) ## draw the pictures of docs/robots again
+	@for r in argo ida interact weeder; do \
+	  .venv/bin/transect draw robot $$r --dpi 120 -o docs/robots && \
+	  .venv/bin/transect draw frames $$r --dpi 90 -o docs/robots/$$r-frames.png || exit 1; \
+	done
 
 bench: $(full) ## ours beside a peer, as a ratio; ARGS="--json FILE name" chooses
 	@$(venv) -m benchmarks $(ARGS)

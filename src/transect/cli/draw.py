@@ -1,4 +1,4 @@
-"""`transect draw frames|streams|overlay PATH`: pictures of what is known of a recording or a robot."""
+"""`transect draw frames|streams|overlay PATH`, `draw robot NAME`: what is known of recordings and robots."""
 
 from __future__ import annotations
 
@@ -24,14 +24,20 @@ def _picture_option(default: str) -> Callable[..., Any]:
     )
 
 
+dpi_option = click.option(
+    "--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels to an inch."
+)
+
+
 @click.group()
 def command() -> None:
-    """Draw a picture of a recording."""
+    """Draw a picture of a recording, or of a robot."""
 
 
 @command.command()
 @opening
 @_picture_option("frames.png")
+@dpi_option
 @click.option("--at", "time", metavar="TIME", help="When, for frames that move; default: the start.")
 def frames(
     paths: tuple[str, ...],
@@ -39,6 +45,7 @@ def frames(
     read_as: str | None,
     options: tuple[str, ...],
     out: Path,
+    dpi: int,
     time: str | None,
 ) -> int:
     """Draw the tree of frames and where their axes are.
@@ -47,23 +54,61 @@ def frames(
     of the latter are drawn at zero.
     """
     if len(paths) == 1 and _is_robot(paths[0]):
-        return _draw_robot(paths[0], out)
-    return _draw(paths, strict, read_as, options, out, lambda recording: frame_figure(recording, time))
+        return _draw_robot_frames(paths[0], out, dpi)
+    return _draw(paths, strict, read_as, options, out, dpi, lambda recording: frame_figure(recording, time))
 
 
 @command.command()
 @opening
 @_picture_option("streams.png")
+@dpi_option
 def streams(
-    paths: tuple[str, ...], strict: bool, read_as: str | None, options: tuple[str, ...], out: Path
+    paths: tuple[str, ...], strict: bool, read_as: str | None, options: tuple[str, ...], out: Path, dpi: int
 ) -> int:
     """Draw when each stream was there, and its gaps."""
-    return _draw(paths, strict, read_as, options, out, stream_figure)
+    return _draw(paths, strict, read_as, options, out, dpi, stream_figure)
+
+
+@command.command()
+@click.argument("name")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="PNG, SVG or PDF for all pictures on one sheet, or a folder for a file each; default NAME.png.",
+)
+@dpi_option
+@click.option("--picture", metavar="NAME", help="Draw this one only; a wrong name lists what there is.")
+def robot(name: str, out: Path | None, dpi: int, picture: str | None) -> int:
+    """Draw the conventions of a robot: where its parts are, which way they count, what its models do.
+
+    NAME is a robot (argo, ida, interact, weeder), or the path of your own copy of its YAML file.
+    """
+    from transect import robots
+    from transect.draw.figures import save_figure
+    from transect.draw.robots import sheet_figure
+    from transect.robots.pictures import pictures_of
+
+    described = robots.load(name)
+    drawn = pictures_of(described, picture)
+    out = out or Path(f"{described.name}.png")
+    if out.suffix:
+        whole = (
+            sheet_figure(drawn, described.title or described.name) if len(drawn) > 1 else drawn[0].figure()
+        )
+        figures = {out: whole}
+    else:
+        figures = {out / f"{described.name}-{each.name}.png": each.figure() for each in drawn}
+    for path, figure in figures.items():
+        save_figure(figure, path, dpi)
+        click.echo(f"wrote {path}")
+    return 0
 
 
 @command.command()
 @opening
 @_picture_option("overlay.png")
+@dpi_option
 @streams_option
 @click.option("--at", "time", metavar="TIME", default="+0s", help="Of the image; default: the start.")
 @click.option("--camera", metavar="NAME", help="Whose image, if there are several cameras.")
@@ -81,6 +126,7 @@ def overlay(
     read_as: str | None,
     options: tuple[str, ...],
     out: Path,
+    dpi: int,
     streams: tuple[str, ...],
     time: str,
     camera: str | None,
@@ -98,7 +144,7 @@ def overlay(
             _write_coloured(seen, coloured)
         return seen.figure(f"{recording.name}: ")
 
-    return _draw(paths, strict, read_as, options, out, figure_of)
+    return _draw(paths, strict, read_as, options, out, dpi, figure_of)
 
 
 def _draw(
@@ -107,6 +153,7 @@ def _draw(
     read_as: str | None,
     options: tuple[str, ...],
     out: Path,
+    dpi: int,
     figure_of: Callable[[Recording], Figure],
 ) -> int:
     from transect.draw.figures import save_figure
@@ -115,7 +162,7 @@ def _draw(
     from ._recordings import exit_for, open_recording
 
     recording = open_recording(paths, read_as, options, strict, Progress())
-    save_figure(figure_of(recording), out)
+    save_figure(figure_of(recording), out, dpi)
     click.echo(f"wrote {out}")
     return exit_for(recording)
 
@@ -155,7 +202,7 @@ def _is_robot(path: str) -> bool:
     return path in robots.names() and not Path(path).exists()
 
 
-def _draw_robot(path: str, out: Path) -> int:
+def _draw_robot_frames(path: str, out: Path, dpi: int) -> int:
     from transect import robots
     from transect.draw.figures import save_figure
     from transect.draw.frames import frame_tree_figure
@@ -173,7 +220,8 @@ def _draw_robot(path: str, out: Path) -> int:
         tree, title, z_down = described.frames, described.title or described.name, described.z_down
     _refuse_no_frames(tree, title)
     edges = [(edge.parent, edge.child, edge.child in moving) for edge in tree.edges]
-    save_figure(frame_tree_figure(edges, _poses(tree, _largest_root(tree)), title=title, z_down=z_down), out)
+    figure = frame_tree_figure(edges, _poses(tree, _largest_root(tree)), title=title, z_down=z_down)
+    save_figure(figure, out, dpi)
     click.echo(f"wrote {out}")
     return 0
 
