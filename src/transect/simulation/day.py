@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect import formats
-from transect.errors import UsageError, did_you_mean
+from transect.errors import MissingExtraError, UsageError, did_you_mean
 from transect.formats.geotiff import encode_geotiff
 from transect.recording import Recording, files
 from transect.recording.clocks import decimal_from_ns
@@ -115,31 +115,42 @@ def write_day(day: Day, folder: Path) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        What the format could not carry.
+        What the format could not carry, and what of the truth could not be written.
     """
     formats.check_target(folder, day.recording.format)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.writing-") as beside:
         building = Path(beside) / folder.name
         said = formats.write(day.recording, building, day.recording.format)
-        write_truth(day.truth, building / TRUTH)
+        said = (*said, *write_truth(day.truth, building / TRUTH))
         os.replace(building, folder)
     return said
 
 
-def write_truth(truth: Truth, folder: Path) -> None:
-    """Write truth in open formats: `trajectory.tum`, Parquet tables, GeoTIFF maps, and its own files."""
+def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:
+    """Write truth in open formats: `trajectory.tum`, Parquet tables, GeoTIFF maps, and its own files.
+
+    Returns
+    -------
+    tuple of str
+        The maps that could not be written, for want of a library.
+    """
     import pyarrow.parquet as pq
 
+    said: list[str] = []
     if truth.motion is not None:
         files.write_text(folder / "trajectory.tum", tum_text(truth.motion))
     for name, table in truth.tables.items():
         with files.atomic_write(folder / f"{name}.parquet") as out:
             pq.write_table(table, out)
     for name, grid in truth.maps.items():
-        files.write_bytes(folder / f"{name}.tif", encode_geotiff(grid))
+        try:
+            files.write_bytes(folder / f"{name}.tif", encode_geotiff(grid))
+        except MissingExtraError as error:
+            said.append(f"truth/{name}.tif is not written: {error.what}; {error.hint}")
     for name, content in truth.files.items():
         files.write_bytes(folder / name, content())
+    return tuple(said)
 
 
 def tum_text(motion: Motion) -> str:

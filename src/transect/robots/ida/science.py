@@ -16,6 +16,7 @@ from transect.recording.clocks import NS
 DEVICES = ("Arm/SciHi", "Arm/SciLo")
 POSES = ("enc", "pot", "enc_defl", "pot_defl")
 FORCES = ("Fr", "Ft", "Fz")
+CODES = ("stat", "tool", "grapple_phase")
 MOTORS = 0b1111
 """Bits of `stat` that say which motors have power, SIS Table 13."""
 MOST_DECIMALS = 9
@@ -77,6 +78,12 @@ class Science:
         """Gather the columns of `Arm/SciHi` or `Arm/SciLo` and the streams below it."""
         main, encoders = recording[device], recording[f"{device}/Encoders"]
         place, forces = recording[f"{device}/Tool"], recording[f"{device}/Forces"]
+        if missing := [name for name in CODES if name not in main.columns]:
+            raise StreamError(
+                f"{device} has no column {' and no '.join(missing)}",
+                where=", ".join(sorted(set(main.column("file")))) if "file" in main.columns else device,
+                why="without the status word and the codes of SIS Table 12 nothing can be recomputed",
+            )
         joints = {name: _side_by_side(main, [f"{name}{j}" for j in (1, 2, 3, 4)]) for name in _JOINTS}
         files: list[str] = main.column("file") if "file" in main.columns else [""] * len(main)
         numbers = {name: i for i, name in enumerate(dict.fromkeys(files))}
