@@ -128,7 +128,7 @@ class Check:
             return
         arrays = [values for values, _ in self.inputs]
         found = {name: function(*arrays) for name, function in readings.functions.items()}
-        best = min(found, key=lambda name: self._misfit(found[name]))
+        best = self._best(found)
         allowed = self.digit * half + readings.allowance
         allowed = allowed + self._spread(readings.functions[best], found[best])
         off = self._off(found[best])
@@ -139,6 +139,11 @@ class Check:
                 notes.append(f"{lost} rows are marked invalid that can be recomputed")
             notes += [residual.remark] if residual.remark else []
             yield replace(residual, remark="; ".join(notes))
+
+    def _best(self, found: Mapping[str, Floats]) -> str:
+        """Return the reading with the smallest misfit, by the numbers in which the readings differ at all."""
+        apart = np.ptp(np.stack(list(found.values())), axis=0) != 0.0
+        return min(found, key=lambda name: self._misfit(np.where(apart, found[name], np.nan)))
 
     def _off(self, values: Floats) -> Floats:
         off = self.printed - values
