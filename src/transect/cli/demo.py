@@ -1,10 +1,18 @@
-"""`transect demo`: a tour on data that it makes itself."""
+"""`transect demo`: a tour on field days that it simulates itself."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
+
+FAULT, SEVERITY = "gnss_spike", 0.8
+"""What is planted in the field day."""
 
 
 @click.command()
@@ -12,23 +20,38 @@ import click
     "-o", "--out", type=click.Path(path_type=Path), default=Path("transect-demo"), help="Where to write."
 )
 def command(out: Path) -> None:
-    """Write a small AMEDS folder, open it, and print what it holds."""
-    import shutil
-
-    from transect import formats
-    from transect.formats.ameds.sample import sample_recording
-
-    folder = out / "etna"
-    if folder.exists():
-        shutil.rmtree(folder)
-    _step(f"write a made-up AMEDS recording to {folder}")
-    formats.write(sample_recording(), folder, "ameds")
-    _step(f"transect info {folder}")
-    recording = formats.open(folder)
-    click.echo(repr(recording))
+    """Simulate two short field days, plant a fault in one, open them, and print what they hold."""
+    etna = _simulated("etna", out / "etna", seconds=4.0, scale=0.05)
+    _step(f"transect info {out / 'etna'}")
+    click.echo(repr(etna))
     _step("where is the lidar on the rover?  rec.frames.lookup('Origin', 'Lidar')")
-    click.echo(str(recording.frames.lookup("Origin", "Lidar").round(3)))
-    click.echo(f"\nnext: transect info {folder} --frames, or transect draw streams {folder}")
+    click.echo(str(etna.frames.lookup("Origin", "Lidar").round(3)))
+    field = _simulated("rosario", out / "field", seconds=4.0, scale=0.2)
+    _plant(field, out / "field-with-fault")
+    click.echo(f"\nnext: transect info {out / 'field-with-fault'}, or transect draw streams {out / 'etna'}")
+
+
+def _simulated(world: str, folder: Path, seconds: float, scale: float) -> Recording:
+    """Simulate a day, write it, and open what was written."""
+    from transect import formats
+    from transect.simulation.day import Options, simulate, write_day
+
+    _step(f"transect simulate {world} -o {folder} --seconds {seconds:g} --scale {scale:g}")
+    shutil.rmtree(folder, ignore_errors=True)
+    for sentence in write_day(simulate(world, Options(seconds=seconds, scale=scale)), folder):
+        click.echo(f"note: {sentence}")
+    return formats.open(folder)
+
+
+def _plant(recording: Recording, folder: Path) -> None:
+    """Write the recording again with a fault, and say where its labels are."""
+    from transect.simulation.faults.written import write_injected
+
+    _step(f"transect inject {folder.parent / 'field'} --fault {FAULT} --severity {SEVERITY} -o {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+    written = write_injected(recording, folder, FAULT, SEVERITY)
+    touched = written.labels.num_rows
+    click.echo(f"{touched} samples are touched, labelled in {folder / 'truth' / 'faults.parquet'}")
 
 
 def _step(text: str) -> None:

@@ -1,4 +1,4 @@
-"""`transect draw frames|streams|overlay PATH`, `draw robot NAME`: what is known of recordings and robots."""
+"""`transect draw frames|streams|overlay|moment PATH`, `draw robot NAME`: pictures of what there is."""
 
 from __future__ import annotations
 
@@ -145,6 +145,34 @@ def overlay(
         return seen.figure(f"{recording.name}: ")
 
     return _draw(paths, strict, read_as, options, out, dpi, figure_of)
+
+
+@command.command()
+@opening
+@_picture_option("moment.png")
+@dpi_option
+@streams_option
+@click.option("--at", "time", metavar="TIME", default="+0s", help="When; default: the start.")
+@click.option(
+    "--tolerance", metavar="S", default=0.5, help="Seconds that a sample may be away from that time: 0.5."
+)
+def moment(
+    paths: tuple[str, ...],
+    strict: bool,
+    read_as: str | None,
+    options: tuple[str, ...],
+    out: Path,
+    dpi: int,
+    streams: tuple[str, ...],
+    time: str,
+    tolerance: float,
+) -> int:
+    """Draw all that cameras, lasers, radars and lidars saw at one time, side by side."""
+    from ._draw_moment import moment_of
+
+    return _draw(
+        paths, strict, read_as, options, out, dpi, lambda rec: moment_of(rec, time, streams, tolerance)
+    )
 
 
 def _draw(

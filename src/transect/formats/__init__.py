@@ -26,6 +26,7 @@ from transect.errors import (
 )
 from transect.recording import Recording, Source, join, source_of
 
+from . import _truth
 from ._base import Format, Match, WritingFormat, no
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "open",
     "recognise",
     "write",
+    "write_folder",
     "writing_names",
 ]
 
@@ -76,14 +78,14 @@ def writing_names() -> tuple[str, ...]:
 
 def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
     """Return what each format says of a path, surest first."""
-    source = path if isinstance(path, Source) else source_of(path)
+    source, _ = _truth.apart(path if isinstance(path, Source) else source_of(path))
     glimpse = source.glimpse()
     said = [(name, load(name).recognises(glimpse)) for name in names()]
     return sorted(said, key=lambda item: (-item[1].confidence, item[0]))
 
 
 def open(*paths: PathLike, format: str | None = None, strict: bool = False, **options: Any) -> Recording:
-    """Open a recording, whatever robot wrote it.
+    """Open a recording, whatever robot wrote it, and the truth in a folder `truth/` of its.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def open(*paths: PathLike, format: str | None = None, strict: bool = False, **op
 
 
 def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Recording:
-    source = source_of(path)
+    source, truth = _truth.apart(source_of(path))
     if format is not None:
         top = "" if load(format).recognises(source.glimpse()) else _shell(source)[-1]
         chosen, base = format, source.at(top)
@@ -124,6 +126,7 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
                 f"the format {chosen} has no option {option!r}", hint=did_you_mean(option, known)
             )
     recording = read(base, **options)
+    recording = recording if truth is None else _truth.attached(recording, truth)
     return recording.replace(
         format=recording.format or chosen,
         source=recording.source or base,
@@ -206,18 +209,37 @@ def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:
 
 
 def write(recording: Recording, path: PathLike, format: str) -> tuple[str, ...]:
-    """Write a recording in a format; return what the format could not carry, a sentence each."""
+    """Write a recording in a format; return what the format could not carry, a sentence each.
+
+    What was read from a folder `truth/` is written to one again, whatever the format.
+    """
     path = Path(path)
     module = check_target(path, format)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.writing-") as folder:
-        left_out = module.write(recording, Path(folder) / path.name)
+        left_out = module.write(_truth.without(recording), Path(folder) / path.name)
+        left_out += _truth.write_beside(recording, Path(folder) / path.name)
         made = sorted(Path(folder).iterdir())
         for file in made:
             _refuse_occupied(path.parent / file.name)
         for file in made:
             os.replace(file, path.parent / file.name)
     return left_out
+
+
+def write_folder(recording: Recording, folder: Path, format: str, name: str = "") -> tuple[str, ...]:
+    """Write a recording to a new folder that has room for its truth, whatever the format.
+
+    Parameters
+    ----------
+    recording : Recording
+    folder : Path
+    format : str
+    name : str
+        Of the file inside, for a format that writes single files; else the format fills the folder.
+    """
+    said = write(_truth.without(recording), folder / name if name else folder, format)
+    return said + _truth.write_beside(recording, folder)
 
 
 def check_target(path: Path, format: str) -> WritingFormat:

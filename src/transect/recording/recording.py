@@ -179,8 +179,12 @@ class Recording:
 
     @property
     def truth(self) -> Stream | None:
-        """The stream to judge by: the 6-DoF stream of role truth, else the first such by name, or None."""
-        known = sorted((s for s in self.streams if s.role == "truth"), key=lambda s: s.name)
+        """The stream to judge by: the 6-DoF stream of role truth, else the first such by name, or None.
+
+        What lies in a folder `truth/` comes before what a reader takes for truth: RTK is only nearly that.
+        """
+        chosen = (s for s in self.streams if s.role == "truth")
+        known = sorted(chosen, key=lambda s: (not s.name.startswith("truth/"), s.name))
         full = [s for s in known if s.type in (Pose, RigidBodyState) and "qw" in s.columns]
         return next(iter(full or known), None)
 

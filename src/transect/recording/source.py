@@ -118,6 +118,10 @@ class Source(ABC):
         """Return the same files seen from one of the folders."""
         return _Below(self, folder) if folder else self
 
+    def without(self, folder: str) -> Source:
+        """Return the same files but for those in one of the folders."""
+        return _Without(self, folder)
+
     def glimpse(self) -> Source:
         """Return the source with only the first files of each numbered series, enough to recognise it by."""
         return self if len(self.names) <= SERIES else _Glimpse(self)
@@ -168,6 +172,22 @@ class _Below(_View):
     @property
     def stem(self) -> str:
         return PurePosixPath(self.prefix).name
+
+
+class _Without(_View):
+    """The files that are not in one of the folders."""
+
+    def __init__(self, parent: Source, folder: str) -> None:
+        super().__init__(parent)
+        self.hidden = folder.rstrip("/") + "/"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name in self.parent.names if not name.startswith(self.hidden))
+
+    @property
+    def stem(self) -> str:
+        return self.parent.stem
 
 
 class _Glimpse(_View):

@@ -139,7 +139,7 @@ def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:
 
     said: list[str] = []
     if truth.motion is not None:
-        files.write_text(folder / "trajectory.tum", tum_text(truth.motion))
+        files.write_text(folder / "trajectory.tum", tum_text(truth.motion, truth.body))
     for name, table in truth.tables.items():
         with files.atomic_write(folder / f"{name}.parquet") as out:
             pq.write_table(table, out)
@@ -153,9 +153,10 @@ def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:
     return tuple(said)
 
 
-def tum_text(motion: Motion) -> str:
-    """Return a motion as lines ``t x y z qx qy qz qw`` in the world's axes."""
+def tum_text(motion: Motion, body: str = "") -> str:
+    """Return a motion as lines ``t x y z qx qy qz qw`` in the world's axes; `body` is what moves."""
     rows = zip(motion.t_ns.tolist(), motion.position.tolist(), motion.quaternion.tolist(), strict=True)
     head = "# t x y z qx qy qz qw: the body (x forward, y left, z up) in the world (x east, y north, z up)\n"
+    head += f"# child {body}\n" if body else ""
     lines = (" ".join([decimal_from_ns(t), *(f"{v:.9g}" for v in (*p, *q))]) for t, p, q in rows)
     return head + "\n".join(lines) + "\n"

@@ -1,0 +1,57 @@
+"""Marulan without files: laser beams a second while driving, and two clear hours of lasers, radar and Nav."""
+
+import sys
+
+from benchmarks import _harness
+from transect.recording import Recording
+from transect.simulation.day import Options, simulate
+
+WINDOW, HOURS = 10, 2
+RANGE_SENSORS = ("Laser*", "Radar*", "Nav")
+
+_HOURS = f"""
+from benchmarks.bench_marulan import recording, walk_through
+walk_through(recording({HOURS * 3600}), {HOURS * 3600})
+"""
+
+
+def recording(seconds: float, **conditions: str) -> Recording:
+    return simulate(
+        "marulan", Options(seconds=seconds, streams=RANGE_SENSORS, conditions=conditions)
+    ).recording
+
+
+def walk_through(day: Recording, seconds: int) -> int:
+    """Ask for every row of every stream, window by window; return how many there were."""
+    rows = 0
+    for begin in range(0, seconds, WINDOW):
+        window = day.slice(f"+{begin}s", f"+{begin + WINDOW}s")
+        rows += sum(stream.table.num_rows for stream in window)
+    return rows
+
+
+def beams(day: Recording) -> int:
+    return sum(stream.table.num_rows for stream in day.select("Laser*")) * 180
+
+
+def main() -> None:
+    walk_through(recording(1), WINDOW)  # compile
+    driven = 20 * 4 * 75 * 180
+    for scene in ("open", "houses", "dam"):
+        _harness.rate(
+            f"laser beams, driving ({scene})", lambda s=scene: beams(recording(20, scene=s)), driven, repeat=2
+        )
+    for name, conditions in (
+        ("static, clear", {}),
+        ("static, a human walking", {"human": "walking"}),
+        ("driving around houses", {"scene": "houses"}),
+    ):
+        day = recording(60, **conditions)
+        _harness.rate(
+            f"simulated seconds ({name})", lambda d=day: walk_through(d, 60), 60, target=10.0, repeat=2
+        )
+    _harness.memory("two clear hours, window by window", [sys.executable, "-c", _HOURS], target=1e9)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""`transect inject PATH --fault NAME --severity S -o DIR`: the same recording with a labelled fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._options import from_option, json_option, option_option, streams_option, strict_option, to_option
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
+    from transect.simulation.faults.written import Written
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@strict_option
+@click.option("--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised.")
+@option_option
+@click.option("--fault", metavar="NAME", help="What happens; without it, the faults are listed.")
+@click.option("--severity", type=float, default=0.5, show_default=True, help="From 0, nothing, to 1.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same fault.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the fault.")
+@streams_option
+@from_option
+@to_option
+@click.option("--format", "format_name", metavar="NAME", help="Write as this format; default its own.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to write: a new folder.")
+@json_option
+def command(
+    paths: tuple[str, ...],
+    strict: bool,
+    read_as: str | None,
+    options: tuple[str, ...],
+    fault: str | None,
+    severity: float,
+    seed: int,
+    settings: tuple[str, ...],
+    streams: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    format_name: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Make a fault happen to a recording, simulated or real.
+
+    DIR/truth/faults.parquet labels every touched sample; other truth is copied along.
+
+    For faults of files, --streams names files.
+    """
+    from ._asked import new_folder
+    from ._progress import Progress
+    from ._recordings import exit_for, open_recording
+
+    if fault is None:
+        _list_faults(as_json)
+        return 0
+    if not paths:
+        raise click.UsageError("nothing to open: give the path of a recording")
+    how = _how(fault, severity, settings, start, end)
+    target = new_folder(out)
+    progress = Progress(quiet=as_json)
+    recording = open_recording(paths, read_as, options, strict, progress)
+    expected = sum(len(s) if s.loader else 1 for s in recording)
+    with progress.of_files(expected, "writing"):
+        written = _written(recording, target, fault, seed, streams, format_name, how)
+    _report(written, as_json)
+    return exit_for(recording)
+
+
+def _list_faults(as_json: bool) -> None:
+    from transect.simulation.faults import FAULTS
+
+    from ._tables import show_json, show_table
+
+    if as_json:
+        show_json(
+            {
+                "faults": [
+                    {
+                        "name": fault.name,
+                        "what": fault.what,
+                        "severity_1": fault.severity,
+                        "types": [kind.__name__ for kind in fault.types if kind is not object],
+                        "parameters": dict(fault.parameters),
+                    }
+                    for fault in FAULTS.values()
+                ]
+            }
+        )
+    else:
+        rows = [(fault.name, fault.what, fault.severity) for fault in FAULTS.values()]
+        show_table(("fault", "what happens", "severity 1"), rows)
+
+
+def _how(
+    fault: str, severity: float, settings: tuple[str, ...], start: str | None, end: str | None
+) -> dict[str, Any]:
+    from transect.errors import UsageError
+    from transect.simulation.faults import fault_named
+
+    from ._asked import key_values
+
+    fault_named(fault)
+    parameters: dict[str, float] = {}
+    for key, value in key_values(settings, "--set", "wind=2.5").items():
+        try:
+            parameters[key] = float(value)
+        except ValueError:
+            raise UsageError(f"--set {key}={value} is not a number") from None
+    return {"severity": severity, "start": start, "end": end, "parameters": parameters}
+
+
+def _written(
+    recording: Recording,
+    target: Path,
+    fault: str,
+    seed: int,
+    streams: tuple[str, ...],
+    format_name: str | None,
+    how: dict[str, Any],
+) -> Written:
+    from transect import formats
+    from transect.errors import UsageError
+    from transect.simulation.faults import EVERYTHING
+    from transect.simulation.faults.written import write_injected
+
+    chosen = format_name or recording.format
+    if chosen not in formats.writing_names():
+        able = ", ".join(formats.writing_names())
+        raise UsageError(f"the format {chosen} cannot be written", hint=f"--format NAME, one of {able}")
+    return write_injected(
+        recording, target, fault, seed=seed, format=chosen, streams=streams or EVERYTHING, **how
+    )
+
+
+def _report(written: Written, as_json: bool) -> None:
+    from collections import Counter
+
+    from transect.recording import arrow
+
+    from ._tables import show_json
+
+    touched = Counter(arrow.texts(written.labels, "stream"))
+    for sentence in written.said:
+        click.echo(f"not carried: {sentence}", err=True)
+    if as_json:
+        carried = {"touched": dict(touched), "not_carried": list(written.said)}
+        show_json({"path": str(written.path), "labels": written.labels.num_rows, **carried})
+        return
+    for name, count in touched.items():
+        click.echo(f"{name}: {count} touched")
+    click.echo(f"wrote {written.path}" if touched else f"wrote {written.path}; nothing was touched")

@@ -1,0 +1,118 @@
+"""`transect simulate WORLD -o DIR`: a field day with exact truth, in the robot's own format."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ._options import json_option, streams_option
+
+if TYPE_CHECKING:
+    from transect.simulation.day import Options
+
+
+@click.command()
+@click.argument("world", required=False)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to write: a new folder.")
+@click.option("--seconds", type=float, help="How long the robot records.")
+@click.option("--seed", type=int, help="Same seed, same bytes.")
+@click.option("--scale", type=float, help="Size of images against the document's; 1 is theirs.")
+@streams_option
+@click.option("--condition", "conditions", multiple=True, metavar="KEY=VALUE", help="Such as light=night.")
+@json_option
+def command(
+    world: str | None,
+    out: Path | None,
+    seconds: float | None,
+    seed: int | None,
+    scale: float | None,
+    streams: tuple[str, ...],
+    conditions: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Simulate a day in a world; without WORLD, list the worlds.
+
+    DIR opens as a recording of the world's format; DIR/truth holds what was true.
+    """
+    from transect.simulation import day
+
+    from ._asked import new_folder
+    from ._progress import Progress
+
+    if world is None:
+        _list_worlds(as_json)
+        return 0
+    target = new_folder(out)
+    options = _options(seconds, seed, scale, streams, conditions)
+    made = day.simulate(world, options)
+    expected = sum(len(s) if s.loader else 1 for s in made.recording)
+    with Progress(quiet=as_json).of_files(expected, "simulating"):
+        said = day.write_day(made, target)
+    _report(target, world, options, said, as_json)
+    return 0
+
+
+def _list_worlds(as_json: bool) -> None:
+    from transect.simulation import day
+
+    from ._tables import show_json, show_table
+
+    rows = [(name, _what(name)) for name in day.names()]
+    if as_json:
+        show_json({"worlds": [{"name": name, "what": what} for name, what in rows]})
+    else:
+        show_table(("world", "what"), rows)
+
+
+def _what(world: str) -> str:
+    """Return the first line of a world's docstring, without importing what it needs."""
+    import ast
+    from importlib.util import find_spec
+
+    from transect.simulation import worlds
+
+    spec = find_spec(f"{worlds.__name__}.{world}")
+    text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+
+
+def _options(
+    seconds: float | None,
+    seed: int | None,
+    scale: float | None,
+    streams: tuple[str, ...],
+    conditions: tuple[str, ...],
+) -> Options:
+    from transect.simulation.day import Options
+
+    from ._asked import key_values
+
+    given = {"seconds": seconds, "seed": seed, "scale": scale}
+    for name in ("seconds", "scale"):
+        _refuse_nothing(name, given[name])
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return dataclasses.replace(
+        Options(streams=streams, conditions=key_values(conditions, "--condition", "light=night")), **chosen
+    )
+
+
+def _refuse_nothing(name: str, value: float | None) -> None:
+    from transect.errors import UsageError
+
+    if value is not None and not value > 0:
+        raise UsageError(f"--{name} {value:g} is not more than 0")
+
+
+def _report(target: Path, world: str, options: Options, said: tuple[str, ...], as_json: bool) -> None:
+    from ._tables import show_json
+
+    for sentence in said:
+        click.echo(f"not carried: {sentence}", err=True)
+    if as_json:
+        asked = dataclasses.asdict(options)
+        show_json({"path": str(target), "world": world, "options": asked, "not_carried": list(said)})
+    else:
+        click.echo(f"wrote {target}")

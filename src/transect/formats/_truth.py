@@ -1,0 +1,198 @@
+"""Truth beside a recording: a folder `truth/` that no reader sees, and that every recording gets as streams.
+
+`truth/trajectory.tum` is the body in the world (x east, y north, z up), each `truth/*.parquet` a table with
+`t_ns`, each `truth/*.tif` a map. Their streams have the role truth and are called `truth/<file>`; on writing
+they become a folder `truth/` again. Other files in the folder (depth images) are copied along.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.errors import ParseError, TransectError
+from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache, files
+from transect.recording.arrow import PAYLOAD, T_NS
+from transect.recording.clocks import Clock
+from transect.recording.source import Buffer
+from transect.types import GridMap, Pose, Record
+
+from . import geotiff, tum
+from ._images import file_table
+from .described import NAMES as DESCRIPTIONS
+
+FOLDER = "truth"
+TRAJECTORY, TABLE, MAP = ".tum", ".parquet", ".tif"
+WORLD, BODY = "world", "body"
+_SOURCE = "truth_source"
+_CHILD = re.compile(rb"^#.*\bchild (\S+)", re.MULTILINE)
+_DEEPEST = 4
+
+
+def apart(source: Source) -> tuple[Source, Source | None]:
+    """Return the recording's own files, and the files of its truth as seen from their folder, if any.
+
+    A zip often has one folder at the top: truth lies in there then.
+    """
+    for above in _levels(source.names):
+        folder = f"{above}{FOLDER}"
+        if _is_truth(source, above, folder):
+            return source.without(folder), source.at(folder)
+    return source, None
+
+
+def _levels(names: tuple[str, ...]) -> Iterator[str]:
+    """Yield "" and, while all files lie in one folder, that folder; names are sorted, so two of them tell."""
+    above = ""
+    for _ in range(_DEEPEST if names else 0):
+        yield above
+        top, slash, _ = names[0][len(above) :].partition("/")
+        above = f"{above}{top}/"
+        if not slash or not names[-1].startswith(above):
+            return
+
+
+def _is_truth(source: Source, above: str, folder: str) -> bool:
+    first = bisect_left(source.names, f"{folder}/")
+    if first == len(source.names) or not source.names[first].startswith(f"{folder}/"):
+        return False
+    for name in (f"{above}{name}" for name in DESCRIPTIONS):
+        if name in source and f"{FOLDER}/".encode() in source.head(name):
+            return False  # a description that names these files has its own idea of them
+    truth = source.at(folder)
+    here = [name for name in truth.names if "/" not in name]
+    if any(name.endswith((TRAJECTORY, TABLE)) for name in here):
+        return True
+    return any(name.endswith(MAP) for name in here) and geotiff.recognises(truth).confidence >= 0.5
+
+
+def attached(recording: Recording, truth: Source) -> Recording:
+    """Return a recording with the streams of its truth, none of which is read yet."""
+    clock = _clock(recording)
+    here = [name for name in truth.names if "/" not in name]
+    streams = [_trajectory(truth, name, clock) for name in here if name.endswith(TRAJECTORY)]
+    streams += [_table(truth, name, clock) for name in here if name.endswith(TABLE)]
+    streams += [_map(truth, name) for name in here if name.endswith(MAP)]
+    new = {s.name: s for s in streams if s.name not in recording}
+    return recording.replace(streams=(*recording.streams, *new.values()))
+
+
+def _clock(recording: Recording) -> Clock:
+    """Return the clock of most streams: truth is told in the recording's own time."""
+    used: Counter[Clock] = Counter(stream.clock for stream in recording if stream.clock != "index")
+    (clock, _), *_ = used.most_common(1) or [("utc", 0)]
+    return clock
+
+
+def _stream(truth: Source, file: str, kind: type, source: Any, **attributes: Any) -> Stream:
+    name = f"{FOLDER}/{file.rpartition('.')[0]}"
+    meta = {_SOURCE: (truth, file), **attributes.pop("meta", {})}
+    return Stream(name, kind, source, role="truth", meta=meta, **attributes)
+
+
+def _trajectory(truth: Source, file: str, clock: Clock) -> Stream:
+    named = _CHILD.search(truth.head(file, 1024))
+    child = named[1].decode("utf-8", "replace") if named else BODY
+    load = partial(cache.parsed, truth, file, "tum/1", partial(tum.parse_poses, file=f"{FOLDER}/{file}"))
+    return _stream(truth, file, Pose, load, clock=clock, frame=WORLD, child=child)
+
+
+def _table(truth: Source, file: str, clock: Clock) -> Stream:
+    def load() -> Parsed:
+        truth.touch(file)
+        return _parsed_table(truth.buffer(file), f"{FOLDER}/{file}")
+
+    return _stream(truth, file, Record, load, clock=clock)
+
+
+def _parsed_table(buffer: Buffer, file: str) -> Parsed:
+    from .described.model import StreamSpec, Time
+    from .described.tables import read_parquet
+
+    try:
+        return read_parquet(buffer, StreamSpec(file, time=Time(column=T_NS, unit="ns")), file)
+    except TransectError as error:
+        return Parsed(arrow.empty(), (Loss(file, error.why or error.what),))
+
+
+def _map(truth: Source, file: str) -> Stream:
+    def load(row: Mapping[str, Any]) -> GridMap:
+        truth.touch(file)
+        return geotiff.decode_geotiff(truth.buffer(file), file, t_ns=row[T_NS])
+
+    table = file_table(np.zeros(1, np.int64), [f"{FOLDER}/{file}"])
+    return _stream(
+        truth, file, GridMap, table, clock="index", frame=WORLD, loader=load, meta={"timeless": True}
+    )
+
+
+def is_attached(stream: Stream) -> bool:
+    """Tell whether a stream is of a folder `truth/`, and goes back into one."""
+    return stream.role == "truth" and stream.name.startswith(f"{FOLDER}/")
+
+
+def without(recording: Recording) -> Recording:
+    """Return a recording as its format writes it; one of truth alone stays as it is."""
+    own = tuple(stream for stream in recording if not is_attached(stream))
+    return recording.replace(streams=own) if own else recording
+
+
+def write_beside(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write the truth of a recording that was written to `path`; return what could not be carried.
+
+    Parameters
+    ----------
+    recording : Recording
+        As it was before `without`.
+    path : Path
+        What the format wrote: a folder gets a `truth/`, a single file has no place for one.
+    """
+    streams = [stream for stream in recording if is_attached(stream)]
+    if not streams or len(streams) == len(recording):
+        return ()
+    if not path.is_dir():
+        listed = ", ".join(stream.name for stream in streams)
+        return (f"{listed}: {path.name} is a single file and gets no folder {FOLDER}/",)
+    said = [sentence for stream in streams for sentence in _write(stream, path)]
+    sources = {id(kept[0]): kept[0] for s in streams if (kept := s.meta.get(_SOURCE))}
+    for source in sources.values():
+        _copy_others(source, path / FOLDER)
+    return tuple(said)
+
+
+def _write(stream: Stream, folder: Path) -> Iterator[str]:
+    """Write one stream: the file as it was where nothing was cut or changed, else anew."""
+    kept: tuple[Source, str] | None = stream.meta.get(_SOURCE)
+    suffix = {Pose: TRAJECTORY, GridMap: MAP}.get(stream.type, TABLE)
+    file = folder / f"{stream.name}{suffix}"
+    if kept is not None and (callable(stream.source) or stream.type is GridMap):
+        files.write_bytes(file, kept[0].read(kept[1]))
+    elif stream.type is Pose:
+        tum.write(Recording(stream.name, (stream,)), file)
+    elif stream.type is Record:
+        _write_table(stream, file)
+    else:
+        yield f"{stream.name} ({stream.type.__name__}) has no file in a folder {FOLDER}/"
+
+
+def _write_table(stream: Stream, file: Path) -> None:
+    import pyarrow.parquet as pq
+
+    table = stream.table
+    if PAYLOAD in table.column_names:
+        raise ParseError(f"{stream.name} is no table: it has payloads")
+    with files.atomic_write(file) as out:
+        pq.write_table(table, out)
+
+
+def _copy_others(source: Source, folder: Path) -> None:
+    for name in source.names:
+        if "/" in name or not name.endswith((TRAJECTORY, TABLE, MAP)):
+            files.write_bytes(folder / name, source.read(name))

@@ -1,0 +1,21 @@
+"""Loads compiled kernels when they are first used; what numba compiles is kept in the user's cache.
+
+A kernel's file ends in `_compiled.py` and is imported through `kernels` alone. Kernels do not call kernels of
+another file: numba does not notice when a callee in another file changes, and would run the old one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import cache
+from typing import Any
+
+from transect.recording import cache as table_cache
+
+
+@cache
+def kernels(name: str) -> Any:
+    """Return the module ``_<name>_compiled`` of this package."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
+    return importlib.import_module(f"{__package__}._{name}_compiled")

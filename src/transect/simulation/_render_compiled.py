@@ -1,0 +1,271 @@
+"""Compiled shading: the look of ground and sky for each ray, and the sensor that makes pixels of it.
+
+The ground is passed as a tuple: `texels`, `first` and size of a texel (m) of its tile, `rock` and `openness`
+(ny, nx) of the terrain, its cell (m), x and y of its first corner, and the colours (5, 3) dark, light, patch,
+rock and plant of `textures.Ground`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange  # pyright: ignore[reportMissingTypeStubs]
+
+_TILE = 2048
+_LANES, _PIECE = 16, 256
+"""Threads take interleaved pieces of the batch, so that each has its share of sky and of ground."""
+_PER_UNIT = np.float32(1.0 / 100.0)
+
+
+@njit(cache=True, nogil=True)
+def _texel(texels: Any, first: Any, level: int, u: Any, v: Any) -> Any:
+    """Bilinear brightness at (u, v) tiles of one level."""
+    n = _TILE >> level
+    x, y = u * n - 0.5, v * n - 0.5
+    i, j = int(np.floor(y)), int(np.floor(x))
+    fx, fy = np.float32(x - j), np.float32(y - i)
+    mask = n - 1
+    top, below = first[level] + (i & mask) * n, first[level] + ((i + 1) & mask) * n
+    a, b = np.float32(texels[top + (j & mask)]), np.float32(texels[top + ((j + 1) & mask)])
+    c, d = np.float32(texels[below + (j & mask)]), np.float32(texels[below + ((j + 1) & mask)])
+    above = a + fx * (b - a)
+    return (above + fy * (c + fx * (d - c) - above)) * _PER_UNIT
+
+
+@njit(cache=True, nogil=True)
+def _sample(texels: Any, first: Any, x: Any, y: Any, texel: Any, footprint: Any) -> Any:
+    """Trilinear brightness at (x, y) m of a tile with texels of that size, seen over a footprint (m)."""
+    u, v = x / (texel * _TILE), y / (texel * _TILE)
+    lod = min(max(np.log2(max(footprint / texel, 1e-6)), 0.0), len(first) - 1.001)
+    level = int(lod)
+    part = np.float32(lod - level)
+    fine = _texel(texels, first, level, u, v)
+    if part < np.float32(0.02):
+        return fine
+    return fine + part * (_texel(texels, first, level + 1, u, v) - fine)
+
+
+@njit(cache=True, nogil=True)
+def _even(number: int) -> Any:
+    """A number in [0, 1), the same for the same integer (the mixing of splitmix64)."""
+    h = np.uint64(number + 1_000_003) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.float64((h ^ (h >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def _cover(rock: Any, gx: Any, gy: Any, jitter: Any) -> int:
+    """Number of the rock or plant at a place in cells, 0 for ground; its edge frays with the texture."""
+    ny, nx = rock.shape
+    ix, iy = min(max(int(gx), 0), nx - 2), min(max(int(gy), 0), ny - 2)
+    u, v = gx - ix, gy - iy
+    found, weight, most = 0, 0.0, 0.0
+    for k in range(4):
+        a, b = k & 1, k >> 1
+        number = rock[iy + b, ix + a]
+        if number != 0:
+            w = (u if a else 1.0 - u) * (v if b else 1.0 - v)
+            weight += w
+            if w > most:
+                found, most = int(number), w
+    needed = 0.5 if found > 0 else 0.2  # the sides of plants are plants
+    return found if weight > needed + 0.35 * (jitter - 1.0) else 0
+
+
+@njit(cache=True, nogil=True)
+def _albedo(ground: Any, place: Any, up: Any, width: Any) -> Any:
+    """Linear albedo (red, green, blue) of the ground at a place, seen over a footprint of that width (m).
+
+    `up` is the vertical part of the normal.
+    """
+    texels, first, texel, rock, _, cell, corner, looks = ground
+    x, y, z = place
+    fine = _sample(texels, first, x, y, texel, width)
+    # The large copy lends its patches, not its pebbles, which would be boulders.
+    coarse = _sample(texels, first, x + 3.1, y + 1.7, texel * 9.3, max(width, texel * 28.0))
+    value = np.float64(fine) * (0.3 + 0.7 * coarse)
+    if width < texel:  # closer than the texels: the tile once more, much smaller
+        small = _sample(texels, first, x + 0.3, y + 0.9, texel / 4.7, width)
+        value *= 1.0 + (small - 1.0) * min(1.0, np.log2(texel / width))
+    number = _cover(rock, (x - corner[0]) / cell, (y - corner[1]) / cell, fine)
+    if number == 0:
+        mix = min(max(2.5 * (coarse - 1.05), 0.0), 0.7)
+        share = min(value * 0.5, 1.2)
+        r = looks[0, 0] + share * (looks[1, 0] - looks[0, 0])
+        g = looks[0, 1] + share * (looks[1, 1] - looks[0, 1])
+        b = looks[0, 2] + share * (looks[1, 2] - looks[0, 2])
+        return (
+            r + mix * (looks[2, 0] * value - r), g + mix * (looks[2, 1] * value - g),
+            b + mix * (looks[2, 2] * value - b),
+        )  # fmt: skip
+    row = 3 if number > 0 else 4
+    # On steep sides the tile is laid along the height, too, lest it be drawn out to streaks.
+    side = np.float64(_sample(texels, first, x + 0.8 * z, y + 0.6 * z, texel, width))
+    own = (0.6 + 0.8 * _even(number)) * (0.2 + 0.8 * side)
+    if number < 0:  # between leaves it is dark
+        own *= 0.25 + 0.75 * up
+    return looks[row, 0] * own, looks[row, 1] * own, looks[row, 2] * own
+
+
+@njit(cache=True, nogil=True)
+def _openness(ground: Any, x: Any, y: Any) -> Any:
+    """How much of the sky the ground sees at a place (m)."""
+    _, _, _, _, map_, cell, corner, _ = ground
+    gx, gy = (x - corner[0]) / cell, (y - corner[1]) / cell
+    ny, nx = map_.shape
+    ix, iy = min(max(int(gx), 0), nx - 2), min(max(int(gy), 0), ny - 2)
+    u, v = gx - ix, gy - iy
+    low = map_[iy, ix] + u * (map_[iy, ix + 1] - map_[iy, ix])
+    return low + v * (map_[iy + 1, ix] + u * (map_[iy + 1, ix + 1] - map_[iy + 1, ix]) - low)
+
+
+@njit(cache=True, nogil=True)
+def _lamps(lamps: Any, x: Any, y: Any, z: Any, nx: Any, ny: Any, nz: Any) -> Any:
+    """Irradiance from spot lights; `lamps` (k, 8): place, unit direction in the world, half angle, power."""
+    total = 0.0
+    for k in range(len(lamps)):
+        lx, ly, lz = lamps[k, 0] - x, lamps[k, 1] - y, lamps[k, 2] - z
+        away = np.sqrt(lx * lx + ly * ly + lz * lz) + 1e-9
+        facing = (lx * nx + ly * ny + lz * nz) / away
+        axis = -(lx * lamps[k, 3] + ly * lamps[k, 4] + lz * lamps[k, 5]) / away
+        angle = np.arccos(min(max(axis, -1.0), 1.0)) / (2.0 * lamps[k, 6])
+        if facing > 0.0 and angle < 1.0:
+            total += lamps[k, 7] * facing * 0.5 * (1.0 + np.cos(np.pi * angle)) / (away * away)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _far(texels: Any, first: Any, dx: Any, dy: Any, dz: Any, sky: Any) -> Any:
+    """Radiance from where there is nothing: hills at the horizon, and the sky with its clouds.
+
+    `sky` (14,): horizon, zenith, far hills (red, green, blue each), clouds, towards the sun (3), sun's glow.
+    """
+    turn = np.arctan2(dy, dx)
+    hills = 0.022 + 0.016 * np.sin(2 * turn + 1.0) + 0.010 * np.sin(5 * turn + 2.0)
+    hills += 0.005 * np.sin(11 * turn) + 0.0015 * np.sin(37 * turn) + 0.0008 * np.sin(83 * turn)
+    hills = max(hills, 0.003)
+    if dz < hills:
+        speck = _sample(texels, first, turn * 60.0, dz * 150.0, 0.05, 0.12)
+        haze = 0.55 + 0.35 * min(max(dz / hills, 0.0), 1.0)
+        own = (1.0 - haze) * (0.5 + 0.5 * speck)
+        return haze * sky[0] + own * sky[6], haze * sky[1] + own * sky[7], haze * sky[2] + own * sky[8]
+    up = 1.0 - (1.0 - min(dz, 1.0)) ** 3
+    x, y = dx / (dz + 0.15), dy / (dz + 0.15)
+    cloud = _sample(texels, first, x * 2.0, y * 2.0, 0.004, 0.15) - 1.0
+    cloud += 0.7 * (_sample(texels, first, x * 9.0, y * 9.0, 0.004, 0.15) - 1.0)
+    white = min(max(0.15 + 3.0 * cloud, 0.0), 1.0) * sky[9]
+    sun = max(dx * sky[10] + dy * sky[11] + dz * sky[12], 0.0)
+    glow = sky[13] * (0.15 * sun**8 + 1.2 * sun**256)
+    r = sky[0] + up * (sky[3] - sky[0])
+    g = sky[1] + up * (sky[4] - sky[1])
+    b = sky[2] + up * (sky[5] - sky[2])
+    bright = 1.4 * sky[2]
+    return r + white * (bright - r) + glow, g + white * (bright - g) + glow, b + white * (bright - b) + glow
+
+
+@njit(cache=True, nogil=True)
+def _shade(
+    i: int,
+    ground: Any,
+    solids: Any,
+    lights: Any,
+    origin: Any,
+    directions: Any,
+    hits: Any,
+    pixel: Any,
+    out: Any,
+) -> None:
+    """Write the radiance of ray i; see `shade`."""
+    ranges, kind, normals, lit = hits
+    outdoors, lamps, sky = lights
+    texels, first, texel = ground[0], ground[1], ground[2]
+    dx, dy, dz = directions[i, 0], directions[i, 1], directions[i, 2]
+    if kind[i] < 0:
+        out[i, 0], out[i, 1], out[i, 2] = _far(texels, first, dx, dy, dz, sky)
+        return
+    s, nx, ny, nz = ranges[i], normals[i, 0], normals[i, 1], normals[i, 2]
+    x, y, z = origin[0] + s * dx, origin[1] + s * dy, origin[2] + s * dz
+    width = s * pixel / np.sqrt(max(-(dx * nx + dy * ny + dz * nz), 0.06))
+    if kind[i] == 0:
+        r, g, b = _albedo(ground, (x, y, z), nz, width)
+        seen = 1.0 * _openness(ground, x, y)
+    else:
+        k = kind[i] - 1
+        own = 0.75 + 0.25 * np.float64(_sample(texels, first, x + 0.8 * z, y + 0.6 * z, texel, width))
+        r, g, b, seen = solids[k, 0] * own, solids[k, 1] * own, solids[k, 2] * own, 1.0
+    sun = (nx * outdoors[0] + ny * outdoors[1] + nz * outdoors[2]) if lit[i] else 0.0
+    sky_seen = seen * (0.55 + 0.45 * nz)
+    lamp = _lamps(lamps, x, y, z, nx, ny, nz) if len(lamps) else 0.0
+    out[i, 0] = r * (sun * outdoors[3] + sky_seen * outdoors[6] + lamp)
+    out[i, 1] = g * (sun * outdoors[4] + sky_seen * outdoors[7] + lamp)
+    out[i, 2] = b * (sun * outdoors[5] + sky_seen * outdoors[8] + lamp)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def shade(
+    ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any, pixel: Any, out: Any
+) -> None:
+    """Write the linear radiance (n, 3) that comes along rays.
+
+    `solids` (k, 3) are albedos; `lights` a tuple: (9,) towards the sun, irradiance of the sun and of the sky,
+    then lamps (see `_lamps`) and sky (see `_far`); `hits` a tuple: ranges (n,), kinds (n,), normals (n, 3),
+    whether the sun shines there (n,); `pixel` the angle between rays, rad.
+    """
+    n = len(directions)
+    per_lane = (n + _LANES * _PIECE - 1) // (_LANES * _PIECE)
+    for j in prange(_LANES * per_lane):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+        begin = ((j % per_lane) * _LANES + j // per_lane) * _PIECE
+        for i in range(begin, min(begin + _PIECE, n)):
+            _shade(i, ground, solids, lights, origin, directions, hits, pixel, out)
+
+
+@njit(cache=True, nogil=True)
+def shadow_starts(origin: Any, directions: Any, ranges: Any, normals: Any, sun: Any, starts: Any) -> None:
+    """Write where rays to the sun begin (n, 3), just over the surface; NaN where that faces away."""
+    for i in range(len(ranges)):
+        facing = normals[i, 0] * sun[0] + normals[i, 1] * sun[1] + normals[i, 2] * sun[2]
+        for c in range(3):
+            place = origin[c] + ranges[i] * directions[i, c] + 0.003 * normals[i, c]
+            starts[i, c] = place if facing > 0.0 else np.nan
+
+
+@njit(cache=True, nogil=True)
+def develop(
+    radiance: Any, noise: Any, gain: Any, read: Any, shot: Any, curve: Any, top: Any, pixels: Any
+) -> None:
+    """Write pixels (n, c) of radiance (n, c): gain, noise as of photons and reading, and the tone curve.
+
+    `curve` gives the pixel at square roots of the exposure from 0 to that of `top`; `noise` may be empty.
+    """
+    scale = np.float32((len(curve) - 1) / np.sqrt(top))
+    for i in range(len(radiance)):
+        for c in range(radiance.shape[1]):
+            x = max(radiance[i, c] * gain, np.float32(0.0))
+            if len(noise):
+                x += noise[i, c] * np.sqrt(read + shot * x)
+            x = min(max(x, np.float32(0.0)), top)
+            pixels[i, c] = curve[int(np.sqrt(x) * scale + np.float32(0.5))]
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def smear(picture: Any, flow: Any, out: Any) -> None:
+    """Write the mean of a picture (h, w, c) along minus the flow (h, w, 2) of each pixel."""
+    rows, columns, bands = picture.shape
+    for i in prange(rows):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+        for j in range(columns):
+            dx, dy = flow[i, j, 0], flow[i, j, 1]
+            taps = min(int(2.0 * max(abs(dx), abs(dy))) + 1, 24)
+            for c in range(bands):
+                total = 0.0
+                for k in range(taps):
+                    part = (k + 0.5) / taps
+                    x = min(max(j - part * dx, 0.0), columns - 1.001)
+                    y = min(max(i - part * dy, 0.0), rows - 1.001)
+                    a, b = int(y), int(x)
+                    u, v = x - b, y - a
+                    low = picture[a, b, c] * (1 - u) + picture[a, b + 1, c] * u
+                    high = picture[a + 1, b, c] * (1 - u) + picture[a + 1, b + 1, c] * u
+                    total += low * (1 - v) + high * v
+                out[i, j, c] = total / taps

@@ -1,0 +1,334 @@
+"""An arm of four joints that bends under its weight and its load: what is true of it, by first principles.
+
+The chain is walked matrix by matrix from the base to the wrist; each link ends in a small elastic
+`give` (a displacement and a finite rotation) that its compliance matrix makes of the loads beyond it. Loads
+depend on where the bent arm is, so `settle` repeats both until they agree. What a motor has to hold follows
+from virtual work: how much the loads gain when its joint turns a little.
+
+Everything is in the IDA frame (z points down), rows first: (n, 4) joint angles, (n, 3) points and forces.
+The arm moves slowly, so that nothing here knows of inertia.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.geometry import rotations
+
+Floats = NDArray[np.float64]
+Sets = Mapping[str, Mapping[str, Any]]
+"""Parameter sets as ``recording.conditions["parameters"]`` has them: SI, by the names of SIS 5.1.3."""
+
+BODIES = 5
+"""The base and four links; the tool has no mass of its own in the SIS."""
+STOWED = 2
+"""In the grapple phases before this one the grapple is folded to the forearm (SIS Table 15)."""
+PAYLOADS = {3: "seis", 4: "wts", 5: "hp3"}
+"""What hangs on the grapple, by grapple phase."""
+_OFFSETS = {0: "x_blade_1", 1: "x_blade_2", 2: "x_scoop", 3: "x_rac", 4: "x_wrist"}
+_HUNG = {5: "dist_grapple", 6: "", 7: "dist_seis", 8: "dist_wts", 9: "dist_hp3"}
+_SETTLED = 1e-10
+"""m and rad to which shape and loads agree."""
+_MOST = 30
+_NUDGE = 1e-5
+"""rad by which a joint is turned to see what its load gains; the error is its square."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """What is moved somewhere (SIS Table 14).
+
+    Attributes
+    ----------
+    code : int
+    offset : (3,) array
+        In the wrist frame, m; of the camera with joint 4 at zero, since it sits on the forearm.
+    theta : float
+        Added to the elevation of the wrist's z axis, rad.
+    drop : float
+        How far it hangs below its offset, along gravity, m.
+    """
+
+    code: int
+    offset: Floats
+    theta: float
+    drop: float = 0.0
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it is on the umbilical."""
+        return self.code in (5, 7, 8, 9)
+
+    @property
+    def on_forearm(self) -> bool:
+        """Whether joint 4 leaves it where it is: the camera."""
+        return self.code == 3
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Masses and compliances of the base and the four links.
+
+    Attributes
+    ----------
+    mass : (5,) array
+        kg.
+    centre : (5, 3) array
+        Centres of mass after the joint's turn, before the link's own d, a and alpha, m.
+    compliance : (5, 6, 6) array
+        Displacement and rotation for force and moment, at and in the far end of the link.
+    """
+
+    mass: Floats
+    centre: Floats
+    compliance: Floats
+
+    @classmethod
+    def of(cls, sets: Sets, phase: int) -> Links:
+        """Return the links as they are in a grapple phase (SIS Table 15)."""
+        state = "STOWED" if phase < STOWED else "UNSTOWED"
+        names = ["0", "1", "2", f"3_{state}", f"4_{state}"]
+        chosen = [sets[f"RA_DEFL_LINK_{name}"] for name in names]
+        scale = float(sets["RA_DEFL_GENERAL"]["compliance_scale"])
+        matrices = [np.block([[_m(v, "vCf"), _m(v, "vCm")], [_m(v, "wCf"), _m(v, "wCm")]]) for v in chosen]
+        return cls(
+            mass=np.array([v["mass"] for v in chosen], dtype=np.float64),
+            centre=np.array([[v[f"cm_{axis}"] for axis in "xyz"] for v in chosen], dtype=np.float64),
+            compliance=scale * np.array(matrices),
+        )
+
+    def softer(self, factor: Floats) -> Links:
+        """Return links whose compliances are (5,) times as large: no arm is quite its model."""
+        return replace(self, compliance=self.compliance * factor[:, None, None])
+
+
+def _m(values: Mapping[str, Any], key: str) -> Floats:
+    return np.asarray(values[key], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Where the bent chain is.
+
+    Attributes
+    ----------
+    rotation : (5, n, 3, 3) array
+        Of the base and the far ends of the links; takes their vectors to the IDA frame.
+    origin : (5, n, 3) array
+        m.
+    centre : (5, n, 3) array
+        Centres of mass, m.
+    """
+
+    rotation: Floats
+    origin: Floats
+    centre: Floats
+
+    def axis(self, joint: int) -> Floats:
+        """Axis (n, 3) of joint 1 to 4: z of the body before it."""
+        return self.rotation[joint - 1, :, :, 2]
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """The chain and its gravity.
+
+    Attributes
+    ----------
+    a, d, alpha : (4,) array
+        Denavit and Hartenberg's, in the standard (distal) convention (spec, 4.1).
+    down : (3,) array
+        Unit vector of gravity.
+    gravity : float
+        m/s2.
+    tools : mapping of int to Tool
+        By their code.
+    """
+
+    a: Floats
+    d: Floats
+    alpha: Floats
+    down: Floats
+    gravity: float
+    tools: Mapping[int, Tool]
+
+    @classmethod
+    def of(cls, sets: Sets) -> Arm:
+        """Return the arm of some parameter sets."""
+        arm = sets["RA_ARM_PARAMS"]
+        down = np.asarray(sets["RA_GRAVITY"]["gravity_params.grav_vect"], dtype=np.float64)
+        return cls(
+            a=_m(arm, "dh.a"),
+            d=_m(arm, "dh.d"),
+            alpha=_m(arm, "dh.alpha"),
+            down=down / np.linalg.norm(down),
+            gravity=float(sets["RA_GRAVITY"]["gravity_params.acc_g"]),
+            tools={code: _tool(arm, code) for code in (*_OFFSETS, *_HUNG)},
+        )
+
+    def walk(self, q: Floats, give: Floats | None = None, links: Links | None = None) -> Frames:
+        """Return the frames of the chain at joint angles (n, 4).
+
+        Parameters
+        ----------
+        q : (n, 4) array
+            rad.
+        give : (5, n, 6) array, optional
+            Elastic displacement (m) and rotation (rad) of each far end, in its own axes; none if stiff.
+        links : Links, optional
+            Whose centres of mass are wanted; else they are at the joints.
+        """
+        centres = np.zeros((BODIES, 3)) if links is None else links.centre
+        turn, place = np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3))
+        turns, places, middles = list[Floats](), list[Floats](), [place + centres[0]]
+        for body in range(BODIES):
+            if body:
+                link = body - 1
+                turn = turn @ _about(2, q[:, link])
+                middles.append(place + turn @ centres[body])
+                place = place + turn @ np.array([self.a[link], 0.0, self.d[link]])
+                turn = turn @ _about(0, self.alpha[link])
+            if give is not None:
+                place = place + _turned(turn, give[body, :, :3])
+                turn = turn @ rotations.matrix_from_rotation_vector(give[body, :, 3:])
+            turns.append(turn)
+            places.append(place)
+        return Frames(np.stack(turns), np.stack(places), np.stack(middles))
+
+    def held(self, frames: Frames, tool: Tool) -> Floats:
+        """Where (n, 3) a tool is held: its own place, or the attach point of one that hangs."""
+        if tool.on_forearm:
+            return frames.origin[3] + frames.rotation[3] @ (_about(0, self.alpha[3]) @ tool.offset)
+        return frames.origin[4] + frames.rotation[4] @ tool.offset
+
+    def place(self, frames: Frames, tool: Tool) -> Floats:
+        """Where (n, 3) a tool is."""
+        return self.held(frames, tool) + tool.drop * self.down
+
+    def elevation(self, frames: Frames, q: Floats, tool: Tool) -> Floats:
+        """Angle th (n,) of a tool below the xy plane, rad, in the plane of the arm (spec, 4.2 and 4.3)."""
+        if tool.hangs:
+            return np.full(len(q), np.arcsin(self.down[2]))
+        pointing = frames.rotation[3] @ _about(0, self.alpha[3]) if tool.on_forearm else frames.rotation[4]
+        axis = pointing[..., 2]
+        outwards = np.cos(q[:, 0]) * axis[:, 0] + np.sin(q[:, 0]) * axis[:, 1]
+        return np.arctan2(axis[:, 2], outwards) + tool.theta
+
+
+def _tool(arm: Mapping[str, Any], code: int) -> Tool:
+    key = _OFFSETS.get(code, "x_grapple_attach")
+    offset = np.asarray(arm[key], dtype=np.float64)
+    drop = float(arm[_HUNG[code]][2]) if _HUNG.get(code) else 0.0
+    return Tool(code, offset[:3], float(offset[3]), drop)
+
+
+def _about(axis: int, angle: Any) -> Floats:
+    """Matrices (..., 3, 3) that turn by `angle` (...) about x (0) or z (2)."""
+    c, s = np.cos(angle), np.sin(angle)
+    first, second = (axis + 1) % 3, (axis + 2) % 3
+    matrix = np.zeros((*np.shape(angle), 3, 3))
+    matrix[..., axis, axis] = 1.0
+    matrix[..., first, first] = matrix[..., second, second] = c
+    matrix[..., second, first], matrix[..., first, second] = s, -s
+    return matrix
+
+
+def _turned(matrices: Floats, vectors: Floats) -> Floats:
+    """Vectors (n, 3) turned by matrices (n, 3, 3)."""
+    return np.einsum("nij,nj->ni", matrices, vectors)
+
+
+def cross(a: Floats, b: Floats) -> Floats:
+    """Cross products (n, 3) of vectors (n, 3) or (3,); numpy's own takes longer to begin than to do."""
+    return np.einsum("ijk,...j,...k->...i", _LEVI_CIVITA, a, b)
+
+
+_LEVI_CIVITA = np.zeros((3, 3, 3))
+for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+    _LEVI_CIVITA[_i, _j, _k], _LEVI_CIVITA[_i, _k, _j] = 1.0, -1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """A force on the arm from outside.
+
+    Attributes
+    ----------
+    force : (n, 3) array
+        N, which the surroundings exert on the arm.
+    tool : Tool
+        Where it is held is where the force acts.
+    """
+
+    force: Floats
+    tool: Tool
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """An arm at rest under its loads: its frames, and the elastic give (5, n, 6) that they contain."""
+
+    frames: Frames
+    give: Floats
+
+
+def wrenches(arm: Arm, frames: Frames, links: Links, load: Load) -> Floats:
+    """Force and moment (5, n, 6) at the far end of each body, in its axes: all weights and loads beyond."""
+    weights = links.mass[:, None] * arm.gravity * arm.down
+    at = arm.held(frames, load.tool)
+    force, about_zero = load.force.copy(), cross(at, load.force)
+    found = np.empty((BODIES, len(at), 6))
+    for body in reversed(range(BODIES)):
+        force = force + weights[body]
+        about_zero = about_zero + cross(frames.centre[body], weights[body])
+        back = frames.rotation[body].swapaxes(1, 2)
+        found[body, :, :3] = _turned(back, force)
+        found[body, :, 3:] = _turned(back, about_zero - cross(frames.origin[body], force))
+    return found
+
+
+def settle(arm: Arm, links: Links, q: Floats, load: Load, start: Settled | None = None) -> Settled:
+    """Bend the arm until its give and its loads agree.
+
+    Parameters
+    ----------
+    q : (n, 4) array
+        Joint angles, rad.
+    load : Load
+        Of as many rows. It keeps its direction while the arm gives way.
+    start : Settled, optional
+        A shape to begin with, such as that under a similar load; else the stiff arm's.
+    """
+    give = np.zeros((BODIES, len(q), 6)) if start is None else start.give
+    for _ in range(_MOST):
+        frames = arm.walk(q, give, links)
+        bent = np.einsum("bij,bnj->bni", links.compliance, wrenches(arm, frames, links, load))
+        change = float(np.abs(bent - give).max(initial=0.0))
+        give = bent
+        if change < _SETTLED:  # each round is some 30 times as close as the one before
+            break
+    return Settled(arm.walk(q, give, links), give)
+
+
+def holding_torques(arm: Arm, links: Links, q: Floats, settled: Settled, load: Load) -> Floats:
+    """Torques (n, 4) in N m that the motors must give to hold the arm, by virtual work.
+
+    A joint that turns a little with the bent shape frozen lets the weights and the load do work; the motor
+    must do as much.
+    """
+    weights = links.mass[:, None, None] * arm.gravity * arm.down
+    torques = np.empty(q.shape)
+    for joint in range(4):
+        work: list[Floats] = []
+        for side in (-_NUDGE, _NUDGE):
+            nudged = q + side * np.eye(4)[joint]
+            frames = arm.walk(nudged, settled.give, links)
+            done = (weights * frames.centre).sum(axis=(0, 2))
+            work.append(done + (load.force * arm.held(frames, load.tool)).sum(axis=1))
+        torques[:, joint] = -(work[1] - work[0]) / (2 * _NUDGE)
+    return torques

@@ -1,0 +1,181 @@
+"""Faults on purpose, for simulated and real recordings alike; every sample that is touched is labelled.
+
+`inject` returns the recording with a fault and a table of labels; the recording has them as its stream
+`truth/faults`, and whatever other truth it had. `written.write_injected` does that to a new folder, in the
+recording's own format, and knows the faults of files, too. Severity 0 is the recording as it was; more
+severity touches at least as much. Same seed, same fault.
+
+- `air`, `obscurants`, `haze`, `rain`: dust, smoke, fog, haze, rain
+- `presence`, `timing`, `signals`: what can happen to any stream
+- `occlusion`, `extrinsic`, `wheels`, `gnss`, `pictures`: what happens to one kind of sensor
+- `damage`: what happens to files
+- `written`: recordings with faults, on disk
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from transect.errors import UsageError, did_you_mean
+from transect.recording import Recording, Stream, clocks
+from transect.recording.clocks import TimeLike
+
+from . import (
+    damage,
+    extrinsic,
+    gnss,
+    haze,
+    obscurants,
+    occlusion,
+    pictures,
+    presence,
+    rain,
+    signals,
+    timing,
+    wheels,
+)
+from ._labels import LABELS, is_kept, labelled, labels_of
+from ._model import Change, Event, Fault
+
+__all__ = ["EVERYTHING", "FAULTS", "LABELS", "Change", "Event", "Fault", "event_of", "fault_named", "inject"]
+
+_FAMILIES = (
+    obscurants,
+    rain,
+    haze,
+    presence,
+    timing,
+    signals,
+    occlusion,
+    extrinsic,
+    wheels,
+    gnss,
+    pictures,
+    damage,
+)
+FAULTS: dict[str, Fault] = {fault.name: fault for family in _FAMILIES for fault in family.FAULTS}
+EVERYTHING = ("*",)
+
+
+def fault_named(name: str) -> Fault:
+    """Return a fault; ``late-start`` is `late_start`."""
+    fault = FAULTS.get(name.lower().replace("-", "_"))
+    if fault is None:
+        raise UsageError(f"there is no fault {name!r}", hint=did_you_mean(name, FAULTS))
+    return fault
+
+
+def inject(
+    recording: Recording,
+    fault: str,
+    severity: float,
+    seed: int = 0,
+    *,
+    streams: Sequence[str] = EVERYTHING,
+    start: TimeLike | None = None,
+    end: TimeLike | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> tuple[Recording, pa.Table]:
+    """Return a recording to which a fault happens, and which samples it touches.
+
+    Columns are changed at once, images when they are loaded; clouds are looked at now to know which are
+    touched, and changed when they are loaded.
+
+    Parameters
+    ----------
+    recording : Recording
+    fault : str
+        One of `FAULTS`.
+    severity : float
+        From 0, nothing, to 1; each fault says what that is.
+    seed : int
+    streams : sequence of str
+        Shell patterns; of the streams that match, those of the fault's types are touched. Streams of role
+        truth are touched only if a pattern is not `*`, and those of a folder `truth/` never.
+    start, end : TimeLike, optional
+        When it happens, [start, end); each fault has its own default.
+    parameters : mapping of str to float, optional
+        Of the fault, in place of its defaults.
+
+    Returns
+    -------
+    Recording
+    Table
+        `t_ns`, `stream`, `index`, `fault`, `severity`, `fraction` of each touched sample. Index and time are
+        those in the recording as it was given; `fraction` is how much of the sample was touched.
+    """
+    chosen = fault_named(fault)
+    if chosen.apply is None:
+        raise UsageError(
+            f"{chosen.name} happens to files, not to streams",
+            hint="written.write_injected does it",
+        )
+    event = event_of(recording, chosen, severity, seed, start, end, parameters)
+    apply = chosen.apply
+    changes: dict[str, Change] = {}
+    for stream in _meant(recording, chosen, streams) if severity else ():
+        if (change := apply(stream, event)).touched.any():
+            changes[stream.name] = change
+    labels = labels_of(recording, event, changes)
+    if not changes:
+        return recording, labels
+    changed = tuple(changes[s.name].stream if s.name in changes else s for s in recording)
+    return labelled(recording.replace(streams=changed), event, labels), labels
+
+
+def event_of(
+    recording: Recording,
+    fault: Fault,
+    severity: float,
+    seed: int,
+    start: TimeLike | None = None,
+    end: TimeLike | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> Event:
+    """Return when and how a fault would happen to a recording; see `inject`."""
+    if not 0.0 <= severity <= 1.0:
+        raise UsageError(f"the severity {severity:g} is not between 0 and 1", hint=f"1 is: {fault.severity}")
+    for name in parameters or {}:
+        if name not in fault.parameters:
+            raise UsageError(f"{fault.name} has no {name!r}", hint=did_you_mean(name, fault.parameters))
+    windows = _windows(recording, fault, start, end)
+    return Event(recording, fault.name, severity, seed, windows, {**fault.parameters, **(parameters or {})})
+
+
+def _windows(
+    recording: Recording, fault: Fault, start: TimeLike | None, end: TimeLike | None
+) -> dict[str, tuple[int, int]]:
+    """Return when a fault lasts on each clock of the recording's own streams."""
+    own = recording.replace(streams=tuple(s for s in recording if not is_kept(s)))
+    windows: dict[str, tuple[int, int]] = {}
+    for clock, (first, last) in own.spans().items():
+        low, high = (first + round(part * (last + 1 - first)) for part in fault.lasts)
+        low = low if start is None else clocks.resolve(start, first, clock)
+        high = high if end is None else clocks.resolve(end, first, clock)
+        if high <= low:
+            raise UsageError(
+                f"{fault.name} would end before it starts",
+                why=f"from {clocks.text_from_ns(low, clock)} to {clocks.text_from_ns(high, clock)} ({clock})",
+            )
+        windows[clock] = (low, high)
+    return windows
+
+
+def _meant(recording: Recording, fault: Fault, patterns: Sequence[str]) -> list[Stream]:
+    patterns = tuple(patterns) or EVERYTHING
+    named = [s for s in recording if any(fnmatch.fnmatchcase(s.name.lower(), p.lower()) for p in patterns)]
+    if not named:
+        names = [s.name for s in recording]
+        raise UsageError(f"no stream matches {' or '.join(patterns)}", hint=did_you_mean(patterns[0], names))
+    able = [s for s in named if issubclass(s.type, fault.types) and not is_kept(s)]
+    if patterns == EVERYTHING:
+        able = [s for s in able if s.role != "truth"]
+    if not able:
+        wanted = ", ".join(kind.__name__ for kind in fault.types if kind is not object)
+        raise UsageError(
+            f"{fault.name} cannot happen to {', '.join(s.name for s in named)}", why=f"it is for {wanted}"
+        )
+    return able

@@ -1,0 +1,165 @@
+"""Columns of streams, changed: types, units and names stay as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.recording import Stream, arrow
+from transect.types import (
+    Imu,
+    JointState,
+    LaserScan,
+    NavFix,
+    Odometry,
+    Pose,
+    RadarRange,
+    RigidBodyState,
+    WheelState,
+    Wrench,
+)
+from transect.types import Twist as TwistType
+
+from ._model import Change, Floats, Ints, Mask, unchanged, with_table
+
+_MOTION = ("vx", "vy", "vz", "wx", "wy", "wz")
+SIGNALS: dict[type, tuple[str, ...]] = {
+    Imu: ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"),
+    NavFix: ("lat", "lon", "alt"),
+    LaserScan: ("ranges",),
+    RadarRange: ("range",),
+    Pose: ("x", "y", "z"),
+    RigidBodyState: ("x", "y", "z"),
+    Odometry: _MOTION,
+    TwistType: _MOTION,
+    WheelState: ("wheel_velocity",),
+    JointState: ("position",),
+    Wrench: ("fx", "fy", "fz", "tx", "ty", "tz"),
+}
+"""The columns of each type that are measured, and may be noisy or biased."""
+_COPIES = {"north": "x", "east": "y", "down": "z", "dnorth": "vx", "deast": "vy", "ddown": "vz"}
+"""Columns of SDI's Nav that repeat others."""
+EARTH = 6_371_000.0
+"""Mean radius, m: what a metre is in radians of latitude."""
+
+
+def signals(stream: Stream) -> list[str]:
+    """Return the measured columns that a stream has."""
+    return [name for name in SIGNALS.get(stream.type, ()) if name in stream.columns]
+
+
+def flat_values(table: pa.Table, name: str) -> tuple[NDArray[Any], Ints]:
+    """Return a column end to end as floats (m,), and the row (m,) that each number stands in."""
+    kind = table.schema.field(name).type
+    rows = np.arange(table.num_rows)
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        flat, offsets = arrow.lists_of(table, name)
+        return flat, np.repeat(rows, np.diff(offsets))
+    values = arrow.numbers(table, name)
+    width = int(np.prod(values.shape[1:]))
+    return values.reshape(-1).astype(np.float64), np.repeat(rows, width)
+
+
+def with_flat(table: pa.Table, name: str, flat: Floats) -> pa.Table:
+    """Return a table with other numbers in a column, as `flat_values` lays them out."""
+    field = table.schema.field(name)
+    kind = field.type
+    listed = pa.types.is_large_list(kind) or pa.types.is_list(kind)
+    inner = kind.value_type if listed or pa.types.is_fixed_size_list(kind) else kind
+    values = _as_stored(flat, inner)
+    if listed:
+        _, offsets = arrow.lists_of(table, name)
+        column = arrow.ragged_from_offsets(values, offsets)
+    elif pa.types.is_fixed_size_list(kind):
+        column = arrow.from_numpy(values.reshape(-1, kind.list_size))
+    else:
+        column = arrow.from_numpy(values)
+    place = table.column_names.index(name)
+    return table.set_column(place, field.with_type(column.type), column)
+
+
+def _as_stored(flat: Floats, kind: pa.DataType) -> NDArray[Any]:
+    """Return numbers in the type of a column; whole numbers that became NaN are kept as floats."""
+    if pa.types.is_integer(kind) and np.isfinite(flat).all():
+        return np.rint(flat).astype(np.dtype(str(kind)))
+    return flat.astype(np.float32) if pa.types.is_float32(kind) else flat
+
+
+def with_texts(table: pa.Table, name: str, texts: Sequence[str]) -> pa.Table:
+    """Return a table with other texts in a column."""
+    place = table.column_names.index(name)
+    column = arrow.strings(texts)
+    return table.set_column(place, table.schema.field(name).with_type(column.type), column)
+
+
+def changed(before: pa.Table, after: pa.Table, names: Sequence[str]) -> Mask:
+    """Return (n,) the rows in which some of the columns differ; NaN equals NaN."""
+    rows = np.zeros(before.num_rows, dtype=bool)
+    for name in names:
+        if pa.types.is_string(kind := before.schema.field(name).type) or pa.types.is_large_string(kind):
+            pairs = zip(arrow.texts(before, name), arrow.texts(after, name), strict=True)
+            rows |= np.fromiter((a != b for a, b in pairs), dtype=bool, count=len(rows))
+            continue
+        rows |= _differs(flat_values(before, name), flat_values(after, name), len(rows))
+    return rows
+
+
+def _differs(before: tuple[Floats, Ints], after: tuple[Floats, Ints], count: int) -> Mask:
+    """Return (count,) the rows whose numbers are others, or not as many."""
+    (old, row), (new, new_row) = before, after
+    alike = np.bincount(row, minlength=count) == np.bincount(new_row, minlength=count)
+    old, row, new = old[alike[row]], row[alike[row]], new[alike[new_row]]
+    result = ~alike
+    result[row[(old != new) & ~(np.isnan(old) & np.isnan(new))]] = True
+    return result
+
+
+def change_of(
+    stream: Stream, table: pa.Table, names: Sequence[str], fraction: Floats | None = None
+) -> Change:
+    """Return what changing some columns made of a stream; the rows that differ are the ones touched.
+
+    Parameters
+    ----------
+    stream : Stream
+    table : Table
+        Its columns with the fault.
+    names : sequence of str
+        The columns that may differ.
+    fraction : (n,) array, optional
+        How much of each sample; default all.
+    """
+    touched = changed(stream.table, table, names)
+    if not touched.any():
+        return unchanged(stream)
+    table = _restated(table, touched)
+    share = np.ones(len(touched)) if fraction is None else fraction
+    return Change(with_table(stream, table), touched, np.where(touched, share, 0.0))
+
+
+def _restated(table: pa.Table, rows: Mask) -> pa.Table:
+    """Return a table whose columns that say the same again, in a format's own words, do so in these rows."""
+    known = set(table.column_names)
+    again: dict[str, Floats] = {
+        name: flat_values(table, original)[0]
+        for name, original in _COPIES.items()
+        if {name, original} <= known
+    }
+    if {"speed", "course", "vx", "vy"} <= known:
+        north, east = (flat_values(table, name)[0] for name in ("vx", "vy"))
+        again |= {"speed": np.hypot(north, east), "course": np.arctan2(east, north) % (2 * np.pi)}
+    for name, values in again.items():
+        table = with_flat(table, name, np.where(rows, values, flat_values(table, name)[0]))
+    return table
+
+
+def share_of_beams(stream: Stream, table: pa.Table, name: str) -> Floats:
+    """Return (n,) which share of the numbers of a list column differs in each row."""
+    (old, row), (new, _) = flat_values(stream.table, name), flat_values(table, name)
+    other = (old != new) & ~(np.isnan(old) & np.isnan(new))
+    count = np.bincount(row, minlength=len(stream))
+    return np.bincount(row, weights=other, minlength=len(stream)) / np.maximum(count, 1)

@@ -1,0 +1,143 @@
+"""What a fault is, when it happens, and what it did to a stream."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.recording import Recording, Stream
+from transect.recording.clocks import NS
+
+from ..randomness import generator
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+INJECTED = "injected"
+"""Condition of a recording: what was injected, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One fault that happens to one recording.
+
+    Attributes
+    ----------
+    recording : Recording
+        As it is without the fault.
+    fault : str
+    severity : float
+        In (0, 1].
+    seed : int
+    windows : mapping of str to (int, int)
+        When it lasts on each clock, [start, end) in ns.
+    parameters : mapping of str to float
+        Of the fault, all of them.
+    """
+
+    recording: Recording
+    fault: str
+    severity: float
+    seed: int
+    windows: Mapping[str, tuple[int, int]]
+    parameters: Mapping[str, float]
+
+    @property
+    def mark(self) -> str:
+        """A name that no fault injected before it has."""
+        return f"{self.fault} {len(self.recording.conditions.get(INJECTED, ()))}"
+
+    def window(self, stream: Stream) -> tuple[int, int]:
+        """Return when it lasts on a stream's clock, [start, end) in ns."""
+        return self.windows.get(stream.clock, (0, 0))
+
+    def inside(self, stream: Stream) -> Mask:
+        """Return (n,) which samples lie in the window."""
+        start, end = self.window(stream)
+        return (stream.t_ns >= start) & (stream.t_ns < end)
+
+    def seconds(self, stream: Stream) -> Floats:
+        """Return (n,) seconds since the window began."""
+        return (stream.t_ns - self.window(stream)[0]).astype(np.float64) / NS
+
+    def length(self, stream: Stream) -> float:
+        """Return how long it lasts, s."""
+        start, end = self.window(stream)
+        return (end - start) / NS
+
+    def generator(self, *purpose: str | int) -> np.random.Generator:
+        """Return random numbers, the same for every severity: more of it touches more, and not others."""
+        return generator(self.seed, "fault", self.fault, *purpose)
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What became of a stream.
+
+    Attributes
+    ----------
+    stream : Stream
+        With the fault; some samples may be gone.
+    touched : (n,) bool array
+        Which samples of the stream without the fault are other ones now, or gone.
+    fraction : (n,) array
+        How much of each sample: the share of its beams, of its light, of the worst case; 1 where there is
+        nothing to share, 0 where an earlier touch lives on.
+    """
+
+    stream: Stream
+    touched: Mask
+    fraction: Floats
+
+
+Apply = Callable[[Stream, Event], Change]
+Damage = Callable[[bytes, float, np.random.Generator], tuple[bytes, list[tuple[int, float]]]]
+"""Takes a file's content, the severity and random numbers; returns the damaged content, and which bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """A fault that can be made to happen.
+
+    Attributes
+    ----------
+    name : str
+    what : str
+        What happens, a sentence.
+    severity : str
+        What severity 1 is.
+    types : tuple of type
+        Of the streams that it can happen to.
+    apply : callable
+        Makes it happen to a stream; None for a fault of files.
+    damage : callable
+        Makes it happen to a file.
+    parameters : mapping of str to float
+        With their defaults.
+    lasts : (float, float)
+        When it happens by default: the part of the recording from 0 to 1.
+    """
+
+    name: str
+    what: str
+    severity: str
+    types: tuple[type, ...] = ()
+    apply: Apply | None = None
+    damage: Damage | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict[str, float])
+    lasts: tuple[float, float] = (0.25, 0.75)
+
+
+def unchanged(stream: Stream) -> Change:
+    """Return that a fault left a stream alone."""
+    return Change(stream, np.zeros(len(stream), dtype=bool), np.zeros(len(stream)))
+
+
+def with_table(stream: Stream, table: pa.Table) -> Stream:
+    """Return a stream with other columns; what was lost and noted on reading stays."""
+    return stream.replace(source=dataclasses.replace(stream.parsed, table=table))

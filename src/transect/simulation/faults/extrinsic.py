@@ -1,0 +1,129 @@
+"""A sensor is knocked: it looks elsewhere from then on, and its calibration does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from transect.geometry import rotations
+from transect.recording import Stream
+from transect.types import Image, Imu, LaserScan, PointCloud, RadarRange, RadarSpectrum
+
+from . import beams
+from ._columns import change_of, flat_values, with_flat
+from ._model import Change, Event, Fault, Floats, Mask, unchanged
+from ._payloads import wrapped, wrapped_clouds
+from .timing import TO_THE_END
+
+_VECTORS = (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z"), ("mag_x", "mag_y", "mag_z"))
+
+
+def bumped(stream: Stream, event: Event) -> Change:
+    """Turn what a sensor measures as if the sensor had turned the other way."""
+    if not event.inside(stream).any():
+        return unchanged(stream)
+    if stream.loader is not None:
+        chosen = {Image: _image, PointCloud: _cloud}.get(stream.type)
+    else:
+        planar = {LaserScan: _scan, RadarRange: _radar, RadarSpectrum: _radar}
+        chosen = planar.get(stream.type, _imu if stream.type is Imu else None)
+    return chosen(stream, event) if chosen else unchanged(stream)
+
+
+def angle_of(event: Event) -> float:
+    """Return by how much, rad: between `least` and `most` degrees."""
+    p = event.parameters
+    return float(np.radians(p["least"] + event.severity * (p["most"] - p["least"])))
+
+
+def _turn(stream: Stream, event: Event) -> Floats:
+    """Return R_new_old (3, 3) that takes vectors of the sensor as it was to the sensor as it is."""
+    axis = event.generator(stream.name, "axis").normal(size=3)
+    return rotations.matrix_from_rotation_vector(angle_of(event) * axis / np.linalg.norm(axis))
+
+
+def _about_z(stream: Stream, event: Event) -> float:
+    """Return the angle of a turn in the plane of a scan, to the left or to the right by the seed."""
+    return angle_of(event) * float(event.generator(stream.name, "axis").choice([-1.0, 1.0]))
+
+
+def _degrees(stream: Stream, event: Event) -> Floats:
+    """Return (n,) the angle against the worst."""
+    return np.full(len(stream), angle_of(event) / np.radians(event.parameters["most"]))
+
+
+def _scan(stream: Stream, event: Event) -> Change:
+    """Give each beam what another one saw, as many beams away as the angle is, one at the least."""
+    ranges, row = flat_values(stream.table, "ranges")
+    step = np.asarray(stream["angle_increment"], dtype=np.float64)
+    beams_off = np.rint(_about_z(stream, event) / step)
+    by = np.where(beams_off == 0, np.sign(_about_z(stream, event)), beams_off).astype(np.int64)
+    first = np.searchsorted(row, np.arange(len(stream) + 1))
+    wanted = np.arange(len(ranges)) + by[row]
+    there = (wanted >= first[row]) & (wanted < first[row + 1])
+    seen = np.where(there, ranges[np.clip(wanted, 0, max(len(ranges) - 1, 0))], beams.no_return(stream))
+    table = with_flat(stream.table, "ranges", np.where(event.inside(stream)[row], seen, ranges))
+    return change_of(stream, table, ["ranges"], _degrees(stream, event))
+
+
+def _radar(stream: Stream, event: Event) -> Change:
+    """Move bearings: what stood at an angle now stands at another one of the radar's."""
+    angles, turn = np.asarray(stream["angle"], dtype=np.float64), _about_z(stream, event)
+    table = with_flat(stream.table, "angle", angles - np.where(event.inside(stream), turn, 0.0))
+    return change_of(stream, table, ["angle"], _degrees(stream, event))
+
+
+def _imu(stream: Stream, event: Event) -> Change:
+    R, table = _turn(stream, event), stream.table
+    names = [name for group in _VECTORS if set(group) <= set(stream.columns) for name in group]
+    for group in (group for group in _VECTORS if group[0] in names):
+        vectors = np.where(event.inside(stream)[:, None], stream.array(*group) @ R.T, stream.array(*group))
+        for name, values in zip(group, vectors.T, strict=True):
+            table = with_flat(table, name, values)
+    return change_of(stream, table, names, _degrees(stream, event))
+
+
+def _cloud(stream: Stream, event: Event) -> Change:
+    R = _turn(stream, event)
+
+    def altered(index: int, cloud: PointCloud) -> tuple[PointCloud, Mask]:
+        points = (cloud.points @ R.T).astype(cloud.points.dtype)
+        fields = dict(cloud.fields)
+        if "normal" in fields:
+            fields["normal"] = (fields["normal"] @ R.T).astype(fields["normal"].dtype)
+        moved: Mask = np.linalg.norm(cloud.points, axis=1) > 0
+        return dataclasses.replace(cloud, points=points, fields=fields), moved
+
+    change = wrapped_clouds(stream, event, altered)
+    return dataclasses.replace(change, fraction=np.where(change.touched, _degrees(stream, event), 0.0))
+
+
+def _image(stream: Stream, event: Event) -> Change:
+    """Move the picture by the homography of a turn, ``K R inv(K)``; the lens is taken for a pinhole."""
+    R = _turn(stream, event)
+    camera = event.recording.cameras.get(stream.camera)
+
+    def altered(index: int, image: Image) -> Image:
+        import cv2
+
+        w, h = image.width, image.height
+        K = np.array([[w, 0.0, w / 2], [0.0, w, h / 2], [0.0, 0.0, 1.0]]) if camera is None else camera.K
+        H = K @ R @ np.linalg.inv(K)
+        moved = cv2.warpPerspective(image.data, H, (w, h), borderMode=cv2.BORDER_REPLICATE)
+        return dataclasses.replace(image, data=moved)
+
+    return wrapped(stream, event, event.inside(stream), _degrees(stream, event), altered)
+
+
+FAULTS = (
+    Fault(
+        "extrinsic_bump",
+        "a sensor is knocked and looks elsewhere; the calibration stays",
+        "by 5 degrees, the least is half a degree",
+        (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum, Imu),
+        bumped,
+        parameters={"least": 0.5, "most": 5.0},
+        lasts=TO_THE_END,
+    ),
+)

@@ -1,0 +1,107 @@
+"""Rain: a few returns from single drops, isolated in space and time (document 004, 5.2)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from transect.recording import Stream
+from transect.types import LaserScan, PointCloud, RadarRange, RadarSpectrum
+
+from . import beams
+from ._columns import change_of, flat_values, share_of_beams, with_flat
+from ._model import Change, Event, Fault, Floats, Mask, unchanged
+from ._payloads import wrapped_clouds
+
+NEAREST = 0.5
+"""Metres from the laser, and from what it sees, within which a drop is not told from it."""
+
+
+def rainy(stream: Stream, event: Event) -> Change:
+    """Let it rain."""
+    if stream.type is PointCloud and stream.loader is not None:
+        return _clouds(stream, event)
+    if stream.loader is not None:
+        return unchanged(stream)
+    return _scans(stream, event) if stream.type is LaserScan else _radar(stream, event)
+
+
+def drops(far: Floats, chance: float, luck: Floats) -> tuple[Floats, Mask]:
+    """Return where beams that reach to `far` (n,) meet a drop, and which do.
+
+    Parameters
+    ----------
+    far : (n,) array
+        m.
+    chance : float
+        That a beam meets a drop.
+    luck : (n, 2) array
+        Uniform random numbers.
+    """
+    room = np.nan_to_num(far - 2 * NEAREST)
+    hit = (luck[:, 0] < chance) & (room > 0)
+    return np.where(hit, NEAREST + luck[:, 1] * room, far), hit
+
+
+def _scans(stream: Stream, event: Event) -> Change:
+    old, row = flat_values(stream.table, "ranges")
+    new, inside = old.copy(), event.inside(stream)
+    for part in beams.chunks(inside, row):
+        luck = event.generator(stream.name, "drops", int(row[part.start])).random((part.stop - part.start, 2))
+        found, hit = drops(beams.reach(stream, old[part], row[part]), _chance(event), luck)
+        new[part] = np.where(hit & inside[row[part]], found, old[part])
+    table, names = with_flat(stream.table, "ranges", new), ["ranges"]
+    share = share_of_beams(stream, table, "ranges")
+    if "remission" in stream.columns:
+        bright, beam = flat_values(table, "remission")
+        kept = _kept(event, new) if len(bright) == len(new) else np.ones(len(bright))
+        table = with_flat(table, "remission", np.where(inside[beam], bright * kept, bright))
+        names.append("remission")
+    return change_of(stream, table, names, share)
+
+
+def _chance(event: Event) -> float:
+    return event.severity * event.parameters["drops"]
+
+
+def _kept(event: Event, ranges: Floats) -> Floats:
+    """Return (n,) the part of the light that comes back over ranges (n,)."""
+    far = np.where(np.isfinite(ranges), np.minimum(ranges, beams.FARTHEST), 0.0)
+    return np.exp(-2.0 * event.severity * event.parameters["extinction"] * far)
+
+
+def _clouds(stream: Stream, event: Event) -> Change:
+    def altered(index: int, cloud: PointCloud) -> tuple[PointCloud, Mask]:
+        points = np.asarray(cloud.points, dtype=np.float64)
+        far = np.linalg.norm(points, axis=1)
+        luck = event.generator(stream.name, "drops", index).random((len(points), 2))
+        found, hit = drops(far, _chance(event), luck)
+        scale = np.where(hit, found / np.where(hit, far, 1.0), 1.0)
+        moved = (points * scale[:, None]).astype(cloud.points.dtype)
+        fields = dict(cloud.fields)
+        if "intensity" in fields:
+            fields["intensity"] = (fields["intensity"] * _kept(event, far)).astype(fields["intensity"].dtype)
+        return dataclasses.replace(cloud, points=moved, fields=fields), hit
+
+    return wrapped_clouds(stream, event, altered)
+
+
+def _radar(stream: Stream, event: Event) -> Change:
+    """Take a little off the reflectivity; ranges are not affected."""
+    bins, row = flat_values(stream.table, "reflectivity")
+    loss = event.severity * event.parameters["radar"]
+    table = with_flat(stream.table, "reflectivity", bins - np.where(event.inside(stream)[row], loss, 0.0))
+    return change_of(stream, table, ["reflectivity"], np.full(len(stream), loss / 10.0))
+
+
+FAULTS = (
+    Fault(
+        "rain",
+        "lasers get isolated returns from single drops in otherwise empty space",
+        "heavy rain, four beams in a thousand meet a drop",
+        (LaserScan, PointCloud, RadarRange, RadarSpectrum),
+        rainy,
+        parameters={"drops": 0.004, "extinction": 0.001, "radar": 0.3},
+    ),
+)

@@ -1,0 +1,178 @@
+"""A spinning lidar: beams on a turning head, cast from where the sensor is at the moment of each shot.
+
+The points of a scan are in the sensor's frame at their own times, as the device gives them: a cloud of a
+moving sensor is skewed, and the truth of its motion straightens it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.geometry import rotations, se3
+from transect.types import PointCloud
+
+from .motion import Motion
+from .raycast import Hits, Scene, cast
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Reflectance = Callable[[Floats, Hits], Floats]
+"""Reflectance (n,) at the laser's wavelength, 0 to 1, of what rays hit at points (n, 3) of the world."""
+
+DEGREE = np.pi / 180
+DIFFUSE = 100.0
+"""Intensity of a white diffuse surface; 101 to 255 are kept for retro-reflectors (Velodyne's calibration)."""
+
+# Velodyne, VLP-32C user manual: elevation and azimuth offset of the lasers in the order of firing, degrees.
+_ELEVATIONS = (
+    -25.0, -1.0, -1.667, -15.639, -11.31, 0.0, -0.667, -8.843, -7.254, 0.333, -0.333, -6.148, -5.333, 1.333,
+    0.667, -4.0, -4.667, 1.667, 1.0, -3.667, -3.333, 3.333, 2.333, -2.667, -3.0, 7.0, 4.667, -2.333, -2.0,
+    15.0, 10.333, -1.333,
+)  # fmt: skip
+_AZIMUTHS = (
+    1.4, -4.2, 1.4, -1.4, 1.4, -1.4, 4.2, -1.4, 1.4, -4.2, 1.4, -1.4, 4.2, -1.4, 4.2, -1.4, 1.4, -4.2, 1.4,
+    -4.2, 4.2, -1.4, 1.4, -1.4, 1.4, -1.4, 1.4, -4.2, 4.2, -1.4, 1.4, -1.4,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class SpinningLidar:
+    """What a spinning lidar is like.
+
+    Attributes
+    ----------
+    elevations, azimuths : (beams,) array
+        Of each beam above the plane of rotation, and before the head's azimuth (clockwise), rad.
+    firing_seconds : float
+        Between two firings of the same beam.
+    shot_seconds : (beams,) array
+        When in a firing each beam is shot.
+    rate : float
+        Revolutions per second.
+    range : (2,) tuple
+        Nearest and farthest range, m.
+    range_std : float
+        m.
+    steepest : float
+        Incidence beyond which nothing comes back, rad.
+    """
+
+    elevations: Floats
+    azimuths: Floats
+    firing_seconds: float
+    shot_seconds: Floats
+    rate: float
+    range: tuple[float, float] = (1.0, 200.0)
+    range_std: float = 0.03
+    steepest: float = 1.54
+
+    @property
+    def firings(self) -> int:
+        """In one revolution."""
+        return int(1 / self.rate / self.firing_seconds)
+
+
+VLP_32C = SpinningLidar(
+    elevations=np.array(_ELEVATIONS) * DEGREE,
+    azimuths=np.array(_AZIMUTHS) * DEGREE,
+    firing_seconds=55.296e-6,
+    shot_seconds=np.repeat(np.arange(16.0), 2) * 2.304e-6,
+    rate=5.0,
+)
+"""Interact's lidar: 32 channels, 200 m, 3 cm, 40 degrees, 300 rpm (document 000, Table 1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shots:
+    """One revolution (n shots): when, after its begin, along which unit vectors of the sensor, which beam."""
+
+    offset_ns: Ints
+    directions: Floats
+    ring: NDArray[np.uint16]
+
+
+def revolution(lidar: SpinningLidar, every: int = 1) -> Shots:
+    """Return the shots of one revolution, clockwise from the sensor's x axis (z is the axis of rotation).
+
+    Parameters
+    ----------
+    every : int
+        Only each so many-th firing: a thinner scan.
+    """
+    firing = np.arange(0, lidar.firings, every)[:, None]
+    seconds = firing * lidar.firing_seconds + lidar.shot_seconds
+    clockwise = 2 * np.pi * lidar.rate * seconds + lidar.azimuths
+    level = np.cos(lidar.elevations)
+    up = np.broadcast_to(np.sin(lidar.elevations), clockwise.shape)
+    directions = np.stack([level * np.cos(clockwise), -level * np.sin(clockwise), up], axis=-1)
+    # Ring 0 is the lowest beam, as drivers number them.
+    order = np.argsort(np.argsort(lidar.elevations)).astype(np.uint16)
+    ring = np.broadcast_to(order, clockwise.shape)
+    return Shots(np.rint(seconds * 1e9).astype(np.int64).ravel(), directions.reshape(-1, 3), ring.ravel())
+
+
+def scan(
+    scene: Scene,
+    body: Motion,
+    T_body_sensor: Floats,
+    begin_ns: int,
+    lidar: SpinningLidar,
+    shots: Shots,
+    reflectance: Reflectance,
+    noise: np.random.Generator,
+    day_ns: int = 0,
+) -> PointCloud:
+    """Return one revolution as the sensor gives it: only what came back, in the sensor's frame, as shot.
+
+    Parameters
+    ----------
+    body : Motion
+        Must last until the end of the revolution.
+    T_body_sensor : (4, 4)
+    begin_ns : int
+        When the revolution begins; the cloud's time.
+    reflectance : callable
+    noise : Generator
+        Of the ranges.
+    day_ns : int
+        When the scene's own time begins, for what moves in it.
+
+    Returns
+    -------
+    PointCloud
+        With `intensity` (0-255), `ring` and `t_offset_ns`.
+    """
+    origins, directions = _rays(body, T_body_sensor, begin_ns + shots.offset_ns, shots.directions)
+    when = (begin_ns - day_ns + shots.offset_ns).astype(np.float64) * 1e-9
+    hits = cast(scene, origins, directions, lidar.range[1], when)
+    incidence = np.abs(np.einsum("ij,ij->i", hits.normal, directions))
+    measured = hits.range + lidar.range_std * noise.standard_normal(len(hits.range))
+    back = np.isfinite(hits.range) & (hits.range >= lidar.range[0]) & (incidence > np.cos(lidar.steepest))
+    kept = np.flatnonzero(back)
+    seen = Hits(hits.range[kept], hits.kind[kept], hits.normal[kept])
+    places = origins[kept] + seen.range[:, None] * directions[kept]
+    bright = np.clip(DIFFUSE * reflectance(places, seen) * incidence[kept], 0, 255)
+    return PointCloud(
+        (measured[kept, None] * shots.directions[kept]).astype(np.float32),
+        {
+            "intensity": np.rint(bright).astype(np.float32),
+            "ring": shots.ring[kept],
+            "t_offset_ns": shots.offset_ns[kept],
+        },
+        t_ns=begin_ns,
+    )
+
+
+def _rays(body: Motion, T_body_sensor: Floats, t_ns: Ints, directions: Floats) -> tuple[Floats, Floats]:
+    """Origins and unit vectors (n, 3) in the world, of shots at times (n,) along the sensor's vectors."""
+    # Beams that are shot at once share a pose; interpolating attitudes is what costs.
+    times, row = np.unique(t_ns, return_inverse=True)
+    poses = body.at(times)
+    turn, lever = se3.to_quaternion(T_body_sensor)
+    places = poses.position + rotations.rotate(poses.quaternion, lever)
+    attitude = rotations.matrix_from_quaternion(rotations.multiply(poses.quaternion, turn))
+    return places[row], np.einsum("nij,nj->ni", attitude[row], directions)

@@ -1,0 +1,345 @@
+"""Things that stand or walk in a world: boxes, cylinders, ellipsoids and leaves, as plain arrays.
+
+`Solids.arrays` goes into compiled loops: `_solids_compiled.nearest` finds what one ray meets first. Each
+solid says what a laser, a camera, an infra-red camera and a radar see of it (`Look`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transect.geometry import rotations
+
+from ._compiled import kernels
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+BOX, CYLINDER, ELLIPSOID = 0, 1, 2
+STEP = 0.05
+"""Seconds between two points of a track."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What sensors see of a surface.
+
+    Attributes
+    ----------
+    albedo : (3,) tuple
+        Of red, green and blue light, 0 to 1.
+    near_infrared : float
+        Albedo at 905 nm, where the lasers work; leaves are bright there.
+    backscatter : float
+        gamma of a rough surface at 94 GHz: sigma0 is gamma times the cosine of the incidence.
+    temperature : float
+        K, for the infra-red camera.
+    """
+
+    albedo: tuple[float, float, float] = (0.4, 0.4, 0.4)
+    near_infrared: float = 0.4
+    backscatter: float = 0.1
+    temperature: float = 293.0
+
+
+PLAIN = Look()
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """One solid.
+
+    Attributes
+    ----------
+    kind : str
+        What it is; `hits` of a scan name it.
+    shape : {BOX, CYLINDER, ELLIPSOID}
+    centre : (3,) array
+        In the world, m; relative to its track if it has one.
+    size : (3,) array
+        Half lengths along its own axes, m; a cylinder stands along its z axis and is round.
+    rotation : (3, 3) array
+        Takes vectors of the solid to the world.
+    look : Look
+    density : float
+        1/m: leaves stop a ray within 1/density on average; infinite for what is solid.
+    rcs : float
+        m2: radar cross-section of a point echo at its centre, such as a corner reflector's.
+    track : (k, 3) array or None
+        Offsets of `centre`, `STEP` apart in time, over and over again.
+    """
+
+    kind: str
+    shape: int
+    centre: Floats
+    size: Floats
+    rotation: Floats
+    look: Look = PLAIN
+    density: float = np.inf
+    rcs: float = 0.0
+    track: Floats | None = None
+
+    def moving(self, track: Floats) -> Solid:
+        """Return the solid on a track of (k, 3) offsets."""
+        return dataclasses.replace(self, track=track)
+
+
+class Arrays(NamedTuple):
+    """All solids side by side, for compiled loops; contiguous float64 and int64, see `Solid`.
+
+    `reach` is the radius around `centre` that holds the solid; `track` is a row of `tracks`, or -1.
+    """
+
+    shape: Ints
+    centre: Floats
+    size: Floats
+    rotation: Floats
+    reach: Floats
+    density: Floats
+    track: Ints
+    tracks: Floats
+    track_step: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solids:
+    """Many solids.
+
+    Attributes
+    ----------
+    arrays : Arrays
+        Their geometry.
+    kinds : tuple of str
+        The different kinds, in order of appearance.
+    kind : (n,) int64 array
+        Index into `kinds`.
+    albedo : (n, 3) array
+    near_infrared, backscatter, temperature, rcs : (n,) array
+        See `Look` and `Solid`.
+    """
+
+    arrays: Arrays
+    kinds: tuple[str, ...]
+    kind: Ints
+    albedo: Floats
+    near_infrared: Floats
+    backscatter: Floats
+    temperature: Floats
+    rcs: Floats
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @classmethod
+    def of(cls, solids: Iterable[Solid]) -> Solids:
+        """Return solids side by side; tracks must be equally long."""
+        given = list(solids)
+        kinds = tuple(dict.fromkeys(s.kind for s in given))
+        tracks = [s.track for s in given if s.track is not None]
+        looks = [s.look for s in given]
+        return cls(
+            arrays=_arrays(given, tracks),
+            kinds=kinds,
+            kind=np.array([kinds.index(s.kind) for s in given], dtype=np.int64),
+            albedo=np.array([look.albedo for look in looks], dtype=np.float64).reshape(-1, 3),
+            near_infrared=np.array([look.near_infrared for look in looks], dtype=np.float64),
+            backscatter=np.array([look.backscatter for look in looks], dtype=np.float64),
+            temperature=np.array([look.temperature for look in looks], dtype=np.float64),
+            rcs=np.array([s.rcs for s in given], dtype=np.float64),
+        )
+
+    def nearest(
+        self, origins: Floats, directions: Floats, limit: Floats, t: float | Floats = 0.0
+    ) -> tuple[Floats, NDArray[np.int32], Floats]:
+        """Return the first solid that each ray meets; `raycast.Obstacles` says how.
+
+        Parameters
+        ----------
+        origins : (n, 3) or (1, 3) array
+            m, world; a single one is that of all rays.
+        directions : (n, 3) array
+            Unit vectors, world.
+        limit : (n,) array
+            m; nothing beyond is looked for (inf: no limit).
+        t : float or (n,) array
+            Seconds since the day began, for what moves.
+
+        Returns
+        -------
+        range : (n,) array
+            m; inf where nothing is met before `limit`.
+        number : (n,) int32 array
+            From 1; 0 where nothing is met.
+        normal : (n, 3) array
+            Outward unit normals; NaN where nothing is met.
+        """
+        n = len(directions)
+        rays = [np.asarray(origins, np.float64), np.asarray(directions, np.float64)]
+        start, along = (np.ascontiguousarray(np.broadcast_to(v, (n, 3))) for v in rays)
+        far, times = (np.ascontiguousarray(np.broadcast_to(np.asarray(v, np.float64), n)) for v in (limit, t))
+        return kernels("solids").nearest_of_rays(self.arrays, start, along, far, times)
+
+    def centres_at(self, t: float) -> Floats:
+        """Return where the centres (n, 3) are at t seconds, in the world."""
+        offsets = [kernels("solids").offset_at(self.arrays, i, float(t)) for i in range(len(self))]
+        return self.arrays.centre + np.array(offsets, dtype=np.float64).reshape(-1, 3)
+
+
+def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
+    row = np.cumsum([s.track is not None for s in solids]) - 1
+    size = np.array([s.size for s in solids], dtype=np.float64).reshape(-1, 3)
+    return Arrays(
+        shape=np.array([s.shape for s in solids], dtype=np.int64),
+        centre=np.array([s.centre for s in solids], dtype=np.float64).reshape(-1, 3),
+        size=size,
+        rotation=np.array([s.rotation for s in solids], dtype=np.float64).reshape(-1, 3, 3),
+        reach=np.array([_reach(s) for s in solids], dtype=np.float64),
+        density=np.array([s.density for s in solids], dtype=np.float64),
+        track=np.array([row[i] if s.track is not None else -1 for i, s in enumerate(solids)], dtype=np.int64),
+        tracks=np.array(tracks, dtype=np.float64) if tracks else np.zeros((0, 1, 3)),
+        track_step=STEP,
+    )
+
+
+def _reach(solid: Solid) -> float:
+    """Radius of the ball around its centre that holds a solid, m."""
+    x, y, z = solid.size
+    if solid.shape == BOX:
+        return float(np.sqrt(x * x + y * y + z * z))
+    return float(np.hypot(x, z)) if solid.shape == CYLINDER else float(max(x, y, z))
+
+
+def turned(yaw: float) -> Floats:
+    """Rotation (3, 3) about the vertical by `yaw` rad, counter-clockwise seen from above."""
+    return rotations.matrix_from_rotation_vector(np.array([0.0, 0.0, yaw]))
+
+
+def box(kind: str, low: ArrayLike, high: ArrayLike, look: Look = PLAIN) -> Solid:
+    """Return a box between two corners (3,) of the world's axes."""
+    a, b = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    return Solid(kind, BOX, (a + b) / 2, np.abs(b - a) / 2, np.eye(3), look)
+
+
+def turned_box(
+    kind: str, centre: ArrayLike, lengths: ArrayLike, rotation: Floats, look: Look = PLAIN
+) -> Solid:
+    """Return a box of lengths (3,) along its own axes, m."""
+    return Solid(
+        kind, BOX, np.asarray(centre, np.float64), np.asarray(lengths, np.float64) / 2, rotation, look
+    )
+
+
+def wall(
+    kind: str, start: ArrayLike, end: ArrayLike, height: float, thickness: float, look: Look = PLAIN
+) -> Solid:
+    """Return a wall on the ground between two points (2,), its foot at z = 0."""
+    a, b = np.asarray(start, np.float64), np.asarray(end, np.float64)
+    along = b - a
+    centre = [*((a + b) / 2), height / 2]
+    yaw = float(np.arctan2(along[1], along[0]))
+    return turned_box(kind, centre, [float(np.hypot(*along)), thickness, height], turned(yaw), look)
+
+
+def cylinder(kind: str, foot: ArrayLike, radius: float, height: float, look: Look = PLAIN) -> Solid:
+    """Return a vertical cylinder (a pole, a trunk) on its foot (3,)."""
+    centre = np.asarray(foot, np.float64) + np.array([0.0, 0.0, height / 2])
+    return Solid(kind, CYLINDER, centre, np.array([radius, radius, height / 2]), np.eye(3), look)
+
+
+def rod(kind: str, start: ArrayLike, end: ArrayLike, radius: float, look: Look = PLAIN) -> Solid:
+    """Return a round bar between two points (3,)."""
+    a, b = np.asarray(start, np.float64), np.asarray(end, np.float64)
+    length = float(np.linalg.norm(b - a))
+    z = (b - a) / length
+    x = np.cross(z, [1.0, 0.0, 0.0] if abs(z[0]) < 0.9 else [0.0, 1.0, 0.0])
+    x /= np.linalg.norm(x)
+    axes = np.column_stack([x, np.cross(z, x), z])
+    return Solid(kind, CYLINDER, (a + b) / 2, np.array([radius, radius, length / 2]), axes, look)
+
+
+def ellipsoid(
+    kind: str, centre: ArrayLike, half_axes: ArrayLike, look: Look = PLAIN, density: float = np.inf
+) -> Solid:
+    """Return an ellipsoid along the world's axes; with a density (1/m) it is leaves."""
+    half = np.broadcast_to(np.asarray(half_axes, np.float64), 3).copy()
+    return Solid(kind, ELLIPSOID, np.asarray(centre, np.float64), half, np.eye(3), look, density=density)
+
+
+def sphere(kind: str, centre: ArrayLike, radius: float, look: Look = PLAIN) -> Solid:
+    """Return a ball."""
+    return ellipsoid(kind, centre, radius, look)
+
+
+BARK = Look((0.36, 0.31, 0.27), 0.5, 0.12, 292.0)
+LEAVES = Look((0.13, 0.19, 0.09), 0.6, 0.05, 290.0)
+CLOTHES = Look((0.12, 0.16, 0.32), 0.5, 0.2, 303.0)
+SKIN = Look((0.55, 0.4, 0.33), 0.55, 0.2, 307.0)
+
+
+def tree(
+    foot: ArrayLike, height: float, crown: float, trunk: float = 0.15, density: float = 1.0
+) -> list[Solid]:
+    """Return a tree: a trunk, and a crown through which some rays pass.
+
+    Parameters
+    ----------
+    foot : (3,)
+    height : float
+        To the top of the crown, m.
+    crown, trunk : float
+        Radii, m.
+    density : float
+        Of the leaves, 1/m.
+    """
+    base = np.asarray(foot, np.float64)
+    half = 0.35 * height
+    top = base + np.array([0.0, 0.0, height - half])
+    return [
+        cylinder("trunk", base, trunk, height - half, BARK),
+        ellipsoid("leaves", top, [crown, crown, half], LEAVES, density),
+    ]
+
+
+def walker(path: ArrayLike, speed: float = 1.2, stride: float = 1.4) -> list[Solid]:
+    """Return a human who walks round a closed path for ever.
+
+    Parameters
+    ----------
+    path : (k, 3)
+        Corners on the ground, m; from the last one the way leads to the first.
+    speed : float
+        m/s.
+    stride : float
+        m for two steps, after which the legs are where they were.
+    """
+    place, along = _walked(np.asarray(path, np.float64), speed)
+    phase = 2 * np.pi * np.arange(len(place)) * (speed * STEP) / stride
+    swing = 0.22 * np.sin(phase)[:, None] * along
+    side = 0.1 * np.column_stack([-along[:, 1], along[:, 0], np.zeros(len(along))])
+    origin = np.zeros(3)
+    torso = cylinder("human", [0.0, 0.0, 0.8], 0.19, 0.65, CLOTHES).moving(place)
+    head = ellipsoid("human", [0.0, 0.0, 1.63], [0.1, 0.1, 0.14], SKIN).moving(place)
+    legs = [
+        cylinder("human", origin, 0.085, 0.85, CLOTHES).moving(place + side + swing),
+        cylinder("human", origin, 0.085, 0.85, CLOTHES).moving(place - side - swing),
+    ]
+    return [torso, head, *legs]
+
+
+def _walked(corners: Floats, speed: float) -> tuple[Floats, Floats]:
+    """Return places (k, 3) every `STEP` round a closed path, and the directions (k, 3) of the walk."""
+    closed = np.vstack([corners, corners[:1]])
+    lengths = np.linalg.norm(np.diff(closed, axis=0), axis=1)
+    way = np.concatenate([[0.0], np.cumsum(lengths)])
+    steps = max(round(way[-1] / (speed * STEP)), 1)
+    at = np.arange(steps) * way[-1] / steps
+    place = np.column_stack([np.interp(at, way, closed[:, k]) for k in range(3)])
+    piece = np.clip(np.searchsorted(way, at, side="right") - 1, 0, len(lengths) - 1)
+    along = np.diff(closed, axis=0)[piece] / lengths[piece, None]
+    along[:, 2] = 0.0
+    return place, along

@@ -1,0 +1,164 @@
+"""Ground textures that feature matching can hold on to, from half a metre to twenty.
+
+Spectral noise alone looks like wool, and nothing on it is a corner. So a tile is noise, strewn with thousands
+of pebbles (or straw, or blades of grass) of Pareto-distributed size, and white noise. The renderer lays it
+three times at sizes without a common measure, which hides that it repeats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import UsageError, did_you_mean
+
+from ._compiled import kernels
+from .randomness import generator
+
+Floats32 = NDArray[np.float32]
+Colour = tuple[float, float, float]
+TILE = 2048
+"""Texels along a side; a power of two."""
+TEXEL = 0.004
+"""m: the tile is 8.2 m long."""
+UNIT = 100.0
+"""A texel's brightness of 1, the mean, as it is stored."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What ground looks like.
+
+    Attributes
+    ----------
+    dark, light, patch : (3,) tuple
+        Linear albedo of the darkest and the brightest texels, and of the patches between.
+    rock, plant : (3,) tuple
+        Linear albedo of rocks and of plants.
+    pebbles : int
+        How many lie on a tile.
+    smallest : float
+        m: half length of the smallest of them.
+    slender : (2,) tuple
+        Range of their width over their length.
+    contrast : float
+        Of the pebbles' brightness.
+    clumps : float
+        Contrast of the patches between them, from centimetres to metres.
+    """
+
+    dark: Colour
+    light: Colour
+    patch: Colour
+    rock: Colour
+    plant: Colour = (0.125, 0.165, 0.065)
+    pebbles: int = 26_000
+    smallest: float = 0.006
+    slender: tuple[float, float] = (0.45, 1.0)
+    contrast: float = 0.45
+    clumps: float = 0.2
+
+
+GROUNDS = {
+    "basalt": Ground((0.026, 0.025, 0.025), (0.19, 0.182, 0.175), (0.11, 0.094, 0.084), (0.10, 0.097, 0.095)),
+    "soil": Ground(
+        (0.035, 0.022, 0.013), (0.27, 0.195, 0.13), (0.19, 0.15, 0.085), (0.20, 0.17, 0.13),
+        pebbles=40_000, smallest=0.006, slender=(0.12, 0.9), contrast=0.6, clumps=0.28,
+    ),
+    "grass": Ground(
+        (0.025, 0.030, 0.012), (0.27, 0.26, 0.13), (0.30, 0.25, 0.13), (0.25, 0.23, 0.21),
+        plant=(0.12, 0.125, 0.04),
+        pebbles=60_000, smallest=0.012, slender=(0.10, 0.35), contrast=0.8, clumps=0.34,
+    ),
+    "regolith": Ground(
+        (0.10, 0.055, 0.03), (0.36, 0.21, 0.12), (0.27, 0.15, 0.085), (0.16, 0.11, 0.08),
+        pebbles=9_000, smallest=0.005, contrast=0.35,
+    ),
+}  # fmt: skip
+"""Grounds by the name that a terrain has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A periodic texture at full, half, quarter, ... size, in one array.
+
+    Attributes
+    ----------
+    texels : (n,) uint8 array
+        Brightness; `UNIT` is the mean.
+    first : (levels,) int64 array
+        Where each level begins; level k is ``TILE >> k`` texels wide.
+    """
+
+    texels: NDArray[np.uint8]
+    first: NDArray[np.int64]
+
+
+def ground(name: str) -> Ground:
+    """Return the ground of that name."""
+    if name not in GROUNDS:
+        raise UsageError(f"there is no ground {name!r}", hint=did_you_mean(name, GROUNDS))
+    return GROUNDS[name]
+
+
+@lru_cache(maxsize=4)
+def tile(name: str) -> Tile:
+    """Return the texture of a ground: always the same for the same name."""
+    kind, rng = ground(name), generator(0, "texture", name)
+    base = 1.0 + kind.clumps * spectral_noise(rng, (TILE, TILE), 1.5)
+    base += 0.8 * kind.clumps * spectral_noise(rng, (TILE, TILE), 0.7)
+    kernels("stamp").lay_pebbles(base, _pebbles(rng, kind))
+    base += 0.15 * rng.standard_normal(base.shape, dtype=np.float32)
+    return _mipmaps(base / base.mean())
+
+
+def _pebbles(rng: np.random.Generator, kind: Ground) -> NDArray[np.float64]:
+    """Return rows for `lay_pebbles`, small ones first, so that the large ones lie on top."""
+    n = kind.pebbles
+    size = np.sort(np.minimum(kind.smallest * (1.0 + rng.pareto(2.2, n)), 0.12)) / TEXEL
+    bumps = np.zeros((n, 8))
+    bumps[:, :2] = rng.uniform(0, TILE, (n, 2))
+    bumps[:, 2] = size
+    bumps[:, 3] = np.maximum(size * rng.uniform(*kind.slender, n), 0.6)
+    bumps[:, 4] = rng.uniform(0, np.pi, n)
+    bumps[:, 5] = rng.uniform(2.0, 3.5, n)
+    bumps[:, 6] = np.clip(0.8 + kind.contrast * rng.standard_normal(n), 0.15, 2.0)
+    bumps[:, 7] = 0.2
+    return bumps
+
+
+def _mipmaps(image: Floats32) -> Tile:
+    levels = [image]
+    while levels[-1].size > 1:
+        a = levels[-1]
+        levels.append((a[::2, ::2] + a[1::2, ::2] + a[::2, 1::2] + a[1::2, 1::2]) * np.float32(0.25))
+    texels = np.concatenate([np.clip(a * UNIT + 0.5, 0, 255).astype(np.uint8).ravel() for a in levels])
+    return Tile(texels, np.cumsum([0, *(a.size for a in levels[:-1])], dtype=np.int64))
+
+
+def spectral_noise(
+    rng: np.random.Generator, shape: tuple[int, int], exponent: float, longest: float = np.inf
+) -> Floats32:
+    """Return periodic noise (rows, columns) with mean 0 and standard deviation 1.
+
+    Parameters
+    ----------
+    rng : Generator
+    shape : (rows, columns)
+    exponent : float
+        The amplitude falls with frequency as ``f ** -exponent``.
+    longest : float
+        Wavelength in cells above which there is nothing.
+    """
+    from scipy import fft
+
+    white: Any = fft.rfft2(rng.standard_normal(shape, dtype=np.float32))
+    f = np.hypot(np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None])
+    f[0, 0] = np.inf
+    weight = np.where(f * longest >= 1.0, f**-exponent, 0.0).astype(np.float32)
+    noise: Any = fft.irfft2(white * weight, shape)
+    return (noise / noise.std()).astype(np.float32)

@@ -1,0 +1,115 @@
+"""`transect inject`, as a person types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from tests.formats import sdi_sample
+from tests.formats.test_truth import write_truth
+
+import transect
+from transect.cli.inject import command
+from transect.errors import TransectError, UsageError
+from transect.formats.sdi.layout import LOGS
+from transect.simulation.faults import FAULTS
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    folder = sdi_sample.write_dataset(tmp_path / "30-DynamicDayTriangleDust")
+    write_truth(folder / "truth")
+    return folder
+
+
+def test_without_a_fault_it_lists_them_all() -> None:
+    done = run()
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == list(FAULTS)
+    document = json.loads(run("--json").stdout)
+    assert {fault["name"] for fault in document["faults"]} == set(FAULTS)
+    assert document["faults"][0]["parameters"]["wind"] == 1.5
+
+
+def test_it_writes_the_recording_its_truth_and_the_labels(dataset: Path, tmp_path: Path) -> None:
+    out = tmp_path / "noisy"
+    done = run(dataset, "--fault", "noise", "--severity", 1, "--seed", 4, "--streams", "LaserPort", "-o", out)
+    assert done.return_value == 0
+    assert "LaserPort:" in done.stdout
+    assert done.stdout.endswith(f"wrote {out}\n")
+    labels = pq.ParquetFile(out / "truth" / "faults.parquet").read()
+    assert {"stream", "index", "t_ns", "fault", "severity"} <= set(labels.column_names)
+    assert set(labels.column("fault").to_pylist()) == {"noise"}
+    assert (out / "truth" / "trajectory.tum").exists()
+    assert transect.open(out).format == "sdi"
+
+
+def test_json_has_the_counts_and_nothing_else_is_on_stdout(dataset: Path, tmp_path: Path) -> None:
+    done = run(dataset, "--fault", "bit-flip", "--streams", "Nav/*", "-o", tmp_path / "bad", "--json")
+    document = json.loads(done.stdout)
+    assert list(document["touched"]) == [f"Nav/{LOGS['Nav']}"]
+    assert document["labels"] == sum(document["touched"].values()) > 0
+    assert document["path"] == str(tmp_path / "bad")
+
+
+def test_another_format_and_parameters_of_the_fault_can_be_asked_for(dataset: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tables"
+    window = ("--from", "+0s", "--to", "+10s")
+    done = run(
+        *(dataset, "--fault", "latency", "--set", "seconds=2.0", "--severity", 1, *window),
+        *("--streams", "Nav", "--format", "parquet", "-o", out),
+    )
+    assert done.return_value == 0
+    before, after = transect.open(dataset)["Nav"], transect.open(out)["Nav"]
+    assert (after.t_ns - before.t_ns).tolist() == [2_000_000_000] * len(before)
+
+
+def test_what_the_format_cannot_carry_is_said(dataset: Path, tmp_path: Path) -> None:
+    arguments = ("--fault", "stuck", "--severity", 1, "--format", "carmen", "-o", tmp_path / "log")
+    done = run(dataset, *arguments)
+    assert "not carried: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--fault", "dusk", "-o", "out"), "no fault 'dusk'"),
+        (("--fault", "dust"), "no place to write"),
+        (("--fault", "dust", "-o", "out", "--set", "wind"), "not KEY=VALUE"),
+        (("--fault", "dust", "-o", "out", "--set", "wind=strong"), "not a number"),
+        (("--fault", "dust", "-o", "out", "--severity", "2"), "not between 0 and 1"),
+        (("--fault", "dust", "-o", "out", "--format", "described"), "cannot be written"),
+    ],
+)
+def test_a_wrong_question_is_refused_and_nothing_is_written(
+    arguments: tuple[str, ...], said: str, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(dataset, *arguments)
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    done = run(tmp_path / "not-there", "--fault", "dust", "-o", tmp_path / "full")
+    assert isinstance(done.exception, TransectError)
+    assert "is there already" in str(done.exception)
+    assert (tmp_path / "full" / "mine.txt").read_text() == "mine"
+
+
+def test_data_that_was_lost_on_reading_gives_exit_code_3(dataset: Path, tmp_path: Path) -> None:
+    log = next((dataset / "LaserPort").iterdir())
+    log.write_text(log.read_text() + "*1224199789.0 RANGE_DATA rubbish\n")
+    done = run(dataset, "--fault", "stuck", "--severity", 1, "-o", tmp_path / "out")
+    assert done.return_value == 3
+    assert "could not be read" in done.stderr

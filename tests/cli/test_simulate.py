@@ -1,0 +1,122 @@
+"""`transect simulate`, with a world that is made in no time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import transect
+from transect.cli.simulate import command
+from transect.errors import TransectError, UsageError
+from transect.simulation import day, worlds
+
+TINY = '''\
+"""A rover that drives east along a line."""
+
+import numpy as np
+
+from transect.recording import Recording, stream_of_values
+from transect.simulation.day import Day, Options, Truth
+from transect.simulation.motion import Motion
+from transect.simulation.randomness import generator
+from transect.types import Imu, Odometry
+
+
+def day(options: Options) -> Day:
+    t_ns = 1_600_000_000 * 10**9 + np.arange(round(100 * options.seconds)) * 10**7
+    x = 0.5 * np.arange(len(t_ns)) / 100
+    zero = np.zeros(len(t_ns))
+    position, turn = np.column_stack([x, zero, zero]), np.column_stack([zero, zero, zero, zero + 1])
+    motion = Motion.through(t_ns, position, turn)
+    speed = 0.5 + 0.01 * generator(options.seed, "Odometry").normal(size=len(t_ns))
+    odometry = stream_of_values("ODOM", t_ns, {"x": x, "y": zero, "vx": speed}, type=Odometry)
+    imu = stream_of_values("Imu", t_ns, {"acc_x": zero}, type=Imu)
+    recording = Recording("tiny", (odometry, imu), format="carmen", conditions=dict(options.conditions))
+    return Day(recording, Truth(motion, body="robot"))
+'''
+
+
+@pytest.fixture(autouse=True)
+def tiny_world(tmp_path: Path) -> Iterator[None]:
+    folder = tmp_path / "worlds"
+    folder.mkdir()
+    (folder / "tiny_test_world.py").write_text(TINY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worlds, "__path__", [*worlds.__path__, str(folder)])
+        yield
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False)
+
+
+def test_without_a_world_it_lists_them_all_with_what_they_are() -> None:
+    done = run()
+    lines = dict(line.split(None, 1) for line in done.stdout.splitlines()[1:])
+    assert list(lines) == list(day.names())
+    assert lines["tiny_test_world"] == "A rover that drives east along a line."
+    document = json.loads(run("--json").stdout)
+    assert [world["name"] for world in document["worlds"]] == list(day.names())
+
+
+def test_it_writes_a_recording_that_opens_with_its_truth(tmp_path: Path) -> None:
+    out = tmp_path / "day"
+    done = run("tiny_test_world", "-o", out, "--seconds", 2, "--seed", 7)
+    assert done.return_value == 0
+    assert done.stdout == f"wrote {out}\n"
+    assert "not carried: Imu" in done.stderr
+    recording = transect.open(out)
+    assert recording.format == "carmen"
+    assert len(recording["ODOM"]) == 200
+    assert recording.truth is not None
+    assert recording.truth.name == "truth/trajectory"
+    assert recording.truth["x"][100] == pytest.approx(0.5)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+    def content(name: str, seed: int) -> dict[str, bytes]:
+        out = tmp_path / name / "day"
+        run("tiny_test_world", "-o", out, "--seconds", 1, "--seed", seed)
+        return {p.relative_to(out).as_posix(): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+
+    assert content("a", 1) == content("b", 1) != content("c", 2)
+
+
+def test_json_says_what_was_asked_for_and_what_was_not_carried(tmp_path: Path) -> None:
+    arguments = ("--seconds", 1, "--condition", "light=night", "--json")
+    document = json.loads(run("tiny_test_world", "-o", tmp_path / "day", *arguments).stdout)
+    assert document["world"] == "tiny_test_world"
+    assert document["options"]["seconds"] == 1.0
+    assert document["options"]["conditions"] == {"light": "night"}
+    assert any("Imu" in sentence for sentence in document["not_carried"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("atlantis", "-o", "out"), "no world 'atlantis'"),
+        (("tiny_test_world",), "no place to write"),
+        (("tiny_test_world", "-o", "out", "--seconds", "0"), "--seconds 0 is not more than 0"),
+        (("tiny_test_world", "-o", "out", "--condition", "night"), "not KEY=VALUE"),
+    ],
+)
+def test_a_wrong_question_is_refused_and_nothing_is_written(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments)
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_existing_target_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    done = run("tiny_test_world", "-o", tmp_path / "full")
+    assert isinstance(done.exception, TransectError)
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["mine.txt"]
