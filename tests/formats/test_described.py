@@ -562,3 +562,13 @@ def test_the_json_schema_names_every_key():
     schema = json.loads(json.dumps(described.json_schema()))
     assert {"streams", "frames", "cameras", "calibration", "robot"} <= set(schema["properties"])
     assert {"columns", "time", "type", "files"} <= set(schema["$defs"]["StreamSpec"]["properties"])
+
+
+def test_a_key_of_a_frame_that_is_not_known_is_refused(tmp_path: Path):
+    (tmp_path / "imu.csv").write_text("t,x\n1.0,2.0\n")
+    (tmp_path / "recording.yaml").write_text(
+        "streams: [{name: Imu, file: imu.csv, time: t}]\n"
+        "frames: [{frame: base, child: imu, translation: [0, 0, 1]}]\n"
+    )
+    with pytest.raises(ParseError, match="unknown key 'translation'"):
+        transect.open(tmp_path)

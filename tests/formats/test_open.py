@@ -172,3 +172,16 @@ def test_an_export_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         formats.write(recording, tmp_path / "out", "tum")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a"]
+
+
+def test_an_export_of_which_nothing_can_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def writes_nothing(recording: Recording, path: Path) -> tuple[str, ...]:
+        path.mkdir()
+        return ("Odd: there is no place for it",)
+
+    monkeypatch.setattr(formats.load("ameds"), "write", writes_nothing)
+    with pytest.raises(UnsupportedError, match="nothing of r can be written as ameds"):
+        formats.write(Recording("r", ()), tmp_path / "out", "ameds")
+    assert list(tmp_path.iterdir()) == []

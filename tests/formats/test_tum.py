@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.formats.recordings import (
@@ -167,6 +167,7 @@ def test_a_written_trajectory_opens_the_same(tmp_path: Path, sample: Path) -> No
 def test_any_pose_at_any_time_survives_being_written(
     tmp_path_factory: pytest.TempPathFactory, poses: np.ndarray, times: list[int]
 ) -> None:
+    assume(not np.isnan(poses[:, 3:]).all())
     values = {name: poses[:, i].copy() for i, name in enumerate(POSE)}
     stream = stream_of_values("Trajectory", np.array(times), values, type=Pose)
     again = rewritten(Recording("r", (stream,)), tmp_path_factory.mktemp("tum") / "a.tum", "tum")
@@ -192,7 +193,7 @@ def test_what_is_no_trajectory_is_refused_or_said_to_be_left_out(tmp_path: Path,
         transect.formats.write(Recording("r", (imu,)), tmp_path / "a.tum", "tum")
     both = poses.replace(streams=(imu, *poses.streams))
     assert transect.formats.write(both, tmp_path / "b.tum", "tum") == (
-        "a TUM file holds one trajectory: imu left out",
+        "a TUM file holds one trajectory, Trajectory: imu left out",
     )
     with pytest.raises(UsageError, match="there already"):
         transect.formats.write(both, tmp_path / "b.tum", "tum")
@@ -214,3 +215,20 @@ def test_no_row_is_lost_in_silence(tmp_path_factory: pytest.TempPathFactory, at:
     path = written(tmp_path_factory.mktemp("tum"), damaged("".join(LINES).encode(), [(at, 1, letter)]))
     recording = opened(path, "tum")
     assert len(recording["Trajectory"]) == 4 or recording.losses
+
+
+def test_positions_without_attitudes_get_the_identity_and_that_is_said(tmp_path: Path):
+    positions = {name: np.arange(3.0) for name in "xyz"}
+    track = stream_of_values("Track", np.arange(3) * 10**9, positions, type=Pose)
+    said = transect.formats.write(Recording("r", (track,)), tmp_path / "r.tum", "tum")
+    assert said == ("Track has no attitudes: 0 0 0 1 is written",)
+    assert transect.open(tmp_path / "r.tum").streams[0]["qw"].tolist() == [1.0] * 3
+
+
+def test_the_truth_is_written_before_the_longest_poses(tmp_path: Path):
+    columns = dict.fromkeys((*"xyz", "qx", "qy", "qz"), np.zeros(2)) | {"qw": np.ones(2)}
+    short = stream_of_values("Gt", np.arange(2), columns, type=Pose, role="truth")
+    longer = {name: np.concatenate([values, values]) for name, values in columns.items()}
+    long = stream_of_values("Estimate", np.arange(4), longer, type=Pose)
+    (said,) = transect.formats.write(Recording("r", (long, short)), tmp_path / "r.tum", "tum")
+    assert said == "a TUM file holds one trajectory, Gt: Estimate left out"

@@ -122,7 +122,7 @@ def test_tables_convert_to_pandas_polars_and_numpy() -> None:
 
 def test_timing_tells_rate_gap_and_disorder() -> None:
     timing = Timing.of(np.array([0, 1, 1, 5, 4], np.int64) * NS)
-    assert (timing.start_ns, timing.end_ns, timing.gap_s, timing.gap_at_ns) == (0, 5 * NS, 4.0, NS)
+    assert (timing.start_ns, timing.end_ns, timing.gap_s, timing.gap_at_ns) == (0, 5 * NS, 3.0, NS)
     assert (timing.backwards, timing.repeated) == (1, 1)
 
 
@@ -141,3 +141,18 @@ def test_ragged_and_fixed_lists_come_back_as_they_went_in() -> None:
     assert arrow.texts(table, "s") == ["a", "ü"]
     assert arrow.numbers(table, "b").tolist() == [True, False]
     assert np.array_equal(arrow.numbers(table.slice(1), "f"), fixed[1:])
+
+
+def test_a_clock_that_was_set_back_does_not_hide_the_gap_that_it_leaves():
+    # 0, 1, 2 s, then set back by 100 s: nothing was recorded from -95 s to 0 s.
+    found = stream_of_values("s", np.array([0, 1, 2, -97, -96, -95]) * 10**9, {"x": np.zeros(6)}).timing
+    assert (found.gap_s, found.gap_at_ns, found.backwards) == (95.0, -95 * 10**9, 1)
+
+
+def test_yaw_is_interpolated_by_the_shorter_way_round():
+    stream = stream_of_values(
+        "s", np.array([0, 2]), {"yaw": np.array([3.1, -3.1]), "x": np.array([3.1, -3.1])}
+    )
+    found = stream.interpolate(np.array([1]))
+    assert found["yaw"][0] == pytest.approx(np.pi)
+    assert found["x"][0] == pytest.approx(0.0)

@@ -220,3 +220,11 @@ def test_the_total_weighs_coverage_by_samples():
     covered = traverse_of(Recording("a", (fixes(seconds(30), north(30, 0.1), ["rtk fixed"] * 30),)))
     not_covered = traverse_of(Recording("b", (fixes(seconds(90), north(90, 0.1), ["3d"] * 90),)))
     assert total([covered, not_covered]).rtk == pytest.approx(0.25)
+
+
+def test_a_clock_that_was_set_back_does_not_lengthen_the_way():
+    t_ns = np.concatenate(
+        [seconds(11), seconds(11) + NS // 2]
+    )  # the second half starts before the first ends
+    found = measure(t_ns, line(22, 0.1))
+    assert found.length_m == pytest.approx(2.1)

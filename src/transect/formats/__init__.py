@@ -220,6 +220,10 @@ def write(recording: Recording, path: PathLike, format: str) -> tuple[str, ...]:
         left_out = module.write(_truth.without(recording), Path(folder) / path.name)
         left_out += _truth.write_beside(recording, Path(folder) / path.name)
         made = sorted(Path(folder).iterdir())
+        if not any(file.is_file() for part in made for file in (part, *part.rglob("*"))):
+            raise UnsupportedError(
+                f"nothing of {recording.name} can be written as {format}", why="; ".join(left_out)
+            )
         for file in made:
             _refuse_occupied(path.parent / file.name)
         for file in made:

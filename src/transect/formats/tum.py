@@ -15,7 +15,7 @@ from transect.errors import UsageError
 from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, cache, files
 from transect.recording.clocks import decimal_from_ns
 from transect.recording.source import Buffer
-from transect.types import Pose
+from transect.types import Pose, RigidBodyState
 
 from ._base import Match, no
 from ._rows import (
@@ -85,18 +85,28 @@ def pose_table(t_ns: NDArray[np.int64], poses: NDArray[np.float64]) -> pa.Table:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write the recording's first stream of poses, to a file or as `<name>.tum` to a folder."""
+    """Write one stream of poses, to a file or as `<name>.tum` to a folder.
+
+    The truth goes first, then poses before other positions, and of equals the one with most samples.
+    """
     chosen = _pose_stream(recording)
     header = f"# {recording.name} {chosen.name}, clock {chosen.clock}\n# timestamp tx ty tz qx qy qz qw\n"
     times = [decimal_from_ns(t) for t in chosen.t_ns.tolist()]
-    rows = text_rows([times, *(float_texts(column_or_nan(chosen, name)) for name in COLUMNS)])
+    columns = [column_or_nan(chosen, name) for name in COLUMNS]
+    unturned = len(chosen) > 0 and bool(np.isnan(columns[3:]).all())
+    if unturned:
+        columns[3:] = [np.full(len(chosen), value) for value in (0.0, 0.0, 0.0, 1.0)]
+    rows = text_rows([times, *(float_texts(column) for column in columns)])
     files.write_bytes(new_file(path, f"{recording.name}.tum"), header.encode() + rows)
     others = [s.name for s in recording.streams if s is not chosen]
-    return (f"a TUM file holds one trajectory: {', '.join(others)} left out",) if others else ()
+    said = [f"a TUM file holds one trajectory, {chosen.name}: {', '.join(others)} left out"] if others else []
+    if unturned:
+        said.append(f"{chosen.name} has no attitudes: 0 0 0 1 is written")
+    return tuple(said)
 
 
 def _pose_stream(recording: Recording) -> Stream:
     poses = [s for s in recording.streams if set(COLUMNS[:3]) <= set(s.columns)]
     if not poses:
         raise UsageError(f"{recording.name} has no stream of poses to write as a TUM trajectory")
-    return next((s for s in poses if s.type is Pose), poses[0])
+    return max(poses, key=lambda s: (s is recording.truth, s.type in (Pose, RigidBodyState), len(s)))

@@ -61,6 +61,14 @@ class Bracket:
     fraction: Floats
 
 
+def unwrapped(angles: ArrayLike) -> Floats:
+    """Angles (n,) in rad without jumps of a turn, each by the shorter way from the last that was measured."""
+    values = floats("angles", angles, ("n",)).copy()
+    known = np.isfinite(values)
+    values[known] = np.unwrap(values[known])
+    return values
+
+
 def nearest_index(axis_ns: ArrayLike, query_ns: ArrayLike, tolerance_ns: int | None = None) -> Ints:
     """Index (m,) of the sample nearest in time to each query.
 

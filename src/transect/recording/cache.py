@@ -96,7 +96,7 @@ def _warn_unwritable(where: Path, why: str) -> None:
 
 
 def _entry(key: str) -> Path:
-    digest = hashlib.sha256(key.encode()).hexdigest()
+    digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
     return folder() / "tables" / digest[:2] / digest[2:]
 
 

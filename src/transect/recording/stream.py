@@ -24,6 +24,7 @@ from .losses import Loss, Parsed
 Role = Literal["measurement", "derived", "truth", "estimate"]
 Ints = NDArray[np.int64]
 Row = Mapping[str, Any]
+_ANGLES = ("roll", "pitch", "yaw")
 _QUATERNION = ("qx", "qy", "qz", "qw")
 
 
@@ -234,6 +235,8 @@ class Stream:
     ) -> dict[str, NDArray[np.float64]]:
         """Interpolate columns to other times: linear, and SLERP for qx qy qz qw.
 
+        Roll, pitch and yaw go by the shorter way round, and so may leave the turn that they came in.
+
         Parameters
         ----------
         times : (m,) int64 array
@@ -247,7 +250,12 @@ class Stream:
         -------
         dict of str to (m,) or (m, k) array
         """
-        from transect.geometry.interpolation import Limits, interpolate_attitudes, interpolate_columns
+        from transect.geometry.interpolation import (
+            Limits,
+            interpolate_attitudes,
+            interpolate_columns,
+            unwrapped,
+        )
 
         if len(self) < 2:
             raise StreamError(f"{self.name} has too few samples to interpolate", why=f"it has {len(self)}")
@@ -262,6 +270,7 @@ class Stream:
         for name in names:
             if name not in result:
                 values = np.asarray(self.column(name), dtype=np.float64)[order]
+                values = unwrapped(values) if name in _ANGLES else values
                 result[name] = interpolate_columns(t, values, times, limits)
         return {name: result[name] for name in names}
 
@@ -308,7 +317,7 @@ class Timing:
     rate : float
         Samples per second over the recorded span, NaN if it cannot be told.
     gap_s, gap_at_ns : float, int or None
-        The longest step between successive times, and when it began.
+        The longest time without a sample, and when it began.
     backwards, repeated : int
         How many stamps are earlier than, or equal to, the one before.
     """
@@ -335,14 +344,18 @@ class Timing:
         edges = [0, *(s for s in seams if 0 < s < n), n]
         spans = [t_ns[a:b].max() - t_ns[a:b].min() for a, b in itertools.pairwise(edges)]
         duration = float(np.sum(spans)) / clocks.NS
-        longest = int(np.argmax(np.where(inside, steps, -1))) if len(kept) else -1
+        axis = t_ns
+        if (kept < 0).any():  # a gap is where nothing was recorded, in whatever order the rest was
+            axis = np.concatenate([np.sort(t_ns[a:b]) for a, b in itertools.pairwise(edges)])
+        gaps = np.where(inside, np.diff(axis), -1)
+        longest = int(np.argmax(gaps)) if len(kept) else -1
         return Timing(
             count=n,
             start_ns=int(t_ns.min()),
             end_ns=int(t_ns.max()),
             rate=len(kept) / duration if duration > 0 else float("nan"),
-            gap_s=float(steps[longest]) / clocks.NS if longest >= 0 else float("nan"),
-            gap_at_ns=int(t_ns[longest]) if longest >= 0 else None,
+            gap_s=float(gaps[longest]) / clocks.NS if longest >= 0 else float("nan"),
+            gap_at_ns=int(axis[longest]) if longest >= 0 else None,
             backwards=int((kept < 0).sum()),
             repeated=int((kept == 0).sum()),
         )

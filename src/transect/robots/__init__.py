@@ -23,11 +23,12 @@ from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
 
-from ._checks import Problems, check_camera, check_robot, check_transform
+from ._checks import Problems, check_camera, check_edge, check_robot, check_transform
 from ._yaml_lines import Lines, parse
 
 __all__ = [
     "camera_from_description",
+    "edge_from_description",
     "load",
     "names",
     "robot_from_description",
@@ -120,6 +121,20 @@ def transform_from_description(edge: Mapping[str, Any], where: str = "") -> NDAr
     check_transform(edge, (), problems)
     problems.refuse()
     return _transform(edge)
+
+
+def edge_from_description(edge: Any, where: str = "") -> tuple[str, str, NDArray[np.float64]]:
+    """Return frame, child and matrix (4, 4) of ``{frame: ..., child: ..., xyz: [...], ...}``.
+
+    Raises
+    ------
+    ParseError
+        If a key is not known, or a value is not what it should be; all that is wrong is listed.
+    """
+    problems = Problems(Lines(where))
+    check_edge(edge, (), problems)
+    problems.refuse()
+    return edge["frame"], edge["child"], _transform(edge)
 
 
 def _transform(edge: Mapping[str, Any]) -> NDArray[np.float64]:

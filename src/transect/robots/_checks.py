@@ -90,7 +90,7 @@ def _known_keys(mapping: Mapping[Any, Any], known: Sequence[str], path: Path, pr
 def check_edge(edge: Any, path: Path, problems: Problems) -> None:
     """Find what is wrong with an entry of `frames`."""
     if not isinstance(edge, dict) or not {"frame", "child"} <= edge.keys():
-        problems.add(path, "a frame has a `frame`, a `child` and where it is")
+        problems.add(path, f"a frame has a `frame`, a `child` and where it is: {', '.join(EDGE_KEYS)}")
         return
     entry = cast(dict[str, Any], edge)
     _known_keys(entry, EDGE_KEYS, path, problems)

@@ -69,7 +69,7 @@ def measure(
     Parameters
     ----------
     t_ns : (n,)
-        Sample times, ns; sorted within each part.
+        Sample times, ns; where they step back see `_in_order`.
     positions : (n, 3)
         m, in a frame that does not move. Rows with a NaN are left out; gaps are bridged by a straight line.
     seams : sequence of int
@@ -89,14 +89,25 @@ def measure(
 
 def _measure_part(times: Ints, places: Floats, stop_speed: float, stride: float) -> tuple[float, ...]:
     known = measured_rows(places)
-    order = np.argsort(times[known], kind="stable")
-    t, p = times[known][order], places[known][order]
+    t, p = _in_order(times[known], places[known])
     if len(t) < 2:
         return 0.0, 0.0, 0.0, 0.0
     nodes = _nodes(t, round(stride * NS))
     seconds, metres = np.diff(t[nodes]) / NS, _steps(p[nodes])
     moves = (metres >= stop_speed * seconds) & (seconds > 0)
     return float(_steps(p).sum()), float((t[-1] - t[0]) / NS), metres[moves].sum(), seconds[moves].sum()
+
+
+def _in_order(times: Ints, places: Floats) -> tuple[Ints, Floats]:
+    """Return a track by time, or as it was recorded where that makes the shorter way.
+
+    Samples that come late belong where their times say; after a clock that was set back, times say nothing of
+    the order, and the clock is taken to stand until it has caught up.
+    """
+    order = np.argsort(times, kind="stable")
+    if _steps(places[order]).sum() <= _steps(places).sum():
+        return times[order], places[order]
+    return np.maximum.accumulate(times), places
 
 
 def _nodes(t: Ints, stride_ns: int) -> Ints:

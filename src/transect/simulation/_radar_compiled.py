@@ -1,4 +1,4 @@
-"""Compiled loop of `radar`: the beat tones of all echoes, as a windowed FFT shows them."""
+"""Compiled loops of `radar`: the beat tones of all echoes, and noise, as a windowed FFT shows them."""
 
 from __future__ import annotations
 
@@ -7,31 +7,56 @@ from typing import Any
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
-_LOBE = 8
-"""Bins on each side within which a tone is felt: beyond, Hann's window leaves less than -60 dB."""
+_WEAK = 0.1
+"""Amplitude, in units of the noise, below which the side of a tone is left out."""
 
 
 @njit(cache=True, nogil=True)
-def lobe(distance: float) -> float:
-    """Spectrum of Hann's window at a distance in bins, 1 at its middle: sinc(x) / (1 - x2)."""
-    x = abs(distance)
-    if x < 1e-6:
+def _lobe(x: float, sine: float) -> float:
+    """Spectrum of Hann's window at x bins, 1 at 0: sinc(x) / (1 - x2); `sine` is that of pi x."""
+    if abs(x) < 1e-5:
         return 1.0
-    if abs(x - 1.0) < 1e-6:
+    if abs(abs(x) - 1.0) < 1e-5:
         return 0.5
-    return np.sin(np.pi * x) / (np.pi * x * (1.0 - x * x))
+    return sine / (np.pi * x * (1.0 - x * x))
 
 
 @njit(cache=True, nogil=True)
 def add_tones(spectra: Any, line: Any, place: Any, amplitude: Any, phase: Any) -> None:
-    """Add tones to complex spectra (n, bins), in place.
+    """Add tones to complex64 spectra (n, bins), in place.
 
     Tone i adds to spectrum ``line[i]`` around ``place[i]``, in bins counted from 1. The sign that alternates
     from bin to bin, and a phase that depends on the place alone, are left out: neither is seen in powers.
     """
     bins = spectra.shape[1]
     for i in range(len(line)):
-        tone = amplitude[i] * complex(np.cos(phase[i]), np.sin(phase[i]))
+        # Far from its middle a lobe falls with the third power of the distance.
+        reach = int((amplitude[i] / _WEAK) ** (1.0 / 3.0)) + 1
         middle = int(np.floor(place[i]))
-        for k in range(max(middle - _LOBE, 1), min(middle + _LOBE + 1, bins) + 1):
-            spectra[line[i], k - 1] += tone * lobe(place[i] - k)
+        first, last = max(middle - reach, 1), min(middle + reach + 1, bins)
+        sine = np.sin(np.pi * (place[i] - first))
+        re, im = amplitude[i] * np.cos(phase[i]), amplitude[i] * np.sin(phase[i])
+        for k in range(first, last + 1):
+            height = _lobe(place[i] - k, sine)
+            spectra[line[i], k - 1] += np.complex64(complex(re * height, im * height))
+            sine = -sine
+
+
+@njit(cache=True, nogil=True)
+def powers(spectra: Any, white: Any) -> Any:
+    """Return the powers (n, bins) of spectra with noise of mean power 1.
+
+    `white` (n, bins + 2, 2) is normal; Hann's window mixes each bin with its neighbours.
+    """
+    lines, bins = spectra.shape
+    result = np.empty((lines, bins), np.float32)
+    scale = np.float32(1.0 / np.sqrt(2.0 * 0.375))
+    half, quarter = np.float32(0.5) * scale, np.float32(0.25) * scale
+    for i in range(lines):
+        for k in range(bins):
+            re = half * white[i, k + 1, 0] + quarter * (white[i, k, 0] + white[i, k + 2, 0])
+            im = half * white[i, k + 1, 1] + quarter * (white[i, k, 1] + white[i, k + 2, 1])
+            re += spectra[i, k].real
+            im += spectra[i, k].imag
+            result[i, k] = re * re + im * im
+    return result

@@ -1,8 +1,4 @@
-"""Compiled loops of `solids`: where one ray first meets a box, a cylinder, an ellipsoid or leaves.
-
-For other ray casters: `nearest(solids.arrays, ox, oy, oz, dx, dy, dz, max_range, t)`, callable from any
-compiled loop.
-"""
+"""Compiled loops of `solids`: where one ray first meets a box, a cylinder, an ellipsoid or leaves."""
 
 from __future__ import annotations
 
@@ -18,16 +14,18 @@ _NEVER = np.inf
 
 
 @njit(cache=True, nogil=True)
-def offset_at(a: Any, i: int, t: float) -> Any:
-    """Return where the track of solid i is at t seconds: it moves along straight pieces and begins again."""
-    if a.track[i] < 0:
+def offset_at(track: int, tracks: Any, step: float, t: float) -> Any:
+    """Return where a track is at t seconds: it moves along straight pieces and begins again; -1 stays."""
+    if track < 0:
         return 0.0, 0.0, 0.0
-    path = a.tracks[a.track[i]]
-    place = (t / a.track_step) % len(path)
+    points = tracks.shape[1]
+    place = (t / step) % points
     k = int(place)
-    u = place - k
-    p, q = path[k % len(path)], path[(k + 1) % len(path)]
-    return p[0] + u * (q[0] - p[0]), p[1] + u * (q[1] - p[1]), p[2] + u * (q[2] - p[2])
+    u, p, q = place - k, k % points, (k + 1) % points
+    x = tracks[track, p, 0] + u * (tracks[track, q, 0] - tracks[track, p, 0])
+    y = tracks[track, p, 1] + u * (tracks[track, q, 1] - tracks[track, p, 1])
+    z = tracks[track, p, 2] + u * (tracks[track, q, 2] - tracks[track, p, 2])
+    return x, y, z
 
 
 @njit(cache=True, nogil=True)
@@ -118,92 +116,77 @@ def _depth(o: Any, d: Any, near: float, density: float, salt: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _local(rotation: Any, x: float, y: float, z: float) -> Any:
-    """Return a vector of the world in the solid's axes."""
-    return (
-        rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
-        rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
-        rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
-    )
-
-
-@njit(cache=True, nogil=True)
-def _meet(a: Any, i: int, o: Any, d: Any) -> Any:
-    """Return the distance at which a ray, in the solid's axes, meets solid i, and the normal there."""
-    if a.shape[i] == BOX:
-        near, far, normal = _box(o, d, a.size[i])
-    elif a.shape[i] == CYLINDER:
-        near, far, normal = _cylinder(o, d, a.size[i])
+def _meet(shape: int, size: Any, density: float, salt: int, o: Any, d: Any) -> Any:
+    """Return the distance at which a ray, in a solid's axes, meets it, and the normal there."""
+    if shape == BOX:
+        near, far, normal = _box(o, d, size)
+    elif shape == CYLINDER:
+        near, far, normal = _cylinder(o, d, size)
     else:
-        near, far, normal = _ellipsoid(o, d, a.size[i])
+        near, far, normal = _ellipsoid(o, d, size)
     if near > far or far < 0.0:
         return _NEVER, normal
-    if a.density[i] < _NEVER:
-        depth = _depth(o, d, near, a.density[i], i)
+    if density < _NEVER:
+        depth = _depth(o, d, near, density, salt)
         return (depth if depth < far else _NEVER), normal
     return (near if near > 0.0 else _NEVER), normal
 
 
 @njit(cache=True, nogil=True)
-def nearest(
-    a: Any, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float, max_range: float, t: float
-) -> Any:
-    """Return what a ray meets first.
-
-    Parameters
-    ----------
-    a : Arrays
-        `Solids.arrays`.
-    ox, oy, oz, dx, dy, dz : float
-        Origin (m) and unit direction of the ray in the world.
-    max_range : float
-        m; nothing further away counts, so a ray caster gives the distance it has so far.
-    t : float
-        Seconds since the day began, for what moves.
-
-    Returns
-    -------
-    distance : float
-        m; `max_range` where nothing is met.
-    index : int
-        Of the solid; -1 where nothing is met.
-    nx, ny, nz : float
-        Unit normal of its surface in the world; (0, 0, 1) where nothing is met.
-    """
-    best, found, normal = max_range, -1, (0.0, 0.0, 1.0)
-    for i in range(len(a.shape)):
-        x, y, z = offset_at(a, i, t)
-        cx, cy, cz = a.centre[i, 0] + x - ox, a.centre[i, 1] + y - oy, a.centre[i, 2] + z - oz
-        along, reach = cx * dx + cy * dy + cz * dz, a.reach[i]
-        if along < -reach or along - reach > best:
-            continue
-        if cx * cx + cy * cy + cz * cz - along * along > reach * reach:
-            continue
-        o, d = _local(a.rotation[i], -cx, -cy, -cz), _local(a.rotation[i], dx, dy, dz)
-        distance, local_normal = _meet(a, i, o, d)
-        if distance < best:
-            best, found, normal = distance, i, local_normal
-    if found < 0:
-        return best, found, 0.0, 0.0, 1.0
-    r = a.rotation[found]
-    return (
-        best,
-        found,
-        r[0, 0] * normal[0] + r[0, 1] * normal[1] + r[0, 2] * normal[2],
-        r[1, 0] * normal[0] + r[1, 1] * normal[1] + r[1, 2] * normal[2],
-        r[2, 0] * normal[0] + r[2, 1] * normal[1] + r[2, 2] * normal[2],
-    )
+def _may_meet(x: Any, y: Any, z: Any, reach: Any, o: Any, d: Any, far: float, near: Any) -> None:
+    """Write which solids a ray may meet, by the balls around them: without branches, several at once."""
+    ox, oy, oz = o
+    dx, dy, dz = d
+    for i in range(len(near)):
+        cx, cy, cz, r = x[i] - ox, y[i] - oy, z[i] - oz, reach[i]
+        along = cx * dx + cy * dy + cz * dz
+        aside = cx * cx + cy * cy + cz * cz - along * along
+        near[i] = (aside <= r * r) & (along >= -r) & (along - r <= far)
 
 
 @njit(cache=True, nogil=True)
 def nearest_of_rays(a: Any, origins: Any, directions: Any, limit: Any, t: Any) -> Any:
     """Return ranges, numbers from 1 and normals of what n rays meet; see `Solids.nearest`."""
     n = len(origins)
-    ranges, number, normal = np.empty(n), np.empty(n, np.int32), np.empty((n, 3))
-    for i in range(n):
-        o, d = origins[i], directions[i]
-        distance, index, nx, ny, nz = nearest(a, o[0], o[1], o[2], d[0], d[1], d[2], limit[i], t[i])
-        met = index >= 0
-        ranges[i], number[i] = distance if met else np.inf, index + 1
-        normal[i, 0], normal[i, 1], normal[i, 2] = (nx, ny, nz) if met else (np.nan, np.nan, np.nan)
-    return ranges, number, normal
+    ranges, number, normals = np.full(n, np.inf), np.zeros(n, np.int32), np.full((n, 3), np.nan)
+    near = np.empty(len(a.shape), np.bool_)
+    # Out of the tuple once: handing it on counts references, which takes longer than the work.
+    x, y, z, reach = a.place[0], a.place[1], a.place[2], a.reach
+    shape, centre, size, turn, density = a.shape, a.centre, a.size, a.rotation, a.density
+    track, tracks, step = a.track, a.tracks, a.track_step
+    for j in range(n):
+        o = (origins[j, 0], origins[j, 1], origins[j, 2])
+        d = (directions[j, 0], directions[j, 1], directions[j, 2])
+        _may_meet(x, y, z, reach, o, d, limit[j], near)
+        best = limit[j]
+        for i in range(len(near)):
+            if not near[i]:
+                continue
+            moved = offset_at(track[i], tracks, step, t[j])
+            u, v, w = (
+                o[0] - centre[i, 0] - moved[0],
+                o[1] - centre[i, 1] - moved[1],
+                o[2] - centre[i, 2] - moved[2],
+            )
+            local_o = _turned(turn, i, u, v, w)
+            local_d = _turned(turn, i, d[0], d[1], d[2])
+            half = (size[i, 0], size[i, 1], size[i, 2])
+            distance, normal = _meet(shape[i], half, density[i], i, local_o, local_d)
+            if distance < best:
+                best = ranges[j] = distance
+                number[j] = i + 1
+                for k in range(3):
+                    normals[j, k] = (
+                        turn[i, k, 0] * normal[0] + turn[i, k, 1] * normal[1] + turn[i, k, 2] * normal[2]
+                    )
+    return ranges, number, normals
+
+
+@njit(cache=True, nogil=True)
+def _turned(turn: Any, i: int, x: float, y: float, z: float) -> Any:
+    """Return a vector of the world in the axes of solid i."""
+    return (
+        turn[i, 0, 0] * x + turn[i, 1, 0] * y + turn[i, 2, 0] * z,
+        turn[i, 0, 1] * x + turn[i, 1, 1] * y + turn[i, 2, 1] * z,
+        turn[i, 0, 2] * x + turn[i, 1, 2] * y + turn[i, 2, 2] * z,
+    )

@@ -145,46 +145,62 @@ def payload_columns(skid: Skid, drive: Drive, seed: int) -> dict[str, dict[str, 
     driving by rules of thumb; volts are those of alternators under way. All of it is invented but for the
     names: the report says that a model of the vehicle would be needed.
     """
-    n, rng = len(drive.speed), generator(seed, "payload", "noise")
-
-    def noisy(values: Floats | float, deviation: float) -> Floats:
-        return np.broadcast_to(values, (n,)) + deviation * rng.standard_normal(n)
-
-    wheels = drive.wheels * (1 + 0.005 * rng.standard_normal((n, 2))) + 0.01 * rng.standard_normal((n, 2))
-    mean = drive.wheels.mean(axis=1)
-    throttle = np.clip(
-        0.12 + 0.14 * np.abs(drive.speed) + 1.2 * drive.slope + 0.2 * np.abs(drive.turn), 0.0, 1.0
-    )
-    brakes = np.clip(1.1 * drive.turn[:, None] * np.array([-1.0, 1.0]), 0.0, 1.0)
-    gearbox = np.abs(mean) * 12.0
-    engine = np.maximum(120.0 + 90.0 * throttle, 0.6 * gearbox)
-    measured_brakes = brakes + 0.004 * rng.standard_normal((n, 2))
+    rng = generator(seed, "payload", "noise")
+    driver = np.abs(drive.speed) * 0.14 + drive.slope * 1.2 + np.abs(drive.turn) * 0.2
+    throttle = np.clip(0.12 + driver, 0.0, 1.0)
+    brakes = np.clip(1.1 * drive.turn[:, None] * np.array([-1.0, 1.0]), 0.0, 1.0)  # the inner side's
     return {
-        "Payload/ServoSetpoint": {
-            "choke_position": noisy(0.0, 0.0),
-            "throttle_position": noisy(throttle, 0.003),
-        },
-        "Payload/VelocityTurnRate": {
-            **dict.fromkeys(("vy", "vz", "wx", "wy"), np.full(n, np.nan)),
-            "vx": noisy(mean * skid.wheel_radius, 0.01),
-            "wz": noisy(drive.turn, 0.01),
-        },
+        **_actuators(throttle, brakes, rng),
+        **_motion_sensors(skid, drive, throttle, rng),
+        "Payload/Battery12V": {"voltage": _noisy(rng, np.full(len(throttle), 13.8), 0.03)},
+        "Payload/Battery24V": {"voltage": _noisy(rng, 27.6 - 0.2 * throttle, 0.05)},
+    }
+
+
+def _noisy(rng: np.random.Generator, values: Floats, deviation: float) -> Floats:
+    return values + deviation * rng.standard_normal(values.shape)
+
+
+def _actuators(throttle: Floats, brakes: Floats, rng: np.random.Generator) -> dict[str, dict[str, Floats]]:
+    """Return what servos and brakes (n, 2) were told and what they did; the choke stays closed."""
+    choke, position, pressure = (
+        np.zeros(len(throttle)),
+        _noisy(rng, brakes, 0.004),
+        _noisy(rng, 60 * brakes, 0.3),
+    )
+    return {
+        "Payload/ServoSetpoint": {"choke_position": choke, "throttle_position": _noisy(rng, throttle, 0.003)},
         "Payload/Brakes": {
-            "left_position": measured_brakes[:, 0],
-            "right_position": measured_brakes[:, 1],
-            "left_pressure": noisy(60.0 * brakes[:, 0], 0.3),
-            "right_pressure": noisy(60.0 * brakes[:, 1], 0.3),
+            "left_position": position[:, 0],
+            "right_position": position[:, 1],
+            "left_pressure": pressure[:, 0],
+            "right_pressure": pressure[:, 1],
         },
         "Payload/ActuatorSetpoint": {
-            "choke": np.zeros(n),
+            "choke": choke,
             "throttle": throttle,
             "left_brake": brakes[:, 0],
             "right_brake": brakes[:, 1],
         },
-        "Payload/Engine": {"angular_velocity": noisy(engine, 2.0)},
-        "Payload/Gearbox": {"angular_velocity": noisy(gearbox, 0.5)},
-        "Payload/Battery12V": {"voltage": noisy(13.8, 0.03)},
-        "Payload/Battery24V": {"voltage": noisy(27.6 - 0.2 * throttle, 0.05)},
+    }
+
+
+def _motion_sensors(
+    skid: Skid, drive: Drive, throttle: Floats, rng: np.random.Generator
+) -> dict[str, dict[str, Floats]]:
+    """Return what wheels, gearbox and engine turn at, and the speed and turn rate that follow from them."""
+    mean = drive.wheels.mean(axis=1)
+    gearbox = np.abs(mean) * 12.0
+    engine = np.maximum(120.0 + 90.0 * throttle, 0.6 * gearbox)
+    wheels = _noisy(rng, drive.wheels * _noisy(rng, np.ones_like(drive.wheels), 0.005), 0.01)
+    return {
+        "Payload/VelocityTurnRate": {
+            **dict.fromkeys(("vy", "vz", "wx", "wy"), np.full(len(mean), np.nan)),
+            "vx": _noisy(rng, mean * skid.wheel_radius, 0.01),
+            "wz": _noisy(rng, drive.turn, 0.01),
+        },
+        "Payload/Engine": {"angular_velocity": _noisy(rng, engine, 2.0)},
+        "Payload/Gearbox": {"angular_velocity": _noisy(rng, gearbox, 0.5)},
         "Payload/WheelLeft": {"angular_velocity": wheels[:, 0]},
         "Payload/WheelRight": {"angular_velocity": wheels[:, 1]},
     }

@@ -30,7 +30,7 @@ Poses = Callable[[Ints], Floats]
 
 FLOOR = 20.0
 """dB of the mean thermal noise."""
-RAYS = 64
+RAYS = 48
 """Of which a beam is made."""
 EDGE = 0.8
 """Widths of the beam from its axis out to which rays are cast: 15 dB down, there and back."""
@@ -49,7 +49,7 @@ class Fmcw:
     minimum, maximum : float
         m between which the vehicle's software looks for its one range a line; what is nearer is leakage.
     line_rate, turn_rate : float
-        Spectra and turns of the head a second.
+        Spectra and turns of the head a second: 8 turns in 1001 lines, which look in 1001 directions.
     beam_width : float
         rad between the half-power directions, one way.
     reach : float
@@ -63,7 +63,7 @@ class Fmcw:
     maximum: float
     minimum: float = 1.0
     line_rate: float = 1000.0
-    turn_rate: float = 7.97
+    turn_rate: float = 8000 / 1001
     beam_width: float = float(np.radians(3.0))
     reach: float = 100.0
 
@@ -194,20 +194,14 @@ def head_poses(T_world_radar: Floats, bearing: Floats) -> Floats:
 
 def spectra(radar: Fmcw, lines: int, echoes: tuple[Echoes, ...], rng: np.random.Generator) -> Floats:
     """Return spectra (lines, bins) in dB of echoes and noise, to a tenth of a dB."""
-    found = noise(lines, radar.bins, rng)
+    loops, tones = kernels("radar"), np.zeros((lines, radar.bins), np.complex64)
     leak = Echoes(np.arange(lines), np.zeros(lines), np.full(lines, 10 ** (LEAKAGE / 10)))
     for part in (leak, *echoes):
         phase = rng.uniform(0.0, 2 * np.pi, len(part.line))
-        kernels("radar").add_tones(found, part.line, radar.bins_of(part.range), np.sqrt(part.power), phase)
-    power = found.real**2 + found.imag**2
-    return np.round(FLOOR + 10 * np.log10(np.maximum(power, 1e-6)), 1)
-
-
-def noise(lines: int, bins: int, rng: np.random.Generator) -> NDArray[np.complex128]:
-    """Return thermal noise (lines, bins) of mean power 1: white, then joined by Hann's window."""
-    white = rng.standard_normal((lines, bins + 2, 2), dtype=np.float32).view(np.complex64)[..., 0]
-    windowed = 0.5 * white[:, 1:-1] + 0.25 * (white[:, :-2] + white[:, 2:])
-    return (windowed / np.sqrt(2 * 0.375)).astype(np.complex128)
+        loops.add_tones(tones, part.line, radar.bins_of(part.range), np.sqrt(part.power), phase)
+    white = rng.standard_normal((lines, radar.bins + 2, 2), dtype=np.float32)
+    power = np.maximum(loops.powers(tones, white), np.float32(1e-6))
+    return np.rint(10 * (FLOOR + 10 * np.log10(power))).astype(np.float64) / 10
 
 
 def strongest(radar: Fmcw, decibels: Floats) -> tuple[Floats, Floats]:

@@ -92,13 +92,15 @@ class Solid:
 class Arrays(NamedTuple):
     """All solids side by side, for compiled loops; contiguous float64 and int64, see `Solid`.
 
-    `reach` is the radius around `centre` that holds the solid; `track` is a row of `tracks`, or -1.
+    `reach` is the radius around `place` (3, n) that holds the solid wherever its track leads it; `track` is a
+    row of `tracks`, or -1.
     """
 
     shape: Ints
     centre: Floats
     size: Floats
     rotation: Floats
+    place: Floats
     reach: Floats
     density: Floats
     track: Ints
@@ -186,7 +188,8 @@ class Solids:
 
     def centres_at(self, t: float) -> Floats:
         """Return where the centres (n, 3) are at t seconds, in the world."""
-        offsets = [kernels("solids").offset_at(self.arrays, i, float(t)) for i in range(len(self))]
+        a, offset_at = self.arrays, kernels("solids").offset_at
+        offsets = [offset_at(track, a.tracks, a.track_step, float(t)) for track in a.track]
         return self.arrays.centre + np.array(offsets, dtype=np.float64).reshape(-1, 3)
 
 
@@ -198,7 +201,8 @@ def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
         centre=np.array([s.centre for s in solids], dtype=np.float64).reshape(-1, 3),
         size=size,
         rotation=np.array([s.rotation for s in solids], dtype=np.float64).reshape(-1, 3, 3),
-        reach=np.array([_reach(s) for s in solids], dtype=np.float64),
+        place=np.array([_ball(s)[0] for s in solids], dtype=np.float64).reshape(-1, 3).T.copy(),
+        reach=np.array([_ball(s)[1] for s in solids], dtype=np.float64),
         density=np.array([s.density for s in solids], dtype=np.float64),
         track=np.array([row[i] if s.track is not None else -1 for i, s in enumerate(solids)], dtype=np.int64),
         tracks=np.array(tracks, dtype=np.float64) if tracks else np.zeros((0, 1, 3)),
@@ -206,12 +210,15 @@ def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
     )
 
 
-def _reach(solid: Solid) -> float:
-    """Radius of the ball around its centre that holds a solid, m."""
+def _ball(solid: Solid) -> tuple[Floats, float]:
+    """Middle (3,) and radius of the ball that holds a solid at all times, m."""
     x, y, z = solid.size
-    if solid.shape == BOX:
-        return float(np.sqrt(x * x + y * y + z * z))
-    return float(np.hypot(x, z)) if solid.shape == CYLINDER else float(max(x, y, z))
+    reaches = {BOX: np.hypot(np.hypot(x, y), z), CYLINDER: np.hypot(x, z), ELLIPSOID: max(x, y, z)}
+    if solid.track is None:
+        return solid.centre, float(reaches[solid.shape])
+    middle = (solid.track.max(axis=0) + solid.track.min(axis=0)) / 2
+    roams = np.linalg.norm(solid.track - middle, axis=1).max()
+    return solid.centre + middle, float(reaches[solid.shape] + roams)
 
 
 def turned(yaw: float) -> Floats:

@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
-from transect.errors import ParseError, TransectError, did_you_mean
+from transect.errors import ParseError, did_you_mean
 from transect.recording import (
     FrameTree,
     Loss,
@@ -129,19 +129,8 @@ def _cameras_and_frames(
     for key, camera in description.cameras.items():
         cameras[key] = robots.camera_from_description(key, camera, where)
     for edge in description.frames:
-        if not {"frame", "child"} <= edge.keys():
-            raise ParseError(
-                "a frame has a `frame`, a `child` and where it is", where=where, why=f"found {edge}"
-            )
-        try:
-            matrix = robots.transform_from_description(edge, where)
-            frames.add_static(str(edge["frame"]), str(edge["child"]), matrix, source=where, replace=True)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, TransectError):
-                raise
-            raise ParseError(
-                f"the frame {edge['child']} is not right", where=where, why=str(error)
-            ) from error
+        frame, child, matrix = robots.edge_from_description(edge, where)
+        frames.add_static(frame, child, matrix, source=where, replace=True)
     return cameras, frames
 
 

@@ -225,7 +225,9 @@ def _texts(values: NDArray[np.float64], decimals: int) -> list[str]:
 
 
 def _words(stream: Stream, name: str, default: str = "") -> list[str]:
-    return stream.column(name) if name in stream.columns else [default] * len(stream)
+    """Return a column as words; one of numbers is another's of the same name, and is not meant."""
+    known = stream.column(name) if name in stream.columns else None
+    return known if isinstance(known, list) else [default] * len(stream)
 
 
 def _talkers(stream: Stream) -> list[Any]:

@@ -5,6 +5,7 @@ A schema (JSON Schema) may say the `unit` and the numpy `dtype` of a property; o
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -148,11 +149,13 @@ def messages_of(table: pa.Table) -> Iterator[bytes]:
 def _message(row: Row) -> bytes:
     try:
         return json.dumps(row, allow_nan=False).encode()
-    except ValueError:
+    except (ValueError, TypeError):
         return json.dumps({name: _plain(value) for name, value in row.items()}).encode()
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return None if math.isnan(value) else str(value) if math.isinf(value) else value
+    if isinstance(value, bytes):  # JSON has no bytes: base64, as JSON schemas usually mean them
+        return base64.b64encode(value).decode()
     return [_plain(item) for item in value] if isinstance(value, list) else value

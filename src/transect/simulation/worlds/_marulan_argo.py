@@ -34,7 +34,7 @@ from ._marulan_streams import Blocks, simulated
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SCANS, LINES_TOGETHER, STATES_TOGETHER = 300, 1000, 200
+SCANS, LINES_TOGETHER, STATES_TOGETHER = 300, 1001, 200
 """Rows of a block of a laser, of the radar and of Nav."""
 NAV_RATE, PAYLOAD_RATE = 20.0, 10.0
 """Hz; the report does not say."""
@@ -179,7 +179,7 @@ def radar_streams(argo: Argo) -> list[Stream]:
     number = argo.numbers(fmcw.line_rate)
     times = fmcw.times(number, argo.start_ns)
     # Ranges are found in the spectra: a block of these is kept for whoever asks second.
-    spectra = lru_cache(maxsize=16)(partial(_spectra, argo, fmcw, len(number)))
+    spectra = lru_cache(maxsize=16)(Sweeper(argo, fmcw, len(number)).spectra)
     ranges = Blocks(times, LINES_TOGETHER, partial(_range_rows, fmcw, argo.start_ns, spectra))
     lines = Blocks(times, LINES_TOGETHER, partial(_spectrum_rows, fmcw, argo.start_ns, spectra))
     return [
@@ -188,17 +188,34 @@ def radar_streams(argo: Argo) -> list[Stream]:
     ]
 
 
-def _spectra(argo: Argo, fmcw: radar.Fmcw, lines: int, block: int) -> Floats:
-    """Return a block's spectra (n, bins) in dB."""
-    number = np.arange(block * LINES_TOGETHER, min((block + 1) * LINES_TOGETHER, lines))
-    t_ns = fmcw.times(number, argo.start_ns)
-    head = radar.head_poses(argo.poses("Radar")(t_ns), fmcw.bearings(number))
-    t = (t_ns - argo.start_ns).astype(np.float64) * 1e-9
-    echoes = (
-        radar.surface_echoes(fmcw, argo.scene, argo.solids, GROUND.backscatter, head, t),
-        radar.point_echoes(fmcw, argo.scene, argo.solids, head, t),
-    )
-    return radar.spectra(fmcw, len(number), echoes, generator(argo.seed, SPECTRUM, "noise", block))
+@dataclass(frozen=True, eq=False)
+class Sweeper:
+    """The radar on the Argo; a block is eight turns of its head, after which it looks where it did."""
+
+    argo: Argo
+    fmcw: radar.Fmcw
+    lines: int
+
+    def spectra(self, block: int) -> Floats:
+        """Return a block's spectra (n, bins) in dB."""
+        number = np.arange(block * LINES_TOGETHER, min((block + 1) * LINES_TOGETHER, self.lines))
+        whole = self.argo.still and len(number) == LINES_TOGETHER
+        echoes = self._unmoved if whole else self._echoes(number)
+        noise = generator(self.argo.seed, SPECTRUM, "noise", block)
+        return radar.spectra(self.fmcw, len(number), echoes, noise)
+
+    @cached_property
+    def _unmoved(self) -> tuple[radar.Echoes, ...]:
+        return self._echoes(np.arange(LINES_TOGETHER))
+
+    def _echoes(self, number: Ints) -> tuple[radar.Echoes, ...]:
+        argo, t_ns = self.argo, self.fmcw.times(number, self.argo.start_ns)
+        head = radar.head_poses(argo.poses("Radar")(t_ns), self.fmcw.bearings(number))
+        t = (t_ns - argo.start_ns).astype(np.float64) * 1e-9
+        return (
+            radar.surface_echoes(self.fmcw, argo.scene, argo.solids, GROUND.backscatter, head, t),
+            radar.point_echoes(self.fmcw, argo.scene, argo.solids, head, t),
+        )
 
 
 def _range_rows(fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints) -> pa.Table:
