@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from transect import formats
@@ -177,3 +179,14 @@ def test_a_pipe_that_closes_early_is_no_error(etna: Path) -> None:
         ["bash", "-c", f"set -o pipefail; ({command}) | head -1"], capture_output=True, text=True, timeout=60
     )
     assert "Traceback" not in done.stderr
+
+
+def test_an_export_that_leaves_a_damaged_image_out_exits_with_three(tmp_path: Path) -> None:
+    (tmp_path / "in" / "left").mkdir(parents=True)
+    good = cv2.imencode(".bmp", np.zeros((4, 4), np.uint8))[1].tobytes()
+    for second, data in ((1, good), (2, b"not an image")):
+        (tmp_path / "in" / "left" / f"{1_560_000_000 + second}.000000000.bmp").write_bytes(data)
+    done = run("export", tmp_path / "in", "--format", "euroc", "-o", tmp_path / "out")
+    assert done.returncode == 3
+    assert "lost: left: 1 of 2 payloads are left out" in done.stderr
+    assert (tmp_path / "out").is_dir()

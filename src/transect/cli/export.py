@@ -35,6 +35,7 @@ def command(
     """
     from transect import formats
 
+    from . import LOSSY
     from ._progress import Progress
     from ._recordings import cut, exit_for, open_recording
 
@@ -46,6 +47,8 @@ def command(
     with progress.of_files(expected, "writing"):
         left_out = formats.write(part, out, format_name)
     for sentence in left_out:
-        click.echo(f"not carried: {sentence}", err=True)
+        lost = isinstance(sentence, formats.DataLost)
+        click.echo(f"{'lost' if lost else 'not carried'}: {sentence}", err=True)
     click.echo(f"wrote {out}")
-    return exit_for(whole)
+    code = exit_for(whole)
+    return LOSSY if any(isinstance(sentence, formats.DataLost) for sentence in left_out) else code

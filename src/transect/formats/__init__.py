@@ -27,9 +27,10 @@ from transect.errors import (
 from transect.recording import Recording, Source, join, source_of
 
 from . import _truth
-from ._base import Format, Match, WritingFormat, no
+from ._base import DataLost, Format, Match, WritingFormat, no
 
 __all__ = [
+    "DataLost",
     "Format",
     "Match",
     "WritingFormat",

@@ -48,3 +48,9 @@ class WritingFormat(Format, Protocol):
     def write(self, recording: Recording, path: Path) -> tuple[str, ...]:
         """Write a recording to a new folder or file."""
         ...
+
+
+class DataLost(str):
+    """A sentence of `write` about data that could not be read, not merely not carried: the exit code is 3."""
+
+    __slots__ = ()

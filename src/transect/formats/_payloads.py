@@ -15,6 +15,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.clocks import NS, decimal_from_ns
 from transect.types import Image, PointCloud
 
+from ._base import DataLost
 from ._clouds import CLOUD_SUFFIXES, encode_cloud, suffix_of
 from ._images import IMAGE_SUFFIXES, encode_image
 
@@ -92,7 +93,7 @@ class LeftOut:
     def said(self, of: int) -> list[str]:
         """Return the sentence about them, or none; `of` is how many payloads there are in all."""
         sentence = f"{self.name}: {self.count} of {of} payloads are left out, the first: {self._reason}"
-        return [sentence] if self.count else []
+        return [DataLost(sentence)] if self.count else []
 
 
 def good_payloads(
