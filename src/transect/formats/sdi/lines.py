@@ -87,9 +87,7 @@ def read_log(buffer: Buffer, file: str, read_block: Block) -> dict[str, Parsed]:
     elif not cut and not ends_whole(buffer):
         notes.append(f"{file}: the last line has no newline, its last field may be cut")
     return {
-        name: Parsed(
-            pa.concat_tables([piece[name] for piece in pieces]).combine_chunks(), tuple(losses), tuple(notes)
-        )
+        name: Parsed(pa.concat_tables([piece[name] for piece in pieces]), tuple(losses), tuple(notes))
         for name in pieces[0]
     }
 
