@@ -344,11 +344,13 @@ class Timing:
         edges = [0, *(s for s in seams if 0 < s < n), n]
         spans = [t_ns[a:b].max() - t_ns[a:b].min() for a, b in itertools.pairwise(edges)]
         duration = float(np.sum(spans)) / clocks.NS
-        axis = t_ns
-        if (kept < 0).any():  # a gap is where nothing was recorded, in whatever order the rest was
+        axis, gaps = t_ns, steps
+        if (
+            len(kept) and kept.min() < 0
+        ):  # a gap is where nothing was recorded, in whatever order the rest was
             axis = np.concatenate([np.sort(t_ns[a:b]) for a, b in itertools.pairwise(edges)])
-        gaps = np.where(inside, np.diff(axis), -1)
-        longest = int(np.argmax(gaps)) if len(kept) else -1
+            gaps = np.diff(axis)
+        longest = int(np.argmax(np.where(inside, gaps, -1) if seams else gaps)) if len(kept) else -1
         return Timing(
             count=n,
             start_ns=int(t_ns.min()),
