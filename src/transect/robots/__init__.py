@@ -24,7 +24,7 @@ from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
 
 from ._checks import Problems, check_camera, check_edge, check_robot, check_transform
-from ._yaml_lines import Lines, parse
+from transect.recording.yaml_lines import Lines, parse
 
 __all__ = [
     "camera_from_description",

@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.errors import GeometryError, ParseError, did_you_mean
 
-from ._yaml_lines import Lines, Path
+from transect.recording.yaml_lines import Lines, Path
 
 ROBOT_KEYS = ("name", "title", "reference", "z_down", "frames", "cameras", "constants")
 ROTATIONS = ("euler", "quaternion", "matrix")
