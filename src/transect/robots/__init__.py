@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
+from transect.recording.yaml_lines import Lines, parse
 from transect.types import CameraModel
 
 from ._checks import Problems, check_camera, check_edge, check_robot, check_transform
-from transect.recording.yaml_lines import Lines, parse
 
 __all__ = [
     "camera_from_description",
