@@ -7,14 +7,31 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .engine import Node, Run, compound, node, outputs, param, run
     from .formats import open
     from .recording import FrameTree, Recording, Robot, Stream, join
 
-__all__ = ["FrameTree", "Recording", "Robot", "Stream", "__version__", "join", "open"]
+__all__ = [
+    "FrameTree",
+    "Node",
+    "Recording",
+    "Robot",
+    "Run",
+    "Stream",
+    "__version__",
+    "compound",
+    "join",
+    "node",
+    "open",
+    "outputs",
+    "param",
+    "run",
+]
 
 _HOMES = {
     "open": "formats",
     **dict.fromkeys(("FrameTree", "Recording", "Robot", "Stream", "join"), "recording"),
+    **dict.fromkeys(("Node", "Run", "compound", "node", "outputs", "param", "run"), "engine"),
 }
 
 

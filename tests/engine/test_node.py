@@ -202,7 +202,7 @@ def test_state_is_frozen_and_thawed_without_parameters():
     icp.leftover = 1
     assert icp.seen == 2
     icp.thaw(kept)
-    assert vars(icp) == {"seen": 1}
+    assert icp.freeze() == {"seen": 1}
 
 
 def test_nodes_do_not_share_state():

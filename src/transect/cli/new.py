@@ -1,4 +1,4 @@
-"""`transect new recording DIR|urdf ROBOT`: a first version of your own description, to be edited."""
+"""`transect new recording|urdf|node|compound`: a first version of something of your own, to be edited."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from pathlib import Path
 
 import click
 
+from ._new_node import compound, node
 from ._options import out_option
 
 
 @click.group()
 def command() -> None:
     """Write a first version of something for you to edit."""
+
+
+command.add_command(node)
+command.add_command(compound)
 
 
 @command.command()

@@ -15,8 +15,11 @@ from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
 
 from transect.errors import did_you_mean
 
+from .context import Context
+from .interpolation import check_interpolable
 from .params import Parameter, checked_values, parameters_of
-from .ports import OUT, Port, PortError, accepts, is_outputs, ports_of, type_name
+from .policies import AT
+from .ports import OUT, Port, PortError, accepts, is_outputs, ports_of, returns_outputs, type_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,6 +38,14 @@ class Node:
         The class that says what this one takes and gives; itself where it is one, or has none.
     out_name : str
         Name of a single output; an interface may set it.
+    bundled : bool
+        Whether `process` returns a class marked with `outputs`.
+    every : float or None
+        Seconds between its firings (``class X(Node, every=0.1)``); None for a node that runs on its inputs.
+    passes : int
+        How often it must see the recording (``passes=2``); `ctx.pass_index` tells which replay it is in.
+    ctx : Context
+        Of the run that it is in.
     """
 
     inputs: ClassVar[dict[str, Port]] = {}
@@ -43,9 +54,17 @@ class Node:
     implementations: ClassVar[dict[str, type[Node]]] = {}
     interface: ClassVar[type[Node]]
     out_name: ClassVar[str] = OUT
+    bundled: ClassVar[bool] = False
+    every: ClassVar[float | None] = None
+    passes: ClassVar[int] = 1
+    ctx: Context
 
-    def __init_subclass__(cls, interface: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, interface: bool = False, every: float | None = None, passes: int | None = None, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
+        cls.every = cls.every if every is None else every
+        cls.passes = cls.passes if passes is None else passes
         types = get_type_hints(cls)
         own = parameters_of(vars(cls), types, cls.__name__)
         cls.parameters = {**cls.parameters, **own}
@@ -53,6 +72,8 @@ class Node:
             setattr(cls, name, parameter.default)
         if "process" in vars(cls):
             cls.inputs, cls.outputs = ports_of(vars(cls)["process"], cls.__name__, cls.out_name)
+            cls.bundled = returns_outputs(vars(cls)["process"])
+            _check_between(cls.inputs, cls.__name__)
         if interface or not hasattr(cls, "interface"):
             cls.interface = cls
             cls.implementations = {} if interface else {cls.__name__: cls}
@@ -65,6 +86,7 @@ class Node:
             raise PortError(f"{type(self).__name__} has no process")
         for name, value in checked_values(self.parameters, parameters, type(self).__name__).items():
             setattr(self, name, value)
+        self.ctx = Context()
         self.reset()
 
     def reset(self) -> None:
@@ -82,10 +104,21 @@ class Node:
         check_result(name, self.outputs, result)
         return result
 
+    def bound(self) -> Callable[..., Any]:
+        """Return `process` as a flow calls it: inputs by position, nothing checked."""
+        return self.process  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+
     @property
     def values(self) -> dict[str, Any]:
         """The values of its parameters."""
         return {name: getattr(self, name) for name in self.parameters}
+
+    def set_parameters(self, given: Mapping[str, Any]) -> None:
+        """Change parameters, each checked; state stays as it is."""
+        for name, value in checked_values(
+            self.parameters, {**self.values, **given}, type(self).__name__
+        ).items():
+            setattr(self, name, value)
 
     def freeze(self) -> dict[str, Any]:
         """Return a copy of its state: everything set on it besides parameters."""
@@ -135,6 +168,13 @@ def _check_port(cls: type[Node], kind: str, wanted: Port, given: Port, interface
             f"the {kind} {given.name!r} of {cls.__name__} is not that of {interface.__name__}",
             why=f"expected {wanted}, got {given}",
         )
+
+
+def _check_between(inputs: Mapping[str, Port], owner: str) -> None:
+    """Refuse `At` for what has nothing between its samples."""
+    for port in inputs.values():
+        if port.policy == AT:
+            check_interpolable(port.type, f"{owner}.{port.name}")
 
 
 def _bound(
@@ -203,6 +243,7 @@ def node(function: Callable[P, R]) -> NodeFunction[P, R]:
 def _class_of(function: Callable[..., Any]) -> type[Node]:
     name: str = function.__name__
     inputs, results = ports_of(function, name)
+    _check_between(inputs, name)
     types = get_type_hints(function)
     keywords = [
         p for p in inspect.signature(function).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY
@@ -211,13 +252,17 @@ def _class_of(function: Callable[..., Any]) -> type[Node]:
         raise PortError(f"the parameter {bare[0]!r} of {name} needs a default")
     known = {p.name: Parameter(p.name, types[p.name], p.default) for p in keywords}
 
-    def process(self: Node, **given: Any) -> Any:
-        return function(**given, **self.values)
+    def process(self: Node, *args: Any, **given: Any) -> Any:
+        return function(*args, **given, **self.values)
+
+    def bound(self: Node) -> Callable[..., Any]:
+        return functools.partial(function, **self.values) if self.parameters else function
 
     made = type(name, (_FunctionNode,), {"__doc__": function.__doc__, "__module__": function.__module__})
     made.inputs, made.outputs, made.parameters = inputs, results, known
     made.interface, made.implementations = made, {name: made}
-    made.process = process  # pyright: ignore[reportAttributeAccessIssue]
+    made.bundled = returns_outputs(function)
+    made.process, made.bound = process, bound  # pyright: ignore[reportAttributeAccessIssue]
     return made
 
 

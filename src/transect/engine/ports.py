@@ -6,7 +6,7 @@ import inspect
 import types as builtin_types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 from transect.errors import TransectError
 
@@ -72,6 +72,7 @@ def type_name(kind: Any) -> str:
     return getattr(kind, "__name__", str(kind))
 
 
+@dataclass_transform(frozen_default=True)
 def outputs(cls: C) -> C:
     """Mark a class whose fields are the output ports of a node; a field left `None` emits nothing.
 
@@ -119,6 +120,12 @@ def ports_of(
     if "return" not in hints:
         raise PortError(f"{owner} does not say what it returns", hint="-> PointCloud, or -> None for a sink")
     return inputs, _outputs_of(hints["return"], owner, out_name)
+
+
+def returns_outputs(process: Callable[..., Any]) -> bool:
+    """Tell whether a signature returns a class marked with `outputs`."""
+    returned = get_type_hints(process).get("return")
+    return is_outputs(_without_none(returned))
 
 
 def _hints(process: Callable[..., Any], owner: str) -> Mapping[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .clouds import GridMap, LaserScan, PointCloud
 from .images import Image
 from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform
@@ -23,11 +25,41 @@ CDFF_NAMES: dict[str, type] = {
     "Odometry": Odometry,
 }
 
+CDFF_SCALARS: dict[str, type] = {"T_String": str, "T_Double": float, "T_Float": float, "T_Boolean": bool}
+"""What ports carry and streams do not."""
+
+CDFF_OTHER_NAMES = frozenset(
+    {
+        "Array3D",
+        "CorrespondenceMap2D",
+        "CorrespondenceMap3D",
+        "CorrespondenceMaps2DSequence",
+        "CorrespondenceMaps3DSequence",
+        "FramePair",
+        "Matrix2d",
+        "Matrix3d",
+        "Octree",
+        "Quaterniond",
+        "StringSequence",
+        "Time",
+        "VectorXdSequence",
+        "VisualPointFeatureVector2D",
+        "VisualPointFeatureVector3D",
+    }
+)
+"""Names in CDFF's descriptions that mean no transect type; ports may have them, and only equal ones fit."""
+
+_PREFIX = re.compile(r"^asn[1l][Ss]cc")  # the scan of document 003 has an l for the 1
+
+
+def short_name(name: str) -> str:
+    """Return a CDFF, ESROCOS or Rock name without what surrounds it: `Frame` for `asn1SccFrame`."""
+    return _PREFIX.sub("", name.rsplit("/", 1)[-1].removesuffix("_m"), count=1)
+
 
 def type_from_alias(name: str) -> type | None:
     """Return the transect type for a CDFF, ESROCOS or Rock name, or None.
 
     Accepts ``asn1SccFrame``, ``Frame``, ``/base/samples/Frame`` and ``/base/samples/Frame_m``.
     """
-    short = name.rsplit("/", 1)[-1].removesuffix("_m").removeprefix("asn1Scc").removeprefix("asn1scc")
-    return CDFF_NAMES.get(short)
+    return CDFF_NAMES.get(short_name(name))

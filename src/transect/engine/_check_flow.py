@@ -1,0 +1,305 @@
+"""The checks of one implementation of a compound: one function per kind of problem."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from transect.errors import TransectError, did_you_mean
+
+from ._check_faces import Face, Faces, Finding, Socket, faces_of, socket_of
+from ._check_types import fits, shown
+from ._importing import load_object
+from .controller import Controller
+from .description import CompoundText, ImplementationText, NodeUse, Wire
+from .params import ParameterError
+
+
+@dataclass(frozen=True)
+class Flow:
+    """An implementation with its names resolved.
+
+    Attributes
+    ----------
+    compound : CompoundText
+    text : ImplementationText
+    found : dict of str to Face or None
+        By id of the node, those that Code Sample 2 does not declare among them; None where there is none.
+    faces : Faces
+        Asked what was meant by a name that is nowhere.
+    inputs, outputs : dict of str to Socket
+        Of the compound.
+    """
+
+    compound: CompoundText
+    text: ImplementationText
+    found: Mapping[str, Face | None]
+    faces: Faces
+    inputs: Mapping[str, Socket]
+    outputs: Mapping[str, Socket]
+
+    @property
+    def called(self) -> str:
+        """Put before findings where a compound has several implementations."""
+        many = self.text.name and len(self.compound.implementations) > 1
+        return f"{self.text.name}: " if many else ""
+
+    @property
+    def types(self) -> set[type]:
+        """Types of the ports of its nodes, which may be anyone's."""
+        return _types(self.found)
+
+    def socket(self, end: str, gives: bool) -> Socket | None:
+        """Return the port at an end of a wire, None if there is none."""
+        name, _, port = end.partition(".")
+        if not port:
+            return (self.inputs if gives else self.outputs).get(name)
+        face = self.found.get(name)
+        return face and (face.outputs if gives else face.inputs).get(port)
+
+
+def flow_of(compound: CompoundText, text: ImplementationText, faces: Faces) -> tuple[Flow, list[Finding]]:
+    """Return an implementation with its names resolved, and what kept some from being so."""
+    undeclared = [] if text.complete else _undeclared(text)
+    found, findings = faces_of([*text.nodes.values(), *undeclared], faces)
+    types = _types(found)
+    inputs = {name: socket_of(port, types) for name, port in compound.inputs.items()}
+    outputs = {name: socket_of(port, types) for name, port in compound.outputs.items()}
+    return Flow(compound, text, found, faces, inputs, outputs), findings
+
+
+def _types(found: Mapping[str, Face | None]) -> set[type]:
+    sockets = [s for face in found.values() if face for s in (*face.inputs.values(), *face.outputs.values())]
+    return {socket.kind for socket in sockets if isinstance(socket.kind, type)}
+
+
+def _undeclared(text: ImplementationText) -> list[NodeUse]:
+    """Return what Code Sample 2 wires without declaring it; there a node has the name of its interface."""
+    ends = [(end, wire.line) for wire in text.wires for end in (wire.source, wire.target) if "." in end]
+    lines = {end.partition(".")[0]: line for end, line in reversed(ends)}
+    return [NodeUse(name, name, line=line) for name, line in lines.items() if name not in text.nodes]
+
+
+def check_flow(flow: Flow) -> Iterator[Finding]:
+    """Yield all findings of one implementation."""
+    for check in CHECKS:
+        for finding in check(flow):
+            yield finding._replace(what=flow.called + finding.what)
+
+
+def interfaces(flow: Flow) -> Iterator[Finding]:
+    """Nodes without an interface: reported where they are declared, in Code Sample 2 where they are wired."""
+    for use in flow.text.nodes.values():
+        if flow.found.get(use.id) is None:
+            lines = [use.line] if flow.text.complete else _uses(flow, use.id) or [use.line]
+            yield from (
+                Finding(line, f"there is no node or compound {use.node!r}", flow.faces.hint(use.node))
+                for line in lines
+            )
+
+
+def _uses(flow: Flow, name: str) -> list[int]:
+    return [w.line for w in flow.text.wires for end in (w.source, w.target) if end.partition(".")[0] == name]
+
+
+def implementations(flow: Flow) -> Iterator[Finding]:
+    """Implementations that are not there, or not named where there are several."""
+    for use, face in _known(flow):
+        names = face.implementations
+        if use.implementation and use.implementation not in names:
+            what = f"{face.name} has no implementation {use.implementation!r}"
+            yield Finding(use.line, what, did_you_mean(use.implementation, names))
+        elif not use.implementation and len(names) != 1 and flow.text.complete:
+            count = f"{len(names)} implementations: name one" if names else "no implementation"
+            yield Finding(use.line, f"{face.name} has {count}", ", ".join(names))
+
+
+def _known(flow: Flow) -> Iterator[tuple[NodeUse, Face]]:
+    for use in flow.text.nodes.values():
+        face = flow.found.get(use.id)
+        if face is not None and face.readable:
+            yield use, face
+
+
+def ends(flow: Flow) -> Iterator[Finding]:
+    """Ends of wires that are not there."""
+    for wire in flow.text.wires:
+        yield from _end(flow, wire, wire.source, gives=True)
+        yield from _end(flow, wire, wire.target, gives=False)
+
+
+def _end(flow: Flow, wire: Wire, end: str, gives: bool) -> Iterator[Finding]:
+    name, _, port = end.partition(".")
+    side = "output" if gives else "input"
+    if not port:
+        yield from _own_end(flow, wire, name, gives)
+        return
+    face = flow.found.get(name)
+    if name not in flow.text.nodes:
+        what = f"the node {name!r} is not declared" if flow.text.complete else f"{name} is not among the dfns"
+        hint = did_you_mean(name, flow.text.nodes) if face is None else f"add {name} to the dfns"
+        yield Finding(wire.line, what, hint)
+    if face is not None and face.readable and flow.socket(end, gives) is None:
+        named = name if name == face.name else f"{name} ({face.name})"
+        hint = did_you_mean(port, face.outputs if gives else face.inputs)
+        yield Finding(wire.line, f"{named} has no {side} {port!r}", hint)
+
+
+def _own_end(flow: Flow, wire: Wire, name: str, gives: bool) -> Iterator[Finding]:
+    known = flow.inputs if gives else flow.outputs
+    if name not in known:
+        side = "input" if gives else "output"
+        hint = f"name its port: {name}.port" if name in flow.text.nodes else did_you_mean(name, known)
+        yield Finding(wire.line, f"{flow.compound.name} has no {side} {name!r}", hint)
+
+
+def kinds(flow: Flow) -> Iterator[Finding]:
+    """Types, units and frames that do not fit along a wire."""
+    for wire in flow.text.wires:
+        source, target = flow.socket(wire.source, True), flow.socket(wire.target, False)
+        if source is None or target is None:
+            continue
+        if not fits(source.kind, target.kind):
+            given, wanted = shown(source.kind), shown(target.kind)
+            yield Finding(
+                wire.line, f"{wire}: {given} does not fit {wanted}", f"{wire.target} takes {wanted}"
+            )
+        for what in ("unit", "frame"):
+            given, wanted = getattr(source, what), getattr(target, what)
+            if given and wanted and given != wanted:
+                yield Finding(wire.line, f"{wire}: the {what} is {given!r}, and {wanted!r} is expected")
+
+
+def fan_in(flow: Flow) -> Iterator[Finding]:
+    """Ports that are fed more than once; a hint in Code Sample 2, which can name each node only once."""
+    feeding: dict[str, list[Wire]] = defaultdict(list)
+    for wire in flow.text.wires:
+        feeding[wire.target].append(wire)
+    for target, wires in feeding.items():
+        first, *others = wires
+        grave = flow.text.complete and flow.socket(target, False) is not None
+        for wire in others:
+            hint = f"by {first.source} already, in line {first.line}"
+            yield Finding(wire.line, f"{target} is fed twice", hint, grave)
+
+
+def hunger(flow: Flow) -> Iterator[Finding]:
+    """Inputs that are never fed; a controller feeds nodes by calling them."""
+    if not flow.text.complete or flow.text.controller:
+        return
+    fed = {wire.target for wire in flow.text.wires}
+    for use, face in _known(flow):
+        for name, socket in face.inputs.items():
+            if f"{use.id}.{name}" not in fed and socket.needed is not False:
+                what = f"the input {use.id}.{name} is never fed"
+                yield Finding(use.line, what, f"... -> {use.id}.{name}", grave=socket.needed is True)
+
+
+def waste(flow: Flow) -> Iterator[Finding]:
+    """Ports that nothing is wired to: of the compound, and nodes of which no output is used."""
+    if flow.text.controller or not (flow.text.complete or flow.text.wires):
+        return
+    sources = {wire.source for wire in flow.text.wires}
+    targets = {wire.target for wire in flow.text.wires}
+    for name, port in flow.compound.inputs.items():
+        if name not in sources:
+            yield Finding(port.line, f"the input {name!r} is not used", grave=False)
+    for name, port in flow.compound.outputs.items():
+        if name not in targets:
+            yield Finding(port.line, f"the output {name!r} is never fed", f"... -> {name}", grave=False)
+    for use, face in _known(flow) if flow.text.complete else ():
+        if face.outputs and not any(end.partition(".")[0] == use.id for end in sources):
+            yield Finding(use.line, f"nothing uses what {use.id!r} gives", grave=False)
+
+
+def cycles(flow: Flow) -> Iterator[Finding]:
+    """Loops that no delay closes."""
+    after: dict[str, dict[str, Wire]] = defaultdict(dict)
+    for wire in flow.text.wires:
+        if not wire.delayed and "." in wire.source and "." in wire.target:
+            after[wire.source.partition(".")[0]].setdefault(wire.target.partition(".")[0], wire)
+    for loop in _loops(after):
+        wire = after[loop[-2]][loop[-1]]
+        closing = f"{wire.source} ~> {wire.target}"
+        yield Finding(wire.line, f"a cycle without a delay: {' -> '.join(loop)}", f"write {closing}")
+
+
+def _loops(after: Mapping[str, Mapping[str, Wire]]) -> Iterator[list[str]]:
+    """Yield one loop for each edge that leads back, first to last; depth first, without recursion."""
+    done: set[str] = set()
+    for start in list(after):
+        way: list[str] = []
+        open_ways: list[Iterator[str]] = [iter([start])]
+        while open_ways:
+            name = next(open_ways[-1], None)
+            if name is None:
+                open_ways.pop()
+                done.update(way[-1:])
+                del way[-1:]
+            elif name in way:
+                yield [*way[way.index(name) :], name]
+            elif name not in done:
+                way.append(name)
+                open_ways.append(iter(after.get(name, {})))
+
+
+def parameters(flow: Flow) -> Iterator[Finding]:
+    """Parameters that a node does not have, or values that they cannot have."""
+    for use, face in _known(flow):
+        known = face.node.parameters if face.node else {}
+        for name, value in use.params.items() if face.node else ():
+            if name not in known:
+                what = f"{use.id} ({face.name}) has no parameter {name!r}"
+                yield Finding(use.line, what, did_you_mean(name, known))
+                continue
+            try:
+                known[name].checked(value, use.id)
+            except ParameterError as error:
+                yield Finding(use.line, f"{error.what}: {error.why}", error.hint)
+
+
+def triggers(flow: Flow) -> Iterator[Finding]:
+    """Activations that name a port that is not there."""
+    for use, face in _known(flow):
+        if use.trigger and use.trigger not in face.inputs:
+            what = f"{use.id} ({face.name}) has no input {use.trigger!r} to be triggered by"
+            yield Finding(use.line, what, did_you_mean(use.trigger, face.inputs))
+
+
+def controllers(flow: Flow) -> Iterator[Finding]:
+    """Controllers that are not where they are said to be, or are something else."""
+    spec = flow.text.controller
+    if not spec:
+        return
+    try:
+        kind = load_object(spec, Path(flow.compound.file).parent)
+    except TransectError as error:
+        hint = error.hint or (f"see {error.where}" if error.where else "")
+        yield Finding(flow.text.line, f"the controller {spec!r}: {error.what}", hint)
+    else:
+        if not (isinstance(kind, type) and issubclass(kind, Controller)):
+            yield Finding(flow.text.line, f"{spec} is not a Controller", "class ...(Controller)")
+
+
+def unwritten(flow: Flow) -> Iterator[Finding]:
+    """Nodes that are described and not written: no problem of a description, but it cannot run."""
+    for use, face in _known(flow):
+        if face.node is None and flow.faces.compound(use.node) is None:
+            yield Finding(use.line, f"{use.node} is described, but there is no such class to run")
+
+
+CHECKS: tuple[Callable[[Flow], Iterator[Finding]], ...] = (
+    interfaces,
+    implementations,
+    ends,
+    kinds,
+    fan_in,
+    hunger,
+    cycles,
+    parameters,
+    triggers,
+    controllers,
+    waste,
+)

@@ -1,0 +1,73 @@
+"""What the type of a port means, and which types fit along a wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from transect import types
+from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES, CDFF_SCALARS, short_name, type_from_alias
+
+from .ports import type_name
+
+Kind = type | str | None
+"""A type, CDFF's name for something that has none here, or None where it is not known."""
+
+PLAIN: dict[str, type] = {
+    "float": float,
+    "int": int,
+    "bool": bool,
+    "str": str,
+    "object": object,
+    "ndarray": np.ndarray,
+    "np.ndarray": np.ndarray,
+    "numpy.ndarray": np.ndarray,
+}
+OURS: dict[str, type] = {
+    name: kind for name in types.__all__ if isinstance(kind := getattr(types, name), type)
+}
+
+
+def kind_of(name: str, also: Iterable[type] = ()) -> Kind:
+    """Return what the name of a type in a description means.
+
+    Parameters
+    ----------
+    name : str
+        As written.
+    also : iterable of type
+        Types of the ports of the nodes in use, which may be anyone's.
+    """
+    for known in (PLAIN, OURS):
+        if name in known:
+            return known[name]
+    short = short_name(name)
+    kind = type_from_alias(name) or CDFF_SCALARS.get(short)
+    if kind is not None:
+        return kind
+    if short in CDFF_OTHER_NAMES:
+        return short
+    return next((kind for kind in also if type_name(kind) == name), None)
+
+
+def known_names(name: str) -> list[str]:
+    """Return the names that could have been meant by an unknown one, written as it is."""
+    prefix = name.removesuffix(short_name(name))
+    cdff = [f"{prefix}{known}" for known in (*CDFF_NAMES, *CDFF_SCALARS, *CDFF_OTHER_NAMES)]
+    return cdff if prefix else [*PLAIN, *OURS, *cdff]
+
+
+def fits(source: Kind, target: Kind) -> bool:
+    """Tell whether what comes out of a port may go into another; what is not known may."""
+    if source is None or target is None or object in (source, target):
+        return True
+    if isinstance(source, str) or isinstance(target, str):
+        return source == target
+    return issubclass(source, target) or (target is float and source is int)
+
+
+def shown(kind: Any) -> str:
+    """Return a kind as a person writes it."""
+    return kind if isinstance(kind, str) else type_name(kind)

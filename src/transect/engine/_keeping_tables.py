@@ -1,0 +1,273 @@
+"""Numbers, texts and what is made of them as a Parquet file: a row per value, `t_ns` first, with units.
+
+A dataclass becomes a column per field, those of a sensor type under their canonical names; a mapping a column
+per key; fields in fields are joined by a dot. An array is a list column, one of several dimensions with its
+shape beside it. What is None in all values has no column.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from transect.errors import TransectError
+from transect.formats.parquet import ABOUT
+from transect.recording import arrow
+from transect.recording.arrow import T_NS
+from transect.recording.files import atomic_write
+
+ROWS, BYTES = 16_384, 8_000_000
+"""A row group is written when it has so many rows, or about so many bytes."""
+VALUE = "value"
+"""Column of values that have no fields: numbers, texts, arrays."""
+_KEPT_ASIDE = ("t_ns", "frame", "child")
+"""Fields of a sensor type that are the stream's: its time axis and its metadata."""
+_NUMBER = (int, float, np.integer, np.floating)
+
+
+class KeepingError(TransectError):
+    """A value for which there is no file."""
+
+
+class Leaf(NamedTuple):
+    """One column while it is gathered: a value per row, None where there is none."""
+
+    name: str
+    values: Sequence[Any]
+    unit: str = ""
+
+
+class TableSink:
+    """Rows of a port, written in groups as they come.
+
+    A group whose columns differ from those before begins a part of its own; closing joins the parts, with
+    nulls where one had no such column.
+    """
+
+    def __init__(self, base: Path, port: str, clock: str) -> None:
+        self._path, self._port, self._clock = base.with_name(f"{base.name}.parquet"), port, clock
+        self._times: list[int] = []
+        self._values: list[Any] = []
+        self._bytes = 0
+        self._kind: type | None = None
+        self._schema: pa.Schema | None = None
+        self._parts: list[Path] = []
+        self._writer: Any = None
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Keep one value; raise KeepingError for one that has no columns, or not those of the others."""
+        self._check(value)
+        self._times.append(t_ns)
+        self._values.append(value)
+        self._bytes += size_of(value)
+        if len(self._times) >= ROWS or self._bytes >= BYTES:
+            self._flush()
+
+    def _check(self, value: Any) -> None:
+        """Refuse a value before it can spoil the group that it would be written with."""
+        if self._kind is None:
+            self._table([0], [value])
+            self._kind = type(value)
+        if type(value) is not self._kind and not (
+            isinstance(value, _NUMBER) and issubclass(self._kind, _NUMBER)
+        ):
+            raise KeepingError(
+                f"{self._port}: {type(value).__name__} among values of {self._kind.__name__}",
+                hint="give each kind a port",
+            )
+
+    def close(self) -> list[Path]:
+        """Finish the file with all that was added."""
+        try:
+            if self._times:
+                self._flush()
+        finally:
+            self._end_part()
+            if self._parts:
+                self._join()
+        return [self._path] if self._parts else []
+
+    def _flush(self) -> None:
+        times, values = self._times, self._values
+        self._times, self._values, self._bytes = [], [], 0
+        group = self._table(times, values)
+        if self._writer is None or group.schema != self._writer.schema:
+            self._writer = self._next_part(group.schema)
+        self._writer.write_table(group)
+
+    def _table(self, times: list[int], values: list[Any]) -> pa.Table:
+        try:
+            leaves = [leaf for leaf in leaves_of("", values) if leaf.name != T_NS]
+            columns = {leaf.name: column_of(leaf) for leaf in leaves}
+        except KeepingError as error:
+            raise KeepingError(f"{self._port}: {error.what}", why=error.why, hint=error.hint) from error
+        table = arrow.table(times, columns, units={leaf.name: leaf.unit for leaf in leaves})
+        return table.replace_schema_metadata({ABOUT: self._about(values[0])})
+
+    def _about(self, value: Any) -> str:
+        """Return what the table holds, for whoever opens it."""
+        about = {"type": type(value).__name__, "port": self._port, "clock": self._clock}
+        frames = {key: getattr(value, key, "") for key in ("frame", "child")}
+        return json.dumps(about | {key: name for key, name in frames.items() if name})
+
+    def _next_part(self, schema: pa.Schema) -> Any:
+        import pyarrow.parquet as pq
+
+        self._end_part()
+        self._schema = self._unified(schema)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._parts.append(self._path.with_name(f".{self._path.name}.{len(self._parts)}.tmp"))
+        return pq.ParquetWriter(self._parts[-1], schema, compression="zstd")
+
+    def _unified(self, schema: pa.Schema) -> pa.Schema:
+        if self._schema is None:
+            return schema
+        try:
+            return pa.unify_schemas([self._schema, schema], promote_options="permissive")
+        except pa.ArrowTypeError as error:
+            raise KeepingError(
+                f"{self._port}: its values are not all of one kind",
+                why=str(error),
+                hint="give each kind a port",
+            ) from error
+
+    def _end_part(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
+
+    def _join(self) -> None:
+        if len(self._parts) == 1:
+            os.replace(self._parts[0], self._path)
+            return
+        import pyarrow.parquet as pq
+
+        with (
+            atomic_write(self._path) as out,
+            pq.ParquetWriter(out, self._schema, compression="zstd") as writer,
+        ):
+            for part in self._parts:
+                with pq.ParquetFile(part) as file:
+                    for group in range(file.num_row_groups):
+                        writer.write_table(_widened(file.read_row_group(group), writer.schema))
+        for part in self._parts:
+            part.unlink()
+
+
+def _widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with the columns of a schema, null where it has none of that name."""
+    arrays = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def size_of(value: Any) -> int:
+    """Return about how many bytes a value takes: its arrays, and 64 for the rest."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, int | float | str):
+        return 64
+    inside = vars(value).values() if dataclasses.is_dataclass(value) else ()
+    inside = value.values() if isinstance(value, Mapping) else inside
+    return 64 + sum(item.nbytes for item in inside if isinstance(item, np.ndarray))
+
+
+def leaves_of(name: str, values: Sequence[Any], unit: str = "") -> Iterator[Leaf]:
+    """Yield the columns that values, one per row and perhaps None, are made of."""
+    first = next((value for value in values if value is not None), None)
+    if first is None:
+        return
+    if dataclasses.is_dataclass(first):
+        yield from _fields(name, values, first)
+    elif isinstance(first, Mapping):
+        keys = dict.fromkeys(key for value in values if value is not None for key in value)
+        for key in keys:
+            parts = [None if value is None else value.get(key) for value in values]
+            yield from leaves_of(_joined(name, str(key)), parts)
+    elif isinstance(first, np.ndarray) and first.ndim != 1:
+        yield Leaf(name or VALUE, [None if v is None else np.reshape(v, -1) for v in values], unit)
+        shapes = [None if v is None else np.array(np.shape(v), np.int64) for v in values]
+        yield Leaf(f"{name or VALUE}_shape", shapes)
+    else:
+        yield Leaf(name or VALUE, values, unit)
+
+
+def _fields(name: str, values: Sequence[Any], first: Any) -> Iterator[Leaf]:
+    """Yield the columns of a dataclass."""
+    is_sensor = hasattr(first, "from_row")
+    for field in dataclasses.fields(first):
+        if is_sensor and field.name in _KEPT_ASIDE:
+            continue
+        parts = [None if value is None else getattr(value, field.name) for value in values]
+        names, unit = field.metadata.get("columns", ()), field.metadata.get("unit", "")
+        if len(names) > 1:
+            yield from _components([_joined(name, n) for n in names], parts, unit)
+        else:
+            yield from leaves_of(_joined(name, names[0] if names else field.name), parts, unit)
+
+
+def _components(names: Sequence[str], vectors: Sequence[Any], unit: str) -> Iterator[Leaf]:
+    """Yield a column per component of vectors; NaN where there is no vector."""
+    if all(vector is None for vector in vectors):
+        return
+    missing = np.full(len(names), np.nan)
+    block = np.array([missing if vector is None else vector for vector in vectors], dtype=np.float64)
+    yield from (Leaf(name, column, unit) for name, column in zip(names, block.T, strict=True))
+
+
+def _joined(name: str, key: str) -> str:
+    return f"{name}.{key}" if name else key
+
+
+def column_of(leaf: Leaf) -> pa.Array:
+    """Return the Arrow column of a leaf, None as null; raise KeepingError where there is no such column."""
+    if isinstance(leaf.values, np.ndarray):
+        return arrow.from_numpy(leaf.values)
+    there = [value for value in leaf.values if value is not None]
+    dense = _dense(leaf.name, there)
+    if len(there) == len(leaf.values):
+        return dense
+    valid = np.array([value is not None for value in leaf.values])
+    place = np.cumsum(valid) - valid
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return dense.take(pa.Array.from_buffers(pa.int64(), len(valid), [bits, pa.py_buffer(place)]))
+
+
+def _dense(name: str, values: Sequence[Any]) -> pa.Array:
+    first = values[0]
+    if all(isinstance(value, str) for value in values):
+        return arrow.strings(values)
+    if isinstance(first, list | tuple) and any(isinstance(item, str) for value in values for item in value):
+        offsets = np.cumsum([0, *(len(value) for value in values)], dtype=np.int64)
+        texts = arrow.strings([item for value in values for item in value])
+        return pa.LargeListArray.from_arrays(arrow.from_numpy(offsets), texts)
+    if isinstance(first, np.ndarray | list | tuple):
+        return arrow.ragged([_numbers(name, value) for value in values])
+    return arrow.from_numpy(_numbers(name, values))
+
+
+def _numbers(name: str, values: Any) -> Any:
+    """Return (n,) numbers or bools as an array that Arrow can hold."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.zeros(0, object)
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        item = next(iter(values), None)
+        raise KeepingError(
+            f"{name} cannot be kept",
+            why=f"{type(item).__name__} has no column in a table",
+            hint="numbers, texts, arrays of numbers, dataclasses and mappings of them have one",
+        )
+    return array.astype(np.float32) if array.dtype == np.float16 else array

@@ -1,0 +1,122 @@
+"""Python written by a program: names, docstrings, signatures and imports as a person would write them."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from transect.errors import UsageError, did_you_mean
+
+from ._check_types import kind_of, known_names
+from ._parts import Problem, problem_at
+from .catalogue import key_of
+from .description import PortText
+
+WIDTH = 88
+"""Of a line: what ruff and black take by default, and no more than what anyone else does."""
+_WORD = re.compile(r"\d+[A-Z](?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def snake_case(name: str) -> str:
+    """Return a class's name as its file is called: `FeaturesExtraction2D` is `features_extraction_2d`."""
+    found = "_".join(_WORD.findall(name)).lower()
+    return found if key_of(found) == key_of(name) else name.lower()  # letters of all alphabets may be in it
+
+
+def name_problem(name: str, what: str, file: str, line: int) -> Iterable[Problem]:
+    """Yield a problem if Python could not call something so."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name == "self":
+        better = "".join(re.findall(r"\w+", name)) if not name.isidentifier() else f"{name}_"
+        hint = f"call it {better!r}" if better.isidentifier() else ""
+        yield problem_at(file, line, f"the {what} {name!r} cannot be a name in Python", hint)
+
+
+def type_problem(port: PortText, file: str) -> Iterable[Problem]:
+    """Yield a problem if the type of a port is not known."""
+    if kind_of(port.type) is None:
+        hint = did_you_mean(port.type, known_names(port.type))
+        yield problem_at(file, port.line, f"the port {port.name!r} has the unknown type {port.type!r}", hint)
+
+
+def refuse(file: str, problems: Iterable[Problem]) -> None:
+    """Raise if there are problems, naming them."""
+    found = list(problems)
+    if found:
+        more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
+        why = "; ".join(problem.what for problem in found[:3]) + more
+        raise UsageError(f"no code can be made of {file}", where=found[0].where, why=why, hint=found[0].hint)
+
+
+def type_of(port: PortText) -> type:
+    """Return the type that a port has in Python: `object` for a CDFF type that means none of ours."""
+    kind = kind_of(port.type)
+    return kind if isinstance(kind, type) else object
+
+
+def type_code(kind: type) -> str:
+    """Return a type as an annotation."""
+    return "NDArray[Any]" if kind is np.ndarray else kind.__name__
+
+
+def call(before: str, parts: Sequence[str], after: str, indent: int = 0, brackets: bool = True) -> str:
+    """Return parts in brackets on one line, or each on its own; `brackets` are needed on one line too."""
+    opening, closing = ("(", ")") if brackets else ("", "")
+    line = f"{' ' * indent}{before}{opening}{', '.join(parts)}{closing}{after}"
+    if len(line) <= WIDTH or not parts:
+        return line
+    inner = "".join(f"{' ' * (indent + 4)}{part},\n" for part in parts)
+    return f"{' ' * indent}{before}(\n{inner}{' ' * indent}){after}"
+
+
+def docstring(doc: str, summary: str, more: Sequence[str] = (), indent: int = 0) -> list[str]:
+    """Return the lines of a docstring, indented.
+
+    Parameters
+    ----------
+    doc : str
+        What a description says; if it does not fit on one line it follows the summary.
+    summary : str
+        The first line where `doc` is empty or long; a sentence.
+    more : sequence of str
+        Lines that follow.
+    """
+    text = _sentence(doc)
+    fits = text and len(text) <= WIDTH - indent - 6 and not text.startswith("This ")
+    lines = [text if fits else summary]
+    lines += ["", *textwrap.wrap(text, WIDTH - indent)] if text and not fits else []
+    lines += ["", *more] if more else []
+    raw = "r" if any("\\" in line for line in lines) else ""
+    lines[0] = f'{raw}"""{lines[0]}'
+    lines = [*lines, '"""'] if len(lines) > 1 else [lines[0] + '"""']
+    return [" " * indent + line if line else "" for line in lines]
+
+
+def _sentence(doc: str) -> str:
+    """Return a text on one line that begins with a capital and ends with a full stop."""
+    text = _plain(doc).rstrip(".?!:;, \\")
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _plain(text: str) -> str:
+    """Return a text that a docstring can hold."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(printable.split()).replace('"""', "'''")
+
+
+def port_lines(ports: Iterable[PortText], indent: int = 0) -> list[str]:
+    """Return ports as an entry of a numpydoc section each; `indent` is that of the docstring."""
+    lines: list[str] = []
+    for port in ports:
+        kind = type_of(port)
+        said = _sentence(port.doc)
+        if kind is object and port.type != "object":
+            said = f"{said} CDFF's {port.type}, for which transect has no type.".strip()
+        said += f" Unit: {_plain(port.unit)}." if port.unit else ""
+        said += f" Frame: {_plain(port.frame)}." if port.frame else ""
+        lines.append(f"{port.name} : {type_code(kind)}")
+        lines += [f"    {line}" for line in textwrap.wrap(said.strip(), WIDTH - indent - 4)]
+    return lines

@@ -1,0 +1,240 @@
+"""Where the names in a description are found: nodes, compounds, and descriptions of nodes.
+
+The file name is the name. Names are listed without importing anything, and a node's file is imported when its
+interface is named. Looked for, in this order:
+
+1. what was given: classes, description files and Python files;
+2. beside the description, and in the folder `nodes` there;
+3. in `transect.nodes`, `transect.evaluation.nodes` and `transect.compounds`;
+4. entry points: `transect.nodes` (`Name = "package.module:Class"`) and `transect.compounds`
+   (`Name = "package"`, which has the file `Name.yaml`).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from transect.errors import UsageError, did_you_mean
+
+from ._importing import folders_of, load_entry_point, load_file
+from .description import CompoundText, NodeText
+from .node import Node, NodeFunction
+from .reading import read_description
+
+T = TypeVar("T", bound="type[Node] | NodeFunction[..., Any] | NodeText | CompoundText")
+Registered = type[Node] | NodeText | CompoundText
+
+PACKAGE = Path(__file__).resolve().parents[1]
+OWN = ("nodes", "evaluation/nodes", "compounds")
+SUFFIXES = (".py", ".yaml", ".yml")
+DESCRIBES = re.compile(r"(?:interface)?(?:_?(?:dfn|dfpc))?(?:_?desc)?$", re.IGNORECASE)
+"""What CDFF appends to the name of an interface in the name of its file."""
+SPEC = re.compile(r"(?P<name>.*\.ya?ml|[^/]+)(?:/(?P<implementation>[^/]+))?")
+
+
+def key_of(name: str) -> str:
+    """Return a name as it is compared with file names: `features_extraction_2d` is `FeaturesExtraction2D`."""
+    return name.replace("_", "").lower()
+
+
+def keys_of(file: Path) -> set[str]:
+    """Return the names that a file may stand for."""
+    return {key_of(file.stem), key_of(DESCRIBES.sub("", file.stem))}
+
+
+class Catalogue:
+    """What names mean.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Searched in this order, after the files.
+    files : iterable of Path
+        Python files and descriptions.
+    """
+
+    def __init__(self, folders: Iterable[Path] = (), files: Iterable[Path] = ()) -> None:
+        self._registered: dict[str, list[Registered]] = {}
+        self._read: dict[Path, CompoundText | NodeText] = {}
+        self._given = [Path(file) for file in files]
+        self._folders = list(folders)
+
+    def register(self, thing: T) -> T:
+        """Add a class of nodes, a function made a node, or a description; it is found before all else."""
+        meant = thing.Class if isinstance(thing, NodeFunction) else thing
+        name = meant.__name__ if isinstance(meant, type) else meant.name
+        self._registered.setdefault(name, []).append(meant)
+        return thing
+
+    def node(self, name: str) -> type[Node] | None:
+        """Return the class of a node by the name of its interface, or of the function that it is."""
+        for known in self._registered.get(name, ()):
+            if isinstance(known, type):
+                return known
+        for file in self._python_files(name):
+            if (found := _in_module(load_file(file), name)) is not None:
+                return found
+        return _from_entry_point(name)
+
+    def implementation(self, name: str, implementation: str = "") -> type[Node] | None:
+        """Return the class that implements an interface, which may be in another file beside the description.
+
+        Without a name it is the only one, or None.
+        """
+        interface = self.node(name)
+        if interface is None:
+            return None
+        known = interface.implementations
+        if not implementation:
+            return next(iter(known.values())) if len(known) == 1 else None
+        if implementation not in known:
+            self.node(implementation)  # defining a class adds it to the implementations of its interface
+        return known.get(implementation)
+
+    def compound(self, name: str) -> CompoundText | None:
+        """Return a compound's description."""
+        return next((d for d in self._descriptions(name) if isinstance(d, CompoundText)), None)
+
+    def text(self, name: str) -> NodeText | None:
+        """Return the description of an interface of nodes, where there is a file for it."""
+        return next((d for d in self._descriptions(name) if isinstance(d, NodeText)), None)
+
+    def names(self) -> list[str]:
+        """Return all names, as their files or classes spell them; nothing is imported for that."""
+        files = [DESCRIBES.sub("", file.stem) for file in self._files if not file.stem.startswith("_")]
+        points = [point.name for group in ("nodes", "compounds") for point in _entry_points(group)]
+        return sorted({*self._registered, *map(_spelt, files), *points})
+
+    @cached_property
+    def _files(self) -> list[Path]:
+        return [*self._given, *(file for folder in self._folders for file in _files_in(folder))]
+
+    def _python_files(self, name: str) -> Iterator[Path]:
+        """Yield the files named so, then those not of transect itself that define it among others."""
+        scripts = [file for file in self._files if file.suffix == ".py"]
+        named = [file for file in scripts if key_of(name) in keys_of(file)]
+        yield from named
+        for file in scripts:
+            if file not in named and not file.is_relative_to(PACKAGE) and _defines(file, name):
+                yield file
+
+    def _descriptions(self, name: str) -> Iterator[CompoundText | NodeText]:
+        for known in self._registered.get(name, ()):
+            if not isinstance(known, type):
+                yield known
+        for file in (*self._files, *_compound_files(name)):
+            if file.suffix != ".py" and key_of(name) in keys_of(file):
+                yield self._description(file)
+
+    def _description(self, file: Path) -> CompoundText | NodeText:
+        if file not in self._read:
+            self._read[file] = read_description(file)
+        return self._read[file]
+
+
+def catalogue_for(file: Path | str | None = None, also: Iterable[Path] = ()) -> Catalogue:
+    """Return the catalogue for a description.
+
+    Parameters
+    ----------
+    file : path, optional
+        The description: what lies beside it is found.
+    also : iterable of Path
+        Python files and descriptions that are found before all else.
+    """
+    beside = [] if not file else [Path(file).parent, Path(file).parent / "nodes"]
+    return Catalogue([*beside, *(PACKAGE / name for name in OWN)], also)
+
+
+def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
+    """Return the compound that a person means, and the implementation, "" if none is named.
+
+    Parameters
+    ----------
+    spec : str
+        `Name`, `Name/Implementation`, `file.yaml` or `file.yaml/Implementation`.
+    catalogue : Catalogue
+        Where names are found.
+    """
+    found = SPEC.fullmatch(spec)
+    if found is None:
+        raise UsageError(f"{spec!r} does not name a compound", hint="Name/Implementation, or file.yaml")
+    name, implementation = found["name"], found["implementation"] or ""
+    compound = _compound_file(name) if Path(name).suffix in SUFFIXES else catalogue.compound(name)
+    if compound is None:
+        raise UsageError(f"there is no compound {name!r}", hint=did_you_mean(name, catalogue.names()))
+    named = [known for known in compound.implementations if known]
+    if implementation and implementation not in named:
+        hint = did_you_mean(implementation, named)
+        raise UsageError(f"{name} has no implementation {implementation!r}", where=compound.file, hint=hint)
+    return compound, implementation
+
+
+def _compound_file(name: str) -> CompoundText:
+    if not Path(name).is_file():
+        raise UsageError(f"there is no file {name}")
+    description = read_description(name)
+    if isinstance(description, NodeText):
+        raise UsageError(f"{name} describes a node, not a compound", hint="wire it into a compound")
+    return description
+
+
+def _files_in(place: Path) -> list[Path]:
+    """Return the files of a folder by name; of a package of transect also those of the packages under it."""
+    if not place.is_relative_to(PACKAGE):
+        inside = place.glob("*")
+    elif place.is_dir():
+        inside = (file for file in place.rglob("*") if not file.name.startswith("_"))
+    else:
+        inside = [place.with_suffix(".py")]
+    return sorted(file for file in inside if file.suffix in SUFFIXES and file.is_file())
+
+
+def _spelt(stem: str) -> str:
+    """Return the name that a file in snake case stands for."""
+    return "".join(word[:1].upper() + word[1:] for word in stem.split("_"))
+
+
+def _defines(file: Path, name: str) -> bool:
+    """Tell from its text alone whether a file defines a class or a function."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return re.search(rf"^(class|def) {re.escape(name)}\(", text, re.MULTILINE) is not None
+
+
+def _in_module(module: ModuleType, name: str) -> type[Node] | None:
+    """Return the node of a name in a module; in the file of that name another spelling will do."""
+    members = vars(module)
+    spellings = (name, *(member for member in members if key_of(member) == key_of(name)))
+    return next((found for s in spellings if (found := _as_node(members.get(s))) is not None), None)
+
+
+def _as_node(thing: Any) -> type[Node] | None:
+    if isinstance(thing, NodeFunction):
+        return thing.Class
+    return thing if isinstance(thing, type) and issubclass(thing, Node) else None
+
+
+@cache  # asking every installed package takes 20 ms
+def _entry_points(group: str) -> Iterable[importlib.metadata.EntryPoint]:
+    return importlib.metadata.entry_points(group=f"transect.{group}")
+
+
+def _from_entry_point(name: str) -> type[Node] | None:
+    for point in _entry_points("nodes"):
+        if point.name == name:
+            return _as_node(load_entry_point(point))
+    return None
+
+
+def _compound_files(name: str) -> Iterator[Path]:
+    """Yield the description of a compound that another package brings along."""
+    for point in _entry_points("compounds"):
+        if point.name == name:
+            files = (file for folder in folders_of(point.value) for file in _files_in(folder))
+            yield from (file for file in files if key_of(name) in keys_of(file))

@@ -1,0 +1,95 @@
+"""What a node may ask while it runs: the time, frames, stored products, the integrity of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from transect.recording import FrameTree
+from transect.types import Verdict
+
+from .statistics import NodeCount
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+Verdicts = Callable[[str, int], Verdict | None]
+"""The verdict on a stream that was known at a time (ns), or None."""
+
+
+class Store(Protocol):
+    """Where products are kept; compounds reach stored maps through it."""
+
+    def find(self, **wanted: Any) -> Any:
+        """Return the products that fit."""
+        ...
+
+    def get(self, identifier: str) -> Any:
+        """Return one product."""
+        ...
+
+
+class Context:
+    """What a node sees of the run that it is in, as `self.ctx`.
+
+    Attributes
+    ----------
+    time : int
+        Nanoseconds: the time of the trigger that is being processed.
+    frames : FrameTree
+        Of the recording.
+    store : Store or None
+    pass_index : int
+        Which replay this is, from 0; more than one only for nodes that say `passes=n`.
+    """
+
+    __slots__ = (
+        "_count",
+        "_logged",
+        "_seed",
+        "_streams",
+        "_verdicts",
+        "frames",
+        "pass_index",
+        "store",
+        "time",
+    )
+
+    def __init__(
+        self,
+        count: NodeCount | None = None,
+        frames: FrameTree | None = None,
+        store: Store | None = None,
+        verdicts: Verdicts | None = None,
+        streams: Mapping[str, str] | None = None,
+        seed: int = 0,
+        logged: Callable[[int, str], None] | None = None,
+    ) -> None:
+        self.time = 0
+        self.frames = frames if frames is not None else FrameTree()
+        self.store = store
+        self.pass_index = 0
+        self._count = count if count is not None else NodeCount()
+        self._verdicts, self._seed, self._logged = verdicts, seed, logged
+        self._streams = streams or {}
+
+    def integrity(self, port: str) -> Verdict | None:
+        """Return how far the sensor behind an input can be trusted now; None until verdicts are given."""
+        stream = self._streams.get(port)
+        return None if self._verdicts is None or stream is None else self._verdicts(stream, self.time)
+
+    def skip(self, reason: str) -> None:
+        """Count why nothing is given for this sample; ``return self.ctx.skip("too dark")``."""
+        self._count.skipped[reason] += 1
+
+    def log(self, message: str) -> None:
+        """Write a line, with the time and the node, into the log of the run."""
+        if self._logged is not None:
+            self._logged(self.time, message)
+
+    @property
+    def rng(self) -> Generator:
+        """A random generator that is the same in every replay: made anew from node and time at each call."""
+        import numpy as np
+
+        return np.random.default_rng((self._seed, self.time & 0xFFFF_FFFF_FFFF_FFFF, self.pass_index))

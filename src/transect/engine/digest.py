@@ -1,0 +1,172 @@
+"""The bytes of a value, whatever it is: what a run's digest is made of.
+
+Per sample time, dtype, shape and bytes; every NaN has the same bits. One hash per port, and the digest of a
+run is the hash of the sorted (port, hash): how ports interleave does not matter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.errors import UnsupportedError
+
+Encoder = Callable[[Any], bytes]
+_NUMBER, _STAMPED_NUMBER = struct.Struct("<cd"), struct.Struct("<qcd")
+_LONGEST = 1 << 63
+
+
+class PortDigest:
+    """Hashes what a port emits, and remembers a checksum of every sample so that runs can be compared.
+
+    Attributes
+    ----------
+    times, checks : array
+        Of every sample: its time (ns), and the crc32 of its bytes.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self._hash = hashlib.sha256()
+        self._encode: Encoder = encoded
+        self.times, self.checks = array("q"), array("L")
+        self.update: Callable[[int, Any], None] = self._number if kind is float else self._any
+
+    def _number(self, t_ns: int, value: Any) -> None:
+        """As `_any`, faster, for ports of floats."""
+        if value.__class__ is not float:
+            value = float(value)
+        if value != value:
+            value = np.nan
+        data = _STAMPED_NUMBER.pack(t_ns, b"f", value)
+        self._hash.update(data)
+        self.times.append(t_ns)
+        self.checks.append(crc32(data))
+
+    def _any(self, t_ns: int, value: Any) -> None:
+        data = t_ns.to_bytes(8, "little", signed=True) + self._encode(value)
+        self._hash.update(data)
+        self.times.append(t_ns)
+        self.checks.append(crc32(data))
+
+    @property
+    def hexdigest(self) -> str:
+        """The hash of everything so far."""
+        return self._hash.hexdigest()
+
+    def freeze(self) -> tuple[Any, int]:
+        """Return its state: the hash so far, and how many samples it has seen."""
+        return self._hash.copy(), len(self.times)
+
+    def thaw(self, state: tuple[Any, int]) -> None:
+        """Take back a state that this digest, or one with the same beginning, was in."""
+        hashed, count = state
+        self._hash = hashed.copy()
+        del self.times[count:], self.checks[count:]
+
+
+def digest_of_ports(ports: Mapping[str, str]) -> str:
+    """Return the digest of a run from the hash of each of its ports."""
+    whole = hashlib.sha256()
+    for name in sorted(ports):
+        whole.update(encoded(name) + encoded(ports[name]))
+    return whole.hexdigest()
+
+
+def encoded(value: Any) -> bytes:
+    """Return the bytes of a value.
+
+    Takes None, bool, int, float, str, bytes, numpy arrays and scalars, lists, tuples, mappings, Arrow tables,
+    types, and dataclasses of these.
+    """
+    return _encoder(value.__class__)(value)
+
+
+@cache
+def _encoder(kind: type) -> Encoder:
+    """Return how values of a class become bytes; looked up once per class."""
+    for known, encode in _ENCODERS:
+        if issubclass(kind, known):
+            return encode
+    if dataclasses.is_dataclass(kind):
+        return _fields_encoder(kind)
+    raise UnsupportedError(
+        f"a {kind.__name__} cannot be hashed",
+        why="a run's digest is made of the bytes of everything that ports carry",
+        hint="carry numbers, text, numpy arrays, or a dataclass of these",
+    )
+
+
+def _fields_encoder(kind: type) -> Encoder:
+    names = [field.name for field in dataclasses.fields(kind)]
+    head = _labelled(b"d", kind.__name__.encode())
+
+    def encode(value: Any) -> bytes:
+        return head + b"".join([encoded(getattr(value, name)) for name in names])
+
+    return encode
+
+
+def _labelled(label: bytes, content: bytes) -> bytes:
+    return label + len(content).to_bytes(8, "little") + content
+
+
+def _float(value: float) -> bytes:
+    return _NUMBER.pack(b"f", np.nan if value != value else value)
+
+
+def _int(value: int) -> bytes:
+    if -_LONGEST <= value < _LONGEST:
+        return b"i" + value.to_bytes(8, "little", signed=True)
+    return _labelled(b"I", str(value).encode())
+
+
+def _array(value: Any) -> bytes:
+    """dtype, shape and bytes of an array or numpy scalar, little-endian and C-contiguous."""
+    values: NDArray[Any] = np.asarray(value)
+    if values.dtype.hasobject:
+        return _sequence(values.tolist())
+    values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    if values.dtype.kind in "fc" and np.isnan(values).any():
+        values = np.where(np.isnan(values), np.asarray(np.nan, values.dtype), values)
+    return _labelled(b"a", f"{values.dtype.str}{np.shape(value)}".encode()) + values.tobytes()
+
+
+def _sequence(value: Iterable[Any]) -> bytes:
+    parts = [encoded(item) for item in value]
+    return b"l" + len(parts).to_bytes(8, "little") + b"".join(parts)
+
+
+def _mapping(value: Mapping[Any, Any]) -> bytes:
+    """Items in the order of their keys' bytes, never in the order of insertion."""
+    items = sorted((encoded(key), encoded(item)) for key, item in value.items())
+    return b"m" + len(items).to_bytes(8, "little") + b"".join(key + item for key, item in items)
+
+
+def _table(value: pa.Table) -> bytes:
+    return _mapping({name: value.column(name).to_pylist() for name in value.column_names})
+
+
+_ENCODERS: tuple[tuple[type, Encoder], ...] = (
+    (type(None), lambda value: b"N"),
+    (bool, lambda value: b"b1" if value else b"b0"),
+    (np.generic, _array),  # before float: numpy's float64 is one
+    (float, _float),
+    (int, _int),
+    (str, lambda value: _labelled(b"s", value.encode("utf-8", "surrogatepass"))),
+    (bytes, lambda value: _labelled(b"y", value)),
+    (np.ndarray, _array),
+    (pa.Table, _table),
+    (Mapping, _mapping),
+    (list, _sequence),
+    (tuple, _sequence),
+)

@@ -1,0 +1,446 @@
+"""Flow: a graph at work. Samples come in waves of equal time; a wave runs every node it reaches at most once.
+
+The order of steps is fixed when the flow is made: a wave is a loop over the nodes that it can reach, in
+topological order, so a node that two branches lead to sees both fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from transect.errors import TransectError
+from transect.recording import FrameTree
+
+from .context import Context, Store, Verdicts
+from .digest import digest_of_ports
+from .firing import Buffered, Caller, Direct, NodeError, Step
+from .graph import Graph, Part
+from .inboxes import LEFT_OVER, NS, inbox_for
+from .outlets import Channels, Outlet, Tap, emission
+from .policies import LatestPolicy
+from .reach import downstream, lags, own_wait
+from .statistics import NodeCount, NodeStatistics, size_of
+
+NEVER = 1 << 62
+REORDER_NS = NS // 2
+"""By default a sample is late when it is more than half a second older than the newest one."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What nodes reach through `ctx`, beside the time.
+
+    Attributes
+    ----------
+    streams : mapping
+        By input of the graph: the name of the stream that feeds it.
+    logged : callable
+        Takes (node, time in ns, message).
+    """
+
+    frames: FrameTree = field(default_factory=FrameTree)
+    store: Store | None = None
+    verdicts: Verdicts | None = None
+    streams: Mapping[str, str] = field(default_factory=dict[str, str])
+    logged: Callable[[str, int, str], None] | None = None
+
+
+class Flow:
+    """A graph that takes samples.
+
+    Parameters
+    ----------
+    reorder_ns : int
+        For how long `At` waits for the next sample.
+    late : mapping, optional
+        By channel, by how much (ns) its samples may come after their time; if it is part of another graph.
+
+    Attributes
+    ----------
+    errors : list of TransectError
+        Of nodes that failed, or never could run.
+    now_ns : int
+        Time of the newest wave.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        around: Surroundings | None = None,
+        *,
+        reorder_ns: int = REORDER_NS,
+        late: Mapping[str, int] | None = None,
+    ) -> None:
+        self.graph, self.around, self.reorder_ns = graph, around or Surroundings(), reorder_ns
+        parts = graph.parts.values()
+        self.channels = Channels([*graph.inputs, *(name for part in parts for name, _ in part.channels())])
+        self.counts = {part.id: NodeCount() for part in parts}
+        self.outlets = {
+            name: Outlet(part, port, self.channels) for part in parts for name, port in part.channels()
+        }
+        self._lags = late if late is not None else lags(graph, reorder_ns)
+        self.firings = {part.id: self._firing(part) for part in parts}
+        self._steps = {name: firing.step() for name, firing in self.firings.items()}
+        self._source_taps: dict[int, list[Tap]] = {}
+        self._tap_delayed_wires()
+        self._downstream = downstream(graph)
+        self.errors: list[TransectError] = []
+        self.ended = False
+        self.now_ns = self._first_ns = -NEVER
+        self._wave = 0
+        self._alarm_ns = -NEVER
+        """Until then a wave needs nothing but its steps: no period ends, no firing gives up."""
+        self._wakes: dict[str, int] = {}
+        self._again: set[str] = set()
+        self._delayed: list[tuple[str, str, int, Any]] = []
+        self._ticks: dict[str, int] = {}
+        self._plans: dict[Any, tuple[Step, ...]] = {}
+
+    def _firing(self, part: Part) -> Direct | Buffered:
+        count, around = self.counts[part.id], self.around
+        streams = {port: around.streams.get(feed.source, "") for port, feed in part.feeds.items()}
+        logged = around.logged
+        part.node.ctx = Context(
+            count,
+            around.frames,
+            around.store,
+            around.verdicts,
+            {port: stream for port, stream in streams.items() if stream},
+            crc32(part.id.encode()),
+            (lambda t_ns, text: logged(part.id, t_ns, text)) if logged else None,
+        )
+        emit = emission(part, [self.outlets[name] for name, _ in part.channels()])
+        caller = Caller(part, count, emit, self)
+        if Direct.fits(part):
+            return Direct(part, caller, self.channels)
+        lag, own = self._lags, own_wait(part, self._lags, self.reorder_ns)
+        late = max(
+            (lag[f.source] for n, f in part.feeds.items() if part.is_trigger(part.node.inputs[n])), default=0
+        )
+        boxes = [
+            inbox_for(
+                port,
+                part.is_trigger(port),
+                count.samples,
+                (lag[part.feeds[name].source], late + own),
+                self.reorder_ns,
+            )
+            if name in part.feeds
+            else None
+            for name, port in part.node.inputs.items()
+        ]
+        return Buffered(part, caller, self.channels, boxes)
+
+    def _tap_delayed_wires(self) -> None:
+        for part in self.graph.parts.values():
+            for port, feed in part.feeds.items():
+                if feed.delayed:
+                    self.tap(feed.source, self._delayer(part.id, port))
+
+    def _delayer(self, part_id: str, port: str) -> Tap:
+        def delay(t_ns: int, value: Any) -> None:
+            self._delayed.append((part_id, port, t_ns, value))
+            self._alarm_ns = -NEVER  # the next wave must deliver it
+
+        return delay
+
+    def rebind(self) -> None:
+        """Take note of parameters that were changed: steps hold what they call."""
+        for name, firing in self.firings.items():
+            firing.caller.process = firing.part.node.bound()
+            if name in self._steps:
+                self._steps[name] = firing.step()
+        self._plans.clear()
+
+    def tap(self, channel: str, tap: Tap) -> None:
+        """Call a function with (time in ns, value) of every sample of an input or output port."""
+        if channel in self.outlets:
+            self.outlets[channel].taps.append(tap)
+        else:
+            self._source_taps.setdefault(self.channels.index[channel], []).append(tap)
+
+    def push(self, t_ns: int, channel: int, value: Any) -> None:
+        """Take one sample as a wave of its own.
+
+        Parameters
+        ----------
+        t_ns : int
+            Not before that of the wave before.
+        channel : int
+            Of an input: `channels.index[name]`.
+        """
+        if t_ns >= self._alarm_ns:
+            self.wave(t_ns, [(channel, value)])
+            return
+        wave = self._wave = self._wave + 1
+        self.now_ns = t_ns
+        self.channels.put(wave, t_ns, channel, value)
+        for step in self._plans.get(channel) or self._plan_for(channel):
+            step(wave, t_ns)
+        if self._again:
+            self._run_again(t_ns)
+
+    def wave(self, t_ns: int, samples: Sequence[tuple[int, Any]]) -> None:
+        """Take all samples of one time, in the order of their streams' names: (channel, value)."""
+        if self._first_ns == -NEVER:
+            self._start(t_ns)
+        self._until(t_ns)
+        self.now_ns = t_ns
+        names = self._delivered()
+        wave = self._wave = self._wave + 1
+        latest = dict(samples)
+        if len(latest) < len(samples):
+            self._set_aside_same_times(t_ns, samples)
+        for channel, value in latest.items():
+            self.channels.put(wave, t_ns, channel, value)
+        key = (tuple(sorted(latest)), names) if names else tuple(sorted(latest))
+        for step in self._plans.get(key) or self._plan_for(key, sorted(latest), names):
+            step(wave, t_ns)
+        if self._again:
+            self._run_again(t_ns)
+        if self._alarm_ns <= t_ns:
+            self._tick(t_ns)
+
+    def _set_aside_same_times(self, t_ns: int, samples: Sequence[tuple[int, Any]]) -> None:
+        """Hand over samples that share channel and time with a later one; a node runs once per wave."""
+        newest = {channel: index for index, (channel, _) in enumerate(samples)}
+        inputs = list(self.graph.inputs)
+        for index, (channel, value) in enumerate(samples):
+            if newest[channel] == index:
+                continue
+            self.channels.counts[channel] += 1
+            for tap in self._source_taps.get(channel, ()):
+                tap(t_ns, value)
+            for part in self.graph.parts.values():
+                firing = self.firings[part.id]
+                for port, feed in part.feeds.items():
+                    if isinstance(firing, Buffered) and feed.source == inputs[channel] and not feed.delayed:
+                        firing.deliver(port, t_ns, value)
+
+    def _plan_for(
+        self, key: Any, channels: Iterable[int] = (), names: Iterable[str] = ()
+    ) -> tuple[Step, ...]:
+        """Return, and remember, the steps that samples on some channels, or nodes to be woken, lead to."""
+        numbers = [key] if isinstance(key, int) else channels
+        sources = list(self.channels.index)
+        reached = {name for c in numbers for name in self._downstream[sources[c]]}
+        reached |= {below for name in names for below in (name, *self._downstream[name])}
+        taps = (tap for c in numbers for tap in self._tap_steps(c))
+        plan = self._plans[key] = (*taps, *(step for name, step in self._steps.items() if name in reached))
+        return plan
+
+    def _tap_steps(self, channel: int) -> Iterator[Step]:
+        """Return the taps of an input as steps: they come first, and cost nothing where there are none."""
+        values = self.channels.values
+        for tap in self._source_taps.get(channel, ()):
+            yield lambda wave, t_ns, tap=tap: tap(t_ns, values[channel])
+
+    def _delivered(self) -> tuple[str, ...]:
+        """Hand over what delayed wires brought in the wave before; return the nodes that it may make run."""
+        if not self._delayed:
+            return ()
+        moved, self._delayed = self._delayed, []
+        self._set_alarm()
+        woken: set[str] = set()
+        for name, port, t_ns, value in moved:
+            firing = self.firings[name]
+            assert isinstance(firing, Buffered)
+            if name in self._steps:
+                firing.deliver(port, t_ns, value)
+                if not isinstance(firing.part.node.inputs[port].policy, LatestPolicy):
+                    woken.add(name)
+        return tuple(sorted(woken))
+
+    def _run(self, names: Iterable[str], t_ns: int) -> None:
+        """Run a wave without samples for some nodes and what follows them."""
+        woken = tuple(sorted({*names, *self._delivered()} & self._steps.keys()))
+        wave = self._wave = self._wave + 1
+        key = ("woken", woken)
+        for step in self._plans.get(key) or self._plan_for(key, (), woken):
+            step(wave, t_ns)
+
+    def _run_again(self, t_ns: int) -> None:
+        while self._again:
+            names, self._again = self._again, set()
+            self._run(names, t_ns)
+
+    def _start(self, t_ns: int) -> None:
+        self._first_ns = t_ns
+        self._ticks = {part.id: t_ns for part in self.graph.parts.values() if part.every_ns is not None}
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        self._alarm_ns = min([NEVER, *self._ticks.values(), *self._wakes.values()])
+
+    def _until(self, t_ns: int) -> None:
+        """Let the time before a wave pass: periods end, and firings that waited give up."""
+        while self._alarm_ns < t_ns:
+            at_ns = self._alarm_ns
+            due = [name for name, deadline in self._wakes.items() if deadline <= at_ns]
+            for name in due:
+                del self._wakes[name]
+            self._set_alarm()
+            if due:
+                self._run(due, at_ns + 1)
+                self._run_again(at_ns + 1)
+            self._tick(at_ns)
+
+    def _tick(self, t_ns: int) -> None:
+        """Run the nodes whose period ends now, as one wave."""
+        if due := self._ticked(t_ns):
+            self._run(due, t_ns)
+            self._run_again(t_ns)
+
+    def _ticked(self, t_ns: int) -> list[str]:
+        """Begin a new period for the nodes whose period ends now, and return them."""
+        due = [name for name, tick_ns in self._ticks.items() if tick_ns <= t_ns]
+        for name in due:
+            firing, period = self.firings[name], self.graph.parts[name].every_ns
+            assert isinstance(firing, Buffered)
+            assert period is not None
+            firing.tick_ns = self._ticks[name]
+            self._ticks[name] += period
+        self._set_alarm()
+        return due
+
+    def again(self, part_id: str) -> None:
+        """Run another wave at this time, for a node that could fire once more."""
+        self._again.add(part_id)
+
+    def wake(self, part_id: str, deadline_ns: int) -> None:
+        """Run the node when that time has passed, whatever comes then."""
+        self._wakes[part_id] = deadline_ns
+        self._alarm_ns = min(self._alarm_ns, deadline_ns)
+
+    def failed(self, error: NodeError) -> None:
+        """Take a node that failed out of the flow."""
+        self.errors.append(error)
+        self._steps.pop(error.node, None)
+        self._plans.clear()
+
+    def settle(self) -> None:
+        """Wait until everything that was given has been run; here it always has."""
+
+    def stop(self) -> None:
+        """Run nothing more, for a run that is given up."""
+
+    def end(self) -> None:
+        """Let waiting firings take what there is, call every `finish`, and account for all samples."""
+        self.ended = True
+        self._ticks.clear()
+        self._wakes.clear()
+        while waiting := [name for name, f in self.firings.items() if isinstance(f, Buffered) and f.queue]:
+            waiting = [name for name in waiting if name in self._steps]
+            if not waiting:
+                break
+            self._run(waiting, self.now_ns)
+            self._run_again(self.now_ns)
+        for part in self.graph.parts.values():
+            self._finish(part)
+        self._account()
+
+    def _account(self) -> None:
+        """Give every sample that is left a fate."""
+        for name, port, _, _ in self._delayed:
+            self.counts[name].samples[port, LEFT_OVER] += 1
+        for name, firing in self.firings.items():
+            firing.end()
+            self._check_paired(firing.part)
+            self.counts[name].state_bytes = size_of(firing.part.node.freeze())
+
+    def _finish(self, part: Part) -> None:
+        """Emit what a node has left, at its last trigger's time, and let that wave run."""
+        if part.id not in self._steps:
+            return
+        caller, t_ns = self.firings[part.id].caller, part.node.ctx.time or self.now_ns
+        wave = self._wave = self._wave + 1
+        try:
+            result = part.node.finish()
+            if result is not None:
+                caller.emit(wave, t_ns, result)
+        except Exception as error:  # noqa: BLE001 - whatever a node raises is reported as its failure
+            caller.fail("finish", t_ns, error)
+            return
+        if result is not None:
+            key = ("after", part.id)
+            for step in self._plans.get(key) or self._plan_after(key):
+                step(wave, self.now_ns)
+            self._run_again(self.now_ns)
+
+    def _plan_after(self, key: tuple[str, str]) -> tuple[Step, ...]:
+        below = self._downstream[key[1]]
+        plan = self._plans[key] = tuple(step for name, step in self._steps.items() if name in below)
+        return plan
+
+    def _check_paired(self, part: Part) -> None:
+        """A node with several triggers that got samples and never ran is an error, not a quiet nothing."""
+        count = self.counts[part.id]
+        triggers = [name for name in part.feeds if part.is_trigger(part.node.inputs[name])]
+        arrived = {
+            name: sum(n for (port, _), n in count.samples.items() if port == name) for name in triggers
+        }
+        if len(triggers) < 2 or count.calls or count.skipped or not any(arrived.values()):
+            return
+        got = ", ".join(f"{name} got {number}" for name, number in arrived.items())
+        self.errors.append(
+            TransectError(
+                f"the node {part.id!r} never ran: its inputs never came together",
+                where=part.id,
+                why=f"{got} samples",
+                hint="Annotated[T, Synced(seconds)] pairs samples whose times are not equal",
+            )
+        )
+
+    @property
+    def port_digests(self) -> dict[str, str]:
+        """The hash of everything that each output port emitted."""
+        return {name: outlet.digest.hexdigest for name, outlet in self.outlets.items()}
+
+    @property
+    def digest(self) -> str:
+        """One hash for all of them: same bytes in, same digest out."""
+        return digest_of_ports(self.port_digests)
+
+    @property
+    def statistics(self) -> dict[str, NodeStatistics]:
+        """What each node cost, and what became of its samples."""
+        return {name: NodeStatistics.of(count) for name, count in self.counts.items()}
+
+    def freeze(self) -> Any:
+        """Return the state of everything, so that the run can be taken up here again."""
+        nodes = {name: part.node.freeze() for name, part in self.graph.parts.items()}
+        times = {name: part.node.ctx.time for name, part in self.graph.parts.items()}
+        return {
+            "nodes": nodes,
+            "times": times,
+            "channels": self.channels.freeze(),
+            "firings": {name: firing.freeze() for name, firing in self.firings.items()},
+            "counts": {name: count.freeze() for name, count in self.counts.items()},
+            "digests": {name: outlet.digest.freeze() for name, outlet in self.outlets.items()},
+            "clock": (self.now_ns, self._first_ns, self._wave),
+            "due": (dict(self._ticks), dict(self._wakes), list(self._delayed)),
+            "dead": [name for name in self.firings if name not in self._steps],
+            "errors": list(self.errors),
+        }
+
+    def thaw(self, state: Any) -> None:
+        """Take back a state that this flow, or one of the same graph, was in."""
+        for name, part in self.graph.parts.items():
+            part.node.thaw(state["nodes"][name])
+            part.node.ctx.time = state["times"][name]
+            self.firings[name].thaw(state["firings"][name])
+            self.counts[name].thaw(state["counts"][name])
+        for name, outlet in self.outlets.items():
+            outlet.digest.thaw(state["digests"][name])
+        self.channels.thaw(state["channels"])
+        self.now_ns, self._first_ns, self._wave = state["clock"]
+        ticks, wakes, delayed = state["due"]
+        self._ticks, self._wakes, self._delayed = dict(ticks), dict(wakes), list(delayed)
+        for name in state["dead"]:
+            self._steps.pop(name, None)
+        self.errors = list(state["errors"])
+        self._plans.clear()
+        self._set_alarm()

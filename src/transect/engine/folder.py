@@ -1,0 +1,172 @@
+"""The folder of a run: what was run on what, how it went, and every output port as a file a person can use.
+
+=================  =======================================================================================
+`run.json`         status, digests, configuration (parameters, wiring, clocks, versions, hashes of the
+                   inputs), statistics, errors
+`compound.yaml`    the description
+`statistics.txt`   the table
+`trace.parquet`    time and checksum of every sample of every node output: what `diff` compares
+`log.txt`          what nodes said
+`graph.svg`        the compound, coloured by time
+`PORT.*`           the outputs
+=================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from array import array
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect.errors import ParseError, UsageError
+from transect.recording import arrow, clocks, files
+
+from .comparing import Trace
+
+if TYPE_CHECKING:
+    from .replay import Replay
+    from .run import Run
+
+RUN, TRACE, LATEST = "run.json", "trace.parquet", "latest"
+
+
+class RunFolder:
+    """A new folder that appears whole, under its name, when the run is over; also if it was interrupted.
+
+    Attributes
+    ----------
+    target : Path
+        Its name.
+    path : Path
+        Where it is written meanwhile.
+    """
+
+    def __init__(self, target: Path) -> None:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise UsageError(f"{target} is there already", hint="choose a new folder, or remove this one")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.target = target
+        self.path = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial"))
+        self.path.chmod(0o755)
+
+    def write(self, run: Run, replay: Replay) -> None:
+        """Finish the outputs, write the rest, and give the folder its name."""
+        kept = [str(f.relative_to(self.path)) for f in _closed(replay)]
+        _write_json(self.path / RUN, run, sorted(kept))
+        files.write_text(self.path / "compound.yaml", replay.compound.to_yaml())
+        files.write_text(self.path / "statistics.txt", f"{run.stats}\n")
+        lines = [f"{clocks.text_from_ns(t, run.clock)} {node}: {text}\n" for t, node, text in run.log]
+        files.write_text(self.path / "log.txt", "".join(lines))
+        write_traces(self.path / TRACE, run.traces)
+        _draw(self.path / "graph.svg", run, replay)
+        if self.target.exists():
+            self.target.rmdir()
+        os.replace(self.path, self.target)
+        run.folder = self.target
+        _link_latest(self.target)
+
+    def discard(self) -> None:
+        """Remove what was begun, for a run that never started."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _closed(replay: Replay) -> list[Path]:
+    """Close the files of the outputs and return them."""
+    for keeper in replay.keepers:
+        keeper.close()
+    return [file for keeper in replay.keepers for file in keeper.files]
+
+
+def _write_json(path: Path, run: Run, outputs: list[str]) -> None:
+    """Write what is known of a run; the same run gives the same text but for `statistics`."""
+    content = {
+        "name": run.name,
+        "status": run.status,
+        "digest": run.digest,
+        "ports": dict(run.ports),
+        "outputs": outputs,
+        "config": run.config,
+        "errors": [str(error) for error in run.errors],
+        "statistics": run.stats.to_dict() if run.stats else None,
+    }
+    files.write_text(path, json.dumps(content, indent=1, default=str, ensure_ascii=False) + "\n")
+
+
+def write_traces(path: Path, traces: Any) -> None:
+    """Write time and checksum of every sample, port after port."""
+    import pyarrow.parquet as pq
+
+    names = sorted(traces)
+    which = np.repeat(np.arange(len(names), dtype=np.int32), [len(traces[name]) for name in names])
+    port = pa.DictionaryArray.from_arrays(arrow.from_numpy(which), arrow.strings(names))
+    times = np.concatenate([np.zeros(0, np.int64), *(np.array(traces[n].times, np.int64) for n in names)])
+    checks = np.concatenate([np.zeros(0, np.uint32), *(np.array(traces[n].checks, np.uint32) for n in names)])
+    columns = {"port": port, "t_ns": arrow.from_numpy(times), "crc32": arrow.from_numpy(checks)}
+    with files.atomic_write(path) as out:
+        pq.write_table(pa.table(columns), out)
+
+
+def read_run(folder: Path) -> Run:
+    """Read a run from its folder: digests, configuration and traces; outputs stay in their files."""
+    from .run import Run
+
+    path = folder / RUN
+    if not path.is_file():
+        raise UsageError(
+            f"{folder} is not the folder of a run", why=f"it has no {RUN}", hint="transect run ... -o"
+        )
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        traces = {name: Trace(array("q"), array("L")) for name in content["ports"]}
+        _read_traces(folder / TRACE, traces)
+        return Run(
+            content["name"], content["digest"], content["ports"], content["config"], content["status"],
+            traces, folder=folder,
+        )  # fmt: skip
+    except (KeyError, ValueError, OSError, pa.ArrowException) as error:
+        raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
+
+
+def _read_traces(path: Path, traces: dict[str, Trace]) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        table = file.read()
+    names = [name for chunk in table.column("port").chunks for name in chunk.dictionary_decode().to_pylist()]
+    times, checks = arrow.numbers(table, "t_ns"), arrow.numbers(table, "crc32")
+    for name, trace in traces.items():
+        mine = np.fromiter((each == name for each in names), np.bool_, len(names))
+        trace.times.extend(times[mine].tolist())
+        trace.checks.extend(checks[mine].tolist())
+
+
+def _draw(path: Path, run: Run, replay: Replay) -> None:
+    """Draw the compound, coloured by where the time went."""
+    from transect.draw.graph import svg_text
+
+    from .picture import picture_of
+
+    shares = run.stats.shares if run.stats else {}
+    compound = replay.compound
+    picture = picture_of(compound.text, compound.implementation, shares, compound.catalogue)
+    files.write_text(path, svg_text(picture))
+
+
+def _link_latest(target: Path) -> None:
+    """Let `latest` beside the folder lead to it; something else of that name is left alone."""
+    link = target.parent / LATEST
+    if link.exists() and not link.is_symlink():
+        return
+    if target.name == LATEST:
+        return
+    temporary = target.parent / f".{LATEST}.{os.getpid()}"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target.name, target_is_directory=True)
+    os.replace(temporary, link)

@@ -1,0 +1,113 @@
+"""Nodes in their places: everything that is fixed before the first sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
+
+from .node import Node
+from .ports import Port
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Where an input gets its samples.
+
+    Attributes
+    ----------
+    source : str
+        An input of the graph, or `id.port` of a node's output.
+    delayed : bool
+        Delivers in the next wave.
+    """
+
+    source: str
+    delayed: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A node in its place.
+
+    Attributes
+    ----------
+    feeds : dict of str to Feed
+        By input port; those left out take their default.
+    every_ns : int or None
+        Its period, if it runs by the clock and not on its inputs.
+    trigger : str
+        The one input that makes it run, "" for what its signature says.
+    """
+
+    id: str
+    node: Node
+    feeds: Mapping[str, Feed] = field(default_factory=dict[str, Feed])
+    every_ns: int | None = None
+    trigger: str = ""
+
+    def is_trigger(self, port: Port) -> bool:
+        """Tell whether a sample on an input makes the node run."""
+        if self.every_ns is not None:
+            return False
+        return port.name == self.trigger if self.trigger else port.policy.triggers
+
+    def channels(self) -> Iterator[tuple[str, Port]]:
+        """Return its outputs by the names that feeds know them by."""
+        return ((f"{self.id}.{name}", port) for name, port in self.node.outputs.items())
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes wired together, checked, flat (compounds inside it are dissolved) and in topological order.
+
+    Attributes
+    ----------
+    inputs : dict of str to Port
+        What streams are wired to.
+    tags : dict of str to str
+        Which of several streams alike an input wants.
+    parts : dict of str to Part
+        By id, none before what feeds it; equal ranks by id.
+    outputs : dict of str to str
+        By name, the input or `id.port` that it shows.
+    """
+
+    name: str
+    inputs: Mapping[str, Port]
+    parts: Mapping[str, Part]
+    outputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def consumers(self) -> dict[str, list[str]]:
+        """Return, by channel, the ids of the nodes that it feeds in the same wave."""
+        found: dict[str, list[str]] = {}
+        for part in self.parts.values():
+            for feed in part.feeds.values():
+                if not feed.delayed:
+                    found.setdefault(feed.source, []).append(part.id)
+        return found
+
+    def needed_inputs(self) -> set[str]:
+        """Return the inputs without which some node could never run."""
+        return {
+            feed.source
+            for part in self.parts.values()
+            for name, feed in part.feeds.items()
+            if feed.source in self.inputs and part.node.inputs[name].needed
+        }
+
+
+def in_order(parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Return parts in topological order, equal ranks by id; raises `graphlib.CycleError`."""
+    sorter = TopologicalSorter[str]()
+    for name in sorted(parts):
+        before = [f.source.rpartition(".")[0] for f in parts[name].feeds.values() if not f.delayed]
+        sorter.add(name, *(other for other in before if other in parts))
+    sorter.prepare()
+    ordered: dict[str, Part] = {}
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        ordered.update({name: parts[name] for name in ready})
+        sorter.done(*ready)
+    return ordered

@@ -1,0 +1,177 @@
+"""Every output port as a file that a person can use.
+
+===============================  ======================================================================
+poses, trajectories              `PORT.tum`; several trajectories also `PORT/000000.tum`, ...
+states and odometry              `PORT.tum`, and `PORT.parquet` with all that is not a pose
+images, depth maps               `PORT/<t_ns>.png`, `.tiff` for floats
+clouds                           `PORT/<t_ns>.ply`, or `PORT.ply` if there is one
+maps                             `PORT/<t_ns>.tif`, or `PORT.tif` if there is one
+numbers, texts, other classes    `PORT.parquet`
+===============================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.errors import ParseError, UnsupportedError
+from transect.formats import tum
+from transect.recording import Stream
+from transect.types import Odometry, Pose, Record, RigidBodyState, Trajectory
+
+from ._keeping_files import CODINGS, FileSink
+from ._keeping_poses import PoseSink, TrajectorySink
+from ._keeping_tables import KeepingError, TableSink
+
+__all__ = ["KeepingError", "PortWriter", "file_base", "read_port", "write_port"]
+
+
+class _Sink(Protocol):
+    """Where the values of one port go."""
+
+    def add(self, t_ns: int, value: Any) -> None: ...
+
+    def close(self) -> list[Path]: ...
+
+
+class PortWriter:
+    """The file of one port, written as its values come; used with `with`, or closed by hand.
+
+    Leaving the block closes it whatever happened inside: what was added is kept.
+
+    Parameters
+    ----------
+    folder : Path
+    port : str
+        Its name is the file's.
+    kind : type
+        The port's type; `object` for any. Whole numbers of a `float` port are kept as float.
+    clock : str
+        What the times count.
+    """
+
+    def __init__(self, folder: Path, port: str, kind: type = object, clock: str = "utc") -> None:
+        self.port, self.kind, self.clock = port, kind, clock
+        self._base = file_base(folder, port)
+        self._sinks: list[_Sink] = []
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Keep one value at its trigger's time; a value that carries a time of its own keeps that.
+
+        Raises
+        ------
+        KeepingError
+            For a value that no file can hold; what was added before is not touched.
+        """
+        value = float(value) if self.kind is float else value
+        self._sinks = self._sinks or _sinks_for(type(value), self._base, self.port, self.clock)
+        own = getattr(value, "t_ns", 0)
+        stamped = isinstance(own, int | np.integer) and own != 0
+        for sink in self._sinks:
+            sink.add(int(own if stamped else t_ns), value)
+
+    def close(self) -> list[Path]:
+        """Finish the files and return them; none if nothing was added."""
+        sinks, self._sinks = self._sinks, []
+        return [path for sink in sinks for path in sink.close()]
+
+    def __enter__(self) -> PortWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _sinks_for(kind: type, base: Path, port: str, clock: str) -> list[_Sink]:
+    if issubclass(kind, Trajectory):
+        return [TrajectorySink(base, port)]
+    if issubclass(kind, Pose):
+        return [PoseSink(base, port, clock)]
+    if issubclass(kind, RigidBodyState | Odometry):
+        return [PoseSink(base, port, clock), TableSink(base, port, clock)]
+    for known, coding in CODINGS.items():
+        if issubclass(kind, known):
+            return [FileSink(base, coding)]
+    return [TableSink(base, port, clock)]
+
+
+def write_port(
+    folder: Path, port: str, kind: type, times_ns: Iterable[int], values: Iterable[Any], clock: str = "utc"
+) -> list[Path]:
+    """Write all values of a port and return the files; see `PortWriter`.
+
+    Parameters
+    ----------
+    times_ns : (n,) of int
+        On `clock`.
+    values : n objects
+    """
+    writer = PortWriter(folder, port, kind, clock)
+    try:
+        for t_ns, value in zip(times_ns, values, strict=True):
+            writer.add(t_ns, value)
+    finally:
+        files = writer.close()
+    return files
+
+
+def file_base(folder: Path, port: str) -> Path:
+    """Return where a port's files are, but for the suffix.
+
+    A name such as `icp.pose` or `map/dem` is kept as it is; what file systems do not like is escaped as in
+    an address (`%20`), and no name leads out of the folder.
+    """
+    parts = [part for part in quote(port, safe="/").split("/") if part]
+    safe = [part.replace(".", "%2E") if part.startswith(".") else part for part in parts]
+    return folder.joinpath(*(safe or ["port"]))
+
+
+def read_port(path: Path) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """Read poses or a table back.
+
+    Parameters
+    ----------
+    path : Path
+        `PORT.tum` or `PORT.parquet`.
+
+    Returns
+    -------
+    times_ns : (n,) int64 array
+    columns : dict of str to column
+        (n,) arrays; lists of n for texts and arrays. Poses are x, y, z, qx, qy, qz, qw; what has no fields is
+        `value`.
+    """
+    readers = {".tum": _poses, ".parquet": _table}
+    if path.suffix not in readers:
+        raise UnsupportedError(f"{path.name} has no columns", hint=f"these have: {', '.join(readers)}")
+    stream = Stream(path.stem, Record, readers[path.suffix](path))
+    return stream.t_ns, {name: _column(stream, name) for name in stream.columns}
+
+
+def _poses(path: Path) -> pa.Table:
+    return tum.parse_poses(path.read_bytes(), path.name).table
+
+
+def _table(path: Path) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise ParseError(f"{path.name} cannot be read as Parquet", where=str(path), why=str(error)) from error
+
+
+def _column(stream: Stream, name: str) -> Any:
+    """Return a column as an array where that can be, else as a list."""
+    kind = stream.table.schema.field(name).type
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return stream.table.column(name).to_pylist()
+    return stream.column(name)

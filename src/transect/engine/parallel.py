@@ -1,0 +1,293 @@
+"""A flow on several threads: nodes that do not depend on each other run at once, with the same result.
+
+The graph is cut into tasks: a node each, or nodes joined by delayed wires. Each runs one block of waves after
+the other, as soon as all tasks before it have done theirs; a few blocks are under way at a time. This is a
+Kahn network: what a task computes depends on what it is given, never on when.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transect.types import DepthMap, GridMap, Image, PointCloud
+
+from .flow import NEVER, REORDER_NS, Flow, Surroundings
+from .graph import Graph, Part
+from .policies import LatestPolicy
+from .task import MAIN, Parcel, Sample, TaskFlow
+
+BLOCK = 16
+"""Waves that are handed over together, unless one of them is heavy."""
+UNDER_WAY = 6
+"""Blocks between the first task and the last: what bounds the memory."""
+HEAVY = (Image, PointCloud, DepthMap, GridMap)
+
+
+@dataclass
+class _Task:
+    """Some nodes, the tasks that they wait for, and the blocks that came from these."""
+
+    flow: TaskFlow
+    before: set[int]
+    after: set[int] = field(default_factory=set[int])
+    blocks: dict[int, dict[int, Any]] = field(default_factory=dict[int, dict[int, Any]])
+    done: int = 0
+    busy: bool = False
+
+
+SOURCE = -1
+
+
+class ParallelFlow(Flow):
+    """A flow whose nodes run on `jobs` threads; takes samples and gives results as a flow does."""
+
+    def __init__(
+        self, graph: Graph, around: Surroundings | None = None, *, reorder_ns: int = REORDER_NS, jobs: int = 2
+    ) -> None:
+        super().__init__(graph, around, reorder_ns=reorder_ns)
+        groups = tasks_of(graph)
+        ranks = {name: rank for rank, name in enumerate(graph.parts)}
+        self._tasks = [_Task(self._task_flow(names, ranks, reorder_ns), set()) for names in groups]
+        self._connect(groups)
+        self.outlets = {name: o for task in self._tasks for name, o in task.flow.outlets.items()}
+        self.counts = {name: task.flow.counts[name] for task in self._tasks for name in task.flow.counts}
+        self._block: list[tuple[int, list[tuple[int, Any]]]] = []
+        self._submitted = 0
+        self._trouble: BaseException | None = None
+        self._changed = threading.Condition()
+        self._ready: deque[int] = deque()
+        self._closing = False
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(jobs)]
+        for thread in self._threads:
+            thread.start()
+
+    def _task_flow(self, names: Sequence[str], ranks: Mapping[str, int], reorder_ns: int) -> TaskFlow:
+        """Return the flow of one task: its inputs are the channels that come from elsewhere."""
+        parts = {name: part for name, part in self.graph.parts.items() if name in names}
+        own = {channel for part in parts.values() for channel, _ in part.channels()}
+        kinds = dict(self.graph.inputs) | {
+            channel: port for part in self.graph.parts.values() for channel, port in part.channels()
+        }
+        needed = [f.source for part in parts.values() for f in part.feeds.values() if f.source not in own]
+        inputs = {name: kinds[name] for name in dict.fromkeys(needed)}
+        used = {
+            feed.source
+            for part in self.graph.parts.values()
+            if part.id not in parts
+            for feed in part.feeds.values()
+        }
+        return TaskFlow(
+            Graph(self.graph.name, inputs, parts), self.around, reorder_ns=reorder_ns,
+            ranks=dict(ranks), given=sorted(own & used), late=self._lags,
+        )  # fmt: skip
+
+    def _connect(self, groups: Sequence[Sequence[str]]) -> None:
+        home = {name: k for k, names in enumerate(groups) for name in names}
+        for k, task in enumerate(self._tasks):
+            sources = [c.rpartition(".")[0] for c in task.flow.graph.inputs if c not in self.graph.inputs]
+            task.before = {SOURCE, *(home[name] for name in sources)}
+            for other in task.before - {SOURCE}:
+                self._tasks[other].after.add(k)
+
+    def push(self, t_ns: int, channel: int, value: Any) -> None:
+        """Take one sample as a wave of its own."""
+        self.wave(t_ns, [(channel, value)])
+
+    def wave(self, t_ns: int, samples: Sequence[tuple[int, Any]]) -> None:
+        """Take all samples of one time; nodes run when a block of waves is complete."""
+        self.now_ns = t_ns
+        for channel, value in samples:
+            self.channels.counts[channel] += 1
+            for tap in self._source_taps.get(channel, ()):
+                tap(t_ns, value)
+        self._block.append((t_ns, list(samples)))
+        if len(self._block) >= BLOCK or any(isinstance(value, HEAVY) for _, value in samples):
+            self._submit()
+
+    def _submit(self) -> None:
+        """Hand the block over, once there is room for it."""
+        if not self._block:
+            return
+        block, self._block = self._block, []
+        with self._changed:
+            while self._submitted - min(task.done for task in self._tasks) >= UNDER_WAY and not self._trouble:
+                self._changed.wait()
+            self._raise_trouble()
+            self._give(SOURCE, self._submitted, block, range(len(self._tasks)))
+            self._submitted += 1
+
+    def _give(self, origin: int, number: int, block: Any, to: Iterable[int]) -> None:
+        """Put a block in front of tasks; those that have all that they wait for can run."""
+        for k in to:
+            task = self._tasks[k]
+            task.blocks.setdefault(number, {})[origin] = block
+            self._look_at(k)
+
+    def _look_at(self, k: int) -> None:
+        task = self._tasks[k]
+        if not task.busy and set(task.blocks.get(task.done, ())) == task.before:
+            task.busy = True
+            self._ready.append(k)
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        """What each thread does: run tasks that can, until there are no more."""
+        while True:
+            with self._changed:
+                while not self._ready and not self._closing:
+                    self._changed.wait()
+                if not self._ready:
+                    return
+                k = self._ready.popleft()
+                task = self._tasks[k]
+                number = task.done
+                blocks = task.blocks.pop(number)
+            try:
+                result = _advanced(task.flow, self.graph, blocks)
+            except BaseException as error:  # noqa: BLE001 - raised in the thread that plays
+                with self._changed:
+                    self._trouble = self._trouble or error
+                    self._changed.notify_all()
+                return
+            with self._changed:
+                task.done, task.busy = number + 1, False
+                self._give(k, number, result, task.after)
+                self._look_at(k)
+                self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Wait until everything that was given has been run."""
+        self._submit()
+        with self._changed:
+            while min(task.done for task in self._tasks) < self._submitted and not self._trouble:
+                self._changed.wait()
+            self._raise_trouble()
+
+    def _raise_trouble(self) -> None:
+        if self._trouble is not None:
+            raise self._trouble
+
+    def end(self) -> None:
+        """Run what is left, then the end of every task, in their order."""
+        try:
+            self.settle()
+        finally:
+            self.stop()
+        given: dict[int, Parcel] = {}
+        for k, task in enumerate(self._tasks):
+            task.flow.now_ns = self.now_ns
+            before = [given[other] for other in sorted(task.before - {SOURCE})]
+            given[k] = task.flow.finish_up(_merged(before, task.flow))
+        ranks = {name: rank for rank, name in enumerate(self.graph.parts)}
+        self.errors = sorted(
+            (error for task in self._tasks for error in task.flow.errors),
+            key=lambda e: (getattr(e, "t_ns", NEVER), ranks.get(getattr(e, "node", ""), NEVER)),
+        )
+
+    def stop(self) -> None:
+        """Let the threads finish what is under way, and end them."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def rebind(self) -> None:
+        """Take note of parameters that were changed."""
+        self.settle()
+        for task in self._tasks:
+            task.flow.rebind()
+
+    def freeze(self) -> Any:
+        """Return the state of everything."""
+        self.settle()
+        return [task.flow.freeze() for task in self._tasks], self.now_ns, list(self.channels.counts)
+
+    def thaw(self, state: Any) -> None:
+        """Take back a state."""
+        states, self.now_ns, counts = state
+        self.channels.counts[:] = counts
+        for task, kept in zip(self._tasks, states, strict=True):
+            task.flow.thaw(kept)
+
+
+def _advanced(flow: TaskFlow, graph: Graph, blocks: Mapping[int, Any]) -> list[Parcel]:
+    """Run one block of waves through a task; return a parcel for each wave."""
+    names = list(graph.inputs)
+    result: list[Parcel] = []
+    for number, (t_ns, samples) in enumerate(blocks[SOURCE]):
+        own = [(names[c], t_ns, value) for c, value in samples if names[c] in flow.graph.inputs]
+        parcel = _merged([blocks[k][number] for k in sorted(blocks) if k != SOURCE], flow)
+        if own:
+            parcel.setdefault((MAIN, 0, 0), {}).setdefault(0, []).extend(own)
+        result.append(flow.advance(t_ns, parcel))
+    return result
+
+
+def _merged(parcels: Iterable[Parcel], flow: TaskFlow) -> Parcel:
+    """Put together what a task gets from several others, leaving out what is not for it."""
+    merged: Parcel = {}
+    for parcel in parcels:
+        for place, repetitions in parcel.items():
+            for number, samples in repetitions.items():
+                mine: list[Sample] = [sample for sample in samples if sample[0] in flow.graph.inputs]
+                if mine:
+                    merged.setdefault(place, {}).setdefault(number, []).extend(mine)
+    return merged
+
+
+def can_run_in_parallel(graph: Graph) -> bool:
+    """Tell whether threads give what one thread gives: a delayed wire may not make a node run.
+
+    Which wave is the next one is known to the whole flow only.
+    """
+    return all(
+        isinstance(part.node.inputs[port].policy, LatestPolicy)
+        for part in graph.parts.values()
+        for port, feed in part.feeds.items()
+        if feed.delayed
+    )
+
+
+def tasks_of(graph: Graph) -> list[list[str]]:
+    """Cut a graph into tasks, none before what it depends on; delayed wires hold their nodes together."""
+    after: dict[str, set[str]] = {name: set() for name in graph.parts}
+    for part in graph.parts.values():
+        for feed in part.feeds.values():
+            source = feed.source.rpartition(".")[0]
+            if source in after:
+                after[source].add(part.id)
+                if feed.delayed:
+                    after[part.id].add(source)
+    reach = {name: _reachable(name, after) for name in graph.parts}
+    groups: dict[str, list[str]] = {}
+    for name in graph.parts:
+        together = {other for other in reach[name] if name in reach[other]} | {name}
+        groups.setdefault(next(other for other in graph.parts if other in together), []).append(name)
+    return _ordered(list(groups.values()), graph.parts)
+
+
+def _reachable(name: str, after: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    open_names = [name]
+    while open_names:
+        for other in after[open_names.pop()] - found:
+            found.add(other)
+            open_names.append(other)
+    return found
+
+
+def _ordered(groups: list[list[str]], parts: Mapping[str, Part]) -> list[list[str]]:
+    """Put groups in topological order."""
+    from graphlib import TopologicalSorter
+
+    home = {name: k for k, names in enumerate(groups) for name in names}
+    sorter = TopologicalSorter[int]()
+    for k, names in enumerate(groups):
+        sources = [f.source.rpartition(".")[0] for name in names for f in parts[name].feeds.values()]
+        sorter.add(k, *({home[s] for s in sources if s in home} - {k}))
+    return [groups[k] for k in sorter.static_order()]

@@ -1,0 +1,234 @@
+"""The picture of a compound: its description as boxes and wires for `transect.draw.graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from transect.draw.graph import Box, Edge, Graph, Pin
+from transect.errors import TransectError, UsageError, did_you_mean
+
+from ._parts import Problem
+from .catalogue import Catalogue, catalogue_for
+from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire
+from .reading import DescriptionError, examine, text_of
+
+Stats = Mapping[str, tuple[float, str]]
+"""For each node id its share of the time, 0 to 1, and a label such as ``12 ms, 61 %``."""
+
+
+@dataclass
+class _Ports:
+    """The ports of a node by name, with what is known of them; None where the node itself is not known."""
+
+    inputs: dict[str, str] | None = None
+    outputs: dict[str, str] | None = None
+    doc: str = ""
+    is_compound: bool = False
+    trouble: str = ""
+    wired: dict[str, dict[str, None]] = field(default_factory=lambda: {"inputs": {}, "outputs": {}})
+
+
+def picture_of(
+    text: CompoundText,
+    implementation: str = "",
+    stats: Stats | None = None,
+    catalogue: Catalogue | None = None,
+    problems: Iterable[Problem] = (),
+) -> Graph:
+    """Return the picture of one implementation of a compound.
+
+    Parameters
+    ----------
+    text : CompoundText
+    implementation : str
+        "" for the first that is complete, or what Code Sample 2 says for all of them.
+    stats : mapping, optional
+        Colours the nodes by time.
+    catalogue : Catalogue, optional
+        Where ports of nodes are found, by default what belongs to the description's file; a node that is not
+        found has the ports that wires name.
+    problems : iterable of Problem
+        Found in the description; mentioned below the picture.
+
+    Returns
+    -------
+    Graph
+        What wires name and nothing declares is there too, marked as missing.
+    """
+    chosen = _chosen(text, implementation)
+    ports = _ports_of(chosen, catalogue or catalogue_for(text.file or None))
+    ends = _Ends(text, chosen, ports)
+    edges = tuple(dict.fromkeys(ends.edge(wire) for wire in chosen.wires))
+    boxes = [*ends.own_boxes("input"), *_node_boxes(chosen, ports, stats or {}), *ends.own_boxes("output")]
+    title = f"{text.name} / {chosen.name}" if chosen.name and chosen.name != text.name else text.name
+    caption = tuple(_caption(text, chosen, boxes, list(problems)))
+    return Graph(title, tuple(boxes), edges, " ".join(text.doc.split()), caption)
+
+
+def read_picture(path: Path | str, implementation: str = "", also: Iterable[Path] = ()) -> Graph:
+    """Return the picture of a compound's file; one with problems is drawn as far as it can be read.
+
+    Parameters
+    ----------
+    path : path
+    implementation : str
+        As in `picture_of`.
+    also : iterable of Path
+        Descriptions and Python files in which nodes are found, besides those beside the file.
+    """
+    text, problems = examine(text_of(path), str(path))
+    if text is None:
+        raise DescriptionError(str(path), problems)
+    if not isinstance(text, CompoundText):
+        raise UsageError(
+            f"{path} describes a node, not a compound", hint="transect graph draw needs nodes and wires"
+        )
+    return picture_of(text, implementation, catalogue=catalogue_for(path, also), problems=problems)
+
+
+def _chosen(text: CompoundText, name: str) -> ImplementationText:
+    known = text.implementations
+    if name and name not in known:
+        hint = did_you_mean(name, filter(None, known))
+        raise UsageError(f"{text.name} has no implementation {name!r}", where=text.file, hint=hint)
+    if name and (known[name].complete or "" not in known):
+        return known[name]
+    shared = known.get("", ImplementationText(""))
+    return next((one for one in known.values() if one.complete), shared) if not name else shared
+
+
+def _ports_of(chosen: ImplementationText, catalogue: Catalogue) -> dict[str, _Ports]:
+    """Return the ports of all nodes, those among them that only wires name."""
+    found = {use.id: _found(use, catalogue) for use in chosen.nodes.values()}
+    for wire in chosen.wires:
+        for end, side in ((wire.source, "outputs"), (wire.target, "inputs")):
+            node, _, port = end.rpartition(".")
+            if node:
+                found.setdefault(node, _Ports(trouble="not declared")).wired[side][port] = None
+    return found
+
+
+def _found(use: NodeUse, catalogue: Catalogue) -> _Ports:
+    """Return what the catalogue knows of a node; what is wrong with its file is said on its box."""
+    try:
+        kind = catalogue.implementation(use.node, use.implementation) or catalogue.node(use.node)
+        if kind is not None:
+            inputs = {name: str(port) for name, port in kind.inputs.items()}
+            outputs = {name: str(port) for name, port in kind.outputs.items()}
+            return _Ports(inputs, outputs, kind.__doc__ or "")
+        described = catalogue.text(use.node) or catalogue.compound(use.node)
+    except TransectError as error:
+        return _Ports(trouble=str(error))
+    if described is None:
+        return _Ports()
+    inputs, outputs = (
+        {n: _said(p) for n, p in ports.items()} for ports in (described.inputs, described.outputs)
+    )
+    return _Ports(inputs, outputs, described.doc, isinstance(described, CompoundText))
+
+
+def _said(port: PortText) -> str:
+    """Return what a file says of a port, for a tooltip."""
+    extras = [f"{key} {value}" for key in ("tag", "unit", "frame") if (value := getattr(port, key))]
+    lines = (": ".join(part for part in (port.name, port.type) if part), *extras, " ".join(port.doc.split()))
+    return "\n".join(line for line in lines if line)
+
+
+def _pins(ports: _Ports, side: Literal["inputs", "outputs"]) -> tuple[Pin, ...]:
+    known, wired = getattr(ports, side), ports.wired[side]
+    if known is None:
+        return tuple(Pin(name) for name in wired)
+    pins = [Pin(name, note, "used" if name in wired else "unused") for name, note in known.items()]
+    return (*pins, *(Pin(name, "there is no such port", "unknown") for name in wired if name not in known))
+
+
+def _node_boxes(chosen: ImplementationText, ports: Mapping[str, _Ports], stats: Stats) -> Iterable[Box]:
+    for id_, of in ports.items():
+        use = chosen.nodes.get(id_, NodeUse(id_, id_))
+        heat, label = stats.get(id_, (None, ""))
+        yield Box(
+            f"node {id_}",
+            id_,
+            "\n".join(_subtitle(use)),
+            _pins(of, "inputs"),
+            _pins(of, "outputs"),
+            note="\n".join(_note(use, of)),
+            heat=heat,
+            heat_label=label,
+            double=of.is_compound,
+            missing=id_ not in chosen.nodes or bool(of.trouble),
+        )
+
+
+def _subtitle(use: NodeUse) -> Iterable[str]:
+    yield from (name for name in (use.node, use.implementation) if name and name != use.id)
+    if use.every is not None:
+        yield f"every {use.every:g} s"
+
+
+def _note(use: NodeUse, of: _Ports) -> Iterable[str]:
+    yield from filter(None, (of.trouble, " ".join(of.doc.split())))
+    yield from (f"{name} = {value}" for name, value in use.params.items())
+    if use.trigger:
+        yield f"runs on {use.trigger}"
+
+
+def _caption(
+    text: CompoundText, chosen: ImplementationText, boxes: Iterable[Box], problems: list[Problem]
+) -> Iterable[str]:
+    named = [one.name for one in text.implementations.values() if one.name]
+    if not chosen.complete and named:
+        yield f"What {text.name} declares for all its implementations: {', '.join(named)}."
+    elif len(named) > 1:
+        yield f"Other implementations: {', '.join(name for name in named if name != chosen.name)}."
+    if not chosen.wires:
+        yield "It declares no connections."
+    if chosen.controller:
+        yield f"Controlled by {chosen.controller}."
+    if text.operations:
+        yield f"Operations: {', '.join(operation.name for operation in text.operations)}."
+    if any(box.missing or any(pin.use == "unknown" for pin in (*box.inputs, *box.outputs)) for box in boxes):
+        yield "Red: not there, or its file cannot be read."
+    if problems:
+        yield f"{len(problems)} of the file's parts could not be read: transect graph check says which."
+
+
+class _Ends:
+    """The ends of wires, and the boxes of the compound's own inputs and outputs."""
+
+    def __init__(self, text: CompoundText, chosen: ImplementationText, ports: Mapping[str, _Ports]) -> None:
+        self.ports = ports
+        self.declared = {"input": text.inputs, "output": text.outputs}
+        self.named: dict[str, dict[str, None]] = {
+            "input": {wire.source: None for wire in chosen.wires if "." not in wire.source},
+            "output": {wire.target: None for wire in chosen.wires if "." not in wire.target},
+        }
+
+    def edge(self, wire: Wire) -> Edge:
+        """Return the edge of a wire."""
+        return Edge(*_end(wire.source, "input"), *_end(wire.target, "output"), wire.delayed)
+
+    def own_boxes(self, kind: Literal["input", "output"]) -> Iterable[Box]:
+        """Yield the declared inputs or outputs, then those that only wires name."""
+        for name in dict.fromkeys((*self.declared[kind], *self.named[kind])):
+            port = self.declared[kind].get(name)
+            pins = (Pin(name, _said(port) if port else "not declared"),)
+            yield Box(
+                f"{kind} {name}",
+                name,
+                port.type if port else "",
+                pins if kind == "output" else (),
+                pins if kind == "input" else (),
+                kind,
+                note=_said(port) if port else "not declared",
+                missing=port is None,
+            )
+
+
+def _end(end: str, own: str) -> tuple[str, str]:
+    """Return the box and the pin of a wire's end."""
+    node, _, port = end.rpartition(".")
+    return (f"node {node}" if node else f"{own} {port}"), port

@@ -1,0 +1,48 @@
+"""What follows from a graph's shape: which nodes a sample leads to, and how late it may come there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .graph import Graph, Part
+from .inboxes import NS
+from .policies import AtPolicy, Synced
+
+
+def downstream(graph: Graph) -> dict[str, set[str]]:
+    """Return, by channel and by node, the nodes that it leads to within a wave."""
+    consumers = graph.consumers()
+    found: dict[str, set[str]] = {}
+    for part in reversed(list(graph.parts.values())):
+        for channel, _ in part.channels():
+            found[channel] = _below(consumers.get(channel, ()), found)
+        found[part.id] = set[str]().union(*(found[channel] for channel, _ in part.channels()))
+    for name in graph.inputs:
+        found[name] = _below(consumers.get(name, ()), found)
+    return found
+
+
+def _below(ids: Iterable[str], found: Mapping[str, set[str]]) -> set[str]:
+    return set[str]().union(*({name} | found[name] for name in ids))
+
+
+def own_wait(part: Part, late: Mapping[str, int], reorder_ns: int) -> int:
+    """Return for how long (ns of recording time) a node's triggers may wait for other ports."""
+    longest = 0
+    for name, feed in part.feeds.items():
+        policy, lag = part.node.inputs[name].policy, late.get(feed.source, 0)
+        if isinstance(policy, AtPolicy):
+            longest = max(longest, reorder_ns + lag)
+        elif isinstance(policy, Synced):
+            longest = max(longest, round(policy.seconds * NS) + lag)
+    return longest
+
+
+def lags(graph: Graph, reorder_ns: int) -> dict[str, int]:
+    """Return, by channel, how long after their own time (ns) its samples may come."""
+    found = dict.fromkeys(graph.inputs, 0)
+    for part in graph.parts.values():
+        before = max((found.get(feed.source, 0) for feed in part.feeds.values()), default=0)
+        own = own_wait(part, found, reorder_ns)
+        found.update({channel: before + own for channel, _ in part.channels()})
+    return found

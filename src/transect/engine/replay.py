@@ -1,0 +1,294 @@
+"""A replay: a compound and a recording brought together, ready to be played, stepped or paused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.errors import TransectError, UsageError
+from transect.recording import Recording, Stream, files
+from transect.recording.clocks import TimeLike
+
+from .comparing import Trace
+from .compound import Compound
+from .context import Store, Verdicts
+from .flow import Flow, Surroundings
+from .graph import Graph
+from .inboxes import NS
+from .kept import FileKeeper, Keeper, Output
+from .offsets import ClockMapping, Offset, apply_offsets
+from .player import Player
+from .report import RunStatistics
+from .sources import CHUNK, Clock, Line, lines_of, waves
+from .wiring import Input, Wiring, wire_inputs
+
+PROGRESS_NS = NS // 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that decides what a run computes, besides compound and recording.
+
+    Attributes
+    ----------
+    set : mapping
+        Parameters that differ from the description, by node and name.
+    wire : mapping
+        Streams asked for, by input.
+    clock : {"sample", "log"}
+        By which stamps the streams are played.
+    reorder : float
+        The reorder horizon in seconds.
+    offset : mapping
+        By stream: what is added to its stamps, in ns, or "auto".
+    start, end : time, optional
+        The part of the recording that is played, [start, end).
+    """
+
+    set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    wire: Mapping[str, str] = field(default_factory=dict[str, str])
+    clock: Clock = "sample"
+    reorder: float = 0.5
+    offset: Mapping[str, Offset] = field(default_factory=dict[str, Offset])
+    start: TimeLike | None = None
+    end: TimeLike | None = None
+
+    def __post_init__(self) -> None:
+        if self.clock not in ("sample", "log"):
+            raise UsageError(f"there is no clock {self.clock!r}", hint="sample, or log")
+        if not self.reorder >= 0:
+            raise UsageError(f"the reorder horizon is {self.reorder!r} s", hint="0 or more seconds")
+
+    @property
+    def reorder_ns(self) -> int:
+        """The reorder horizon in ns."""
+        return round(self.reorder * NS)
+
+
+@dataclass(frozen=True)
+class Keyframe:
+    """The state of a flow before the first wave at or after a time."""
+
+    t_ns: int
+    state: Any
+    outputs: Mapping[str, int]
+
+
+def made_for(graph: Graph, jobs: int) -> Callable[..., Flow]:
+    """Return what makes the flow of a graph: on several threads if these were asked for and are of use."""
+    if jobs < 1:
+        raise UsageError(f"{jobs} jobs cannot run anything", hint="1 or more")
+    if jobs > 1 and len(graph.parts) > 1:
+        from .parallel import ParallelFlow, can_run_in_parallel
+
+        if can_run_in_parallel(graph):
+            return partial(ParallelFlow, graph, jobs=jobs)
+    return partial(Flow, graph)
+
+
+class Replay:
+    """A compound on a recording.
+
+    Attributes
+    ----------
+    wiring : Wiring
+        Which stream feeds which input.
+    mappings : dict of str to ClockMapping
+        Clocks that were moved.
+    flow : Flow
+    player : Player
+        Plays, steps, pauses, breaks.
+    outputs : dict of str to Output
+        What the output ports gave so far; empty if they go to files.
+    keyframes : list of Keyframe
+    """
+
+    def __init__(
+        self,
+        compound: Compound,
+        recording: Recording,
+        options: Options | None = None,
+        *,
+        folder: Path | None = None,
+        rate: float | None = None,
+        keyframes: float | None = None,
+        store: Store | None = None,
+        verdicts: Verdicts | None = None,
+        jobs: int = 1,
+        chunk: int = CHUNK,
+    ) -> None:
+        self.compound, self.options, self.jobs = compound, options or Options(), jobs
+        self.recording, self.folder = recording, folder
+        self.store, self.verdicts, self._chunk, self._rate = store, verdicts, chunk, rate
+        self.graph = compound.graph(self.options.set)
+        self.part, self.mappings = self._prepared()
+        self.wiring = self._wired(self.graph)
+        self.lines = self._lines()
+        self.log: list[tuple[int, str, str]] = []
+        self.wall_s = 0.0
+        self.trouble: BaseException | None = None
+        self._run_first_passes()
+        self.flow = self._flow(self.passes - 1)
+        self.player = self._player()
+        self.outputs: dict[str, Output] = {}
+        self.keepers: list[FileKeeper] = []
+        self._keep_outputs()
+        self.keyframes: list[Keyframe] = []
+        if keyframes is not None:
+            self._take_keyframes(round(keyframes * NS))
+
+    def _prepared(self) -> tuple[Recording, dict[str, ClockMapping]]:
+        """Return the part of the recording that is played, clocks moved."""
+        options, part, mappings = self.options, self.recording, dict[str, ClockMapping]()
+        if options.offset:
+            part, mappings = apply_offsets(part, options.offset)
+        if options.start is not None or options.end is not None:
+            part = part.slice(options.start, options.end)
+        return part, mappings
+
+    def _wired(self, graph: Graph) -> Wiring:
+        inputs = {n: Input(n, port.type, graph.tags.get(n, "")) for n, port in graph.inputs.items()}
+        optional = set(graph.inputs) - graph.needed_inputs()
+        return wire_inputs(inputs, self.part, self.options.wire, optional)
+
+    def _lines(self) -> list[Line]:
+        streams: dict[str, Stream] = {s.name: s for s in self.wiring.streams.values()}
+        return lines_of(list(streams.values()), self.options.clock, self.options.reorder_ns)
+
+    @property
+    def passes(self) -> int:
+        """How often the recording is played: as often as the node that needs most says."""
+        return max([1, *(type(part.node).passes for part in self.graph.parts.values())])
+
+    def _run_first_passes(self) -> None:
+        """Play the recording for nodes that must see it more than once; only the last pass is kept."""
+        for index in range(self.passes - 1):
+            flow = self._flow(index)
+            Player(flow, waves(self.lines, chunk=self._chunk)).play()
+            if flow.errors:
+                raise flow.errors[0]
+            for part in self.graph.parts.values():
+                if type(part.node).passes == 1:
+                    part.node.reset()
+
+    def _flow(self, pass_index: int) -> Flow:
+        streams = {name: stream.name for name, stream in self.wiring.streams.items()}
+        around = Surroundings(self.recording.frames, self.store, self.verdicts, streams, self._logged)
+        flow = made_for(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
+        for part in self.graph.parts.values():
+            part.node.ctx.pass_index = pass_index
+        for line in self.lines:
+            names = [name for name, stream in streams.items() if stream == line.stream.name]
+            line.channels = tuple(flow.channels.index[name] for name in names)
+        return flow
+
+    def _logged(self, node: str, t_ns: int, message: str) -> None:
+        self.log.append((t_ns, node, message))
+
+    def _player(self, after_ns: int | None = None) -> Player:
+        player = Player(self.flow, waves(self.lines, after_ns, self._chunk), self._rate)
+        clock = self.clock
+
+        def tell(t_ns: int) -> int:
+            files.reached(t_ns, clock)
+            return t_ns + PROGRESS_NS
+
+        player.attend(0, tell)
+        return player
+
+    @property
+    def clock(self) -> str:
+        """The clock of the streams that are played."""
+        return self.lines[0].stream.clock if self.lines else self.recording.clock
+
+    def _keep_outputs(self) -> None:
+        kinds = {name: outlet.port.type for name, outlet in self.flow.outlets.items()}
+        kinds |= {name: port.type for name, port in self.graph.inputs.items()}
+        for name, channel in self.graph.outputs.items():
+            if self.folder is None:
+                keeper = self.outputs[name] = Output(name, kinds[channel])
+            else:
+                keeper = FileKeeper(self.folder, name, kinds[channel], self.clock)
+                self.keepers.append(keeper)
+            self.flow.tap(channel, self._guarded(keeper))
+
+    def _guarded(self, keeper: Keeper) -> Any:
+        """A sample that cannot be kept ends the run; it is not the node's failure."""
+
+        def tap(t_ns: int, value: Any) -> None:
+            try:
+                keeper.add(t_ns, value)
+            except (OSError, TransectError) as error:
+                self.trouble = self.trouble or error
+                self.player.pause()
+
+        return tap
+
+    def _take_keyframes(self, period_ns: int) -> None:
+        first = min((int(line.times[0]) for line in self.lines if len(line.times)), default=0)
+
+        def take(t_ns: int) -> int:
+            counts = {name: len(output) for name, output in self.outputs.items()}
+            self.keyframes.append(Keyframe(t_ns, self.flow.freeze(), counts))
+            return t_ns + period_ns
+
+        self.player.attend(first, take)
+
+    def resume(self, keyframe: Keyframe, parent: Replay) -> None:
+        """Take up another replay of the same graph where a keyframe was taken."""
+        for name, outlet in self.flow.outlets.items():
+            other = parent.flow.outlets[name].digest
+            outlet.digest.times[:], outlet.digest.checks[:] = other.times, other.checks
+        self.flow.thaw(keyframe.state)
+        for name, count in keyframe.outputs.items():
+            self.outputs[name].begin_with(parent.outputs[name], count)
+        self.log[:] = [line for line in parent.log if line[0] < keyframe.t_ns]
+        self.player = self._player(keyframe.t_ns - 1)
+
+    def play(self) -> str:
+        """Play until the end, a pause or a break; return which it was. What cannot be kept is raised."""
+        from .determinism import one_thread_per_library
+
+        began = time.perf_counter()
+        try:
+            with one_thread_per_library():
+                why = self.player.play()
+                self.flow.settle()
+        except BaseException:
+            self.flow.stop()
+            raise
+        finally:
+            self.wall_s += time.perf_counter() - began
+        if self.trouble is not None:
+            raise self.trouble
+        return why
+
+    @property
+    def traces(self) -> dict[str, Trace]:
+        """Time and checksum of everything that each node output emitted."""
+        outlets = self.flow.outlets.items()
+        return {name: Trace(outlet.digest.times, outlet.digest.checks) for name, outlet in outlets}
+
+    @property
+    def statistics(self) -> RunStatistics:
+        """What it cost so far, and what became of every sample."""
+        import resource
+
+        spans = [(int(line.times[0]), int(line.times[-1])) for line in self.lines if len(line.times)]
+        recorded = (max(b for _, b in spans) - min(a for a, _ in spans)) / NS if spans else 0.0
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        streams = {
+            line.stream.name: {
+                "samples": len(line.stream),
+                "played": int(np.searchsorted(line.times, self.flow.now_ns, "right")),
+                "late": line.late,
+            }
+            for line in self.lines
+        }
+        return RunStatistics(self.flow.statistics, streams, self.wall_s, recorded, peak)

@@ -1,0 +1,314 @@
+"""A run: one execution of a compound on a recording, with its outputs, statistics, digest and provenance."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from transect._version import __version__
+from transect.errors import TransectError, UsageError, did_you_mean
+from transect.recording import Recording
+from transect.recording.clocks import TimeLike, resolve
+
+from .comparing import Difference, RunsDifferError, Trace, difference, settings_that_differ
+from .compound import Compound
+from .context import Store, Verdicts
+from .digest import digest_of_ports
+from .inboxes import NS
+from .kept import Output
+from .offsets import Offset
+from .player import END
+from .replay import Options, Replay
+from .report import RunStatistics
+
+if TYPE_CHECKING:
+    from .folder import RunFolder
+
+Status = Literal["complete", "failed", "interrupted", "paused"]
+VERSIONS = ("numpy", "scipy", "pyarrow", "numba", "opencv-contrib-python-headless", "small_gicp", "gtsam")
+"""Packages whose version may change a result."""
+
+
+@dataclass
+class Run:
+    """What a run gave.
+
+    Attributes
+    ----------
+    name : str
+        Of the compound and its implementation.
+    digest : str
+        Over every node output port: same bytes in, same digest out.
+    ports : dict of str to str
+        The hash of each.
+    config : dict
+        Everything that decided the result: parameters, wiring, clocks, versions, hashes of the inputs.
+    stats : RunStatistics or None
+        None for a run that was read from its folder: see `config["statistics"]` there.
+    outputs : dict of str to Output
+        By output port; empty where they were written to `folder`.
+    errors : list of TransectError
+        Of nodes that failed, or never ran; the rest of the run is there.
+    log : list of (int, str, str)
+        Time, node and what it said.
+    """
+
+    name: str
+    digest: str
+    ports: Mapping[str, str]
+    config: Mapping[str, Any]
+    status: Status
+    traces: Mapping[str, Trace]
+    stats: RunStatistics | None = None
+    outputs: Mapping[str, Output] = field(default_factory=dict[str, Output])
+    errors: Sequence[TransectError] = ()
+    log: Sequence[tuple[int, str, str]] = ()
+    folder: Path | None = None
+    replay: Replay | None = None
+
+    def __getitem__(self, name: str) -> Output:
+        """Return the samples of an output port."""
+        if name not in self.outputs:
+            written = f"its outputs are in {self.folder}" if self.folder else did_you_mean(name, self.outputs)
+            raise UsageError(f"the run {self.name} has no output {name!r} in memory", hint=written)
+        return self.outputs[name]
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r}, {self.status}, digest {self.digest[:12]})"
+
+    @property
+    def clock(self) -> str:
+        """The clock of its times."""
+        return str(self.config.get("time", {}).get("clock", "utc"))
+
+    def diff(self, other: Run | Path | str) -> Difference:
+        """Return which ports differ from another run's, since when, and what was set differently."""
+        other = other if isinstance(other, Run) else Run.load(other)
+        settings = settings_that_differ(self.config, other.config)
+        return difference(self.traces, other.traces, settings, self.clock)
+
+    def assert_same(self, golden: Run | Path | str) -> None:
+        """Raise unless every node output is the same, byte for byte, as in another run.
+
+        Raises
+        ------
+        RunsDifferError
+            That says which port differed first, and when.
+        """
+        found = self.diff(golden)
+        if found:
+            raise RunsDifferError(found, golden.name if isinstance(golden, Run) else str(golden))
+
+    def fork(self, at: TimeLike, set: Mapping[str, Any]) -> Run:
+        """Run again from a time on with other parameters; what came before is the same.
+
+        Parameters
+        ----------
+        at : time
+            `+12s` counts from the first sample.
+        set : mapping
+            ``{"icp.max_distance": 0.3}``.
+        """
+        if self.replay is None:
+            raise UsageError(
+                "a run read from its folder cannot be forked", hint="run it again, and fork that"
+            )
+        return _forked(self.replay, at, settings_from(set))
+
+    @staticmethod
+    def load(folder: Path | str) -> Run:
+        """Read a run from the folder that it was written to."""
+        from .folder import read_run
+
+        return read_run(Path(folder))
+
+
+def run(
+    compound: Compound | str | Path,
+    recording: Recording | str | Path,
+    *,
+    set: Mapping[str, Any] | None = None,
+    wire: Mapping[str, str] | None = None,
+    clock: Literal["sample", "log"] = "sample",
+    reorder: float = 0.5,
+    offset: Mapping[str, float | Literal["auto"]] | None = None,
+    start: TimeLike | None = None,
+    end: TimeLike | None = None,
+    rate: float | None = None,
+    out: Path | str | None = None,
+    golden: Run | Path | str | None = None,
+    jobs: int = 1,
+    keyframes: float | None = None,
+    store: Store | None = None,
+    verdicts: Verdicts | None = None,
+) -> Run:
+    """Run a compound on a recording.
+
+    Parameters
+    ----------
+    compound : Compound, str or Path
+        `Name`, `Name/Implementation`, a YAML file, or one made with `compound`.
+    recording : Recording, str or Path
+    set : mapping
+        Parameters: ``{"icp.max_distance": 0.3}``.
+    wire : mapping
+        Streams for inputs that cannot be wired by type and tag: ``{"left": "Cam0"}``.
+    clock : {"sample", "log"}
+        By which stamps the streams are played.
+    reorder : float
+        Seconds by which a sample may be older than the newest one before it is late.
+    offset : mapping
+        By stream: seconds added to its stamps, or "auto" to find them by correlation.
+    start, end : time
+        The part that is played, [start, end).
+    rate : float
+        Times real time; as fast as possible by default.
+    out : path
+        A new folder to which everything is written; outputs are then not kept in memory.
+    golden : Run or path
+        Raise unless the result is the same as that run's.
+    jobs : int
+        Threads for nodes that do not depend on each other; changes nothing in the result.
+    keyframes : float
+        Seconds of the recording between states that are kept for `fork`; without, it plays from the start.
+
+    Returns
+    -------
+    Run
+        Whose `errors` name nodes that failed: raised at the end, with the run as `run` of the error.
+    """
+    from transect.formats import open as open_recording
+
+    opened = recording if isinstance(recording, Recording) else open_recording(recording)
+    options = Options(
+        settings_from(set or {}), wire or {}, clock, reorder, _offsets(offset or {}), start, end
+    )
+    made = Compound.of(compound)
+    folder = _new_folder(out)
+    replay = Replay(
+        made, opened, options, folder=folder.path if folder else None, rate=rate, keyframes=keyframes,
+        store=store, verdicts=verdicts, jobs=jobs,
+    )  # fmt: skip
+    result = finished(replay, folder)
+    if result.errors:
+        result.errors[0].run = result  # pyright: ignore[reportAttributeAccessIssue]
+        raise result.errors[0]
+    if golden is not None:
+        result.assert_same(golden)
+    return result
+
+
+def _new_folder(out: Path | str | None) -> RunFolder | None:
+    if out is None:
+        return None
+    from .folder import RunFolder
+
+    return RunFolder(Path(out))
+
+
+def finished(replay: Replay, folder: RunFolder | None = None) -> Run:
+    """Play a replay to its end and return the run; an interrupted one is written as far as it came."""
+    try:
+        replay.play()
+    except BaseException:
+        if folder is not None:
+            folder.write(result_of(replay, "interrupted"), replay)
+        raise
+    result = result_of(replay, "failed" if replay.flow.errors else "complete")
+    if folder is not None:
+        folder.write(result, replay)
+    return result
+
+
+def result_of(replay: Replay, status: Status) -> Run:
+    """Return what a replay gave so far."""
+    ports = replay.flow.port_digests
+    return Run(
+        name=replay.compound.name,
+        digest=digest_of_ports(ports),
+        ports=ports,
+        config=config_of(replay),
+        status=status,
+        traces=replay.traces,
+        stats=replay.statistics,
+        outputs=replay.outputs,
+        errors=list(replay.flow.errors),
+        log=sorted(replay.log, key=lambda line: line[:2]),
+        folder=replay.folder,
+        replay=replay,
+    )
+
+
+def settings_from(texts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return ``{"icp.max_distance": 0.3}`` by node and parameter."""
+    settings: dict[str, dict[str, Any]] = {}
+    for name, value in texts.items():
+        node, _, parameter = name.rpartition(".")
+        if not node:
+            raise UsageError(f"{name!r} names no parameter of a node", hint="node.parameter=value")
+        settings.setdefault(node, {})[parameter] = value
+    return settings
+
+
+def _offsets(seconds: Mapping[str, float | Literal["auto"]]) -> dict[str, Offset]:
+    return {name: "auto" if value == "auto" else round(value * NS) for name, value in seconds.items()}
+
+
+def config_of(replay: Replay) -> dict[str, Any]:
+    """Return everything that decided what a run computed, as plain values."""
+    options = replay.options
+    span = [int(t) for line in replay.lines for t in line.times[[0, -1]].tolist() if len(line.times)]
+    return {
+        "compound": replay.compound.name,
+        "parameters": {name: dict(part.node.values) for name, part in replay.graph.parts.items()},
+        "wiring": replay.wiring.to_dict(),
+        "used_truth": replay.wiring.used_truth,
+        "time": {
+            "played_by": options.clock,
+            "clock": replay.clock,
+            "reorder_s": options.reorder,
+            "mappings": {name: mapping.to_dict() for name, mapping in replay.mappings.items()},
+            "span_ns": [min(span), max(span)] if span else None,
+        },
+        "inputs": {f.path: f.sha256 for f in replay.recording.provenance.sources},
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that may change a result."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"transect": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _forked(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]) -> Run:
+    """Replay a run as it was up to a time, from the last keyframe before it, then with other parameters."""
+    first = min((int(line.times[0]) for line in parent.lines if len(line.times)), default=0)
+    at_ns = resolve(at, first, parent.clock)
+    child = Replay(
+        parent.compound, parent.recording, parent.options, store=parent.store, verdicts=parent.verdicts,
+        jobs=parent.jobs,
+    )  # fmt: skip
+    parts = child.graph.parts
+    if unknown := next((name for name in changed if name not in parts), None):
+        raise UsageError(f"there is no node {unknown!r} to set", hint=did_you_mean(unknown, parts))
+    usable = [frame for frame in parent.keyframes if frame.t_ns <= at_ns]
+    if usable and parent.folder is None:
+        child.resume(usable[-1], parent)
+    child.player.break_at(at_ns)
+    if child.play() != END:
+        for name, values in changed.items():
+            parts[name].node.set_parameters(values)
+        child.flow.rebind()
+        child.play()
+    return result_of(child, "failed" if child.flow.errors else "complete")

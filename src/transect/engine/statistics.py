@@ -1,0 +1,183 @@
+"""What a run cost and what became of every sample: calls, times, ages, and a count for each reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_OCTAVES = 64
+_STEPS = 8
+"""Buckets per octave: a quantile is known to an eighth of its value."""
+
+
+class Histogram:
+    """Counts of whole numbers in buckets that grow with them: flat memory, quantiles to one part in eight.
+
+    Attributes
+    ----------
+    buckets : list of int
+        Up to 15 one number each, then eight per octave.
+    """
+
+    __slots__ = ("buckets", "largest", "total")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (_OCTAVES * _STEPS)
+        self.total = 0
+        self.largest = 0
+
+    def add(self, value: int) -> None:
+        """Count a number of 0 or more."""
+        k = value.bit_length()
+        self.buckets[(k << 3) + ((value >> (k - 4)) & 7) if k > 4 else value] += 1
+        self.total += value
+        if value > self.largest:
+            self.largest = value
+
+    @property
+    def count(self) -> int:
+        """How many were added."""
+        return sum(self.buckets)
+
+    def freeze(self) -> Any:
+        """Return its state."""
+        return list(self.buckets), self.total, self.largest
+
+    def thaw(self, state: Any) -> None:
+        """Take back a state, into the same list: steps hold it."""
+        self.buckets[:], self.total, self.largest = state
+
+    def quantile(self, part: float) -> float:
+        """Return the middle of the bucket in which that part of the numbers is reached; NaN without any."""
+        wanted, seen = part * self.count, 0
+        for index, number in enumerate(self.buckets):
+            seen += number
+            if number and seen >= wanted:
+                return min(float(_middle(index)), float(self.largest))
+        return float("nan")
+
+
+def _middle(bucket: int) -> float:
+    """Return the number in the middle of a bucket."""
+    k, step = bucket >> 3, bucket & 7
+    if bucket < 2 * _STEPS:
+        return float(bucket)
+    return (8 + step + 0.5) * 2.0 ** (k - 4)
+
+
+class NodeCount:
+    """What one node did, counted while it runs.
+
+    Attributes
+    ----------
+    wall, cpu : Histogram
+        Nanoseconds per call; `cpu` of one call in sixteen, because asking costs more than a small node.
+    age : Histogram
+        Nanoseconds of recording time between a trigger and the wave in which the node could run on it.
+    samples : Counter
+        (port, what became of a sample) to how often: used, unpaired, same time, ...
+    skipped : Counter
+        Why a firing did not happen, or gave nothing: how often.
+    """
+
+    __slots__ = ("age", "calls", "cpu", "samples", "skipped", "state_bytes", "wall")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.wall, self.cpu, self.age = Histogram(), Histogram(), Histogram()
+        self.samples: Counter[tuple[str, str]] = Counter()
+        self.skipped: Counter[str] = Counter()
+        self.state_bytes = 0
+
+    def freeze(self) -> Any:
+        """Return its state."""
+        times = [h.freeze() for h in (self.wall, self.cpu, self.age)]
+        return self.calls, times, Counter(self.samples), Counter(self.skipped)
+
+    def thaw(self, state: Any) -> None:
+        """Take back a state, into the same counters: inboxes hold them."""
+        self.calls, times, samples, skipped = state
+        for histogram, kept in zip((self.wall, self.cpu, self.age), times, strict=True):
+            histogram.thaw(kept)
+        for counter, kept in ((self.samples, samples), (self.skipped, skipped)):
+            counter.clear()
+            counter.update(kept)
+
+
+@dataclass(frozen=True)
+class NodeStatistics:
+    """What one node cost and what became of its samples, as a run reports it.
+
+    Attributes
+    ----------
+    wall_p50, wall_p95, wall_max, wall_total : float
+        Seconds; the quantiles to one part in eight.
+    cpu_p50, cpu_p95, cpu_max : float
+        Seconds of processor time of a call, from one call in sixteen.
+    age_p95, age_max : float
+        Seconds of recording time that a trigger waited for its partners.
+    state_bytes : int
+        Of the arrays and values that it holds at the end.
+    samples : mapping
+        By port: what became of the samples that reached it, and how many.
+    skipped : mapping
+        Why it did not run, or gave nothing, and how often.
+    """
+
+    calls: int
+    wall_p50: float
+    wall_p95: float
+    wall_max: float
+    wall_total: float
+    cpu_p50: float
+    cpu_p95: float
+    cpu_max: float
+    age_p95: float
+    age_max: float
+    state_bytes: int
+    samples: Mapping[str, Mapping[str, int]]
+    skipped: Mapping[str, int]
+
+    @staticmethod
+    def of(count: NodeCount) -> NodeStatistics:
+        """Return what was counted, in seconds."""
+        samples: dict[str, dict[str, int]] = {}
+        for (port, fate), number in sorted(count.samples.items()):
+            samples.setdefault(port, {})[fate] = number
+        wall, cpu, age = count.wall, count.cpu, count.age
+        return NodeStatistics(
+            calls=count.calls,
+            wall_p50=wall.quantile(0.5) / 1e9,
+            wall_p95=wall.quantile(0.95) / 1e9,
+            wall_max=wall.largest / 1e9,
+            wall_total=wall.total / 1e9,
+            cpu_p50=cpu.quantile(0.5) / 1e9,
+            cpu_p95=cpu.quantile(0.95) / 1e9,
+            cpu_max=cpu.largest / 1e9,
+            age_p95=age.quantile(0.95) / 1e9 if age.count else 0.0,
+            age_max=age.largest / 1e9,
+            state_bytes=count.state_bytes,
+            samples=samples,
+            skipped=dict(sorted(count.skipped.items())),
+        )
+
+
+def size_of(value: Any, seen: set[int] | None = None) -> int:
+    """Return how many bytes a value holds: arrays by their buffers, containers by their parts."""
+    import sys
+
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    size = sys.getsizeof(value, 0)
+    if getattr(value, "base", None) is not None and hasattr(value, "nbytes"):
+        size += value.nbytes  # a view counts what it shows
+    if isinstance(value, Mapping):
+        return size + sum(size_of(part, seen) for item in value.items() for part in item)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple | set | frozenset):
+        return size + sum(size_of(part, seen) for part in value)  # pyright: ignore[reportUnknownVariableType]
+    inside = getattr(value, "__dict__", None)
+    return size + (size_of(inside, seen) if isinstance(inside, dict) else 0)

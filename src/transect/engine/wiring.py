@@ -1,0 +1,332 @@
+"""Wiring without configuration: which stream of a recording feeds which input of a compound.
+
+By type, then by tag; only streams of role measurement are taken by themselves, and one stream feeds one
+input. Whatever else is meant is asked for: ``--wire INPUT=STREAM``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from transect.errors import StreamError, UsageError, did_you_mean
+from transect.recording import Recording, Stream
+
+from .ports import type_name
+
+BY_TYPE = "by type"
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+class WiringError(UsageError):
+    """An input for which no stream fits, or more than one does."""
+
+
+class Input(NamedTuple):
+    """An input of a compound, its type resolved; a plain tuple (name, type, tag) will do.
+
+    Attributes
+    ----------
+    name : str
+    type : type
+        Of one sample; `object` for any.
+    tag : str
+        Which of several streams alike (left, right, ...); "" where the name says it or nothing does.
+    """
+
+    name: str
+    type: type
+    tag: str = ""
+
+
+class Link(NamedTuple):
+    """One row of a wiring: an input, its stream (None where it stays unwired), and how that was found."""
+
+    input: Input
+    stream: Stream | None
+    how: str
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Which stream feeds which input; `str` is a table.
+
+    Attributes
+    ----------
+    links : tuple of Link
+        In the order of the inputs, those that stay unwired among them.
+    """
+
+    links: tuple[Link, ...]
+
+    @property
+    def streams(self) -> dict[str, Stream]:
+        """The stream of each input that is wired."""
+        return {link.input.name: link.stream for link in self.links if link.stream is not None}
+
+    @property
+    def used_truth(self) -> bool:
+        """Whether a stream of role truth is among them; a result says so."""
+        return any(stream.role == "truth" for stream in self.streams.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of it, a sentence each."""
+        said = [f"{link.input.name} {link.how}" for link in self.links if link.stream is None]
+        said += [
+            f"{name} takes {stream.name}, which is {_a(stream.role)}"
+            for name, stream in self.streams.items()
+            if stream.role != "measurement"
+        ]
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return stream, type, role, clock and how for each wired input, as plain values."""
+        return {
+            link.input.name: {
+                "stream": link.stream.name,
+                "type": link.stream.type.__name__,
+                "role": link.stream.role,
+                "clock": link.stream.clock,
+                "how": link.how,
+            }
+            for link in self.links
+            if link.stream is not None
+        }
+
+    def __str__(self) -> str:
+        rows = [("input", "type", "stream", "how")]
+        for wanted, stream, how in self.links:
+            rows.append((wanted.name, type_name(wanted.type), stream.name if stream else "-", how))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def wire_inputs(
+    inputs: Mapping[str, Input | tuple[str, type, str]],
+    recording: Recording,
+    asked: Mapping[str, str] | None = None,
+    optional: Collection[str] = (),
+) -> Wiring:
+    """Choose a stream for each input of a compound.
+
+    Parameters
+    ----------
+    inputs : mapping of str to Input
+        By name.
+    recording : Recording
+    asked : mapping of str to str
+        Input name to stream name, as `--wire` gives them: any role, and one stream for several inputs.
+    optional : collection of str
+        Inputs that nobody needs; they stay unwired where no stream, or more than one, fits.
+
+    Raises
+    ------
+    WiringError
+        That lists the candidates of every input that cannot be wired, and the `--wire` to type.
+    """
+    wanted = {name: Input(*given) for name, given in inputs.items()}
+    links = _asked_links(wanted, recording, asked or {})
+    rest = {name: each for name, each in wanted.items() if name not in links}
+    found, left = _matched(rest, _free(recording, links.values()), optional)
+    links |= found
+    faults = [_fault(each, left[name], recording, links) for name, each in rest.items() if name in left]
+    if needed := [fault for fault in faults if fault.input.name not in optional]:
+        raise _error(needed, recording)
+    links |= {fault.input.name: Link(fault.input, None, f"stays unwired: {fault.short}") for fault in faults}
+    wiring = Wiring(tuple(links[name] for name in wanted))
+    _refuse_several_clocks(wiring)
+    return wiring
+
+
+def _asked_links(
+    wanted: Mapping[str, Input], recording: Recording, asked: Mapping[str, str]
+) -> dict[str, Link]:
+    links: dict[str, Link] = {}
+    for name, stream_name in asked.items():
+        if name not in wanted:
+            said = f"--wire {name}={stream_name}"
+            raise WiringError(f"{said}: there is no input {name!r}", hint=did_you_mean(name, wanted))
+        links[name] = Link(wanted[name], _asked_stream(wanted[name], recording, stream_name), "asked")
+    return links
+
+
+def _asked_stream(wanted: Input, recording: Recording, name: str) -> Stream:
+    said = f"--wire {wanted.name}={name}"
+    try:
+        stream = recording[name]
+    except StreamError as error:
+        raise WiringError(f"{said}: {error.what}", hint=error.hint) from error
+    if not fits(wanted.type, stream.type):
+        fitting = [s.name for s in recording if fits(wanted.type, s.type)]
+        raise WiringError(
+            f"{said}: {stream.name} cannot feed {wanted.name}",
+            why=f"its samples are {stream.type.__name__}, the input takes {type_name(wanted.type)}",
+            hint=f"these fit: {', '.join(fitting)}" if fitting else f"no stream of {recording.name} fits",
+        )
+    return stream
+
+
+def fits(wanted: type, given: type) -> bool:
+    """Tell whether samples of a stream's type may go into an input: the same type or a subtype."""
+    return wanted is object or issubclass(given, wanted)
+
+
+def _free(recording: Recording, links: Iterable[Link]) -> list[Stream]:
+    """Streams that may be wired by themselves: measurements that nobody asked for."""
+    taken = {link.stream.name for link in links if link.stream is not None}
+    return [s for s in recording if s.role == "measurement" and s.name not in taken]
+
+
+def _matched(
+    rest: Mapping[str, Input], free: Sequence[Stream], optional: Collection[str]
+) -> tuple[dict[str, Link], dict[str, list[Stream]]]:
+    """Wire what has one candidate, again and again without what is taken; return the others' candidates.
+
+    All inputs are looked at before any stream is taken, so that their order does not matter.
+    """
+    links: dict[str, Link] = {}
+    while True:
+        taken = {link.stream for link in links.values()}
+        there = [stream for stream in free if stream not in taken]
+        found = {name: _candidates(each, there) for name, each in rest.items() if name not in links}
+        single = [
+            Link(rest[name], streams[0], how) for name, (streams, how) in found.items() if len(streams) == 1
+        ]
+        won = _winners(single, optional)
+        if not won:
+            return links, {name: streams for name, (streams, _) in found.items()}
+        links |= {link.input.name: link for link in won}
+
+
+def _winners(links: Sequence[Link], optional: Collection[str]) -> list[Link]:
+    """Where several inputs have but the same stream: one that is needed, then one by tag, takes it."""
+
+    def claim(link: Link) -> tuple[bool, bool]:
+        return link.input.name not in optional, link.how != BY_TYPE
+
+    won: list[Link] = []
+    for stream in dict.fromkeys(link.stream for link in links):
+        rivals = [link for link in links if link.stream is stream]
+        best = max(map(claim, rivals))
+        strongest = [link for link in rivals if claim(link) == best]
+        won += strongest if len(strongest) == 1 else []
+    return won
+
+
+def _candidates(wanted: Input, streams: Sequence[Stream]) -> tuple[list[Stream], str]:
+    """Return the streams that an input may mean, and how that was told."""
+    typed = [stream for stream in streams if fits(wanted.type, stream.type)]
+    if wanted.tag:
+        tagged = [stream for stream in typed if words(stream.tag) == words(wanted.tag)]
+        # A stream that says it is another one is not taken for want of the right one.
+        return (tagged, f"by tag {wanted.tag}") if tagged else ([s for s in typed if not s.tag], BY_TYPE)
+    named = [stream for stream in typed if stream.tag and words(stream.tag) <= words(wanted.name)]
+    if named:
+        most = max(len(words(stream.tag)) for stream in named)
+        named = [stream for stream in named if len(words(stream.tag)) == most]
+        return named, f"by tag {named[0].tag}"
+    return typed, BY_TYPE
+
+
+def words(name: str) -> frozenset[str]:
+    """Return the words of a name, split at camelCase and underscores, in lower case."""
+    return frozenset(word.lower() for word in _WORD.findall(name))
+
+
+class _Fault(NamedTuple):
+    """Why an input is not wired: the streams that it may mean, and a reason in full and in short."""
+
+    input: Input
+    candidates: Sequence[Stream]
+    why: str
+    short: str
+
+
+def _fault(
+    wanted: Input, candidates: Sequence[Stream], recording: Recording, links: Mapping[str, Link]
+) -> _Fault:
+    kind = _a(type_name(wanted.type))
+    if candidates:
+        listed = ", ".join(map(_described, candidates))
+        why = f"it could be {listed}" + ("" if len(candidates) > 1 else ", but so could another input")
+        return _Fault(wanted, candidates, why, why)
+    typed = [stream for stream in recording if fits(wanted.type, stream.type)]
+    tagged = f" with the tag {wanted.tag}" if wanted.tag else ""
+    said = [f"no measurement of type {type_name(wanted.type)}{tagged} is left for it"]
+    said += [_passed_over(stream, links) for stream in typed]
+    near = [s for s in recording if s not in typed and _is_near(wanted.type, s.type)]
+    said += [f"{stream.name} is {_a(stream.type.__name__)}, not {kind}" for stream in near]
+    return _Fault(wanted, typed, "; ".join(said), "nothing fits")
+
+
+def _passed_over(stream: Stream, links: Mapping[str, Link]) -> str:
+    """Say why a stream of the right type is not taken by itself."""
+    if stream.role != "measurement":
+        return f"{stream.name} fits but is {_a(stream.role)}"
+    takers = [name for name, link in links.items() if link.stream is stream]
+    if takers:
+        return f"{stream.name} feeds {' and '.join(takers)} already"
+    return f"{stream.name} has the tag {stream.tag}"
+
+
+def _is_near(wanted: type, given: type) -> bool:
+    """Tell whether a type has the columns that another needs, or is a general form of it."""
+    needed = _needed(wanted)
+    return issubclass(wanted, given) or (bool(needed) and needed <= _columns(given))
+
+
+def _columns(kind: type) -> set[str]:
+    return set(getattr(kind, "units", dict)())
+
+
+def _needed(kind: type) -> set[str]:
+    """Return the columns that every sample of a type has; all of them where none is a must."""
+    known = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    musts = [field for field in known if field.default is dataclasses.MISSING]
+    return {name for field in musts for name in field.metadata.get("columns", ())} or _columns(kind)
+
+
+def _error(faults: Sequence[_Fault], recording: Recording) -> WiringError:
+    """Return one error for all inputs that cannot be wired."""
+    named = ", ".join(f"{f.input.name} ({type_name(f.input.type)})" for f in faults)
+    several = [f"{f.input.name}: {f.why}" for f in faults] if len(faults) > 1 else [faults[0].why]
+    options = [
+        " or ".join(f"--wire {fault.input.name}={stream.name}" for stream in fault.candidates)
+        for fault in faults
+        if fault.candidates
+    ]
+    return WiringError(
+        f"cannot tell which stream of {recording.name} feeds {named}",
+        why="\n         ".join(several),
+        hint="\n         ".join(options) or f"transect info lists the streams of {recording.name}",
+    )
+
+
+def _refuse_several_clocks(wiring: Wiring) -> None:
+    """Refuse streams whose times cannot be compared; what holds for all times goes with any clock."""
+    timed = {s.name: s.clock for s in wiring.streams.values() if not s.meta.get("timeless")}
+    clocks = sorted(set(timed.values()))
+    if len(clocks) < 2:
+        return
+    named = {clock: [name for name, each in timed.items() if each == clock] for clock in clocks}
+    fewest = min(named.values(), key=len)
+    raise WiringError(
+        f"the inputs are on different clocks: {', '.join(clocks)}",
+        why="; ".join(f"{clock}: {', '.join(names)}" for clock, names in named.items()),
+        hint=" ".join(f"--offset {name}=SECONDS|auto" for name in fewest),
+    )
+
+
+def _described(stream: Stream) -> str:
+    return f"{stream.name} ({stream.tag})" if stream.tag else stream.name
+
+
+def _a(noun: str) -> str:
+    if noun in ("truth", "derived"):
+        return noun
+    return f"an {noun}" if noun[0] in "AEIOUaeiou" else f"a {noun}"
