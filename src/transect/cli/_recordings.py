@@ -21,7 +21,7 @@ def open_recording(
     """Open a recording and parse all its columns, with a bar on a terminal."""
     from transect import formats
 
-    recording = formats.open(*paths, format=read_as, **_parsed_options(options))
+    recording = formats.open(*paths, format=read_as, **parsed_options(options))
     for stream in progress.over(recording.streams, "reading", lambda s: s.name):
         lost = stream.losses
         if strict and lost:
@@ -31,7 +31,8 @@ def open_recording(
     return recording
 
 
-def _parsed_options(options: tuple[str, ...]) -> dict[str, Any]:
+def parsed_options(options: tuple[str, ...]) -> dict[str, Any]:
+    """Return KEY=VALUE options for a format by name; `true` and `false` as bool."""
     for option in options:
         if "=" not in option:
             raise UsageError(f"--option {option!r} is not KEY=VALUE", hint="--option sequence=01")

@@ -15,6 +15,10 @@ from ._options import cutting, opening, out_option
     "--format", "format_name", required=True, metavar="NAME", help="csv, parquet, or any format that writes."
 )
 @out_option
+@click.option(
+    "--write-option", "write_options", multiple=True, metavar="KEY=VALUE",
+    help="For the format that is written, such as chunk=10000; --option is for the one that is read.",
+)  # fmt: skip
 @cutting
 def command(
     paths: tuple[str, ...],
@@ -23,6 +27,7 @@ def command(
     options: tuple[str, ...],
     format_name: str,
     out: Path,
+    write_options: tuple[str, ...],
     streams: tuple[str, ...],
     start: str | None,
     end: str | None,
@@ -37,7 +42,7 @@ def command(
 
     from . import LOSSY
     from ._progress import Progress
-    from ._recordings import cut, exit_for, open_recording
+    from ._recordings import cut, exit_for, open_recording, parsed_options
 
     formats.check_target(out, format_name)
     progress = Progress()
@@ -45,7 +50,7 @@ def command(
     part = cut(whole, streams, start, end)
     expected = sum(len(s) if s.loader else 1 for s in part.streams)
     with progress.of_files(expected, "writing"):
-        left_out = formats.write(part, out, format_name)
+        left_out = formats.write(part, out, format_name, **parsed_options(write_options))
     for sentence in left_out:
         lost = isinstance(sentence, formats.DataLost)
         click.echo(f"{'lost' if lost else 'not carried'}: {sentence}", err=True)

@@ -11,6 +11,7 @@ import inspect
 import os
 import pkgutil
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -49,6 +50,8 @@ PathLike = str | os.PathLike[str]
 PLAUSIBLE, SURE = 0.5, 0.8
 """A match below the first is a fallback; from the second on a folder inside counts as a recording."""
 MOST_PARTS = 50
+_NO_OPTIONS = ("source", "recording", "path")
+"""Parameters of `read` and `write` that are not the caller's to give."""
 
 
 @cache
@@ -120,12 +123,7 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
     else:
         chosen, base = _best(source)
     read = load(chosen).read
-    known = [name for name in inspect.signature(read).parameters if name != "source"]
-    for option in options:
-        if option not in known:
-            raise UnsupportedError(
-                f"the format {chosen} has no option {option!r}", hint=did_you_mean(option, known)
-            )
+    _check_options(chosen, read, options)
     recording = read(base, **options)
     recording = recording if truth is None else _truth.attached(recording, truth)
     return recording.replace(
@@ -133,6 +131,17 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
         source=recording.source or base,
         reader_losses=(*source.refused, *recording.reader_losses),
     )
+
+
+def _check_options(format: str, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Refuse options that the format's `read` or `write` does not take."""
+    known = [name for name in inspect.signature(function).parameters if name not in _NO_OPTIONS]
+    for option in options:
+        if option not in known:
+            verb = "no option" if function.__name__ == "read" else "no option for writing"
+            raise UnsupportedError(
+                f"the format {format} has {verb} {option!r}", hint=did_you_mean(option, known)
+            )
 
 
 def _shell(source: Source) -> list[str]:
@@ -209,16 +218,22 @@ def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:
     return (0 if " but " in match.reason else 1, name)
 
 
-def write(recording: Recording, path: PathLike, format: str) -> tuple[str, ...]:
+def write(recording: Recording, path: PathLike, format: str, **options: Any) -> tuple[str, ...]:
     """Write a recording in a format; return what the format could not carry, a sentence each.
 
     What was read from a folder `truth/` is written to one again, whatever the format.
+
+    Parameters
+    ----------
+    options
+        For the format: `chunk=10000`, ...
     """
     path = Path(path)
     module = check_target(path, format)
+    _check_options(format, module.write, options)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.writing-") as folder:
-        left_out = module.write(_truth.without(recording), Path(folder) / path.name)
+        left_out = module.write(_truth.without(recording), Path(folder) / path.name, **options)
         left_out += _truth.write_beside(recording, Path(folder) / path.name)
         made = sorted(Path(folder).iterdir())
         if not any(file.is_file() for part in made for file in (part, *part.rglob("*"))):

@@ -45,8 +45,8 @@ class Format(Protocol):
 class WritingFormat(Format, Protocol):
     """A format that also writes."""
 
-    def write(self, recording: Recording, path: Path) -> tuple[str, ...]:
-        """Write a recording to a new folder or file."""
+    def write(self, recording: Recording, path: Path, **options: Any) -> tuple[str, ...]:
+        """Write a recording to a new folder or file; most formats have no options."""
         ...
 
 

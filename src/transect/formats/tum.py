@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -90,19 +91,28 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     The truth goes first, then poses before other positions, and of equals the one with most samples.
     """
     chosen = _pose_stream(recording)
-    header = f"# {recording.name} {chosen.name}, clock {chosen.clock}\n# timestamp tx ty tz qx qy qz qw\n"
-    times = [decimal_from_ns(t) for t in chosen.t_ns.tolist()]
     columns = [column_or_nan(chosen, name) for name in COLUMNS]
     unturned = len(chosen) > 0 and bool(np.isnan(columns[3:]).all())
     if unturned:
         columns[3:] = [np.full(len(chosen), value) for value in (0.0, 0.0, 0.0, 1.0)]
-    rows = text_rows([times, *(float_texts(column) for column in columns)])
-    files.write_bytes(new_file(path, f"{recording.name}.tum"), header.encode() + rows)
+    text = header(f"{recording.name} {chosen.name}", chosen.clock) + pose_lines(chosen.t_ns, columns)
+    files.write_bytes(new_file(path, f"{recording.name}.tum"), text)
     others = [s.name for s in recording.streams if s is not chosen]
     said = [f"a TUM file holds one trajectory, {chosen.name}: {', '.join(others)} left out"] if others else []
     if unturned:
         said.append(f"{chosen.name} has no attitudes: 0 0 0 1 is written")
     return tuple(said)
+
+
+def header(title: str, clock: str) -> bytes:
+    """Return the comment lines that a trajectory begins with."""
+    return f"# {title}, clock {clock}\n# timestamp tx ty tz qx qy qz qw\n".encode()
+
+
+def pose_lines(t_ns: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]) -> bytes:
+    """Return (n,) times and the seven (n,) columns x y z qx qy qz qw as lines."""
+    times = [decimal_from_ns(t) for t in t_ns.tolist()]
+    return text_rows([times, *(float_texts(column) for column in columns)])
 
 
 def _pose_stream(recording: Recording) -> Stream:

@@ -1,46 +1,208 @@
-"""Writing CDFF MessagePack logs."""
+"""Writing CDFF MessagePack logs: single or chunked, sample by sample or flattened, compressed or not."""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from transect.errors import UsageError
 from transect.recording import Recording, Stream, files
+from transect.types import Pose
 
 from .._payloads import loadable
 from .._rock.samples import Form, form_of, not_carried
+from ._bitstreams import bitstream_form
+from ._chunks import chunks_of, pieces_of
+from ._flattening import Flattened, spooled
+from .file import MAX_SAMPLES, MAX_UNPACKED, META
 
 _US = 1000
+SUFFIX = ".msg"
 
 
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write all streams as one log; a path without suffix gets `.msg`.
+@dataclass(frozen=True)
+class Layout:
+    """How a log is laid out.
+
+    Attributes
+    ----------
+    chunk : int
+        Samples per file; 0 for one file.
+    flatten, compress : bool
+    forms : dict of type to Form
+        Those that differ from the usual ones.
+    """
+
+    chunk: int
+    flatten: bool
+    compress: bool
+    forms: dict[type, Form]
+
+    def form_of(self, stream: Stream) -> Form | None:
+        """Return how a stream is written, None if it cannot be."""
+        return self.forms.get(stream.type) or form_of(stream)
+
+
+def write(
+    recording: Recording,
+    path: Path,
+    *,
+    chunk: int | str = 0,
+    flatten: bool = False,
+    compress: bool = False,
+    bitstream: str | Path | None = None,
+) -> tuple[str, ...]:
+    """Write all streams as a log.
 
     Times are microseconds, as in the logs that pocolog2msgpack makes; quaternions are x, y, z, w.
-    """
-    import msgpack
 
-    path = path if path.suffix else path.with_suffix(".msg")
-    if path.exists():
-        raise UsageError(f"{path} is there already", hint="choose a new file with -o")
-    packer: Any = msgpack.Packer()
+    Parameters
+    ----------
+    path : Path
+        A file; without suffix it gets `.msg`, or `.msg.zz`. Of a chunked log `log.msg` stands for
+        `log_000000000.msg` and so on; without suffix it is a folder for them.
+    chunk : int
+        Samples per file, in time order; every file has all streams. By default there is one file.
+    flatten : bool
+        A list per field, `/task.port/field/sub`, instead of a list of samples.
+    compress : bool
+        With zlib; a path that ends in `.zz` says so too.
+    bitstream : path, optional
+        ASN.1 definitions by which poses are written as `asn1_bitstream` (uPER).
+    """
+    layout = Layout(
+        _count(chunk),
+        flatten,
+        compress or path.name.endswith(".zz"),
+        {Pose: bitstream_form(bitstream)} if bitstream else {},
+    )
     said: list[str] = []
-    chosen = [(loadable(s, said), form) for s in recording.streams if (form := form_of(s)) is not None]
+    chosen = [loadable(s, said) for s in recording.streams if layout.form_of(s) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
+    for target, streams in zip(_targets(path, layout), chunks_of(chosen, layout.chunk), strict=False):
+        if target.exists():
+            raise UsageError(f"{target} is there already", hint="choose a new file with -o")
+        said += _write_log(target, streams, layout)
+    return (*dict.fromkeys(said), *not_carried(recording, chosen, both_times=False))
+
+
+def _count(chunk: int | str) -> int:
+    try:
+        size = int(chunk)
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise UsageError(f"chunk={chunk} is no number of samples", hint="chunk=10000")
+    return size
+
+
+def _targets(path: Path, layout: Layout) -> Iterator[Path]:
+    """Yield the files of a log, as many as are asked for."""
+    packed = ".zz" if layout.compress else ""
+    name = path.name.removesuffix(".zz")
+    if not layout.chunk:
+        yield path.with_name(f"{name if path.suffix else name + SUFFIX}{packed}")
+        return
+    prefix = (path.parent if path.suffix else path) / name.removesuffix(SUFFIX)
+    number = 0
+    while True:
+        yield prefix.with_name(f"{prefix.name}_{number:09d}{SUFFIX}{packed}")
+        number += 1
+
+
+class _Out:
+    """A log that is being written: takes bytes and counts them."""
+
+    def __init__(self, write: Callable[[bytes], Any]) -> None:
+        self._write, self.size = write, 0
+
+    def __call__(self, data: bytes) -> None:
+        self.size += len(data)
+        self._write(data)
+
+
+@contextmanager
+def _opened(path: Path, compress: bool) -> Generator[_Out]:
     with files.atomic_write(path) as out:
-        out.write(packer.pack_map_header(2 * len(chosen)))
-        for stream, form in chosen:
-            _write_stream(out, packer, stream, form)
-    return (*said, *not_carried(recording, [stream for stream, _ in chosen], both_times=False))
+        if not compress:
+            yield _Out(out.write)
+            return
+        machine = zlib.compressobj()
+        yield _Out(lambda data: out.write(machine.compress(data)))
+        out.write(machine.flush())
 
 
-def _write_stream(out: IO[bytes], packer: Any, stream: Stream, form: Form) -> None:
-    out.write(packer.pack(stream.name))
-    out.write(packer.pack_array_header(len(stream)))
-    for sample in form.samples(stream):
-        out.write(packer.pack(sample))
-    logged = stream.log_ns if form.timed and stream.log_ns is not None else stream.t_ns
-    out.write(packer.pack(f"{stream.name}.meta"))
-    out.write(packer.pack({"type": form.type_name, "timestamps": (logged // _US).tolist()}))
+def _write_log(path: Path, streams: Sequence[Stream], layout: Layout) -> Iterator[str]:
+    """Write one file; yield what a reader of it should know."""
+    import msgpack
+
+    packer: Any = msgpack.Packer()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _opened(path, layout.compress) as out:
+        if layout.flatten:
+            yield from _write_fields(out, packer, path.parent, streams, layout)
+        else:
+            out(packer.pack_map_header(2 * len(streams)))
+            for stream in streams:
+                _write_samples(out, packer, stream, _samples(stream, layout))
+                _write_meta(out, packer, stream, layout)
+    if layout.compress and out.size > MAX_UNPACKED:
+        yield f"{path.name} unpacks to {out.size} bytes, of which {MAX_UNPACKED} are read again: use chunk="
+    for stream in streams:
+        if len(stream) > MAX_SAMPLES:
+            yield f"{stream.name}: only {MAX_SAMPLES} samples of a port in a file are read again: use chunk="
+
+
+def _samples(stream: Stream, layout: Layout) -> Iterator[Any]:
+    form = layout.form_of(stream)
+    return (sample for piece in pieces_of(stream) for sample in (form.samples(piece) if form else ()))
+
+
+def _write_samples(out: _Out, packer: Any, stream: Stream, samples: Iterator[Any]) -> None:
+    out(packer.pack(stream.name))
+    out(packer.pack_array_header(len(stream)))
+    for sample in samples:
+        out(packer.pack(sample))
+
+
+def _write_meta(out: _Out, packer: Any, stream: Stream, layout: Layout) -> None:
+    form = layout.form_of(stream)
+    timed = form is not None and form.timed
+    out(packer.pack(f"{stream.name}{META}"))
+    out(packer.pack_map_header(2))
+    out(packer.pack("type") + packer.pack(form.type_name if form else ""))
+    out(packer.pack("timestamps") + packer.pack_array_header(len(stream)))
+    for piece in pieces_of(stream):
+        logged = piece.log_ns if timed and piece.log_ns is not None else piece.t_ns
+        out(b"".join(map(packer.pack, (logged // _US).tolist())))
+
+
+def _write_fields(
+    out: _Out, packer: Any, folder: Path, streams: Sequence[Stream], layout: Layout
+) -> Iterator[str]:
+    """Write a list per field; a stream whose keys another could be taken for is written as it is."""
+    names = {stream.name for stream in streams}
+    with spooled(folder) as spool:
+        flat = {s.name: Flattened(_samples(s, layout), packer.pack, spool) for s in streams}
+        whole = {s.name for s in streams if _is_ambiguous(s, flat[s.name].paths, names)}
+        keys = sum(2 if s.name in whole else 1 + len(flat[s.name].paths) for s in streams)
+        out(packer.pack_map_header(keys))
+        for stream in streams:
+            if stream.name in whole:
+                yield f"{stream.name}: its fields have names of ports or with a /: it is not flattened"
+                _write_samples(out, packer, stream, _samples(stream, layout))
+            else:
+                for path in flat[stream.name].paths:
+                    out(packer.pack(f"{stream.name}{path}") + packer.pack_array_header(len(stream)))
+                    flat[stream.name].write(path, out)
+            _write_meta(out, packer, stream, layout)
+
+
+def _is_ambiguous(stream: Stream, paths: Sequence[str], names: set[str]) -> bool:
+    slashed = any("/" in column for column in stream.columns)
+    return slashed or any(f"{stream.name}{path}" in names for path in paths if path)
