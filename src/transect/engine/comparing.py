@@ -106,11 +106,11 @@ class RunsDifferError(TransectError):
 def difference(
     here: Mapping[str, Trace], there: Mapping[str, Trace], settings: Mapping[str, tuple[Any, Any]], clock: str
 ) -> Difference:
-    """Compare the traces of two runs, port by port."""
+    """Compare the traces of two runs, port by port; of ports that differ since one time, causes come first."""
     found: list[PortDifference] = []
     equal: list[str] = []
     none = Trace(array("q"), array("L"))
-    for port in sorted({*here, *there}):
+    for port in dict.fromkeys([*here, *there]):
         one = _compared(port, here.get(port, none), there.get(port, none))
         if one is None and port in here and port in there:
             equal.append(port)
@@ -118,7 +118,7 @@ def difference(
             found.append(
                 one or PortDifference(port, None, (len(here.get(port, none)), len(there.get(port, none))), 0)
             )
-    found.sort(key=lambda d: (d.first_ns is None, d.first_ns or 0, d.port))
+    found.sort(key=lambda d: (d.first_ns is None, d.first_ns or 0))
     return Difference(tuple(found), tuple(equal), settings, clock)
 
 

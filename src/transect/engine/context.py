@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+from zlib import crc32
 
 from transect.recording import FrameTree
 from transect.types import Verdict
@@ -12,6 +14,8 @@ from .statistics import NodeCount
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from .graph import Part
 
 Verdicts = Callable[[str, int], Verdict | None]
 """The verdict on a stream that was known at a time (ns), or None."""
@@ -93,3 +97,36 @@ class Context:
         import numpy as np
 
         return np.random.default_rng((self._seed, self.time & 0xFFFF_FFFF_FFFF_FFFF, self.pass_index))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What nodes reach through `ctx`, beside the time.
+
+    Attributes
+    ----------
+    streams : mapping
+        By input of the graph: the name of the stream that feeds it.
+    logged : callable
+        Takes (node, time in ns, message).
+    """
+
+    frames: FrameTree = field(default_factory=FrameTree)
+    store: Store | None = None
+    verdicts: Verdicts | None = None
+    streams: Mapping[str, str] = field(default_factory=dict[str, str])
+    logged: Callable[[str, int, str], None] | None = None
+
+    def context_of(self, part: Part, count: NodeCount) -> Context:
+        """Return what one node sees of this."""
+        streams = {port: self.streams[f.source] for port, f in part.feeds.items() if f.source in self.streams}
+        logged = self.logged
+        return Context(
+            count,
+            self.frames,
+            self.store,
+            self.verdicts,
+            streams,
+            crc32(part.id.encode()),
+            (lambda t_ns, text: logged(part.id, t_ns, text)) if logged else None,
+        )

@@ -6,46 +6,24 @@ topological order, so a node that two branches lead to sees both fresh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from zlib import crc32
 
 from transect.errors import TransectError
-from transect.recording import FrameTree
 
-from .context import Context, Store, Verdicts
+from .context import Surroundings
 from .digest import digest_of_ports
-from .firing import Buffered, Caller, Direct, NodeError, Step
+from .firing import Buffered, Caller, Direct, NodeError, Step, never_paired
 from .graph import Graph, Part
-from .inboxes import LEFT_OVER, NS, inbox_for
+from .inboxes import LEFT_OVER, NS
 from .outlets import Channels, Outlet, Tap, emission
 from .policies import LatestPolicy
-from .reach import downstream, lags, own_wait
+from .reach import downstream, inboxes_of, lags
 from .statistics import NodeCount, NodeStatistics, size_of
 
 NEVER = 1 << 62
 REORDER_NS = NS // 2
 """By default a sample is late when it is more than half a second older than the newest one."""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What nodes reach through `ctx`, beside the time.
-
-    Attributes
-    ----------
-    streams : mapping
-        By input of the graph: the name of the stream that feeds it.
-    logged : callable
-        Takes (node, time in ns, message).
-    """
-
-    frames: FrameTree = field(default_factory=FrameTree)
-    store: Store | None = None
-    verdicts: Verdicts | None = None
-    streams: Mapping[str, str] = field(default_factory=dict[str, str])
-    logged: Callable[[str, int, str], None] | None = None
 
 
 class Flow:
@@ -82,6 +60,8 @@ class Flow:
             name: Outlet(part, port, self.channels) for part in parts for name, port in part.channels()
         }
         self._lags = late if late is not None else lags(graph, reorder_ns)
+        for part in parts:
+            part.node.ctx = self.around.context_of(part, self.counts[part.id])
         self.firings = {part.id: self._firing(part) for part in parts}
         self._steps = {name: firing.step() for name, firing in self.firings.items()}
         self._source_taps: dict[int, list[Tap]] = {}
@@ -100,39 +80,13 @@ class Flow:
         self._plans: dict[Any, tuple[Step, ...]] = {}
 
     def _firing(self, part: Part) -> Direct | Buffered:
-        count, around = self.counts[part.id], self.around
-        streams = {port: around.streams.get(feed.source, "") for port, feed in part.feeds.items()}
-        logged = around.logged
-        part.node.ctx = Context(
-            count,
-            around.frames,
-            around.store,
-            around.verdicts,
-            {port: stream for port, stream in streams.items() if stream},
-            crc32(part.id.encode()),
-            (lambda t_ns, text: logged(part.id, t_ns, text)) if logged else None,
-        )
         emit = emission(part, [self.outlets[name] for name, _ in part.channels()])
-        caller = Caller(part, count, emit, self)
+        caller = Caller(part, self.counts[part.id], emit, self)
         if Direct.fits(part):
             return Direct(part, caller, self.channels)
-        lag, own = self._lags, own_wait(part, self._lags, self.reorder_ns)
-        late = max(
-            (lag[f.source] for n, f in part.feeds.items() if part.is_trigger(part.node.inputs[n])), default=0
+        return Buffered(
+            part, caller, self.channels, inboxes_of(part, caller.count, self._lags, self.reorder_ns)
         )
-        boxes = [
-            inbox_for(
-                port,
-                part.is_trigger(port),
-                count.samples,
-                (lag[part.feeds[name].source], late + own),
-                self.reorder_ns,
-            )
-            if name in part.feeds
-            else None
-            for name, port in part.node.inputs.items()
-        ]
-        return Buffered(part, caller, self.channels, boxes)
 
     def _tap_delayed_wires(self) -> None:
         for part in self.graph.parts.values():
@@ -177,7 +131,11 @@ class Flow:
             return
         wave = self._wave = self._wave + 1
         self.now_ns = t_ns
-        self.channels.put(wave, t_ns, channel, value)
+        channels = self.channels  # from here on `Channels.put`, written out
+        channels.values[channel] = value
+        channels.times[channel] = t_ns
+        channels.fresh[channel] = wave
+        channels.counts[channel] += 1
         for step in self._plans.get(channel) or self._plan_for(channel):
             step(wave, t_ns)
         if self._again:
@@ -348,14 +306,16 @@ class Flow:
             self.counts[name].samples[port, LEFT_OVER] += 1
         for name, firing in self.firings.items():
             firing.end()
-            self._check_paired(firing.part)
+            if error := never_paired(firing.part, self.counts[name]):
+                self.errors.append(error)
             self.counts[name].state_bytes = size_of(firing.part.node.freeze())
 
     def _finish(self, part: Part) -> None:
         """Emit what a node has left, at its last trigger's time, and let that wave run."""
         if part.id not in self._steps:
             return
-        caller, t_ns = self.firings[part.id].caller, part.node.ctx.time or self.now_ns
+        caller = self.firings[part.id].caller
+        t_ns = part.node.ctx.time if caller.count.calls else self.now_ns
         wave = self._wave = self._wave + 1
         try:
             result = part.node.finish()
@@ -374,25 +334,6 @@ class Flow:
         below = self._downstream[key[1]]
         plan = self._plans[key] = tuple(step for name, step in self._steps.items() if name in below)
         return plan
-
-    def _check_paired(self, part: Part) -> None:
-        """A node with several triggers that got samples and never ran is an error, not a quiet nothing."""
-        count = self.counts[part.id]
-        triggers = [name for name in part.feeds if part.is_trigger(part.node.inputs[name])]
-        arrived = {
-            name: sum(n for (port, _), n in count.samples.items() if port == name) for name in triggers
-        }
-        if len(triggers) < 2 or count.calls or count.skipped or not any(arrived.values()):
-            return
-        got = ", ".join(f"{name} got {number}" for name, number in arrived.items())
-        self.errors.append(
-            TransectError(
-                f"the node {part.id!r} never ran: its inputs never came together",
-                where=part.id,
-                why=f"{got} samples",
-                hint="Annotated[T, Synced(seconds)] pairs samples whose times are not equal",
-            )
-        )
 
     @property
     def port_digests(self) -> dict[str, str]:

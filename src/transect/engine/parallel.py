@@ -15,7 +15,8 @@ from typing import Any
 
 from transect.types import DepthMap, GridMap, Image, PointCloud
 
-from .flow import NEVER, REORDER_NS, Flow, Surroundings
+from .context import Surroundings
+from .flow import NEVER, REORDER_NS, Flow
 from .graph import Graph, Part
 from .policies import LatestPolicy
 from .task import MAIN, Parcel, Sample, TaskFlow

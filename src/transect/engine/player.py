@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, Literal
 
 from transect.errors import UsageError
@@ -113,13 +114,11 @@ class Player:
         self._stop = ""
         if pace is not None:
             pace.restart()
-        while True:
-            item = self._next()
-            if item is None:
-                return self._ended()
-            t_ns, channel, value = item
+        held = () if self._held is None else (self._held,)
+        self._held = None
+        for t_ns, channel, value in chain(held, self._waves):
             if t_ns >= self._attention_ns and self._attended(t_ns):
-                self._held, self.state = item, "paused"
+                self._held, self.state = (t_ns, channel, value), "paused"
                 return self._stop
             if pace is not None:
                 pace.wait_for(t_ns)
@@ -127,6 +126,7 @@ class Player:
                 flow.wave(t_ns, value)
             else:
                 push(t_ns, channel, value)
+        return self._ended()
 
     def _play_one(self, t_ns: int, channel: int, value: Any) -> None:
         if channel == TOGETHER:

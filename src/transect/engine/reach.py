@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .graph import Graph, Part
-from .inboxes import NS
+from .inboxes import NS, Inbox, inbox_for
 from .policies import AtPolicy, Synced
+from .statistics import NodeCount
 
 
 def downstream(graph: Graph) -> dict[str, set[str]]:
@@ -46,3 +47,18 @@ def lags(graph: Graph, reorder_ns: int) -> dict[str, int]:
         own = own_wait(part, found, reorder_ns)
         found.update({channel: before + own for channel, _ in part.channels()})
     return found
+
+
+def inboxes_of(part: Part, count: NodeCount, late: Mapping[str, int], reorder_ns: int) -> list[Inbox | None]:
+    """Return an inbox for each input of a node, None where nothing feeds it."""
+    inputs = part.node.inputs
+    triggers = [late[feed.source] for name, feed in part.feeds.items() if part.is_trigger(inputs[name])]
+    slack = max(triggers, default=0) + own_wait(part, late, reorder_ns)
+    return [
+        inbox_for(
+            port, part.is_trigger(port), count.samples, (late[part.feeds[name].source], slack), reorder_ns
+        )
+        if name in part.feeds
+        else None
+        for name, port in inputs.items()
+    ]

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from transect.errors import TransectError, UsageError
+from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Recording, Stream, files
 from transect.recording.clocks import TimeLike
 
 from .comparing import Trace
 from .compound import Compound
-from .context import Store, Verdicts
-from .flow import Flow, Surroundings
+from .context import Store, Surroundings, Verdicts
+from .controller import ControllerNode
+from .flow import Flow
 from .graph import Graph
 from .inboxes import NS
 from .kept import FileKeeper, Keeper, Output
@@ -268,6 +269,24 @@ class Replay:
         if self.trouble is not None:
             raise self.trouble
         return why
+
+    def called(self, operation: str, inputs: Mapping[str, Any]) -> Any:
+        """Call an operation of the compound on its controller."""
+        known = {each.name: each for each in self.compound.text.operations}
+        name = self.compound.text.name
+        if operation not in known:
+            raise UsageError(f"{name} has no operation {operation!r}", hint=did_you_mean(operation, known))
+        wanted = {port.name for port in known[operation].inputs}
+        if wrong := sorted(wanted ^ set(inputs)):
+            raise UsageError(
+                f"{name}.{operation} takes {', '.join(sorted(wanted)) or 'nothing'}",
+                why=f"{wrong[0]!r} differs",
+            )
+        nodes = [part.node for part in self.graph.parts.values() if isinstance(part.node, ControllerNode)]
+        method = next((m for n in nodes if (m := getattr(n.controller, operation, None)) is not None), None)
+        if method is None:
+            raise UsageError(f"no controller of {name} has a method {operation!r}")
+        return method(**inputs)
 
     @property
     def traces(self) -> dict[str, Trace]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .statistics import NodeStatistics
@@ -31,7 +31,6 @@ class RunStatistics:
     wall_s: float
     recorded_s: float
     peak_mb: float
-    dropped: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; a number that is not known is null."""
@@ -70,8 +69,6 @@ def _fates(statistics: RunStatistics) -> list[str]:
     for name, counts in statistics.streams.items():
         if counts.get("late"):
             lines.append(f"{name}: {counts['late']} of {counts['samples']} samples came too late")
-    for name, number in statistics.dropped.items():
-        lines.append(f"{name}: {number} samples dropped, its queue was full")
     for name, node in statistics.nodes.items():
         for port, fates in node.samples.items():
             unused = {fate: number for fate, number in fates.items() if fate != "used"}

@@ -118,6 +118,15 @@ class Run:
             )
         return _forked(self.replay, at, settings_from(set))
 
+    def call(self, operation: str, **inputs: Any) -> Any:
+        """Ask the compound for something that it does on demand (`operations` of its description).
+
+        Its controller does it, by a method of that name, with the state that the run left.
+        """
+        if self.replay is None:
+            raise UsageError("a run read from its folder has no state to ask", hint="run it again")
+        return self.replay.called(operation, inputs)
+
     @staticmethod
     def load(folder: Path | str) -> Run:
         """Read a run from the folder that it was written to."""

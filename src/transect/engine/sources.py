@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -72,6 +72,11 @@ def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int
         The reorder horizon.
     """
     streams = sorted(streams, key=lambda s: s.name)
+    timeless = [s for s in streams if s.meta.get("timeless")]
+    if timeless and len(timeless) < len(streams):
+        return _with_timeless(
+            timeless, lines_of([s for s in streams if s not in timeless], clock, reorder_ns)
+        )
     clocks = {s.clock for s in streams}
     if len(clocks) > 1:
         named = "; ".join(
@@ -82,6 +87,13 @@ def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int
         )
     late = _late_by_log(streams, reorder_ns) if clock == "sample" else None
     return [_line(s, clock, reorder_ns, late[k] if late else None) for k, s in enumerate(streams)]
+
+
+def _with_timeless(timeless: Sequence[Stream], timed: Sequence[Line]) -> list[Line]:
+    """Return also what has no time, such as a map: it is there from the first sample on."""
+    first = min((int(line.times[0]) for line in timed if len(line.times)), default=0)
+    lines = [Line(s, np.full(len(s), first, np.int64), None, 0) for s in timeless]
+    return sorted([*timed, *lines], key=lambda line: line.stream.name)
 
 
 def _line(stream: Stream, clock: Clock, reorder_ns: int, late: NDArray[np.bool_] | None) -> Line:
@@ -133,16 +145,21 @@ def waves(lines: Sequence[Line], after_ns: int | None = None, chunk: int = CHUNK
     """
     for line in lines:
         line.position = 0 if after_ns is None else int(np.searchsorted(line.times, after_ns, "right"))
-    while True:
-        open_lines = [line for line in lines if line.position < len(line.times)]
-        if not open_lines:
-            return
+    return chain.from_iterable(_chunks(lines, chunk))
+
+
+def _chunks(lines: Sequence[Line], chunk: int) -> Iterator[Waves]:
+    """Yield the waves in stretches that every stream's next `chunk` samples reach over."""
+    while open_lines := [line for line in lines if line.position < len(line.times)]:
         until = min(int(line.times[min(line.position + chunk, len(line.times)) - 1]) for line in open_lines)
-        yield from _chunk(open_lines, until)
+        yield _chunk(open_lines, until)
 
 
 def _chunk(lines: Sequence[Line], until_ns: int) -> Waves:
-    """Yield the waves up to a time (inclusive), in one stable sort."""
+    """Return the waves up to a time (inclusive), in one stable sort.
+
+    The iterators are those of `itertools`: at a microsecond per sample a Python frame more would be felt.
+    """
     times: list[Ints] = []
     values: list[Iterator[Any]] = []
     for line in lines:
@@ -154,14 +171,13 @@ def _chunk(lines: Sequence[Line], until_ns: int) -> Waves:
     which = np.repeat(np.arange(len(lines)), [len(t) for t in times])
     order = np.argsort(together, kind="stable")
     together = together[order]
-    fetch = [rows.__next__ for rows in values]
+    turns = which[order].tolist()
+    fetched = map(next, map(values.__getitem__, turns))
     channels = [line.channels for line in lines]
-    alone = all(len(c) == 1 for c in channels) and not bool((together[1:] == together[:-1]).any())
-    played = zip(together.tolist(), which[order].tolist(), strict=True)
-    if alone:
-        only = [c[0] for c in channels]
-        return ((t_ns, only[k], fetch[k]()) for t_ns, k in played)
-    return _grouped(((t_ns, channels[k], fetch[k]()) for t_ns, k in played))
+    if all(len(c) == 1 for c in channels) and not bool((together[1:] == together[:-1]).any()):
+        only = np.array([c[0] for c in channels])[which[order]]
+        return zip(together.tolist(), only.tolist(), fetched, strict=True)
+    return _grouped(zip(together.tolist(), map(channels.__getitem__, turns), fetched, strict=True))
 
 
 def _grouped(samples: Iterator[tuple[int, tuple[int, ...], Any]]) -> Waves:
