@@ -1,0 +1,220 @@
+"""Which pose of the estimate belongs to which of the reference; and, where none does, why.
+
+By the nearest stamp, as most papers do, or by interpolating the reference to the estimate's times, which
+leaves out the error that the nearest stamp makes at speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import TransectError, UsageError
+from transect.geometry.interpolation import interpolate_attitudes, interpolate_columns
+from transect.recording.clocks import NS
+from transect.types import Trajectory
+
+from ._explaining import explained
+
+Ints = NDArray[np.int64]
+By = Literal["nearest", "interpolate", "rows"]
+MAX_DIFF = 0.01
+"""Seconds between stamps that belong together, by default."""
+LEAST = 0.5
+"""Part of the shorter trajectory that must find a partner, by default."""
+
+
+class AssociationError(TransectError):
+    """Two trajectories whose times do not meet; says what their times are and what to try."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Poses that belong together, row by row.
+
+    Attributes
+    ----------
+    reference, estimate : Trajectory
+        Of equal length; the reference is interpolated if that was asked for.
+    candidates : int
+        How many pairs there could have been: the length of the shorter trajectory, or of the estimate.
+    by : str
+        How they were found.
+    offset_ns : int
+        What was added to the estimate's times.
+    notes : tuple of str
+        What a person should know: stamps out of order, or given twice.
+    """
+
+    reference: Trajectory
+    estimate: Trajectory
+    candidates: int
+    by: By
+    offset_ns: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.estimate)
+
+
+def associate(
+    reference: Trajectory,
+    estimate: Trajectory,
+    *,
+    by: By = "nearest",
+    max_diff: float = MAX_DIFF,
+    offset: float = 0.0,
+    least: float = LEAST,
+) -> Pairs:
+    """Find the pairs of two trajectories.
+
+    Parameters
+    ----------
+    by : {"nearest", "interpolate", "rows"}
+        The nearest stamp of the longer trajectory for each of the shorter one; the reference interpolated
+        (SLERP) to each time of the estimate; or row by row, as always where one of them has no stamps.
+    max_diff : float
+        Seconds: between stamps that belong together, or from an interpolated time to both its neighbours.
+    offset : float
+        Seconds added to the estimate's times.
+    least : float
+        Part of the candidates that must find a partner.
+
+    Raises
+    ------
+    AssociationError
+        If too few do: with spans, overlap, rates, and the flag to try.
+    """
+    if by not in get_args(By):
+        raise UsageError(f"pairs cannot be found by {by!r}", hint=" or ".join(get_args(By)))
+    shift = round(offset * NS)
+    moved = replace(estimate, t_ns=estimate.t_ns + shift) if shift else estimate
+    for called, one in (("reference", reference), ("estimate", moved)):
+        _refuse_bad(called, one)
+    if "index" in (reference.clock, estimate.clock):
+        by = "rows"
+    pair = {"nearest": _nearest, "interpolate": _interpolated, "rows": _row_by_row}[by]
+    limit = round(max_diff * NS)
+    ref, est, candidates = pair(reference, moved, limit)
+    if len(est) < max(1, least * candidates):
+        what = f"{len(est)} of {candidates} poses have a partner within {max_diff:g} s"
+        why, hint = explained(reference.t_ns, moved.t_ns, limit)
+        raise AssociationError(what if len(est) else f"no poses belong together: {what}", why=why, hint=hint)
+    notes = (*_disorder("reference", reference), *_disorder("estimate", moved))
+    return Pairs(ref, est, candidates, by, shift, notes)
+
+
+def rows(trajectory: Trajectory, index: Ints) -> Trajectory:
+    """Return some poses of a trajectory."""
+    turned, spread = trajectory.orientations, trajectory.covariances
+    return replace(
+        trajectory,
+        t_ns=trajectory.t_ns[index],
+        positions=trajectory.positions[index],
+        orientations=None if turned is None else turned[index],
+        covariances=None if spread is None else spread[index],
+    )
+
+
+def _nearest(reference: Trajectory, estimate: Trajectory, limit: int) -> tuple[Trajectory, Trajectory, int]:
+    """Each stamp of the shorter trajectory takes the nearest of the longer.
+
+    Ties are decided as evo decides them, so that published numbers come out again: of equal stamps the last,
+    or the first if stamps are out of order; half-way between two, as their float seconds fall.
+    """
+    estimate_is_longer = len(estimate) > len(reference)
+    short, long = (reference, estimate) if estimate_is_longer else (estimate, reference)
+    order, axis, equal = _sorted_axis(long.t_ns)
+    right = np.clip(np.searchsorted(axis, short.t_ns), 0, len(axis) - 1)
+    left = np.maximum(right - 1, 0)
+    to_left, to_right = np.abs(short.t_ns - axis[left]), np.abs(axis[right] - short.t_ns)
+    query, known = _seconds(short.t_ns), _seconds(axis)
+    later = (to_right < to_left) | ((to_right == to_left) & (known[right] - query < query - known[left]))
+    partner = order[equal[np.where(later, right, left)]]
+    near = np.flatnonzero(np.minimum(to_left, to_right) <= limit)
+    ours, theirs = rows(short, near), rows(long, partner[near])
+    return (*((ours, theirs) if estimate_is_longer else (theirs, ours)), len(short))
+
+
+def _row_by_row(
+    reference: Trajectory, estimate: Trajectory, limit: int
+) -> tuple[Trajectory, Trajectory, int]:
+    if len(reference) != len(estimate):
+        raise AssociationError(
+            f"{len(reference)} poses and {len(estimate)} poses cannot be paired row by row",
+            why="one of the trajectories has no stamps",
+            hint="KITTI's times.txt beside the poses gives them stamps",
+        )
+    return reference, estimate, len(estimate)
+
+
+def _sorted_axis(t_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the order that sorts stamps, the different ones, and which of equal ones stands for them."""
+    order = np.argsort(t_ns, kind="stable")
+    axis, first, count = np.unique(t_ns[order], return_index=True, return_counts=True)
+    is_sorted = bool((np.diff(t_ns) >= 0).all())
+    return order, axis, first + (count - 1 if is_sorted else 0)
+
+
+def _seconds(t_ns: Ints) -> NDArray[np.float64]:
+    return t_ns // NS + (t_ns % NS) / NS
+
+
+def _interpolated(
+    reference: Trajectory, estimate: Trajectory, limit: int
+) -> tuple[Trajectory, Trajectory, int]:
+    """The reference at each time of the estimate that has neighbours within the limit."""
+    order = np.argsort(reference.t_ns, kind="stable")
+    axis, first = np.unique(reference.t_ns[order], return_index=True)
+    known = rows(reference, order[first])
+    right = np.searchsorted(axis, estimate.t_ns)
+    inside = (right < len(axis)) & ((right > 0) | (axis[np.minimum(right, len(axis) - 1)] == estimate.t_ns))
+    after = axis[np.minimum(right, len(axis) - 1)] - estimate.t_ns
+    before = estimate.t_ns - axis[np.maximum(right - 1, 0)]
+    exact = after == 0
+    near = np.flatnonzero(inside & (exact | ((after <= limit) & (before <= limit))))
+    times = estimate.t_ns[near]
+    turned = known.orientations
+    at = Trajectory(
+        times,
+        interpolate_columns(axis, known.positions, times),
+        None if turned is None else interpolate_attitudes(axis, turned, times),
+        frame=known.frame,
+        child=known.child,
+        clock=known.clock,
+    )
+    return at, rows(estimate, near), len(estimate)
+
+
+def _refuse_bad(called: str, trajectory: Trajectory) -> None:
+    """Raise for trajectories that no metric can take."""
+    if not len(trajectory):
+        raise AssociationError(f"the {called} has no poses")
+    bad = ~np.isfinite(trajectory.positions).all(axis=1)
+    if bad.any():
+        raise AssociationError(
+            f"{int(bad.sum())} of {len(trajectory)} positions of the {called} are not numbers",
+            where=f"pose {int(np.argmax(bad))}",
+            hint="leave out what was not measured",
+        )
+    if trajectory.orientations is None:
+        return
+    off = np.abs(np.linalg.norm(trajectory.orientations, axis=1) - 1)
+    if not (off < 1e-2).all():  # also true for NaN
+        worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+        raise AssociationError(
+            f"{int((~(off < 1e-2)).sum())} quaternions of the {called} do not have length 1",
+            where=f"pose {worst}: {trajectory.orientations[worst].tolist()}",
+            why="they are read in the order x, y, z, w; columns may be swapped, or angles",
+            hint="check the columns of the file",
+        )
+
+
+def _disorder(called: str, trajectory: Trajectory) -> list[str]:
+    steps = np.diff(trajectory.t_ns)
+    back, same = int((steps < 0).sum()), int((steps == 0).sum())
+    said = [f"{back} stamps of the {called} are earlier than the one before"] if back else []
+    return said + ([f"{same} stamps of the {called} are given twice in a row"] if same else [])

@@ -1,0 +1,130 @@
+"""Allan deviation, and the noise of an inertial sensor read from it (IEEE Std 952, annex C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transect.errors import GeometryError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+FLICKER = 0.6642824702679601
+"""sqrt(2 ln 2 / pi): the flat part of the Allan deviation is this times the bias instability."""
+
+
+@dataclass(frozen=True)
+class AllanDeviation:
+    """Overlapping Allan deviation.
+
+    Attributes
+    ----------
+    tau : (m,) float64
+        Averaging times in seconds.
+    deviation : (m, ...) float64
+        In the unit of the signal; one column per axis where there are several.
+    low, high : (m, ...) float64
+        One-sigma confidence, from the number of independent clusters.
+    """
+
+    tau: Floats
+    deviation: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """What an Allan deviation says of a sensor; NaN where its curve has no such part.
+
+    Attributes
+    ----------
+    white : float
+        N, the random walk of the integral: value at 1 s on the line of slope -1/2 (unit / sqrt(Hz)).
+    instability : float
+        B, the bias instability: the minimum divided by 0.664 (unit).
+    walk : float
+        K, the random walk of the rate: value at 3 s on the line of slope +1/2 (unit * sqrt(Hz)).
+    tau : float
+        Where the minimum is, in seconds.
+    """
+
+    white: float
+    instability: float
+    walk: float
+    tau: float
+
+
+def allan_deviation(signal: ArrayLike, rate: float, tau: ArrayLike | None = None) -> AllanDeviation:
+    """Return the overlapping Allan deviation of a rate signal.
+
+    Parameters
+    ----------
+    signal : (n,) or (n, k)
+        Evenly sampled; its mean is taken out first, for the sake of rounding.
+    rate : float
+        Samples per second.
+    tau : (m,), optional
+        Averaging times in seconds, rounded to whole samples; by default 20 per decade.
+    """
+    values = np.asarray(signal, np.float64)
+    n = len(values)
+    if n < 3 or not np.isfinite(values).all():
+        raise GeometryError("an Allan deviation needs at least 3 samples, all measured", why=f"got {n}")
+    sizes = _cluster_sizes(n, rate, tau)
+    phase = (
+        np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values - values.mean(axis=0), axis=0)])
+        / rate
+    )
+    deviation = np.stack([_deviation(phase, int(m), rate) for m in sizes])
+    spread = 1 / np.sqrt(2 * np.maximum(n / sizes - 1, 1))
+    wide = spread.reshape(-1, *[1] * (deviation.ndim - 1))
+    return AllanDeviation(sizes / rate, deviation, deviation * (1 - wide), deviation * (1 + wide))
+
+
+def _cluster_sizes(n: int, rate: float, tau: ArrayLike | None) -> Ints:
+    if tau is None:
+        decades = np.log10(max(n // 3, 1))
+        wanted = np.logspace(0, decades, max(2, round(20 * decades) + 1))
+    else:
+        wanted = np.asarray(tau, np.float64) * rate
+    sizes = np.unique(np.floor(wanted + 1e-9).astype(np.int64))
+    sizes = sizes[(sizes >= 1) & (2 * sizes < n)]
+    if not len(sizes):
+        raise GeometryError("no averaging time fits the signal", why=f"it has {n} samples at {rate:g} Hz")
+    return sizes
+
+
+def _deviation(phase: Floats, m: int, rate: float) -> Floats:
+    """One averaging time: second differences of the phase over m samples."""
+    second = phase[2 * m :] - 2 * phase[m:-m] + phase[: -2 * m]
+    return np.sqrt(np.mean(np.square(second), axis=0) / 2) * rate / m
+
+
+def noise_model(allan: AllanDeviation) -> NoiseModel:
+    """Read N, B and K of one axis from its Allan deviation.
+
+    Lines of slope -1/2 and +1/2 are fitted where the curve's own slope is within 0.15 of theirs, on the short
+    and the long side of its minimum.
+    """
+    tau, deviation = np.log10(allan.tau), np.log10(allan.deviation)
+    if deviation.ndim != 1:
+        raise GeometryError(f"expected one axis, got {allan.deviation.shape[1:]}")
+    slope = np.gradient(deviation, tau)
+    lowest = int(np.argmin(deviation))
+    white = _line(tau, deviation, slope, -0.5, np.arange(len(tau)) <= lowest)
+    walk = _line(tau, deviation, slope, 0.5, np.arange(len(tau)) >= lowest)
+    return NoiseModel(
+        white=white,
+        instability=float(10 ** deviation[lowest] / FLICKER),
+        walk=float(walk * np.sqrt(3)) if np.isfinite(walk) else float("nan"),
+        tau=float(allan.tau[lowest]),
+    )
+
+
+def _line(tau: Floats, deviation: Floats, slope: Floats, wanted: float, side: NDArray[np.bool_]) -> float:
+    """Return the value at 1 s of a line of given slope, through where the curve has it; NaN if nowhere."""
+    there = side & (np.abs(slope - wanted) < 0.15)
+    return float(10 ** np.mean(deviation[there] - wanted * tau[there])) if there.any() else float("nan")

@@ -1,0 +1,134 @@
+"""Equal to evo: 100 random pairs with every disorder, and every file of the real trajectories."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from transect.evaluation import Pairs, absolute_error, associate, load_trajectory, relative_error
+from transect.types import Trajectory
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from evo.core import metrics, sync
+    from evo.core.trajectory import PoseTrajectory3D
+    from evo.tools import file_interface
+
+
+def evo_of(trajectory: Trajectory) -> Any:
+    q = trajectory.orientations
+    return PoseTrajectory3D(trajectory.positions, q[:, [3, 0, 1, 2]], trajectory.t_ns / 1e9)
+
+
+def random_pair(seed: int) -> tuple[Trajectory, Trajectory]:
+    """A walk and a noisy, turned, scaled copy: stamps dropped, jittered, doubled; some nearly straight."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 200))
+    t = np.cumsum(rng.integers(40, 60, n)) * 1_000_000
+    shape = np.array([[1, 1, 1], [1, 1, 1e-3], [1, 2e-2, 1e-2]][seed % 3])
+    positions = np.cumsum(rng.normal(size=(n, 3)) * shape, axis=0)
+    quaternions = rng.normal(size=(n, 4))
+    quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
+    reference = Trajectory(t, positions, quaternions)
+    kept = np.sort(rng.choice(n, size=max(12, int(n * rng.uniform(0.5, 1))), replace=False))
+    if seed % 5 == 0:
+        kept = np.sort(np.concatenate([kept, kept[:3]]))
+    turn = rng.normal(size=4)
+    turn /= np.linalg.norm(turn)
+    from transect.geometry import rotations
+
+    moved = rotations.rotate(turn, positions[kept] * rng.uniform(0.5, 2)) + rng.normal(size=3)
+    noisy = moved + rng.normal(scale=0.05, size=moved.shape)
+    turned = rotations.multiply(turn, quaternions[kept])
+    jitter = rng.integers(-4, 5, len(kept)) * 1_000_000
+    return reference, Trajectory(t[kept] + jitter, noisy, turned)
+
+
+def synced(reference: Any, estimate: Any, max_diff: float = 0.01) -> tuple[Any, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sync.associate_trajectories(reference, estimate, max_diff=max_diff)
+
+
+def check_absolute(pairs: Pairs, theirs: tuple[Any, Any]) -> None:
+    import copy
+
+    for mode, options in (("none", None), ("se3", {}), ("sim3", {"correct_scale": True})):
+        reference, estimate = theirs[0], copy.deepcopy(theirs[1])
+        if options is not None:
+            estimate.align(reference, **options)
+        ape = metrics.APE(metrics.PoseRelation.translation_part)
+        ape.process_data((reference, estimate))
+        ours = absolute_error(pairs, mode)
+        np.testing.assert_allclose(ours.translation, ape.error, atol=1e-9)
+        for name, value in ape.get_all_statistics().items():
+            assert getattr(ours.statistics, name) == pytest.approx(value, rel=1e-9, abs=1e-9)
+        angle = metrics.APE(metrics.PoseRelation.rotation_angle_rad)
+        angle.process_data((reference, estimate))
+        np.testing.assert_allclose(ours.rotation, angle.error, atol=1e-6)
+
+
+def check_relative(pairs: Pairs, theirs: tuple[Any, Any]) -> None:
+    for step, per, unit in ((1, "frames", metrics.Unit.frames), (5, "frames", metrics.Unit.frames),
+                            (2.0, "metres", metrics.Unit.meters)):  # fmt: skip
+        for overlapping in (False, True):
+            if overlapping and per == "metres":
+                continue  # there evo takes the pairs within a tolerance of the distance, another question
+            rpe = metrics.RPE(
+                metrics.PoseRelation.translation_part,
+                step,
+                unit,
+                all_pairs=overlapping,
+                pairs_from_reference=True,
+            )
+            rpe.process_data(theirs)
+            ours = relative_error(pairs, step, per, overlapping=overlapping)
+            np.testing.assert_allclose(ours.translation, rpe.error, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_random_pair_has_evos_numbers(seed: int):
+    reference, estimate = random_pair(seed)
+    pairs = associate(reference, estimate, least=0)
+    theirs = synced(evo_of(reference), evo_of(estimate))
+    assert len(pairs) == theirs[0].num_poses
+    check_absolute(pairs, theirs)
+    check_relative(pairs, theirs)
+
+
+REAL = {
+    "fr2_desk_ORB.txt": "fr2_desk_groundtruth.txt",
+    "fr2_desk_ORB_kf_mono.txt": "fr2_desk_groundtruth.txt",
+    "freiburg1_xyz-ORB_kf_mono.txt": "freiburg1_xyz-groundtruth.txt",
+    "freiburg1_xyz-rgbdslam.txt": "freiburg1_xyz-groundtruth.txt",
+    "freiburg1_xyz-rgbdslam_drift.txt": "freiburg1_xyz-groundtruth.txt",
+}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("estimate", "reference"), REAL.items())
+def test_a_real_tum_pair_has_evos_numbers(real_data: Path, estimate: str, reference: str):
+    folder = real_data / "trajectories_evo"
+    theirs = [file_interface.read_tum_trajectory_file(str(folder / name)) for name in (reference, estimate)]
+    pairs = associate(load_trajectory(folder / reference), load_trajectory(folder / estimate), least=0)
+    matched = synced(*theirs)
+    assert len(pairs) == matched[0].num_poses
+    check_absolute(pairs, matched)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("estimate", "published"), [("KITTI_00_ORB.txt", 1.30345), ("KITTI_00_SPTAM.txt", 3.73849)]
+)
+def test_kitti_00_has_the_published_error(real_data: Path, estimate: str, published: float):
+    folder = real_data / "trajectories_evo"
+    theirs = [
+        file_interface.read_kitti_poses_file(str(folder / name)) for name in ("KITTI_00_gt.txt", estimate)
+    ]
+    both = [load_trajectory(folder / name) for name in ("KITTI_00_gt.txt", estimate)]
+    assert [len(each) for each in both] == [path.num_poses for path in theirs]
+    assert absolute_error(associate(*both), "se3").statistics.rmse == pytest.approx(published, abs=5e-6)
