@@ -34,11 +34,12 @@ imports: $(full) ## the layering of the packages
 pytest: $(full) ## the tests alone; ARGS="-k name" chooses
 	@$(venv) -m pytest -q -n $(WORKERS) $(ARGS)
 
-docs: $(full) ## draw the pictures of docs/robots again
+docs: $(full) ## draw the pictures of docs/robots and docs/field-days again
 	@for r in argo ida interact weeder; do \
 	  .venv/bin/transect draw robot $$r --dpi 120 -o docs/robots && \
 	  .venv/bin/transect draw frames $$r --dpi 90 -o docs/robots/$$r-frames.png || exit 1; \
 	done
+	@TRANSECT=.venv/bin/transect tools/draw-field-days.sh docs/field-days
 
 bench: $(full) ## ours beside a peer, as a ratio; ARGS="--json FILE name" chooses
 	@$(venv) -m benchmarks $(ARGS)

@@ -1,18 +1,25 @@
 """The pages in docs/: their code runs, prints what they show, and their links and pictures are there."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from tests.test_project import ROOT, readme_as_script, run
 
+from transect.cli import command
 from transect.robots.ida.faults import table_of_faults
 from transect.robots.ida.parameters import Parameters
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-LARGEST = 150_000
-"""Bytes of a picture."""
+LARGEST = {"robots": 150_000, "field-days": 250_000}
+"""Bytes of a picture of a page."""
+TOGETHER = 3_000_000
+"""Bytes of all pictures of a page."""
 
 
 def shown_outputs(text: str) -> list[str]:
@@ -41,10 +48,68 @@ def test_what_is_linked_is_there(page: Path):
     assert [target for target in linked(page) if not (page.parent / target).exists()] == []
 
 
-def test_every_picture_of_the_robots_is_shown_and_small():
-    pictures = {f"robots/{path.name}": path for path in (ROOT / "docs" / "robots").iterdir()}
-    assert set(pictures) == set(linked(ROOT / "docs" / "robots.md")) - {"conventions.md"}
-    assert [name for name, path in pictures.items() if path.stat().st_size > LARGEST] == []
+@pytest.mark.parametrize("page", LARGEST)
+def test_every_picture_of_a_page_is_shown_and_small(page: str):
+    sizes = {f"{page}/{path.name}": path.stat().st_size for path in (ROOT / "docs" / page).iterdir()}
+    shown = {target for target in linked(ROOT / "docs" / f"{page}.md") if target.startswith(f"{page}/")}
+    assert set(sizes) == shown
+    assert [name for name, size in sizes.items() if size > LARGEST[page]] == []
+    assert sum(sizes.values()) < TOGETHER
+
+
+def test_every_figure_of_chapter_5_of_document_004_has_its_counterpart_in_order():
+    text = (ROOT / "docs" / "field-days.md").read_text("utf-8")
+    assert re.findall(r"field-days/figure-(\d+)\.png", text) == [str(k) for k in range(24, 39)]
+
+
+@pytest.fixture(scope="module")
+def drawing(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, dict[str, Any]]]:
+    """The verbs and options with which the pictures of field days are drawn; nothing is run but the shell."""
+    folder = tmp_path_factory.mktemp("drawing")
+    stub, log = folder / "transect", folder / "log"
+    stub.write_text(f"#!/bin/sh\nprintf '%s\\t' \"$@\" >> '{log}'\necho >> '{log}'\n", "utf-8")
+    stub.chmod(0o755)
+    environment = os.environ | {"TRANSECT": str(stub), "TMPDIR": str(folder)}
+    script = ROOT / "tools" / "draw-field-days.sh"
+    subprocess.run([script, "pictures"], cwd=ROOT, env=environment, check=True, timeout=60)
+    assert sorted(path.name for path in folder.iterdir()) == ["log", "transect"]  # it cleans up
+    return [parsed(line.split("\t")[:-1]) for line in log.read_text("utf-8").splitlines()]
+
+
+def parsed(arguments: list[str]) -> tuple[str, dict[str, Any]]:
+    """What click makes of a command line: the verb, and its parameters; it raises where that is wrong."""
+    verb, chosen, rest = command.resolve_command(click.Context(command), arguments)
+    while isinstance(chosen, click.Group):
+        _, chosen, rest = chosen.resolve_command(click.Context(chosen), rest)
+    assert verb is not None
+    assert chosen is not None
+    return verb, chosen.make_context(verb, rest).params
+
+
+def test_the_pictures_of_field_days_are_those_that_are_drawn(drawing: list[tuple[str, dict[str, Any]]]):
+    drawn = [params["out"].name for verb, params in drawing if verb == "draw"]
+    assert sorted(drawn) == sorted(path.name for path in (ROOT / "docs" / "field-days").iterdir())
+
+
+def test_what_is_drawn_of_field_days_is_simulated_or_injected_before(
+    drawing: list[tuple[str, dict[str, Any]]],
+):
+    made: set[str] = set()
+    for verb, params in drawing:
+        used = [*params.get("paths", ()), *params.get("beside", ())]
+        assert [
+            path for path in used if not any(path == day or path.startswith(f"{day}/") for day in made)
+        ] == []
+        if verb != "draw":
+            made.add(str(params["out"]))
+
+
+def test_the_worlds_and_faults_of_field_days_are_known(drawing: list[tuple[str, dict[str, Any]]]):
+    from transect.simulation.day import names
+    from transect.simulation.faults import FAULTS
+
+    assert {params["world"] for verb, params in drawing if verb == "simulate"} == set(names())
+    assert {params["fault"] for verb, params in drawing if verb == "inject"} <= set(FAULTS)
 
 
 def test_the_table_of_faults_is_that_of_the_code():

@@ -1,158 +1,235 @@
-"""What `transect draw moment` shows: the samples of a recording's cameras and range sensors around a time."""
+"""`transect draw moment`: what it may be asked, and how the picture is put together."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from transect.draw.moment import FromAbove, Panel, Photo, Spectrum, moment_figure
-from transect.errors import StreamError, TransectError
-from transect.geometry import se3
-from transect.geometry.planar import points_from_polar
-from transect.recording import clocks
-from transect.recording.clocks import NS
-from transect.robots.colours import rgb_of
-from transect.robots.overlay import ROLES, points_of
-from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
+from ._options import from_option, streams_option, to_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from transect.recording import FrameTree, Recording, Stream
+    from transect.draw.moment import Panel
+    from transect.recording import Recording, Stream
 
-Floats = NDArray[np.float64]
+    from ._draw_moment_sample import Moment
 
-KINDS = (Image, LaserScan, RadarSpectrum, RadarRange, PointCloud)
-"""What has a picture, in the order of the pictures."""
-FLIP = np.array([1.0, -1.0, -1.0])
-"""From x forward, y right, z down to x forward, y left, z up."""
-TURN_NS = NS
-"""A radar's revolution is looked for so long before and after: slower radars give whole images."""
+OPTIONS = (
+    streams_option,
+    click.option(
+        "--panel",
+        "panels",
+        multiple=True,
+        metavar="STREAM[:VIEW]",
+        help="Draw this stream, in this order; STREAM+STREAM draws both into one. A wrong VIEW lists what "
+        "there is; the name of a column draws its numbers over time, Y~X one column over another.",
+    ),
+    click.option(
+        "--beside",
+        multiple=True,
+        metavar="PATH",
+        help="Another recording, drawn after the first at the same time; may be repeated.",
+    ),
+    click.option("--at", "times", multiple=True, metavar="TIME", help="When; may be repeated. Default: +0s."),
+    from_option,
+    to_option,
+    click.option(
+        "--tolerance",
+        type=float,
+        metavar="S",
+        default=0.5,
+        help="Seconds that a sample may be away from the time: 0.5.",
+    ),
+    click.option(
+        "--row",
+        type=click.FloatRange(0, 1),
+        default=0.5,
+        help="Which line of images, as a share of their height: 0.5.",
+    ),
+    click.option("--sector", type=click.FloatRange(1, 180), metavar="DEG", help="Bearings up to this."),
+    click.option("--reach", type=click.FloatRange(min=0.1), metavar="M", help="Ranges up to this."),
+    click.option("--title", help="Above the picture; default: the recording and the time."),
+    click.option("--columns", type=click.IntRange(1, 12), help="So many pictures side by side."),
+    click.option(
+        "--colours", type=click.IntRange(2, 256), help="A PNG of so many colours only: a smaller file."
+    ),
+)
 
 
-def moment_of(recording: Recording, time: str, patterns: Sequence[str], tolerance: float) -> Figure:
+@dataclass(frozen=True)
+class Asked:
+    """What is drawn of each recording, when, and how; see OPTIONS."""
+
+    streams: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    tolerance: float = 0.5
+    row: float = 0.5
+    sector: float | None = None
+    reach: float | None = None
+    title: str | None = None
+    columns: int | None = None
+
+
+def moment_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of `draw moment`."""
+    for decorate in reversed(OPTIONS):
+        function = decorate(function)
+    return function
+
+
+def draw_moment(
+    recordings: Sequence[Recording], out: Path, dpi: int, colours: int | None, asked: Asked
+) -> None:
+    """Draw what recordings saw into a file."""
+    from transect.draw.figures import save_figure
+    from transect.errors import UsageError
+
+    if colours and out.suffix.lower() != ".png":
+        raise UsageError(f"--colours is for PNG, not for {out.name}")
+    save_figure(moment_of(recordings, asked), out, dpi)
+    if colours:
+        _keep_colours(out, colours)
+
+
+def _keep_colours(path: Path, count: int) -> None:
+    """Write a PNG again with a palette, which takes half of the bytes; colours that are rare are kept too."""
+    import io
+
+    from PIL import Image
+
+    from transect.recording.files import write_bytes
+
+    small = io.BytesIO()
+    with Image.open(path) as picture:
+        palette = picture.convert("RGB").quantize(count, Image.Quantize.MAXCOVERAGE, kmeans=1)
+        palette.save(small, "png", optimize=True)
+    write_bytes(path, small.getvalue())
+
+
+def moment_of(recordings: Sequence[Recording], asked: Asked) -> Figure:
     """Return the figure of a moment, and say on stderr what is left out, and why."""
-    chosen = recording.select(*patterns) if patterns else recording
-    streams = [s for s in chosen.streams if s.type in KINDS and len(s) and (patterns or s.role in ROLES)]
+    import numpy as np
+
+    from transect.draw.moment import Limits, moment_figure
+    from transect.errors import StreamError
+
+    _refuse(recordings, asked)
+    several = len(recordings) > 1, len(asked.times) > 1
+    drawn: list[Panel] = []
+    for recording in recordings:
+        for moment in _moments(recording, asked, several):
+            drawn += _panels(moment, asked)
+    names = " and ".join(recording.name for recording in recordings)
+    if not drawn:
+        when = " or ".join(asked.times) or "the start"
+        raise StreamError(f"{names} has nothing at {when}", hint="another --at, or more --tolerance")
+    limits = Limits(None if asked.sector is None else float(np.radians(asked.sector)), asked.reach)
+    title = asked.title if asked.title is not None else _title(recordings[0], asked, names)
+    return moment_figure(drawn, title, asked.columns, limits)
+
+
+def _title(recording: Recording, asked: Asked, names: str) -> str:
+    moment = next(_moments(recording, asked, (False, False)))
+    return f"{names} at {moment.time}"
+
+
+def _moments(recording: Recording, asked: Asked, several: tuple[bool, bool]) -> Iterator[Moment]:
+    """Yield the times of a recording that are drawn; names tell them apart where there are several."""
+    from transect.recording import clocks
+
+    from ._draw_moment_sample import Moment
+
+    streams = _asked_streams(recording, asked)
+    clock = streams[0].clock
+    spans = recording.spans()
+    first, last = spans.get(clock, (0, 0))
+
+    def resolved(time: str) -> int:
+        return clocks.resolve(time, first, clock)
+
+    window = None
+    if asked.start or asked.end:
+        window = resolved(asked.start or "+0s"), resolved(asked.end) if asked.end else last + 1
+    for time in asked.times or ("+0s",):
+        words = [word for word, wanted in zip((recording.name, time), several, strict=True) if wanted]
+        heading = f"{', '.join(words)}: " if words else ""
+        yield Moment(recording, clock, resolved(time), asked.tolerance, window, asked.row, heading, first)
+
+
+def _asked_streams(recording: Recording, asked: Asked) -> list[Stream]:
+    """Return the streams that could be drawn, of which the first has the clock."""
+    from transect.errors import StreamError
+    from transect.robots.overlay import ROLES
+
+    from ._draw_moment_views import KINDS
+
+    if asked.panels:
+        streams = [s for panel in asked.panels for parts, _ in _jobs(recording, panel) for s in parts]
+    else:
+        chosen = recording.select(*asked.streams) if asked.streams else recording
+        streams = [s for s in chosen.streams if s.type in KINDS and (asked.streams or s.role in ROLES)]
+        streams.sort(key=lambda s: KINDS.index(s.type))
+    streams = [s for s in streams if len(s)]
+    patterns = asked.panels or asked.streams
     if not streams:
         raise StreamError(
             f"{recording.name} has no images, scans, radars or clouds to draw",
             why=f"none match {' or '.join(patterns)}" if patterns else "",
             hint="transect info PATH lists what there is",
         )
-    clock = streams[0].clock
-    t_ns = clocks.resolve(time, recording.spans()[clock][0], clock)
-    moment = Moment(recording, clock, t_ns, tolerance)
-    panels = list(_panels(moment, sorted(streams, key=lambda s: KINDS.index(s.type))))
-    if not panels:
-        raise StreamError(f"{recording.name} has nothing at {time}", hint="another --at, or more --tolerance")
-    return moment_figure(panels, f"{recording.name} at {clocks.text_from_ns(t_ns, clock)}")
+    return streams
 
 
-def _panels(moment: Moment, streams: Sequence[Stream]) -> list[Panel]:
-    ranged = [s for s in streams if s.type is RadarRange]
-    shown = {s.frame for s in streams if s.type is RadarSpectrum}
+def _refuse(recordings: Sequence[Recording], asked: Asked) -> None:
+    """Refuse two ways of choosing, and a panel that no recording has; it may be one of several only."""
+    from transect.errors import StreamError, UsageError
+
+    if asked.panels and asked.streams:
+        raise UsageError("--panel and --streams both choose what is drawn", hint="give one of them")
+    for panel in asked.panels:
+        if not any(_jobs(recording, panel) for recording in recordings):
+            raise StreamError(
+                f"there is no stream for --panel {panel}", hint="transect info PATH lists what there is"
+            )
+
+
+def _panels(moment: Moment, asked: Asked) -> list[Panel]:
+    from transect.errors import TransectError
+
+    from ._draw_moment_views import everything, panel_of
+
+    if not asked.panels:
+        jobs = everything(_asked_streams(moment.recording, asked))
+    else:
+        jobs = [job for panel in asked.panels for job in _jobs(moment.recording, panel)]
     panels: list[Panel] = []
-    for stream in streams:
-        if stream.type is RadarRange and stream.frame in shown:
-            continue  # drawn into its spectrum
+    for streams, view in jobs:
         try:
-            found = [s for s in ranged if s.frame == stream.frame]
-            panels.append(moment.panel(stream, found[0] if found else None))
+            panels.append(panel_of(moment, streams, view))
         except TransectError as error:
-            click.echo(f"left out: {stream.name}: {error.what}", err=True)
+            if asked.panels:
+                raise
+            click.echo(f"left out: {streams[0].name}: {error.what}", err=True)
     return panels
 
 
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """A time of a recording, and how far from it a sample may be (s)."""
-
-    recording: Recording
-    clock: str
-    t_ns: int
-    tolerance: float
-
-    def panel(self, stream: Stream, ranged: Stream | None = None) -> Panel:
-        """Return what a stream saw; into a spectrum go the ranges that another stream found in it."""
-        if stream.clock != self.clock:
-            raise StreamError(f"it is on the {stream.clock} clock")
-        dt = (stream.at(self.t_ns).t_ns - self.t_ns) / NS
-        if abs(dt) > self.tolerance and self.clock != "index":
-            raise StreamError(f"its nearest sample is {dt:+.3f} s away")
-        if stream.type is RadarSpectrum:
-            return self._spectrum(stream, ranged, dt)
-        if stream.type is RadarRange:
-            turn = revolution(stream, self.t_ns)
-            return self._from_above(stream, points_from_polar(*turn.array("range", "angle").T), dt)
-        value: Any = stream.at(self.t_ns).value
-        if isinstance(value, Image):
-            return Photo(stream.name, rgb_of(value), dt)
-        return self._from_above(stream, points_of(self._returned(value)), dt)
-
-    def _from_above(self, stream: Stream, points: Floats, dt: float) -> FromAbove:
-        T, frame = self._placed(stream)
-        by_height = stream.type is PointCloud
-        return FromAbove(stream.name, self._upright(T, points), dt, by_height, frame)
-
-    def _spectrum(self, stream: Stream, ranged: Stream | None, dt: float) -> Spectrum:
-        value: RadarSpectrum = stream.at(self.t_ns).value
-        T, frame = self._placed(stream)
-        lines, angles = value.reflectivity, value.angle
-        if lines.ndim == 1:
-            turn = revolution(stream, self.t_ns)
-            lines, angles = turn.column("reflectivity"), turn.column("angle")
-        detected = None
-        if ranged is not None and len(ranged):
-            found = revolution(ranged, self.t_ns).array("angle", "range")
-            detected = np.column_stack([self._bearings(T, found[:, 0]), found[:, 1]])
-        bearings = self._bearings(T, np.atleast_1d(angles))
-        return Spectrum(stream.name, np.atleast_2d(lines), bearings, value.ranges, dt, detected, frame)
-
-    def _returned(self, value: Any) -> Any:
-        """Return a scan without what is beyond its maximum: so SICK lasers say that nothing came back."""
-        if not isinstance(value, LaserScan):
-            return value
-        robot = self.recording.robot
-        laser = robot.constants.get("laser", {}) if robot is not None else {}
-        limit = value.range_max or float(laser.get("maximum_range", np.inf))
-        return dataclasses.replace(value, ranges=np.where(value.ranges < limit, value.ranges, np.nan))
-
-    def _placed(self, stream: Stream) -> tuple[Floats, str]:
-        """Return T_body_sensor and the body's name: the sensor's own where the robot does not know it."""
-        robot = self.recording.robot
-        if robot is not None and stream.frame in robot.frames.frames:
-            body = _root(robot.frames, stream.frame)
-            return robot.frames.lookup(body, stream.frame, self.t_ns, tolerance=float("inf")), body
-        return np.eye(4), stream.frame or stream.name
-
-    def _upright(self, T: Floats, points: Floats) -> Floats:
-        """Return points x forward, y left, z up in the body."""
-        robot = self.recording.robot
-        return se3.apply(T, points) * (FLIP if robot is not None and robot.z_down else 1.0)
-
-    def _bearings(self, T: Floats, angles: Floats) -> Floats:
-        """Return bearings in the body, rad to the left, of beams in the sensor's x-y plane."""
-        ahead = self._upright(T, points_from_polar(1.0, angles)) - self._upright(T, np.zeros((1, 3)))
-        return np.arctan2(ahead[:, 1], ahead[:, 0])
+def _jobs(recording: Recording, panel: str) -> list[tuple[list[Stream], str]]:
+    """Return what a --panel draws: streams of one picture, and the view; each match of a glob is one."""
+    names, _, view = panel.partition(":")
+    parts = [_matching(recording, name) for name in names.split("+")]
+    if len(parts) == 1:
+        return [([stream], view) for stream in parts[0]]
+    return [([stream for part in parts for stream in part], view)] if all(parts) else []
 
 
-def _root(frames: FrameTree, frame: str) -> str:
-    """Return the frame at the top of those that a frame hangs on."""
-    above = frames.parent_of(frame)
-    return frame if above is None else _root(frames, above)
-
-
-def revolution(stream: Stream, t_ns: int) -> Stream:
-    """Return the lines of a turning sensor from half a turn before a time to half a turn after."""
-    near = stream.between(t_ns - TURN_NS, t_ns + TURN_NS + 1)
-    angle = np.unwrap(np.asarray(near.column("angle"), dtype=np.float64))
-    middle = int(np.argmin(np.abs(near.t_ns - t_ns)))
-    within = np.flatnonzero(np.abs(angle - angle[middle]) <= np.pi)
-    return near.between(int(near.t_ns[within[0]]), int(near.t_ns[within[-1]]) + 1)
+def _matching(recording: Recording, name: str) -> list[Stream]:
+    return [stream for stream in recording.streams if len(stream) and fnmatchcase(stream.name, name)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._draw_moment import Asked, draw_moment, moment_options
 from ._options import opening, streams_option
 
 if TYPE_CHECKING:
@@ -151,11 +152,7 @@ def overlay(
 @opening
 @_picture_option("moment.png")
 @dpi_option
-@streams_option
-@click.option("--at", "time", metavar="TIME", default="+0s", help="When; default: the start.")
-@click.option(
-    "--tolerance", metavar="S", default=0.5, help="Seconds that a sample may be away from that time: 0.5."
-)
+@moment_options
 def moment(
     paths: tuple[str, ...],
     strict: bool,
@@ -163,16 +160,24 @@ def moment(
     options: tuple[str, ...],
     out: Path,
     dpi: int,
-    streams: tuple[str, ...],
-    time: str,
-    tolerance: float,
+    beside: tuple[str, ...],
+    colours: int | None,
+    **asked: Any,
 ) -> int:
-    """Draw all that cameras, lasers, radars and lidars saw at one time, side by side."""
-    from ._draw_moment import moment_of
+    """Draw all that cameras, lasers, radars and lidars saw at one time, side by side.
 
-    return _draw(
-        paths, strict, read_as, options, out, dpi, lambda rec: moment_of(rec, time, streams, tolerance)
-    )
+    With --from and --to some views show all that was seen in between.
+    """
+    from ._progress import Progress
+    from ._recordings import exit_for, open_recording
+
+    recordings = [
+        open_recording(each, read_as, options, strict, Progress())
+        for each in (paths, *((b,) for b in beside))
+    ]
+    draw_moment(recordings, out, dpi, colours, Asked(**asked))
+    click.echo(f"wrote {out}")
+    return max(exit_for(recording) for recording in recordings)
 
 
 def _draw(
