@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 
 from benchmarks import _harness
+from transect.geometry.camera import scale_intrinsics
 from transect.simulation import light, randomness, terrain
 from transect.simulation.raycast import Scene, cast
 from transect.simulation.render import pixel_rays, render
@@ -16,9 +17,11 @@ MARCHED, STEP, FAR = 2_000, 0.02, 40.0
 """How many rays the march casts, its step and its end, m."""
 
 
-def zed() -> CameraModel:
+def zed(scale: float = 1.0) -> CameraModel:
     K = np.array([[FOCAL, 0, (WIDTH - 1) / 2], [0, FOCAL, (HEIGHT - 1) / 2], [0, 0, 1]])
-    return CameraModel("zed", WIDTH, HEIGHT, K, "radtan", np.array([-0.17, 0.03, 0.0, 0.0]))
+    lens = np.array([-0.17, 0.03, 0.0, 0.0])
+    size = round(WIDTH * scale), round(HEIGHT * scale)
+    return CameraModel("zed", *size, scale_intrinsics(K, scale), "radtan", lens)
 
 
 def pose(scene: Scene, down: float = 0.25) -> np.ndarray:
@@ -89,11 +92,13 @@ def main() -> None:
             repeat=2 if peer is None else 5,
         )
 
-    def frame() -> object:
-        return render(scene, cam, T, light.day(), noise=randomness.generator(1, "zed", "noise", 0))
+    def frame(seen: CameraModel) -> object:
+        return render(scene, seen, T, light.day(), noise=randomness.generator(1, "zed", "noise", 0))
 
-    frame()
-    _harness.duration("one frame 672x376: texture, sun, shadow, noise", frame, target=0.15)
+    for seen, target in ((cam, 0.15), (zed(0.25), None)):
+        frame(seen)
+        name = f"one frame {seen.width}x{seen.height}: texture, sun, shadow, noise"
+        _harness.duration(name, lambda seen=seen: frame(seen), target=target, repeat=15)
 
 
 if __name__ == "__main__":

@@ -122,12 +122,12 @@ DATA ascii
 VIDEO = b"\x00\x00\x00\x18ftypmp42 not really a film"
 
 
-def jpeg(grey: int) -> bytes:
-    """An even picture, 16 by 16."""
+def jpeg(grey: int, width: int = 16, height: int = 16) -> bytes:
+    """An even picture."""
     import cv2
     import numpy as np
 
-    return cv2.imencode(".jpg", np.full((16, 16, 3), grey, np.uint8))[1].tobytes()
+    return cv2.imencode(".jpg", np.full((height, width, 3), grey, np.uint8))[1].tobytes()
 
 
 def sample_files() -> dict[str, bytes]:

@@ -28,8 +28,11 @@ from transect.formats.ameds.names import stamped_table
 from transect.formats.ameds.sample import sample_recording
 from transect.formats.ameds.writing import unscaled
 from transect.recording import arrow, source_of
+from transect.simulation.faults import inject
 
 MS = 1_000_000
+CALIBRATED = (("AuxCam", (1280, 720)), ("MainCam", (1920, 1080)))
+ODD_SHAPE = "images are 16 x 16, the calibration is for {} x {}, which is another shape; it is left as it is"
 STREAMS = [file.stream for file in CSV_FILES] + ["AuxCam", "MainCam", "MainAuxCam/Projected", "Lidar"]
 
 
@@ -76,8 +79,10 @@ def test_every_file_of_table_7_becomes_a_stream(rec: Recording):
     assert [stream.name for stream in rec] == STREAMS
     assert rec.format == "ameds"
     assert not rec.losses
-    assert [note for note in rec.all_notes if "VideoFeed.mp4" in note] == list(rec.all_notes)
-    assert len(rec.all_notes) == 2
+    films = [note for note in rec.all_notes if "VideoFeed.mp4" in note]
+    assert len(films) == 2
+    shapes = [f"{camera}: {ODD_SHAPE.format(*size)}" for camera, size in CALIBRATED]
+    assert [note for note in rec.all_notes if note not in films] == shapes
 
 
 def test_raw_data_are_measurements_and_processed_data_are_derived(rec: Recording):
@@ -656,7 +661,7 @@ def test_a_made_up_recording_comes_back_exactly(tmp_path: Path):
     again = transect.open(tmp_path / "out")
     assert_same_tables(made, again)
     assert not again.losses
-    assert not again.all_notes
+    assert all("which is another shape" in note for note in again.all_notes)  # its images are 64 x 48
     cloud, other = made["Lidar"][3].payload, again["Lidar"][3].payload
     np.testing.assert_array_equal(cloud.points, other.points)
     np.testing.assert_array_equal(cloud.fields["intensity"], other.fields["intensity"])
@@ -687,6 +692,28 @@ def test_a_slice_keeps_its_format_and_leaves_the_film_behind(rec: Recording, tmp
     assert len(cut["MainCam"]) == 1
     assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == VIDEO
     assert not (tmp_path / "out" / "MainCamVideoFeed.mp4").exists()
+
+
+def test_a_film_of_images_that_are_other_ones_now_is_left_behind(rec: Recording, tmp_path: Path):
+    bright, _ = inject(rec, "overexposure", 1.0, streams=("MainCam",), start=T_NS, end=T_NS + 10**12)
+    said = ameds.write(bright, tmp_path / "out")
+    assert "MainCamVideoFeed.mp4 is not carried: it shows images that are other ones now" in said
+    assert not (tmp_path / "out" / "MainCamVideoFeed.mp4").exists()
+    assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == VIDEO
+
+
+def test_smaller_images_have_the_intrinsics_of_their_size(tmp_path: Path):
+    small = {name: jpeg(90, 64, 36) for name in IMAGES}
+    rec = transect.open(write_sample(tmp_path / "small", {**sample_files(), **small}))
+    full = rec.robot.cameras["MainCam"]
+    scaled = rec.cameras["MainCam"]
+    assert (full.width, full.height, scaled.width, scaled.height) == (1920, 1080, 64, 36)
+    assert scaled.K[0, 0] == pytest.approx(full.K[0, 0] / 30)
+    assert scaled.K[0, 2] + 0.5 == pytest.approx((full.K[0, 2] + 0.5) / 30)  # of the corner, not the pixel
+    assert rec["MainCam"][0].value.camera == scaled
+    assert (
+        "MainCam: images are 64 x 36, the calibration is for 1920 x 1080; it is scaled to them" in rec.notes
+    )
 
 
 def test_what_the_format_cannot_carry_is_said(rec: Recording, tmp_path: Path):

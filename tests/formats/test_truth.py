@@ -144,12 +144,14 @@ def test_truth_is_read_when_asked_for_and_then_counts_as_read(tmp_path: Path) ->
     assert after - before == {"truth/trajectory.tum", "truth/slip.parquet", "truth/dem.tif"}
 
 
-def test_the_header_of_the_trajectory_may_name_the_body(tmp_path: Path) -> None:
+def test_the_header_of_the_trajectory_may_name_the_body_and_the_world(tmp_path: Path) -> None:
     sdi_sample.write_dataset(tmp_path / "day")
     write_truth(tmp_path / "day" / "truth")
     file = tmp_path / "day" / "truth" / "trajectory.tum"
-    file.write_text("# frame world, child Body\n" + file.read_text())
-    assert transect.open(tmp_path / "day")["truth/trajectory"].child == "Body"
+    file.write_text("# frame SimulatedWorld, child Body\n" + file.read_text())
+    day = transect.open(tmp_path / "day")
+    assert (day["truth/trajectory"].frame, day["truth/trajectory"].child) == ("SimulatedWorld", "Body")
+    assert day["truth/dem"].frame == "SimulatedWorld"
 
 
 @pytest.mark.parametrize("format", SAMPLES)

@@ -105,6 +105,14 @@ def test_rays_straight_down_along_the_axes_and_from_outside_are_exact() -> None:
     np.testing.assert_allclose(cast(scene, origins, along).range, [2.0, 1.5, 2 * 5**0.5, 26**0.5], rtol=1e-12)
 
 
+def test_a_ray_along_an_axis_and_a_line_of_the_grid_meets_what_stands_in_its_way() -> None:
+    height = np.zeros((9, 9))
+    height[:, 6] = 2.0
+    origins = np.array([[1.0, 4.0, 1.0], [1.0, 0.0, 1.0], [1.0, 8.0, 1.0], [1.5, 3.3, 1.0]])
+    hits = cast(scene_of(height), origins, np.tile([1.0, 0.0, 0.0], (4, 1)))
+    np.testing.assert_allclose(hits.range, [4.5, 4.5, 4.5, 4.0], rtol=1e-12)  # the ramp from x = 5 to 6
+
+
 def test_beyond_the_edge_and_beyond_the_greatest_range_there_is_nothing() -> None:
     scene = scene_of(np.zeros((9, 9)))
     origins = np.array([[4.0, 4.0, 1.0]] * 3)

@@ -95,6 +95,22 @@ def test_turning_ray_and_box_together_changes_no_distance(turn, aim):
     np.testing.assert_allclose(rotated[0], straight[0], atol=1e-9)
 
 
+def test_among_many_the_nearest_is_that_of_all_asked_one_by_one():
+    rng = np.random.default_rng(5)
+    centres, sizes = rng.uniform(-20, 20, (60, 3)), rng.uniform(0.2, 3.0, 60)
+    many = [
+        sphere("ball", c, r) if k % 2 else box("box", c - r, c + r)
+        for k, (c, r) in enumerate(zip(centres, sizes, strict=True))
+    ]
+    aims = rng.normal(size=(400, 3))
+    ranges, number, _ = first(many, aims)
+    alone = np.column_stack([first(one, aims)[0] for one in many])
+    np.testing.assert_array_equal(ranges, alone.min(axis=1))
+    met = np.isfinite(ranges)
+    assert 50 < met.sum() < 400
+    np.testing.assert_array_equal(number[met] - 1, alone[met].argmin(axis=1))
+
+
 def test_leaves_let_through_what_beer_and_lambert_say():
     angles = np.random.default_rng(1).uniform(-1, 1, (20_000, 2)) * 0.02
     rays = np.column_stack([np.ones(len(angles)), angles])

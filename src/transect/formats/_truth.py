@@ -1,8 +1,9 @@
 """Truth beside a recording: a folder `truth/` that no reader sees, and that every recording gets as streams.
 
-`truth/trajectory.tum` is the body in the world (x east, y north, z up), each `truth/*.parquet` a table with
-`t_ns`, each `truth/*.tif` a map. Their streams have the role truth and are called `truth/<file>`; on writing
-they become a folder `truth/` again. Other files in the folder (depth images) are copied along.
+`truth/trajectory.tum` is the body in the world (x east, y north, z up); a comment at its top names both
+frames (`# frame world, child body`). Each `truth/*.parquet` is a table with `t_ns`, each `truth/*.tif` a map
+in the trajectory's world. Their streams have the role truth and are called `truth/<file>`; on writing they
+become a folder `truth/` again. Other files in the folder (depth images) are copied along.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ TRAJECTORY, TABLE, MAP = ".tum", ".parquet", ".tif"
 WORLD, BODY = "world", "body"
 _SOURCE = "truth_source"
 _CHILD = re.compile(rb"^#.*\bchild (\S+)", re.MULTILINE)
+_FRAME = re.compile(rb"^#.*\bframe ([^\s,]+)", re.MULTILINE)
 _DEEPEST = 4
 
 
@@ -98,10 +100,15 @@ def _stream(truth: Source, file: str, kind: type, source: Any, **attributes: Any
 
 
 def _trajectory(truth: Source, file: str, clock: Clock) -> Stream:
-    named = _CHILD.search(truth.head(file, 1024))
-    child = named[1].decode("utf-8", "replace") if named else BODY
+    world, child = _named(truth, file, _FRAME, WORLD), _named(truth, file, _CHILD, BODY)
     load = partial(cache.parsed, truth, file, "tum/1", partial(tum.parse_poses, file=f"{FOLDER}/{file}"))
-    return _stream(truth, file, Pose, load, clock=clock, frame=WORLD, child=child)
+    return _stream(truth, file, Pose, load, clock=clock, frame=world, child=child)
+
+
+def _named(truth: Source, trajectory: str, name: re.Pattern[bytes], usual: str) -> str:
+    """Return what the comments at the top of a trajectory call a frame."""
+    found = name.search(truth.head(trajectory, 1024)) if trajectory in truth else None
+    return found[1].decode("utf-8", "replace") if found else usual
 
 
 def _table(truth: Source, file: str, clock: Clock) -> Stream:
@@ -128,8 +135,9 @@ def _map(truth: Source, file: str) -> Stream:
         return geotiff.decode_geotiff(truth.buffer(file), file, t_ns=row[T_NS])
 
     table = file_table(np.zeros(1, np.int64), [f"{FOLDER}/{file}"])
+    world = _named(truth, f"trajectory{TRAJECTORY}", _FRAME, WORLD)
     return _stream(
-        truth, file, GridMap, table, clock="index", frame=WORLD, loader=load, meta={"timeless": True}
+        truth, file, GridMap, table, clock="index", frame=world, loader=load, meta={"timeless": True}
     )
 
 

@@ -9,6 +9,10 @@ It knows readings and parameters, not what is true. Where the SIS leaves a readi
 - the moments of gravity are the links', added to the torques; what is grappled shows as a force;
 - F_T has the printed plus, so that it is off wherever the tool pushes outwards.
 
+As the SIS has it, a current of at most `current_delta` counts means no torque. A motor whose friction holds
+its load, as motor 2 does when it slowly starts to lower the arm, draws as little: for a sample or two its
+torque is missing, and F_Z is off by its share, about 11 N.
+
 Sag is that of first order, by unit loads: a link gives as much along a direction as its load does work on
 the give of a unit force in that direction.
 """

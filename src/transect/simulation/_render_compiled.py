@@ -16,9 +16,19 @@ _TILE = 2048
 _LANES, _PIECE = 16, 256
 """Threads take interleaved pieces of the batch, so that each has its share of sky and of ground."""
 _PER_UNIT = np.float32(1.0 / 100.0)
+_LARGER, _SMALLER, _PATCHES = np.log2(9.3), np.log2(4.7), np.log2(28.0)
+"""Sizes of the large and the small copy of the tile, and of what the large one lends; levels of detail."""
+_SPECKS, _CLOUDS = np.log2(2.4), np.log2(37.5)
+"""Levels of detail of what far hills and clouds show of it."""
+_HIGHEST_HILL = 0.056
+"""Sine of the elevation above which there is only sky; see `_hills`."""
+
+# What is called for each ray does not count references to the arrays (`_nrt`), which would take longer than
+# much of its work. It makes no arrays, so there is nothing to count.
+_PER_RAY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _texel(texels: Any, first: Any, level: int, u: Any, v: Any) -> Any:
     """Bilinear brightness at (u, v) tiles of one level."""
     n = _TILE >> level
@@ -33,11 +43,15 @@ def _texel(texels: Any, first: Any, level: int, u: Any, v: Any) -> Any:
     return (above + fy * (c + fx * (d - c) - above)) * _PER_UNIT
 
 
-@njit(cache=True, nogil=True)
-def _sample(texels: Any, first: Any, x: Any, y: Any, texel: Any, footprint: Any) -> Any:
-    """Trilinear brightness at (x, y) m of a tile with texels of that size, seen over a footprint (m)."""
-    u, v = x / (texel * _TILE), y / (texel * _TILE)
-    lod = min(max(np.log2(max(footprint / texel, 1e-6)), 0.0), len(first) - 1.001)
+@njit(**_PER_RAY)
+def _sample(texels: Any, first: Any, x: Any, y: Any, texel: Any, lod: Any) -> Any:
+    """Trilinear brightness at (x, y) m of a tile with texels of that size.
+
+    `lod` is the binary logarithm of the texels over which a ray sees.
+    """
+    per_tile = 1.0 / (texel * _TILE)
+    u, v = x * per_tile, y * per_tile
+    lod = min(max(lod, 0.0), len(first) - 1.001)
     level = int(lod)
     part = np.float32(lod - level)
     fine = _texel(texels, first, level, u, v)
@@ -46,7 +60,7 @@ def _sample(texels: Any, first: Any, x: Any, y: Any, texel: Any, footprint: Any)
     return fine + part * (_texel(texels, first, level + 1, u, v) - fine)
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _even(number: int) -> Any:
     """A number in [0, 1), the same for the same integer (the mixing of splitmix64)."""
     h = np.uint64(number + 1_000_003) * np.uint64(0x9E3779B97F4A7C15)
@@ -55,7 +69,7 @@ def _even(number: int) -> Any:
     return np.float64((h ^ (h >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _cover(rock: Any, gx: Any, gy: Any, jitter: Any) -> int:
     """Number of the rock or plant at a place in cells, 0 for ground; its edge frays with the texture."""
     ny, nx = rock.shape
@@ -74,7 +88,7 @@ def _cover(rock: Any, gx: Any, gy: Any, jitter: Any) -> int:
     return found if weight > needed + 0.35 * (jitter - 1.0) else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _albedo(ground: Any, place: Any, up: Any, width: Any) -> Any:
     """Linear albedo (red, green, blue) of the ground at a place, seen over a footprint of that width (m).
 
@@ -82,13 +96,14 @@ def _albedo(ground: Any, place: Any, up: Any, width: Any) -> Any:
     """
     texels, first, texel, rock, _, cell, corner, looks = ground
     x, y, z = place
-    fine = _sample(texels, first, x, y, texel, width)
+    lod = np.log2(max(width / texel, 1e-6))
+    fine = _sample(texels, first, x, y, texel, lod)
     # The large copy lends its patches, not its pebbles, which would be boulders.
-    coarse = _sample(texels, first, x + 3.1, y + 1.7, texel * 9.3, max(width, texel * 28.0))
+    coarse = _sample(texels, first, x + 3.1, y + 1.7, texel * 9.3, max(lod, _PATCHES) - _LARGER)
     value = np.float64(fine) * (0.3 + 0.7 * coarse)
-    if width < texel:  # closer than the texels: the tile once more, much smaller
-        small = _sample(texels, first, x + 0.3, y + 0.9, texel / 4.7, width)
-        value *= 1.0 + (small - 1.0) * min(1.0, np.log2(texel / width))
+    if lod < 0.0:  # closer than the texels: the tile once more, much smaller
+        small = _sample(texels, first, x + 0.3, y + 0.9, texel / 4.7, lod + _SMALLER)
+        value *= 1.0 + (small - 1.0) * min(1.0, -lod)
     number = _cover(rock, (x - corner[0]) / cell, (y - corner[1]) / cell, fine)
     if number == 0:
         mix = min(max(2.5 * (coarse - 1.05), 0.0), 0.7)
@@ -102,14 +117,14 @@ def _albedo(ground: Any, place: Any, up: Any, width: Any) -> Any:
         )  # fmt: skip
     row = 3 if number > 0 else 4
     # On steep sides the tile is laid along the height, too, lest it be drawn out to streaks.
-    side = np.float64(_sample(texels, first, x + 0.8 * z, y + 0.6 * z, texel, width))
+    side = np.float64(_sample(texels, first, x + 0.8 * z, y + 0.6 * z, texel, lod))
     own = (0.6 + 0.8 * _even(number)) * (0.2 + 0.8 * side)
     if number < 0:  # between leaves it is dark
         own *= 0.25 + 0.75 * up
     return looks[row, 0] * own, looks[row, 1] * own, looks[row, 2] * own
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _openness(ground: Any, x: Any, y: Any) -> Any:
     """How much of the sky the ground sees at a place (m)."""
     _, _, _, _, map_, cell, corner, _ = ground
@@ -121,7 +136,7 @@ def _openness(ground: Any, x: Any, y: Any) -> Any:
     return low + v * (map_[iy + 1, ix] + u * (map_[iy + 1, ix + 1] - map_[iy + 1, ix]) - low)
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _lamps(lamps: Any, x: Any, y: Any, z: Any, nx: Any, ny: Any, nz: Any) -> Any:
     """Irradiance from spot lights; `lamps` (k, 8): place, unit direction in the world, half angle, power."""
     total = 0.0
@@ -136,25 +151,32 @@ def _lamps(lamps: Any, x: Any, y: Any, z: Any, nx: Any, ny: Any, nz: Any) -> Any
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
+def _hills(turn: Any) -> Any:
+    """Sine of the elevation of the far hills in a direction (rad)."""
+    hills = 0.022 + 0.016 * np.sin(2 * turn + 1.0) + 0.010 * np.sin(5 * turn + 2.0)
+    hills += 0.005 * np.sin(11 * turn) + 0.0015 * np.sin(37 * turn) + 0.0008 * np.sin(83 * turn)
+    return max(hills, 0.003)
+
+
+@njit(**_PER_RAY)
 def _far(texels: Any, first: Any, dx: Any, dy: Any, dz: Any, sky: Any) -> Any:
     """Radiance from where there is nothing: hills at the horizon, and the sky with its clouds.
 
     `sky` (14,): horizon, zenith, far hills (red, green, blue each), clouds, towards the sun (3), sun's glow.
     """
-    turn = np.arctan2(dy, dx)
-    hills = 0.022 + 0.016 * np.sin(2 * turn + 1.0) + 0.010 * np.sin(5 * turn + 2.0)
-    hills += 0.005 * np.sin(11 * turn) + 0.0015 * np.sin(37 * turn) + 0.0008 * np.sin(83 * turn)
-    hills = max(hills, 0.003)
-    if dz < hills:
-        speck = _sample(texels, first, turn * 60.0, dz * 150.0, 0.05, 0.12)
-        haze = 0.55 + 0.35 * min(max(dz / hills, 0.0), 1.0)
-        own = (1.0 - haze) * (0.5 + 0.5 * speck)
-        return haze * sky[0] + own * sky[6], haze * sky[1] + own * sky[7], haze * sky[2] + own * sky[8]
+    if dz < _HIGHEST_HILL:
+        turn = np.arctan2(dy, dx)
+        hills = _hills(turn)
+        if dz < hills:
+            speck = _sample(texels, first, turn * 60.0, dz * 150.0, 0.05, _SPECKS)
+            haze = 0.55 + 0.35 * min(max(dz / hills, 0.0), 1.0)
+            own = (1.0 - haze) * (0.5 + 0.5 * speck)
+            return haze * sky[0] + own * sky[6], haze * sky[1] + own * sky[7], haze * sky[2] + own * sky[8]
     up = 1.0 - (1.0 - min(dz, 1.0)) ** 3
     x, y = dx / (dz + 0.15), dy / (dz + 0.15)
-    cloud = _sample(texels, first, x * 2.0, y * 2.0, 0.004, 0.15) - 1.0
-    cloud += 0.7 * (_sample(texels, first, x * 9.0, y * 9.0, 0.004, 0.15) - 1.0)
+    cloud = _sample(texels, first, x * 2.0, y * 2.0, 0.004, _CLOUDS) - 1.0
+    cloud += 0.7 * (_sample(texels, first, x * 9.0, y * 9.0, 0.004, _CLOUDS) - 1.0)
     white = min(max(0.15 + 3.0 * cloud, 0.0), 1.0) * sky[9]
     sun = max(dx * sky[10] + dy * sky[11] + dz * sky[12], 0.0)
     glow = sky[13] * (0.15 * sun**8 + 1.2 * sun**256)
@@ -165,46 +187,55 @@ def _far(texels: Any, first: Any, dx: Any, dy: Any, dz: Any, sky: Any) -> Any:
     return r + white * (bright - r) + glow, g + white * (bright - g) + glow, b + white * (bright - b) + glow
 
 
-@njit(cache=True, nogil=True)
-def _shade(
-    i: int,
-    ground: Any,
-    solids: Any,
-    lights: Any,
-    origin: Any,
-    directions: Any,
-    hits: Any,
-    pixel: Any,
-    out: Any,
-) -> None:
-    """Write the radiance of ray i; see `shade`."""
-    ranges, kind, normals, lit = hits
-    outdoors, lamps, sky = lights
+@njit(**_PER_RAY)
+def _lit(ground: Any, solids: Any, lights: Any, place: Any, met: Any, width: Any) -> Any:
+    """Radiance (red, green, blue) of what a ray met at a place, seen over a footprint of that width (m).
+
+    `met` is its kind, its normal (3 numbers), and whether the sun shines on it.
+    """
+    outdoors, lamps, _ = lights
     texels, first, texel = ground[0], ground[1], ground[2]
-    dx, dy, dz = directions[i, 0], directions[i, 1], directions[i, 2]
-    if kind[i] < 0:
-        out[i, 0], out[i, 1], out[i, 2] = _far(texels, first, dx, dy, dz, sky)
-        return
-    s, nx, ny, nz = ranges[i], normals[i, 0], normals[i, 1], normals[i, 2]
-    x, y, z = origin[0] + s * dx, origin[1] + s * dy, origin[2] + s * dz
-    width = s * pixel / np.sqrt(max(-(dx * nx + dy * ny + dz * nz), 0.06))
-    if kind[i] == 0:
-        r, g, b = _albedo(ground, (x, y, z), nz, width)
+    x, y, z = place
+    kind, nx, ny, nz, sunny = met
+    if kind == 0:
+        r, g, b = _albedo(ground, place, nz, width)
         seen = 1.0 * _openness(ground, x, y)
     else:
-        k = kind[i] - 1
-        own = 0.75 + 0.25 * np.float64(_sample(texels, first, x + 0.8 * z, y + 0.6 * z, texel, width))
+        lod = np.log2(max(width / texel, 1e-6))
+        own = 0.75 + 0.25 * np.float64(_sample(texels, first, x + 0.8 * z, y + 0.6 * z, texel, lod))
+        k = kind - 1
         r, g, b, seen = solids[k, 0] * own, solids[k, 1] * own, solids[k, 2] * own, 1.0
-    sun = (nx * outdoors[0] + ny * outdoors[1] + nz * outdoors[2]) if lit[i] else 0.0
+    sun = (nx * outdoors[0] + ny * outdoors[1] + nz * outdoors[2]) if sunny else 0.0
     sky_seen = seen * (0.55 + 0.45 * nz)
     lamp = _lamps(lamps, x, y, z, nx, ny, nz) if len(lamps) else 0.0
-    out[i, 0] = r * (sun * outdoors[3] + sky_seen * outdoors[6] + lamp)
-    out[i, 1] = g * (sun * outdoors[4] + sky_seen * outdoors[7] + lamp)
-    out[i, 2] = b * (sun * outdoors[5] + sky_seen * outdoors[8] + lamp)
+    return (
+        r * (sun * outdoors[3] + sky_seen * outdoors[6] + lamp),
+        g * (sun * outdoors[4] + sky_seen * outdoors[7] + lamp),
+        b * (sun * outdoors[5] + sky_seen * outdoors[8] + lamp),
+    )
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def shade(
+@njit(**_PER_RAY)
+def _shade(
+    begin: int, end: int, ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any,
+    pixel: Any, out: Any,
+) -> None:  # fmt: skip
+    """Write the radiance of rays from `begin` to `end`; see `shade_in_order`."""
+    ranges, kind, normals, lit = hits
+    for i in range(begin, end):
+        dx, dy, dz = directions[i, 0], directions[i, 1], directions[i, 2]
+        if kind[i] < 0:
+            r, g, b = _far(ground[0], ground[1], dx, dy, dz, lights[2])
+        else:
+            s, nx, ny, nz = ranges[i], normals[i, 0], normals[i, 1], normals[i, 2]
+            place = origin[0] + s * dx, origin[1] + s * dy, origin[2] + s * dz
+            width = s * pixel / np.sqrt(max(-(dx * nx + dy * ny + dz * nz), 0.06))
+            r, g, b = _lit(ground, solids, lights, place, (kind[i], nx, ny, nz, lit[i]), width)
+        out[i, 0], out[i, 1], out[i, 2] = r, g, b
+
+
+@njit(cache=True, nogil=True)
+def shade_in_order(
     ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any, pixel: Any, out: Any
 ) -> None:
     """Write the linear radiance (n, 3) that comes along rays.
@@ -213,12 +244,20 @@ def shade(
     then lamps (see `_lamps`) and sky (see `_far`); `hits` a tuple: ranges (n,), kinds (n,), normals (n, 3),
     whether the sun shines there (n,); `pixel` the angle between rays, rad.
     """
+    _shade(0, len(directions), ground, solids, lights, origin, directions, hits, pixel, out)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def shade_in_parallel(
+    ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any, pixel: Any, out: Any
+) -> None:
+    """`shade_in_order` on all threads, with the same result."""
     n = len(directions)
     per_lane = (n + _LANES * _PIECE - 1) // (_LANES * _PIECE)
     for j in prange(_LANES * per_lane):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
         begin = ((j % per_lane) * _LANES + j // per_lane) * _PIECE
-        for i in range(begin, min(begin + _PIECE, n)):
-            _shade(i, ground, solids, lights, origin, directions, hits, pixel, out)
+        end = min(begin + _PIECE, n)
+        _shade(begin, end, ground, solids, lights, origin, directions, hits, pixel, out)
 
 
 @njit(cache=True, nogil=True)
@@ -249,23 +288,36 @@ def develop(
             pixels[i, c] = curve[int(np.sqrt(x) * scale + np.float32(0.5))]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def smear(picture: Any, flow: Any, out: Any) -> None:
-    """Write the mean of a picture (h, w, c) along minus the flow (h, w, 2) of each pixel."""
+@njit(**_PER_RAY)
+def _smear(i: int, picture: Any, flow: Any, out: Any) -> None:
+    """Write row i; see `smear_in_order`."""
     rows, columns, bands = picture.shape
-    for i in prange(rows):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
-        for j in range(columns):
-            dx, dy = flow[i, j, 0], flow[i, j, 1]
-            taps = min(int(2.0 * max(abs(dx), abs(dy))) + 1, 24)
-            for c in range(bands):
-                total = 0.0
-                for k in range(taps):
-                    part = (k + 0.5) / taps
-                    x = min(max(j - part * dx, 0.0), columns - 1.001)
-                    y = min(max(i - part * dy, 0.0), rows - 1.001)
-                    a, b = int(y), int(x)
-                    u, v = x - b, y - a
-                    low = picture[a, b, c] * (1 - u) + picture[a, b + 1, c] * u
-                    high = picture[a + 1, b, c] * (1 - u) + picture[a + 1, b + 1, c] * u
-                    total += low * (1 - v) + high * v
-                out[i, j, c] = total / taps
+    for j in range(columns):
+        dx, dy = flow[i, j, 0], flow[i, j, 1]
+        taps = min(int(2.0 * max(abs(dx), abs(dy))) + 1, 24)
+        for c in range(bands):
+            total = 0.0
+            for k in range(taps):
+                part = (k + 0.5) / taps
+                x = min(max(j - part * dx, 0.0), columns - 1.001)
+                y = min(max(i - part * dy, 0.0), rows - 1.001)
+                a, b = int(y), int(x)
+                u, v = x - b, y - a
+                low = picture[a, b, c] * (1 - u) + picture[a, b + 1, c] * u
+                high = picture[a + 1, b, c] * (1 - u) + picture[a + 1, b + 1, c] * u
+                total += low * (1 - v) + high * v
+            out[i, j, c] = total / taps
+
+
+@njit(cache=True, nogil=True)
+def smear_in_order(picture: Any, flow: Any, out: Any) -> None:
+    """Write the mean of a picture (h, w, c) along minus the flow (h, w, 2) of each pixel."""
+    for i in range(len(picture)):
+        _smear(i, picture, flow, out)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def smear_in_parallel(picture: Any, flow: Any, out: Any) -> None:
+    """`smear_in_order` on all threads, with the same result."""
+    for i in prange(len(picture)):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+        _smear(i, picture, flow, out)

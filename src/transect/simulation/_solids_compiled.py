@@ -12,8 +12,14 @@ LEAF = 0.025
 """Metres: leaves closer together than this stop the same rays."""
 _NEVER = np.inf
 
+# What is called for each ray does not count references to the arrays (`_nrt`), which would take longer than
+# much of its work. It makes no arrays, so there is nothing to count.
+_PER_RAY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+_INLINE: dict[str, Any] = {**_PER_RAY, "forceinline": True}
+"""For what takes all arrays of the solids: handing them over is work, too."""
 
-@njit(cache=True, nogil=True)
+
+@njit(**_PER_RAY)
 def offset_at(track: int, tracks: Any, step: float, t: float) -> Any:
     """Return where a track is at t seconds: it moves along straight pieces and begins again; -1 stays."""
     if track < 0:
@@ -28,7 +34,7 @@ def offset_at(track: int, tracks: Any, step: float, t: float) -> Any:
     return x, y, z
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _quadratic(a: float, b: float, c: float) -> Any:
     """Return both solutions of a s2 + 2 b s + c = 0 in order, infinite where there are none."""
     under = b * b - a * c
@@ -38,7 +44,7 @@ def _quadratic(a: float, b: float, c: float) -> Any:
     return (-b - root) / a, (-b + root) / a
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _slab(o: float, d: float, half: float) -> Any:
     """Return where a ray enters and leaves the slab |x| <= half."""
     if abs(d) < 1e-12:
@@ -47,7 +53,7 @@ def _slab(o: float, d: float, half: float) -> Any:
     return (near, far) if near <= far else (far, near)
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _box(o: Any, d: Any, size: Any) -> Any:
     near, far, axis = -_NEVER, _NEVER, 0
     for k in range(3):
@@ -60,7 +66,7 @@ def _box(o: Any, d: Any, size: Any) -> Any:
     return near, far, normal
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _cylinder(o: Any, d: Any, size: Any) -> Any:
     """Meet a cylinder along z with radius ``size[0]`` and half length ``size[2]``."""
     a, b, r = d[0] * d[0] + d[1] * d[1], o[0] * d[0] + o[1] * d[1], size[0]
@@ -76,7 +82,7 @@ def _cylinder(o: Any, d: Any, size: Any) -> Any:
     return max(side_in, cap_in), min(side_out, cap_out), normal
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _ellipsoid(o: Any, d: Any, size: Any) -> Any:
     ax, ay, az = o[0] / size[0], o[1] / size[1], o[2] / size[2]
     bx, by, bz = d[0] / size[0], d[1] / size[1], d[2] / size[2]
@@ -90,7 +96,7 @@ def _ellipsoid(o: Any, d: Any, size: Any) -> Any:
     return near, far, (nx / norm, ny / norm, nz / norm)
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _even(x: int, y: int, z: int, salt: int) -> float:
     """Return a number between 0 and 1, the same for the same four (the mixing of splitmix64)."""
     h = np.uint64(salt) + np.uint64(0x9E3779B97F4A7C15)
@@ -102,7 +108,7 @@ def _even(x: int, y: int, z: int, salt: int) -> float:
     return (np.float64(h >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _depth(o: Any, d: Any, near: float, density: float, salt: int) -> float:
     """Return how far a ray gets into leaves (Beer and Lambert), the same for rays that enter together."""
     at = max(near, 0.0)
@@ -115,7 +121,7 @@ def _depth(o: Any, d: Any, near: float, density: float, salt: int) -> float:
     return at - np.log(u) / density
 
 
-@njit(cache=True, nogil=True)
+@njit(**_PER_RAY)
 def _meet(shape: int, size: Any, density: float, salt: int, o: Any, d: Any) -> Any:
     """Return the distance at which a ray, in a solid's axes, meets it, and the normal there."""
     if shape == BOX:
@@ -132,57 +138,26 @@ def _meet(shape: int, size: Any, density: float, salt: int, o: Any, d: Any) -> A
     return (near if near > 0.0 else _NEVER), normal
 
 
-@njit(cache=True, nogil=True)
-def _may_meet(x: Any, y: Any, z: Any, reach: Any, o: Any, d: Any, far: float, near: Any) -> None:
-    """Write which solids a ray may meet, by the balls around them: without branches, several at once."""
-    ox, oy, oz = o
-    dx, dy, dz = d
-    for i in range(len(near)):
-        cx, cy, cz, r = x[i] - ox, y[i] - oy, z[i] - oz, reach[i]
-        along = cx * dx + cy * dy + cz * dz
-        aside = cx * cx + cy * cy + cz * cz - along * along
-        near[i] = (aside <= r * r) & (along >= -r) & (along - r <= far)
+@njit(**_INLINE)
+def _gap(cx: float, cy: float, cz: float, r: float, d: Any, far: float) -> float:
+    """What is missing for a ray to meet a ball at (cx, cy, cz) from its origin, at most 0 if it does."""
+    along = cx * d[0] + cy * d[1] + cz * d[2]
+    aside = cx * cx + cy * cy + cz * cz - along * along
+    return max(aside - r * r, max(-along, along - far) - r)
 
 
-@njit(cache=True, nogil=True)
-def nearest_of_rays(a: Any, origins: Any, directions: Any, limit: Any, t: Any) -> Any:
-    """Return ranges, numbers from 1 and normals of what n rays meet; see `Solids.nearest`."""
-    n = len(origins)
-    ranges, number, normals = np.full(n, np.inf), np.zeros(n, np.int32), np.full((n, 3), np.nan)
-    near = np.empty(len(a.shape), np.bool_)
-    # Out of the tuple once: handing it on counts references, which takes longer than the work.
-    x, y, z, reach = a.place[0], a.place[1], a.place[2], a.reach
-    shape, centre, size, turn, density = a.shape, a.centre, a.size, a.rotation, a.density
-    track, tracks, step = a.track, a.tracks, a.track_step
-    for j in range(n):
-        o = (origins[j, 0], origins[j, 1], origins[j, 2])
-        d = (directions[j, 0], directions[j, 1], directions[j, 2])
-        _may_meet(x, y, z, reach, o, d, limit[j], near)
-        best = limit[j]
-        for i in range(len(near)):
-            if not near[i]:
-                continue
-            moved = offset_at(track[i], tracks, step, t[j])
-            u, v, w = (
-                o[0] - centre[i, 0] - moved[0],
-                o[1] - centre[i, 1] - moved[1],
-                o[2] - centre[i, 2] - moved[2],
-            )
-            local_o = _turned(turn, i, u, v, w)
-            local_d = _turned(turn, i, d[0], d[1], d[2])
-            half = (size[i, 0], size[i, 1], size[i, 2])
-            distance, normal = _meet(shape[i], half, density[i], i, local_o, local_d)
-            if distance < best:
-                best = ranges[j] = distance
-                number[j] = i + 1
-                for k in range(3):
-                    normals[j, k] = (
-                        turn[i, k, 0] * normal[0] + turn[i, k, 1] * normal[1] + turn[i, k, 2] * normal[2]
-                    )
-    return ranges, number, normals
+@njit(**_INLINE)
+def _measure_gaps(place: Any, reach: Any, o: Any, d: Any, far: float, gaps: Any) -> None:
+    """Write the gaps to the balls around groups of solids.
+
+    Without branches, and in one kind of number, so that several are worked out at once.
+    """
+    x, y, z = place[0], place[1], place[2]
+    for g in range(len(gaps)):
+        gaps[g] = _gap(x[g] - o[0], y[g] - o[1], z[g] - o[2], reach[g], d, far)
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INLINE)
 def _turned(turn: Any, i: int, x: float, y: float, z: float) -> Any:
     """Return a vector of the world in the axes of solid i."""
     return (
@@ -190,3 +165,65 @@ def _turned(turn: Any, i: int, x: float, y: float, z: float) -> Any:
         turn[i, 0, 1] * x + turn[i, 1, 1] * y + turn[i, 2, 1] * z,
         turn[i, 0, 2] * x + turn[i, 1, 2] * y + turn[i, 2, 2] * z,
     )
+
+
+@njit(**_INLINE)
+def _meet_solid(a: Any, i: int, o: Any, d: Any, t: float) -> Any:
+    """Return the distance at which a ray of the world meets solid i at t seconds, and the normal there."""
+    moved = offset_at(a.track[i], a.tracks, a.track_step, t)
+    u, v, w = (
+        o[0] - a.centre[i, 0] - moved[0],
+        o[1] - a.centre[i, 1] - moved[1],
+        o[2] - a.centre[i, 2] - moved[2],
+    )
+    local_o = _turned(a.rotation, i, u, v, w)
+    local_d = _turned(a.rotation, i, d[0], d[1], d[2])
+    half = (a.size[i, 0], a.size[i, 1], a.size[i, 2])
+    return _meet(a.shape[i], half, a.density[i], i, local_o, local_d)
+
+
+@njit(**_INLINE)
+def _nearest_of_group(a: Any, g: int, o: Any, d: Any, limit: float, t: float) -> Any:
+    """Return the distance to the nearest solid of a group (inf for none), its number and its normal."""
+    best, number, outward = limit, 0, (0.0, 0.0, 0.0)
+    for m in range(a.first[g], a.first[g + 1]):
+        i = a.member[m]
+        x, y, z = a.place[i, 0] - o[0], a.place[i, 1] - o[1], a.place[i, 2] - o[2]
+        if _gap(x, y, z, a.reach[i], d, best) <= 0.0:
+            distance, normal = _meet_solid(a, i, o, d, t)
+            if distance < best:
+                best, number, outward = distance, i + 1, normal
+    return (best if number else _NEVER), number, outward
+
+
+@njit(**_PER_RAY)
+def _nearest(a: Any, origins: Any, directions: Any, limit: Any, t: Any, gaps: Any, met: Any) -> None:
+    """Write what rays met: ranges, numbers and normals; `gaps` (groups,) is for notes."""
+    ranges, number, normals = met
+    for j in range(len(ranges)):
+        o = (origins[j, 0], origins[j, 1], origins[j, 2])
+        d = (directions[j, 0], directions[j, 1], directions[j, 2])
+        _measure_gaps(a.group_place, a.group_reach, o, d, limit[j], gaps)
+        outward = (0.0, 0.0, 0.0)
+        for g in range(len(gaps)):
+            if gaps[g] <= 0.0:
+                distance, k, normal = _nearest_of_group(a, g, o, d, min(limit[j], ranges[j]), t[j])
+                if k:
+                    ranges[j], number[j], outward = distance, k, normal
+        if number[j]:
+            i = number[j] - 1
+            for c in range(3):
+                normals[j, c] = (
+                    a.rotation[i, c, 0] * outward[0]
+                    + a.rotation[i, c, 1] * outward[1]
+                    + a.rotation[i, c, 2] * outward[2]
+                )
+
+
+@njit(cache=True, nogil=True)
+def nearest_of_rays(a: Any, origins: Any, directions: Any, limit: Any, t: Any) -> Any:
+    """Return ranges, numbers from 1 and normals of what n rays meet; see `Solids.nearest`."""
+    n = len(origins)
+    ranges, number, normals = np.full(n, np.inf), np.zeros(n, np.int32), np.full((n, 3), np.nan)
+    _nearest(a, origins, directions, limit, t, np.empty(len(a.group_reach)), (ranges, number, normals))
+    return ranges, number, normals

@@ -22,7 +22,7 @@ from transect.recording.clocks import decimal_from_ns
 from transect.types import GridMap
 
 from . import worlds
-from .motion import Motion
+from .motion import WORLD, Motion
 
 TRUTH = "truth"
 """Folder beside the recording's own files that every reader attaches."""
@@ -157,6 +157,6 @@ def tum_text(motion: Motion, body: str = "") -> str:
     """Return a motion as lines ``t x y z qx qy qz qw`` in the world's axes; `body` is what moves."""
     rows = zip(motion.t_ns.tolist(), motion.position.tolist(), motion.quaternion.tolist(), strict=True)
     head = "# t x y z qx qy qz qw: the body (x forward, y left, z up) in the world (x east, y north, z up)\n"
-    head += f"# child {body}\n" if body else ""
+    head += f"# frame {WORLD}, child {body}\n" if body else f"# frame {WORLD}\n"
     lines = (" ".join([decimal_from_ns(t), *(f"{v:.9g}" for v in (*p, *q))]) for t, p, q in rows)
     return head + "\n".join(lines) + "\n"

@@ -20,7 +20,7 @@ from transect.errors import UsageError
 from transect.geometry import planar, rotations
 from transect.recording.clocks import NS
 
-from .motion import Motion
+from .motion import PIECE, Motion, derivatives
 from .randomness import generator
 
 Floats = NDArray[np.float64]
@@ -299,8 +299,9 @@ def drive(way: Course, chassis: Chassis, heights: Heights, slide: float = 0.0, s
     seed : int
         Of the shaking.
     """
-    on_way = _plane(way.pose, chassis, heights)
-    pose = way.pose + np.array([0.0, 0.0, slide]) * on_way[:, 2:]
+    pose = way.pose
+    if slide:
+        pose = pose + np.array([0.0, 0.0, slide]) * _plane(pose, chassis, heights)[:, 2:]
     ground = _plane(pose, chassis, heights) + _shaking(way, chassis, seed)
     pitch = -np.arctan(ground[:, 1])
     roll = np.arctan(ground[:, 2] * np.cos(pitch))
@@ -308,8 +309,8 @@ def drive(way: Course, chassis: Chassis, heights: Heights, slide: float = 0.0, s
     quaternion = rotations.quaternion_from_euler("rpy", angles)
     raised = rotations.rotate(quaternion, [0.0, 0.0, chassis.height])
     position = np.column_stack([pose[:, :2], ground[:, 0]]) + raised
-    velocity, acceleration = derivatives(position)
-    angular = body_rates(angles, derivatives(angles)[0])
+    velocity, acceleration = derivatives(position, 1 / RATE)
+    angular = body_rates(angles, derivatives(angles, 1 / RATE)[0])
     return Motion(way.t_ns, position, quaternion, velocity, acceleration, angular)
 
 
@@ -317,8 +318,8 @@ def truth(motion: Motion, rate: int = 100) -> Motion:
     """Return a motion at a lower rate that divides `RATE`, its own samples: exact."""
     step = RATE // rate
     names = ("position", "quaternion", "velocity", "acceleration", "angular_velocity")
-    kept = {name: getattr(motion, name)[::step] for name in names}
-    return replace(motion, t_ns=motion.t_ns[::step], **kept)
+    kept = {name: getattr(motion, name)[::step].copy() for name in names}  # a view would keep all samples
+    return replace(motion, t_ns=motion.t_ns[::step].copy(), **kept)
 
 
 def body_rates(angles: Floats, rates: Floats) -> Floats:
@@ -339,9 +340,12 @@ def contact_places(pose: Floats, contacts: Floats) -> Floats:
 
 def _plane(pose: Floats, chassis: Chassis, heights: Heights) -> Floats:
     """Height, slope ahead and slope to the left (n, 3) of the plane nearest to the ground at the wheels."""
-    touched = heights(contact_places(pose, chassis.contacts))
     design = np.column_stack([np.ones(len(chassis.contacts)), chassis.contacts])
-    return _softened(touched @ np.linalg.pinv(design).T, chassis.suspension)
+    nearest = np.linalg.pinv(design).T
+    # In pieces: the corners around every wheel of hours of driving would take a gigabyte.
+    pieces = (pose[i : i + PIECE] for i in range(0, len(pose), PIECE))
+    planes = [heights(contact_places(piece, chassis.contacts)) @ nearest for piece in pieces]
+    return _softened(np.concatenate(planes), chassis.suspension)
 
 
 def _shaking(way: Course, chassis: Chassis, seed: int) -> Floats:
@@ -377,12 +381,3 @@ def _softened(values: Floats, seconds: float) -> Floats:
     for _ in range(PASSES):
         values = np.asarray(uniform_filter1d(values, _box(seconds), axis=0, mode="nearest"), dtype=np.float64)
     return values[margin:-margin]
-
-
-def derivatives(values: Floats, step: float = 1 / RATE) -> tuple[Floats, Floats]:
-    """First and second derivative (n, ...) by time, of the quintic spline through samples (n, ...)."""
-    from scipy.interpolate import make_interp_spline
-
-    elapsed = np.arange(len(values)) * step
-    spline = make_interp_spline(elapsed, values, k=5)
-    return spline(elapsed, 1), spline(elapsed, 2)

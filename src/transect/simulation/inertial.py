@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from transect.geometry import rotations, se3
 
-from .driving import derivatives
-from .motion import Motion
+from .motion import Motion, derivatives
 from .randomness import generator
 
 Floats = NDArray[np.float64]

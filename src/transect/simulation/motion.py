@@ -13,6 +13,11 @@ from transect.geometry import rotations, se3
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+WORLD = "SimulatedWorld"
+"""The frame of true motions and maps; formats have worlds of their own, with other origins."""
+PIECE, OVERLAP = 50_000, 64
+"""Samples of a long motion that are worked on at once, and beyond them where neighbours count."""
+
 
 @dataclass(frozen=True, eq=False)
 class Motion:
@@ -85,6 +90,36 @@ class Motion:
         turned = rotations.multiply(rotations.conjugate(quaternion[before]), quaternion[after])
         angular = rotations.rotation_vector_from_quaternion(turned) / ((after - before) * step)[:, None]
         return cls(t_ns, position, quaternion, velocity, acceleration, angular)
+
+
+def derivatives(values: Floats, step: float) -> tuple[Floats, Floats]:
+    """First and second derivative (n, ...) by time, of the quintic spline through samples (n, ...).
+
+    The spline is made in pieces, so that hours need little memory. A sample's influence falls by 0.43 from
+    one knot to the next: `OVERLAP` knots beyond a piece decide less than rounding does.
+
+    Parameters
+    ----------
+    values : (n, ...) array
+        At least six.
+    step : float
+        Seconds between them.
+    """
+    first, second = np.empty(values.shape), np.empty(values.shape)
+    for begin in range(0, len(values), PIECE):
+        end = min(begin + PIECE, len(values))
+        low, high = max(begin - OVERLAP, 0), min(end + OVERLAP, len(values))
+        first[begin:end], second[begin:end] = _spline_rates(values[low:high], step, begin - low, end - low)
+    return first, second
+
+
+def _spline_rates(values: Floats, step: float, begin: int, end: int) -> tuple[Floats, Floats]:
+    """The derivatives of the spline through all values, at those from `begin` to `end`."""
+    from scipy.interpolate import make_interp_spline
+
+    elapsed = np.arange(len(values)) * step
+    spline = make_interp_spline(elapsed, values, k=5)
+    return spline(elapsed[begin:end], 1), spline(elapsed[begin:end], 2)
 
 
 def _linear(values: Floats, left: Ints, right: Ints, u: Floats) -> Floats:

@@ -19,7 +19,7 @@ from transect.types import CameraModel
 from . import textures
 from ._compiled import kernels
 from .light import Light
-from .raycast import FAR, NOTHING, Hits, Scene, cast
+from .raycast import FAR, NOTHING, PARALLEL_FROM, Hits, Scene, cast
 from .sensor import auto_gain, develop, thermal_range
 from .terrain import Terrain
 
@@ -223,7 +223,8 @@ def _radiance(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> F
     lights = _outdoors(light), _lamps(light, view.pose), _sky(light, look)
     met = hits.range, hits.kind, hits.normal, sunlit(scene, view, hits, light, t)
     out = np.empty((len(view.rays), 3), np.float32)
-    shade = kernels("render").shade
+    loops = kernels("render")
+    shade = loops.shade_in_parallel if len(out) >= PARALLEL_FROM else loops.shade_in_order
     shade(_ground(scene.terrain, look), solids, lights, view.origin, view.rays, met, view.pixel, out)
     return np.nan_to_num(out, copy=False)
 
@@ -296,8 +297,9 @@ def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Float
 
 def _smeared(picture: Floats32, flow: Floats32) -> Floats32:
     """Mean of the picture (h, w, c) along the way that each pixel's content moves."""
-    out = np.empty_like(picture)
-    kernels("render").smear(picture, flow, out)
+    out, loops = np.empty_like(picture), kernels("render")
+    smear = loops.smear_in_parallel if flow.size // 2 >= PARALLEL_FROM else loops.smear_in_order
+    smear(picture, flow, out)
     return out
 
 

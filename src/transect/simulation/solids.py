@@ -23,6 +23,8 @@ Ints = NDArray[np.int64]
 BOX, CYLINDER, ELLIPSOID = 0, 1, 2
 STEP = 0.05
 """Seconds between two points of a track."""
+TOGETHER = 4
+"""Solids in a group: a ray that passes the group by is not tried on each of them."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ class Solid:
 class Arrays(NamedTuple):
     """All solids side by side, for compiled loops; contiguous float64 and int64, see `Solid`.
 
-    `reach` is the radius around `place` (3, n) that holds the solid wherever its track leads it; `track` is a
-    row of `tracks`, or -1.
+    `reach` is the radius around `place` (n, 3) that holds the solid wherever its track leads it; `track` is a
+    row of `tracks`, or -1. Group g is the solids ``member[first[g]:first[g + 1]]``, which are close together;
+    `group_place` (3, groups) and `group_reach` are the ball that holds them all.
     """
 
     shape: Ints
@@ -106,6 +109,10 @@ class Arrays(NamedTuple):
     track: Ints
     tracks: Floats
     track_step: float
+    member: Ints
+    first: Ints
+    group_place: Floats
+    group_reach: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,19 +202,43 @@ class Solids:
 
 def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
     row = np.cumsum([s.track is not None for s in solids]) - 1
+    place = np.array([_ball(s)[0] for s in solids], dtype=np.float64).reshape(-1, 3)
+    reach = np.array([_ball(s)[1] for s in solids], dtype=np.float64)
+    groups = _groups(np.arange(len(solids)), place)
+    balls = [_ball_around(place[group], reach[group]) for group in groups]
     size = np.array([s.size for s in solids], dtype=np.float64).reshape(-1, 3)
     return Arrays(
         shape=np.array([s.shape for s in solids], dtype=np.int64),
         centre=np.array([s.centre for s in solids], dtype=np.float64).reshape(-1, 3),
         size=size,
         rotation=np.array([s.rotation for s in solids], dtype=np.float64).reshape(-1, 3, 3),
-        place=np.array([_ball(s)[0] for s in solids], dtype=np.float64).reshape(-1, 3).T.copy(),
-        reach=np.array([_ball(s)[1] for s in solids], dtype=np.float64),
+        place=place,
+        reach=reach,
         density=np.array([s.density for s in solids], dtype=np.float64),
         track=np.array([row[i] if s.track is not None else -1 for i, s in enumerate(solids)], dtype=np.int64),
         tracks=np.array(tracks, dtype=np.float64) if tracks else np.zeros((0, 1, 3)),
         track_step=STEP,
+        member=np.concatenate([np.zeros(0, np.int64), *groups]),
+        first=np.cumsum([0, *(len(group) for group in groups)], dtype=np.int64),
+        group_place=np.array([middle for middle, _ in balls], dtype=np.float64).reshape(-1, 3).T.copy(),
+        group_reach=np.array([radius for _, radius in balls], dtype=np.float64),
     )
+
+
+def _groups(numbers: Ints, place: Floats) -> list[Ints]:
+    """Solids by their numbers, in groups of at most `TOGETHER`: halved where they are furthest apart."""
+    if len(numbers) <= TOGETHER:
+        return [numbers] if len(numbers) else []
+    axis = int(np.ptp(place[numbers], axis=0).argmax())
+    ordered = numbers[np.argsort(place[numbers, axis], kind="stable")]
+    half = len(ordered) // 2
+    return _groups(ordered[:half], place) + _groups(ordered[half:], place)
+
+
+def _ball_around(places: Floats, reaches: Floats) -> tuple[Floats, float]:
+    """Middle (3,) and radius of a ball that holds balls at places (n, 3), m."""
+    middle = ((places + reaches[:, None]).max(axis=0) + (places - reaches[:, None]).min(axis=0)) / 2
+    return middle, float((np.linalg.norm(places - middle, axis=1) + reaches).max()) * (1 + 1e-9)
 
 
 def _ball(solid: Solid) -> tuple[Floats, float]:

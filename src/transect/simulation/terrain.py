@@ -18,6 +18,7 @@ from transect.geometry._arrays import floats
 from transect.types import GridMap
 
 from ._compiled import kernels
+from .motion import WORLD
 from .randomness import generator
 from .textures import spectral_noise
 
@@ -28,7 +29,7 @@ MOST = 32_767
 
 
 class Pyramid(NamedTuple):
-    """The greatest heights of blocks of 1, 2, 4, ... cells, level by level in one array."""
+    """The greatest heights of blocks of 1, 4, 16, ... cells a side, level by level in one array."""
 
     tops: NDArray[np.float32]
     first: NDArray[np.int64]
@@ -111,7 +112,7 @@ class Terrain:
         west, _, _, north = self.extent
         left, top = west - self.cell / 2, north + self.cell / 2
         transform = (self.cell, 0.0, left, 0.0, -self.cell, top)
-        return GridMap({"elevation": self.height[::-1]}, transform, frame="world")
+        return GridMap({"elevation": self.height[::-1]}, transform, frame=WORLD)
 
     def _patch(self, xy: ArrayLike) -> tuple[tuple[Floats, Floats, Floats, Floats], Floats, Floats]:
         """Return a, b, c, d of ``a + b u + c v + d u v`` around each place, and u, v in [0, 1]."""
@@ -130,10 +131,10 @@ def _pyramid(height: Heights) -> Pyramid:
     level = np.maximum(level[:, 1:], level[:, :-1])
     levels = [level]
     while level.size > 1:
-        rows, columns = (n + (n % 2) for n in level.shape)
+        rows, columns = (n + -n % 4 for n in level.shape)
         padded = np.full((rows, columns), -np.inf, np.float32)
         padded[: level.shape[0], : level.shape[1]] = level
-        level = padded.reshape(rows // 2, 2, columns // 2, 2).max(axis=(1, 3))
+        level = padded.reshape(rows // 4, 4, columns // 4, 4).max(axis=(1, 3))
         levels.append(level)
     sizes = np.array([0, *(each.size for each in levels[:-1])], np.int64)
     widths = np.array([each.shape[1] for each in levels], np.int64)

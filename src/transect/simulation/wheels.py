@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from transect.geometry import rotations
 
-from .driving import Course, derivatives
-from .motion import Motion
+from .driving import Course
+from .motion import Motion, derivatives
 from .randomness import generator
 
 Floats = NDArray[np.float64]

@@ -149,6 +149,21 @@ def test_forces_are_those_of_the_contact(soil: Recording) -> None:
     assert soil["truth/contact"].column("Fz").max() > 12.0
 
 
+def test_forces_that_are_far_off_are_those_of_a_motor_without_current(soil: Recording) -> None:
+    """Appendix D: within `current_delta` counts of no current, no torque; friction held the load alone."""
+    sets, acts = soil.conditions["parameters"], np.array(soil["truth/contact"].column("act"))
+    science, found = soil["Arm/SciHi"], soil["Arm/SciHi/Forces"].column("Fz")
+    off = np.abs(found - soil["truth/contact"].column("Fz"))
+    wild = np.isin(acts, ["press", "press again"]) & (off > 5.0)
+    least = 1.5 * np.array(sets["RA_JOINT_PARAMS"]["current.m"])  # current_delta is one count
+    silent = [
+        (np.abs(science.column(f"cur{joint}")) <= least[joint - 1]) & science.column(f"motor_on_{joint}")
+        for joint in (2, 3, 4)
+    ]
+    assert 0 < wild.sum() < 10
+    assert np.any(silent, axis=0)[wild].all()
+
+
 def test_indentations_give_the_stiffness_of_soil_and_arm_in_series(soil: Recording) -> None:
     press = next(i for i in indentations_of(soil, contact_force=1.0) if i.depth > 0.015)
     rows = slice(press.start, press.peak)

@@ -1,4 +1,7 @@
 import hashlib
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -280,6 +283,19 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
         write_day(day, tmp_path / name)
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
     assert digest(tmp_path / "a") != digest(tmp_path / "c")
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_python_hashes_with(tmp_path):
+    script = (
+        "import sys, pathlib; from transect.simulation.day import *; "
+        "write_day(simulate('marulan', Options(0.4, 3, 0.05, (), {'scene': 'houses', 'human': 'walking'})),"
+        " pathlib.Path(sys.argv[1]))"
+    )
+    for seed in ("1", "77"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / seed)], check=True, env=env)
+    assert len(digest(tmp_path / "1")) > 10
+    assert digest(tmp_path / "1") == digest(tmp_path / "77")
 
 
 @pytest.mark.parametrize("light", ["day", "low_sun", "night", "night_lights"])

@@ -154,6 +154,13 @@ def _hashes(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
+def test_the_true_motion_is_not_in_the_world_of_the_ground_truth(written: Path) -> None:
+    """One begins where the antenna began, the other where the field is (4.7): their names must differ."""
+    day = transect.open(written)
+    assert (day["truth/trajectory"].frame, day["GroundTruth"].frame) == ("SimulatedWorld", "world")
+    assert day["truth/dem"].frame == "SimulatedWorld"
+
+
 def test_another_seed_gives_another_day(small: Day) -> None:
     other = simulate("rosario", Options(seconds=1.2, seed=SEED + 1, streams=NO_IMAGES))
     assert not np.allclose(other.recording["Imu"]["acc_x"], small.recording["Imu"]["acc_x"])

@@ -16,12 +16,13 @@ from typing import Any
 
 from transect import robots
 from transect.errors import ParseError, UsageError
-from transect.recording import Recording, Robot, Source, Stream, cache
-from transect.types import Image, Record
+from transect.recording import Recording, Source, Stream, cache
+from transect.types import CameraModel, Image, Record
 
 from .._base import Match, no
 from .._catalogues.ameds import entry_of
 from .._images import image_loader
+from .cameras import cameras_of
 from .columns import BY_STEM, CSV_FILES
 from .files import Found, Listed, find, has_unix_time
 from .frames import frames_of
@@ -59,6 +60,7 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
     if found.twice is not None:
         raise _several(source, *found.twice)
     robot = robots.load("interact")
+    cameras, resized = cameras_of(source, found.payloads, robot.cameras)
     spellings = load_spellings(source, columns)
     unknown = [name for name in found.others if has_unix_time(source, name)]
     streams = (
@@ -67,7 +69,7 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
             for f in CSV_FILES
             if f.stem in found.tables
         ),
-        *(_payload_stream(source, listed, robot) for listed in found.payloads),
+        *(_payload_stream(source, listed, cameras) for listed in found.payloads),
         *(_unknown_stream(source, name) for name in unknown),
     )
     entry = entry_of(source.stem)
@@ -75,12 +77,12 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
         name=source.stem,
         streams=streams,
         frames=frames_of(robot, streams),
-        cameras=robot.cameras,
+        cameras=cameras,
         robot=robot,
         conditions=entry.facts() if entry else {},
         format="ameds",
         source=source,
-        notes=_notes(source, found, unknown),
+        notes=(*resized, *_notes(source, found, unknown)),
     )
 
 
@@ -112,9 +114,9 @@ def _table_stream(source: Source, name: str, stem: str, spellings: Spellings) ->
     )
 
 
-def _payload_stream(source: Source, listed: Listed, robot: Robot) -> Stream:
+def _payload_stream(source: Source, listed: Listed, cameras: Mapping[str, CameraModel]) -> Stream:
     kind = listed.kind
-    camera = robot.cameras.get(kind.frame)
+    camera = cameras.get(kind.frame)
     return Stream(
         kind.stream,
         kind.type,

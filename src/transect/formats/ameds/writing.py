@@ -224,7 +224,7 @@ def _own_name(recording: Recording, sample: Sample, kind: PayloadFiles) -> str:
 
 
 def _copy_video(recording: Recording, camera: str, path: Path) -> Iterator[str]:
-    """Copy the film of a camera if the recording still has all images that it was made from."""
+    """Copy the film of a camera if the recording still has all images that it was made from, as they were."""
     source, name = recording.source, VIDEOS[camera]
     there = [] if source is None else [n for n in source.glob(f"*{name}") if n.rpartition("/")[2] == name]
     if source is None or not there:
@@ -232,6 +232,9 @@ def _copy_video(recording: Recording, camera: str, path: Path) -> Iterator[str]:
     images = sum(n.rpartition("/")[2].startswith(f"{camera}_") for n in source.names)
     if camera not in recording or len(recording[camera]) != images:
         yield f"{name} is not carried: it shows more than was kept"
+        return
+    if not all(source_file(recording, sample) for sample in recording[camera]):
+        yield f"{name} is not carried: it shows images that are other ones now"
         return
     try:
         film = source.read(there[0])

@@ -20,8 +20,6 @@ from ._model import Event, Floats, Mask
 
 OPTICAL = np.array([[0.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 """``T_forward_camera``: a camera's x right, y down, z forward as x forward, y left, z up."""
-AHEAD = (2.5, 8.0)
-"""Metres ahead of the vehicle between which puffs pass: inside the frame of document 004, 9.3 m long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +80,17 @@ def uniform(extinction: float) -> Air:
 def puffs(event: Event, length: float, height: float) -> Air:
     """Return the puffs of a fault that lasts `length` seconds, `height` m up the vehicle's z axis.
 
-    They cross the view of the vehicle from one side to the other, as on the first day of document 004.
+    They cross the view of the vehicle from one side to the other, as on the first day of document 004,
+    between `near` and `far` m ahead of it.
     """
     p, draw = event.parameters, event.generator("puffs")
     count = max(3, round(p["rate"] * length))
     life = min(2.0 * p["reach"] / p["wind"], 0.7 * length)
     side = draw.choice([-1.0, 1.0])
-    wind = p["wind"] * np.array([0.15 * draw.normal(), side, 0.0])
+    wind = p["wind"] * np.array([p["drift"] * draw.normal(), side, 0.0])
     times = life / 2 + np.sort(draw.random(count)) * (length - life)
-    middle = np.column_stack(
-        [draw.uniform(*AHEAD, count), draw.normal(0.0, 1.5, count), height + draw.normal(0.0, 0.3, count)]
-    )
+    ahead, aside = draw.uniform(p["near"], p["far"], count), draw.normal(0.0, 1.5, count)
+    middle = np.column_stack([ahead, aside, height + draw.normal(0.0, 0.3, count)])
     size, strength = draw.uniform(0.6, 1.4, count), draw.uniform(0.6, 1.4, count)
     scale = event.severity * p["extinction"]
     return Air(middle, wind, times, np.full(count, life), p["size"] * size, scale * strength)

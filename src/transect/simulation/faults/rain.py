@@ -1,27 +1,41 @@
-"""Rain: a few returns from single drops, isolated in space and time (document 004, 5.2)."""
+"""Rain: a few returns from single drops, isolated in space and time (document 004, 5.2).
+
+Of rain on images the report says nothing: chapter 5 has dust and smoke there (5.3), and rain on lasers and
+radar only. Here single drops leave faint streaks, isolated as those that lasers meet, and fewer of them in
+the infra-red, which 5.3 finds less affected by what is in the air.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from transect.recording import Stream
-from transect.types import LaserScan, PointCloud, RadarRange, RadarSpectrum
+from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from . import beams
 from ._columns import change_of, flat_values, share_of_beams, with_flat
 from ._model import Change, Event, Fault, Floats, Mask, unchanged
-from ._payloads import wrapped_clouds
+from ._payloads import wrapped, wrapped_clouds
+from .haze import blended, white
 
 NEAREST = 0.5
 """Metres from the laser, and from what it sees, within which a drop is not told from it."""
+LONGEST, OPAQUE, SLANT = 0.12, 0.5, 0.1
+"""Of the streak of the nearest drop: its length in picture heights, how much it hides; and its slope."""
+DARKEST = 0.1
+"""Part of white that a drop is at night."""
 
 
 def rainy(stream: Stream, event: Event) -> Change:
     """Let it rain."""
     if stream.type is PointCloud and stream.loader is not None:
         return _clouds(stream, event)
+    if stream.type is Image and stream.loader is not None:
+        return _images(stream, event)
     if stream.loader is not None:
         return unchanged(stream)
     return _scans(stream, event) if stream.type is LaserScan else _radar(stream, event)
@@ -87,6 +101,40 @@ def _clouds(stream: Stream, event: Event) -> Change:
     return wrapped_clouds(stream, event, altered)
 
 
+def _images(stream: Stream, event: Event) -> Change:
+    """Draw the streaks of a few drops, others in each image."""
+    part = event.parameters["infrared"] if stream.tag == "infrared" else 1.0
+    seen = partial(_streaks, stream, event, part)
+    fraction = np.zeros(len(stream))
+    for index in np.flatnonzero(event.inside(stream)).tolist():
+        streaks = seen(index)
+        fraction[index] = (LONGEST * OPAQUE * streaks[:, 2] ** 2).sum() / event.parameters["streaks"]
+    return wrapped(stream, event, fraction > 0, fraction, partial(_streaked, seen))
+
+
+def _streaks(stream: Stream, event: Event, part: float, index: int) -> Floats:
+    """Return the streaks (k, 3) in an image: x and y of their tops, in pictures, and how near they are.
+
+    The nearest is 1; there are more further away, and these are smaller.
+    """
+    draw = event.generator(stream.name, "streaks", index)
+    luck = draw.random((round(event.parameters["streaks"]), 4))
+    there = luck[luck[:, 3] < event.severity * part, :3]
+    return np.column_stack([there[:, :2], 0.3 + 0.7 * there[:, 2] ** 3])
+
+
+def _streaked(seen: Any, index: int, image: Image) -> Image:
+    import cv2
+
+    veil = np.zeros(image.data.shape[:2], np.float32)
+    for x, y, near in seen(index).tolist():
+        u, v, way = x * image.width, y * image.height, LONGEST * near * image.height
+        cv2.line(veil, (int(u), int(v)), (int(u + SLANT * way), int(v + way)), OPAQUE * near)
+    # A drop shows the sky, which is among the brightest that there is.
+    light = max(float(np.percentile(image.data, 95)) / white(image), DARKEST)
+    return blended(image, 1.0 - veil, (light, light, light))
+
+
 def _radar(stream: Stream, event: Event) -> Change:
     """Take a little off the reflectivity; ranges are not affected."""
     bins, row = flat_values(stream.table, "reflectivity")
@@ -98,10 +146,10 @@ def _radar(stream: Stream, event: Event) -> Change:
 FAULTS = (
     Fault(
         "rain",
-        "lasers get isolated returns from single drops in otherwise empty space",
+        "lasers get isolated returns from single drops in otherwise empty space, images a few faint streaks",
         "heavy rain, four beams in a thousand meet a drop",
-        (LaserScan, PointCloud, RadarRange, RadarSpectrum),
+        (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum),
         rainy,
-        parameters={"drops": 0.004, "extinction": 0.001, "radar": 0.3},
+        parameters={"drops": 0.004, "extinction": 0.001, "radar": 0.3, "streaks": 60.0, "infrared": 0.2},
     ),
 )

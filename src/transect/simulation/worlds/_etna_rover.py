@@ -15,7 +15,7 @@ from transect.recording import Robot
 
 from .. import driving, wheels
 from ..driving import Chassis, Course, Leg
-from ..motion import Motion
+from ..motion import Motion, derivatives
 
 Floats = NDArray[np.float64]
 
@@ -115,7 +115,7 @@ class Rover:
         """Rim speeds (n, 4) in m/s that the course asks for on level ground without slip."""
         vx, vy, wz = (column[:, None] for column in way.twist.T)
         places = self.contacts(steering)
-        moved, _ = driving.derivatives(places)
+        moved, _ = derivatives(places, 1 / driving.RATE)
         x = vx - wz * places[..., 1] + moved[..., 0]
         y = vy + wz * places[..., 0] + moved[..., 1]
         return x * np.cos(steering) + y * np.sin(steering)

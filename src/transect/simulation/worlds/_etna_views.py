@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from transect.formats._images import encode_image, file_table
+from transect.formats.ameds.cameras import resized
 from transect.formats.ameds.files import PAYLOADS, PayloadFiles
-from transect.geometry import camera as lenses
 from transect.recording import Parsed, Stream
 from transect.recording.clocks import decimal_from_ns
 from transect.types import CameraModel, Image, PointCloud
@@ -114,6 +114,4 @@ def _cloud(state: State, shots: Shots, t_ns: int) -> PointCloud:
 
 
 def _scaled(camera: CameraModel, scale: float) -> CameraModel:
-    width, height = round(camera.width * scale), round(camera.height * scale)
-    K = lenses.scale_intrinsics(camera.K, width / camera.width, height / camera.height)
-    return replace(camera, width=width, height=height, K=K)
+    return resized(camera, round(camera.width * scale), round(camera.height * scale))

@@ -14,7 +14,7 @@ depth : {"off", "on"}
     Truth gets the depth of every image.
 
 A smaller `scale` makes smaller images and, in the same measure, thinner clouds. AMEDS has no place for the
-intrinsics: read again, a camera is that of full size.
+intrinsics: its reader scales those of full size to the images.
 """
 
 from __future__ import annotations
