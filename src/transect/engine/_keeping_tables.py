@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,7 +101,18 @@ class TableSink:
         group = self._table(times, values)
         if self._writer is None or group.schema != self._writer.schema:
             self._writer = self._next_part(group.schema)
-        self._writer.write_table(group)
+        try:
+            self._writer.write_table(group)
+        except OSError:
+            self._give_up_part()
+            raise
+
+    def _give_up_part(self) -> None:
+        """Remove a part that could not be written: without its end it is no file that a person can use."""
+        with suppress(OSError):
+            self._end_part()
+        self._writer = None
+        self._parts.pop().unlink(missing_ok=True)
 
     def _table(self, times: list[int], values: list[Any]) -> pa.Table:
         try:

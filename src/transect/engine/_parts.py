@@ -86,9 +86,11 @@ class Part:
             return False
         for key in self.data:
             if key not in known:
-                self.child(key).wrong(
-                    f"{called} has an unknown key {key!r}", did_you_mean(str(key), _missing(self.data, known))
-                )
+                # In {doc: near, far} YAML takes "far" for a key.
+                torn = self.data[key] is None and " " in str(key)
+                meant = "text with a comma needs quotes" if torn else ""
+                hint = meant or did_you_mean(str(key), _missing(self.data, known))
+                self.child(key).wrong(f"{called} has an unknown key {key!r}", hint)
         return True
 
     def text(self, key: str, default: str = "") -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from ._parts import Problem, problem_at
 from .catalogue import Catalogue
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire
+from .determinism import seed_libraries
 from .graph import Feed, Graph, Part, in_order
 from .inboxes import NS
 from .node import Node
@@ -34,6 +36,24 @@ class CompoundError(TransectError):
         listed = "\n".join(f"         {problem}" for problem in problems).strip()
         super().__init__(f"{text.name} cannot run: {number}", where=text.file, why=listed, hint=hint)
         self.problems = problems
+
+
+@contextmanager
+def naming(name: str, kind: type[Node], values: Mapping[str, Any]) -> Generator[None]:
+    """Say which node it is that cannot be made: a parameter that is refused, a `reset` that fails."""
+    try:
+        yield
+    except TransectError as error:
+        error.where = error.where or f"node {name!r} ({kind.__name__})"
+        raise
+    except Exception as error:
+        used = {key: values.get(key, parameter.default) for key, parameter in kind.parameters.items()}
+        given = ", ".join(f"{key}={value!r}" for key, value in used.items())
+        raise TransectError(
+            f"the node {name!r} ({kind.__name__}) cannot be made ready: {type(error).__name__}: {error}",
+            where=f"{name}.reset",
+            why=f"its parameters are {given}" if given else "",
+        ) from error
 
 
 def graph_of(
@@ -139,7 +159,10 @@ class _Work:
         if kind is None:
             return None
         self.settable.add(name)
-        return kind(**{**use.params, **self.settings.get(name, {})})
+        values = {**use.params, **self.settings.get(name, {})}
+        with naming(name, kind, values):
+            seed_libraries()
+            return kind(**values)
 
     def _controlled(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> ImplementationText:
         """Put one node, the controller, in the place of the nodes that it calls."""

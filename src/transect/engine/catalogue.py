@@ -111,6 +111,12 @@ class Catalogue:
         points = [point.name for group in ("nodes", "compounds") for point in _entry_points(group)]
         return sorted({*self._registered, *map(_spelt, files), *points})
 
+    def compound_names(self) -> list[str]:
+        """Return the names of all descriptions, as their files spell them."""
+        files = [DESCRIBES.sub("", file.stem) for file in self._files if file.suffix != ".py"]
+        known = [name for name, things in self._registered.items() if not isinstance(things[0], type)]
+        return sorted({*known, *map(_spelt, files), *(point.name for point in _entry_points("compounds"))})
+
     @cached_property
     def _files(self) -> list[Path]:
         return [*self._given, *(file for folder in self._folders for file in _files_in(folder))]
@@ -168,12 +174,18 @@ def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
     name, implementation = found["name"], found["implementation"] or ""
     compound = _compound_file(name) if Path(name).suffix in SUFFIXES else catalogue.compound(name)
     if compound is None:
-        raise UsageError(f"there is no compound {name!r}", hint=did_you_mean(name, catalogue.names()))
+        raise UsageError(f"there is no compound {name!r}", hint=_nearest(name, catalogue))
     named = [known for known in compound.implementations if known]
     if implementation and implementation not in named:
         hint = did_you_mean(implementation, named)
         raise UsageError(f"{name} has no implementation {implementation!r}", where=compound.file, hint=hint)
     return compound, implementation
+
+
+def _nearest(name: str, catalogue: Catalogue) -> str:
+    """Return what a person may have meant: a file in the folder they are in is named with its suffix."""
+    here = [file.name for file in _files_in(Path()) if file.suffix != ".py" and key_of(name) in keys_of(file)]
+    return f"did you mean the file {here[0]}?" if here else did_you_mean(name, catalogue.compound_names())
 
 
 def _compound_file(name: str) -> CompoundText:

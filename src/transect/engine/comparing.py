@@ -72,12 +72,19 @@ class Difference:
         return self.ports[0] if self.ports else None
 
     def __str__(self) -> str:
-        lines = [f"{len(self.equal)} ports equal, {len(self.ports)} differ"]
+        equal, differ = len(self.equal), len(self.ports)
+        lines = [f"{equal} port{'s' * (equal != 1)} equal, {differ} differ{'s' * (differ == 1)}"]
         lines += [self._line(port) for port in self.ports]
         if self.settings:
             lines.append("what was not the same:")
             lines += [f"  {name}: {here!r}, other {there!r}" for name, (here, there) in self.settings.items()]
         return "\n".join(lines)
+
+    def place(self, port: PortDifference) -> str:
+        """Return a port, and the time since when it differs where there is one."""
+        if port.first_ns is None:
+            return port.port
+        return f"{port.port}@{clocks.text_from_ns(port.first_ns, self.clock)} ({port.first_ns} ns)"
 
     def _line(self, port: PortDifference) -> str:
         here, there = port.samples
@@ -97,8 +104,8 @@ class RunsDifferError(TransectError):
         assert first is not None
         super().__init__(
             f"the run is not the same as {golden}: {first.port} differs first",
-            where=f"{first.port}@{first.first_ns} ns" if first.first_ns is not None else first.port,
-            why=str(difference),
+            where=difference.place(first),
+            why=str(difference).replace("\n", "\n         "),
         )
         self.difference = difference
 
@@ -106,7 +113,7 @@ class RunsDifferError(TransectError):
 def difference(
     here: Mapping[str, Trace], there: Mapping[str, Trace], settings: Mapping[str, tuple[Any, Any]], clock: str
 ) -> Difference:
-    """Compare the traces of two runs, port by port; of ports that differ since one time, causes come first."""
+    """Compare the traces of two runs port by port; of ports that differ since one time, causes come first."""
     found: list[PortDifference] = []
     equal: list[str] = []
     none = Trace(array("q"), array("L"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from transect.errors import UsageError
 
-from .build import Settings, graph_of
+from .build import Settings, graph_of, naming
 from .catalogue import Catalogue, catalogue_for, compound_named
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire
 from .graph import Graph
@@ -86,7 +86,7 @@ def compound(
         By id: the period in seconds of a node that runs by the clock.
     """
     catalogue = Catalogue()
-    made = {key: _as_node(value) for key, value in nodes.items()}
+    made = {key: _as_node(key, value) for key, value in nodes.items()}
     uses: dict[str, NodeUse] = {}
     for key, node in made.items():
         kind = type(node)
@@ -109,10 +109,13 @@ def _wire(text: str) -> Wire:
     return Wire(source, target, arrow == "~>")
 
 
-def _as_node(value: Node | type[Node] | NodeFunction[..., Any]) -> Node:
+def _as_node(name: str, value: Node | type[Node] | NodeFunction[..., Any]) -> Node:
     if isinstance(value, NodeFunction):
         value = value.Class
-    return value() if isinstance(value, type) else value
+    if isinstance(value, Node):
+        return value
+    with naming(name, value, {}):
+        return value()
 
 
 def _end(nodes: Mapping[str, Node], place: str, side: str, name: str) -> PortText:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,21 @@ THREAD_VARIABLES = (
     "OPENCV_FOR_THREADS_NUM",
 )
 """Read by libraries when they are loaded, which nodes may do in the middle of a run."""
+
+
+def seed_libraries() -> None:
+    """Begin OpenCV's random numbers anew, if it is loaded.
+
+    They are hidden, and one sequence per thread; 0 is where they stand after loading and in a new thread, so
+    that a node which is the first to import OpenCV draws the same.
+    """
+    if (seed := opencv_seed()) is not None:
+        seed(0)
+
+
+def opencv_seed() -> Callable[[int], None] | None:
+    """Return what sets the seed of OpenCV; None if it is not loaded, or just loading in another thread."""
+    return getattr(sys.modules.get("cv2"), "setRNGSeed", None)
 
 
 @contextmanager
@@ -43,3 +58,12 @@ def one_thread_per_library() -> Generator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def one_openmp_thread() -> Generator[None]:
+    """Hold OpenMP to one thread where this thread calls it: it keeps a number for each thread."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="openmp"):
+        yield

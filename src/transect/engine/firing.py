@@ -14,19 +14,30 @@ from typing import Any, Protocol
 
 from transect.errors import TransectError
 
+from .determinism import opencv_seed, seed_libraries
 from .graph import Part
-from .inboxes import LEFT_OVER, SAME_TIME, SKIPPED, SUPERSEDED, USED, Inbox, Refused, TriggerInbox, Waiting
+from .inboxes import (
+    AFTER_FAILURE,
+    LEFT_OVER,
+    SAME_TIME,
+    SKIPPED,
+    SUPERSEDED,
+    USED,
+    Inbox,
+    Refused,
+    TriggerInbox,
+    Waiting,
+)
 from .outlets import Channels, Emit
 from .policies import LatestPolicy
-from .statistics import NodeCount
+from .statistics import SHORT, NodeCount, bucket_of, short_buckets
 
 Step = Callable[[int, int], None]
 """Called with the wave's number and time; does nothing if the wave brings nothing for the node."""
 TICK = "tick"
 """Named in errors in place of the port, for a node that runs by the clock."""
-_CPU_BITS = 15
-"""Processor time is asked for in one call of sixteen: the system call costs more than a small node."""
-_modules = sys.modules
+_FIRST, _CPU_BITS = 16, 63
+"""Processor time is asked for in the first calls, then in one of 64: asking costs more than a small node."""
 
 
 class NodeError(TransectError):
@@ -76,6 +87,7 @@ class Caller:
         self.part, self.count, self.emit, self.host = part, count, emit, host
         self.process = part.node.bound()
         self.ctx = part.node.ctx
+        self.failed = False
 
     def __call__(self, wave: int, now_ns: int, trigger_ns: int, port: str, args: list[Any]) -> None:
         """Run the node on its inputs (by position) for a trigger."""
@@ -83,9 +95,8 @@ class Caller:
         count.calls += 1
         if now_ns != trigger_ns:
             count.age.add(max(now_ns - trigger_ns, 0))
-        if (cv2 := _modules.get("cv2")) is not None:
-            cv2.setRNGSeed(0)
-        sampled = not count.calls & _CPU_BITS
+        seed_libraries()
+        sampled = count.calls <= _FIRST or not count.calls & _CPU_BITS
         cpu = thread_time_ns() if sampled else 0
         begin = perf_counter_ns()
         try:
@@ -100,6 +111,7 @@ class Caller:
 
     def fail(self, port: str, trigger_ns: int, error: Exception) -> None:
         """Report a failure, its cause kept."""
+        self.failed = True
         failure = NodeError(self.part, port, trigger_ns, error)
         failure.__cause__ = error
         self.host.failed(failure)
@@ -139,26 +151,30 @@ class Direct:
         channel, channels, count, caller = self.channel, self.channels, self.count, self.caller
         values, times, fresh = channels.values, channels.times, channels.fresh
         process, ctx, emit, call, port = caller.process, caller.ctx, caller.emit, caller, self.trigger
-        buckets, wall, clock, modules = count.wall.buckets, count.wall, perf_counter_ns, _modules
+        buckets, wall, clock, modules = count.wall.buckets, count.wall, perf_counter_ns, sys.modules
+        short, seed = short_buckets(), opencv_seed()
 
         def step(wave: int, now_ns: int) -> None:
+            nonlocal seed
             if fresh[channel] != wave:
                 return
             calls = count.calls
             trigger_ns = times[channel]
-            if not (calls + 1) & _CPU_BITS or trigger_ns != now_ns or "cv2" in modules:
+            if calls < _FIRST or not (calls + 1) & _CPU_BITS or trigger_ns != now_ns:
                 call(wave, now_ns, trigger_ns, port, [values[channel]])
                 return
-            count.calls = (
-                calls + 1
-            )  # from here on `Caller.__call__`, written out: this is the engine's hot path
-            ctx.time = trigger_ns
+            # From here on `Caller.__call__`, written out: this is the engine's hot path.
+            count.calls, ctx.time = calls + 1, trigger_ns
+            if seed is not None:
+                seed(0)
+            elif "cv2" in modules:
+                seed_libraries()
+                seed = opencv_seed()
             begin = clock()
             try:
                 result = process(values[channel])
                 spent = clock() - begin
-                k = spent.bit_length()
-                buckets[(k << 3) + ((spent >> (k - 4)) & 7) if k > 4 else spent] += 1
+                buckets[short[spent] if spent < SHORT else bucket_of(spent)] += 1
                 wall.total += spent
                 if spent > wall.largest:
                     wall.largest = spent
@@ -199,10 +215,11 @@ class Direct:
         """Give every sample that reached the node its fate."""
         fates, arrived = self.count.samples, self.channels.counts
         ran = self.count.calls
+        others = AFTER_FAILURE if self.caller.failed else SAME_TIME
         for fate, number in (
             (USED, ran),
             (SKIPPED, self.refused),
-            (SAME_TIME, arrived[self.channel] - ran - self.refused),
+            (others, arrived[self.channel] - ran - self.refused),
         ):
             if number:
                 fates[self.trigger, fate] = number
@@ -337,8 +354,13 @@ class Buffered:
     def end(self) -> None:
         """Give every sample that reached the node its fate."""
         for box in self.inboxes:
-            if box is not None:
-                box.end()
+            if box is None:
+                continue
+            box.end()
+            arrived = self.channels.counts[self.channels.index[self.part.feeds[box.name].source]]
+            known = sum(n for (port, _), n in self.count.samples.items() if port == box.name)
+            if self.caller.failed and arrived > known:
+                self.count.samples[box.name, AFTER_FAILURE] += arrived - known
 
     def freeze(self) -> Any:
         """Return its state."""

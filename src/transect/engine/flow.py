@@ -12,6 +12,7 @@ from typing import Any
 from transect.errors import TransectError
 
 from .context import Surroundings
+from .determinism import seed_libraries
 from .digest import digest_of_ports
 from .firing import Buffered, Caller, Direct, NodeError, Step, never_paired
 from .graph import Graph, Part
@@ -115,6 +116,7 @@ class Flow:
             self.outlets[channel].taps.append(tap)
         else:
             self._source_taps.setdefault(self.channels.index[channel], []).append(tap)
+            self._plans.clear()  # taps of inputs are among the steps of a plan
 
     def push(self, t_ns: int, channel: int, value: Any) -> None:
         """Take one sample as a wave of its own.
@@ -279,6 +281,11 @@ class Flow:
         self._steps.pop(error.node, None)
         self._plans.clear()
 
+    def adopt(self) -> None:
+        """Let the nodes look at this flow, after another one of the same graph had them."""
+        for firing in self.firings.values():
+            firing.part.node.ctx = firing.caller.ctx
+
     def settle(self) -> None:
         """Wait until everything that was given has been run; here it always has."""
 
@@ -318,6 +325,7 @@ class Flow:
         t_ns = part.node.ctx.time if caller.count.calls else self.now_ns
         wave = self._wave = self._wave + 1
         try:
+            seed_libraries()
             result = part.node.finish()
             if result is not None:
                 caller.emit(wave, t_ns, result)

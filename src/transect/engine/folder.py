@@ -29,6 +29,7 @@ from transect.errors import ParseError, UsageError
 from transect.recording import arrow, clocks, files
 
 from .comparing import Trace
+from .kept import FileKeeper, described
 
 if TYPE_CHECKING:
     from .replay import Replay
@@ -58,8 +59,10 @@ class RunFolder:
 
     def write(self, run: Run, replay: Replay) -> None:
         """Finish the outputs, write the rest, and give the folder its name."""
-        kept = [str(f.relative_to(self.path)) for f in _closed(replay)]
-        _write_json(self.path / RUN, run, sorted(kept))
+        for keeper in replay.kept.values():
+            if isinstance(keeper, FileKeeper):
+                keeper.close()
+        _write_json(self.path / RUN, run, described(replay.kept))
         files.write_text(self.path / "compound.yaml", replay.compound.to_yaml())
         files.write_text(self.path / "statistics.txt", f"{run.stats}\n")
         lines = [f"{clocks.text_from_ns(t, run.clock)} {node}: {text}\n" for t, node, text in run.log]
@@ -72,19 +75,15 @@ class RunFolder:
         run.folder = self.target
         _link_latest(self.target)
 
-    def discard(self) -> None:
-        """Remove what was begun, for a run that never started."""
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Remove what was begun, for a run that never started or could not be written."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _closed(replay: Replay) -> list[Path]:
-    """Close the files of the outputs and return them."""
-    for keeper in replay.keepers:
-        keeper.close()
-    return [file for keeper in replay.keepers for file in keeper.files]
-
-
-def _write_json(path: Path, run: Run, outputs: list[str]) -> None:
+def _write_json(path: Path, run: Run, outputs: Any) -> None:
     """Write what is known of a run; the same run gives the same text but for `statistics`."""
     content = {
         "name": run.name,
@@ -118,10 +117,10 @@ def read_run(folder: Path) -> Run:
     from .run import Run
 
     path = folder / RUN
+    if not folder.exists():
+        raise UsageError(f"there is no run {folder}", hint="transect run ... -o writes one")
     if not path.is_file():
-        raise UsageError(
-            f"{folder} is not the folder of a run", why=f"it has no {RUN}", hint="transect run ... -o"
-        )
+        raise UsageError(f"{folder} is not the folder of a run", why=f"it has no {RUN}", hint="-o writes one")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         traces = {name: Trace(array("q"), array("L")) for name in content["ports"]}

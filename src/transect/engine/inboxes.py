@@ -15,7 +15,7 @@ from .ports import Port
 NS = 1_000_000_000
 USED, SKIPPED, UNPAIRED, SAME_TIME = "used", "skipped", "unpaired", "same time"
 SUPERSEDED, UNMATCHED, NOT_NEEDED, LEFT_OVER = "superseded", "unmatched", "not needed", "left over"
-OUT_OF_ORDER = "out of order"
+OUT_OF_ORDER, AFTER_FAILURE = "out of order", "after it failed"
 
 
 class Waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .keeping import PortWriter
+from .ports import type_name
 
 
 class Output:
@@ -23,6 +24,8 @@ class Output:
         Of one sample.
     values : list
     """
+
+    files: Sequence[str] = ()
 
     def __init__(self, name: str, kind: type) -> None:
         self.name, self.type = name, kind
@@ -54,24 +57,54 @@ class Output:
 
 
 class Keeper(Protocol):
-    """Takes the samples of one port."""
+    """Takes the samples of one port; `files` are below the run's folder."""
+
+    type: type
+    files: Sequence[str]
 
     def add(self, t_ns: int, value: Any) -> None:
         """Take a sample."""
         ...
 
+    def __len__(self) -> int: ...
 
-class FileKeeper:
+
+class Count:
+    """How many samples an output port gave, and nothing else: for a run that is not kept."""
+
+    files: Sequence[str] = ()
+
+    def __init__(self, kind: type) -> None:
+        self.type, self._number = kind, 0
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Count a sample."""
+        self._number += 1
+
+    def __len__(self) -> int:
+        return self._number
+
+
+class FileKeeper(Count):
     """The samples of one output port, written as they come: flat memory, whatever the length of the run."""
 
     def __init__(self, folder: Path, name: str, kind: type, clock: str) -> None:
-        self._writer = PortWriter(folder, name, kind, clock)
-        self.files: list[Path] = []
+        super().__init__(kind)
+        self._folder, self._writer = folder, PortWriter(folder, name, kind, clock)
 
     def add(self, t_ns: int, value: Any) -> None:
         """Write a sample."""
         self._writer.add(t_ns, value)
+        super().add(t_ns, value)
 
     def close(self) -> None:
         """Finish the files."""
-        self.files = self._writer.close()
+        self.files = sorted(str(file.relative_to(self._folder)) for file in self._writer.close())
+
+
+def described(kept: Mapping[str, Keeper]) -> dict[str, dict[str, Any]]:
+    """Return type, number of samples and files of each output, as plain values."""
+    return {
+        name: {"type": type_name(keeper.type), "samples": len(keeper), "files": list(keeper.files)}
+        for name, keeper in kept.items()
+    }

@@ -16,6 +16,7 @@ from typing import Any
 from transect.types import DepthMap, GridMap, Image, PointCloud
 
 from .context import Surroundings
+from .determinism import one_openmp_thread
 from .flow import NEVER, REORDER_NS, Flow
 from .graph import Graph, Part
 from .policies import LatestPolicy
@@ -62,9 +63,7 @@ class ParallelFlow(Flow):
         self._changed = threading.Condition()
         self._ready: deque[int] = deque()
         self._closing = False
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(jobs)]
-        for thread in self._threads:
-            thread.start()
+        self._jobs, self._threads = jobs, list[threading.Thread]()
 
     def _task_flow(self, names: Sequence[str], ranks: Mapping[str, int], reorder_ns: int) -> TaskFlow:
         """Return the flow of one task: its inputs are the channels that come from elsewhere."""
@@ -114,12 +113,20 @@ class ParallelFlow(Flow):
         if not self._block:
             return
         block, self._block = self._block, []
+        self._start_threads()
         with self._changed:
             while self._submitted - min(task.done for task in self._tasks) >= UNDER_WAY and not self._trouble:
                 self._changed.wait()
             self._raise_trouble()
             self._give(SOURCE, self._submitted, block, range(len(self._tasks)))
             self._submitted += 1
+
+    def _start_threads(self) -> None:
+        """Start the threads with the first block: a flow that is never played has none."""
+        if not self._threads:
+            self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self._jobs)]
+            for thread in self._threads:
+                thread.start()
 
     def _give(self, origin: int, number: int, block: Any, to: Iterable[int]) -> None:
         """Put a block in front of tasks; those that have all that they wait for can run."""
@@ -136,7 +143,12 @@ class ParallelFlow(Flow):
             self._changed.notify_all()
 
     def _work(self) -> None:
-        """What each thread does: run tasks that can, until there are no more."""
+        """What each thread does."""
+        with one_openmp_thread():
+            self._run_tasks()
+
+    def _run_tasks(self) -> None:
+        """Run tasks that can, until there are no more."""
         while True:
             with self._changed:
                 while not self._ready and not self._closing:
@@ -183,6 +195,10 @@ class ParallelFlow(Flow):
             task.flow.now_ns = self.now_ns
             before = [given[other] for other in sorted(task.before - {SOURCE})]
             given[k] = task.flow.finish_up(_merged(before, task.flow))
+        self._collect_errors()
+
+    def _collect_errors(self) -> None:
+        """Take over the errors of all tasks, in the order of time and graph."""
         ranks = {name: rank for rank, name in enumerate(self.graph.parts)}
         self.errors = sorted(
             (error for task in self._tasks for error in task.flow.errors),
@@ -196,6 +212,12 @@ class ParallelFlow(Flow):
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+        self._collect_errors()
+
+    def adopt(self) -> None:
+        """Let the nodes look at this flow."""
+        for task in self._tasks:
+            task.flow.adopt()
 
     def rebind(self) -> None:
         """Take note of parameters that were changed."""

@@ -17,6 +17,8 @@ END, PAUSED = "end", "paused"
 Attention = Callable[[int], int]
 """Called when the recording has come to a time (ns); returns when it wants to be called again."""
 State = Literal["ready", "paused", "ended"]
+NAP_S = 0.1
+"""A pause that is asked for in a gap of the recording comes after that at the latest."""
 
 
 class Pace:
@@ -33,15 +35,15 @@ class Pace:
         self.rate = rate
         self._anchor: tuple[int, float] | None = None
 
-    def wait_for(self, t_ns: int) -> None:
-        """Sleep until a time of the recording."""
+    def wait_for(self, t_ns: int, given_up: Callable[[], bool] = lambda: False) -> None:
+        """Sleep until a time of the recording, in short naps: a pause need not wait for a gap to end."""
         if self._anchor is None:
             self._anchor = (t_ns, time.monotonic())
             return
         first_ns, began = self._anchor
-        left = began + (t_ns - first_ns) / NS / self.rate - time.monotonic()
-        if left > 0:
-            time.sleep(left)
+        due = began + (t_ns - first_ns) / NS / self.rate
+        while (left := due - time.monotonic()) > 0 and not given_up():
+            time.sleep(min(left, NAP_S))
 
     def restart(self) -> None:
         """Anchor anew with the next wave, after a pause."""
@@ -96,17 +98,18 @@ class Player:
         self.flow.tap(channel, tap)
 
     def step(self, waves: int = 1) -> str:
-        """Play some waves; return "paused", or "end" when there are no more."""
-        for _ in range(waves):
+        """Play some waves; return "paused", the break that came before they were all played, or "end"."""
+        self._stop = ""
+        for played in range(waves):
             item = self._next()
             if item is None:
-                return self._ended()
+                return self._stopped() if self._stop else self._ended()
+            if item[0] >= self._attention_ns and self._attended(item[0]) and played:
+                return self._stopped(item)
             self._stop = ""
-            if item[0] >= self._attention_ns:
-                self._attended(item[0])
             self._play_one(*item)
-        self.state = "paused"
-        return PAUSED
+        self._stop = self._stop or PAUSED
+        return self._stopped()
 
     def play(self) -> str:
         """Play until the end, a pause or a break; return which it was."""
@@ -118,15 +121,16 @@ class Player:
         self._held = None
         for t_ns, channel, value in chain(held, self._waves):
             if t_ns >= self._attention_ns and self._attended(t_ns):
-                self._held, self.state = (t_ns, channel, value), "paused"
-                return self._stop
+                return self._stopped((t_ns, channel, value))
             if pace is not None:
-                pace.wait_for(t_ns)
+                pace.wait_for(t_ns, self._is_stopping)
+                if self._stop:
+                    return self._stopped((t_ns, channel, value))
             if channel == TOGETHER:
                 flow.wave(t_ns, value)
             else:
                 push(t_ns, channel, value)
-        return self._ended()
+        return self._stopped() if self._stop else self._ended()
 
     def _play_one(self, t_ns: int, channel: int, value: Any) -> None:
         if channel == TOGETHER:
@@ -139,6 +143,14 @@ class Player:
             return next(self._waves, None)
         item, self._held = self._held, None
         return item
+
+    def _is_stopping(self) -> bool:
+        return bool(self._stop)
+
+    def _stopped(self, item: tuple[int, int, Any] | None = None) -> str:
+        """Hold a wave back until it goes on, and return why."""
+        self._held, self.state = item, "paused"
+        return self._stop
 
     def _ended(self) -> str:
         if self.state != "ended":

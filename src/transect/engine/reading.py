@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from transect.errors import ParseError, did_you_mean
+from transect.errors import ParseError, UsageError, did_you_mean
 from transect.recording.yaml_lines import Lines, parse
 
 from ._parts import Part, Problem, problem_at
@@ -98,6 +98,8 @@ def text_of(path: Path | str) -> str:
     """Return the text of a description file."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {path}", hint="the .yaml of a compound or a node") from error
     except UnicodeDecodeError as error:
         raise DescriptionError(
             str(path), [problem_at(str(path), 0, f"the file is not text: {error}")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from transect.errors import TransectError, UsageError, did_you_mean
-from transect.recording import Recording, Stream, files
+from transect.recording import Loss, Recording, Stream, files
 from transect.recording.clocks import TimeLike
 
 from .comparing import Trace
 from .compound import Compound
 from .context import Store, Surroundings, Verdicts
 from .controller import ControllerNode
+from .determinism import one_thread_per_library
 from .flow import Flow
 from .graph import Graph
 from .inboxes import NS
-from .kept import FileKeeper, Keeper, Output
+from .kept import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
 from .player import Player
 from .report import RunStatistics
@@ -63,7 +65,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.clock not in ("sample", "log"):
             raise UsageError(f"there is no clock {self.clock!r}", hint="sample, or log")
-        if not self.reorder >= 0:
+        if not 0 <= self.reorder < math.inf:
             raise UsageError(f"the reorder horizon is {self.reorder!r} s", hint="0 or more seconds")
 
     @property
@@ -106,7 +108,9 @@ class Replay:
     player : Player
         Plays, steps, pauses, breaks.
     outputs : dict of str to Output
-        What the output ports gave so far; empty if they go to files.
+        What the output ports gave so far; empty if they go to files or are only counted.
+    kept : dict of str to Keeper
+        What takes the samples of each output port: these outputs, files, or counts (`in_memory=False`).
     keyframes : list of Keyframe
     """
 
@@ -123,23 +127,26 @@ class Replay:
         verdicts: Verdicts | None = None,
         jobs: int = 1,
         chunk: int = CHUNK,
+        in_memory: bool = True,
+        strict: bool = False,
     ) -> None:
         self.compound, self.options, self.jobs = compound, options or Options(), jobs
         self.recording, self.folder = recording, folder
         self.store, self.verdicts, self._chunk, self._rate = store, verdicts, chunk, rate
-        self.graph = compound.graph(self.options.set)
+        with one_thread_per_library():
+            self.graph = compound.graph(self.options.set)
         self.part, self.mappings = self._prepared()
         self.wiring = self._wired(self.graph)
-        self.lines = self._lines()
+        self.lines = self._lines(strict)
         self.log: list[tuple[int, str, str]] = []
         self.wall_s = 0.0
+        self._prepared_passes = False
         self.trouble: BaseException | None = None
-        self._run_first_passes()
         self.flow = self._flow(self.passes - 1)
         self.player = self._player()
         self.outputs: dict[str, Output] = {}
-        self.keepers: list[FileKeeper] = []
-        self._keep_outputs()
+        self.kept: dict[str, Keeper] = {}
+        self._keep_outputs(in_memory)
         self.keyframes: list[Keyframe] = []
         if keyframes is not None:
             self._take_keyframes(round(keyframes * NS))
@@ -158,9 +165,17 @@ class Replay:
         optional = set(graph.inputs) - graph.needed_inputs()
         return wire_inputs(inputs, self.part, self.options.wire, optional)
 
-    def _lines(self) -> list[Line]:
+    def _lines(self, strict: bool) -> list[Line]:
         streams: dict[str, Stream] = {s.name: s for s in self.wiring.streams.values()}
-        return lines_of(list(streams.values()), self.options.clock, self.options.reorder_ns)
+        lines = lines_of(list(streams.values()), self.options.clock, self.options.reorder_ns)
+        for line in lines:
+            line.strict = strict
+        return lines
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """Images, clouds, ... that could not be read when their time came, and were left out."""
+        return tuple(loss for line in self.lines for loss in line.lost.values())
 
     @property
     def passes(self) -> int:
@@ -169,6 +184,9 @@ class Replay:
 
     def _run_first_passes(self) -> None:
         """Play the recording for nodes that must see it more than once; only the last pass is kept."""
+        if self._prepared_passes:
+            return
+        self._prepared_passes = True
         for index in range(self.passes - 1):
             flow = self._flow(index)
             Player(flow, waves(self.lines, chunk=self._chunk)).play()
@@ -177,6 +195,7 @@ class Replay:
             for part in self.graph.parts.values():
                 if type(part.node).passes == 1:
                     part.node.reset()
+        self.flow.adopt()
 
     def _flow(self, pass_index: int) -> Flow:
         streams = {name: stream.name for name, stream in self.wiring.streams.items()}
@@ -204,35 +223,45 @@ class Replay:
         return player
 
     @property
+    def span(self) -> tuple[int, int] | None:
+        """First and last time (ns) of what is played; None if that is nothing."""
+        played = [line.times for line in self.lines if len(line.times)]
+        return (min(int(t[0]) for t in played), max(int(t[-1]) for t in played)) if played else None
+
+    @property
     def clock(self) -> str:
         """The clock of the streams that are played."""
         return self.lines[0].stream.clock if self.lines else self.recording.clock
 
-    def _keep_outputs(self) -> None:
+    def _keep_outputs(self, in_memory: bool) -> None:
         kinds = {name: outlet.port.type for name, outlet in self.flow.outlets.items()}
         kinds |= {name: port.type for name, port in self.graph.inputs.items()}
         for name, channel in self.graph.outputs.items():
-            if self.folder is None:
+            if self.folder is not None:
+                keeper = FileKeeper(self.folder, name, kinds[channel], self.clock)
+            elif in_memory:
                 keeper = self.outputs[name] = Output(name, kinds[channel])
             else:
-                keeper = FileKeeper(self.folder, name, kinds[channel], self.clock)
-                self.keepers.append(keeper)
-            self.flow.tap(channel, self._guarded(keeper))
+                keeper = Count(kinds[channel])
+            self.kept[name] = keeper
+            self.flow.tap(channel, self._guarded(name, keeper))
 
-    def _guarded(self, keeper: Keeper) -> Any:
+    def _guarded(self, name: str, keeper: Keeper) -> Any:
         """A sample that cannot be kept ends the run; it is not the node's failure."""
 
         def tap(t_ns: int, value: Any) -> None:
             try:
                 keeper.add(t_ns, value)
             except (OSError, TransectError) as error:
+                if isinstance(error, OSError) and error.filename is None:
+                    error.filename = f"output {name}"
                 self.trouble = self.trouble or error
                 self.player.pause()
 
         return tap
 
     def _take_keyframes(self, period_ns: int) -> None:
-        first = min((int(line.times[0]) for line in self.lines if len(line.times)), default=0)
+        first, _ = self.span or (0, 0)
 
         def take(t_ns: int) -> int:
             counts = {name: len(output) for name, output in self.outputs.items()}
@@ -254,12 +283,18 @@ class Replay:
 
     def play(self) -> str:
         """Play until the end, a pause or a break; return which it was. What cannot be kept is raised."""
-        from .determinism import one_thread_per_library
+        return self._advanced(self.player.play)
 
+    def step(self, waves: int = 1) -> str:
+        """Play some waves; as `play`."""
+        return self._advanced(partial(self.player.step, waves))
+
+    def _advanced(self, advance: Callable[[], str]) -> str:
         began = time.perf_counter()
         try:
             with one_thread_per_library():
-                why = self.player.play()
+                self._run_first_passes()
+                why = advance()
                 self.flow.settle()
         except BaseException:
             self.flow.stop()
@@ -299,15 +334,16 @@ class Replay:
         """What it cost so far, and what became of every sample."""
         import resource
 
-        spans = [(int(line.times[0]), int(line.times[-1])) for line in self.lines if len(line.times)]
-        recorded = (max(b for _, b in spans) - min(a for a, _ in spans)) / NS if spans else 0.0
+        first, last = self.span or (0, 0)
+        played = max(min(last, self.flow.now_ns) - first, 0) / NS
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         streams = {
             line.stream.name: {
                 "samples": len(line.stream),
-                "played": int(np.searchsorted(line.times, self.flow.now_ns, "right")),
+                "played": int(np.searchsorted(line.times, self.flow.now_ns, "right")) - len(line.lost),
                 "late": line.late,
+                **({"lost": len(line.lost)} if line.lost else {}),
             }
             for line in self.lines
         }
-        return RunStatistics(self.flow.statistics, streams, self.wall_s, recorded, peak)
+        return RunStatistics(self.flow.statistics, streams, self.wall_s, played, peak)

@@ -19,9 +19,10 @@ class RunStatistics:
     ----------
     nodes : dict of str to NodeStatistics
     streams : dict of str to dict
-        By stream: `samples` recorded, `played`, and `late` (older than the reorder horizon).
+        By stream: `samples` recorded, `played`, `late` (older than the reorder horizon), and `lost` where
+        some could not be read.
     wall_s, recorded_s : float
-        How long the run took, and how long the recording is.
+        How long the run took, and how much of the recording it played.
     peak_mb : float
         Most memory that the process ever had.
     """
@@ -69,6 +70,8 @@ def _fates(statistics: RunStatistics) -> list[str]:
     for name, counts in statistics.streams.items():
         if counts.get("late"):
             lines.append(f"{name}: {counts['late']} of {counts['samples']} samples came too late")
+        if counts.get("lost"):
+            lines.append(f"{name}: {counts['lost']} of {counts['samples']} samples could not be read")
     for name, node in statistics.nodes.items():
         for port, fates in node.samples.items():
             unused = {fate: number for fate, number in fates.items() if fate != "used"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +28,7 @@ from .report import RunStatistics
 if TYPE_CHECKING:
     from .folder import RunFolder
 
-Status = Literal["complete", "failed", "interrupted", "paused"]
+Status = Literal["complete", "failed", "interrupted"]
 VERSIONS = ("numpy", "scipy", "pyarrow", "numba", "opencv-contrib-python-headless", "small_gicp", "gtsam")
 """Packages whose version may change a result."""
 
@@ -100,7 +101,8 @@ class Run:
         """
         found = self.diff(golden)
         if found:
-            raise RunsDifferError(found, golden.name if isinstance(golden, Run) else str(golden))
+            named = (golden.folder or golden.name) if isinstance(golden, Run) else golden
+            raise RunsDifferError(found, str(named))
 
     def fork(self, at: TimeLike, set: Mapping[str, Any]) -> Run:
         """Run again from a time on with other parameters; what came before is the same.
@@ -196,37 +198,58 @@ def run(
         settings_from(set or {}), wire or {}, clock, reorder, _offsets(offset or {}), start, end
     )
     made = Compound.of(compound)
-    folder = _new_folder(out)
-    replay = Replay(
-        made, opened, options, folder=folder.path if folder else None, rate=rate, keyframes=keyframes,
-        store=store, verdicts=verdicts, jobs=jobs,
-    )  # fmt: skip
-    result = finished(replay, folder)
+    expected = Run.load(golden) if isinstance(golden, str | Path) else golden
+    with new_folder(out) as folder:
+        replay = Replay(
+            made, opened, options, folder=folder.path if folder else None, rate=rate, keyframes=keyframes,
+            store=store, verdicts=verdicts, jobs=jobs,
+        )  # fmt: skip
+        result = finished(replay, folder)
     if result.errors:
         result.errors[0].run = result  # pyright: ignore[reportAttributeAccessIssue]
         raise result.errors[0]
-    if golden is not None:
-        result.assert_same(golden)
+    if expected is not None:
+        result.assert_same(expected)
     return result
 
 
-def _new_folder(out: Path | str | None) -> RunFolder | None:
+def new_folder(out: Path | str | None) -> AbstractContextManager[RunFolder | None]:
+    """Return a folder for a run; what is in it when the block ends and was not written whole is removed."""
     if out is None:
-        return None
+        return nullcontext()
     from .folder import RunFolder
 
     return RunFolder(Path(out))
 
 
-def finished(replay: Replay, folder: RunFolder | None = None) -> Run:
-    """Play a replay to its end and return the run; an interrupted one is written as far as it came."""
+def finished(
+    replay: Replay, folder: RunFolder | None = None, play: Callable[[], object] | None = None
+) -> Run:
+    """Play a replay and return the run; one that did not come to its end is written as far as it came.
+
+    Parameters
+    ----------
+    play : callable
+        What plays it; by default to the end.
+    """
     try:
-        replay.play()
-    except BaseException:
-        if folder is not None:
-            folder.write(result_of(replay, "interrupted"), replay)
+        (play or replay.play)()
+    except BaseException as error:
+        _kept(replay, folder, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", error)
         raise
-    result = result_of(replay, "failed" if replay.flow.errors else "complete")
+    if replay.player.state == "ended":
+        return _kept(replay, folder, "failed" if replay.flow.errors else "complete")
+    replay.flow.stop()
+    return _kept(replay, folder, "interrupted")
+
+
+def _kept(
+    replay: Replay, folder: RunFolder | None, status: Status, ended_by: BaseException | None = None
+) -> Run:
+    result = result_of(replay, status)
+    if isinstance(ended_by, Exception):
+        known = isinstance(ended_by, TransectError)
+        result.errors = [*result.errors, ended_by if known else TransectError(f"the run ended: {ended_by}")]
     if folder is not None:
         folder.write(result, replay)
     return result
@@ -269,7 +292,6 @@ def _offsets(seconds: Mapping[str, float | Literal["auto"]]) -> dict[str, Offset
 def config_of(replay: Replay) -> dict[str, Any]:
     """Return everything that decided what a run computed, as plain values."""
     options = replay.options
-    span = [int(t) for line in replay.lines for t in line.times[[0, -1]].tolist() if len(line.times)]
     return {
         "compound": replay.compound.name,
         "parameters": {name: dict(part.node.values) for name, part in replay.graph.parts.items()},
@@ -280,7 +302,7 @@ def config_of(replay: Replay) -> dict[str, Any]:
             "clock": replay.clock,
             "reorder_s": options.reorder,
             "mappings": {name: mapping.to_dict() for name, mapping in replay.mappings.items()},
-            "span_ns": [min(span), max(span)] if span else None,
+            "span_ns": list(replay.span) if replay.span else None,
         },
         "inputs": {f.path: f.sha256 for f in replay.recording.provenance.sources},
         "versions": versions(),
@@ -302,8 +324,7 @@ def versions() -> dict[str, str]:
 
 def _forked(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]) -> Run:
     """Replay a run as it was up to a time, from the last keyframe before it, then with other parameters."""
-    first = min((int(line.times[0]) for line in parent.lines if len(line.times)), default=0)
-    at_ns = resolve(at, first, parent.clock)
+    at_ns = resolve(at, (parent.span or (0, 0))[0], parent.clock)
     child = Replay(
         parent.compound, parent.recording, parent.options, store=parent.store, verdicts=parent.verdicts,
         jobs=parent.jobs,

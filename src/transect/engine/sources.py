@@ -6,17 +6,18 @@ minus the reorder horizon; all others come in the order of (time, stream name, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.errors import TimeError
-from transect.recording import Stream
+from transect.formats._payloads import PAYLOAD_ERRORS
+from transect.recording import Loss, Sample, Stream
 from transect.recording.values import values_between
 
 Ints = NDArray[np.int64]
@@ -24,6 +25,9 @@ Clock = Literal["sample", "log"]
 CHUNK = 4096
 """Samples per stream that are put in order at a time: memory is flat, whatever the recording's length."""
 Waves = Iterator[tuple[int, int, Any]]
+LOST = object()
+"""In place of a payload that cannot be read."""
+T = TypeVar("T")
 TOGETHER = -1
 """In place of the channel: the wave has several samples, and the value is a list of (channel, value)."""
 
@@ -40,8 +44,10 @@ class Line:
         Their rows in the stream; None where these are 0, 1, 2, ...
     late : int
         How many were left out.
-    offset_ns : int
-        Added to its stamps.
+    strict : bool
+        Whether a payload that cannot be read ends the run; else it is left out.
+    lost : dict of int to Loss
+        Of each such payload, by its row.
     """
 
     stream: Stream
@@ -49,14 +55,28 @@ class Line:
     rows: Ints | None
     late: int
     channels: tuple[int, ...] = ()
-    position: int = field(default=0)
+    strict: bool = False
+    lost: dict[int, Loss] = field(default_factory=dict[int, Loss])
 
     def values(self, start: int, stop: int) -> Iterator[Any]:
-        """Yield the values of the samples in that stretch of `times`."""
+        """Yield the values of the samples in that stretch of `times`; `LOST` for what cannot be read."""
+        if self.stream.loader is not None:
+            return self._loaded(range(start, stop) if self.rows is None else self.rows[start:stop].tolist())
         if self.rows is None:
             return values_between(self.stream, start, stop)
         rows = self.rows[start:stop]
         return (next(values_between(self.stream, row, row + 1)) for row in rows.tolist())
+
+    def _loaded(self, rows: Iterable[int]) -> Iterator[Any]:
+        for row in rows:
+            try:
+                yield Sample(self.stream, row).value
+            except PAYLOAD_ERRORS as error:
+                if self.strict:
+                    raise
+                reason = f"{error.what} ({error.why})" if error.why else error.what
+                self.lost[row] = Loss(error.where or self.stream.name, reason)
+                yield LOST
 
 
 def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int = 0) -> list[Line]:
@@ -143,41 +163,45 @@ def waves(lines: Sequence[Line], after_ns: int | None = None, chunk: int = CHUNK
     chunk : int
         Samples per stream that are ordered at a time; changes nothing in what is yielded.
     """
-    for line in lines:
-        line.position = 0 if after_ns is None else int(np.searchsorted(line.times, after_ns, "right"))
-    return chain.from_iterable(_chunks(lines, chunk))
+    return chain.from_iterable(_chunks(lines, after_ns, chunk))
 
 
-def _chunks(lines: Sequence[Line], chunk: int) -> Iterator[Waves]:
+def _chunks(lines: Sequence[Line], after_ns: int | None, chunk: int) -> Iterator[Waves]:
     """Yield the waves in stretches that every stream's next `chunk` samples reach over."""
-    while open_lines := [line for line in lines if line.position < len(line.times)]:
-        until = min(int(line.times[min(line.position + chunk, len(line.times)) - 1]) for line in open_lines)
-        yield _chunk(open_lines, until)
+    begun = -1 << 63 if after_ns is None else after_ns
+    at = [int(np.searchsorted(line.times, begun, "right")) for line in lines]
+    while any(k < len(line.times) for k, line in zip(at, lines, strict=True)):
+        ends = [int(line.times[min(k + chunk, len(line.times)) - 1]) for k, line in zip(at, lines, strict=True)
+                if k < len(line.times)]  # fmt: skip
+        stops = [int(np.searchsorted(line.times, min(ends), "right")) for line in lines]
+        yield _chunk(lines, at, stops)
+        at = stops
 
 
-def _chunk(lines: Sequence[Line], until_ns: int) -> Waves:
-    """Return the waves up to a time (inclusive), in one stable sort.
+def _chunk(lines: Sequence[Line], starts: Sequence[int], stops: Sequence[int]) -> Waves:
+    """Return the waves of a stretch of every stream, in one stable sort.
 
     The iterators are those of `itertools`: at a microsecond per sample a Python frame more would be felt.
     """
-    times: list[Ints] = []
-    values: list[Iterator[Any]] = []
-    for line in lines:
-        stop = int(np.searchsorted(line.times, until_ns, "right"))
-        times.append(line.times[line.position : stop])
-        values.append(line.values(line.position, stop))
-        line.position = stop
+    stretches = [*zip(lines, starts, stops, strict=True)]
+    times = [line.times[start:stop] for line, start, stop in stretches]
+    values = [line.values(start, stop) for line, start, stop in stretches]
     together = np.concatenate(times)
     which = np.repeat(np.arange(len(lines)), [len(t) for t in times])
     order = np.argsort(together, kind="stable")
     together = together[order]
     turns = which[order].tolist()
     fetched = map(next, map(values.__getitem__, turns))
+    kept = _readable if any(line.stream.loader is not None for line in lines) else iter
     channels = [line.channels for line in lines]
     if all(len(c) == 1 for c in channels) and not bool((together[1:] == together[:-1]).any()):
         only = np.array([c[0] for c in channels])[which[order]]
-        return zip(together.tolist(), only.tolist(), fetched, strict=True)
-    return _grouped(zip(together.tolist(), map(channels.__getitem__, turns), fetched, strict=True))
+        return kept(zip(together.tolist(), only.tolist(), fetched, strict=True))
+    return _grouped(kept(zip(together.tolist(), map(channels.__getitem__, turns), fetched, strict=True)))
+
+
+def _readable(samples: Iterable[tuple[int, T, Any]]) -> Iterator[tuple[int, T, Any]]:
+    return (sample for sample in samples if sample[2] is not LOST)
 
 
 def _grouped(samples: Iterator[tuple[int, tuple[int, ...], Any]]) -> Waves:

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 _OCTAVES = 64
 _STEPS = 8
 """Buckets per octave: a quantile is known to an eighth of its value."""
+SHORT = 4096
+"""Times (ns) up to which a step looks its bucket up: nodes that are called often take no longer."""
+
+
+def bucket_of(value: int) -> int:
+    """Return the bucket of a number of 0 or more: up to 15 its own, then eight per octave."""
+    k = value.bit_length()
+    return (k << 3) + ((value >> (k - 4)) & 7) if k > 4 else value
+
+
+@cache
+def short_buckets() -> bytes:
+    """Return `bucket_of` of every number below `SHORT`."""
+    return bytes(map(bucket_of, range(SHORT)))
 
 
 class Histogram:
@@ -30,8 +45,7 @@ class Histogram:
 
     def add(self, value: int) -> None:
         """Count a number of 0 or more."""
-        k = value.bit_length()
-        self.buckets[(k << 3) + ((value >> (k - 4)) & 7) if k > 4 else value] += 1
+        self.buckets[bucket_of(value)] += 1
         self.total += value
         if value > self.largest:
             self.largest = value
@@ -73,7 +87,8 @@ class NodeCount:
     Attributes
     ----------
     wall, cpu : Histogram
-        Nanoseconds per call; `cpu` of one call in sixteen, because asking costs more than a small node.
+        Nanoseconds per call; `cpu` of the first sixteen, then of one in 64: asking costs more than a small
+        node.
     age : Histogram
         Nanoseconds of recording time between a trigger and the wave in which the node could run on it.
     samples : Counter
@@ -115,7 +130,7 @@ class NodeStatistics:
     wall_p50, wall_p95, wall_max, wall_total : float
         Seconds; the quantiles to one part in eight.
     cpu_p50, cpu_p95, cpu_max : float
-        Seconds of processor time of a call, from one call in sixteen.
+        Seconds of processor time of a call, from the first sixteen and one in 64 of the others.
     age_p95, age_max : float
         Seconds of recording time that a trigger waited for its partners.
     state_bytes : int

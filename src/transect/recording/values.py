@@ -60,20 +60,21 @@ def _built(stream: Stream, start: int, stop: int) -> Iterator[Any]:
 def _filled(
     kind: type, template: dict[str, Any], names: tuple[str, ...], rows: Iterator[Any]
 ) -> Iterator[Any]:
-    """Make values a `__dict__` at a time: half the time that the `__init__` of a frozen dataclass takes."""
-    make, fill = object.__new__, object.__setattr__
+    """Make values a `__dict__` at a time: a third of the time that a frozen dataclass's `__init__` takes."""
+    inside_of = next(vars(each)["__dict__"] for each in kind.__mro__ if "__dict__" in vars(each))
+    make, fill = object.__new__, inside_of.__set__
     if len(names) == 3:  # an Imu, a Pose: two vectors and the time
         first, second, third = names
         for a, b, c, _ in rows:
             inside = template.copy()
             inside[first], inside[second], inside[third] = a, b, c
             value = make(kind)
-            fill(value, "__dict__", inside)
+            fill(value, inside)
             yield value
         return
     for row in rows:
         value = make(kind)
-        fill(value, "__dict__", {**template, **dict(zip(names, row, strict=False))})
+        fill(value, {**template, **dict(zip(names, row, strict=False))})
         yield value
 
 
