@@ -10,10 +10,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from transect.engine.run import run
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 from transect.types import Imu, Pose, Twist
+
+if TYPE_CHECKING:
+    import pytest  # costs the script more time than all its runs
 
 T0 = 1_600_000_000_000_000_000
 
@@ -339,6 +343,28 @@ def test_trap_3_opencv_that_is_loaded_in_the_middle_of_a_run_gives_what_it_gives
     fresh, threaded = in_children((["opencv"], {}), (["opencv", "2", "3"], {}))
     assert fresh["cv2 was loaded"] is False
     assert fresh["digests"] == threaded["digests"] == [run(COMPOUNDS["opencv"](), recording(0.5)).digest]
+
+
+def test_trap_3_a_node_may_be_called_while_another_thread_is_still_loading_opencv(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    made = compound("H", {"heading": Heading}, ["imu -> heading.imu", "heading.out -> yaw"])
+    expected = run(made, recording(0.5)).digest
+    replay = Replay(made, recording(0.5))
+    replay.player.attend(T0 + 100_000_000, half_loaded(monkeypatch))
+    replay.play()
+    assert replay.flow.digest == expected
+    assert not replay.flow.errors
+
+
+def half_loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], int]:
+    """Put a module without any content in OpenCV's place when it is called."""
+
+    def attention(t_ns: int) -> int:
+        monkeypatch.setitem(sys.modules, "cv2", ModuleType("cv2"))
+        return t_ns + 1_000_000_000
+
+    return attention
 
 
 def stereo_pair() -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 FAULT, SEVERITY = "gnss_spike", 0.8
 """What is planted in the field day."""
+COMPOUND = "WheelDrift"
+"""What is run on Etna."""
 
 
 @click.command()
@@ -20,12 +22,13 @@ FAULT, SEVERITY = "gnss_spike", 0.8
     "-o", "--out", type=click.Path(path_type=Path), default=Path("transect-demo"), help="Where to write."
 )
 def command(out: Path) -> None:
-    """Simulate two short field days, plant a fault in one, open them, and print what they hold."""
+    """Simulate two short field days, look at one and run a compound on it, plant a fault in the other."""
     etna = _simulated("etna", out / "etna", seconds=4.0, scale=0.05)
     _step(f"transect info {out / 'etna'}")
     click.echo(repr(etna))
     _step("where is the lidar on the rover?  rec.frames.lookup('Origin', 'Lidar')")
     click.echo(str(etna.frames.lookup("Origin", "Lidar").round(3)))
+    _run(etna, out / "run")
     field = _simulated("rosario", out / "field", seconds=4.0, scale=0.2)
     _plant(field, out / "field-with-fault")
     click.echo(f"\nnext: transect info {out / 'field-with-fault'}, or transect draw streams {out / 'etna'}")
@@ -41,6 +44,21 @@ def _simulated(world: str, folder: Path, seconds: float, scale: float) -> Record
     for sentence in write_day(simulate(world, Options(seconds=seconds, scale=scale)), folder):
         click.echo(f"note: {sentence}")
     return formats.open(folder)
+
+
+def _run(recording: Recording, folder: Path) -> None:
+    """Run a compound on the recording; print what each node cost, what came of it, and the digest."""
+    from transect import engine
+    from transect.engine.keeping import read_port
+
+    _step(f"transect run {COMPOUND} {folder.parent / 'etna'} -o {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+    run = engine.run(COMPOUND, recording, out=folder)
+    click.echo(str(run.stats))
+    error, travelled = (read_port(folder / f"{name}.parquet")[1]["value"] for name in ("error", "travelled"))
+    share = error[-1] / travelled[-1]
+    click.echo(f"after {travelled[-1]:.2f} m by its wheels the rover is {error[-1]:.2f} m off, {share:.0%}")
+    click.echo(f"digest {run.digest}: same bytes in, same digest out")
 
 
 def _plant(recording: Recording, folder: Path) -> None:

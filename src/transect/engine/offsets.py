@@ -82,7 +82,7 @@ def parse_offsets(texts: Iterable[str]) -> dict[str, Offset]:
     for text in texts:
         name, equals, value = (part.strip() for part in text.rpartition("="))
         if not (name and equals):
-            raise OffsetError(f"--offset {text} names no stream", hint="STREAM=0.25 or STREAM=auto")
+            raise OffsetError(f"--offset {text} is not STREAM=SECONDS", hint="STREAM=0.25 or STREAM=auto")
         if name in offsets:
             raise OffsetError(f"--offset {name} is given twice")
         offsets[name] = AUTO if value.lower() == AUTO else _seconds(text, value)

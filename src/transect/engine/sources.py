@@ -171,9 +171,9 @@ def _chunks(lines: Sequence[Line], after_ns: int | None, chunk: int) -> Iterator
     begun = -1 << 63 if after_ns is None else after_ns
     at = [int(np.searchsorted(line.times, begun, "right")) for line in lines]
     while any(k < len(line.times) for k, line in zip(at, lines, strict=True)):
-        ends = [int(line.times[min(k + chunk, len(line.times)) - 1]) for k, line in zip(at, lines, strict=True)
-                if k < len(line.times)]  # fmt: skip
-        stops = [int(np.searchsorted(line.times, min(ends), "right")) for line in lines]
+        reach = [line.times[k : k + chunk] for k, line in zip(at, lines, strict=True)]
+        until = min(int(times[-1]) for times in reach if len(times))
+        stops = [int(np.searchsorted(line.times, until, "right")) for line in lines]
         yield _chunk(lines, at, stops)
         at = stops
 

@@ -1,0 +1,1 @@
+"""Compound descriptions, one YAML each: `transect run NAME` finds them by the name of the file."""

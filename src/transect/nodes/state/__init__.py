@@ -1,0 +1,1 @@
+"""Nodes that tell where a robot is."""

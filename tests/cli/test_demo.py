@@ -1,0 +1,27 @@
+"""The compound that the demo runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from transect.cli import demo
+from transect.simulation.day import Options, simulate
+
+
+def test_the_demo_says_how_far_the_wheels_are_off_and_the_digest_of_the_run_that_it_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    streams = ("Platform/MotorEncoders", "Gnss/Pose")
+    day = simulate("etna", Options(seconds=4.0, streams=streams)).recording
+    shown = []
+    for _ in range(2):  # the second time the folder is there already
+        demo._run(day, tmp_path / "run")
+        shown.append(capsys.readouterr().out.splitlines())
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert shown[0][1].endswith(f"transect run WheelDrift {tmp_path / 'etna'} -o {tmp_path / 'run'}")
+    assert "m off" in shown[1][-2]
+    assert shown[0][-1] == shown[1][-1] == f"digest {kept['digest']}: same bytes in, same digest out"
+    assert (tmp_path / "run" / "odometry.tum").stat().st_size > 1000
