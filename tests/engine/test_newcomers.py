@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from transect.engine import node
 from transect.engine.catalogue import catalogue_for, compound_named
 from transect.engine.comparing import Difference, PortDifference
 from transect.engine.picture import read_picture
 from transect.engine.reading import examine
 from transect.errors import UsageError
+
+from .flows import flow_of, play
 
 
 def test_text_with_a_comma_and_without_quotes_is_said_to_need_them():
@@ -46,6 +49,17 @@ def test_a_misspelt_compound_is_compared_with_compounds_only():
 def test_a_picture_of_a_file_that_is_not_there_says_so(tmp_path: Path):
     with pytest.raises(UsageError, match="there is no file"):
         read_picture(tmp_path / "x.yaml")
+
+
+def divided(x: float) -> float:
+    return x / 0
+
+
+def test_a_failing_node_names_the_line_of_its_file_that_failed():
+    flow = flow_of({"d": node(divided)}, ["x -> d.x", "d.out -> y"])
+    play(flow, [(1.0, "x", 2.0)])
+    line = divided.__code__.co_firstlineno + 1
+    assert flow.errors[0].where == f"d.x@1000000000 ns, {Path(__file__).name}:{line}"
 
 
 def test_a_difference_counts_in_good_english():

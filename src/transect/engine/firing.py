@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter_ns, thread_time_ns
+from traceback import extract_tb
 from typing import Any, Protocol
 
 from transect.errors import TransectError
@@ -28,6 +30,7 @@ from .inboxes import (
     TriggerInbox,
     Waiting,
 )
+from .node import Node
 from .outlets import Channels, Emit
 from .policies import LatestPolicy
 from .statistics import SHORT, NodeCount, bucket_of, short_buckets
@@ -56,10 +59,17 @@ class NodeError(TransectError):
         said = error.what if isinstance(error, TransectError) else f"{type(error).__name__}: {error}"
         super().__init__(
             f"the node {part.id!r} ({type(part.node).__name__}) failed: {said}",
-            where=f"{part.id}.{port}@{t_ns} ns",
+            where=f"{part.id}.{port}@{t_ns} ns{_line_in(part.node, error)}",
             why=getattr(error, "why", ""),
             hint=getattr(error, "hint", ""),
         )
+
+
+def _line_in(node: Node, error: Exception) -> str:
+    """Return the last line of the node's own file that an error went through; "" if it went through none."""
+    file = getattr(sys.modules.get(type(node).__module__), "__file__", None)
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+    return f", {Path(file).name}:{lines[-1]}" if file and lines else ""
 
 
 class Host(Protocol):
