@@ -186,6 +186,17 @@ def test_everything_that_is_wrong_is_said_at_once(folder: Path):
     assert "Wrong.yaml:12" in said
 
 
+def test_a_class_without_process_is_found_out(folder: Path):
+    text = NODES.replace(
+        "    def process(self, x: float) -> float:\n        self.value +=",
+        "    def proces(self, x: float) -> float:\n        self.value +=",
+    )
+    (folder / "nodes.py").write_text(text)
+    with pytest.raises(CompoundError) as caught:
+        run(folder / "Turning.yaml", recording())
+    assert "the class Smooth has no process; is it 'proces'?" in str(caught.value)
+
+
 def test_a_node_that_is_only_described_cannot_run(folder: Path):
     (folder / "Ghost.yaml").write_text(
         "name: Ghost\ndoc: d\ninput_ports: [{name: imu, type: Imu, doc: d}]\n"

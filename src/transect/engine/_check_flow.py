@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from transect.errors import TransectError, did_you_mean
@@ -114,6 +115,16 @@ def implementations(flow: Flow) -> Iterator[Finding]:
         elif not use.implementation and len(names) != 1 and flow.text.complete:
             count = f"{len(names)} implementations: name one" if names else "no implementation"
             yield Finding(use.line, f"{face.name} has {count}", ", ".join(names))
+
+
+def processes(flow: Flow) -> Iterator[Finding]:
+    """Classes that never say what they do: `process` is not there, or is spelt otherwise."""
+    for use, face in _known(flow):
+        if face.node is not None and not callable(getattr(face.node, "process", None)):
+            own = [name for name, value in vars(face.node).items() if callable(value)]
+            near = get_close_matches("process", own, n=1)
+            hint = f"is it {near[0]!r}?" if near else "def process(self, image: Image) -> PointCloud: ..."
+            yield Finding(use.line, f"the class {face.node.__name__} has no process", hint)
 
 
 def _known(flow: Flow) -> Iterator[tuple[NodeUse, Face]]:
@@ -292,6 +303,7 @@ def unwritten(flow: Flow) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[Flow], Iterator[Finding]], ...] = (
     interfaces,
+    processes,
     implementations,
     ends,
     kinds,
