@@ -85,7 +85,11 @@ def measured(name: str, fn: Callable[[], float], target: float | None = None, re
 
 def memory(name: str, command: Sequence[str], target: float | None = None) -> Row:
     """Largest resident memory of a command; `target` is the most bytes it may take."""
-    used = memory_of(command)
+    return held(name, memory_of(command), target)
+
+
+def held(name: str, used: int, target: float | None = None) -> Row:
+    """Take bytes of memory that were measured elsewhere; `target` is the most there may be."""
     row = Row(name, used, "B", target=target, met=None if target is None else used <= target)
     return _add(row, f"{used / 1e6:.0f} MB", wanted="" if target is None else f"<= {target / 1e6:.0f} MB")
 

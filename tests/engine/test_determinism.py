@@ -6,11 +6,13 @@ Run as a script it prints what its tests compare: ``python test_determinism.py N
 from __future__ import annotations
 
 import json
+import locale
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.engine import Batch, Latest, Node
+from transect.engine import Batch, Latest, Node, node
 from transect.engine.compound import Compound, compound
 from transect.engine.keeping import PortWriter
 from transect.engine.kept import Output
@@ -47,11 +49,10 @@ def recording(seconds: float) -> Recording:
     )
 
 
-class Names(Node):
-    """Text, sets and dates: what hash seeds, locales and time zones change where a node is not careful."""
-
-    def process(self, imu: Imu) -> dict:
-        return {f"İi{value:.3f}".casefold(): value for value in imu.acceleration.tolist()}
+@node
+def names(imu: Imu) -> dict:
+    """Numbers and letters as text, in a mapping: what locales and hash seeds may change."""
+    return {f"İi{value:.3f}".casefold(): value for value in imu.acceleration.tolist()}
 
 
 class Heading(Node):
@@ -79,7 +80,7 @@ class Track(Node):
 
 def odometry() -> Compound:
     return compound(
-        "Odometry", {"names": Names, "heading": Heading, "track": Track},
+        "Odometry", {"names": names, "heading": Heading, "track": Track},
         ["imu -> heading.imu", "imu -> names.imu", "twist -> track.twist", "heading.out -> track.yaw",
          "heading.out -> track.all", "track.out -> pose", "names.out -> names"],
     )  # fmt: skip
@@ -100,11 +101,10 @@ class LongSums(Node):
         return np.concatenate([[np.dot(self.long, self.long)], self.start, solved.ravel(), fitted.ravel()])
 
 
-class Threads(Node):
+@node
+def threads(twist: Twist) -> list:
     """How many threads libraries would use, as a node sees it."""
-
-    def process(self, twist: Twist) -> list:
-        return sorted(threads_now())
+    return sorted(threads_now())
 
 
 def threads_now() -> set[int]:
@@ -135,27 +135,18 @@ def kmeans(points: np.ndarray) -> np.ndarray:
     return cv2.kmeans(points, 8, None, stop, 1, cv2.KMEANS_RANDOM_CENTERS)[2]
 
 
-class Matches(Node):
+@node
+def matches(twist: Twist) -> np.ndarray:
     """Trap 3: so does FLANN's locality-sensitive hashing."""
-
-    def reset(self) -> None:
-        rng = np.random.default_rng(1)
-        self.query, self.train = (rng.integers(0, 256, (n, 32), dtype=np.uint8) for n in (100, 200))
-
-    def process(self, twist: Twist) -> np.ndarray:
-        return flann(self.query, self.train)
-
-
-def flann(query: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Matches of random descriptors: query, train, distance."""
     import cv2
 
+    query, train = np.random.default_rng(1).integers(0, 256, (2, 200, 32), dtype=np.uint8)
     lsh = {"algorithm": 6, "table_number": 4, "key_size": 10, "multi_probe_level": 1}
     found = cv2.FlannBasedMatcher(lsh, {"checks": 32}).match(query, train)
     return np.array([(m.queryIdx, m.trainIdx, m.distance) for m in found])
 
 
-def side_by_side(**nodes: type[Node]) -> Compound:
+def side_by_side(**nodes: Any) -> Compound:
     """Nodes that all get the wheels' speed: as many tasks as there are."""
     wires = [f"twist -> {name}.twist" for name in nodes] + [f"{name}.out -> {name}_out" for name in nodes]
     return compound("SideBySide", nodes, wires)
@@ -163,25 +154,25 @@ def side_by_side(**nodes: type[Node]) -> Compound:
 
 COMPOUNDS = {
     "odometry": odometry,
-    "blas": lambda: side_by_side(sums=LongSums, threads=Threads),
-    "opencv": lambda: side_by_side(clusters=Clusters, matches=Matches),
+    "blas": lambda: side_by_side(sums=LongSums, threads=threads),
+    "opencv": lambda: side_by_side(clusters=Clusters, matches=matches),
 }
 
 
-def digests(made: Compound, jobs: Iterable[int] = (1, 2, 3), seconds: float = 0.5) -> set[str]:
+def digests(made: Compound, jobs: Iterable[int] = (1, 2, 3)) -> set[str]:
     """The digest of a run with each number of jobs."""
-    return {run(made, recording(seconds), jobs=n).digest for n in jobs}
+    return {run(made, recording(0.5), jobs=n).digest for n in jobs}
 
 
 def report(name: str, jobs: list[int]) -> dict[str, Any]:
     """What the script prints."""
-    import locale
-
+    if name == "seed":
+        return {"centres": centres_of_calls()}
     locale.setlocale(locale.LC_ALL, "")
     made = COMPOUNDS[name]()
-    loaded = "cv2" in sys.modules
+    said: dict[str, Any] = {"cv2 was loaded": "cv2" in sys.modules}
     result = run(made, recording(0.5))
-    said: dict[str, Any] = {"cv2 was loaded": loaded, "ports": dict(result.ports)}
+    said["ports"] = dict(result.ports)
     said["digests"] = sorted({result.digest, *digests(made, jobs)})
     if name == "odometry":
         said["pose.tum"] = written(result["pose"])
@@ -190,14 +181,25 @@ def report(name: str, jobs: list[int]) -> dict[str, Any]:
     return said
 
 
+def centres_of_calls() -> list[int]:
+    """Which earlier call of `kmeans` each one equals: two after loading, in a new thread, and seeded."""
+    points = np.random.default_rng(0).random((300, 3)).astype(np.float32)
+    found = [kmeans(points).tobytes(), kmeans(points).tobytes()]
+    thread = threading.Thread(target=lambda: found.append(kmeans(points).tobytes()))
+    thread.start()
+    thread.join()
+    sys.modules["cv2"].setRNGSeed(0)
+    found.append(kmeans(points).tobytes())
+    return [found.index(each) for each in found]
+
+
 def written(poses: Output) -> str:
     """The file of an output port, as a run writes it."""
     with tempfile.TemporaryDirectory() as folder:
         writer = PortWriter(Path(folder), "pose", Pose, "utc")
         for t_ns, pose in poses:
             writer.add(t_ns, pose)
-        (file,) = writer.close()
-        return file.read_text("utf-8")
+        return writer.close()[0].read_text("utf-8")
 
 
 def in_children(*calls: tuple[list[str], Mapping[str, str]]) -> list[dict[str, Any]]:
@@ -241,23 +243,19 @@ def test_hash_seed_locale_time_zone_chunks_and_workers_change_neither_digest_nor
     assert run(odometry(), recording(0.6)).digest not in here
 
 
-class Aligns(Node):
+@node
+def aligns(twist: Twist) -> np.ndarray:
     """Trap 1: `small_gicp` gives other bits each time with two threads; nodes ask for one."""
+    import small_gicp
 
-    def reset(self) -> None:
-        rng = np.random.default_rng(2)
-        plane = rng.uniform(-5, 5, (3000, 3)) * [1, 1, 0.02]
-        self.target = np.concatenate([plane, plane[:, [2, 0, 1]], plane[:, [1, 2, 0]]])
-
-    def process(self, twist: Twist) -> np.ndarray:
-        import small_gicp
-
-        moved = self.target + np.array([0.1 * float(twist.velocity[0]), 0.05, 0.0])
-        return small_gicp.align(self.target, moved, num_threads=1).T_target_source
+    plane = np.random.default_rng(2).uniform(-5, 5, (3000, 3)) * [1, 1, 0.02]
+    target = np.concatenate([plane, plane[:, [2, 0, 1]], plane[:, [1, 2, 0]]])
+    moved = target + np.array([0.1 * float(twist.velocity[0]), 0.05, 0.0])
+    return small_gicp.align(target, moved, num_threads=1).T_target_source
 
 
 def test_trap_1_small_gicp_on_one_thread_gives_the_same_bits_however_many_nodes_run_at_once():
-    made = side_by_side(one=Aligns, other=Aligns)
+    made = side_by_side(one=aligns, other=aligns)
     first = run(made, recording(0.5))
     found = first["one_out"].values[-1]
     np.testing.assert_allclose(found[:2, 3], [-0.1, -0.05], atol=0.02)
@@ -279,7 +277,7 @@ def test_trap_2_openmp_has_one_thread_in_every_worker():
     """OpenMP keeps a number for each thread that calls it: what the main thread was told does not count."""
     import small_gicp  # noqa: F401 - brings an OpenMP library
 
-    result = run(side_by_side(threads=Threads, clusters=Clusters), recording(0.5), jobs=2)
+    result = run(side_by_side(threads=threads, clusters=Clusters), recording(0.5), jobs=2)
     assert result["threads_out"].values == [[1]] * 5
 
 
@@ -311,20 +309,9 @@ def test_trap_2_reset_and_the_first_of_several_passes_have_one_thread_too():
 
 def test_trap_3_opencv_has_a_hidden_generator_that_stands_at_seed_0_after_loading():
     """What the engine relies on; the second call shows that the trap is there."""
-    script = (
-        "import cv2, threading, numpy as np\n"
-        "points = np.random.default_rng(0).random((300, 3)).astype(np.float32)\n"
-        "def centres():\n"
-        "    stop = (cv2.TERM_CRITERIA_MAX_ITER, 2, 0.0)\n"
-        "    return cv2.kmeans(points, 8, None, stop, 1, cv2.KMEANS_RANDOM_CENTERS)[2].tobytes()\n"
-        "found = [centres(), centres()]\n"
-        "thread = threading.Thread(target=lambda: found.append(centres()))\n"
-        "thread.start(), thread.join(), cv2.setRNGSeed(0)\n"
-        "found.append(centres())\n"
-        "print([found.index(each) for each in found])"
+    assert in_children((["seed"], {}))[0]["centres"] == [0, 1, 0, 0], (
+        "loaded, called once, in a new thread, seeded"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["[0,", "1,", "0,", "0]"], "loaded, called once, in a new thread, seeded"
 
 
 def test_trap_3_kmeans_and_flann_are_the_same_again_and_on_any_number_of_threads():
@@ -349,22 +336,15 @@ def test_trap_3_a_node_may_be_called_while_another_thread_is_still_loading_openc
     monkeypatch: pytest.MonkeyPatch,
 ):
     made = compound("H", {"heading": Heading}, ["imu -> heading.imu", "heading.out -> yaw"])
-    expected = run(made, recording(0.5)).digest
-    replay = Replay(made, recording(0.5))
-    replay.player.attend(T0 + 100_000_000, half_loaded(monkeypatch))
-    replay.play()
-    assert replay.flow.digest == expected
-    assert not replay.flow.errors
+    replay, expected = Replay(made, recording(0.5)), run(made, recording(0.5)).digest
 
-
-def half_loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], int]:
-    """Put a module without any content in OpenCV's place when it is called."""
-
-    def attention(t_ns: int) -> int:
+    def half_loaded(t_ns: int) -> int:
         monkeypatch.setitem(sys.modules, "cv2", ModuleType("cv2"))
         return t_ns + 1_000_000_000
 
-    return attention
+    replay.player.attend(T0 + 100_000_000, half_loaded)
+    replay.play()
+    assert (replay.flow.digest, replay.flow.errors) == (expected, [])
 
 
 def stereo_pair() -> tuple[np.ndarray, np.ndarray]:
@@ -376,41 +356,38 @@ def stereo_pair() -> tuple[np.ndarray, np.ndarray]:
     return wide[:, 10:170].copy(), wide[:, 17:177].copy()
 
 
-class Disparity(Node):
+@node
+def disparity(twist: Twist) -> np.ndarray:
     """Semi-global matching."""
+    import cv2
 
-    def process(self, twist: Twist) -> np.ndarray:
-        import cv2
-
-        return cv2.StereoSGBM_create(0, 16, 5).compute(*stereo_pair())
+    return cv2.StereoSGBM_create(0, 16, 5).compute(*stereo_pair())
 
 
-class Corners(Node):
+@node
+def corners(twist: Twist) -> np.ndarray:
     """ORB's descriptors."""
+    import cv2
 
-    def process(self, twist: Twist) -> np.ndarray:
-        import cv2
-
-        return cv2.ORB_create(200).detectAndCompute(stereo_pair()[0], None)[1]
+    return cv2.ORB_create(200).detectAndCompute(stereo_pair()[0], None)[1]
 
 
-class Places(Node):
+@node
+def places(twist: Twist) -> np.ndarray:
     """Where a camera is, from points of which a fifth is wrong."""
+    import cv2
 
-    def process(self, twist: Twist) -> np.ndarray:
-        import cv2
-
-        rng = np.random.default_rng(4)
-        points = rng.uniform([-1, -1, 4], [1, 1, 6], (100, 3))
-        camera = np.array([[300.0, 0, 80], [0, 300.0, 48], [0, 0, 1]])
-        pixels = cv2.projectPoints(points, np.zeros(3), np.zeros(3), camera, None)[0].reshape(-1, 2)
-        pixels[::5] += rng.uniform(-40, 40, (20, 2))
-        _, turn, shift, inliers = cv2.solvePnPRansac(points, pixels, camera, None)
-        return np.concatenate([turn.ravel(), shift.ravel(), inliers.ravel()])
+    rng = np.random.default_rng(4)
+    points = rng.uniform([-1, -1, 4], [1, 1, 6], (100, 3))
+    camera = np.array([[300.0, 0, 80], [0, 300.0, 48], [0, 0, 1]])
+    pixels = cv2.projectPoints(points, np.zeros(3), np.zeros(3), camera, None)[0].reshape(-1, 2)
+    pixels[::5] += rng.uniform(-40, 40, (20, 2))
+    _, turn, shift, inliers = cv2.solvePnPRansac(points, pixels, camera, None)
+    return np.concatenate([turn.ravel(), shift.ravel(), inliers.ravel()])
 
 
 def test_trap_4_disparity_features_and_poses_of_opencv_are_the_same_for_one_and_two_threads():
-    made = side_by_side(disparity=Disparity, corners=Corners, places=Places)
+    made = side_by_side(disparity=disparity, corners=corners, places=places)
     first = run(made, recording(0.5))
     assert np.median(first["disparity_out"].values[0][:, 30:-10]) == 16 * 7
     assert len(first["corners_out"].values[0]) > 20

@@ -175,11 +175,8 @@ class Direct:
                 return
             # From here on `Caller.__call__`, written out: this is the engine's hot path.
             count.calls, ctx.time = calls + 1, trigger_ns
-            if seed is not None:
+            if seed is not None or ("cv2" in modules and (seed := opencv_seed()) is not None):
                 seed(0)
-            elif "cv2" in modules:
-                seed_libraries()
-                seed = opencv_seed()
             begin = clock()
             try:
                 result = process(values[channel])
