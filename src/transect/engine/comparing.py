@@ -116,7 +116,7 @@ def difference(
     """Compare the traces of two runs port by port; of ports that differ since one time, causes come first."""
     found: list[PortDifference] = []
     equal: list[str] = []
-    none = Trace(array("q"), array("L"))
+    none = Trace(array("q"), array("I"))
     for port in dict.fromkeys([*here, *there]):
         one = _compared(port, here.get(port, none), there.get(port, none))
         if one is None and port in here and port in there:

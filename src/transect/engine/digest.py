@@ -40,7 +40,7 @@ class PortDigest:
     def __init__(self, kind: type) -> None:
         self._hash = hashlib.sha256()
         self._encode: Encoder = encoded
-        self.times, self.checks = array("q"), array("L")
+        self.times, self.checks = array("q"), array("I")
         self.update: Callable[[int, Any], None] = self._numbers() if kind is float else self._any
 
     def _numbers(self) -> Callable[[int, Any], None]:

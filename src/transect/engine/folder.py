@@ -123,7 +123,7 @@ def read_run(folder: Path) -> Run:
         raise UsageError(f"{folder} is not the folder of a run", why=f"it has no {RUN}", hint="-o writes one")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        traces = {name: Trace(array("q"), array("L")) for name in content["ports"]}
+        traces = {name: Trace(array("q"), array("I")) for name in content["ports"]}
         _read_traces(folder / TRACE, traces)
         return Run(
             content["name"], content["digest"], content["ports"], content["config"], content["status"],

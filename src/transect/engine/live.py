@@ -14,6 +14,7 @@ from typing import Any
 
 from transect.errors import UsageError, did_you_mean
 
+from .determinism import one_thread_per_library
 from .flow import NEVER, Flow
 from .inboxes import NS
 
@@ -95,12 +96,13 @@ class Live:
         on_wave : callable, optional
             Called with the time (ns) of every wave, after it.
         """
-        while (wave := self._next_wave(timeout)) is not None:
-            t_ns, samples = wave
-            self.flow.wave(t_ns, samples)
-            if on_wave is not None:
-                on_wave(t_ns)
-        self.flow.end()
+        with one_thread_per_library():
+            while (wave := self._next_wave(timeout)) is not None:
+                t_ns, samples = wave
+                self.flow.wave(t_ns, samples)
+                if on_wave is not None:
+                    on_wave(t_ns)
+            self.flow.end()
 
     def _next_wave(self, timeout: float | None) -> tuple[int, list[tuple[int, Any]]] | None:
         """Wait for samples that are older than the reorder horizon; None at the end."""
