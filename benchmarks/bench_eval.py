@@ -5,12 +5,13 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from benchmarks._harness import compare
+from benchmarks._harness import compare, duration
 from transect.evaluation import absolute_error, allan_deviation, associate, relative_error
 from transect.geometry import rotations
 from transect.types import Trajectory
@@ -93,12 +94,16 @@ def bench_commands(folder: Path, reference: Trajectory, estimate: Trajectory) ->
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
     def both(name: str, form: str, files: tuple[Path, Path], target: float, repeat: int) -> None:
-        ours = lambda: run(BIN / "transect", "eval", *files)  # noqa: E731
-        peer = lambda: run(BIN / "evo_ape", form, *files, "--align")  # noqa: E731
-        ours(), peer()
-        compare(name, ours, peer, target, repeat)
+        sides = (
+            partial(run, BIN / "transect", "eval", *files),
+            partial(run, BIN / "evo_ape", form, *files, "-a"),
+        )
+        for side in sides:
+            side()
+        compare(name, *sides, target, repeat)
 
     kitti = (DATA / "KITTI_00_gt.txt", DATA / "KITTI_00_ORB.txt")
+    duration("python -c 'import numpy', the floor of both", lambda: run(sys.executable, "-c", "import numpy"))
     if kitti[0].is_file():
         both("transect eval / evo_ape, KITTI 00", "kitti", kitti, KITTI, 5)
     tum = tuple(

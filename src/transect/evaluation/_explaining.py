@@ -37,7 +37,7 @@ def explained(reference: Ints, estimate: Ints, limit_ns: int) -> tuple[str, str]
         [*said, f"they overlap for {overlap / NS:.6g} s", f"half of the stamps are {gap / NS:.3g} s apart"]
     )
     if gap > limit_ns:
-        return why, f"--max-diff {1.1 * gap / NS:.3g}, or --by interpolate"
+        return why, f"--max-diff {1.1 * gap / NS:.3g}, or --pairs interpolate"
     return why, "--least 0 takes the pairs that there are"
 
 

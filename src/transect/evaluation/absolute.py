@@ -16,6 +16,7 @@ from transect.errors import UsageError
 from transect.geometry import align, rotations, se3
 from transect.types import Trajectory
 
+from ._columns import angles, blocks, lengths, product, unit
 from .association import Pairs
 from .statistics import Statistics
 
@@ -79,16 +80,15 @@ def absolute_error(pairs: Pairs, mode: Align = "se3") -> AbsoluteError:
     """
     reference, estimate = pairs.reference, pairs.estimate
     matrix, scale = alignment_of(reference, estimate, mode)
-    aligned = se3.apply(matrix, estimate.positions)
-    steps = np.linalg.norm(np.diff(reference.positions, axis=0), axis=1)
+    aligned = _moved(matrix, estimate.positions)
     return AbsoluteError(
         t_ns=reference.t_ns,
-        translation=np.linalg.norm(aligned - reference.positions, axis=1),
+        translation=lengths((aligned - reference.positions).T),
         rotation=_angles(reference, estimate, matrix, scale),
         mode=mode,
         alignment=matrix,
         scale=scale,
-        path=float(steps.sum()),
+        path=float(lengths(np.diff(reference.positions.T)).sum()),
         aligned=aligned,
     )
 
@@ -112,9 +112,20 @@ def matrices(trajectory: Trajectory) -> Floats:
     return se3.from_quaternion(trajectory.orientations, trajectory.positions)
 
 
+def _moved(matrix: Floats, positions: Floats) -> Floats:
+    """Return positions (n, 3) moved; in blocks, for which no library starts its threads."""
+    moved = np.empty_like(positions)
+    for block in blocks(len(positions)):
+        moved[block] = se3.apply(matrix, positions[block])
+    return moved
+
+
 def _angles(reference: Trajectory, estimate: Trajectory, matrix: Floats, scale: float) -> Floats | None:
     if reference.orientations is None or estimate.orientations is None:
         return None
     turn = rotations.quaternion_from_matrix(matrix[:3, :3] / scale)
-    turned = rotations.multiply(turn, rotations.normalise(estimate.orientations))
-    return rotations.angle_between(turned, rotations.normalise(reference.orientations))
+    found = np.empty(len(reference))
+    for block in blocks(len(reference)):
+        turned = product(turn[:, None], unit(estimate.orientations[block]))
+        found[block] = angles(turned, unit(reference.orientations[block]))
+    return found

@@ -17,6 +17,7 @@ from transect.geometry.interpolation import interpolate_attitudes, interpolate_c
 from transect.recording.clocks import NS
 from transect.types import Trajectory
 
+from ._columns import lengths
 from ._explaining import explained
 
 Ints = NDArray[np.int64]
@@ -108,14 +109,16 @@ def associate(
 
 
 def rows(trajectory: Trajectory, index: Ints) -> Trajectory:
-    """Return some poses of a trajectory."""
+    """Return some poses of a trajectory; those that follow each other are not copied."""
     turned, spread = trajectory.orientations, trajectory.covariances
+    run = len(index) > 0 and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all())
+    at = slice(int(index[0]), int(index[-1]) + 1) if run else index
     return replace(
         trajectory,
-        t_ns=trajectory.t_ns[index],
-        positions=trajectory.positions[index],
-        orientations=None if turned is None else turned[index],
-        covariances=None if spread is None else spread[index],
+        t_ns=trajectory.t_ns[at],
+        positions=trajectory.positions[at],
+        orientations=None if turned is None else turned[at],
+        covariances=None if spread is None else spread[at],
     )
 
 
@@ -131,8 +134,10 @@ def _nearest(reference: Trajectory, estimate: Trajectory, limit: int) -> tuple[T
     right = np.clip(np.searchsorted(axis, short.t_ns), 0, len(axis) - 1)
     left = np.maximum(right - 1, 0)
     to_left, to_right = np.abs(short.t_ns - axis[left]), np.abs(axis[right] - short.t_ns)
-    query, known = _seconds(short.t_ns), _seconds(axis)
-    later = (to_right < to_left) | ((to_right == to_left) & (known[right] - query < query - known[left]))
+    later = to_right < to_left
+    tie = np.flatnonzero(to_right == to_left)
+    query, before, after = (_seconds(t[tie]) for t in (short.t_ns, axis[left], axis[right]))
+    later[tie] = after - query < query - before
     partner = order[equal[np.where(later, right, left)]]
     near = np.flatnonzero(np.minimum(to_left, to_right) <= limit)
     ours, theirs = rows(short, near), rows(long, partner[near])
@@ -153,6 +158,9 @@ def _row_by_row(
 
 def _sorted_axis(t_ns: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the order that sorts stamps, the different ones, and which of equal ones stands for them."""
+    if bool((np.diff(t_ns) > 0).all()):
+        every = np.arange(len(t_ns))
+        return every, t_ns, every
     order = np.argsort(t_ns, kind="stable")
     axis, first, count = np.unique(t_ns[order], return_index=True, return_counts=True)
     is_sorted = bool((np.diff(t_ns) >= 0).all())
@@ -193,8 +201,8 @@ def _refuse_bad(called: str, trajectory: Trajectory) -> None:
     """Raise for trajectories that no metric can take."""
     if not len(trajectory):
         raise AssociationError(f"the {called} has no poses")
-    bad = ~np.isfinite(trajectory.positions).all(axis=1)
-    if bad.any():
+    if not np.isfinite(trajectory.positions).all():
+        bad = ~np.isfinite(trajectory.positions).all(axis=1)
         raise AssociationError(
             f"{int(bad.sum())} of {len(trajectory)} positions of the {called} are not numbers",
             where=f"pose {int(np.argmax(bad))}",
@@ -202,7 +210,7 @@ def _refuse_bad(called: str, trajectory: Trajectory) -> None:
         )
     if trajectory.orientations is None:
         return
-    off = np.abs(np.linalg.norm(trajectory.orientations, axis=1) - 1)
+    off = np.abs(lengths(trajectory.orientations.T) - 1)
     if not (off < 1e-2).all():  # also true for NaN
         worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
         raise AssociationError(

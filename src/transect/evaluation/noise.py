@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.errors import GeometryError
+from transect.recording import cache as table_cache
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+BLOCK = 8192
+"""Samples at a time; so few that no library starts threads for their sum."""
+COMPILED_FROM = 50_000_000
+"""Differences from which loading the compiled loop, half a second, is soon won back."""
 FLICKER = 0.6642824702679601
 """sqrt(2 ln 2 / pi): the flat part of the Allan deviation is this times the bias instability."""
 
@@ -74,11 +82,9 @@ def allan_deviation(signal: ArrayLike, rate: float, tau: ArrayLike | None = None
     if n < 3 or not np.isfinite(values).all():
         raise GeometryError("an Allan deviation needs at least 3 samples, all measured", why=f"got {n}")
     sizes = _cluster_sizes(n, rate, tau)
-    phase = (
-        np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values - values.mean(axis=0), axis=0)])
-        / rate
-    )
-    deviation = np.stack([_deviation(phase, int(m), rate) for m in sizes])
+    axes = values.reshape(n, -1)
+    found = np.column_stack([_deviations(axis - axis.mean(), sizes, rate) for axis in axes.T])
+    deviation = found.reshape(len(sizes), *values.shape[1:])
     spread = 1 / np.sqrt(2 * np.maximum(n / sizes - 1, 1))
     wide = spread.reshape(-1, *[1] * (deviation.ndim - 1))
     return AllanDeviation(sizes / rate, deviation, deviation * (1 - wide), deviation * (1 + wide))
@@ -97,10 +103,37 @@ def _cluster_sizes(n: int, rate: float, tau: ArrayLike | None) -> Ints:
     return sizes
 
 
-def _deviation(phase: Floats, m: int, rate: float) -> Floats:
-    """One averaging time: second differences of the phase over m samples."""
-    second = phase[2 * m :] - 2 * phase[m:-m] + phase[: -2 * m]
-    return np.sqrt(np.mean(np.square(second), axis=0) / 2) * rate / m
+def _deviations(signal: Floats, sizes: Ints, rate: float) -> Floats:
+    """Return one axis for all averaging times: by second differences of the phase over m samples."""
+    phase = np.concatenate([[0.0], np.cumsum(signal)]) / rate
+    counts = len(phase) - 2 * sizes
+    if counts.sum() >= COMPILED_FROM:
+        squares = np.empty(len(sizes))
+        _loops().sums_of_squares(phase, sizes, squares)
+    else:
+        squares = np.array([_sum_of_squares(phase, int(m)) for m in sizes])
+    return np.sqrt(squares / counts / 2) * rate / sizes
+
+
+def _sum_of_squares(phase: Floats, m: int) -> float:
+    """Return the sum for one averaging time, in blocks that stay in the cache."""
+    count, total = len(phase) - 2 * m, 0.0
+    for at in range(0, count, BLOCK):
+        end = min(at + BLOCK, count)
+        second = phase[at + 2 * m : end + 2 * m] - phase[at + m : end + m]
+        second -= phase[at + m : end + m]
+        second += phase[at:end]
+        total += float(np.dot(second, second))
+    return total
+
+
+@cache
+def _loops() -> Any:
+    """Load the compiled loop; what numba compiles is kept in the user's cache, not beside the source."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
+    from . import _noise_compiled
+
+    return _noise_compiled
 
 
 def noise_model(allan: AllanDeviation) -> NoiseModel:

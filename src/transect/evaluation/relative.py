@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.errors import GeometryError, UsageError
-from transect.geometry import se3
-from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.recording.clocks import NS
+from transect.types import Trajectory
 
-from .absolute import matrices
+from ._columns import angles, blocks, columns, inverse, lengths, product, rotated, unit
 from .association import Pairs
 from .statistics import Statistics
 
@@ -83,31 +82,46 @@ def relative_error(
     first, last = steps_of(pairs, step, per, overlapping)
     if not len(first):
         raise GeometryError(f"the trajectory is shorter than {step:g} {per}", hint="a shorter step")
-    reference, estimate = matrices(pairs.reference), matrices(pairs.estimate)
-    error = relative_transforms(reference, estimate, first, last)
+    translation, rotation = relative_errors(pairs, first, last)
     travelled = travelled_distance(pairs.reference.positions)
     return RelativeError(
         first=first,
         last=last,
         t_ns=pairs.reference.t_ns[last],
-        translation=np.linalg.norm(error[:, :3, 3], axis=1),
-        rotation=np.linalg.norm(rotation_vector_from_matrix(error[:, :3, :3]), axis=1),
+        translation=translation,
+        rotation=rotation,
         distance=travelled[last] - travelled[first],
         step=step,
         per=per,
     )
 
 
-def relative_transforms(reference: Floats, estimate: Floats, first: Ints, last: Ints) -> Floats:
-    """Return E (n, 4, 4) for steps between poses (m, 4, 4)."""
-    true = se3.invert(reference[first]) @ reference[last]
-    said = se3.invert(estimate[first]) @ estimate[last]
-    return se3.invert(true) @ said
+def relative_errors(pairs: Pairs, first: Ints, last: Ints) -> tuple[Floats, Floats]:
+    """Return the translation (n,) in metres and the angle (n,) in radians of E for steps between pairs.
+
+    The translation of E is the difference of the two motions, turned; its length is that of the difference.
+    """
+    translation, rotation = np.empty(len(first)), np.empty(len(first))
+    for block in blocks(len(first)):
+        true_move, true_turn = _motions(pairs.reference, first[block], last[block])
+        said_move, said_turn = _motions(pairs.estimate, first[block], last[block])
+        translation[block] = lengths(said_move - true_move)
+        rotation[block] = angles(true_turn, said_turn)
+    return translation, rotation
+
+
+def _motions(trajectory: Trajectory, first: Ints, last: Ints) -> tuple[Floats, Floats]:
+    """Return translations (3, n) and rotations (4, n) between poses, in the frame of the first."""
+    if trajectory.orientations is None:
+        raise UsageError("this needs attitudes, the trajectory has positions only")
+    back = inverse(unit(trajectory.orientations[first]))
+    way = columns(trajectory.positions[last] - trajectory.positions[first])
+    return rotated(back, way), product(back, unit(trajectory.orientations[last]))
 
 
 def travelled_distance(positions: Floats) -> Floats:
     """Return (n,) metres travelled up to each of (n, 3) positions."""
-    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(positions, axis=0), axis=1))])
+    return np.concatenate([[0.0], np.cumsum(lengths(np.diff(positions.T)))])
 
 
 def steps_of(pairs: Pairs, step: float, per: Per, overlapping: bool) -> tuple[Ints, Ints]:

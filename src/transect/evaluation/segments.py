@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.errors import GeometryError
-from transect.geometry.rotations import rotation_vector_from_matrix
 
-from .absolute import matrices
 from .association import Pairs
-from .relative import relative_transforms, travelled_distance
+from .relative import relative_errors, travelled_distance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -92,9 +90,8 @@ def segment_errors(
             why=f"the path is {travelled[-1]:.3g} m long",
             hint="shorter lengths",
         )
-    error = relative_transforms(matrices(pairs.reference), matrices(pairs.estimate), first, last)
-    turned = np.linalg.norm(rotation_vector_from_matrix(error[:, :3, :3]), axis=1)
-    return SegmentErrors(asked, first, last, np.linalg.norm(error[:, :3, 3], axis=1) / asked, turned / asked)
+    moved, turned = relative_errors(pairs, first, last)
+    return SegmentErrors(asked, first, last, moved / asked, turned / asked)
 
 
 def _segments(travelled: Floats, starts: Ints, lengths: Floats) -> tuple[Ints, Ints, Floats]:
@@ -131,12 +128,10 @@ def drift_curve(pairs: Pairs, points: int = 40) -> DriftCurve:
         raise GeometryError("the reference does not move")
     step = float(np.median(np.diff(travelled)[np.diff(travelled) > 0]))
     distances = np.linspace(max(4 * step, travelled[-1] / 200), travelled[-1] / 2, points)
-    reference, estimate = matrices(pairs.reference), matrices(pairs.estimate)
     median, high = np.full(points, np.nan), np.full(points, np.nan)
     for k, distance in enumerate(distances):
         first, last, _ = _segments(travelled, np.arange(len(pairs)), np.array([distance]))
         if len(first):
-            error = relative_transforms(reference, estimate, first, last)
-            part = 100 * np.linalg.norm(error[:, :3, 3], axis=1) / distance
+            part = 100 * relative_errors(pairs, first, last)[0] / distance
             median[k], high[k] = np.median(part), np.percentile(part, 90)
     return DriftCurve(distances, median, high, float(np.nanmean(median[-points // 4 :])))

@@ -150,6 +150,8 @@ def _pairs(source: ArrayLike, target: ArrayLike, least: int) -> tuple[Floats, Fl
     """Rows that are measured on both sides."""
     a, b = floats("source", source, ("n", 3)), floats("target", target, ("n", 3))
     same_length(source=a, target=b)
+    if len(a) >= least and np.isfinite(a).all() and np.isfinite(b).all():
+        return a, b
     measured = measured_rows(a) & measured_rows(b)
     if np.count_nonzero(measured) < least:
         raise GeometryError(
@@ -185,12 +187,16 @@ def _about_mean(points: Floats) -> Floats:
 
 def _finished(a: Floats, b: Floats, rotation: Floats, with_scale: bool) -> Alignment:
     """Best scale and translation for a known rotation."""
-    turned = _about_mean(a) @ rotation.T
-    scale = float(np.sum(turned * _about_mean(b)) / np.sum(turned**2)) if with_scale else 1.0
+    scale = _scale(_about_mean(a) @ rotation.T, _about_mean(b)) if with_scale else 1.0
     return _alignment(a, b, rotation, b.mean(axis=0) - scale * rotation @ a.mean(axis=0), scale)
 
 
+def _scale(turned: Floats, target: Floats) -> float:
+    return float(np.sum(turned * target) / np.sum(turned**2))
+
+
 def _alignment(a: Floats, b: Floats, rotation: Floats, translation: Floats, scale: float) -> Alignment:
-    left = b - (scale * a @ rotation.T + translation)
-    rmse = float(np.sqrt(np.mean(np.sum(left**2, axis=1))))
+    # einsum, not matmul: a library's threads cost more than they bring for three columns.
+    left = b - (np.einsum("nj,ij->ni", a, scale * rotation) + translation)
+    rmse = float(np.sqrt(np.einsum("ni,ni->", left, left) / len(left)))
     return Alignment(rotation, translation, scale, rmse, len(a))

@@ -1,0 +1,157 @@
+"""Figures of results: of one, its path and errors; of several, what tells them apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.recording.clocks import NS
+
+MOST_CELLS = 1500
+"""Of a map that is drawn, along a side."""
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from transect.draw.evaluation import Background
+    from transect.evaluation.result import Result
+
+
+def draw(results: Sequence[Result], folder: Path, ground: str | None = None) -> list[Path]:
+    """Draw everything that the arrays of results allow into a folder; return the paths.
+
+    Parameters
+    ----------
+    ground : str, optional
+        A map in the references' frame, ``PATH`` or ``PATH:STREAM``, to draw below the trajectories.
+    """
+    from transect.draw.figures import save_figure
+
+    usable = [result for result in results if "ate_translation" in result.arrays]
+    below = None if ground is None else _background(ground, usable)
+    written: list[Path] = []
+    for name, figure in [*_of_each(usable, below), *_of_all(usable, below), *_drifts(results)]:
+        path = folder / f"{name}.png"
+        save_figure(figure, path, dpi=200)
+        written.append(path)
+    return written
+
+
+def file_name(name: str) -> str:
+    """Return a name that can be a file's."""
+    return re.sub(r"[^\w.+-]+", "_", name).strip("._") or "estimate"
+
+
+def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tuple[str, Figure]]:
+    from transect.draw.evaluation import trajectory_figure
+
+    for result in results:
+        arrays = result.arrays
+        rmse = result.metrics["ate"]["translation"]["rmse"]
+        title = f"{result.estimate}: ATE {rmse:.4g} m ({result.alignment['mode']})"
+        figure = trajectory_figure(
+            arrays["reference"],
+            arrays["aligned"],
+            arrays["ate_translation"],
+            title=title,
+            background=below,
+        )
+        yield f"trajectory_{file_name(_label(result, results))}", figure
+
+
+def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[tuple[str, Figure]]:
+    from transect.draw.evaluation import box_figure, trajectories_figure
+
+    if len(results) > 1:
+        errors = {_label(r, results): r.arrays["ate_translation"] for r in results}
+        yield "boxes", box_figure(errors, title=_common(results))
+    references = dict.fromkeys(r.reference for r in results)
+    for reference in references:
+        group = [r for r in results if r.reference == reference]
+        ending = f"_{file_name(reference)}" if len(references) > 1 else ""
+        yield f"errors{ending}", _errors(group, reference)
+        if len(group) > 1:
+            truth = max((r.arrays["reference"] for r in group), key=len)
+            paths = {r.estimate: r.arrays["aligned"] for r in group}
+            figure = trajectories_figure(truth, paths, title=reference, background=below)
+            yield f"trajectories{ending}", figure
+
+
+def _errors(group: Sequence[Result], reference: str) -> Figure:
+    """Draw the errors of estimates of one reference over time, or over poses where there are no stamps."""
+    from transect.draw.evaluation import error_figure
+
+    errors = {r.estimate: r.arrays["ate_translation"] for r in group}
+    metres = {r.estimate: r.arrays["distance"] for r in group}
+    spans = [r.truth["duration_s"] or np.nan for r in group]  # None in a file, NaN before: no stamps
+    timed = bool(np.isfinite(spans).all())
+    seconds = {r.estimate: (r.arrays["t_ns"] - r.arrays["t_ns"][0]) / NS for r in group}
+    if not timed:
+        seconds = {name: np.arange(len(error), dtype=np.float64) for name, error in errors.items()}
+    return error_figure(seconds, metres, errors, title=reference, timed=timed)
+
+
+def _drifts(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
+    from transect.draw.evaluation import Drift, drift_figure
+
+    curves = {
+        _label(r, results): Drift(*(r.arrays[f"drift_{part}"] for part in ("distance", "median", "high")))
+        for r in results
+        if "drift_distance" in r.arrays
+    }
+    if curves:
+        yield "drift", drift_figure(curves, title=_common(results))
+
+
+def _label(result: Result, results: Sequence[Result]) -> str:
+    """Return the estimate's name, with the reference's where there are several."""
+    several = len({r.reference for r in results}) > 1
+    return f"{result.reference} {result.estimate}" if several else result.estimate
+
+
+def _common(results: Sequence[Result]) -> str:
+    references = {r.reference for r in results}
+    return references.pop() if len(references) == 1 else ""
+
+
+def _background(ground: str, results: Sequence[Result]) -> Background:
+    """Return the first layer of a map; it must lie square in the references' frame, and under one of them."""
+    from transect.draw.evaluation import Background
+    from transect.errors import UsageError
+    from transect.types import GridMap
+
+    from ._eval_open import open_named
+
+    recording, name = open_named(ground)
+    found = [recording[name]] if name else [s for s in recording if s.type is GridMap and len(s)]
+    if len(found) != 1 or found[0].type is not GridMap:
+        names = ", ".join(stream.name for stream in found)
+        raise UsageError(f"{ground} is not one map", why=names, hint="--map PATH:STREAM")
+    raster = found[0][0].payload
+    a, b, west, d, e, north = raster.transform
+    heights = next(iter(raster.layers.values()))
+    if b or d or a <= 0 or e >= 0:
+        raise UsageError(f"{ground} does not lie north up", hint="resample it first")
+    rows, columns = heights.shape
+    extent = (west, west + a * columns, north + e * rows, north)
+    if not any(_under(extent, result.arrays["reference"]) for result in results):
+        right, up = (f"from {low:.1f} to {high:.1f} m" for low, high in (extent[:2], extent[2:]))
+        raise UsageError(
+            f"{ground} does not lie under the reference",
+            why=f"it reaches {right} and {up}",
+            hint="a map in the frame of the reference",
+        )
+    step = max(1, max(rows, columns) // MOST_CELLS)
+    return Background(heights[::step, ::step], extent)
+
+
+def _under(extent: tuple[float, float, float, float], positions: NDArray[np.float64]) -> bool:
+    """Tell whether half of the positions (n, 3) are on the map."""
+    x, y = positions[:, 0], positions[:, 1]
+    inside = (x >= extent[0]) & (x <= extent[1]) & (y >= extent[2]) & (y <= extent[3])
+    return bool(inside.mean() >= 0.5)

@@ -1,0 +1,343 @@
+"""Figures of an evaluation that a paper could print, from plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .figures import new_figure
+from .timeline import INK, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+COLOURS = ("#2f6fb3", "#d07a00", "#3a9d5d", "#8a4fbf", "#d1495b", "#00899a", "#7a5c3e", "#5a6570")
+WIDTH = 7.0
+"""Inches: two columns of a paper."""
+ERRORS = "viridis"
+MOST_POINTS = 20_000
+"""Of a line that is drawn: a page has fewer dots."""
+LETTERS = 110
+"""Of a legend that fit side by side."""
+AROUND = 0.15
+"""Part of a trajectory's extent that is shown of the map around it."""
+FAR_APART = 20.0
+"""Medians whose ratio is larger need a logarithmic axis."""
+UNSURE = 0.12
+"""Opacity of a confidence band."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """A map under trajectories.
+
+    Attributes
+    ----------
+    image : (h, w) or (h, w, 3)
+        First row northmost.
+    extent : (float, float, float, float)
+        West, east, south, north: metres, in the frame of the trajectories.
+    """
+
+    image: NDArray[Any]
+    extent: tuple[float, float, float, float]
+
+
+def trajectory_figure(
+    reference: Floats,
+    estimate: Floats,
+    errors: Floats,
+    *,
+    title: str = "",
+    background: Background | None = None,
+    axes: tuple[int, int] | None = None,
+) -> Figure:
+    """Draw an estimate from above, coloured by its error, over the reference.
+
+    Parameters
+    ----------
+    reference, estimate : (n, 3)
+        Metres, in one frame, pair by pair.
+    errors : (n,)
+        Metres.
+    background : Background, optional
+        Drawn below.
+    axes : (int, int), optional
+        Which coordinates go right and up; by default the two in which the reference extends most.
+    """
+    right, up = axes or ((0, 1) if background is not None else widest(reference))
+    figure = new_figure(WIDTH, _height(reference[:, [right, up]]))
+    axis = figure.add_subplot()
+    _lay(axis, background)
+    axis.plot(*_thinned(reference)[:, [right, up]].T, color=QUIET, lw=1.2, label="reference", zorder=1)
+    lines = _coloured(axis, estimate[:, [right, up]], errors)
+    bar = figure.colorbar(lines, ax=axis, shrink=0.85, pad=0.02)
+    bar.set_label("error [m]", fontsize=9, color=INK)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+    bar.ax.tick_params(labelsize=8)
+    axis.plot(*reference[0, [right, up]], "o", color=INK, ms=5, label="start", zorder=3)
+    _on_ground(axis, right, up, reference)
+    _titled(axis, title)
+    figure.legend(loc="outside lower right", ncols=2, frameon=False, fontsize=8)
+    return figure
+
+
+def trajectories_figure(
+    reference: Floats,
+    estimates: Mapping[str, Floats],
+    *,
+    title: str = "",
+    background: Background | None = None,
+) -> Figure:
+    """Draw several estimates (n, 3) from above, over their reference."""
+    right, up = (0, 1) if background is not None else widest(reference)
+    figure = new_figure(WIDTH, _height(reference[:, [right, up]]))
+    axis = figure.add_subplot()
+    _lay(axis, background)
+    ground = [right, up]
+    truth = _thinned(reference)[:, ground].T
+    axis.plot(*truth, color=INK, lw=1.4, ls=(0, (4, 2)), label="reference", zorder=9)
+    for colour, (name, positions) in zip(_colours(len(estimates)), estimates.items(), strict=True):
+        axis.plot(*_thinned(positions)[:, ground].T, color=colour, lw=1.2, label=name)
+    _on_ground(axis, right, up, reference)
+    _titled(axis, title)
+    _legend_below(figure)
+    return figure
+
+
+def error_figure(
+    seconds: Mapping[str, Floats],
+    metres: Mapping[str, Floats],
+    errors: Mapping[str, Floats],
+    *,
+    title: str = "",
+    timed: bool = True,
+) -> Figure:
+    """Draw errors over time, and over the distance travelled.
+
+    Parameters
+    ----------
+    seconds, metres, errors : mapping of str to (n,)
+        By estimate: time from the start, distance travelled by the reference, and error in metres.
+    timed : bool
+        False where poses have no stamps: `seconds` are then numbers of poses.
+    """
+    figure = new_figure(WIDTH, 4.6)
+    over_time, over_distance = figure.subplots(2, 1)
+    for colour, (name, error) in zip(_colours(len(errors)), errors.items(), strict=True):
+        for axis, across in ((over_time, seconds[name]), (over_distance, metres[name])):
+            x, y = _thinned(np.column_stack([across, error])).T
+            axis.plot(x, y, color=colour, lw=1.0, label=name if axis is over_time else None)
+    for axis, label in (
+        (over_time, "time [s]" if timed else "pose"),
+        (over_distance, "distance travelled [m]"),
+    ):
+        axis.set_ylabel("error [m]", fontsize=9, color=INK)
+        _measured(axis, label)
+        axis.margins(x=0)
+        axis.set_ylim(bottom=0)
+    _titled(over_time, title)
+    if len(errors) > 1:
+        _legend_below(figure)
+    return figure
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Error against distance: (m,) metres, and (m,) percent that half and nine in ten stay below."""
+
+    distance: Floats
+    median: Floats
+    high: Floats
+
+
+def drift_figure(curves: Mapping[str, Drift], *, title: str = "") -> Figure:
+    """Draw how the error, as a part of the distance, settles (CDFF's Figures 6 and 10)."""
+    figure = new_figure(WIDTH, 3.4)
+    axis = figure.add_subplot()
+    for colour, (name, curve) in zip(_colours(len(curves)), curves.items(), strict=True):
+        axis.plot(curve.distance, curve.median, color=colour, lw=1.6, label=f"{name}: median")
+        axis.plot(curve.distance, curve.high, color=colour, lw=1.0, ls="--", label=f"{name}: 90 %")
+    axis.set_ylabel("position error [% of distance]", fontsize=9, color=INK)
+    _measured(axis, "distance [m]")
+    axis.margins(x=0)
+    axis.set_ylim(bottom=0)
+    _titled(axis, title)
+    _legend_below(figure)
+    return figure
+
+
+def box_figure(errors: Mapping[str, Floats], *, label: str = "error [m]", title: str = "") -> Figure:
+    """Draw the spread of the errors (n,) of several estimates: quartiles, and whiskers at 5 and 95 %."""
+    figure = new_figure(WIDTH, 1.2 + 0.5 * max(len(errors), 2))
+    axis = figure.add_subplot()
+    drawn = axis.boxplot(
+        list(errors.values()), orientation="horizontal", whis=(5, 95), showfliers=False, patch_artist=True,
+        widths=0.55, medianprops={"color": "white", "lw": 1.8},
+    )  # fmt: skip
+    for box, colour in zip(drawn["boxes"], _colours(len(errors)), strict=True):
+        box.set(facecolor=colour, edgecolor=colour)
+    axis.set_yticks(range(1, len(errors) + 1), list(errors), fontsize=8, color=INK)
+    axis.invert_yaxis()
+    medians = [float(np.median(each)) for each in errors.values()]
+    if min(medians) > 0 and max(medians) > FAR_APART * min(medians):
+        axis.set_xscale("log")
+    else:
+        axis.set_xlim(left=0)
+    _measured(axis, label)
+    _titled(axis, title)
+    return figure
+
+
+@dataclass(frozen=True)
+class AllanCurve:
+    """One axis: (m,) seconds, its deviation and confidence, and the lines that were fitted (NaN: none).
+
+    Attributes
+    ----------
+    white, instability, walk : float
+        N, B and K, in the unit of the signal.
+    """
+
+    tau: Floats
+    deviation: Floats
+    low: Floats
+    high: Floats
+    white: float
+    instability: float
+    walk: float
+
+
+def allan_figure(groups: Mapping[str, Mapping[str, AllanCurve]], *, title: str = "") -> Figure:
+    """Draw Allan deviations with the lines of N, B and K; one panel for each unit, one colour for each axis.
+
+    Parameters
+    ----------
+    groups : mapping of str to mapping
+        By label of the panel, with its unit (`gyroscope [rad/s]`): the curves by axis.
+    """
+    figure = new_figure(WIDTH, 3.9)
+    panels = figure.subplots(1, len(groups), squeeze=False)[0]
+    for panel, (label, curves) in zip(panels, groups.items(), strict=True):
+        for colour, (name, curve) in zip(_colours(len(curves)), curves.items(), strict=True):
+            panel.fill_between(curve.tau, curve.low, curve.high, color=colour, alpha=UNSURE, lw=0)
+            label_once = name if panel is panels[0] else None
+            panel.loglog(curve.tau, curve.deviation, color=colour, lw=1.5, label=label_once)
+            _fitted(panel, curve, colour)
+        panel.set_title(label, fontsize=9, color=INK, loc="left")
+        panel.set_ylabel("Allan deviation", fontsize=9, color=INK)
+        _measured(panel, "averaging time [s]")
+        panel.grid(which="major", color="#e6eaee", lw=0.6)
+    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")
+    _explain_lines(figure, panels[0])
+    return figure
+
+
+def _fitted(axis: Axes, curve: AllanCurve, colour: str) -> None:
+    """Draw the three lines, each where the curve is near it."""
+    flat = 0.6642824702679601 * curve.instability
+    for line, style in (
+        (curve.white / np.sqrt(curve.tau), ":"),
+        (np.full_like(curve.tau, flat), (0, (6, 3))),
+        (curve.walk * np.sqrt(curve.tau / 3), "-."),
+    ):
+        near = (line < 2.0 * curve.deviation) & (line > 0.5 * curve.deviation)
+        axis.plot(curve.tau[near], line[near], color=colour, lw=0.9, ls=style, alpha=0.9)
+
+
+def _explain_lines(figure: Figure, first: Axes) -> None:
+    from matplotlib.lines import Line2D
+
+    handles, labels = first.get_legend_handles_labels()
+    styles = ((":", "N: slope -1/2"), ((0, (6, 3)), "B: 0.664 B"), ("-.", "K: slope +1/2"))
+    lines = [Line2D([], [], color=INK, lw=0.9, ls=style, label=text) for style, text in styles]
+    figure.legend(
+        [*handles, *lines], [*labels, *(text for _, text in styles)], loc="outside lower center",
+        ncols=len(handles) + 3, frameon=False, fontsize=8,
+    )  # fmt: skip
+
+
+# Parts
+
+
+def widest(positions: Floats) -> tuple[int, int]:
+    """Return the two coordinates in which (n, 3) positions extend most, in the order x, y, z."""
+    first, second = sorted(np.argsort(np.ptp(positions, axis=0))[1:].tolist())
+    return first, second
+
+
+def _lay(axis: Axes, background: Background | None) -> None:
+    """Draw a map, heights as if lit from the north-west, lighter than anything over it."""
+    if background is None:
+        return
+    image = background.image
+    if image.ndim == 2:
+        down, right = np.gradient(image.astype(np.float64))
+        slope = (down + right) / (np.nanstd(down + right) or 1.0)
+        image = np.nan_to_num(1 / (1 + np.exp(-slope)), nan=1.0)
+    axis.imshow(image, extent=background.extent, cmap="gray", vmin=-0.6, vmax=1.1, alpha=0.75, zorder=0)
+
+
+def _coloured(axis: Axes, points: Floats, errors: Floats) -> Any:
+    from matplotlib.collections import LineCollection
+
+    thin = _thinned(np.column_stack([points, errors]))
+    parts = np.stack([thin[:-1, :2], thin[1:, :2]], axis=1)
+    lines = LineCollection(list(parts), cmap=ERRORS, linewidths=2.0, zorder=2, capstyle="round")
+    lines.set_array(thin[1:, 2])
+    axis.add_collection(lines)
+    axis.autoscale_view()
+    return lines
+
+
+def _thinned(rows: Floats) -> Floats:
+    return rows[:: max(1, len(rows) // MOST_POINTS)]
+
+
+def _height(ground: Floats) -> float:
+    """Return the height of a figure, in inches, that fits what is seen from above."""
+    extent = np.maximum(np.ptp(ground, axis=0), 1e-9)
+    wide, high = extent + 2 * AROUND * extent.max()
+    return float(np.clip(0.8 * WIDTH * high / wide, 2.0, 7.0)) + 0.8
+
+
+def _colours(count: int) -> list[str]:
+    return [COLOURS[k % len(COLOURS)] for k in range(count)]
+
+
+def _on_ground(axis: Axes, right: int, up: int, reference: Floats) -> None:
+    """Look at the reference from above, whatever the map reaches to."""
+    low, high = reference.min(axis=0)[[right, up]], reference.max(axis=0)[[right, up]]
+    margin = AROUND * max(float((high - low).max()), 1e-3)
+    axis.set_xlim(low[0] - margin, high[0] + margin)
+    axis.set_ylim(low[1] - margin, high[1] + margin)
+    axis.set_aspect("equal", adjustable="box")
+    axis.set_ylabel(f"{'xyz'[up]} [m]", fontsize=9, color=INK)
+    _measured(axis, f"{'xyz'[right]} [m]")
+
+
+def _measured(axis: Axes, label: str) -> None:
+    axis.set_xlabel(label, fontsize=9, color=INK)
+    axis.tick_params(labelsize=8, colors=INK)
+    axis.grid(color="#e6eaee", lw=0.6)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _titled(axis: Axes, title: str) -> None:
+    axis.set_title(title, fontsize=11, color=INK, loc="left")
+
+
+def _legend_below(figure: Figure) -> None:
+    """Put one legend for all panels below them, in as many columns as its names leave room for."""
+    names = [name for axis in figure.axes for name in axis.get_legend_handles_labels()[1]]
+    room = LETTERS // (max(map(len, names)) + 8)
+    figure.legend(
+        loc="outside lower center", ncols=int(np.clip(room, 1, min(len(names), 4))), frameon=False, fontsize=8
+    )

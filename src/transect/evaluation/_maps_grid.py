@@ -1,0 +1,99 @@
+"""Where the cells of a map are, and what a map says between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import GeometryError, UsageError, did_you_mean
+from transect.types import GridMap
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+ELEVATION = "elevation"
+CENTRE = 0.5
+"""Of a cell, in cells from its corner."""
+ROUNDING = 1e-6
+"""Cells: a place that near to a centre is the centre, though its coordinates have been rounded."""
+
+
+@dataclass(frozen=True)
+class Heights:
+    """One layer of a map, with the way from places to cells.
+
+    Attributes
+    ----------
+    values : (rows, cols) float64
+        Metres; NaN where not measured.
+    cells_from_plane : (2, 3) float64
+        Takes x, y, 1 to the column and row of a cell's centre.
+    """
+
+    values: Floats
+    cells_from_plane: Floats
+
+    def at(self, x: Floats, y: Floats) -> Floats:
+        """Heights (...) between cells, bilinear; NaN outside and beside cells that were not measured."""
+        a, b, c = self.cells_from_plane[0]
+        d, e, f = self.cells_from_plane[1]
+        return bilinear(self.values, d * x + e * y + f, a * x + b * y + c)
+
+
+def heights_of(grid: GridMap, layer: str = ELEVATION) -> Heights:
+    """Return a layer of a map; a map's only layer need not be named right."""
+    if layer not in grid.layers and len(grid.layers) == 1:
+        layer = next(iter(grid.layers))
+    if layer not in grid.layers:
+        raise UsageError(f"the map has no layer {layer!r}", hint=did_you_mean(layer, grid.layers))
+    values = np.asarray(grid.layers[layer], np.float64)
+    a, b, c, d, e, f = grid.transform
+    if a * e - b * d == 0:
+        raise GeometryError("the cells of the map have no area", why=f"its transform is {grid.transform}")
+    inverse = np.linalg.inv(np.array([[a, b], [d, e]]))
+    # The transform is that of corners; half a cell less is that of centres.
+    shift = -inverse @ np.array([c, f]) - CENTRE
+    return Heights(values, np.column_stack([inverse, shift]))
+
+
+def centres_of(grid: GridMap, values: Floats) -> tuple[Floats, Floats]:
+    """Return x and y of the centres of cells of a layer (rows, cols), in units of the map's plane."""
+    a, b, c, d, e, f = grid.transform
+    rows, cols = values.shape
+    row, col = np.meshgrid(np.arange(rows) + CENTRE, np.arange(cols) + CENTRE, indexing="ij")
+    return a * col + b * row + c, d * col + e * row + f
+
+
+def cell_size(grid: GridMap) -> float:
+    """Return the edge of a cell in metres: the mean of its two."""
+    return float(np.mean(grid.resolution))
+
+
+def bilinear(values: Floats, row: Floats, col: Floats) -> Floats:
+    """Return (...) values between cells of (rows, cols); a NaN counts only where it has a weight."""
+    rows, cols = values.shape
+    i, down, seen = _before(row, rows)
+    j, right, there = _before(col, cols)
+    below, beside = np.minimum(i + 1, rows - 1), np.minimum(j + 1, cols - 1)
+    total = np.zeros(np.shape(row))
+    for weight, at in (
+        ((1 - down) * (1 - right), (i, j)),
+        ((1 - down) * right, (i, beside)),
+        (down * (1 - right), (below, j)),
+        (down * right, (below, beside)),
+    ):
+        total += np.where(weight > 0, weight * values[at], 0.0)
+    return np.where(seen & there, total, np.nan)
+
+
+def _before(place: Floats, count: int) -> tuple[Ints, Floats, Mask]:
+    """Return the cell before each place, how far beyond its centre (0 to 1), and whether it is on the map."""
+    with np.errstate(invalid="ignore"):
+        inside = (place >= -ROUNDING) & (place <= count - 1 + ROUNDING)
+    known = np.clip(np.where(inside, place, 0.0), 0, count - 1)
+    near = np.abs(known - np.round(known)) < ROUNDING
+    known = np.where(near, np.round(known), known)
+    cell = np.minimum(known.astype(np.int64), max(count - 2, 0))
+    return cell, known - cell, inside

@@ -1,0 +1,78 @@
+"""From the plane of one map to that of another: coordinate reference systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import UsageError
+from transect.types import GridMap
+
+Floats = NDArray[np.float64]
+Plane = Callable[[Floats, Floats], tuple[Floats, Floats]]
+"""Takes x and y of the reference's plane to the estimate's."""
+
+
+def plane_between(reference: GridMap, estimate: GridMap, *, placed: bool) -> tuple[Plane, tuple[str, ...]]:
+    """Return the way from the reference's plane to the estimate's, and what a person should know of it.
+
+    Parameters
+    ----------
+    placed : bool
+        Whether the caller says where the estimate is: then a map in a site frame may be held against one with
+        a coordinate reference system.
+
+    Raises
+    ------
+    UsageError
+        If only one map has a reference system and nobody says where the other is, if a system is not known,
+        or if the reference's cells are measured in degrees.
+    """
+    if not reference.crs and not estimate.crs:
+        return _same, ()
+    if not (reference.crs and estimate.crs):
+        if placed:
+            return _same, ("one map is in a site frame: it was put where the given shift says, not turned",)
+        local = "estimate" if reference.crs else "reference"
+        raise UsageError(
+            f"the {local} has no coordinate reference system, the other map has",
+            why=f"the other is in {reference.crs or estimate.crs}",
+            hint="give the shift: where the origin of the site frame is",
+        )
+    return _between(reference.crs, estimate.crs)
+
+
+def _same(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    return x, y
+
+
+def _between(reference: str, estimate: str) -> tuple[Plane, tuple[str, ...]]:
+    import pyproj
+    from pyproj.exceptions import CRSError
+
+    try:
+        ours, theirs = pyproj.CRS.from_user_input(reference), pyproj.CRS.from_user_input(estimate)
+    except CRSError as error:
+        raise UsageError("a coordinate reference system is not known", why=str(error)) from error
+    if ours.is_geographic:
+        raise UsageError(
+            "the cells of the reference are measured in degrees",
+            why=f"it is in {reference}; distances are in metres",
+            hint="reproject it to UTM first (gdalwarp -t_srs)",
+        )
+    if ours == theirs:
+        return _same, ()
+    moved = pyproj.Transformer.from_crs(ours, theirs, always_xy=True)
+
+    def plane(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        east, north = moved.transform(x, y)
+        return np.asarray(east), np.asarray(north)
+
+    said = f"the estimate is in {_short(theirs)}, sampled at places of {_short(ours)}; heights are kept"
+    return plane, (said,)
+
+
+def _short(crs: object) -> str:
+    return str(getattr(crs, "name", crs))

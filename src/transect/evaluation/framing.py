@@ -1,0 +1,166 @@
+"""The estimate at the point that the truth tracks: an antenna is not a camera.
+
+``T_world_truth = T_world_estimate @ T_estimate_truth``, where the last is what the frame tree says of the
+two bodies: a lever arm and a rotation that do not change. Columns in the wrong order make a frame that is
+plausible, and wrong: a mirrored one, or quaternions with w first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import FrameError
+from transect.geometry import rotations, se3
+from transect.recording import FrameTree
+from transect.types import Trajectory
+
+from .absolute import matrices
+from .association import AssociationError, Pairs
+
+Floats = NDArray[np.float64]
+ASSUMED = "frames assumed equal"
+W_FIRST = [1, 2, 3, 0]
+"""Takes columns that were read as x, y, z, w, and are w, x, y, z, to where they belong."""
+SCATTERED = 0.05
+"""Attitudes that scatter more than this do not belong to the same body; 0.05 is about 25 degrees."""
+CLEARLY = 0.1
+"""The other order must leave less than this part of the error."""
+MOST = 2000
+"""Pairs that are looked at."""
+
+
+@dataclass(frozen=True)
+class Framed:
+    """An estimate that can be compared.
+
+    Attributes
+    ----------
+    estimate : Trajectory
+        Of the reference's body.
+    T_estimate_reference : (4, 4) float64 or None
+        Takes points of the reference's body to the estimate's; None where it is not known.
+    note : str
+        What was done, or `frames assumed equal` and why.
+    """
+
+    estimate: Trajectory
+    T_estimate_reference: Floats | None
+    note: str
+
+
+def at_frame_of(reference: Trajectory, estimate: Trajectory, *trees: FrameTree) -> Framed:
+    """Return the estimate as poses of the reference's body.
+
+    Parameters
+    ----------
+    trees : FrameTree
+        Asked one after the other for a path between the two bodies on which nothing moves.
+    """
+    body, wanted = estimate.child, reference.child
+    why = f"no path from {body or 'a body without a name'} to {wanted or 'one without a name'} is known"
+    if body == wanted:
+        why = f"both are called {body}" if body else "neither says what it is the pose of"
+    for tree in trees:
+        try:
+            T_estimate_reference = np.array(tree.lookup(body, wanted))
+        except FrameError as error:
+            why = error.what if body in tree and wanted in tree else why
+            continue
+        return _moved(estimate, wanted, T_estimate_reference)
+    return Framed(estimate, None, f"{ASSUMED}: {why}")
+
+
+def _moved(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Framed:
+    if np.array_equal(T_estimate_reference, np.eye(4)):
+        same = f"both are poses of {wanted}" if wanted == estimate.child else f"{wanted} is {estimate.child}"
+        return Framed(replace(estimate, child=wanted), T_estimate_reference, same)
+    arm = float(np.linalg.norm(T_estimate_reference[:3, 3]))
+    if estimate.orientations is None:
+        note = f"{ASSUMED}: the estimate has no attitudes to turn a lever arm of {arm:.3g} m by"
+        return Framed(estimate, None, note)
+    turned, positions = se3.to_quaternion(matrices(estimate) @ T_estimate_reference)
+    shift = positions - estimate.positions
+    moved = replace(
+        estimate,
+        positions=positions,
+        orientations=turned,
+        covariances=_at_the_end_of(shift, estimate.covariances),
+        child=wanted,
+    )
+    angle = np.linalg.norm(rotations.rotation_vector_from_matrix(T_estimate_reference[:3, :3]))
+    by = f"lever arm {arm:.3g} m, turned by {np.degrees(angle):.3g} deg"
+    note = f"moved from {estimate.child} to {wanted}: {by}"
+    return Framed(moved, T_estimate_reference, note)
+
+
+def _at_the_end_of(arms: Floats, covariances: Floats | None) -> Floats | None:
+    """Return the (n, 6, 6) covariances at the ends of lever arms (n, 3), all in the world's axes."""
+    if covariances is None:
+        return None
+    jacobian = np.tile(np.eye(6), (len(arms), 1, 1))
+    jacobian[:, :3, 3:] = -rotations.skew(arms)
+    return jacobian @ covariances @ jacobian.transpose(0, 2, 1)
+
+
+# Columns in the wrong order
+
+
+def refuse_swapped(pairs: Pairs) -> None:
+    """Raise if the estimate would fit with two of its columns exchanged, and does not as it is.
+
+    Raises
+    ------
+    AssociationError
+        For mirrored positions, and for quaternions whose w is the first column and not the last.
+    """
+    few = slice(None, None, max(1, len(pairs) // MOST))
+    ref, est = pairs.reference.positions[few], pairs.estimate.positions[few]
+    if len(ref) < 4:
+        return
+    a, b = est - est.mean(axis=0), ref - ref.mean(axis=0)
+    u, strength, vt = np.linalg.svd(b.T @ a)
+    _refuse_mirrored(a, b, strength, float(np.linalg.det(u) * np.linalg.det(vt)))
+    turn = u @ np.diag([1.0, 1.0, np.linalg.det(u) * np.linalg.det(vt)]) @ vt
+    _refuse_w_first(pairs.reference, pairs.estimate, few, turn)
+
+
+def _refuse_mirrored(a: Floats, b: Floats, strength: Floats, sign: float) -> None:
+    if sign > 0 or strength[2] < 1e-4 * strength[0]:
+        return
+    scale = np.sqrt(np.sum(b**2) / np.sum(a**2))
+    total = np.sum(b**2) + scale**2 * np.sum(a**2)
+    mirrored = total - 2 * scale * strength.sum()
+    proper = total - 2 * scale * (strength[0] + strength[1] - strength[2])
+    if mirrored < CLEARLY**2 * proper:
+        raise AssociationError(
+            "the positions of the estimate are those of the reference in a mirror",
+            why="mirrored, they fit ten times better: two columns may be swapped, or one has the wrong sign",
+            hint="check the columns x, y, z of both files",
+        )
+
+
+def _refuse_w_first(reference: Trajectory, estimate: Trajectory, few: slice, turn: Floats) -> None:
+    if reference.orientations is None or estimate.orientations is None:
+        return
+    truth, said = reference.orientations[few], estimate.orientations[few]
+    world = rotations.quaternion_from_matrix(turn)
+    as_read = _scatter(truth, said, world)
+    if as_read < SCATTERED:
+        return
+    other = {"estimate": (truth, said[:, W_FIRST]), "reference": (truth[:, W_FIRST], said)}
+    fitting = [name for name, both in other.items() if _scatter(*both, world) < CLEARLY * as_read]
+    if fitting:
+        raise AssociationError(
+            f"the quaternions of the {' or of the '.join(fitting)} have w first",
+            why="read as w, x, y, z the attitudes fit, as x, y, z, w they do not",
+            hint="write them in the order x, y, z, w",
+        )
+
+
+def _scatter(truth: Floats, said: Floats, world: Floats) -> float:
+    """Return how far ``truth^-1 world said`` is from one rotation: 0 for a constant one, up to 3/4."""
+    between = rotations.multiply(rotations.conjugate(truth), rotations.multiply(world, said))
+    return float(1 - np.linalg.eigvalsh(between.T @ between / len(between))[-1])

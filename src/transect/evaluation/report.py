@@ -1,0 +1,381 @@
+"""Everything that is asked of one estimate, as one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect._version import __version__
+from transect.errors import GeometryError, UsageError
+from transect.geometry import se3
+from transect.geometry.rotations import rotation_vector_from_matrix
+from transect.recording.clocks import NS
+from transect.types import Provenance, SourceFile, Trajectory
+
+from .absolute import AbsoluteError, Align, absolute_error, matrices
+from .association import LEAST, MAX_DIFF, By, Pairs, associate
+from .framing import at_frame_of, refuse_swapped
+from .nees import consistency
+from .offset import FoundOffset, find_offset
+from .relations import RelationErrors, Relations, relation_errors
+from .relative import Per, relative_error, travelled_distance
+from .result import Input, Result, dependence
+from .segments import drift_curve, segment_errors
+from .statistics import Statistics
+
+Floats = NDArray[np.float64]
+Relation = Literal["ate", "rpe", "segments", "relations", "drift", "nees"]
+ALL: tuple[Relation, ...] = ("ate", "rpe", "segments", "relations", "drift", "nees")
+DOWN_IS_Y = ("cam0_first",)
+"""World frames that are a camera's: KITTI's poses; in all others z is the vertical."""
+RELATION_DIFF = 0.5
+"""Seconds from the times of a relation to poses, by default."""
+USUAL: tuple[Relation, ...] = ("ate", "rpe")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How to compare.
+
+    Attributes
+    ----------
+    relations : tuple of str
+        What to compute; those that were not named one by one (`named`) are left out where they cannot be.
+    step, per : float, str
+        Of the relative errors.
+    max_diff : float or None
+        Seconds between stamps that belong together; None is 0.01, and 0.5 for relations from a file.
+    offset : float or "auto"
+        Seconds to add to the estimate's times.
+    truths, truths_file : Relations and SourceFile, or None
+        True relative motions, and the file that they are from.
+    """
+
+    align: Align = "se3"
+    relations: tuple[Relation, ...] = USUAL
+    named: bool = False
+    step: float = 1.0
+    per: Per = "frames"
+    by: By = "nearest"
+    max_diff: float | None = None
+    least: float = LEAST
+    offset: float | Literal["auto"] = 0.0
+    truths: Relations | None = None
+    truths_file: SourceFile | None = None
+
+    @property
+    def between_poses(self) -> float:
+        """Seconds between the stamps of a pair."""
+        return MAX_DIFF if self.max_diff is None else self.max_diff
+
+    @property
+    def between_relations(self) -> float:
+        """Seconds from a relation's times to poses; by hand, they are not as near."""
+        return RELATION_DIFF if self.max_diff is None else self.max_diff
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Pairs and what the first of the metrics found, for the others to use."""
+
+    pairs: Pairs
+    absolute: AbsoluteError
+    asked: Asked
+
+
+Metric = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+"""Statistics, and arrays for figures."""
+
+
+def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "") -> Result:
+    """Compare an estimate with its reference.
+
+    Raises
+    ------
+    AssociationError, GeometryError, UsageError
+        If they cannot be compared, or a relation that was named cannot be computed.
+    """
+    framed = at_frame_of(reference.trajectory, estimate.trajectory, reference.frames, estimate.frames)
+    found, seconds = _offset(reference.trajectory, framed.estimate, asked)
+    pairs = associate(
+        reference.trajectory, framed.estimate, by=asked.by, max_diff=asked.between_poses, offset=seconds,
+        least=asked.least,
+    )  # fmt: skip
+    if flat := [side.name for side in (reference, estimate) if side.flat]:
+        pairs = _in_the_plane(pairs, f"{' and '.join(flat)} has no heights: compared in the plane")
+    refuse_swapped(pairs)
+    absolute = absolute_error(pairs, asked.align)
+    compared = Comparison(pairs, absolute, asked)
+    metrics, arrays, left_out = _computed(compared)
+    notes = [framed.note, *dependence(reference, estimate), *([str(found)] if found else []), *pairs.notes]
+    notes += [*reference.notes, *estimate.notes, *_position_only(pairs), *left_out]
+    return Result(
+        estimate.name,
+        reference.name,
+        metrics,
+        {**_paths(compared), **arrays},
+        {"mode": asked.align, "matrix": absolute.alignment, "scale": absolute.scale},
+        _described(pairs, asked, found),
+        facts_of(reference.trajectory),
+        tuple(dict.fromkeys(notes)),
+        provenance_of((reference, estimate), asked, command),
+    )
+
+
+def judge_relations(estimate: Input, relations: Relations, asked: Asked, command: str = "") -> Result:
+    """Compare an estimate with true relative motions alone."""
+    if asked.offset == "auto":
+        raise UsageError("there is no reference to find an offset by", hint="--offset SECONDS")
+    moved = replace(estimate.trajectory, t_ns=estimate.trajectory.t_ns + round(asked.offset * NS))
+    statistics, arrays = _related(relation_errors(relations, moved, asked.between_relations))
+    matched = statistics["count"]
+    return Result(
+        estimate.name,
+        f"{len(relations)} relations",
+        {"relations": statistics},
+        arrays,
+        {"mode": "none", "matrix": np.eye(4), "scale": 1.0},
+        {"matched": matched, "candidates": len(relations), "by": "nearest", "offset_s": asked.offset},
+        notes=estimate.notes,
+        provenance=provenance_of((estimate,), asked, command),
+    )
+
+
+def failed(reference: Input | None, estimate: str, why: str, command: str = "") -> Result:
+    """Return the result of an estimate that could not be compared: a tracking failure is a result too."""
+    files = reference.files if reference else ()
+    return Result(
+        estimate,
+        reference.name if reference else "",
+        truth=facts_of(reference.trajectory) if reference else {},
+        provenance=Provenance(files, f"transect {__version__}", command=command),
+        failure=why,
+    )
+
+
+def facts_of(reference: Trajectory) -> dict[str, Any]:
+    """Return number, length (m, 3-D), height difference (m) and duration (s) of a reference."""
+    timed = reference.clock != "index" and len(reference) > 0
+    heights = reference.positions[:, 1 if reference.frame in DOWN_IS_Y else 2]
+    return {
+        "poses": len(reference),
+        "length_m": reference.length,
+        "height_m": float(np.ptp(heights)) if len(reference) else float("nan"),
+        "duration_s": float(np.ptp(reference.t_ns) / NS) if timed else float("nan"),
+    }
+
+
+def provenance_of(inputs: tuple[Input, ...], asked: Asked, command: str) -> Provenance:
+    """Return what was read, with hashes, and everything that changed the numbers."""
+    said = {key: value for key, value in vars(asked).items() if not key.startswith("truths")}
+    given = (asked.truths_file,) if asked.truths_file else ()
+    files = tuple(dict.fromkeys([*(file for each in inputs for file in each.files), *given]))
+    return Provenance(files, f"transect {__version__}", "", command, said)
+
+
+def _offset(reference: Trajectory, estimate: Trajectory, asked: Asked) -> tuple[FoundOffset | None, float]:
+    if asked.offset != "auto":
+        return None, asked.offset
+    found = find_offset(reference, estimate)
+    return found, found.seconds
+
+
+def _in_the_plane(pairs: Pairs, note: str) -> Pairs:
+    sides = {name: getattr(pairs, name) for name in ("reference", "estimate")}
+    flat = {name: replace(side, positions=side.positions * (1.0, 1.0, 0.0)) for name, side in sides.items()}
+    return replace(pairs, notes=(*pairs.notes, note), **flat)
+
+
+def _computed(compared: Comparison) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
+    """Return statistics by relation, arrays, and what was left out; what was named must be computed."""
+    metrics: dict[str, Any] = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    left_out: list[str] = []
+    for relation in compared.asked.relations:
+        try:
+            metrics[relation], more = METRICS[relation](compared)
+        except (GeometryError, UsageError) as error:
+            if compared.asked.named:
+                raise
+            left_out.append(f"{relation} left out: {error.what}")
+            continue
+        arrays |= {f"{relation}_{name}": values for name, values in more.items()}
+    return metrics, arrays, left_out
+
+
+def _paths(compared: Comparison) -> dict[str, NDArray[Any]]:
+    reference = compared.pairs.reference
+    return {
+        "t_ns": reference.t_ns,
+        "distance": travelled_distance(reference.positions),
+        "reference": reference.positions,
+        "aligned": compared.absolute.aligned,
+    }
+
+
+def _described(pairs: Pairs, asked: Asked, found: FoundOffset | None) -> dict[str, Any]:
+    return {
+        "matched": len(pairs),
+        "candidates": pairs.candidates,
+        "by": pairs.by,
+        "max_diff_s": asked.between_poses,
+        "offset_s": pairs.offset_ns / NS,
+        "offset_found": asdict(found) if found else None,
+    }
+
+
+def _position_only(pairs: Pairs) -> list[str]:
+    lacking = [name for name in ("reference", "estimate") if getattr(pairs, name).orientations is None]
+    if not lacking:
+        return []
+    return [f"the {' and the '.join(lacking)} has positions only: motions are compared in the aligned frame"]
+
+
+# Metrics
+
+
+def _ate(compared: Comparison) -> Metric:
+    error = compared.absolute
+    turned = error.rotation
+    statistics = {
+        "translation": error.statistics.to_dict(),
+        "rotation": Statistics.of(turned).to_dict() if turned is not None else None,
+        "percent": error.percent,
+        "path_m": error.path,
+    }
+    return statistics, {"translation": error.translation} | ({} if turned is None else {"rotation": turned})
+
+
+def _rpe(compared: Comparison) -> Metric:
+    error = relative_error(_full(compared), compared.asked.step, compared.asked.per)
+    has_turned = _has_attitudes(compared.pairs)
+    statistics = {
+        "step": error.step,
+        "per": error.per,
+        "translation": error.statistics.to_dict(),
+        "rotation": error.rotation_statistics.to_dict() if has_turned else None,
+    }
+    arrays: dict[str, NDArray[Any]] = {"t_ns": error.t_ns, "translation": error.translation}
+    return statistics, arrays | ({"rotation": error.rotation} if has_turned else {})
+
+
+def _segments(compared: Comparison) -> Metric:
+    errors = segment_errors(_full(compared))
+    has_turned = _has_attitudes(compared.pairs)
+    by_length = [
+        {"length_m": length, "percent": percent, "deg_per_m": turned if has_turned else None, "count": count}
+        for length, (percent, turned, count) in errors.by_length().items()
+    ]
+    statistics = {
+        "percent": errors.percent,
+        "deg_per_m": errors.degrees_per_metre if has_turned else None,
+        "count": len(errors.length),
+        "by_length": by_length,
+    }
+    return statistics, {"length": errors.length, "translation": errors.translation}
+
+
+def _relations(compared: Comparison) -> Metric:
+    """Relations from a file, else between the poses of the reference that are a step apart."""
+    asked = compared.asked
+    if asked.truths is not None:
+        return _related(relation_errors(asked.truths, compared.pairs.estimate, asked.between_relations))
+    error = relative_error(_full(compared), asked.step, asked.per)
+    statistics, arrays = _related(RelationErrors(error.translation, error.rotation, 0))
+    if not _has_attitudes(compared.pairs):
+        statistics["rotation"], statistics["squared"]["rotation_rad2"] = None, None
+        del arrays["rotation"]
+    return statistics, arrays
+
+
+def _related(errors: RelationErrors) -> Metric:
+    translation, rotation = errors.absolute
+    squared = dict(zip(("translation_m2", "rotation_rad2"), errors.squared, strict=True))
+    statistics = {
+        "translation": translation.to_dict(),
+        "rotation": rotation.to_dict(),
+        "squared": squared,
+        "count": len(errors.translation),
+        "left_out": errors.left_out,
+    }
+    return statistics, {"translation": errors.translation, "rotation": errors.rotation}
+
+
+def _drift(compared: Comparison) -> Metric:
+    curve = drift_curve(_full(compared))
+    arrays = {"distance": curve.distance, "median": curve.median, "high": curve.high}
+    return {"settled_percent": curve.settled}, arrays
+
+
+def _nees(compared: Comparison) -> Metric:
+    """Errors in the estimate's frame, to which the truth is brought; first poses coincide (vins_eval #1)."""
+    pairs = compared.pairs
+    spread = pairs.estimate.covariances
+    if spread is None:
+        raise UsageError("NEES needs covariances, the estimate has none")
+    errors = _errors_at_estimate(pairs, compared.absolute)
+    known = np.isfinite(spread).all(axis=(1, 2)) & np.isfinite(errors).all(axis=1)
+    if errors.shape[1] == 3 or not known.any():
+        errors, spread = errors[:, :3], spread[:, :3, :3]
+        known = np.isfinite(spread).all(axis=(1, 2))
+    truth = pairs.reference.covariances
+    if truth is not None and np.isfinite(truth[:, : errors.shape[1], : errors.shape[1]]).all():
+        spread = spread + truth[:, : errors.shape[1], : errors.shape[1]]
+    found = consistency(errors[known], spread[known])
+    statistics = {
+        "mean": float(found.nees.mean()),
+        "dimension": found.dimension,
+        "normalised_mean": found.normalised_mean,
+        "inside": found.inside,
+        "bounds": found.bounds,
+        "mean_bounds": found.mean_bounds,
+        "count": int(known.sum()),
+    }
+    return statistics, {"values": found.nees, "t_ns": pairs.reference.t_ns[known]}
+
+
+def _errors_at_estimate(pairs: Pairs, absolute: AbsoluteError) -> Floats:
+    """Return (n, 6) translation (m) and rotation (rad) errors, or (n, 3) where attitudes are not known."""
+    estimate = pairs.estimate
+    if not _has_attitudes(pairs):
+        truth = se3.apply(np.linalg.inv(absolute.alignment), pairs.reference.positions)
+        return estimate.positions - truth
+    said, true = matrices(estimate), matrices(pairs.reference)
+    if absolute.mode != "none":
+        true = said[0] @ se3.invert(true[0]) @ true
+    turned = rotation_vector_from_matrix(said[:, :3, :3] @ true[:, :3, :3].transpose(0, 2, 1))
+    return np.hstack([said[:, :3, 3] - true[:, :3, 3], turned])
+
+
+METRICS: Mapping[Relation, Callable[[Comparison], Metric]] = {
+    "ate": _ate,
+    "rpe": _rpe,
+    "segments": _segments,
+    "relations": _relations,
+    "drift": _drift,
+    "nees": _nees,
+}
+
+
+def _has_attitudes(pairs: Pairs) -> bool:
+    return pairs.reference.orientations is not None and pairs.estimate.orientations is not None
+
+
+def _full(compared: Comparison) -> Pairs:
+    """Return pairs for relative errors: scaled as aligned, and without attitudes as displacements."""
+    pairs, absolute = compared.pairs, compared.absolute
+    if _has_attitudes(pairs):
+        if absolute.scale == 1.0:
+            return pairs
+        scaled = replace(pairs.estimate, positions=absolute.scale * pairs.estimate.positions)
+        return replace(pairs, estimate=scaled)
+    upright = np.tile([0.0, 0.0, 0.0, 1.0], (len(pairs), 1))
+    return replace(
+        pairs,
+        reference=replace(pairs.reference, orientations=upright),
+        estimate=replace(pairs.estimate, positions=absolute.aligned, orientations=upright),
+    )

@@ -1,0 +1,161 @@
+"""An inertial sensor at rest: the longest stretch in which nothing moved, and the noise in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import GeometryError
+from transect.recording.clocks import NS
+
+from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+AXES = ("gyro_x", "gyro_y", "gyro_z", "acc_x", "acc_y", "acc_z")
+WINDOW = 1.0
+"""Seconds over which noise is judged."""
+LOUDER = 2.0
+"""A window whose standard deviation is this many times that of a quiet one is no rest."""
+QUIET = 10
+"""Percent of the windows that are taken to be at rest, to learn the noise from."""
+GAP = 5.0
+"""Median steps without a sample that end a stretch."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Samples [first, last) of a stream, in which an IMU was at rest.
+
+    Attributes
+    ----------
+    noise : (6,) float64
+        Standard deviation of gyroscope (rad/s) and accelerometer (m/s2) over a second at rest.
+    """
+
+    first: int
+    last: int
+    seconds: float
+    noise: Floats
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its Allan deviation, and the model that was fitted to it."""
+
+    allan: AllanDeviation
+    model: NoiseModel
+
+    @property
+    def walk_limit(self) -> float:
+        """K, or what it is at most where the record is too short to show it."""
+        if np.isfinite(self.model.walk):
+            return self.model.walk
+        return float(self.allan.deviation[-1] * np.sqrt(3 / self.allan.tau[-1]))
+
+
+def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats) -> Stretch:
+    """Return the longest stretch in which gyroscope and accelerometer stay within their noise.
+
+    Parameters
+    ----------
+    t_ns : (n,)
+        Sorted times.
+    gyro, acc : (n, 3)
+        rad/s and m/s2; NaN ends a stretch.
+
+    Notes
+    -----
+    Windows of a second are quiet if no axis varies more than twice as much as in the quietest tenth of them,
+    and if no mean moves by more than that from one to the next, or from the gyroscope's usual one.
+
+    Raises
+    ------
+    GeometryError
+        If there are fewer than two seconds of samples, or nothing was at rest.
+    """
+    step = float(np.median(np.diff(t_ns))) if len(t_ns) > 1 else 0.0
+    size = max(5, round(WINDOW * NS / step)) if step > 0 else 0
+    count = len(t_ns) // size if size else 0
+    if count < 2:
+        raise GeometryError("a rest cannot be found in so few samples", why=f"there are {len(t_ns)}")
+    used = count * size
+    windows = np.hstack([gyro, acc])[:used].reshape(count, size, len(AXES))
+    spread, mean = windows.std(axis=1), windows.mean(axis=1)
+    noise = np.nanpercentile(spread, QUIET, axis=0)
+    quiet = (spread <= LOUDER * noise).all(axis=1) & ~_gaps(t_ns[:used], size, step)
+    if not quiet.any():
+        raise GeometryError("the sensor was never at rest", hint="--whole takes all samples")
+    first, last = _longest(_steady(quiet, mean, noise))
+    end = last * size
+    return Stretch(first * size, end, float(t_ns[end - 1] - t_ns[first * size]) / NS, noise)
+
+
+def _gaps(t_ns: Ints, size: int, step: float) -> Bools:
+    """Tell for each window whether a gap is in it, or before it."""
+    jump = np.diff(t_ns, prepend=t_ns[0]) > GAP * step
+    return np.asarray(jump.reshape(-1, size).any(axis=1))
+
+
+def _steady(quiet: Bools, mean: Floats, noise: Floats) -> Bools:
+    """Return the quiet windows whose mean is the one before's, and whose rates are the usual ones."""
+    usual = np.median(mean[quiet, :3], axis=0)
+    turning = (np.abs(mean[:, :3] - usual) > LOUDER * noise[:3]).any(axis=1)
+    moved = (np.abs(np.diff(mean, axis=0, prepend=mean[:1])) > LOUDER * noise).any(axis=1)
+    return quiet & ~turning & ~moved
+
+
+def _longest(good: Bools) -> tuple[int, int]:
+    """Return [first, last) of the longest run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], good, [False]]).astype(np.int8)))
+    starts, ends = edges[::2], edges[1::2]
+    if not len(starts):
+        raise GeometryError("the sensor was never at rest", hint="--whole takes all samples")
+    best = int(np.argmax(ends - starts))
+    return int(starts[best]), int(ends[best])
+
+
+def imu_noise(t_ns: Ints, gyro: Floats, acc: Floats) -> dict[str, Axis]:
+    """Return Allan deviation and noise model of all axes; the samples are taken as evenly spaced.
+
+    Parameters
+    ----------
+    t_ns : (n,)
+    gyro, acc : (n, 3)
+        rad/s and m/s2, at rest.
+    """
+    rate = rate_of(t_ns)
+    together = allan_deviation(np.hstack([gyro, acc]), rate)
+    found: dict[str, Axis] = {}
+    for k, name in enumerate(AXES):
+        one = AllanDeviation(together.tau, together.deviation[:, k], together.low[:, k], together.high[:, k])
+        found[name] = Axis(one, noise_model(one))
+    return found
+
+
+def rate_of(t_ns: Ints) -> float:
+    """Return samples per second."""
+    span = int(t_ns[-1]) - int(t_ns[0]) if len(t_ns) > 1 else 0
+    if span <= 0:
+        raise GeometryError("the samples have no duration", why=f"{len(t_ns)} samples in {span} ns")
+    return (len(t_ns) - 1) * NS / span
+
+
+def kalibr_text(axes: Mapping[str, Axis], rate: float, topic: str) -> str:
+    """Return a Kalibr-style IMU file: means over the axes; K is a limit where the record does not show it."""
+    lines: list[str] = []
+    for called, sensor, unit in (("gyro", "gyroscope", "rad/s"), ("acc", "accelerometer", "m/s^2")):
+        chosen = [axis for name, axis in axes.items() if name.startswith(called)]
+        white = float(np.mean([axis.model.white for axis in chosen]))
+        walk = float(np.mean([axis.walk_limit for axis in chosen]))
+        seen = all(np.isfinite(axis.model.walk) for axis in chosen)
+        if not np.isfinite(white):
+            raise GeometryError(f"the {sensor} shows no white noise", hint="--figure shows the curve")
+        note = "" if seen else "; at most, the record is too short for some axis to show it"
+        lines.append(f"{sensor}_noise_density: {white:.6e}  # {unit} / sqrt(Hz)")
+        lines.append(f"{sensor}_random_walk: {walk:.6e}  # {unit} * sqrt(Hz){note}")
+    return "\n".join([*lines, f"rostopic: {topic}", f"update_rate: {rate:.6g}  # Hz"]) + "\n"

@@ -1,0 +1,219 @@
+"""Tables that papers print, from results: as text, LaTeX, Markdown or CSV.
+
+Three layouts: a row for each estimate with its metrics; Rosario's Table 4 (document 001), a row for each
+sequence and a column for each method, ``ATE (percent of the path)`` and X for a failure; and AMEDS's Table 6
+(document 000), what was driven, with the error beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from transect.errors import UsageError
+
+from .result import Result
+
+Cell = str | int | float | None
+Format = Literal["latex", "markdown", "csv"]
+Layout = Literal["metrics", "sequences", "traverses"]
+FAILED = "X"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings; the first `names` columns are text, the others are numbers."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    names: int = 1
+
+    def texts(self) -> list[list[str]]:
+        """Return the cells as a person reads them, numbers with five digits."""
+        return [[_text(cell) for cell in row] for row in self.rows]
+
+
+def table_of(results: Sequence[Result], layout: Layout = "metrics") -> Table:
+    """Return results in one of the layouts."""
+    made = {"metrics": metrics_table, "sequences": sequences_table, "traverses": traverses_table}
+    if layout not in made:
+        raise UsageError(f"there is no layout {layout!r}", hint=", ".join(get_args(Layout)))
+    return made[layout](results)
+
+
+# Layouts
+
+_Value = Callable[[Mapping[str, Any]], Cell]
+
+
+def _degrees(radians: float | None) -> float | None:
+    return None if radians is None else math.degrees(radians)
+
+
+def _rotation(statistic: str) -> _Value:
+    return lambda m: _degrees((m["rotation"] or {}).get(statistic))
+
+
+def _translation(statistic: str) -> _Value:
+    return lambda m: m["translation"][statistic]
+
+
+COLUMNS: tuple[tuple[str, str, _Value], ...] = (
+    ("ATE rmse [m]", "ate", _translation("rmse")),
+    ("mean [m]", "ate", _translation("mean")),
+    ("median [m]", "ate", _translation("median")),
+    ("std [m]", "ate", _translation("std")),
+    ("max [m]", "ate", _translation("max")),
+    ("of path [%]", "ate", lambda m: m["percent"]),
+    ("rotation rmse [deg]", "ate", _rotation("rmse")),
+    ("RPE rmse [m]", "rpe", _translation("rmse")),
+    ("RPE rmse [deg]", "rpe", _rotation("rmse")),
+    ("segments [%]", "segments", lambda m: m["percent"]),
+    ("segments [deg/m]", "segments", lambda m: m["deg_per_m"]),
+    ("relations [m]", "relations", _translation("mean")),
+    ("relations [m2]", "relations", lambda m: m["squared"]["translation_m2"]),
+    ("relations [deg]", "relations", _rotation("mean")),
+    ("drift [%]", "drift", lambda m: m["settled_percent"]),
+    ("NEES/n", "nees", lambda m: m["normalised_mean"]),
+    ("inside 95 % [%]", "nees", lambda m: 100 * m["inside"]),
+)
+
+
+def metrics_table(results: Sequence[Result]) -> Table:
+    """A row for each estimate, a column for each metric that one of them has."""
+    several = len({r.reference for r in results}) > 1
+    used = [column for column in COLUMNS if any(column[1] in r.metrics for r in results)]
+    used = [c for c in used if any(_value(r, c) is not None for r in results)]
+    first = ("reference", "estimate") if several else ("estimate",)
+    rows: list[tuple[Cell, ...]] = []
+    for result in results:
+        name = (result.reference, result.estimate) if several else (result.estimate,)
+        pairs = result.pairs
+        matched = FAILED if result.failure else f"{pairs['matched']}/{pairs['candidates']}"
+        rows.append((*name, *(FAILED if result.failure else _value(result, c) for c in used), matched))
+    return Table((*first, *(c[0] for c in used), "pairs"), tuple(rows), names=len(first))
+
+
+def _value(result: Result, column: tuple[str, str, _Value]) -> Cell:
+    metric = result.metrics.get(column[1])
+    return None if metric is None else column[2](metric)
+
+
+def sequences_table(results: Sequence[Result]) -> Table:
+    """Rosario's Table 4: a row for each sequence, a column for each method, X for a failure."""
+    methods = tuple(dict.fromkeys(r.estimate for r in results))
+    cells = {(r.reference, r.estimate): _ate_cell(r) for r in results}
+    sequences = dict.fromkeys(r.reference for r in results)
+    rows = tuple((s, *(cells.get((s, m)) for m in methods)) for s in sequences)
+    caption = "Absolute trajectory error (ATE, in meters; ratio ATE over trajectory length, in %)"
+    if any(r.failure for r in results):
+        caption += "; X denotes tracking failure"
+    return Table(("Sequence", *methods), rows, caption)
+
+
+def _ate_cell(result: Result) -> Cell:
+    if result.failure:
+        return FAILED
+    if (ate := result.metrics.get("ate")) is None:
+        return None
+    percent = ate["percent"]
+    of_path = "" if percent is None else f" ({_two(percent, 0.005)}%)"
+    return f"{_two(ate['translation']['rmse'])}{of_path}"
+
+
+def traverses_table(results: Sequence[Result]) -> Table:
+    """AMEDS's Table 6 of the references, and the errors of the estimates; velocity is length by duration."""
+    methods = tuple(dict.fromkeys(r.estimate for r in results))
+    truths = {r.reference: r.truth for r in results if r.truth}
+    errors = {(r.reference, r.estimate): _ate_cell(r) for r in results}
+    rows: list[tuple[Cell, ...]] = []
+    for name, truth in truths.items():
+        length, seconds = truth["length_m"], truth["duration_s"]
+        velocity = length / seconds if seconds and math.isfinite(seconds) else None
+        driven = (f"{length:.1f}", _decimals(truth["height_m"], 1), _minutes(seconds), _decimals(velocity, 2))
+        rows.append((name, *driven, *(errors.get((name, m)) for m in methods)))
+    if len(truths) > 1:
+        total = sum(truth["length_m"] for truth in truths.values())
+        known = [t["duration_s"] for t in truths.values() if t["duration_s"] is not None]
+        rows.append(("Total", f"{total:.1f}", None, _minutes(sum(known)), None, *(None for _ in methods)))
+    headings = ("Length [m]", "Max height difference [m]", "Duration [mm:ss]", "Mean velocity [m/s]")
+    named = tuple(f"ATE {method} [m]" for method in methods)
+    return Table(("Traverse", *headings, *named), tuple(rows), "Main characteristics of the traverses")
+
+
+def _two(value: float, least: float = 0.095) -> str:
+    """Return two decimals as Table 4 has them, or two digits below `least`, where they would say nothing."""
+    return f"{value:.2f}" if value >= least or value == 0 else f"{value:.2g}"
+
+
+def _decimals(value: float | None, digits: int) -> str | None:
+    return None if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _minutes(seconds: float | None) -> str | None:
+    if seconds is None or math.isnan(seconds):
+        return None
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:02d}:{rest:02d}"
+
+
+def _text(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return f"{cell:.5g}" if math.isfinite(cell) else "-"
+    return "-" if cell is None else str(cell)
+
+
+# Formats
+
+
+def text_of(table: Table, format: Format) -> str:
+    """Return a table as LaTeX (booktabs), Markdown or CSV; CSV has all digits, and nothing where unknown."""
+    made = {"latex": _latex, "markdown": _markdown, "csv": _csv}
+    if format not in made:
+        raise UsageError(f"a table cannot be written as {format!r}", hint=", ".join(get_args(Format)))
+    return made[format](table)
+
+
+_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\^{}",
+}
+
+
+def _latex(table: Table) -> str:
+    def row(cells: Sequence[str]) -> str:
+        return " & ".join("".join(_LATEX.get(c, c) for c in cell) for cell in cells) + r" \\"
+
+    caption = "".join(_LATEX.get(c, c) for c in table.caption)
+    lines = [r"\begin{table}", r"\centering"]
+    lines += [rf"\caption{{{caption}}}"] if caption else []
+    columns = "l" * table.names + "r" * (len(table.headings) - table.names)
+    lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    lines += [row(table.headings), r"\midrule", *map(row, table.texts())]
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(table: Table) -> str:
+    def row(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+    rule = "|" + "---|" * table.names + "---:|" * (len(table.headings) - table.names)
+    lines = [row(table.headings), rule, *map(row, table.texts())]
+    return "\n".join(lines + (["", f"{table.caption}."] if table.caption else [])) + "\n"
+
+
+def _csv(table: Table) -> str:
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.headings)
+    for row in table.rows:
+        writer.writerow(["" if cell is None or cell != cell else cell for cell in row])
+    return out.getvalue()

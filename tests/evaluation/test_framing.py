@@ -1,0 +1,117 @@
+"""The estimate at the point that the truth tracks; columns that were exchanged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.evaluation.test_trajectories import circle, moved
+
+from transect.evaluation import AssociationError, absolute_error, associate
+from transect.evaluation.framing import ASSUMED, at_frame_of, refuse_swapped
+from transect.geometry import rotations, se3
+from transect.recording import FrameTree
+from transect.types import Trajectory
+
+
+def tree(arm: tuple[float, float, float] = (0.4, -0.2, 1.5), turn: float = 0.3) -> FrameTree:
+    made = FrameTree()
+    rotation = rotations.matrix_from_euler("z", [turn])
+    made.add_static("base", "antenna", se3.from_matrix(rotation, arm))
+    return made
+
+
+def tumbling() -> Trajectory:
+    """A path with height, and attitudes about all axes."""
+    path = circle()
+    angle = np.linspace(0, 6, len(path))
+    turned = rotations.quaternion_from_euler(
+        "xyz", np.column_stack([np.sin(angle), angle, np.cos(2 * angle)])
+    )
+    heights = path.positions + np.outer(np.sin(angle), [0.0, 0.0, 8.0])
+    return replace(path, positions=heights, orientations=turned, child="base")
+
+
+def at_antenna(path: Trajectory, frames: FrameTree) -> Trajectory:
+    assert path.orientations is not None
+    poses = se3.from_quaternion(path.orientations, path.positions) @ frames.lookup("base", "antenna")
+    turned, positions = se3.to_quaternion(poses)
+    return replace(path, positions=positions, orientations=turned, child="antenna")
+
+
+@given(st.tuples(*[st.floats(-3, 3)] * 3), st.floats(-3, 3))
+def test_a_lever_arm_and_a_rotation_are_taken_out(arm: tuple[float, float, float], turn: float) -> None:
+    frames = tree(arm, turn)
+    framed = at_frame_of(at_antenna(tumbling(), frames), tumbling(), frames)
+    error = absolute_error(associate(at_antenna(tumbling(), frames), framed.estimate), "none")
+    assert error.statistics.max < 1e-9
+    assert error.rotation is not None
+    assert error.rotation.max() < 1e-6
+    assert framed.estimate.child == "antenna"
+
+
+def test_satellite_fixes_need_only_the_lever_arm() -> None:
+    fixes = replace(at_antenna(tumbling(), tree()), orientations=None)
+    framed = at_frame_of(fixes, tumbling(), tree())
+    assert "lever arm 1.57 m" in framed.note  # sqrt(0.4^2 + 0.2^2 + 1.5^2)
+    assert absolute_error(associate(fixes, framed.estimate), "none").statistics.max < 1e-9
+    assert absolute_error(associate(fixes, tumbling()), "none").statistics.rmse > 1
+
+
+def test_without_a_path_the_frames_are_assumed_equal_and_it_is_said() -> None:
+    for trees in ((), (FrameTree(),), (tree(),)):
+        framed = at_frame_of(replace(circle(), child="camera"), replace(circle(), child="lidar"), *trees)
+        assert framed.note.startswith(ASSUMED)
+        assert framed.T_estimate_reference is None
+    without = replace(tumbling(), orientations=None)
+    assert at_frame_of(at_antenna(tumbling(), tree()), without, tree()).note.startswith(ASSUMED)
+
+
+def test_the_covariance_at_the_end_of_a_lever_arm_grows_by_what_the_attitude_adds() -> None:
+    frames = FrameTree()
+    frames.add_static("base", "antenna", se3.from_matrix(np.eye(3), (2.0, 0.0, 0.0)))
+    upright = np.tile([0.0, 0.0, 0.0, 1.0], (5, 1))
+    spread = np.tile(np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.09]), (5, 1, 1))
+    path = Trajectory(np.arange(5), np.zeros((5, 3)), upright, spread, child="base")
+    framed = at_frame_of(replace(path, child="antenna"), path, frames)
+    assert framed.estimate.covariances is not None
+    # A yaw of 0.3 rad at the end of 2 m is 0.6 m to the side.
+    np.testing.assert_allclose(np.diag(framed.estimate.covariances[0])[:3], [1.0, 1.36, 1.0])
+
+
+def test_quaternions_with_w_first_are_found_on_either_side() -> None:
+    path = tumbling()
+    assert path.orientations is not None
+    swapped = replace(path, orientations=path.orientations[:, [3, 0, 1, 2]])
+    with pytest.raises(AssociationError, match="the quaternions of the estimate have w first"):
+        refuse_swapped(associate(path, swapped))
+    with pytest.raises(AssociationError, match="the quaternions of the reference have w first"):
+        refuse_swapped(associate(swapped, path))
+
+
+def test_on_flat_ground_either_side_may_have_w_first() -> None:
+    path = circle()
+    assert path.orientations is not None
+    swapped = replace(path, orientations=path.orientations[:, [3, 0, 1, 2]])
+    for pair in ((path, swapped), (swapped, path)):
+        with pytest.raises(AssociationError, match="have w first"):
+            refuse_swapped(associate(*pair))
+
+
+def test_mirrored_positions_are_found() -> None:
+    path = tumbling()
+    swapped = replace(path, positions=path.positions[:, [1, 0, 2]])
+    with pytest.raises(AssociationError, match="in a mirror"):
+        refuse_swapped(associate(path, swapped))
+
+
+def test_another_frame_a_scale_and_noise_are_no_swap() -> None:
+    rng = np.random.default_rng(4)
+    for path in (tumbling(), circle()):
+        other = moved(path, 3.0)
+        noisy = replace(other, positions=other.positions + rng.normal(scale=2.0, size=(len(path), 3)))
+        refuse_swapped(associate(path, noisy))
+        assert len(associate(path, noisy)) == len(path)
