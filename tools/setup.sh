@@ -51,8 +51,13 @@ uv_install() {
 }
 
 echo "Installing $requirement into .venv (the first time: about 350 MB to download)" >&2
-if "$venv_python" -m pip install $quiet --disable-pip-version-check uv && uv_install; then
-    exit 0
+if ! { "$venv_python" -m pip install $quiet --disable-pip-version-check uv && uv_install; }; then
+    echo "uv could not install it, trying plain pip" >&2
+    "$venv_python" -m pip install $quiet --disable-pip-version-check --editable "$requirement"
 fi
-echo "uv could not install it, trying plain pip" >&2
-"$venv_python" -m pip install $quiet --disable-pip-version-check --editable "$requirement"
+
+# The tests start hundreds of processes: compile once, not in each where Python may not write byte code. What does
+# not compile in other packages (templates, tests of errors) is theirs.
+if [ -n "$extras" ]; then
+    "$venv_python" -m compileall -q -j 2 .venv/lib src/transect >/dev/null 2>&1 || true
+fi
