@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transect.engine import At, Batch, Latest, Node, PortError, Synced, outputs, param
+from transect.engine import At, Batch, Latest, Node, PortError, Shape, Synced, outputs, param
 from transect.engine.build import CompoundError
 from transect.types import Image, Pose
 
@@ -309,6 +309,16 @@ def test_a_result_of_the_wrong_type_is_the_nodes_failure():
 
     flow = play(flow_of({"f": Liar}, ["x -> f.x"]), [(0, "x", 1.0)])
     assert "f.out cannot give str 'much'" in flow.errors[0].what
+
+
+def test_a_result_of_the_wrong_shape_is_the_nodes_failure():
+    class Wide(Node):
+        def process(self, x: float) -> Annotated[np.ndarray, Shape(3)]:
+            return np.zeros(4)
+
+    flow = play(flow_of({"f": Wide}, ["x -> f.x"]), [(0, "x", 1.0)])
+    assert "f.out cannot give ndarray of shape (4,)" in flow.errors[0].what
+    assert flow.errors[0].why == "expected ndarray of shape (3,)"
 
 
 def test_samples_of_one_stream_that_share_a_time_are_all_accounted_for():

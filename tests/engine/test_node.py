@@ -13,6 +13,7 @@ from transect.engine import (
     Node,
     ParameterError,
     PortError,
+    Shape,
     Synced,
     implementation,
     node,
@@ -250,3 +251,37 @@ def test_a_batch_is_a_list_of_its_type():
     assert count(batch) == 2
     with pytest.raises(PortError, match=r"count\.imus cannot take"):
         count([IMU, 3])
+
+
+class Centre(Node):
+    """The mean of points."""
+
+    def process(
+        self,
+        points: Annotated[np.ndarray, Shape("n", 3)],
+        before: Batch[Annotated[np.ndarray, Shape(3)]] = (),
+    ) -> Annotated[np.ndarray, Shape(3)]:
+        return points.mean(axis=0) if len(points) > 1 else points
+
+
+def test_a_wrong_shape_names_node_port_what_came_and_what_was_expected():
+    assert str(Centre.inputs["points"]) == "points: ndarray of shape (n, 3)"
+    np.testing.assert_array_equal(Centre()(np.ones((5, 3)), [np.zeros(3)]), np.ones(3))
+    with pytest.raises(PortError, match=r"Centre\.points cannot take ndarray of shape \(3, 5\)") as caught:
+        Centre()(np.ones((3, 5)))
+    assert caught.value.why == "expected ndarray of shape (n, 3)"
+    with pytest.raises(PortError, match=r"Centre\.before cannot take"):
+        Centre()(np.ones((5, 3)), [np.zeros(4)])
+    with pytest.raises(PortError, match=r"Centre\.out cannot give ndarray of shape \(1, 3\)") as caught:
+        Centre()(np.ones((1, 3)))
+    assert caught.value.why == "expected ndarray of shape (3,)"
+
+
+def test_an_implementation_keeps_the_shapes_of_its_interface():
+    class Points(Node, interface=True):
+        def process(self, points: Annotated[np.ndarray, Shape("n", 3)]) -> float: ...
+
+    with pytest.raises(PortError, match="the input 'points' of Flat is not that of Points"):
+
+        class Flat(Points):
+            def process(self, points: Annotated[np.ndarray, Shape("n", 2)]) -> float: ...

@@ -6,7 +6,7 @@ from .firing import NodeError
 from .node import Node, implementation, node
 from .params import Parameter, ParameterError, param
 from .policies import At, Batch, Latest, Policy, Synced
-from .ports import Port, PortError, outputs
+from .ports import Port, PortError, Shape, outputs
 from .replay import Options, Replay
 from .run import Run, run
 
@@ -27,6 +27,7 @@ __all__ = [
     "PortError",
     "Replay",
     "Run",
+    "Shape",
     "Synced",
     "compound",
     "implementation",

@@ -19,7 +19,7 @@ from .context import Context
 from .interpolation import check_interpolable
 from .params import Parameter, checked_values, parameters_of
 from .policies import AT
-from .ports import OUT, Port, PortError, accepts, is_outputs, ports_of, returns_outputs, type_name
+from .ports import OUT, Port, PortError, is_outputs, ports_of, returns_outputs
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -163,7 +163,8 @@ def _check_against(cls: type[Node], interface: type[Node]) -> None:
 def _check_port(cls: type[Node], kind: str, wanted: Port, given: Port, interface: type[Node]) -> None:
     """An implementation may take more than its interface, and give something more special."""
     wide, narrow = (given.type, wanted.type) if kind == "input" else (wanted.type, given.type)
-    if not (wide is object or issubclass(narrow, wide)) or wanted.policy != given.policy:
+    same = wanted.policy == given.policy and wanted.shape in (None, given.shape)
+    if not (same and (wide is object or issubclass(narrow, wide))):
         raise PortError(
             f"the {kind} {given.name!r} of {cls.__name__} is not that of {interface.__name__}",
             why=f"expected {wanted}, got {given}",
@@ -190,7 +191,7 @@ def _bound(
         port = inputs[port_name]
         if not port.takes(value):
             raise PortError(
-                f"{name}.{port_name} cannot take {describe(value)}", why=f"expected {type_name(port.type)}"
+                f"{name}.{port_name} cannot take {describe(value)}", why=f"expected {port.expected}"
             )
     if missing := [name for name, port in inputs.items() if name not in given and port.needed]:
         raise PortError(f"{name} needs its input {missing[0]!r}", why=f"expected {inputs[missing[0]]}")
@@ -206,9 +207,9 @@ def check_result(name: str, outputs: Mapping[str, Port], result: Any) -> None:
         port = outputs.get(port_name) if port_name else next(iter(outputs.values()), None)
         if port is None:
             raise PortError(f"{name} returned {describe(value)}", why="it says that it returns nothing")
-        if value is not None and not accepts(port.type, value):
+        if value is not None and not port.carries(value):
             raise PortError(
-                f"{name}.{port.name} cannot give {describe(value)}", why=f"expected {type_name(port.type)}"
+                f"{name}.{port.name} cannot give {describe(value)}", why=f"expected {port.expected}"
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from .digest import PortDigest
 from .graph import Part
 from .node import describe
-from .ports import Port, PortError, accepts, is_outputs, type_name
+from .ports import Port, PortError, is_outputs
 
 Tap = Callable[[int, Any], None]
 Emit = Callable[[int, int, Any], None]
@@ -68,14 +68,12 @@ class Outlet:
         """Return the function that emits a value."""
         values, times = self.channels.values, self.channels.times
         fresh, counts = self.channels.fresh, self.channels.counts
-        channel, kind, taps, digest = self.channel, self.port.type, self.taps, self.digest
-        update = digest.update
+        channel, port, taps, update = self.channel, self.port, self.taps, self.digest.update
+        expected = port.type if port.shape is None else None  # a shape is looked at every time
 
         def emit(wave: int, t_ns: int, value: Any) -> None:
-            if value.__class__ is not kind and not accepts(kind, value):
-                raise PortError(
-                    f"{self.name} cannot give {describe(value)}", why=f"expected {type_name(kind)}"
-                )
+            if value.__class__ is not expected and not port.carries(value):
+                raise PortError(f"{self.name} cannot give {describe(value)}", why=f"expected {port.expected}")
             update(t_ns, value)
             values[channel] = value
             times[channel] = t_ns

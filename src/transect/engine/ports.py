@@ -22,6 +22,29 @@ class PortError(TransectError):
     """A port that does not fit its interface, its signature, or what was sent to it."""
 
 
+class Shape:
+    """Of the arrays that a port carries: ``Annotated[np.ndarray, Shape("n", 3)]``; a name is any size."""
+
+    def __init__(self, *sizes: int | str) -> None:
+        self.sizes = sizes
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.sizes))}{',' * (len(self.sizes) == 1)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shape) and self.sizes == other.sizes
+
+    def __hash__(self) -> int:
+        return hash(self.sizes)
+
+    def fits(self, value: Any) -> bool:
+        """Tell whether an array has this shape."""
+        found = tuple(getattr(value, "shape", ()))
+        return len(found) == len(self.sizes) and all(
+            isinstance(size, str) or size == there for size, there in zip(self.sizes, found, strict=True)
+        )
+
+
 @dataclass(frozen=True)
 class Port:
     """One input or output.
@@ -35,16 +58,28 @@ class Port:
         How an input takes its samples.
     default : object
         Of an input; `NO_DEFAULT` if it has none.
+    shape : Shape or None
+        Of its arrays, where that is said.
     """
 
     name: str
     type: type
     policy: Policy = TRIGGER
     default: Any = NO_DEFAULT
+    shape: Shape | None = None
 
     def __str__(self) -> str:
         taken = "" if self.policy.triggers else f" ({self.policy})"
-        return f"{self.name}: {type_name(self.type)}{taken}"
+        return f"{self.name}: {self.expected}{taken}"
+
+    @property
+    def expected(self) -> str:
+        """What it carries, in words: its type, and its shape where that is said."""
+        return type_name(self.type) + (f" of shape {self.shape}" if self.shape else "")
+
+    def carries(self, value: Any) -> bool:
+        """Tell whether a value has the type and the shape of its samples."""
+        return accepts(self.type, value) and (self.shape is None or self.shape.fits(value))
 
     @property
     def needed(self) -> bool:
@@ -56,8 +91,8 @@ class Port:
         if value is self.default:
             return True
         if self.policy == BATCH:
-            return isinstance(value, list | tuple) and all(accepts(self.type, item) for item in value)
-        return accepts(self.type, value)
+            return isinstance(value, list | tuple) and all(map(self.carries, value))
+        return self.carries(value)
 
 
 def accepts(kind: type, value: Any) -> bool:
@@ -115,8 +150,8 @@ def ports_of(
             raise PortError(f"{owner}: *{name} cannot be a port", hint="name each port")
         if name not in hints:
             raise PortError(f"{owner}.{name} has no type", hint=f"{name}: Image")
-        kind, policy = _kind_and_policy(hints[name])
-        inputs[name] = Port(name, kind, policy, parameter.default)
+        kind, policy, shape = _read(hints[name])
+        inputs[name] = Port(name, kind, policy, parameter.default, shape)
     if "return" not in hints:
         raise PortError(f"{owner} does not say what it returns", hint="-> PointCloud, or -> None for a sink")
     return inputs, _outputs_of(hints["return"], owner, out_name)
@@ -138,25 +173,32 @@ def _hints(process: Callable[..., Any], owner: str) -> Mapping[str, Any]:
 def _outputs_of(returned: Any, owner: str, out_name: str) -> dict[str, Port]:
     if returned is type(None):
         return {}
-    kind, _ = _kind_and_policy(returned)
+    kind, _, shape = _read(returned)
     if not is_outputs(kind):
-        return {out_name: Port(out_name, kind)}
-    fields = get_type_hints(kind, include_extras=True)
-    return {name: Port(name, _kind_and_policy(hint)[0]) for name, hint in fields.items()}
+        return {out_name: Port(out_name, kind, shape=shape)}
+    fields = {name: _read(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+    return {name: Port(name, kind, shape=shape) for name, (kind, _, shape) in fields.items()}
 
 
-def _kind_and_policy(hint: Any) -> tuple[Any, Policy]:
-    """Return the type of one sample and the policy that an annotation means."""
-    policy = TRIGGER
-    hint = _without_none(hint)
-    if get_origin(hint) is Annotated:
-        hint, *extras = get_args(hint)
-        policy = next((extra for extra in extras if isinstance(extra, Policy)), TRIGGER)
-        hint = _without_none(hint)
+def _read(hint: Any) -> tuple[Any, Policy, Shape | None]:
+    """Return the type of one sample, the policy and the shape that an annotation means."""
+    hint, extras = _annotated(hint)
+    policy = next((extra for extra in extras if isinstance(extra, Policy)), TRIGGER)
     if policy == BATCH:
-        hint = get_args(hint)[0]
+        hint, of_samples = _annotated(get_args(hint)[0])
+        extras += of_samples
     kind = get_origin(hint) or hint
-    return (object if kind is Any else kind), policy
+    shape = next((extra for extra in extras if isinstance(extra, Shape)), None)
+    return (object if kind is Any else kind), policy, shape
+
+
+def _annotated(hint: Any) -> tuple[Any, list[Any]]:
+    """Return a type without what is annotated to it, and that."""
+    hint = _without_none(hint)
+    if get_origin(hint) is not Annotated:
+        return hint, []
+    inner, *extras = get_args(hint)
+    return _without_none(inner), extras
 
 
 def _without_none(hint: Any) -> Any:
