@@ -172,6 +172,12 @@ def test_a_controller_calls_the_nodes_keeps_a_store_and_counts_what_it_skips(fol
     assert again.fork(at="+2s", set={}).digest == again.digest == careful.digest
 
 
+def test_a_controller_without_a_step_is_refused(folder: Path):
+    (folder / "nodes.py").write_text(NODES.replace("def step(self, c)", "def setp(self, c)"))
+    with pytest.raises(UsageError, match=r"nodes\.py:Careful has no step"):
+        run(f"{folder / 'Turning.yaml'}/Careful", recording())
+
+
 def test_everything_that_is_wrong_is_said_at_once(folder: Path):
     text = TURNING.replace("norm.out -> smooth.x", "norm.uot -> smooth.x").replace(
         "weight: 0.25", "weight: 2"

@@ -132,6 +132,21 @@ def test_a_fork_is_the_parent_before_and_the_changed_run_after(keyframes: float 
     assert parent.fork(at="+6s", set={}).digest == parent.digest
 
 
+@pytest.mark.parametrize("keyframes", [None, 1.0])
+def test_a_fork_on_several_threads_is_that_on_one(keyframes: float | None):
+    one = run(odometry(), recording()).fork(at="+6s", set={"heading.gain": 3.0})
+    two = run(odometry(), recording(), jobs=2, keyframes=keyframes).fork(at="+6s", set={"heading.gain": 3.0})
+    assert two.digest == one.digest
+
+
+def test_a_fork_from_a_keyframe_keeps_what_the_first_pass_found():
+    twice = compound("Two", {"t": Twice}, ["twist -> t.twist", "t.out -> n"])
+    parent = run(twice, recording(), keyframes=2.0)
+    child = parent.fork(at="+6s", set={})
+    assert child["n"].values == [100] * 100
+    assert child.digest == parent.digest
+
+
 def test_a_run_is_the_same_as_a_golden_one_or_says_what_differed_first(tmp_path: Path):
     run(odometry(), recording(), out=tmp_path / "golden")
     run(odometry(), recording(), golden=tmp_path / "golden").assert_same(tmp_path / "golden")

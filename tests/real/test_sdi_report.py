@@ -23,7 +23,7 @@ _TABLE = re.compile(
 def report(real_data: Path) -> str:
     found = sorted((real_data.parent / "seeds").glob("004_*.txt"))
     if not found:
-        pytest.skip(f"no copy of the report at {real_data.parent / 'seeds'}")
+        pytest.skip(f"real: no copy of the report at {real_data.parent / 'seeds'}")
     return found[0].read_text("utf-8")
 
 

@@ -6,6 +6,7 @@ Without one a compound is pure dataflow; with one, its nodes are called in the o
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from .policies import TRIGGER, Policy
 from .ports import Port, PortError, is_outputs, outputs
 
 
-class Controller:
+class Controller(ABC):
     """What a compound does with its nodes; subclasses write `step`.
 
     Attributes
@@ -31,12 +32,12 @@ class Controller:
 
     policies: ClassVar[Mapping[str, Policy]] = {}
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027 - a hook that may stay empty
         """Set all state; called before the first sample."""
 
+    @abstractmethod
     def step(self, c: Control) -> None:
         """Process one set of inputs: call nodes, `c.emit`, or `c.skip`."""
-        raise NotImplementedError
 
 
 class Control:
@@ -120,6 +121,10 @@ def controller_node(
     kind = load_object(chosen.controller, Path(text.file).parent)
     if not (isinstance(kind, type) and issubclass(kind, Controller)):
         raise UsageError(f"{chosen.controller} is not a Controller", where=text.file)
+    if missing := sorted(kind.__abstractmethods__):
+        raise UsageError(
+            f"{chosen.controller} has no {missing[0]}", where=text.file, hint="def step(self, c): ..."
+        )
     if unknown := next((name for name in kind.policies if name not in text.inputs), None):
         raise PortError(f"{chosen.controller} has a policy for {unknown!r}, which is no input of {text.name}")
     made: Any = type(f"{text.name}Controller", (ControllerNode,), {"__doc__": text.doc})

@@ -26,6 +26,7 @@ from .inboxes import (
     SUPERSEDED,
     USED,
     Inbox,
+    LaterInbox,
     Refused,
     TriggerInbox,
     Waiting,
@@ -313,7 +314,7 @@ class Buffered:
         if refusal := next((a for a in args if isinstance(a, Refused)), None):
             self._skip(refusal.reason)
             return
-        waiting = [k for k, arg in enumerate(args) if isinstance(arg, Inbox)]
+        waiting = [k for k, arg in enumerate(args) if isinstance(arg, LaterInbox)]
         waiting.sort(key=lambda k: args[k].turn)
         self.queue.append(_Pending(trigger_ns, port, args, waiting))
 
@@ -346,7 +347,7 @@ class Buffered:
         while firing.open:
             k = firing.open[0]
             box = self.inboxes[k]
-            assert box is not None
+            assert isinstance(box, LaterInbox)
             answer = box.resolve(firing.trigger_ns, now_ns, self.host.ended)
             if isinstance(answer, Waiting | Refused):
                 return answer

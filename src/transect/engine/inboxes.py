@@ -5,6 +5,7 @@ Every sample that reaches a port ends with one fate, counted: `used`, or why not
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from typing import Any
 
@@ -36,7 +37,7 @@ class Refused:
         self.reason = reason
 
 
-class Inbox:
+class Inbox(ABC):
     """What all have in common.
 
     Attributes
@@ -62,35 +63,45 @@ class Inbox:
         self.lag_ns, self.slack_ns = lag_ns, slack_ns
         self.clear()
 
+    @abstractmethod
     def clear(self) -> None:
         """Forget all samples."""
-        raise NotImplementedError
 
+    @abstractmethod
     def arrive(self, t_ns: int, value: Any) -> None:
         """Take a sample."""
-        raise NotImplementedError
 
+    @abstractmethod
     def capture(self) -> Any:
         """Return what a firing takes in its trigger's wave: a value, `Refused`, or itself to ask later."""
-        return self
 
-    def resolve(self, trigger_ns: int, now_ns: int, ended: bool) -> Any:
-        """Return what a firing takes that may have to wait: a value, `Refused` or `Waiting`."""
-        raise NotImplementedError
-
+    @abstractmethod
     def end(self) -> None:
         """Give the samples that are left a fate."""
 
+    @abstractmethod
     def freeze(self) -> Any:
         """Return its state; samples themselves are not copied, nodes do not change what they get."""
-        raise NotImplementedError
 
+    @abstractmethod
     def thaw(self, state: Any) -> None:
         """Take back a state."""
-        raise NotImplementedError
 
     def _count(self, fate: str) -> None:
         self.fates[self.name, fate] += 1
+
+
+class LaterInbox(Inbox):
+    """One that is asked when the firing's turn comes, and may have to wait even then."""
+
+    __slots__ = ()
+
+    def capture(self) -> Any:
+        return self
+
+    @abstractmethod
+    def resolve(self, trigger_ns: int, now_ns: int, ended: bool) -> Any:
+        """Return what a firing takes: a value, `Refused` or `Waiting`."""
 
 
 class TriggerInbox(Inbox):
@@ -157,7 +168,7 @@ class LatestInbox(Inbox):
         self.sample, self.used = state
 
 
-class BatchInbox(Inbox):
+class BatchInbox(LaterInbox):
     """Everything since the last firing, up to the trigger's time."""
 
     __slots__ = ("samples",)
@@ -187,7 +198,7 @@ class BatchInbox(Inbox):
         self.samples = list(state)
 
 
-class SyncedInbox(Inbox):
+class SyncedInbox(LaterInbox):
     """The nearest sample within a tolerance of the trigger, each once."""
 
     __slots__ = ("samples", "within_ns")
@@ -240,7 +251,7 @@ class SyncedInbox(Inbox):
         self.samples = deque(state)
 
 
-class AtInbox(Inbox):
+class AtInbox(LaterInbox):
     """Interpolated to the trigger's time, once the next sample is there."""
 
     __slots__ = ("horizon_ns", "samples")

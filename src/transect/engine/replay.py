@@ -279,6 +279,7 @@ class Replay:
         for name, count in keyframe.outputs.items():
             self.outputs[name].begin_with(parent.outputs[name], count)
         self.log[:] = [line for line in parent.log if line[0] < keyframe.t_ns]
+        self._prepared_passes = True
         self.player = self._player(keyframe.t_ns - 1)
 
     def play(self) -> str:

@@ -163,18 +163,8 @@ def run(
     compound : Compound, str or Path
         `Name`, `Name/Implementation`, a YAML file, or one made with `compound`.
     recording : Recording, str or Path
-    set : mapping
-        Parameters: ``{"icp.max_distance": 0.3}``.
-    wire : mapping
-        Streams for inputs that cannot be wired by type and tag: ``{"left": "Cam0"}``.
-    clock : {"sample", "log"}
-        By which stamps the streams are played.
-    reorder : float
-        Seconds by which a sample may be older than the newest one before it is late.
-    offset : mapping
-        By stream: seconds added to its stamps, or "auto" to find them by correlation.
-    start, end : time
-        The part that is played, [start, end).
+    set, wire, clock, reorder, offset, start, end
+        As in `Options`, but parameters as ``{"icp.max_distance": 0.3}`` and offsets in seconds, or "auto".
     rate : float
         Times real time; as fast as possible by default.
     out : path
@@ -185,24 +175,22 @@ def run(
         Threads for nodes that do not depend on each other; changes nothing in the result.
     keyframes : float
         Seconds of the recording between states that are kept for `fork`; without, it plays from the start.
+    store, verdicts
+        What nodes reach through `ctx`.
 
     Returns
     -------
     Run
         Whose `errors` name nodes that failed: raised at the end, with the run as `run` of the error.
     """
-    from transect.formats import open as open_recording
-
-    opened = recording if isinstance(recording, Recording) else open_recording(recording)
     options = Options(
         settings_from(set or {}), wire or {}, clock, reorder, _offsets(offset or {}), start, end
     )
-    made = Compound.of(compound)
     expected = Run.load(golden) if isinstance(golden, str | Path) else golden
     with new_folder(out) as folder:
         replay = Replay(
-            made, opened, options, folder=folder.path if folder else None, rate=rate, keyframes=keyframes,
-            store=store, verdicts=verdicts, jobs=jobs,
+            Compound.of(compound), _opened(recording), options, folder=folder.path if folder else None,
+            rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, jobs=jobs,
         )  # fmt: skip
         result = finished(replay, folder)
     if result.errors:
@@ -211,6 +199,12 @@ def run(
     if expected is not None:
         result.assert_same(expected)
     return result
+
+
+def _opened(recording: Recording | str | Path) -> Recording:
+    from transect.formats import open as open_recording
+
+    return recording if isinstance(recording, Recording) else open_recording(recording)
 
 
 def new_folder(out: Path | str | None) -> AbstractContextManager[RunFolder | None]:

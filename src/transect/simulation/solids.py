@@ -165,28 +165,7 @@ class Solids:
     def nearest(
         self, origins: Floats, directions: Floats, limit: Floats, t: float | Floats = 0.0
     ) -> tuple[Floats, NDArray[np.int32], Floats]:
-        """Return the first solid that each ray meets; `raycast.Obstacles` says how.
-
-        Parameters
-        ----------
-        origins : (n, 3) or (1, 3) array
-            m, world; a single one is that of all rays.
-        directions : (n, 3) array
-            Unit vectors, world.
-        limit : (n,) array
-            m; nothing beyond is looked for (inf: no limit).
-        t : float or (n,) array
-            Seconds since the day began, for what moves.
-
-        Returns
-        -------
-        range : (n,) array
-            m; inf where nothing is met before `limit`.
-        number : (n,) int32 array
-            From 1; 0 where nothing is met.
-        normal : (n, 3) array
-            Outward unit normals; NaN where nothing is met.
-        """
+        """Return the first solid that each ray meets; `raycast.Obstacles.nearest` says how."""
         n = len(directions)
         rays = [np.asarray(origins, np.float64), np.asarray(directions, np.float64)]
         start, along = (np.ascontiguousarray(np.broadcast_to(v, (n, 3))) for v in rays)
