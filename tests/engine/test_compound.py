@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pytest
 
-from transect.engine import Compound, Node, compound, run
+from transect.engine import Batch, Compound, Frame, Latest, Node, PortError, Unit, compound, run
 from transect.engine.build import CompoundError
 from transect.engine.catalogue import Catalogue
 from transect.engine.reading import parse_description
@@ -229,6 +230,49 @@ def test_a_compound_made_in_python_round_trips_through_yaml():
     again = Compound(parse_description(made.to_yaml(), "made.yaml"), catalogue)
     assert run(again, recording()).digest == run(made, recording()).digest
     assert len(run(made, recording())["y"]) == 6
+
+
+class Metres(Node):
+    def process(self, imu: Imu) -> Annotated[float, Unit("m"), Frame("map")]:
+        return 1.0
+
+
+class Feet(Node):
+    def process(self, x: Annotated[float, Unit("ft")]) -> None: ...
+
+
+class InCamera(Node):
+    def process(self, x: Latest[Annotated[float, Frame("camera")]], imu: Imu) -> None: ...
+
+
+class Anything(Node):
+    def process(self, x: Batch[Annotated[float, Unit("m")]], imu: Imu) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Feet, "the unit is 'm', and 'ft' is expected"),
+        (InCamera, "the frame is 'map', and 'camera' is expected"),
+    ],
+)
+def test_units_and_frames_that_nodes_declare_are_held_against_each_other(kind: type[Node], said: str):
+    wires = ["imu -> a.imu", "a.out -> b.x", *(["imu -> b.imu"] if "imu" in kind.inputs else [])]
+    with pytest.raises(CompoundError) as caught:
+        compound("Mixed", {"a": Metres, "b": kind}, wires).graph()
+    assert said in str(caught.value)
+    fits = compound("Fits", {"a": Metres, "b": Anything}, ["imu -> a.imu", "a.out -> b.x", "imu -> b.imu"])
+    assert list(fits.graph().parts) == ["a", "b"]
+
+
+def test_an_implementation_keeps_the_unit_of_its_interface():
+    class Speed(Node, interface=True):
+        def process(self, x: Annotated[float, Unit("m/s")]) -> float: ...
+
+    with pytest.raises(PortError, match="the input 'x' of Knots is not that of Speed"):
+
+        class Knots(Speed):
+            def process(self, x: Annotated[float, Unit("kn")]) -> float: ...
 
 
 def test_a_wire_that_is_none_is_refused():

@@ -6,7 +6,7 @@ from .firing import NodeError
 from .node import Node, implementation, node
 from .params import Parameter, ParameterError, param
 from .policies import At, Batch, Latest, Policy, Synced
-from .ports import Port, PortError, Shape, outputs
+from .ports import Frame, Port, PortError, Shape, Unit, outputs
 from .replay import Options, Replay
 from .run import Run, run
 
@@ -16,6 +16,7 @@ __all__ = [
     "Compound",
     "Control",
     "Controller",
+    "Frame",
     "Latest",
     "Node",
     "NodeError",
@@ -29,6 +30,7 @@ __all__ = [
     "Run",
     "Shape",
     "Synced",
+    "Unit",
     "compound",
     "implementation",
     "node",

@@ -174,7 +174,7 @@ def _of_class(node: type[Node]) -> Face:
 
 
 def _of_port(port: Port) -> Socket:
-    return Socket(port.name, port.type, needed=port.needed)
+    return Socket(port.name, port.type, port.unit, port.frame, port.needed)
 
 
 def _agree(text: Description, node: type[Node]) -> bool:

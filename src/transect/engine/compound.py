@@ -123,4 +123,6 @@ def _end(nodes: Mapping[str, Node], place: str, side: str, name: str) -> PortTex
     owner, _, port = place.partition(".")
     node = nodes.get(owner)
     found: Port | None = getattr(node, side).get(port) if node is not None else None
-    return PortText(name, found.type.__name__ if found is not None else "object")
+    if found is None:
+        return PortText(name, "object")
+    return PortText(name, found.type.__name__, unit=found.unit, frame=found.frame)

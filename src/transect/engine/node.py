@@ -163,7 +163,9 @@ def _check_against(cls: type[Node], interface: type[Node]) -> None:
 def _check_port(cls: type[Node], kind: str, wanted: Port, given: Port, interface: type[Node]) -> None:
     """An implementation may take more than its interface, and give something more special."""
     wide, narrow = (given.type, wanted.type) if kind == "input" else (wanted.type, given.type)
-    same = wanted.policy == given.policy and wanted.shape in (None, given.shape)
+    same = wanted.policy == given.policy and all(
+        getattr(wanted, what) in (None, "", getattr(given, what)) for what in ("shape", "unit", "frame")
+    )
     if not (same and (wide is object or issubclass(narrow, wide))):
         raise PortError(
             f"the {kind} {given.name!r} of {cls.__name__} is not that of {interface.__name__}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types as builtin_types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 from transect.errors import TransectError
@@ -46,6 +46,20 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """Of the numbers that a port carries: ``Annotated[float, Unit("m/s")]``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """In which a port's samples are given: ``Annotated[PointCloud, Frame("map")]``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Port:
     """One input or output.
 
@@ -60,6 +74,8 @@ class Port:
         Of an input; `NO_DEFAULT` if it has none.
     shape : Shape or None
         Of its arrays, where that is said.
+    unit, frame : str
+        Of its samples; "" for any. Wires between ports that both say one are checked.
     """
 
     name: str
@@ -67,6 +83,8 @@ class Port:
     policy: Policy = TRIGGER
     default: Any = NO_DEFAULT
     shape: Shape | None = None
+    unit: str = ""
+    frame: str = ""
 
     def __str__(self) -> str:
         taken = "" if self.policy.triggers else f" ({self.policy})"
@@ -150,8 +168,7 @@ def ports_of(
             raise PortError(f"{owner}: *{name} cannot be a port", hint="name each port")
         if name not in hints:
             raise PortError(f"{owner}.{name} has no type", hint=f"{name}: Image")
-        kind, policy, shape = _read(hints[name])
-        inputs[name] = Port(name, kind, policy, parameter.default, shape)
+        inputs[name] = replace(_port(name, hints[name]), default=parameter.default)
     if "return" not in hints:
         raise PortError(f"{owner} does not say what it returns", hint="-> PointCloud, or -> None for a sink")
     return inputs, _outputs_of(hints["return"], owner, out_name)
@@ -173,23 +190,24 @@ def _hints(process: Callable[..., Any], owner: str) -> Mapping[str, Any]:
 def _outputs_of(returned: Any, owner: str, out_name: str) -> dict[str, Port]:
     if returned is type(None):
         return {}
-    kind, _, shape = _read(returned)
-    if not is_outputs(kind):
-        return {out_name: Port(out_name, kind, shape=shape)}
-    fields = {name: _read(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
-    return {name: Port(name, kind, shape=shape) for name, (kind, _, shape) in fields.items()}
+    only = _port(out_name, returned)
+    if not is_outputs(only.type):
+        return {out_name: only}
+    fields = get_type_hints(only.type, include_extras=True)
+    return {name: _port(name, hint) for name, hint in fields.items()}
 
 
-def _read(hint: Any) -> tuple[Any, Policy, Shape | None]:
-    """Return the type of one sample, the policy and the shape that an annotation means."""
+def _port(name: str, hint: Any) -> Port:
+    """Return the port that an annotation means: its type, and what is annotated to it."""
     hint, extras = _annotated(hint)
     policy = next((extra for extra in extras if isinstance(extra, Policy)), TRIGGER)
     if policy == BATCH:
         hint, of_samples = _annotated(get_args(hint)[0])
         extras += of_samples
     kind = get_origin(hint) or hint
-    shape = next((extra for extra in extras if isinstance(extra, Shape)), None)
-    return (object if kind is Any else kind), policy, shape
+    said = {type(extra): extra for extra in extras}
+    unit, frame = (said[what].name if what in said else "" for what in (Unit, Frame))
+    return Port(name, object if kind is Any else kind, policy, shape=said.get(Shape), unit=unit, frame=frame)
 
 
 def _annotated(hint: Any) -> tuple[Any, list[Any]]:
