@@ -13,6 +13,12 @@ from transect.errors import UsageError, did_you_mean
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 _NORTH_UP = (0.5, 0.0, 0.0, 0.0, -0.5, 0.0)
 
+
+def _matched(axes: int, kind: Callable[[Any, Any], Any]) -> Any:
+    points = np.zeros((5, axes), np.float32 if axes == 2 else np.float64)
+    return kind(points, points)
+
+
 _SAMPLES: dict[type, Callable[[], Any]] = {
     bool: lambda: True,
     int: lambda: 1,
@@ -20,6 +26,14 @@ _SAMPLES: dict[type, Callable[[], Any]] = {
     str: lambda: "text",
     object: lambda: "anything",
     np.ndarray: lambda: np.zeros(3),
+    types.CorrespondenceMaps2D: lambda: types.CorrespondenceMaps2D((_matched(2, types.Correspondences2D),)),
+    types.CorrespondenceMaps3D: lambda: types.CorrespondenceMaps3D((_matched(3, types.Correspondences3D),)),
+    types.Correspondences2D: lambda: _matched(2, types.Correspondences2D),
+    types.Correspondences3D: lambda: _matched(3, types.Correspondences3D),
+    types.Features2D: lambda: types.Features2D(np.zeros((5, 2), np.float32)),
+    types.Features3D: lambda: types.Features3D(np.zeros((5, 3))),
+    types.Octree: lambda: types.Octree(np.zeros(3), 1.0, 1, np.zeros((1, 3), np.int64), np.ones(1, np.int64)),
+    types.StereoPair: lambda: types.StereoPair(*(types.Image(np.zeros((4, 6), np.uint8)),) * 2),
     types.CameraModel: lambda: types.CameraModel("camera", 6, 4, np.eye(3)),
     types.DepthMap: lambda: types.DepthMap(np.ones((4, 6), np.float32)),
     types.GridMap: lambda: types.GridMap({"elevation": np.zeros((3, 4))}, _NORTH_UP),

@@ -2,6 +2,16 @@
 
 from .aliases import CDFF_NAMES, type_from_alias
 from .clouds import DEM, GridMap, LaserScan, PointCloud, RadarRange, RadarSpectrum
+from .features import (
+    CorrespondenceMaps2D,
+    CorrespondenceMaps3D,
+    Correspondences2D,
+    Correspondences3D,
+    Features2D,
+    Features3D,
+    Octree,
+    StereoPair,
+)
 from .images import CameraModel, DepthMap, Image
 from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
 from .provenance import Provenance, SourceFile
@@ -13,13 +23,20 @@ __all__ = [
     "DEM",
     "FIX_TYPES",
     "CameraModel",
+    "CorrespondenceMaps2D",
+    "CorrespondenceMaps3D",
+    "Correspondences2D",
+    "Correspondences3D",
     "DepthMap",
+    "Features2D",
+    "Features3D",
     "GridMap",
     "Image",
     "Imu",
     "JointState",
     "LaserScan",
     "NavFix",
+    "Octree",
     "Odometry",
     "PointCloud",
     "Pose",
@@ -29,6 +46,7 @@ __all__ = [
     "Record",
     "RigidBodyState",
     "SourceFile",
+    "StereoPair",
     "Trajectory",
     "Transform",
     "Twist",

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from .clouds import GridMap, LaserScan, PointCloud
+from .features import (
+    CorrespondenceMaps2D,
+    CorrespondenceMaps3D,
+    Correspondences2D,
+    Correspondences3D,
+    Features2D,
+    Features3D,
+    Octree,
+    StereoPair,
+)
 from .images import Image
 from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform
 from .sensors import Imu, JointState, NavFix, Wrench
@@ -23,28 +35,33 @@ CDFF_NAMES: dict[str, type] = {
     "PosesSequence": Trajectory,
     "GpsSolution": NavFix,
     "Odometry": Odometry,
+    "FramePair": StereoPair,
+    "VisualPointFeatureVector2D": Features2D,
+    "VisualPointFeatureVector3D": Features3D,
+    "CorrespondenceMap2D": Correspondences2D,
+    "CorrespondenceMap3D": Correspondences3D,
+    "CorrespondenceMaps2DSequence": CorrespondenceMaps2D,
+    "CorrespondenceMaps3DSequence": CorrespondenceMaps3D,
+    "Octree": Octree,
 }
 
-CDFF_SCALARS: dict[str, type] = {"T_String": str, "T_Double": float, "T_Float": float, "T_Boolean": bool}
+CDFF_SCALARS: dict[str, type] = {
+    "T_String": str,
+    "T_Double": float,
+    "T_Float": float,
+    "T_Boolean": bool,
+    "Matrix2d": np.ndarray,
+    "Matrix3d": np.ndarray,
+}
 """What ports carry and streams do not."""
 
 CDFF_OTHER_NAMES = frozenset(
     {
         "Array3D",
-        "CorrespondenceMap2D",
-        "CorrespondenceMap3D",
-        "CorrespondenceMaps2DSequence",
-        "CorrespondenceMaps3DSequence",
-        "FramePair",
-        "Matrix2d",
-        "Matrix3d",
-        "Octree",
         "Quaterniond",
         "StringSequence",
         "Time",
         "VectorXdSequence",
-        "VisualPointFeatureVector2D",
-        "VisualPointFeatureVector3D",
     }
 )
 """Names in CDFF's descriptions that mean no transect type; ports may have them, and only equal ones fit."""
