@@ -94,6 +94,33 @@ def held(name: str, used: int, target: float | None = None) -> Row:
     return _add(row, f"{used / 1e6:.0f} MB", wanted="" if target is None else f"<= {target / 1e6:.0f} MB")
 
 
+def quality(
+    name: str,
+    value: float,
+    unit: str,
+    at_most: float | None = None,
+    at_least: float | None = None,
+    peer: float | None = None,
+) -> Row:
+    """Take how good a result is: an error, a drift, a share; what a peer reached stands beside it.
+
+    Parameters
+    ----------
+    unit : str
+        Of the value: `m`, `%`, `px`, ...
+    at_most, at_least : float, optional
+        The limit, one of them; with a peer it is a limit of ours / peer.
+    """
+    limit = at_most if at_most is not None else at_least
+    ratio = None if peer is None else value / peer
+    judged = value if ratio is None else ratio
+    met = None if limit is None else (judged <= limit if at_most is not None else judged >= limit)
+    row = Row(name, value, unit, peer=peer, ratio=ratio, target=limit, met=met)
+    shown, suffix = ("" if peer is None else f"{peer:.3g} {unit}"), (unit if peer is None else "x")
+    wanted = "" if limit is None else f"{'<=' if at_most is not None else '>='} {limit:.3g} {suffix}"
+    return _add(row, f"{value:.3g} {unit}", shown, "" if ratio is None else f"{ratio:.2f}x", wanted)
+
+
 def memory_of(command: Sequence[str]) -> int:
     """Largest resident memory of a command, in bytes.
 
