@@ -13,7 +13,6 @@ import pkgutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -56,6 +55,8 @@ _NO_OPTIONS = ("source", "recording", "path")
 
 @cache
 def _outside() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 

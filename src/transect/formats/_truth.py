@@ -25,9 +25,7 @@ from transect.recording.clocks import Clock
 from transect.recording.source import Buffer
 from transect.types import GridMap, Pose, Record
 
-from . import geotiff, tum
-from ._images import file_table
-from .described import NAMES as DESCRIPTIONS
+from . import tum
 
 FOLDER = "truth"
 TRAJECTORY, TABLE, MAP = ".tum", ".parquet", ".tif"
@@ -65,14 +63,26 @@ def _is_truth(source: Source, above: str, folder: str) -> bool:
     first = bisect_left(source.names, f"{folder}/")
     if first == len(source.names) or not source.names[first].startswith(f"{folder}/"):
         return False
-    for name in (f"{above}{name}" for name in DESCRIPTIONS):
+    for name in _descriptions(above):
         if name in source and f"{FOLDER}/".encode() in source.head(name):
             return False  # a description that names these files has its own idea of them
     truth = source.at(folder)
     here = [name for name in truth.names if "/" not in name]
     if any(name.endswith((TRAJECTORY, TABLE)) for name in here):
         return True
-    return any(name.endswith(MAP) for name in here) and geotiff.recognises(truth).confidence >= 0.5
+    return any(name.endswith(MAP) for name in here) and _is_map(truth)
+
+
+def _descriptions(above: str) -> list[str]:
+    from .described import NAMES
+
+    return [f"{above}{name}" for name in NAMES]
+
+
+def _is_map(truth: Source) -> bool:
+    from . import geotiff
+
+    return geotiff.recognises(truth).confidence >= 0.5
 
 
 def attached(recording: Recording, truth: Source) -> Recording:
@@ -130,6 +140,9 @@ def _parsed_table(buffer: Buffer, file: str) -> Parsed:
 
 
 def _map(truth: Source, file: str) -> Stream:
+    from . import geotiff
+    from ._images import file_table
+
     def load(row: Mapping[str, Any]) -> GridMap:
         truth.touch(file)
         return geotiff.decode_geotiff(truth.buffer(file), file, t_ns=row[T_NS])

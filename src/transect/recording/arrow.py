@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from transect.errors import StreamError, did_you_mean
@@ -80,6 +79,8 @@ def ragged_from_offsets(flat: NDArray[Any], offsets: NDArray[np.int64]) -> pa.Ar
 
 def lists_of(table: pa.Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return a list column end to end and its (n + 1,) offsets: the inverse of `ragged_from_offsets`."""
+    import pyarrow.compute as pc  # half as long to import as pyarrow itself, and few commands need it
+
     chunks = [chunk for chunk in table.column(name).chunks if len(chunk)]
     lengths = [np.from_dlpack(pc.list_value_length(chunk)) for chunk in chunks]  # pyright: ignore[reportAttributeAccessIssue]
     values = [np.from_dlpack(chunk.flatten()) for chunk in chunks if len(chunk.flatten())]
