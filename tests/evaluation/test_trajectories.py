@@ -120,16 +120,40 @@ def test_the_relations_of_aces_are_read_whole(real_data: Path):
     assert (np.linalg.norm(relations.motion[:, :3, 3], axis=1) < 60).all()
 
 
-def test_a_consistent_filter_is_inside_its_bounds_in_95_of_100_runs():
+def kalman_run(rng: np.random.Generator, steps: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    """A cart driven by white acceleration, its position measured: errors and covariances of its filter."""
+    dt, push, seen = 0.5, 0.3, 0.8
+    motion, gain = np.array([[1, dt], [0, 1]]), np.array([dt**2 / 2, dt])
+    truth, estimate = rng.normal(scale=[2.0, 1.0]), np.zeros(2)
+    covariance = np.diag([4.0, 1.0])
+    errors, covariances = [], []
+    for _ in range(steps):
+        truth = motion @ truth + gain * rng.normal(scale=push)
+        estimate = motion @ estimate
+        covariance = motion @ covariance @ motion.T + np.outer(gain, gain) * push**2
+        weight = covariance[:, 0] / (covariance[0, 0] + seen**2)
+        estimate = estimate + weight * (truth[0] + rng.normal(scale=seen) - estimate[0])
+        covariance = covariance - np.outer(weight, covariance[0])
+        errors.append(estimate - truth)
+        covariances.append(covariance)
+    return np.array(errors), np.array(covariances)
+
+
+def test_a_simulated_consistent_filter_is_inside_its_bounds_in_95_of_100_runs():
     rng = np.random.default_rng(5)
     inside = 0
     for _ in range(1000):
-        root = rng.normal(size=(3, 3)) + 2 * np.eye(3)
-        errors = rng.normal(size=(20, 3)) @ root.T
-        found = consistency(errors, np.broadcast_to(root @ root.T, (20, 3, 3)).copy())
-        low, high = found.mean_bounds
-        inside += low <= found.nees.mean() <= high
+        errors, covariances = kalman_run(rng)
+        found = consistency(errors[-1:], covariances[-1:])
+        inside += found.inside == 1.0
     assert 930 <= inside <= 970
+
+
+def test_the_mean_over_independent_runs_of_a_filter_is_inside_its_bounds():
+    rng = np.random.default_rng(6)
+    last = [tuple(part[-1] for part in kalman_run(rng)) for _ in range(400)]
+    found = consistency(np.array([e for e, _ in last]), np.array([c for _, c in last]))
+    assert found.mean_bounds[0] <= found.nees.mean() <= found.mean_bounds[1]
 
 
 def test_a_filter_that_is_too_sure_of_itself_is_found_out():

@@ -113,9 +113,10 @@ def matrix_from_quaternion(q: ArrayLike) -> Floats:
 def quaternion_from_matrix(matrix: ArrayLike) -> Floats:
     """Unit quaternions (..., 4) with w >= 0 of rotation matrices (..., 3, 3).
 
-    The matrix may be rounded (as printed in a file); a reflection (determinant < 0) is refused.
+    Of a matrix that is rounded (as printed in a file) the nearest rotation is taken; a reflection
+    (determinant < 0) is refused.
     """
-    m = floats("rotation matrices", matrix, (..., 3, 3))
+    m = _nearly_orthogonal(floats("rotation matrices", matrix, (..., 3, 3)))
     if np.any(np.linalg.det(m) < 0):
         raise GeometryError(
             "a matrix with a negative determinant is no rotation", hint="does one axis point the wrong way?"
@@ -133,6 +134,13 @@ def quaternion_from_matrix(matrix: ArrayLike) -> Floats:
     best = np.argmax(np.diagonal(rows, axis1=-2, axis2=-1), axis=-1)
     q = normalise(np.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :])
     return np.where(q[..., 3:] < 0, -q, q)
+
+
+def _nearly_orthogonal(matrix: Floats) -> Floats:
+    """Return matrices one Newton step nearer to their polar factor: of a rounded one, its nearest rotation."""
+    excess = np.swapaxes(matrix, -1, -2) @ matrix - np.eye(3)
+    rounded = np.abs(excess).max(axis=(-2, -1), keepdims=True) < 0.01  # the step squares that
+    return np.where(rounded, matrix - 0.5 * matrix @ excess, matrix)
 
 
 def skew(vectors: ArrayLike) -> Floats:
