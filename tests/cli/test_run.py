@@ -43,7 +43,7 @@ def test_it_prints_the_wiring_the_statistics_the_outputs_and_the_digest(track, t
     assert next(line for line in lines if line.startswith("heading ")).split()[1] == "200"
     assert "pose    Pose        20  pose.tum" in lines
     digest = transect.run(str(track[0]), track[1]).digest
-    assert lines[-2:] == [f"digest {digest}", f"wrote {tmp_path / 'run'}"]
+    assert lines[lines.index(f"digest {digest}") + 1] == f"wrote {tmp_path / 'run'}"
     assert json.loads((tmp_path / "run" / "run.json").read_text())["digest"] == digest
     assert len(transect.open(tmp_path / "run" / "pose.tum").streams[0]) == 20
     assert (tmp_path / "latest").resolve() == (tmp_path / "run").resolve()

@@ -33,7 +33,7 @@ def open_input(source: str, *, truth: bool = False) -> Input:
         return _of_run(source, Path(folder or source), port)
     recording, name = open_named(source)
     stream = recording[name] if name else chosen_stream(recording, truth)
-    made = _input(source, recording, stream, recording.name if len(recording) == 1 else "")
+    made = input_of(source, recording, stream, recording.name if len(recording) == 1 else "")
     beside = recording.path.parent / RUN if recording.path else None
     if beside is not None and beside.is_file() and recording.format == "tum":
         return _made_by(made, beside, recording)
@@ -85,11 +85,12 @@ def _of_run(source: str, folder: Path, port: str) -> Input:
             hint=f"name one: {folder}:{found[0].stem}" if found else "transect run ... -o writes outputs",
         )
     recording, _ = open_named(named[0])
-    made = _input(source, recording, chosen_stream(recording, truth=False), folder.resolve().name)
+    made = input_of(source, recording, chosen_stream(recording, truth=False), folder.resolve().name)
     return _made_by(made, folder / RUN, recording)
 
 
-def _input(source: str, recording: Recording, stream: Stream, called: str) -> Input:
+def input_of(source: str, recording: Recording, stream: Stream, called: str) -> Input:
+    """Return one side of a comparison: a stream of poses under the name that it is called by."""
     trajectory = trajectory_of(stream)
     missing = len(stream) - len(trajectory)
     notes = (

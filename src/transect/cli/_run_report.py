@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from transect.engine import Replay, Run
     from transect.engine.comparing import Difference
     from transect.errors import TransectError
+    from transect.evaluation.result import Result
     from transect.recording import Loss
 
 
@@ -41,6 +42,8 @@ def show_result(run: Run, golden: Difference | None) -> None:
     if rows:
         show_table(("output", "type", "samples", "files"), rows, right=frozenset((2,)))
         click.echo("")
+    for name, reasons in silent_outputs(run).items():
+        click.echo(f"nothing came out of {name}: {reasons}")
     if run.log:
         where = f"{run.folder / 'log.txt'} has them" if run.folder else "-o DIR keeps them"
         click.echo(f"nodes said {_lines(len(run.log))}: {where}")
@@ -48,6 +51,18 @@ def show_result(run: Run, golden: Difference | None) -> None:
     if golden is not None and not golden:
         click.echo(f"the same as the golden run: all {len(golden.equal)} ports are equal")
     click.echo(f"wrote {run.folder}" if run.folder else "nothing is kept: -o DIR would write it to a folder")
+
+
+def silent_outputs(run: Run) -> dict[str, str]:
+    """Return outputs that gave nothing, and why the nodes of the run say they skipped samples."""
+    empty = [name for name, output in _outputs(run).items() if not output["samples"]]
+    nodes = run.stats.nodes if run.stats else {}
+    said = [
+        f"{node}: {reason} ({number} of {counted.calls} times)"
+        for node, counted in nodes.items()
+        for reason, number in counted.skipped.items()
+    ]
+    return dict.fromkeys(empty, "; ".join(said) or "no node gave a reason")
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:
@@ -67,7 +82,11 @@ def _lines(number: int) -> str:
 
 
 def document(
-    run: Run, golden: Difference | None, golden_folder: object, losses: Sequence[Loss] = ()
+    run: Run,
+    golden: Difference | None,
+    golden_folder: object,
+    losses: Sequence[Loss] = (),
+    judged: Sequence[Result] = (),
 ) -> dict[str, Any]:
     """Return a run as one JSON document."""
     return {
@@ -84,6 +103,7 @@ def document(
         "errors": [_error(error) for error in run.errors],
         "losses": [loss.to_dict() for loss in losses],
         "folder": str(run.folder) if run.folder else None,
+        "evaluation": [result.to_dict() for result in judged],
         "golden": None if golden is None else _golden(golden, golden_folder),
     }
 

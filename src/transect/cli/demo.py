@@ -51,6 +51,8 @@ def _run(recording: Recording, folder: Path) -> None:
     from transect import engine
     from transect.engine.keeping import read_port
 
+    from ._run_evaluation import evaluated, show_evaluation
+
     _step(f"transect run {COMPOUND} {folder.parent / 'etna'} -o {folder}")
     shutil.rmtree(folder, ignore_errors=True)
     run = engine.run(COMPOUND, recording, out=folder)
@@ -59,6 +61,7 @@ def _run(recording: Recording, folder: Path) -> None:
     share = error[-1] / travelled[-1]
     click.echo(f"after {travelled[-1]:.2f} m by its wheels the rover is {error[-1]:.2f} m off, {share:.0%}")
     click.echo(f"digest {run.digest}: same bytes in, same digest out")
+    show_evaluation(evaluated(run, recording), folder)
 
 
 def _plant(recording: Recording, folder: Path) -> None:

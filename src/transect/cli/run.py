@@ -139,7 +139,7 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
             show_wiring(replay)
         result, interrupted = _played(replay, folder, how)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
-    return _reported(result, used, interrupted, how)
+    return _reported(result, used, recording, interrupted, how)
 
 
 def _used(replay: Replay, strict: bool) -> Recording:
@@ -181,21 +181,26 @@ def _played(replay: Replay, folder: RunFolder | None, how: How) -> tuple[Run, bo
         raise
 
 
-def _reported(result: Run, used: Recording, interrupted: bool, how: How) -> int:
-    """Print what came of it; return the exit code, or raise what it is due to."""
+def _reported(result: Run, used: Recording, whole: Recording, interrupted: bool, how: How) -> int:
+    """Print what came of it, judged by the truth of the whole recording; return the exit code, or raise."""
     from transect.engine.comparing import RunsDifferError
 
     from . import INTERRUPTED
     from ._recordings import exit_for
+    from ._run_evaluation import evaluated, show_evaluation
     from ._run_report import document, show_result
     from ._tables import show_json
 
     complete = result.status == "complete"
     found = result.diff(how.golden) if how.golden and complete else None
+    judged = evaluated(result, whole) if complete else []
     if how.as_json:
-        show_json(document(result, found, how.golden.folder if how.golden else None, used.losses))
+        golden = how.golden.folder if how.golden else None
+        show_json(document(result, found, golden, used.losses, judged))
     else:
         show_result(result, found)
+        if result.folder:
+            show_evaluation(judged, result.folder)
     if how.golden and not complete:
         click.echo(f"not compared with {how.golden.folder}: the run is {result.status}", err=True)
     code = exit_for(used)

@@ -337,7 +337,6 @@ def _titled(axis: Axes, title: str) -> None:
 def _legend_below(figure: Figure) -> None:
     """Put one legend for all panels below them, in as many columns as its names leave room for."""
     names = [name for axis in figure.axes for name in axis.get_legend_handles_labels()[1]]
-    room = LETTERS // (max(map(len, names)) + 8)
-    figure.legend(
-        loc="outside lower center", ncols=int(np.clip(room, 1, min(len(names), 4))), frameon=False, fontsize=8
-    )
+    columns = int(np.clip(LETTERS // (max(map(len, names)) + 8), 1, min(len(names), 4)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(names) // columns))  # rows that panels lose
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8)

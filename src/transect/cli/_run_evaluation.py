@@ -1,0 +1,111 @@
+"""What `transect run` says of its poses where the recording has truth: a table, result files, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from transect.errors import TransectError
+from transect.recording.clocks import NS
+
+if TYPE_CHECKING:
+    from transect.engine import Run
+    from transect.evaluation.result import Input, Result
+    from transect.recording import Recording, Stream
+
+FIGURES = "evaluation"
+"""The folder of the figures, below the run's."""
+
+
+def evaluated(run: Run, recording: Recording) -> list[Result]:
+    """Compare every trajectory that a run wrote with the recording's truth; write results and figures.
+
+    One that cannot be compared is a result too, which says why. Empty where there is no truth, or nothing
+    was written.
+    """
+    truth = recording.truth
+    if run.folder is None or truth is None or run.config["used_truth"]:
+        return []
+    results = list(_results(run, run.folder, recording, truth))
+    _write(results, run.folder)
+    return results
+
+
+def show_evaluation(results: Sequence[Result], folder: Path) -> None:
+    """Print the numbers, and where the figures are; nothing where nothing was judged."""
+    if not results:
+        return
+    from ._eval_report import show
+
+    click.echo("")
+    show(results, "table", "metrics", as_json=False)
+    if drawn := sorted((folder / FIGURES).glob("*.png")):
+        click.echo(f"figures: {', '.join(str(path) for path in drawn)}")
+
+
+def _results(run: Run, folder: Path, recording: Recording, truth: Stream) -> Iterator[Result]:
+    from transect.evaluation.report import failed
+
+    ports = sorted(path.stem for path in folder.glob("*.tum"))
+    try:
+        reference = _reference(recording, truth) if ports else None
+    except TransectError as error:
+        click.echo(f"not evaluated: {error}", err=True)
+        return
+    for port in ports:
+        name = run.name if port == "pose" else f"{run.name}:{port}"
+        command = f"transect run {run.name}"
+        assert reference is not None
+        try:
+            yield _compared(reference, folder, port, recording, name, command)
+        except TransectError as error:
+            yield failed(reference, name, error.what, command)
+
+
+def _compared(
+    reference: Input, folder: Path, port: str, recording: Recording, name: str, command: str
+) -> Result:
+    """Compare one trajectory; the truth is interpolated, as sensors and truth rarely share stamps.
+
+    Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
+    turned onto the truth is compared from its first pose on.
+    """
+    import numpy as np
+
+    from transect.errors import GeometryError
+    from transect.evaluation.report import Asked, evaluate
+
+    from ._eval_open import open_input
+
+    estimate = replace(open_input(f"{folder}:{port}"), name=name, frames=recording.frames)
+    usual = (
+        float(np.median(np.diff(reference.trajectory.t_ns))) / NS if len(reference.trajectory) > 1 else 0.0
+    )
+    asked = Asked(
+        relations=("ate", "rpe", "segments", "drift"), by="interpolate", max_diff=1.5 * usual, least=0.0
+    )
+    try:
+        return evaluate(reference, estimate, asked, command)
+    except GeometryError:
+        return evaluate(reference, estimate, replace(asked, align="origin"), command)
+
+
+def _reference(recording: Recording, truth: Stream) -> Input:
+    from ._eval_open import input_of
+
+    made = input_of(str(recording.path or recording.name), recording, truth, truth.name)
+    return replace(made, notes=())  # of the recording, said when it was opened
+
+
+def _write(results: Sequence[Result], folder: Path) -> None:
+    from ._eval_report import write
+
+    for result in results:
+        _, _, port = result.estimate.rpartition(":")
+        result.save(folder / f"{port if ':' in result.estimate else 'pose'}.result")
+    if shown := [result for result in results if not result.failure]:
+        write(shown, None, folder / FIGURES, None)

@@ -1,0 +1,86 @@
+"""`transect run` judges its poses where the recording has truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transect import formats
+from transect.cli.compare import command as compare
+from transect.evaluation.result import load_result
+from transect.recording.stream import stream_of_values
+from transect.types import Pose
+
+from .run_sample import document, recording, run, write_project
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_project(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="module")
+def judged(project: Path) -> Path:
+    done = run(project / "track.yaml", project / "day", "-o", project / "run")
+    assert done.return_value == 0
+    (project / "printed.txt").write_text(done.stdout)
+    return project / "run"
+
+
+def test_the_error_is_that_between_the_file_of_poses_and_the_truth(judged: Path):
+    result = load_result(judged / "pose.result")
+    t, x, y = np.loadtxt(judged / "pose.tum", usecols=(0, 1, 2)).T
+    t, x, y = (column[:-1] for column in (t, x, y))  # after the last true pose nothing is known
+    truth = (t - 1_600_000_000) * 0.5
+    off = np.hypot((x - x[0]) - (truth - truth[0]), y - y[0])  # a straight path is compared from its start
+    assert result.alignment["mode"] == "origin"
+    assert result.metrics["ate"]["translation"]["rmse"] == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-4)
+    assert (result.estimate, result.reference) == ("Track2D/Plain", "truth/pose")
+
+
+def test_the_table_and_the_figures_are_printed_and_there(judged: Path):
+    printed = (judged.parent / "printed.txt").read_text()
+    assert "Track2D/Plain" in printed
+    assert "ATE rmse [m]" in printed
+    drawn = sorted(path.name for path in (judged / "evaluation").glob("*.png"))
+    assert drawn == ["drift.png", "errors.png", "trajectory_Track2D_Plain.png"]
+    assert f"figures: {judged / 'evaluation' / 'drift.png'}" in printed
+
+
+def test_runs_are_compared_by_their_folders(judged: Path, project: Path, capsys: pytest.CaptureFixture[str]):
+    assert (
+        run(f"{project / 'track.yaml'}/Double", project / "day", "-o", project / "double").return_value == 0
+    )
+    compare.main([str(judged), str(project / "double")], standalone_mode=False)
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Track2D/")]
+    assert rows == ["Track2D/Plain", "Track2D/Double"]
+
+
+def test_as_json_the_evaluation_stands_in_the_document(project: Path, tmp_path: Path):
+    said = document(project / "track.yaml", project / "day", "-o", tmp_path / "run")
+    assert [result["estimate"] for result in said["evaluation"]] == ["Track2D/Plain"]
+
+
+def test_without_truth_nothing_is_judged(project: Path, tmp_path: Path):
+    day = recording()
+    untrue = day.replace(streams=tuple(stream for stream in day if stream.role != "truth"))
+    formats.write(untrue, tmp_path / "day", "parquet")
+    done = run(project / "track.yaml", tmp_path / "day", "-o", tmp_path / "run")
+    assert done.return_value == 0
+    assert done.stdout.splitlines()[-1] == f"wrote {tmp_path / 'run'}"
+    assert not (tmp_path / "run" / "pose.result").exists()
+
+
+def test_times_that_do_not_meet_are_said_to_and_the_run_is_kept(project: Path, tmp_path: Path):
+    day = recording()
+    truth = day["truth/pose"]
+    columns = {name: truth.column(name) for name in truth.columns}
+    later = stream_of_values(truth.name, truth.t_ns + 3600 * 10**9, columns, type=Pose, role="truth")
+    kept = tuple(stream for stream in day if stream.role != "truth")
+    formats.write(day.replace(streams=(*kept, later)), tmp_path / "day", "parquet")
+    done = run(project / "track.yaml", tmp_path / "day", "-o", tmp_path / "run")
+    assert done.return_value == 0
+    assert "failed: no poses belong together" in done.stdout
+    assert load_result(tmp_path / "run" / "pose.result").failure
