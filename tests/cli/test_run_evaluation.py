@@ -6,14 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from transect import formats
 from transect.cli.compare import command as compare
+from transect.cli.run import command
+from transect.errors import UsageError
 from transect.evaluation.result import load_result
 from transect.recording.stream import stream_of_values
 from transect.types import Pose
 
 from .run_sample import document, recording, run, write_project
+
+REFUSES = """
+
+class Refuses(Node):
+    def process(self, twist: Twist, yaw: Latest[float]) -> Pose | None:
+        return self.ctx.skip("too dark")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +94,30 @@ def test_times_that_do_not_meet_are_said_to_and_the_run_is_kept(project: Path, t
     assert done.return_value == 0
     assert "failed: no poses belong together" in done.stdout
     assert load_result(tmp_path / "run" / "pose.result").failure
+
+
+def test_all_implementations_run_side_by_side_and_stand_in_one_table(project: Path, tmp_path: Path):
+    done = run(f"{project / 'track.yaml'}/*", project / "day", "-o", tmp_path / "all")
+    assert done.return_value == 0
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["Double", "Plain", "latest"]
+    table = done.stdout[done.stdout.rindex("implementation  ") :].splitlines()
+    assert table[0].split()[:3] == ["implementation", "time", "[s]"]
+    assert [line.split()[0] for line in table[1:3]] == ["Track2D/Double", "Track2D/Plain"]
+
+
+def test_all_implementations_need_a_folder(project: Path):
+    with pytest.raises(UsageError, match="several runs need a place"):
+        CliRunner().invoke(
+            command, [f"{project / 'track.yaml'}/*", str(project / "day")], standalone_mode=False,
+            catch_exceptions=False,
+        )  # fmt: skip
+
+
+def test_what_gave_nothing_is_said_with_the_reason(tmp_path: Path):
+    project = write_project(tmp_path / "project")
+    text = (project / "track.yaml").read_text().replace("{node: Track}", "{node: Refuses}")
+    (project / "refuses.yaml").write_text(text)
+    with (project / "my_nodes.py").open("a") as file:
+        file.write(REFUSES)
+    done = run(project / "refuses.yaml", project / "day", "-o", tmp_path / "run")
+    assert "nothing came out of pose: track: too dark (20 of 20 times)" in done.stdout

@@ -66,7 +66,7 @@ _FORMAT = (
         show_default=True, help="How the table is written.",
     ),
     click.option(
-        "--layout", type=click.Choice(["metrics", "sequences", "traverses"]), default="metrics",
+        "--layout", type=click.Choice(["metrics", "sequences", "traverses", "runs"]), default="metrics",
         show_default=True, help="A row an estimate; Rosario's Table 4; AMEDS's Table 6.",
     ),
 )  # fmt: skip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,15 +24,36 @@ FIGURES = "evaluation"
 def evaluated(run: Run, recording: Recording) -> list[Result]:
     """Compare every trajectory that a run wrote with the recording's truth; write results and figures.
 
-    One that cannot be compared is a result too, which says why. Empty where there is no truth, or nothing
-    was written.
+    One that cannot be compared is a result too, which says why. What the run cost stands in each, and alone
+    in `run.result` where there is nothing to compare.
     """
     truth = recording.truth
-    if run.folder is None or truth is None or run.config["used_truth"]:
+    if run.folder is None:
         return []
-    results = list(_results(run, run.folder, recording, truth))
-    _write(results, run.folder)
+    judged = truth is not None and not run.config["used_truth"]
+    results = list(_results(run, run.folder, recording, truth)) if judged and truth else []
+    costs = {"run": _costs(run)}
+    results = [replace(result, metrics={**result.metrics, **costs}) for result in results]
+    _write(results or [_bare(run, costs)], run.folder)
     return results
+
+
+def _costs(run: Run) -> dict[str, float | int]:
+    """Return what a run took, its steps, and how many of them gave nothing."""
+    assert run.stats is not None
+    nodes = run.stats.nodes.values()
+    return {
+        "wall_s": run.stats.wall_s,
+        "nodes_s": sum(node.wall_total for node in nodes),
+        "steps": sum(node.calls for node in nodes),
+        "failed": sum(number for node in nodes for number in node.skipped.values()),
+    }
+
+
+def _bare(run: Run, costs: Mapping[str, Mapping[str, Any]]) -> Result:
+    from transect.evaluation.result import Result
+
+    return Result(run.name, "", costs, notes=("not judged: no truth",))
 
 
 def show_evaluation(results: Sequence[Result], folder: Path) -> None:
@@ -106,6 +127,7 @@ def _write(results: Sequence[Result], folder: Path) -> None:
 
     for result in results:
         _, _, port = result.estimate.rpartition(":")
-        result.save(folder / f"{port if ':' in result.estimate else 'pose'}.result")
-    if shown := [result for result in results if not result.failure]:
+        name = "pose" if result.reference else "run"
+        result.save(folder / f"{port if ':' in result.estimate else name}.result")
+    if shown := [result for result in results if result.arrays]:
         write(shown, None, folder / FIGURES, None)

@@ -86,7 +86,8 @@ def command(
 ) -> int:
     """Run a compound on a recording.
 
-    COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation.
+    COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs all
+    implementations, each into a folder below DIR, and compares them.
 
     The folder DIR has every output as a file, what was run on what, statistics, and a digest: same bytes in,
     same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if it
@@ -96,7 +97,7 @@ def command(
     from transect.engine import Options, Run
     from transect.engine.offsets import parse_offsets
 
-    from . import _run_asked
+    from . import _run_all, _run_asked
     from ._progress import Progress
     from ._recordings import parsed_options
     from ._run_terminal import refuse_company
@@ -107,11 +108,17 @@ def command(
     asked = Options(set_, wired, clock, reorder, parse_offsets(offsets), start, end)
     expected = Run.load(golden) if golden else None
     _refuse_occupied(out)
-    made = _run_asked.compound(compound)
-    made.graph(asked.set)
+    every = compound.endswith(_run_all.ALL)
+    if every:
+        _run_all.refuse_alone(out, as_json, step)
+    made = _run_all.compounds(compound) if every else [_run_asked.compound(compound)]
+    for each in made:
+        each.graph(asked.set)
     recording = formats.open(*paths, format=read_as, **parsed_options(options))
     how = How(rate, jobs, step, strict, as_json, expected, Progress(quiet=as_json))
-    return _run(made, recording, asked, out, how)
+    if every and out is not None:
+        return _run_all.run_all(made, out, lambda one, place: _run(one, recording, asked, place, how))
+    return _run(made[0], recording, asked, out, how)
 
 
 def _refuse_occupied(out: Path | None) -> None:

@@ -1,8 +1,9 @@
 """Tables that papers print, from results: as text, LaTeX, Markdown or CSV.
 
-Three layouts: a row for each estimate with its metrics; Rosario's Table 4 (document 001), a row for each
-sequence and a column for each method, ``ATE (percent of the path)`` and X for a failure; and AMEDS's Table 6
-(document 000), what was driven, with the error beside it.
+Four layouts: a row for each estimate with its metrics; Rosario's Table 4 (document 001), a row for each
+sequence and a column for each method, ``ATE (percent of the path)`` and X for a failure; AMEDS's Table 6
+(document 000), what was driven, with the error beside it; and CDFF's Table 5 (document 003), what each
+implementation of a compound took and gave, with the steps that it skipped, so that skipping is not speed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .result import Result
 
 Cell = str | int | float | None
 Format = Literal["latex", "markdown", "csv"]
-Layout = Literal["metrics", "sequences", "traverses"]
+Layout = Literal["metrics", "sequences", "traverses", "runs"]
 FAILED = "X"
 
 
@@ -38,7 +39,12 @@ class Table:
 
 def table_of(results: Sequence[Result], layout: Layout = "metrics") -> Table:
     """Return results in one of the layouts."""
-    made = {"metrics": metrics_table, "sequences": sequences_table, "traverses": traverses_table}
+    made = {
+        "metrics": metrics_table,
+        "sequences": sequences_table,
+        "traverses": traverses_table,
+        "runs": runs_table,
+    }
     if layout not in made:
         raise UsageError(f"there is no layout {layout!r}", hint=", ".join(get_args(Layout)))
     return made[layout](results)
@@ -82,6 +88,20 @@ COLUMNS: tuple[tuple[str, str, _Value], ...] = (
 )
 
 
+OF_RUNS: tuple[tuple[str, str, _Value], ...] = (
+    ("time [s]", "run", lambda m: m["wall_s"]),
+    ("in nodes [s]", "run", lambda m: m["nodes_s"]),
+    ("RMSE [m]", "cloud", lambda m: m["rmse"]),
+    ("median [m]", "cloud", lambda m: m["median"]),
+    ("coverage [%]", "cloud", lambda m: 100 * m["coverage"]),
+    ("ATE rmse [m]", "ate", _translation("rmse")),
+    ("segments [%]", "segments", lambda m: m["percent"]),
+    ("steps", "run", lambda m: m["steps"]),
+    ("failed", "run", lambda m: m["failed"]),
+)
+"""Columns of CDFF's Table 5, and the error of the poses."""
+
+
 def metrics_table(results: Sequence[Result]) -> Table:
     """A row for each estimate, a column for each metric that one of them has."""
     several = len({r.reference for r in results}) > 1
@@ -100,6 +120,14 @@ def metrics_table(results: Sequence[Result]) -> Table:
 def _value(result: Result, column: tuple[str, str, _Value]) -> Cell:
     metric = result.metrics.get(column[1])
     return None if metric is None else column[2](metric)
+
+
+def runs_table(results: Sequence[Result]) -> Table:
+    """CDFF's Table 5: what each run took, how far off it was, how much it saw, and what it skipped."""
+    used = [c for c in OF_RUNS if any(_value(r, c) is not None for r in results)]
+    rows = tuple((r.estimate, *(_value(r, column) for column in used)) for r in results)
+    caption = "Execution time and error of each implementation; failed: steps that gave nothing"
+    return Table(("implementation", *(c[0] for c in used)), rows, caption)
 
 
 def sequences_table(results: Sequence[Result]) -> Table:

@@ -1,0 +1,70 @@
+"""`transect run 'NAME/*'`: every implementation of a compound on the same recording, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from transect.errors import TransectError, UsageError
+
+if TYPE_CHECKING:
+    from transect.engine import Compound
+
+ALL = "/*"
+
+
+def compounds(spec: str) -> list[Compound]:
+    """Return every implementation that is described of ``NAME/*``."""
+    from dataclasses import replace
+
+    from ._run_asked import compound
+
+    made = compound(spec.removesuffix(ALL))
+    described = [name for name, each in made.text.implementations.items() if each.complete]
+    return [replace(made, implementation=name) for name in described]
+
+
+def refuse_alone(out: Path | None, as_json: bool, step: bool) -> None:
+    """Refuse what goes with one run only."""
+    if out is None:
+        raise UsageError("several runs need a place", hint="-o DIR gets a folder for each")
+    if as_json or step:
+        raise UsageError(
+            f"{'--json' if as_json else '--step'} is for one run", hint="name one implementation"
+        )
+
+
+def run_all(made: Sequence[Compound], out: Path, run: Callable[[Compound, Path], int]) -> int:
+    """Run one after the other, each into its folder, and print them in one table; one may fail.
+
+    Returns
+    -------
+    int
+        The first exit code that is not 0.
+    """
+    codes: list[int] = []
+    for compound in made:
+        click.echo(click.style(f"> {compound.name}", bold=True))
+        try:
+            codes.append(run(compound, out / compound.implementation))
+        except TransectError as error:
+            click.echo(f"error: {error}", err=True)
+            codes.append(error.exit_code)
+        click.echo("")
+    _show(out)
+    return next((code for code in codes if code), 0)
+
+
+def _show(out: Path) -> None:
+    """Print the runs in CDFF's Table 5."""
+    from transect.evaluation.result import load_result
+
+    from ._eval_report import SUFFIX, show
+
+    results = [load_result(file) for file in sorted(out.glob(f"*/*{SUFFIX}"))]
+    if results:
+        show(results, "table", "runs", as_json=False)
+        click.echo(f"again: transect compare {out} --layout runs")
