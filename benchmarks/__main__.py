@@ -1,4 +1,4 @@
-"""Run the benchmarks: ``python -m benchmarks [--list] [--json FILE] [NAME ...]``."""
+"""Run the benchmarks: ``python -m benchmarks [--list] [--json FILE] [--page FILE] [NAME ...]``."""
 
 import argparse
 import importlib
@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from benchmarks import _harness
+from benchmarks._page import write_page
 
 
 def names() -> list[str]:
@@ -31,6 +32,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which ones (default: all)")
     parser.add_argument("--list", action="store_true", help="only list the names")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there, too")
+    parser.add_argument("--page", type=Path, metavar="FILE.md", help="put the tables into a page, too")
     args = parser.parse_args()
     unknown = set(args.names) - set(names())
     if unknown:
@@ -44,7 +46,16 @@ def main() -> int:
         print(*names(), sep="\n")
         return 0
     _harness.print_header()
-    broken = [name for name in args.names or names() if not run(name)]
+    broken: list[str] = []
+    sections: dict[str, list[_harness.Row]] = {}
+    for name in args.names or names():
+        before = len(_harness.rows())
+        if run(name):
+            sections[name] = _harness.rows()[before:]
+        else:
+            broken.append(name)
+    if args.page:
+        write_page(args.page, sections)
     if args.json:
         args.json.write_text(json.dumps(_harness.report(), indent=2) + "\n", "utf-8")
     if broken:

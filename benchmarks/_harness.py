@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 
 
@@ -25,9 +25,15 @@ class Row:
     ratio: float | None = None
     target: float | None = None
     met: bool | None = None
+    shown: tuple[str, ...] = ()
 
 
 _rows: list[Row] = []
+
+
+def rows() -> list[Row]:
+    """Everything measured so far."""
+    return list(_rows)
 
 
 def compare(
@@ -177,7 +183,8 @@ def _seconds(fn: Callable[[], object]) -> float:
 
 def _add(row: Row, ours: str, peer: str = "", ratio: str = "", wanted: str = "") -> Row:
     verdict = {None: "", True: "met", False: "NOT MET"}[row.met]
-    print(_line(row.name, ours, peer, ratio, wanted, verdict), flush=True)
+    row = replace(row, shown=(ours, peer, ratio, wanted, verdict))
+    print(_line(row.name, *row.shown), flush=True)
     _rows.append(row)
     return row
 
