@@ -1,0 +1,1 @@
+"""Nodes on points of interest in images, and the geometry of several views."""

@@ -1,0 +1,98 @@
+"""The motion between two cameras that saw the same points (CDFF's CamerasTransformEstimation)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from transect.engine import Node, Shape, Unit, outputs, param
+from transect.geometry import se3
+from transect.types import Correspondences2D, Pose
+
+from ._epipolar import Motion, Pairs, epipolar_distances, motion_from, off_plane, turned_only
+from ._views import calibrated
+
+
+@outputs
+class CameraMotion:
+    """How the second camera stood to the first.
+
+    Attributes
+    ----------
+    transform : Pose
+        Of the camera that took image B in the frame of the one that took image A. Matches cannot tell the
+        distance: it is `baseline`.
+    success : bool
+        Without it there are no other outputs.
+    covariance : (6, 6)
+        Translation (m), then rotation (rad), in the frame of A; 0 along the translation.
+    inliers : int
+        Matches that agree.
+    parallax : float
+        Median angle between the two rays of a match.
+    """
+
+    transform: Pose | None = None
+    success: bool = False
+    covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None
+    inliers: int | None = None
+    parallax: Annotated[float, Unit("rad")] | None = None
+
+
+class CamerasTransformEstimation(Node, interface=True):
+    """Finds the rigid transform between two calibrated cameras from their fundamental matrix and matches."""
+
+    def process(
+        self, fundamentalMatrix: Annotated[np.ndarray, Shape(3, 3)], matches: Correspondences2D
+    ) -> CameraMotion: ...
+
+
+class EssentialMatrixDecomposition(CamerasTransformEstimation):
+    """That of the four motions of an essential matrix which has the points in front, refined on the matches.
+
+    It fails where the matches do not determine a motion: the camera only turned, or the scene is flat.
+    """
+
+    baseline: float = param(
+        1.0, gt=0, unit="m", doc="distance between the cameras, which matches cannot tell"
+    )
+    sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a matched pixel coordinate")
+    threshold: float = param(1.5, gt=0, unit="px", doc="largest distance of an inlier from its epipolar line")
+    least: int = param(15, ge=8, doc="fewer inliers are none")
+    off_plane: float = param(0.05, ge=0, lt=1, doc="least part of the inliers off any one plane")
+
+    def process(
+        self, fundamentalMatrix: Annotated[np.ndarray, Shape(3, 3)], matches: Correspondences2D
+    ) -> CameraMotion:
+        one = calibrated(matches.source_camera, "the first image of the matches")
+        other = calibrated(matches.sink_camera, "the second image of the matches")
+        F = np.asarray(fundamentalMatrix, np.float64)
+        pairs = Pairs.of(matches.source, matches.sink, one, other)
+        pairs = pairs.taken(np.abs(epipolar_distances(F, pairs.source, pairs.sink)) <= self.threshold)
+        if reason := self._degenerate(pairs):
+            return self._refused(reason)
+        found = motion_from(F, pairs, self.sigma)
+        if found is None:
+            return self._refused("no motion has the points in front of both cameras")
+        return self._scaled(found, len(pairs), (one.frame, other.frame), matches.t_ns)
+
+    def _degenerate(self, pairs: Pairs) -> str:
+        if len(pairs) < self.least:
+            return "too few inliers"
+        # Noise in both pixels alone leaves a median of 1.2 * sqrt(2) deviations.
+        if turned_only(pairs) < 3 * self.sigma:
+            return "the camera only turned, or all points are far"
+        if off_plane(pairs.source, pairs.sink, self.threshold) < self.off_plane:
+            return "the scene is flat"
+        return ""
+
+    def _scaled(self, found: Motion, inliers: int, frames: tuple[str, str], t_ns: int) -> CameraMotion:
+        scale = np.repeat([self.baseline, 1.0], 3)
+        orientation, direction = se3.to_quaternion(found.T_source_sink)
+        pose = Pose(direction * self.baseline, orientation, t_ns, *frames)
+        return CameraMotion(pose, True, found.covariance * np.outer(scale, scale), inliers, found.parallax)
+
+    def _refused(self, reason: str) -> CameraMotion:
+        self.ctx.skip(reason)
+        return CameraMotion()

@@ -1,0 +1,76 @@
+"""Descriptors of points of interest (CDFF's FeaturesDescription2D)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from transect.engine import Node, outputs, param
+from transect.types import Features2D, Image
+
+from ._keypoints import keypoints_of, taken
+from ._pictures import gray_of
+
+
+@outputs
+class Described:
+    """Features with descriptors.
+
+    Attributes
+    ----------
+    features : Features2D
+        Those that came, in their order, without those too near to the edge to be described.
+    described : float
+        Part that was described.
+    """
+
+    features: Features2D
+    described: float
+
+
+class FeaturesDescription2D(Node, interface=True):
+    """Describes the surroundings of points of interest, so that they can be matched.
+
+    Where the detector gave no direction, the descriptor stands upright: it suits cameras that do not roll.
+    """
+
+    def process(self, frame: Image, features: Features2D) -> Described | None: ...
+
+    def described(
+        self, extractor: Any, frame: Image, features: Features2D, diameter: float
+    ) -> Described | None:
+        """Return the features with what an OpenCV extractor says about them."""
+        keypoints, descriptors = extractor.compute(gray_of(frame), keypoints_of(features, diameter))
+        if not len(keypoints):
+            return self.ctx.skip("no features that can be described")
+        rows = np.array([keypoint.class_id for keypoint in keypoints], np.int64)
+        order = np.argsort(rows, kind="stable")
+        kept = dataclasses.replace(taken(features, rows[order]), descriptors=descriptors[order])
+        return Described(kept, len(kept) / len(features))
+
+
+class OrbDescriptor(FeaturesDescription2D):
+    """Binary comparisons along the direction of the feature (Rublee et al. 2011), 32 bytes."""
+
+    patch: int = param(31, ge=5, unit="px", doc="side of the square that is described")
+
+    def process(self, frame: Image, features: Features2D) -> Described | None:
+        import cv2
+
+        orb = cv2.ORB.create(nlevels=1, patchSize=self.patch, edgeThreshold=self.patch)
+        return self.described(orb, frame, features, float(self.patch))
+
+
+class SiftDescriptor(FeaturesDescription2D):
+    """Histograms of gradients (Lowe 2004), 128 numbers."""
+
+    diameter: float = param(
+        6.0, gt=0, unit="px", doc="of features that came without; what is described is six times as wide"
+    )
+
+    def process(self, frame: Image, features: Features2D) -> Described | None:
+        import cv2
+
+        return self.described(cv2.SIFT.create(), frame, features, self.diameter)

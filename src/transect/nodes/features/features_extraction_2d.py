@@ -1,0 +1,133 @@
+"""Points of interest in images (CDFF's FeaturesExtraction2D)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, outputs, param
+from transect.types import Features2D, Image
+
+from ._keypoints import best_first, coverage, features_of, taken
+from ._pictures import gray_of, mask_of
+
+
+@outputs
+class Extracted:
+    """What was found.
+
+    Attributes
+    ----------
+    features : Features2D
+        Best first, where `cell` is not 0 the best of each cell; may include descriptors.
+    coverage : float
+        Part of the image, cut into 6 rows and 8 columns, in which there is one.
+    """
+
+    features: Features2D
+    coverage: float
+
+
+class FeaturesExtraction2D(Node, interface=True):
+    """Points that can be found again in another image of the same scene, from an image in any mode."""
+
+    count: int = param(1000, ge=1, doc="at most so many")
+    cell: int = param(64, ge=0, unit="px", doc="the best of each such square come first; 0: the best of all")
+
+    def process(self, frame: Image) -> Extracted | None: ...
+
+    def best(self, found: Features2D, frame: Image) -> Extracted | None:
+        """Return the best of the features found in a frame."""
+        if not len(found) or found.response is None:
+            return self.ctx.skip("no points of interest: too dark, blurred or without texture")
+        kept = taken(found, best_first(found.points, found.response, self.cell)[: self.count])
+        return Extracted(kept, coverage(kept.points, frame))
+
+
+class HarrisDetector2D(FeaturesExtraction2D):
+    """Corners of Harris and Stephens (1988), to a fraction of a pixel; without descriptors."""
+
+    quality: float = param(0.01, gt=0, lt=1, doc="least response, as a part of the image's best")
+    distance: float = param(5.0, ge=1, unit="px", doc="least distance between two")
+    block: int = param(3, ge=2, unit="px", doc="neighbourhood over which gradients are summed")
+    k: float = param(0.04, gt=0, lt=0.25, doc="Harris' free parameter")
+
+    def process(self, frame: Image) -> Extracted | None:
+        return self.best(self._corners(frame), frame)
+
+    def _corners(self, frame: Image) -> Features2D:
+        import cv2
+
+        cv: Any = cv2  # its stubs know no mask of None
+        gray = gray_of(frame)
+        points, response = cv.goodFeaturesToTrackWithQuality(
+            gray,
+            0,
+            self.quality,
+            self.distance,
+            mask_of(frame),
+            blockSize=self.block,
+            useHarrisDetector=True,
+            k=self.k,
+        )
+        if points is None or not len(points):
+            return features_of((), None, frame)
+        until = (cv.TERM_CRITERIA_EPS | cv.TERM_CRITERIA_MAX_ITER, 20, 0.01)
+        window = (self.block + 1, self.block + 1)
+        fine: NDArray[np.float32] = cv.cornerSubPix(gray, points.copy(), window, (-1, -1), until)
+        # A corner that moved further than its window slid along an edge: it stays where it was.
+        slid = np.abs(fine - points).max(axis=2, keepdims=True) > self.block + 1
+        placed = np.where(slid, points, fine).reshape(-1, 2)
+        return Features2D(
+            placed,
+            np.ravel(response).astype(np.float32),
+            t_ns=frame.t_ns,
+            frame=frame.frame,
+            camera=frame.camera,
+        )
+
+
+class OrbDetectorDescriptor(FeaturesExtraction2D):
+    """Oriented FAST corners with binary descriptors (Rublee et al. 2011)."""
+
+    threshold: int = param(20, ge=1, le=255, doc="grey levels by which a ring must differ from its centre")
+    levels: int = param(8, ge=1, doc="of the pyramid")
+    scale: float = param(1.2, gt=1, doc="from one level of the pyramid to the next")
+
+    def process(self, frame: Image) -> Extracted | None:
+        import cv2
+
+        # Twice as many, so that there are some to choose from in every cell.
+        orb = cv2.ORB.create(2 * self.count, self.scale, self.levels, fastThreshold=self.threshold)
+        return self.best(_detected(orb, frame), frame)
+
+
+class SiftDetectorDescriptor(FeaturesExtraction2D):
+    """Scale-invariant blobs with gradient histograms (Lowe 2004)."""
+
+    contrast: float = param(0.04, gt=0, doc="least contrast of a blob")
+    edge: float = param(10.0, gt=1, doc="largest ratio of the two curvatures")
+
+    def process(self, frame: Image) -> Extracted | None:
+        import cv2
+
+        sift = cv2.SIFT.create(2 * self.count, contrastThreshold=self.contrast, edgeThreshold=self.edge)
+        return self.best(_detected(sift, frame), frame)
+
+
+class AkazeDetectorDescriptor(FeaturesExtraction2D):
+    """Blobs in a scale space that keeps edges, with binary descriptors (Alcantarilla et al. 2013)."""
+
+    threshold: float = param(0.001, gt=0, doc="least response")
+
+    def process(self, frame: Image) -> Extracted | None:
+        import cv2
+
+        return self.best(_detected(cv2.xfeatures2d.AKAZE.create(threshold=self.threshold), frame), frame)
+
+
+def _detected(detector: Any, frame: Image) -> Features2D:
+    keypoints, descriptors = detector.detectAndCompute(gray_of(frame), mask_of(frame))
+    return features_of(keypoints, descriptors, frame)

@@ -1,0 +1,153 @@
+"""Where a camera is, from points that it sees and whose place is known (CDFF's PerspectiveNPointSolving)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, Shape, Unit, outputs, param
+from transect.errors import UsageError
+from transect.geometry import se3
+from transect.types import Features2D, PointCloud, Pose
+
+from ._pnp import pixel_distances, pose_of_all, pose_of_most, refined_on_inliers
+from ._views import calibrated, focal_length, pose_covariance, straightened
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+UNDETERMINED = 0.5
+"""Standard deviation of a place as a part of the distance to the points, from which on it is none."""
+
+
+@outputs
+class Resection:
+    """Where the camera is.
+
+    Attributes
+    ----------
+    camera : Pose
+        In the frame of the points.
+    success : bool
+        Without it there are no other outputs.
+    inliers : (n,) bool
+        Which of the points agree.
+    covariance : (6, 6)
+        Translation (m), then rotation (rad), in the frame of the points; from the slopes of the projections.
+    error : float
+        Root mean square distance in the image of the inliers.
+    """
+
+    camera: Pose | None = None
+    success: bool = False
+    inliers: Annotated[np.ndarray, Shape("n")] | None = None
+    covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None
+    error: Annotated[float, Unit("px")] | None = None
+
+
+class PerspectiveNPointSolving(Node, interface=True):
+    """Finds the pose of a camera; row i of the points is row i of their projections, NaN rows are left out.
+
+    Whatever the solver, its solution is refined on the points that agree with it, and refused if they are few
+    or do not determine a pose. The camera is that of the projections.
+    """
+
+    sigma: float = param(0.5, gt=0, unit="px", doc="least standard deviation of a pixel coordinate")
+    threshold: float = param(2.0, gt=0, unit="px", doc="largest distance of an inlier in the image")
+    least: int = param(6, ge=6, doc="fewer inliers are none")
+    share: float = param(0.3, ge=0, le=1, doc="least part of the points that must be inliers")
+
+    def process(self, points: PointCloud, projections: Features2D) -> Resection: ...
+
+    def solved(self, points: PointCloud, projections: Features2D, method: int | None) -> Resection:
+        """Return the pose by one of OpenCV's solvers on all points; None: on samples of them."""
+        lens = calibrated(projections.camera, "the image of the projections")
+        world, pixels, rows = _pairs(points, straightened(projections.points, projections.camera))
+        if len(rows) < self.least:
+            return self._refused("too few points")
+        if method is None:
+            first = pose_of_most(world, pixels, lens.K, self.threshold)
+        else:
+            first = pose_of_all(world, pixels, lens.K, method)
+        if first is None:
+            return self._refused("no pose was found")
+        pose, inliers = refined_on_inliers(first, world, pixels, lens.K, self.threshold)
+        if np.count_nonzero(inliers) < max(self.least, self.share * len(rows)):
+            return self._refused("too few inliers")
+        error = _root_mean_square(pixel_distances(pose, world, pixels, lens.K)[inliers])
+        covariance = self._covariance(pose, world[inliers], error, focal_length(lens))
+        if covariance is None:
+            return self._refused("the points do not determine a pose")
+        orientation, position = se3.to_quaternion(se3.invert(pose))
+        agree = np.zeros(len(points), np.bool_)
+        agree[rows[inliers]] = True
+        where = Pose(position, orientation, projections.t_ns, points.frame, lens.frame)
+        return Resection(where, True, agree, covariance, error)
+
+    def _covariance(self, T_camera_world: Floats, world: Floats, error: float, focal: float) -> Floats | None:
+        """Return the covariance (6, 6) of the pose; None if a direction of it is hardly known at all."""
+        # Both coordinates make up the error, and the pose took 6 of their 2 n degrees of freedom.
+        found = error * np.sqrt(len(world) / (2 * len(world) - 6))
+        T_world_camera = se3.invert(T_camera_world)
+        covariance = pose_covariance(T_world_camera, world, max(self.sigma, found) / focal)
+        if covariance is None:
+            return None
+        distance = float(np.median(np.linalg.norm(world - T_world_camera[:3, 3], axis=1)))
+        spread = np.sqrt(np.linalg.eigvalsh(covariance / np.outer(*[np.repeat([distance, 1.0], 3)] * 2))[-1])
+        return covariance if spread < UNDETERMINED else None
+
+    def _refused(self, reason: str) -> Resection:
+        self.ctx.skip(reason)
+        return Resection()
+
+
+class IterativePnpSolver(PerspectiveNPointSolving):
+    """Levenberg and Marquardt from a direct linear solution, on all points: for clean ones."""
+
+    def process(self, points: PointCloud, projections: Features2D) -> Resection:
+        import cv2
+
+        return self.solved(points, projections, cv2.SOLVEPNP_ITERATIVE)
+
+
+class Ap3pRansac(PerspectiveNPointSolving):
+    """Samples of four, solved by AP3P (Ke and Roumeliotis 2017): for points with outliers."""
+
+    def process(self, points: PointCloud, projections: Features2D) -> Resection:
+        return self.solved(points, projections, None)
+
+
+class Epnp(PerspectiveNPointSolving):
+    """Four control points (Lepetit, Moreno-Noguer and Fua 2009), on all points: fast for very many."""
+
+    def process(self, points: PointCloud, projections: Features2D) -> Resection:
+        import cv2
+
+        return self.solved(points, projections, cv2.SOLVEPNP_EPNP)
+
+
+class Sqpnp(PerspectiveNPointSolving):
+    """The global minimum by quadratic programs (Terzakis and Lourakis 2020), on all points."""
+
+    def process(self, points: PointCloud, projections: Features2D) -> Resection:
+        import cv2
+
+        return self.solved(points, projections, cv2.SOLVEPNP_SQPNP)
+
+
+def _pairs(cloud: PointCloud, pixels: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return the points and pixels that are both measured, and their rows."""
+    if len(cloud) != len(pixels):
+        raise UsageError(
+            f"{len(cloud)} points cannot belong to {len(pixels)} projections",
+            why="row i of the one must be row i of the other",
+        )
+    points = np.asarray(cloud.points, np.float64)
+    rows = np.flatnonzero(np.isfinite(np.concatenate([points, pixels], axis=1)).all(axis=1))
+    return points[rows], pixels[rows], rows
+
+
+def _root_mean_square(distances: Floats) -> float:
+    return float(np.sqrt(np.mean(distances**2)))

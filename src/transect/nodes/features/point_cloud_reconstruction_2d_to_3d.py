@@ -1,0 +1,70 @@
+"""Points in space from matches in two images (CDFF's PointCloudReconstruction2DTo3D)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, outputs, param
+from transect.geometry import se3
+from transect.types import Correspondences2D, PointCloud, Pose
+
+from ._views import Triangulated, calibrated, focal_length, places_of, triangulate
+
+
+@outputs
+class Reconstructed:
+    """Points that two views determine.
+
+    Attributes
+    ----------
+    pointcloud : PointCloud
+        In the frame of the camera that took image A. Fields: `covariance` (n, 9), square metres row by row;
+        `parallax` (n,), rad between the rays; `error` (n,), deviations between rays and point; `index` (n,),
+        row of the match.
+    kept : float
+        Part of the matches that became points.
+    """
+
+    pointcloud: PointCloud
+    kept: float
+
+
+class PointCloudReconstruction2DTo3D(Node, interface=True):
+    """Turns matches between two images, and the pose of camera B in the frame of camera A, into points."""
+
+    def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None: ...
+
+
+class Triangulation(PointCloudReconstruction2DTo3D):
+    """The most likely point for the two rays of each match; where they hardly cross, none."""
+
+    sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a matched pixel coordinate")
+    parallax: float = param(0.005, ge=0, unit="rad", doc="least angle between the rays of a point")
+    gate: float = param(3.0, gt=0, doc="largest distance between rays and point, in deviations")
+
+    def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None:
+        cameras = (
+            calibrated(matches.source_camera, "the first image of the matches"),
+            calibrated(matches.sink_camera, "the second image of the matches"),
+        )
+        both = zip((matches.source, matches.sink), cameras, strict=True)
+        places = np.stack([places_of(pixels, camera) for pixels, camera in both], axis=1)
+        T_source_sink = se3.from_quaternion(pose.orientation, pose.position)
+        sigmas = [self.sigma / focal_length(camera) for camera in cameras]
+        found = triangulate([np.eye(4), se3.invert(T_source_sink)], places, sigmas)
+        rows = np.flatnonzero(found.in_front & (found.parallax >= self.parallax) & (found.error <= self.gate))
+        if not len(rows):
+            return self.ctx.skip("no match has enough parallax to become a point")
+        cloud = _cloud(found, rows, matches.t_ns, cameras[0].frame)
+        return Reconstructed(cloud, len(rows) / len(matches))
+
+
+def _cloud(found: Triangulated, rows: NDArray[np.int64], t_ns: int, frame: str) -> PointCloud:
+    fields = {
+        "covariance": found.covariances[rows].reshape(-1, 9).astype(np.float32),
+        "parallax": found.parallax[rows].astype(np.float32),
+        "error": found.error[rows].astype(np.float32),
+        "index": rows,
+    }
+    return PointCloud(found.points[rows], fields, t_ns, frame)
