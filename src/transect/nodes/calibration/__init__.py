@@ -1,0 +1,1 @@
+"""Nodes that find out how sensors see and how they are mounted."""

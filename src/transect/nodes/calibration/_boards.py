@@ -1,0 +1,68 @@
+"""Chessboards: what they are, and where their corners are in an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import TransectError
+
+Floats = NDArray[np.float64]
+Gray = NDArray[np.uint8]
+
+REFINED = 5
+"""Pixels around a corner in which it is refined; less than a square, or the next corner draws it away."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """A chessboard.
+
+    Attributes
+    ----------
+    columns, rows : int
+        Inner corners along its rows and columns.
+    width, height : float
+        Of one square, metres.
+    """
+
+    columns: int
+    rows: int
+    width: float
+    height: float
+
+    @property
+    def points(self) -> Floats:
+        """Corners (n, 3) on the board in metres: x along rows, y down, z = 0; row by row."""
+        row, column = np.divmod(np.arange(self.columns * self.rows), self.columns)
+        return np.stack([column * self.width, row * self.height, np.zeros(row.size)], axis=1)
+
+    @property
+    def diagonal(self) -> float:
+        """Length in metres from corner to corner of the board, one square beyond the inner corners."""
+        return float(np.hypot((self.columns + 1) * self.width, (self.rows + 1) * self.height))
+
+    def corners(self, gray: Gray) -> Floats | None:
+        """Return the corners (n, 2) in pixels, ordered as `points`; None if the board is not seen whole."""
+        import cv2
+
+        flags = cv2.CALIB_CB_ADAPTIVE_THRESH | cv2.CALIB_CB_NORMALIZE_IMAGE
+        found, corners = cv2.findChessboardCorners(gray, (self.columns, self.rows), flags=flags)
+        if not found:
+            return None
+        until = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_MAX_ITER, 50, 1e-3)
+        window = (REFINED, REFINED)
+        refined = cv2.cornerSubPix(gray, np.ascontiguousarray(corners, np.float32), window, (-1, -1), until)
+        return np.asarray(refined, np.float64).reshape(-1, 2)
+
+
+def enough_boards(seen: int, looked: int, least: int, what: str) -> None:
+    """Refuse to calibrate from too few boards."""
+    if seen < least:
+        raise TransectError(
+            f"{seen} boards are too few to calibrate {what}",
+            why=f"{looked} were looked at, and at least {least} must show the whole chessboard",
+            hint="`columns` and `rows` count inner corners; show it near and far, tilted, and at the edges",
+        )

@@ -1,0 +1,1 @@
+"""Nodes from image to image."""

@@ -1,0 +1,168 @@
+"""Images as a camera without a lens, and turned as a pair wants it, would have taken them."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import TransectError
+from transect.geometry import se3
+from transect.recording import FrameTree
+from transect.types import CameraModel, Image
+
+Floats = NDArray[np.float64]
+Numbers = tuple[float, ...]
+
+CACHED = 8
+"""Cameras whose tables are kept: two pairs of a pair of images, raw and resized."""
+TURNED = "_rect"
+"""What the name of a frame gets that rectification has turned."""
+CALIBRATIONS = (
+    "calib.txt or calib_cam_to_cam.txt (KITTI), calibration*.yaml (Rosario), cam0/sensor.yaml (EuRoC), "
+    "camera_info (ROS), an OpenCV or Kalibr YAML beside the images"
+)
+
+
+class Tables(NamedTuple):
+    """Where each pixel of the new image comes from, as `cv2.remap` takes it, and whether it was seen."""
+
+    first: NDArray[Any]
+    second: NDArray[Any]
+    seen: NDArray[np.bool_]
+
+
+class _Warp(NamedTuple):
+    """All that decides the tables, hashable."""
+
+    size: tuple[int, int]
+    K: Numbers
+    fisheye: bool
+    coefficients: Numbers
+    R: Numbers
+    K_after: Numbers
+
+
+def calibrated(image: Image) -> CameraModel:
+    """Return the camera of an image, or say which file should have told."""
+    if image.camera is None:
+        raise TransectError(
+            "the image comes without calibration",
+            where=f"frame {image.frame}" if image.frame else "",
+            why="its recording knows no camera of that name",
+            hint=f"wanted is {CALIBRATIONS}",
+        )
+    known = image.camera.width, image.camera.height
+    if all(known) and known != (image.width, image.height):
+        raise TransectError(
+            f"the calibration of {image.camera.name} is for images of {known[0]} x {known[1]} pixels",
+            why=f"this one has {image.width} x {image.height}",
+            hint="calibrate at this size, or scale the images back",
+        )
+    return image.camera
+
+
+def straight(image: Image) -> Image:
+    """Return an image without what the lens bent; focal length and frame stay."""
+    camera = calibrated(image)
+    if camera.distortion == "none":
+        return image
+    return _warped(image, camera, np.eye(3), camera.K, dataclasses.replace(camera, **_no_lens(camera.K)))
+
+
+def rectified(image: Image) -> Image:
+    """Return an image as its camera's `R` and `P` say; itself, if it is so already.
+
+    The camera of the result has ``K = P[:, :3]``, no lens and nothing to turn. Where `R` turned it, its frame
+    is another one than the camera's and called so (`rectified_frame`); `place` puts it into a tree.
+    """
+    camera = calibrated(image)
+    if camera.P is None:
+        raise TransectError(
+            f"it is not known how to rectify {camera.name or 'the image'}",
+            why="its calibration has no projection P after rectification",
+            hint="take ImageUndistortion, or StereoRectification, which makes P from the frames of a pair",
+        )
+    after = camera.P[:, :3]
+    if is_rectified(camera):
+        return image
+    changed = dataclasses.replace(camera, **_no_lens(after), P=camera.P, frame=rectified_frame(camera))
+    return _warped(image, camera, camera.R, after, changed)
+
+
+def is_rectified(camera: CameraModel) -> bool:
+    """Tell whether an image of this camera needs no rectification."""
+    same = camera.P is None or np.allclose(camera.K, camera.P[:, :3], rtol=0, atol=1e-6)
+    return camera.distortion == "none" and same and not _turns(camera)
+
+
+def rectified_frame(camera: CameraModel) -> str:
+    """Return the name of the frame of a camera after rectification: its own if nothing turns."""
+    return f"{camera.frame}{TURNED}" if camera.frame and _turns(camera) else camera.frame
+
+
+def place(camera: CameraModel, frames: FrameTree) -> None:
+    """Put the rectified frame of a camera into a tree, below the camera's, so that it can be looked up."""
+    if camera.frame and _turns(camera):
+        T_camera_rectified = se3.from_matrix(camera.R.T, np.zeros(3))
+        frames.add_static(
+            camera.frame, rectified_frame(camera), T_camera_rectified, source="rectification", replace=True
+        )
+
+
+def own_frame(frame: str, frames: FrameTree) -> tuple[str, Floats]:
+    """Return the frame of the camera itself, and T_frame_camera (4, 4); itself where nothing was turned.
+
+    The recording's files know the camera, and nobody but this run the turned frame: what is kept should be in
+    the former.
+    """
+    camera = frames.parent_of(frame) if frame.endswith(TURNED) and frame in frames else None
+    return (frame, np.eye(4)) if camera is None else (camera, np.array(frames.lookup(frame, camera)))
+
+
+def _turns(camera: CameraModel) -> bool:
+    return not np.allclose(camera.R, np.eye(3), rtol=0, atol=1e-9)
+
+
+def _no_lens(K: Floats) -> dict[str, Any]:
+    return {"K": K.copy(), "distortion": "none", "coefficients": np.zeros(0), "R": np.eye(3)}
+
+
+def _warped(image: Image, camera: CameraModel, R: Floats, after: Floats, changed: CameraModel) -> Image:
+    import cv2
+
+    lens = camera.coefficients if camera.distortion != "none" else np.zeros(0)
+    fisheye = camera.distortion == "equidistant"
+    size = image.width, image.height
+    tables = _tables(_Warp(size, _flat(camera.K), fisheye, _flat(lens), _flat(R), _flat(after)))
+    data = cv2.remap(np.ascontiguousarray(image.data), tables.first, tables.second, cv2.INTER_LINEAR)
+    seen = tables.seen
+    if image.valid is not None:
+        measured = image.valid.astype(np.uint8)
+        seen = seen & (cv2.remap(measured, tables.first, tables.second, cv2.INTER_NEAREST) > 0)
+    return dataclasses.replace(
+        image, data=data, valid=None if seen.all() else seen, camera=changed, frame=changed.frame
+    )
+
+
+def _flat(array: Floats) -> Numbers:
+    return tuple(float(value) for value in np.ravel(array))
+
+
+@lru_cache(maxsize=CACHED)
+def _tables(warp: _Warp) -> Tables:
+    import cv2
+
+    K, R, after = (np.array(values).reshape(3, 3) for values in (warp.K, warp.R, warp.K_after))
+    lens = np.array(warp.coefficients)
+    make: Any = cv2.fisheye.initUndistortRectifyMap if warp.fisheye else cv2.initUndistortRectifyMap
+    if warp.fisheye and not lens.size:
+        lens = np.zeros(4)
+    x, y = make(K, lens, R, after, warp.size, cv2.CV_32FC1)
+    width, height = warp.size
+    seen = (x >= -0.5) & (x <= width - 0.5) & (y >= -0.5) & (y <= height - 0.5)
+    first, second = cv2.convertMaps(x, y, cv2.CV_16SC2)
+    return Tables(first, second, np.asarray(seen))

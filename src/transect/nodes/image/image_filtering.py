@@ -1,0 +1,197 @@
+"""Filters from image to image: lens, background, edges, surfaces, colours."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, param
+from transect.errors import TransectError, UnsupportedError
+from transect.nodes.features._pictures import gray_of
+from transect.types import Image
+
+from ._lens import calibrated, place, rectified, straight
+from ._noise import noise_sigma
+
+SOBEL_NOISE = float(np.sqrt(12))
+"""Deviation of a 3 x 3 Sobel derivative where pixels have noise of deviation 1."""
+
+
+class ImageFiltering(Node, interface=True):
+    """An image, filtered; time and frame stay, and so does the camera unless the lens is taken out."""
+
+    out_name = "image"
+
+    def process(self, image: Image) -> Image | None: ...
+
+
+class ImageUndistortion(ImageFiltering):
+    """Without what the lens bent; focal length and direction stay."""
+
+    def process(self, image: Image) -> Image:
+        return straight(image)
+
+
+class ImageUndistortionRectification(ImageFiltering):
+    """Without what the lens bent, and turned and scaled as `R` and `P` of the calibration say."""
+
+    def process(self, image: Image) -> Image:
+        camera = calibrated(image)
+        turned = rectified(image)
+        place(camera, self.ctx.frames)
+        return turned
+
+
+class BackgroundExtraction(ImageFiltering):
+    """What a camera that does not move sees when nothing passes: a running median of each pixel.
+
+    It begins with the median of the first images, before which nothing is given, and then goes a step towards
+    each new one (McFarlane and Schofield 1995): who passes does not count, who stays becomes background.
+    """
+
+    frames: int = param(20, ge=1, doc="images whose median is the first background")
+    step: float = param(1.0, gt=0, unit="grey levels", doc="how far the background moves with each image")
+
+    def reset(self) -> None:
+        self.first: list[NDArray[Any]] = []
+        self.background: NDArray[Any] | None = None
+
+    def process(self, image: Image) -> Image | None:
+        if self.background is not None and self.background.shape == image.data.shape:
+            change = image.data.astype(np.float32) - self.background
+            self.background = self.background + np.clip(change, -self.step, self.step).astype(np.float32)
+            return dataclasses.replace(image, data=_as(image.data.dtype, self.background))
+        self.first = [*(each for each in self.first if each.shape == image.data.shape), image.data]
+        if len(self.first) < self.frames:
+            return self.ctx.skip("background not yet known")
+        background = self.background = np.median(self.first, axis=0).astype(np.float32)
+        self.first = []
+        return dataclasses.replace(image, data=_as(image.data.dtype, background))
+
+
+class BackgroundSubtractorMOG2(ImageFiltering):
+    """What moves before a camera that does not: 255 where a pixel is not background, 0 elsewhere.
+
+    Each pixel is a mixture of normal distributions (Zivkovic 2004, OpenCV). OpenCV does not give the mixtures
+    out, so a run with this node cannot be frozen: it is forked from its start.
+    """
+
+    history: int = param(100, ge=1, doc="images that the mixtures remember")
+    deviations: float = param(4.0, gt=0, doc="how far from all background a pixel of the foreground is")
+
+    def reset(self) -> None:
+        self.mixtures: Any = None
+
+    def process(self, image: Image) -> Image:
+        import cv2
+
+        if self.mixtures is None:
+            self.mixtures = cv2.createBackgroundSubtractorMOG2(
+                history=self.history, varThreshold=self.deviations**2, detectShadows=False
+            )
+        mask = self.mixtures.apply(np.ascontiguousarray(image.data))
+        return dataclasses.replace(image, data=mask, mode="gray")
+
+    def freeze(self) -> dict[str, Any]:
+        if self.mixtures is None:
+            return super().freeze()
+        raise UnsupportedError(
+            "BackgroundSubtractorMOG2 cannot be frozen",
+            why="OpenCV does not give out what it has learnt",
+            hint="run without keyframes, or take BackgroundExtraction",
+        )
+
+
+class CannyEdgeDetection(ImageFiltering):
+    """Edges one pixel wide (Canny 1986): 255 on an edge, 0 elsewhere.
+
+    Without thresholds they follow the image's own noise: an edge is begun where the gradient is 8 deviations
+    of what noise makes, and followed down to 4.
+    """
+
+    low: float = param(
+        0.0, ge=0, unit="grey levels", doc="gradient down to which an edge goes on; 0: by noise"
+    )
+    high: float = param(0.0, ge=0, unit="grey levels", doc="gradient at which an edge begins; 0: by noise")
+
+    def process(self, image: Image) -> Image:
+        import cv2
+
+        gray = gray_of(image)
+        noise = SOBEL_NOISE * noise_sigma(gray)
+        edges = cv2.Canny(gray, self.low or 4 * noise, self.high or 8 * noise, L2gradient=True)
+        return dataclasses.replace(image, data=edges, mode="gray")
+
+
+class DerivativeEdgeDetection(ImageFiltering):
+    """How steeply brightness changes: grey levels per pixel, float32 (Scharr's derivative)."""
+
+    def process(self, image: Image) -> Image:
+        import cv2
+
+        gray = gray_of(image)
+        across, down = (cv2.Scharr(gray, cv2.CV_32F, dx, dy, scale=1 / 32) for dx, dy in ((1, 0), (0, 1)))
+        return dataclasses.replace(image, data=cv2.magnitude(across, down), mode="gradient")
+
+
+class NormalVectorExtraction(ImageFiltering):
+    """Unit vectors across the surface of a depth image, towards the camera: (h, w, 3) float32 in its frame.
+
+    The image has depth along the optical axis in metres, NaN where not measured, and a camera without a lens.
+    A normal is NaN where one of the four neighbours is.
+    """
+
+    def process(self, image: Image) -> Image:
+        camera = calibrated(image)
+        if image.data.ndim != 2 or not np.issubdtype(image.data.dtype, np.floating):
+            raise TransectError(
+                "normals need a depth image", why=f"got {image.data.dtype} of shape {image.data.shape}"
+            )
+        if camera.distortion != "none":
+            raise TransectError("normals need a camera without lens", hint="undistort the depth image first")
+        depth = image.data.astype(np.float64)
+        rows, columns = np.indices(depth.shape)
+        x = (columns - camera.K[0, 2]) / camera.K[0, 0] * depth
+        y = (rows - camera.K[1, 2]) / camera.K[1, 1] * depth
+        points = np.stack([x, y, depth], axis=-1)
+        normals = np.full(points.shape, np.nan, dtype=np.float32)
+        down, across = points[2:, 1:-1] - points[:-2, 1:-1], points[1:-1, 2:] - points[1:-1, :-2]
+        # Across the image, then up it, so that the normal of what the camera sees looks back at it.
+        vectors = np.cross(down, across)
+        normals[1:-1, 1:-1] = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return dataclasses.replace(image, data=normals, mode="normal")
+
+
+class KMeansClustering(ImageFiltering):
+    """Pixels of similar colour as one: each has the mean of its cluster.
+
+    Clusters begin at equal shares of the pixels by brightness, not at random: same image, same clusters.
+    """
+
+    clusters: int = param(4, ge=2, le=64)
+    iterations: int = param(10, ge=1)
+
+    def process(self, image: Image) -> Image:
+        import cv2
+
+        data = np.ascontiguousarray(image.data)
+        pixels = data.reshape(data.shape[0] * data.shape[1], -1).astype(np.float32)
+        if len(pixels) < self.clusters:
+            raise TransectError(f"{len(pixels)} pixels are too few for {self.clusters} clusters")
+        order = np.argsort(pixels.sum(axis=1), kind="stable")
+        labels = np.empty((len(pixels), 1), np.int32)
+        labels[order, 0] = np.arange(len(pixels)) * self.clusters // len(pixels)
+        until = (cv2.TERM_CRITERIA_MAX_ITER | cv2.TERM_CRITERIA_EPS, self.iterations, 0.1)
+        _, labels, centres = cv2.kmeans(
+            pixels, self.clusters, labels, until, 1, cv2.KMEANS_USE_INITIAL_LABELS
+        )
+        means = np.asarray(centres)[np.asarray(labels, np.int64).ravel()]
+        return dataclasses.replace(image, data=_as(data.dtype, means).reshape(data.shape))
+
+
+def _as(kind: np.dtype[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """Return values as pixels of a type, rounded where it has whole numbers only."""
+    return (np.rint(values) if np.issubdtype(kind, np.integer) else values).astype(kind)

@@ -1,0 +1,1 @@
+"""Nodes that see with two eyes."""

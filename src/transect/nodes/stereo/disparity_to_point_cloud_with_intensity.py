@@ -1,0 +1,22 @@
+"""Points of disparity images, with brightness or colour."""
+
+from __future__ import annotations
+
+from transect.engine import Node, param
+from transect.types import Image, PointCloud
+
+from ._clouds import Limits, cloud_from_disparity
+
+
+class DisparityToPointCloudWithIntensity(Node):
+    """As `DisparityToPointCloud`, with the `intensity` or `rgb` of the left image as a further field."""
+
+    out_name = "pointCloud"
+    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="deviation of a disparity")
+    max_error: float = param(0.1, gt=0, doc="largest deviation of a range, as a share of it")
+    max_range: float = param(0.0, ge=0, unit="m", doc="of the points that are kept; 0: any")
+
+    def process(self, dispImage: Image, intensityImage: Image) -> PointCloud | None:
+        limits = Limits(self.disparity_sigma, self.max_error, self.max_range)
+        cloud = cloud_from_disparity(dispImage, limits, intensityImage)
+        return cloud if len(cloud) else self.ctx.skip("no disparity is measured")

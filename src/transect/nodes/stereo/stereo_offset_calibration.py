@@ -1,0 +1,129 @@
+"""A constant error of all disparities of a rectified pair, found without truth and taken off."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+
+from transect.engine import Node, outputs, param
+from transect.geometry import robust
+from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._lens import calibrated
+from transect.types import CameraModel, StereoPair
+
+from ._offset import Pull, StereoTracks, combined, frame_pull, trusted, vertical_offset
+from ._pairs import disparity_camera, moved, zero_disparity
+from ._tracks import Grays, stereo_tracks
+
+
+@outputs
+class Calibrated:
+    """A pair whose calibration was mended, and what was wrong with it.
+
+    Attributes
+    ----------
+    calibratedStereoPair : StereoPair
+        The same images; the right camera's principal point was moved.
+    offset : float
+        Pixels that every measured disparity has too many, as far as is believed and was taken off.
+    sigma : float
+        Standard deviation of what was found, pixels; infinite where nothing could be.
+    vertical : float
+        Median of row left - row right, pixels.
+    """
+
+    calibratedStereoPair: StereoPair
+    offset: float
+    sigma: float
+    vertical: float
+
+
+class StereoOffsetCalibration(Node, interface=True):
+    """Finds a constant disparity offset by asking with which one the scene moves most rigidly (`_offset`).
+
+    A tenth of a pixel makes distances wrong by percents. What is found is written into the calibration: the
+    principal point of the right camera moves, and nodes that make depth of disparities take it off. An offset
+    is believed as far as it stands out of its uncertainty (`_offset.trusted`), so a camera that stands still,
+    or sees nothing, or is calibrated well, changes nothing. Off, pairs pass as they are.
+    """
+
+    enabled: bool = param(True, doc="whether to look for an offset at all")
+    cell: int = param(40, ge=8, unit="px", doc="edge of the squares of which the best corner is followed")
+
+    def reset(self) -> None:
+        self.before: Grays | None = None
+        self.pulls: list[Pull] = []
+        self.rows: list[float] = []
+
+    def process(self, originalStereoPair: StereoPair) -> Calibrated: ...
+
+    def looked_at(self, pair: StereoPair) -> None:
+        """Take what the step to this pair says about the offset."""
+        now = Grays(gray_of(pair.left), gray_of(pair.right))
+        before, self.before = self.before, now
+        if before is None or before.left.shape != now.left.shape:
+            return
+        camera = disparity_camera(pair.left, pair.right)
+        tracks = stereo_tracks(before, now, self.cell)
+        if len(tracks.now_left):
+            self.rows.append(vertical_offset([tracks]))
+        pull = frame_pull(
+            _centred(tracks, zero_disparity(camera, calibrated(pair.right))), camera, self.believed[0]
+        )
+        self.pulls += [] if pull is None else [pull]
+
+    @property
+    def believed(self) -> tuple[float, float]:
+        """The offset as far as it is believed, and the deviation of what was found; pixels."""
+        found, sigma = combined(self.pulls)
+        return trusted(found, sigma), sigma
+
+    def mended(self, pair: StereoPair) -> Calibrated:
+        """Return the pair with what is known by now taken off."""
+        offset, sigma = self.believed
+        vertical = float(robust.median(self.rows)) if self.rows else 0.0
+        right = pair.right
+        if self.pulls:
+            row = calibrated(pair.left).K[1, 2] - vertical
+            right = dataclasses.replace(right, camera=_shifted(calibrated(right), offset, row))
+        return Calibrated(moved(pair, pair.left, right), offset, sigma, vertical)
+
+
+class RunningOffset(StereoOffsetCalibration):
+    """Causal: each pair is mended by what the pairs up to it have told, until that is known well enough."""
+
+    settled: float = param(
+        0.02, gt=0, unit="px", doc="deviation of the offset at which no more is looked for"
+    )
+
+    def process(self, originalStereoPair: StereoPair) -> Calibrated:
+        if self.enabled and self.believed[1] > self.settled:
+            self.looked_at(originalStereoPair)
+        return self.mended(originalStereoPair)
+
+
+class TwoPassOffset(StereoOffsetCalibration, passes=2):
+    """Sees the whole recording first, then mends all pairs alike; for work after the field day."""
+
+    def process(self, originalStereoPair: StereoPair) -> Calibrated:
+        if self.enabled and self.ctx.pass_index == 0:
+            self.looked_at(originalStereoPair)
+        return self.mended(originalStereoPair)
+
+
+def _shifted(camera: CameraModel, offset: float, row: float) -> CameraModel:
+    """Return a rectified camera with its principal point `offset` columns further left, in a row."""
+    K = camera.K.copy()
+    K[0, 2], K[1, 2] = K[0, 2] - offset, row
+    P = None if camera.P is None else np.hstack([K, camera.P[:, 3:]])
+    return dataclasses.replace(camera, K=K, P=P)
+
+
+def _centred(tracks: StereoTracks, shift: float) -> StereoTracks:
+    """Return tracks as cameras with equal principal points would have seen them."""
+    move = partial(np.add, np.array([shift, 0.0]))
+    return dataclasses.replace(
+        tracks, before_right=move(tracks.before_right), now_right=move(tracks.now_right)
+    )

@@ -1,0 +1,87 @@
+"""Point clouds from rectified pairs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from transect.engine import Node, Synced, outputs, param
+from transect.types import Image, PointCloud
+
+from ._clouds import Limits, cloud_from_disparity
+from ._matching import Method, Search, coverage, match
+
+
+@outputs
+class Reconstructed:
+    """What a pair shows.
+
+    Attributes
+    ----------
+    pointcloud : PointCloud
+        In the left camera's frame, metres; fields `intensity` or `rgb`, `sigma_along` and `sigma_across` (m).
+    disparity : Image
+        Pixels, NaN where not matched.
+    coverage : float
+        Share of the left image that was matched.
+    """
+
+    pointcloud: PointCloud
+    disparity: Image
+    coverage: float
+
+
+class StereoReconstruction(Node, interface=True):
+    """The points that a rectified pair shows, with the brightness of the left image.
+
+    What shows no more than the noise of the images, such as sky, is left out, and so is what is too
+    far to be measured. Nothing is given where too little is left; an error says so where the pair is not
+    rectified or its baseline not known.
+    """
+
+    disparities: int = param(0, ge=0, unit="px", doc="how many are searched; 0: as many as are in use")
+    uniqueness: int = param(10, ge=0, le=100, unit="%", doc="by how much a match is better than any other")
+    speckle: int = param(200, ge=0, unit="px", doc="largest patch unlike its surroundings that is left out")
+    false_alarms: float = param(0.001, gt=0, le=1, doc="share of sky and the like that is matched; 1: all")
+    least_coverage: float = param(0.01, ge=0, le=1, doc="share of the image that must be matched")
+    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="deviation of a disparity")
+    max_error: float = param(0.1, gt=0, doc="largest deviation of a range, as a share of it")
+    max_range: float = param(0.0, ge=0, unit="m", doc="of the points that are kept; 0: any")
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None: ...
+
+    def reconstructed(self, left: Image, right: Image, method: Method, window: int) -> Reconstructed | None:
+        """Match and make points, as all implementations do."""
+        search = Search(method, window, self.disparities, self.uniqueness, self.speckle, self.false_alarms)
+        found = match(left, right, search)
+        matched = coverage(found)
+        if matched < self.least_coverage:
+            return self.ctx.skip("too little texture to match")
+        limits = Limits(self.disparity_sigma, self.max_error, self.max_range)
+        return Reconstructed(cloud_from_disparity(found, limits, left), found, matched)
+
+
+class DisparityMapping(StereoReconstruction):
+    """Block matching: fast, exact where there is texture, and silent elsewhere."""
+
+    window: int = param(11, ge=5, odd=True, unit="px", doc="edge of the matching window")
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+        return self.reconstructed(left, right, "block", self.window)
+
+
+class HirschmullerDisparityMapping(StereoReconstruction):
+    """Semi-global matching along five paths (Hirschmüller 2008): the most complete, and the slowest."""
+
+    window: int = param(5, ge=3, odd=True, unit="px", doc="edge of the matching window")
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+        return self.reconstructed(left, right, "semi-global", self.window)
+
+
+class ScanlineOptimization(StereoReconstruction):
+    """Semi-global matching along three paths: nearly as complete, in a fraction of the time."""
+
+    window: int = param(5, ge=3, odd=True, unit="px", doc="edge of the matching window")
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+        return self.reconstructed(left, right, "scanline", self.window)

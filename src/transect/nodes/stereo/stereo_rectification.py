@@ -1,0 +1,133 @@
+"""Pairs whose rows correspond."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, param
+from transect.errors import FrameError, TransectError
+from transect.geometry import se3
+from transect.nodes.image._lens import calibrated, place, rectified
+from transect.recording import FrameTree
+from transect.types import CameraModel, StereoPair
+
+from ._pairs import is_rectified_pair, moved, pair_baseline
+
+Floats = NDArray[np.float64]
+LEAST_BASELINE = 1e-4
+"""Metres: cameras nearer than this see no depth; the frames are taken to be wrong."""
+
+
+class StereoRectification(Node):
+    """The pair as two equal pinhole cameras beside each other would have taken it: rows correspond.
+
+    How the cameras stand comes from the `R` and `P` of their calibrations, if these belong together, else
+    from the frames of the recording. A pair that is rectified already passes unchanged. Afterwards
+    ``right.camera.P[0, 3] = -fx * baseline``, and the turned frames `<frame>_rect` are in the recording's.
+    Raises where calibration or frames are missing.
+    """
+
+    out_name = "rectifiedStereoPair"
+    alpha: float = param(
+        0.0,
+        ge=0,
+        le=1,
+        doc="0 shows only what both lenses saw everywhere, 1 all that they saw, and black edges",
+    )
+
+    def reset(self) -> None:
+        self.known: tuple[CameraModel, CameraModel, CameraModel, CameraModel] | None = None
+
+    def process(self, originalStereoPair: StereoPair) -> StereoPair:
+        pair = originalStereoPair
+        left, right = calibrated(pair.left), calibrated(pair.right)
+        if is_rectified_pair(left, right):
+            return pair
+        if self.known is None or not (self.known[0].same_as(left) and self.known[1].same_as(right)):
+            self.known = left, right, *self._planned(left, right)
+        images = (
+            rectified(dataclasses.replace(image, camera=camera))
+            for image, camera in zip((pair.left, pair.right), self.known[2:], strict=True)
+        )
+        return moved(pair, *images)
+
+    def _planned(self, left: CameraModel, right: CameraModel) -> tuple[CameraModel, CameraModel]:
+        """Return both cameras with the `R` and `P` that make their rows correspond."""
+        cameras = left, right
+        if not _belong_together(left, right):
+            cameras = rectifying(left, right, _between(left, right, self.ctx.frames), self.alpha)
+        for camera in cameras:
+            place(camera, self.ctx.frames)
+        return cameras
+
+
+def rectifying(
+    left: CameraModel, right: CameraModel, T_right_left: Floats, alpha: float = 0.0
+) -> tuple[CameraModel, CameraModel]:
+    """Return both cameras with the `R` and `P` that make their rows correspond (Bouguet, by OpenCV).
+
+    Parameters
+    ----------
+    T_right_left : (4, 4)
+        Takes points of the left camera to the right one; metres.
+    alpha : float
+        From 0, only what both saw, to 1, all that they saw.
+    """
+    R_left, R_right, P_left, P_right = _bouguet(left, right, T_right_left, alpha)
+    if abs(P_right[1, 3]) > abs(P_right[0, 3]) or P_right[0, 3] >= 0:
+        raise TransectError(
+            f"{right.name} does not stand to the right of {left.name}",
+            why=f"it is at {np.round(se3.invert(T_right_left)[:3, 3], 3).tolist()} m in the left camera",
+            hint="the left image must come first; a pair above each other is not supported",
+        )
+    return dataclasses.replace(left, R=R_left, P=P_left), dataclasses.replace(right, R=R_right, P=P_right)
+
+
+def _bouguet(left: CameraModel, right: CameraModel, T_right_left: Floats, alpha: float) -> list[Floats]:
+    """Return R of the left camera and of the right one (3, 3), then their P (3, 4)."""
+    import cv2
+
+    size, flags = (left.width, left.height), cv2.CALIB_ZERO_DISPARITY
+    turn, shift = (np.ascontiguousarray(part) for part in (T_right_left[:3, :3], T_right_left[:3, 3:]))
+    if left.distortion == "equidistant":
+        lenses = _lens(left, 4), _lens(right, 4)
+        found = cv2.fisheye.stereoRectify(
+            left.K, lenses[0], right.K, lenses[1], size, turn, shift, flags, balance=alpha
+        )
+    else:
+        lenses = _lens(left, 0), _lens(right, 0)
+        found = cv2.stereoRectify(
+            left.K, lenses[0], right.K, lenses[1], size, turn, shift, flags=flags, alpha=alpha
+        )
+    return [np.asarray(each, np.float64) for each in found[:4]]
+
+
+def _lens(camera: CameraModel, least: int) -> Floats:
+    return camera.coefficients if camera.distortion != "none" else np.zeros(least)
+
+
+def _belong_together(left: CameraModel, right: CameraModel) -> bool:
+    """Tell whether the rectification that two calibrations bring is one of a pair."""
+    if left.P is None or right.P is None or not pair_baseline(left, right) > LEAST_BASELINE:
+        return False
+    return bool(np.allclose(left.P[:, :2], right.P[:, :2]) and abs(left.P[1, 2] - right.P[1, 2]) < 1.0)
+
+
+def _between(left: CameraModel, right: CameraModel, frames: FrameTree) -> Floats:
+    """Return T_right_left (4, 4) from the frames of the recording."""
+    try:
+        T_right_left = frames.lookup(right.frame, left.frame)
+    except FrameError as error:
+        raise TransectError(
+            f"it is not known how {right.name or 'the right camera'} stands to {left.name or 'the left one'}",
+            why=f"the calibration has no P for a pair, and: {error.what}",
+            hint="wanted is a calibration with both cameras and T between them (OpenCV, Kalibr, EuRoC, ...)",
+        ) from error
+    if np.linalg.norm(T_right_left[:3, 3]) < LEAST_BASELINE:
+        raise TransectError(
+            f"{left.name} and {right.name} are at the same place", why="no baseline, no depth"
+        )
+    return T_right_left

@@ -1,0 +1,70 @@
+"""Pictures of reconstructions: the ground is found and levelled, and nothing is drawn of nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transect.draw.clouds import Reconstruction, level, reconstruction_figure, seen_from_aside
+from transect.draw.figures import save_figure
+from transect.errors import UsageError
+from transect.geometry import rotations
+
+
+def ground(pitch: float, roll: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Level ground 1.2 m below a camera, a box of 0.5 m on it, and both in the camera's axes."""
+    rng = np.random.default_rng(seed)
+    there = np.column_stack([rng.uniform(-3, 3, 4000), rng.uniform(2, 9, 4000), rng.normal(0, 0.005, 4000)])
+    box = (np.abs(there[:, 0]) < 0.3) & (np.abs(there[:, 1] - 5) < 0.3)
+    there[box, 2] += 0.5
+    axes = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # right, down, forward
+    turn = rotations.matrix_from_rotation_vector([pitch, 0, 0]) @ rotations.matrix_from_rotation_vector(
+        [0, 0, roll]
+    )
+    return there, (there - [0, 0, 1.2]) @ axes.T @ turn.T
+
+
+@settings(max_examples=20)
+@given(st.floats(-0.5, 0.5), st.floats(-0.1, 0.1))
+def test_the_ground_is_level_whatever_the_camera_s_tilt(pitch: float, roll: float):
+    true, seen = ground(pitch, roll)
+    found = level(seen)
+    np.testing.assert_allclose(found[:, 2], true[:, 2], atol=0.03)
+    np.testing.assert_allclose(
+        np.linalg.norm(found[:, :2], axis=1), np.linalg.norm(true[:, :2], axis=1), atol=0.05
+    )
+
+
+def test_the_nearest_of_two_points_on_one_pixel_is_seen():
+    points = np.random.default_rng(1).uniform([-1, 2, 0], [1, 4, 0.01], (5000, 3))
+    colours = np.full((5000, 3), (10, 200, 10), np.uint8)
+    above = np.vstack([points, points[:500] + np.array([0, 0, 0.3])])
+    picture = seen_from_aside(above, np.vstack([colours, np.full((500, 3), (200, 10, 10), np.uint8)]), 5.0)
+    reds = (picture == (200, 10, 10)).all(axis=2)
+    assert reds.sum() >= 500
+
+
+def test_a_reconstruction_is_drawn_in_four_panels(tmp_path: Path):
+    _, points = ground(0.3, 0.02)
+    disparity = np.where(np.indices((60, 80))[0] > 20, 12.0, np.nan)
+    image = np.zeros((60, 80, 3), np.uint8)
+    seen = Reconstruction(image, disparity, points, np.full(len(points), 90, np.uint8), reach=20.0)
+    figure = reconstruction_figure(seen, "a box")
+    titles = [ax.get_title() for ax in figure.axes]
+    assert "disparity: 65 % matched, grey is not" in titles
+    assert "points up to 20 m, from aside" in titles
+    save_figure(figure, tmp_path / "box.png", dpi=40)
+    assert (tmp_path / "box.png").stat().st_size > 1000
+
+
+def test_points_out_of_reach_are_refused():
+    _, points = ground(0.3, 0.0)
+    seen = Reconstruction(
+        np.zeros((4, 4), np.uint8), np.ones((4, 4)), points, np.zeros(len(points), np.uint8), 1.0
+    )
+    with pytest.raises(UsageError, match="within 1 m"):
+        reconstruction_figure(seen)

@@ -1,0 +1,111 @@
+"""The disparity offset: found in tracks that were made with one, and not found where there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from tests.nodes.stereo.scenes import wall
+
+from transect.errors import GeometryError
+from transect.geometry import rotations
+from transect.nodes.stereo._offset import (
+    OffsetEstimate,
+    StereoTracks,
+    combined,
+    disparity_offset,
+    frame_pull,
+    trusted,
+)
+from transect.nodes.stereo.stereo_offset_calibration import RunningOffset, TwoPassOffset
+from transect.types import CameraModel
+
+FX, CX, CY, BASELINE = 700.0, 600.0, 180.0, 0.54
+K = np.array([[FX, 0, CX], [0, FX, CY], [0, 0, 1]])
+CAMERA = CameraModel("right", 1200, 370, K, P=np.hstack([K, [[-FX * BASELINE], [0], [0]]]))
+
+
+def pixels(points: np.ndarray, offset: float, noise: float, rng: np.random.Generator):
+    """Where a pair with a disparity offset, and rows 0.2 px apart, sees points."""
+    x, y, z = points.T
+    left = np.stack([FX * x / z + CX, FX * y / z + CY], axis=1)
+    right = left - np.stack([FX * BASELINE / z + offset, np.full(len(z), 0.2)], axis=1)
+    return left + rng.normal(scale=noise, size=left.shape), right + rng.normal(scale=noise, size=left.shape)
+
+
+def drive(offset: float, step: float, frames: int = 6, outliers: float = 0.0, seed: int = 0):
+    """Tracks of a camera that goes forward `step` metres a frame, turning a little."""
+    rng = np.random.default_rng(seed)
+    tracks = []
+    for _ in range(frames):
+        points = rng.uniform([-12, -2, 6], [12, 2, 40], (150, 3))
+        turn = rotations.matrix_from_rotation_vector(rng.normal(scale=0.005, size=3))
+        moved = points @ turn.T - [0.02, 0.0, step]
+        before, now = pixels(points, offset, 0.1, rng), pixels(moved, offset, 0.1, rng)
+        wrong = rng.random(len(points)) < outliers
+        now[0][wrong] += rng.uniform(-40, 40, (np.count_nonzero(wrong), 2))
+        tracks.append(StereoTracks(*before, *now))
+    return tracks
+
+
+@pytest.mark.parametrize("offset", [-0.3, 0.0, 0.25])
+def test_an_offset_is_found_within_what_it_says_of_itself(offset: float):
+    found = disparity_offset(drive(offset, step=1.0), CAMERA)
+    assert found.sigma_px < 0.08
+    assert abs(found.delta_px - offset) < 3.5 * found.sigma_px
+    assert found.vertical_px == pytest.approx(0.2, abs=0.02)
+    assert found.frames == 6
+
+
+def test_points_that_move_by_themselves_do_not_matter():
+    found = disparity_offset(drive(0.25, step=1.0, outliers=0.3), CAMERA)
+    assert abs(found.delta_px - 0.25) < 3.5 * found.sigma_px
+    assert found.sigma_px < 0.12
+
+
+def test_frames_one_by_one_tell_what_all_of_them_tell_together():
+    tracks = drive(0.25, step=1.0)
+    together = disparity_offset(tracks, CAMERA)
+    pulls = [pull for each in tracks if (pull := frame_pull(each, CAMERA, 0.2)) is not None]
+    delta, sigma = combined(pulls)
+    assert delta == pytest.approx(together.delta_px, abs=together.sigma_px)
+    assert sigma == pytest.approx(together.sigma_px, rel=0.3)
+
+
+def test_a_camera_that_stands_knows_nothing_and_is_not_believed():
+    found = disparity_offset(drive(0.25, step=0.0), CAMERA)
+    assert found.sigma_px > 0.1
+    assert abs(found.trusted_px) < 0.25
+
+
+def test_without_tracks_nothing_is_known():
+    few = [StereoTracks(*(np.ones((5, 2)),) * 4)]
+    lost = [StereoTracks(*(np.full((50, 2), np.nan),) * 4)]
+    for tracks in ([], few, lost):
+        found = disparity_offset(tracks, CAMERA)
+        assert (found.delta_px, found.sigma_px, found.frames, found.trusted_px) == (0.0, np.inf, 0, 0.0)
+
+
+def test_a_camera_without_baseline_is_refused():
+    with pytest.raises(GeometryError, match="baseline"):
+        disparity_offset(drive(0.0, 1.0, frames=1), dataclasses.replace(CAMERA, P=None))
+
+
+def test_an_offset_is_believed_as_far_as_it_stands_out():
+    assert trusted(0.05, 0.03) == 0.0
+    assert trusted(0.3, 0.01) == pytest.approx(0.3, abs=0.02)
+    assert trusted(-0.3, 0.01) == -trusted(0.3, 0.01)
+    assert trusted(0.3, np.inf) == 0.0
+    assert OffsetEstimate().trusted_px == 0.0
+
+
+@pytest.mark.parametrize("node", [RunningOffset(), TwoPassOffset(), RunningOffset(enabled=False)])
+def test_a_pair_that_does_not_move_keeps_its_calibration(node: RunningOffset | TwoPassOffset):
+    for seed in (1, 2, 3):
+        pair = wall(9.0, seed=0, noise=seed)
+        found = node(pair)
+        assert found.offset == 0.0
+        np.testing.assert_allclose(found.calibratedStereoPair.right.camera.P, pair.right.camera.P, atol=0.1)
+        assert found.calibratedStereoPair.left is pair.left
+    assert found.sigma > 0.1
