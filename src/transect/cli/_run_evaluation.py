@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FIGURES = "evaluation"
 """The folder of the figures, below the run's."""
+POSE = "pose"
+"""The port whose trajectory is the run's own."""
 
 
 def evaluated(run: Run, recording: Recording) -> list[Result]:
@@ -69,27 +71,36 @@ def show_evaluation(results: Sequence[Result], folder: Path) -> None:
 
 
 def _results(run: Run, folder: Path, recording: Recording, truth: Stream) -> Iterator[Result]:
+    """Yield a result for each trajectory, `pose` first; ports that gave the same poses have one together."""
     from transect.evaluation.report import failed
 
-    ports = sorted(path.stem for path in folder.glob("*.tum"))
+    ports = sorted((path.stem for path in folder.glob("*.tum")), key=lambda port: (port != POSE, port))
     try:
         reference = _reference(recording, truth) if ports else None
     except TransectError as error:
         click.echo(f"not evaluated: {error}", err=True)
         return
+    seen: set[bytes] = set()
     for port in ports:
-        name = run.name if port == "pose" else f"{run.name}:{port}"
-        command = f"transect run {run.name}"
         assert reference is not None
+        name = run.name if port == POSE else f"{run.name}:{port}"
         try:
-            yield _compared(reference, folder, port, recording, name, command)
+            estimate = _estimate(folder, port, recording, name)
+            poses = estimate.trajectory.t_ns.tobytes() + estimate.trajectory.positions.tobytes()
+            if poses not in seen:
+                yield _compared(reference, estimate, f"transect run {run.name}")
+            seen.add(poses)
         except TransectError as error:
-            yield failed(reference, name, error.what, command)
+            yield failed(reference, name, error.what, f"transect run {run.name}")
 
 
-def _compared(
-    reference: Input, folder: Path, port: str, recording: Recording, name: str, command: str
-) -> Result:
+def _estimate(folder: Path, port: str, recording: Recording, name: str) -> Input:
+    from ._eval_open import open_input
+
+    return replace(open_input(f"{folder}:{port}"), name=name, frames=recording.frames)
+
+
+def _compared(reference: Input, estimate: Input, command: str) -> Result:
     """Compare one trajectory; the truth is interpolated, as sensors and truth rarely share stamps.
 
     Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
@@ -100,9 +111,6 @@ def _compared(
     from transect.errors import GeometryError
     from transect.evaluation.report import Asked, evaluate
 
-    from ._eval_open import open_input
-
-    estimate = replace(open_input(f"{folder}:{port}"), name=name, frames=recording.frames)
     usual = (
         float(np.median(np.diff(reference.trajectory.t_ns))) / NS if len(reference.trajectory) > 1 else 0.0
     )
@@ -127,7 +135,7 @@ def _write(results: Sequence[Result], folder: Path) -> None:
 
     for result in results:
         _, _, port = result.estimate.rpartition(":")
-        name = "pose" if result.reference else "run"
+        name = POSE if result.reference else "run"
         result.save(folder / f"{port if ':' in result.estimate else name}.result")
     if shown := [result for result in results if result.arrays]:
         write(shown, None, folder / FIGURES, None)
