@@ -13,12 +13,16 @@ from transect.errors import TransectError
 from transect.recording.clocks import NS
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from transect.engine import Run
     from transect.evaluation.result import Input, Result
     from transect.recording import Recording, Stream
 
 FIGURES = "evaluation"
 """The folder of the figures, below the run's."""
+STRAIGHT = 0.05
 POSE = "pose"
 """The port whose trajectory is the run's own."""
 
@@ -104,23 +108,32 @@ def _compared(reference: Input, estimate: Input, command: str) -> Result:
     """Compare one trajectory; the truth is interpolated, as sensors and truth rarely share stamps.
 
     Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
-    turned onto the truth is compared from its first pose on.
+    turned onto the truth, as its roll would be anything, is compared from its first pose on.
     """
     import numpy as np
 
-    from transect.errors import GeometryError
     from transect.evaluation.report import Asked, evaluate
 
     usual = (
         float(np.median(np.diff(reference.trajectory.t_ns))) / NS if len(reference.trajectory) > 1 else 0.0
     )
+    straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
     asked = Asked(
-        relations=("ate", "rpe", "segments", "drift"), by="interpolate", max_diff=1.5 * usual, least=0.0
+        align="origin" if straight else "se3",
+        relations=("ate", "rpe", "segments", "drift"),
+        by="interpolate",
+        max_diff=1.5 * usual,
+        least=0.0,
     )
-    try:
-        return evaluate(reference, estimate, asked, command)
-    except GeometryError:
-        return evaluate(reference, estimate, replace(asked, align="origin"), command)
+    return evaluate(reference, estimate, asked, command)
+
+
+def _is_straight(positions: NDArray[np.float64]) -> bool:
+    """Tell whether positions (n, 3) extend across their line by less than a twentieth of their length."""
+    import numpy as np
+
+    extents = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
+    return bool(extents[1] <= STRAIGHT * extents[0]) if len(extents) > 1 else True
 
 
 def _reference(recording: Recording, truth: Stream) -> Input:
