@@ -38,6 +38,8 @@ __all__ = ["cloud_files", "cloud_stream", "decode_cloud", "encode_cloud", "read"
 
 MANY = 50
 """Of more files than this in one folder only the first is looked into to see whether they are clouds."""
+PAIR = ("source", "target")
+"""Names of two clouds that are to be registered, which say which is which."""
 _ASIDE = (".txt", ".md", ".pdf", ".xml", ".yaml", ".yml", ".json", "")
 
 
@@ -131,7 +133,7 @@ def cloud_stream(source: Source, group: Group, columns: Sequence[str] | None = N
         PointCloud,
         partial(_table, source, group, columns),
         clock=group.clock,
-        tag=group.tag,
+        tag=group.tag or (group.name if group.name in PAIR else ""),
         frame=group.name,
         loader=cloud_loader(source, group.name, partial=True, columns=columns),
     )

@@ -1,0 +1,1 @@
+"""Nodes that filter, move, join and describe point clouds."""

@@ -1,0 +1,46 @@
+"""What the nodes on clouds share: rows of a cloud with all that belongs to them; where it was seen from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.types import PointCloud
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64] | NDArray[np.bool_]
+
+
+def measured(cloud: PointCloud) -> NDArray[np.bool_]:
+    """Rows (n,) that are points: none of their coordinates is NaN."""
+    return np.asarray(np.isfinite(cloud.points).all(axis=1))
+
+
+def selected(cloud: PointCloud, rows: Rows) -> PointCloud:
+    """The cloud with these rows only, given as a mask (n,) or as indices (k,)."""
+    fields = {name: values[rows] for name, values in cloud.fields.items()}
+    return replace(cloud, points=cloud.points[rows], fields=fields)
+
+
+def without_gaps(cloud: PointCloud) -> PointCloud:
+    """The cloud without rows that have NaN; itself if it has none."""
+    known = measured(cloud)
+    return cloud if known.all() else selected(cloud, known)
+
+
+def seen_from(cloud: PointCloud) -> Floats:
+    """Where the sensor stood (3,), in the cloud's frame; its origin unless the cloud says otherwise."""
+    return np.zeros(3) if cloud.viewpoint is None else np.asarray(cloud.viewpoint[:3], dtype=np.float64)
+
+
+def joined_fields(first: PointCloud, second: PointCloud) -> Mapping[str, NDArray[Any]]:
+    """The fields that both clouds have alike, one after the other."""
+    return {
+        name: np.concatenate([values, second.fields[name]])
+        for name, values in first.fields.items()
+        if name in second.fields and second.fields[name].shape[1:] == values.shape[1:]
+    }

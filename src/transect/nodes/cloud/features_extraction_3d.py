@@ -1,0 +1,66 @@
+"""Points of a cloud that can be found again in another."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, param
+from transect.geometry import surfaces
+from transect.types import Features3D, PointCloud
+
+from ._clouds import seen_from, without_gaps
+
+LEAST_POINTS = 20
+
+
+class FeaturesExtraction3D(Node, interface=True):
+    """Keypoints of a cloud; thin it first, lengths are counted in its spacing unless they are given."""
+
+    out_name = "features"
+
+    def process(self, pointcloud: PointCloud) -> Features3D | None: ...
+
+
+class Iss(FeaturesExtraction3D):
+    """Where a surface spreads differently along all three axes (Zhong 2009)."""
+
+    radius: float = param(0.0, ge=0, unit="m", doc="of a neighbourhood; 0 is six times the cloud's spacing")
+    ratio: float = param(0.975, gt=0, lt=1, doc="by which each axis must be shorter than the one before")
+
+    def process(self, pointcloud: PointCloud) -> Features3D | None:
+        cloud = without_gaps(pointcloud)
+        if len(cloud) < LEAST_POINTS:
+            return self.ctx.skip("too few points")
+        radius = self.radius or 6 * surfaces.spacing(cloud.points)
+        return _features(cloud, surfaces.iss_keypoints(cloud.points, radius, ratio=self.ratio))
+
+
+class HarrisDetector3D(FeaturesExtraction3D):
+    """Corners: where the normals around a point go in all directions (Harris on normals)."""
+
+    radius: float = param(0.0, ge=0, unit="m", doc="of a neighbourhood; 0 is six times the cloud's spacing")
+    neighbours: int = param(12, ge=5, doc="points that a normal is made from")
+    least: float = param(1e-3, ge=0, doc="response of a corner; where three planes meet it is 0.037")
+
+    def process(self, pointcloud: PointCloud) -> Features3D | None:
+        cloud = without_gaps(pointcloud)
+        if len(cloud) < LEAST_POINTS:
+            return self.ctx.skip("too few points")
+        normals = surfaces.normals(cloud.points, self.neighbours, seen_from(cloud)).normals
+        radius = self.radius or 6 * surfaces.spacing(cloud.points)
+        return _features(cloud, surfaces.harris_keypoints(cloud.points, normals, radius, self.least))
+
+
+class Uniform(FeaturesExtraction3D):
+    """Every point: of a cloud thinned to voxels, matching them all is surer than matching a few corners."""
+
+    def process(self, pointcloud: PointCloud) -> Features3D | None:
+        cloud = without_gaps(pointcloud)
+        rows = np.arange(len(cloud))
+        return _features(cloud, surfaces.Keypoints(rows, np.ones(len(cloud))))
+
+
+def _features(cloud: PointCloud, found: surfaces.Keypoints) -> Features3D:
+    points: NDArray[np.float64] = np.asarray(cloud.points[found.rows], dtype=np.float64)
+    return Features3D(points, response=found.response, t_ns=cloud.t_ns, frame=cloud.frame)

@@ -1,0 +1,35 @@
+"""Sweeps of a planar laser as points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, param
+from transect.types import LaserScan, PointCloud
+
+
+class LaserScanToPointCloud(Node):
+    """Returns of a sweep in the laser's frame, z = 0; `beam` (n,) says which it was, `intensity` how strong.
+
+    Beams without a return are left out, and so are ranges outside the sensor's own limits.
+    """
+
+    out_name = "pointCloud"
+    nearest: float = param(0.0, ge=0, unit="m", doc="nearer returns are left out")
+    farthest: float = param(0.0, ge=0, unit="m", doc="farther returns are left out; 0: the sensor's limit")
+
+    def process(self, scan: LaserScan) -> PointCloud | None:
+        low = max(self.nearest, scan.range_min or 0.0)
+        high = min(self.farthest or np.inf, scan.range_max or np.inf)
+        beams = np.flatnonzero((scan.ranges > low) & (scan.ranges < high))
+        if not len(beams):
+            return self.ctx.skip("no returns")
+        reach, angle = scan.ranges[beams], scan.angles[beams]
+        points = np.column_stack([reach * np.cos(angle), reach * np.sin(angle), np.zeros(len(beams))])
+        fields: dict[str, NDArray[Any]] = {"beam": beams}
+        if scan.remission is not None:
+            fields["intensity"] = np.asarray(scan.remission)[beams]
+        return PointCloud(points, fields, scan.t_ns, scan.frame)

@@ -1,0 +1,74 @@
+"""Points on things that move, left out because earlier scans saw through where they are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import At, Node, outputs, param
+from transect.geometry import se3
+from transect.types import PointCloud, Pose
+
+from ._clouds import selected, without_gaps
+from ._seen_through import View, ranges_in, view_of
+
+Floats = NDArray[np.float64]
+
+
+@outputs
+class Suppressed:
+    """A scan without what moves, what moves, and how many points that are."""
+
+    staticPointCloud: PointCloud | None = None
+    movingPointCloud: PointCloud | None = None
+    suppressed: int | None = None
+
+
+class MovingTargetSuppression(Node, interface=True):
+    """Leaves out of scans what moves; of clouds and planar lasers, in the sensor's frame.
+
+    `pose` is the sensor's in a frame that stands still; without it the sensor stands still.
+    """
+
+    def process(self, pointCloud: PointCloud, pose: At[Pose] | None = None) -> Suppressed | None: ...
+
+
+class FreeSpace(MovingTargetSuppression):
+    """A point moves if earlier scans saw something behind it: space that was free is taken now.
+
+    What has no earlier measurement in its direction stays. Where some scans saw through a place and others
+    saw something there, the greater number decides.
+    """
+
+    scans: int = param(10, ge=1, doc="earlier scans that are asked")
+    least_votes: int = param(3, ge=1, doc="scans that must have seen through")
+    margin: float = param(0.2, gt=0, unit="m", doc="so much nearer than what was seen is in front of it")
+    margin_share: float = param(0.03, ge=0, doc="of the range, added to the margin: poses are not exact")
+    step_degrees: float = param(1.0, gt=0, le=30, doc="angle of a cell of directions; about twice the beams'")
+
+    def reset(self) -> None:
+        self.views: list[View] = []
+
+    def process(self, pointCloud: PointCloud, pose: At[Pose] | None = None) -> Suppressed | None:
+        cloud = without_gaps(pointCloud)
+        if not len(cloud):
+            return self.ctx.skip("the cloud is empty")
+        T = np.eye(4) if pose is None else se3.from_quaternion(pose.orientation, pose.position)
+        points: Floats = np.asarray(cloud.points, dtype=np.float64)
+        moving = self._moving(se3.apply(T, points))
+        step = math.radians(self.step_degrees)
+        self.views = [*self.views, view_of(points[~moving], T, step)][-self.scans :]
+        return Suppressed(selected(cloud, ~moving), selected(cloud, moving), int(moving.sum()))
+
+    def _moving(self, points: Floats) -> NDArray[np.bool_]:
+        """Tell which points (n, 3) of the fixed frame stand where earlier scans saw through."""
+        through, there = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
+        for view in self.views:
+            ranges, seen = ranges_in(view, points, math.radians(self.step_degrees))
+            margin = self.margin + self.margin_share * ranges
+            known = np.isfinite(seen)
+            through += known & (seen > ranges + margin)
+            there += known & (np.abs(seen - ranges) <= margin)
+        return (through >= self.least_votes) & (through > there)

@@ -1,0 +1,110 @@
+"""Filters: a cloud in, the points worth keeping out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from transect.engine import Node, param
+from transect.errors import UsageError
+from transect.geometry import neighbours, se3, surfaces
+from transect.types import PointCloud
+
+from ._clouds import seen_from, selected, without_gaps
+
+
+class PointCloudFiltering(Node, interface=True):
+    """Leaves points out of a cloud; those with NaN always. Whatever belongs to a point stays with it."""
+
+    out_name = "filteredPointCloud"
+
+    def process(self, pointCloud: PointCloud) -> PointCloud | None: ...
+
+
+class StatisticalOutlierRemoval(PointCloudFiltering):
+    """Leaves out points farther from their neighbours than points of the cloud usually are (Rusu 2008)."""
+
+    neighbours: int = param(20, ge=1, doc="nearest points that the mean distance is taken to")
+    deviations: float = param(2.0, gt=0, doc="standard deviations beyond the mean distance that are kept")
+
+    def process(self, pointCloud: PointCloud) -> PointCloud | None:
+        return selected(
+            pointCloud, neighbours.statistical_inliers(pointCloud.points, self.neighbours, self.deviations)
+        )
+
+
+class VoxelGrid(PointCloudFiltering):
+    """One point for each voxel: the mean of those in it, with the other fields of the first of them."""
+
+    size: float = param(0.0, ge=0, unit="m", doc="edge of a voxel; 0 chooses it by `points`")
+    points: int = param(5000, ge=10, doc="about how many points are left where `size` is 0")
+
+    def process(self, pointCloud: PointCloud) -> PointCloud | None:
+        cloud = without_gaps(pointCloud)
+        if len(cloud) < 2:
+            return self.ctx.skip("too few points")
+        size = self.size or surfaces.voxel_for(cloud.points, self.points)
+        thinned = selected(cloud, neighbours.voxel_indices(cloud.points, size))
+        return replace(thinned, points=neighbours.voxel_means(cloud.points, size))
+
+
+class DynamicRadius(PointCloudFiltering):
+    """Leaves out returns with too few neighbours for their range: rain, snow, dust (DROR, Charron 2018)."""
+
+    resolution: float = param(0.004, gt=0, unit="rad", doc="angle between neighbouring beams")
+    neighbours: int = param(3, ge=1, doc="how many there must be within the radius")
+    multiplier: float = param(3.0, gt=0, doc="the radius is this times range times resolution")
+    least_radius: float = param(0.04, gt=0, unit="m", doc="smallest radius, near the sensor")
+
+    def process(self, pointCloud: PointCloud) -> PointCloud | None:
+        keep = neighbours.dynamic_radius_inliers(
+            pointCloud.points,
+            self.resolution,
+            self.neighbours,
+            self.multiplier,
+            self.least_radius,
+            seen_from(pointCloud),
+        )
+        return selected(pointCloud, keep)
+
+
+class RangeFilter(PointCloudFiltering):
+    """Keeps what lies between two distances from the sensor."""
+
+    nearest: float = param(0.5, ge=0, unit="m", doc="nearer points are left out")
+    farthest: float = param(100.0, gt=0, unit="m", doc="farther points are left out")
+
+    def process(self, pointCloud: PointCloud) -> PointCloud | None:
+        reach = np.linalg.norm(pointCloud.points - seen_from(pointCloud), axis=1)
+        return selected(pointCloud, (reach >= self.nearest) & (reach <= self.farthest))
+
+
+class SelfFilter(PointCloudFiltering):
+    """Leaves out the robot itself: what lies in boxes around its body."""
+
+    boxes: list = param(  # pyright: ignore[reportMissingTypeArgument, reportUnknownVariableType]
+        [[-0.5, -0.4, -0.5, 0.5, 0.4, 0.5]],
+        unit="m",
+        doc="boxes along the axes of `frame`, each lowest x, y, z then highest x, y, z",
+    )
+    frame: str = param("", doc="frame of the boxes; that of the cloud if not given")
+
+    def process(self, pointCloud: PointCloud) -> PointCloud | None:
+        points = pointCloud.points
+        if self.frame and self.frame != pointCloud.frame:
+            points = se3.apply(self.ctx.frames.lookup(self.frame, pointCloud.frame, self.ctx.time), points)
+        keep = np.asarray(np.isfinite(points).all(axis=1))
+        for low, high in self._corners():
+            keep &= ~((points >= low) & (points <= high)).all(axis=1)
+        return selected(pointCloud, keep)
+
+    def _corners(self) -> np.ndarray[tuple[int, int, int], np.dtype[np.float64]]:
+        """Return the boxes (k, 2, 3)."""
+        corners = np.array(self.boxes, dtype=np.float64)
+        if corners.ndim != 2 or corners.shape[1] != 6 or (corners[:, :3] > corners[:, 3:]).any():
+            raise UsageError(
+                f"SelfFilter.boxes cannot be {self.boxes!r}",
+                why="expected boxes of six numbers, lowest x, y, z then highest x, y, z",
+            )
+        return corners.reshape(-1, 2, 3)

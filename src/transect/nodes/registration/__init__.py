@@ -1,0 +1,1 @@
+"""Nodes that find how two point clouds stand to each other."""

@@ -1,0 +1,91 @@
+"""How far a registration can be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.geometry import se3, surfaces
+
+from ._refining import Refined
+
+Floats = NDArray[np.float64]
+
+
+PARTNERS = 0.5
+"""Coarse voxels to a point's partner, at most; at a wrong place on flat ground most have one within 1."""
+SAMPLING = 1.5
+"""Medians of the spacing to a point's partner, if that is more: a surface sampled anew has other points."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What a registration came to.
+
+    Attributes
+    ----------
+    fitness : float
+        Share of the source's points that have a partner in the sink, near for the clouds' resolution.
+    rmse : float
+        Root mean square of those distances, metres.
+    degeneracy : float
+        1 where every motion is held alike, 0 where one is free (`geometry.surfaces.Information`).
+    weakest : (6,)
+        The motion that is held least, in the frame of the sink.
+    covariance : (6, 6)
+        Of the transform: translation then rotation, in the frame of the sink; see `covariance_of`.
+    """
+
+    fitness: float
+    rmse: float
+    degeneracy: float
+    weakest: Floats
+    covariance: Floats
+
+
+def quality_of(refined: Refined) -> Quality:
+    """Judge a registration."""
+    sink, T = refined.sink.points, refined.aligned.T_target_source
+    reach = max(PARTNERS * refined.scales.coarse, SAMPLING * surfaces.spacing(sink))
+    distance, _ = _partners(se3.apply(T, refined.source.points), sink)
+    near = distance <= reach
+    rmse = float(np.sqrt(np.mean(distance[near] ** 2))) if near.any() else float("inf")
+    held = _held(refined)
+    return Quality(float(np.mean(near)), rmse, held.ratio, held.weakest, covariance_of(refined))
+
+
+def _held(refined: Refined) -> surfaces.Information:
+    """How well the surfaces hold the source, at the coarse level, where normals are surest."""
+    sink = refined.coarse_sink
+    moved = se3.apply(refined.aligned.T_target_source, refined.coarse_source.points)
+    distance, partner = _partners(moved, sink.points)
+    near = distance <= refined.scales.coarse
+    return surfaces.information(moved[near], sink.normals[partner[near]])
+
+
+def _partners(points: Floats, others: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Distances (n,) from points (n, 3) to the nearest of others (m, 3), and which that is (n,)."""
+    from scipy.spatial import KDTree
+
+    distance, partner = KDTree(others).query(points)
+    return np.asarray(distance), np.asarray(partner)
+
+
+def covariance_of(refined: Refined) -> Floats:
+    """Return the covariance (6, 6) of ``T_sink_source`` in the frame of the sink: m^2, then rad^2.
+
+    Of the position and of the attitude, about the axes of the sink: the inverse Hessian scaled by the
+    residuals' own variance, and by how many points share a normal, because their errors are one and the same.
+    What both clouds have in common (a lidar's bias, its motion) is not in it. Infinite where the Hessian is
+    singular.
+    """
+    found = refined.aligned
+    freedom = found.inliers - 6
+    values = np.linalg.eigvalsh(found.hessian)
+    if freedom <= 0 or not values[0] > 1e-12 * values[-1]:
+        return np.diag(np.full(6, np.inf))
+    in_source = np.linalg.inv(found.hessian) * (2 * found.error / freedom * refined.scales.neighbours)
+    turn = np.kron(np.eye(2), found.T_target_source[:3, :3])
+    return turn @ in_source @ turn.T

@@ -1,0 +1,209 @@
+"""small_gicp behind types: clouds with covariances, alignment, voxel maps. One thread, so that bits repeat.
+
+The library orders small motions rotation first and applies them on the right, ``T exp(xi)``, so they are in
+the frame of the source; what leaves this module is ordered translation first, as in `geometry.se3`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transect.errors import MissingExtraError
+
+Floats = NDArray[np.float64]
+Method = Literal["GICP", "PLANE_ICP", "ICP"]
+
+TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])
+HISTORY = 300
+"""Insertions after which a voxel that no scan touched is forgotten."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A cloud thinned to voxels, each point with normal and covariance, and a tree over it.
+
+    Attributes
+    ----------
+    cloud, tree : small_gicp.PointCloud, small_gicp.KdTree
+    voxel : float
+        Edge in metres.
+    """
+
+    cloud: Any
+    tree: Any
+    voxel: float
+
+    def __len__(self) -> int:
+        return int(self.cloud.size())
+
+    @property
+    def points(self) -> Floats:
+        """(n, 3) in metres."""
+        return np.asarray(self.cloud.points(), dtype=np.float64)[:, :3]
+
+    @property
+    def normals(self) -> Floats:
+        """(n, 3) unit vectors of either sign; zero where a point had too few neighbours."""
+        return np.asarray(self.cloud.normals(), dtype=np.float64)[:, :3]
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What an alignment came to.
+
+    Attributes
+    ----------
+    T_target_source : (4, 4)
+    converged : bool
+        Whether the last step was small enough; False when the iterations ran out first.
+    iterations : int
+    inliers : int
+        Source points with a partner near enough.
+    error : float
+        Half the weighted sum of squares over the inliers, in the units of the method.
+    hessian : (6, 6)
+        Of that sum by a small motion of the source in its own frame: translation, then rotation.
+    """
+
+    T_target_source: Floats
+    converged: bool
+    iterations: int
+    inliers: int
+    error: float
+    hessian: Floats
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When an alignment stops.
+
+    Attributes
+    ----------
+    distance : float
+        Metres: points farther apart are no partners.
+    iterations : int
+        The library's own 20 hide that it had not converged.
+    rotation, translation : float
+        Radians and metres: a step smaller than both ends it.
+    """
+
+    distance: float = 1.0
+    iterations: int = 100
+    rotation: float = 1e-4
+    translation: float = 1e-4
+
+
+def prepare(points: ArrayLike, voxel: float, neighbours: int = 10) -> Prepared:
+    """Thin points (n, 3) to the means of voxels of that edge (m), then estimate normals and covariances.
+
+    Rows with NaN are left out; the covariances are those of the nearest `neighbours` thinned points.
+    """
+    cloud, tree = _library().preprocess_points(_measured(points), voxel, neighbours, 1)
+    return Prepared(cloud, tree, voxel)
+
+
+def thinned(points: ArrayLike, voxel: float, neighbours: int = 10) -> Prepared:
+    """Like `prepare` with covariances only, for alignment to a `VoxelMap`; `tree` is None."""
+    library = _library()
+    cloud = library.voxelgrid_sampling(_measured(points), voxel, 1)
+    library.estimate_covariances(cloud, None, neighbours, 1)
+    return Prepared(cloud, None, voxel)
+
+
+def align(
+    target: Prepared,
+    source: Prepared,
+    guess: ArrayLike,
+    method: Method = "GICP",
+    limits: Limits | None = None,
+) -> Aligned:
+    """Align two prepared clouds, from the guess ``T_target_source`` (4, 4) on."""
+    limits = limits or Limits()
+    result = _library().align(
+        target.cloud, source.cloud, target.tree, _matrix(guess), method, limits.distance, 1, *_stops(limits)
+    )
+    return _aligned(result)
+
+
+class VoxelMap:
+    """A map of Gaussians, one for each voxel, that scans are aligned to and added to (VGICP).
+
+    The library cannot copy its map: a copy (as a keyframe makes) inserts all scans anew, which gives the same
+    bits. For that the thinned points of every scan are kept.
+
+    Parameters
+    ----------
+    voxel : float
+        Edge in metres.
+    history : int
+        Voxels that this many insertions did not touch are forgotten.
+    """
+
+    def __init__(self, voxel: float, history: int = HISTORY) -> None:
+        self.voxel, self.history = voxel, history
+        self._map = _library().GaussianVoxelMap(voxel)
+        self._map.set_lru(history, 10)
+        self._scans: list[tuple[Floats, int, Floats]] = []
+
+    def __len__(self) -> int:
+        return int(self._map.size())
+
+    @property
+    def points(self) -> Floats:
+        """(n, 3) means of the voxels in metres."""
+        return np.asarray(self._map.voxel_points(), dtype=np.float64)[:, :3]
+
+    def insert(self, scan: Prepared, pose: ArrayLike, neighbours: int = 10) -> None:
+        """Add a scan whose pose ``T_map_scan`` (4, 4) is known; `neighbours` as it was prepared with."""
+        self._map.insert(scan.cloud, _matrix(pose))
+        self._scans.append((scan.points, neighbours, _matrix(pose)))
+
+    def align(self, scan: Prepared, guess: ArrayLike, limits: Limits | None = None) -> Aligned:
+        """Align a scan to the map, from the guess ``T_map_scan`` (4, 4) on."""
+        limits = limits or Limits()
+        result = _library().align(self._map, scan.cloud, _matrix(guess), limits.distance, 1, *_stops(limits))
+        return _aligned(result)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> VoxelMap:
+        copy = VoxelMap(self.voxel, self.history)
+        for points, neighbours, pose in self._scans:
+            cloud = _library().PointCloud(points)
+            _library().estimate_covariances(cloud, None, neighbours, 1)
+            copy.insert(Prepared(cloud, None, 0.0), pose, neighbours)
+        return copy
+
+
+def _library() -> Any:
+    try:
+        return import_module("small_gicp")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("small_gicp", "fusion") from error
+
+
+def _measured(points: ArrayLike) -> Floats:
+    cloud = np.asarray(points, dtype=np.float64)
+    return np.ascontiguousarray(cloud[np.isfinite(cloud).all(axis=1)])
+
+
+def _matrix(transform: ArrayLike) -> Floats:
+    return np.array(transform, dtype=np.float64)
+
+
+def _stops(limits: Limits) -> tuple[int, float, float]:
+    return limits.iterations, limits.rotation, limits.translation
+
+
+def _aligned(result: Any) -> Aligned:
+    return Aligned(
+        T_target_source=np.array(result.T_target_source, dtype=np.float64),
+        converged=bool(result.converged),
+        iterations=int(result.iterations),
+        inliers=int(result.num_inliers),
+        error=float(result.error),
+        hessian=np.array(result.H, dtype=np.float64)[np.ix_(TRANSLATION_FIRST, TRANSLATION_FIRST)],
+    )

@@ -1,0 +1,123 @@
+"""How one cloud lies in another by keypoints that look alike: no guess is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, outputs, param
+from transect.geometry import se3
+from transect.types import Features3D, Pose
+
+from ._kiss_matcher import solve_matches
+from ._ransac import consensus
+
+Floats = NDArray[np.float64]
+
+LEAST_MATCHES = 3
+ROWS = 2048
+"""Descriptors compared with all others at a time."""
+
+
+@outputs
+class Matched:
+    """Where the source lies in the sink, by the matches that agree.
+
+    Attributes
+    ----------
+    transform : Pose
+        Of the source's frame in the sink's; not given where it failed.
+    success : bool
+        Whether enough matches agree.
+    inliers : int
+        How many agree.
+    matches : int
+        How many there were.
+    """
+
+    transform: Pose | None = None
+    success: bool | None = None
+    inliers: int | None = None
+    matches: int | None = None
+
+
+class FeaturesMatching3D(Node, interface=True):
+    """Matches keypoints that are each other's most alike, and finds the transform on which they agree."""
+
+    noise: float = param(0.0, ge=0, unit="m", doc="of a right match; 0 is a twentieth of the sink's radius")
+    least_inliers: int = param(10, ge=4, doc="matches that must agree; a few always do by chance")
+
+    def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None: ...
+
+    def pairs(self, source: Features3D, sink: Features3D) -> tuple[Floats, Floats, float]:
+        """Return matched points (n, 3) and (n, 3), and how far right ones may be off."""
+        first, second = mutual_matches(source, sink)
+        return source.points[first], sink.points[second], self.noise or _radius(sink.points) / 20
+
+    def judged(self, matrix: Floats | None, inliers: int, matches: int, frames: tuple[str, str]) -> Matched:
+        """Return what the matches came to; `frames` are those of sink and source."""
+        if matrix is None or inliers < self.least_inliers:
+            self.ctx.skip("too few matches agree")
+            return Matched(success=False, inliers=inliers, matches=matches)
+        turned, moved = se3.to_quaternion(matrix)
+        return Matched(Pose(moved, turned, self.ctx.time, *frames), True, inliers, matches)
+
+
+class Ransac3D(FeaturesMatching3D):
+    """By random samples of three matches (Fischler and Bolles 1981)."""
+
+    samples: int = param(20000, ge=100, doc="of three matches; few of them are congruent and cost time")
+
+    def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None:
+        source, sink, noise = self.pairs(sourceFeatures, sinkFeatures)
+        frames = sinkFeatures.frame, sourceFeatures.frame
+        found = None
+        if len(source) >= LEAST_MATCHES:
+            found = consensus(source, sink, noise, self.samples, self.ctx.rng)
+        if found is None:
+            return self.judged(None, 0, len(source), frames)
+        return self.judged(found.matrix, int(found.inliers.sum()), len(source), frames)
+
+
+class KissMatcher(FeaturesMatching3D):
+    """By a graph of matches that keep their distances, and graduated non-convexity (KISS-Matcher)."""
+
+    def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None:
+        source, sink, noise = self.pairs(sourceFeatures, sinkFeatures)
+        frames = sinkFeatures.frame, sourceFeatures.frame
+        if len(source) < LEAST_MATCHES:
+            return self.judged(None, 0, len(source), frames)
+        found = solve_matches(source, sink, noise)
+        return self.judged(found.matrix if found.valid else None, found.inliers, len(source), frames)
+
+
+def mutual_matches(source: Features3D, sink: Features3D) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows (n,) and (n,) of keypoints that are each other's most alike.
+
+    Histograms are compared by the Bhattacharyya coefficient, the sum of the roots of products: a few large
+    bins do not drown the others.
+    """
+    (rows, a), (others, b) = _roots(source), _roots(sink)
+    if not (len(a) and len(b)):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    there, back = _most_alike(a, b), _most_alike(b, a)
+    both = np.flatnonzero(back[there] == np.arange(len(a)))
+    return rows[both], others[there[both]]
+
+
+def _roots(features: Features3D) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the rows that have a descriptor, and the roots of those."""
+    if features.descriptors is None:
+        return np.zeros(0, np.int64), np.zeros((0, 1), np.float32)
+    rows = np.flatnonzero(np.isfinite(features.descriptors).all(axis=1))
+    return rows, np.sqrt(np.maximum(features.descriptors[rows], 0)).astype(np.float32)
+
+
+def _most_alike(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return for each row of a the row of b with the greatest product."""
+    return np.concatenate([np.argmax(a[i : i + ROWS] @ b.T, axis=1) for i in range(0, len(a), ROWS)])
+
+
+def _radius(points: Floats) -> float:
+    """Return the median distance of points (n, 3) from their middle, metres."""
+    return float(np.median(np.linalg.norm(points - np.median(points, axis=0), axis=1)))

@@ -1,0 +1,48 @@
+"""Keypoints and descriptors as nodes: ports, refusals, and that the functions behind them are used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transect.geometry import surfaces
+from transect.nodes.cloud.features_description_3d import Fpfh
+from transect.nodes.cloud.features_extraction_3d import FeaturesExtraction3D, HarrisDetector3D, Iss, Uniform
+from transect.types import PointCloud
+
+LINE = np.linspace(0, 1, 11)
+GRID = np.stack(np.meshgrid(LINE, LINE, LINE), axis=-1).reshape(-1, 3)
+BOX = PointCloud(
+    np.vstack([GRID[((GRID == 0) | (GRID == 1)).any(axis=1)], [[np.nan, 0, 0]]]),
+    t_ns=5,
+    frame="lidar",
+    viewpoint=np.array([0.5, 0.5, 0.5, 0, 0, 0, 1]),
+)
+
+
+@pytest.mark.parametrize("node", [Iss(radius=0.35), HarrisDetector3D(radius=0.35)], ids=["iss", "harris"])
+def test_keypoints_of_a_box_are_near_its_eight_corners(node: FeaturesExtraction3D):
+    found = node(BOX)
+    assert len({tuple(row) for row in np.round(found.points)}) == 8
+    assert (np.linalg.norm(found.points - np.round(found.points), axis=1) < 0.3).all()
+    assert (found.t_ns, found.frame, len(found.response)) == (5, "lidar", len(found))
+
+
+@pytest.mark.parametrize("node", [Iss(), HarrisDetector3D()])
+def test_too_few_points_have_no_keypoints(node: FeaturesExtraction3D):
+    assert node(PointCloud(np.zeros((3, 3)))) is None
+
+
+def test_every_measured_point_can_be_a_keypoint_and_is_described():
+    described = Fpfh(radius=0.66, neighbours=9)(BOX, Uniform()(BOX))
+    assert described.descriptors.shape == (len(BOX) - 1, 33)
+    points = BOX.points[:-1]
+    normals = surfaces.normals(points, 9, [0.5, 0.5, 0.5]).normals
+    np.testing.assert_allclose(described.descriptors, surfaces.fpfh(points, normals, 0.66), atol=1e-6)
+    np.testing.assert_array_equal(described.normals, normals)
+
+
+def test_normals_that_are_given_are_used():
+    normals = np.tile([0.0, 0, 1], (len(BOX), 1))
+    described = Fpfh()(BOX, Iss(radius=0.35)(BOX), PointCloud(normals))
+    np.testing.assert_array_equal(described.normals, np.tile([0, 0, 1], (len(described), 1)))
