@@ -14,6 +14,10 @@ _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 _NORTH_UP = (0.5, 0.0, 0.0, 0.0, -0.5, 0.0)
 
 
+def _gray() -> types.Image:
+    return types.Image(np.zeros((4, 6), np.uint8))
+
+
 def _matched(axes: int, kind: Callable[[Any, Any], Any]) -> Any:
     points = np.zeros((5, axes), np.float32 if axes == 2 else np.float64)
     return kind(points, points)
@@ -33,11 +37,11 @@ _SAMPLES: dict[type, Callable[[], Any]] = {
     types.Features2D: lambda: types.Features2D(np.zeros((5, 2), np.float32)),
     types.Features3D: lambda: types.Features3D(np.zeros((5, 3))),
     types.Octree: lambda: types.Octree(np.zeros(3), 1.0, 1, np.zeros((1, 3), np.int64), np.ones(1, np.int64)),
-    types.StereoPair: lambda: types.StereoPair(*(types.Image(np.zeros((4, 6), np.uint8)),) * 2),
+    types.StereoPair: lambda: types.StereoPair(_gray(), _gray()),
     types.CameraModel: lambda: types.CameraModel("camera", 6, 4, np.eye(3)),
     types.DepthMap: lambda: types.DepthMap(np.ones((4, 6), np.float32)),
     types.GridMap: lambda: types.GridMap({"elevation": np.zeros((3, 4))}, _NORTH_UP),
-    types.Image: lambda: types.Image(np.zeros((4, 6), np.uint8)),
+    types.Image: _gray,
     types.Imu: lambda: types.Imu(np.array([0.0, 0.0, 9.81]), np.zeros(3)),
     types.JointState: lambda: types.JointState(np.zeros(3)),
     types.LaserScan: lambda: types.LaserScan(np.ones(5), -0.2, 0.1),

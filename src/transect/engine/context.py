@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
@@ -49,6 +49,7 @@ class Context:
 
     __slots__ = (
         "_count",
+        "_fed",
         "_logged",
         "_seed",
         "_streams",
@@ -68,6 +69,7 @@ class Context:
         streams: Mapping[str, str] | None = None,
         seed: int = 0,
         logged: Callable[[int, str], None] | None = None,
+        fed: Collection[str] | None = None,
     ) -> None:
         self.time = 0
         self.frames = frames if frames is not None else FrameTree()
@@ -76,6 +78,11 @@ class Context:
         self._count = count if count is not None else NodeCount()
         self._verdicts, self._seed, self._logged = verdicts, seed, logged
         self._streams = streams or {}
+        self._fed = fed
+
+    def fed(self, port: str) -> bool:
+        """Tell whether anything can come to an input, which is optional; outside a run everything can."""
+        return self._fed is None or port in self._fed
 
     def integrity(self, port: str) -> Verdict | None:
         """Return how far the sensor behind an input can be trusted now; None until verdicts are given."""
@@ -107,6 +114,8 @@ class Surroundings:
     ----------
     streams : mapping
         By input of the graph: the name of the stream that feeds it.
+    unwired : collection of str
+        Inputs of the graph that no stream feeds.
     logged : callable
         Takes (node, time in ns, message).
     """
@@ -115,6 +124,7 @@ class Surroundings:
     store: Store | None = None
     verdicts: Verdicts | None = None
     streams: Mapping[str, str] = field(default_factory=dict[str, str])
+    unwired: Collection[str] = ()
     logged: Callable[[str, int, str], None] | None = None
 
     def context_of(self, part: Part, count: NodeCount) -> Context:
@@ -129,4 +139,5 @@ class Surroundings:
             streams,
             crc32(part.id.encode()),
             (lambda t_ns, text: logged(part.id, t_ns, text)) if logged else None,
+            {port for port, feed in part.feeds.items() if feed.source not in self.unwired},
         )

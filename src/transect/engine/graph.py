@@ -88,6 +88,11 @@ class Graph:
                     found.setdefault(feed.source, []).append(part.id)
         return found
 
+    def used_inputs(self) -> set[str]:
+        """Return the inputs that feed something: those of other implementations do not."""
+        fed = {feed.source for part in self.parts.values() for feed in part.feeds.values()}
+        return {name for name in self.inputs if name in fed | set(self.outputs.values())}
+
     def needed_inputs(self) -> set[str]:
         """Return the inputs without which some node could never run."""
         return {

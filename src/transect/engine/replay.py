@@ -161,7 +161,10 @@ class Replay:
         return part, mappings
 
     def _wired(self, graph: Graph) -> Wiring:
-        inputs = {n: Input(n, port.type, graph.tags.get(n, "")) for n, port in graph.inputs.items()}
+        used = graph.used_inputs() | self.options.wire.keys()
+        inputs = {
+            n: Input(n, port.type, graph.tags.get(n, "")) for n, port in graph.inputs.items() if n in used
+        }
         optional = set(graph.inputs) - graph.needed_inputs()
         return wire_inputs(inputs, self.part, self.options.wire, optional)
 
@@ -199,7 +202,10 @@ class Replay:
 
     def _flow(self, pass_index: int) -> Flow:
         streams = {name: stream.name for name, stream in self.wiring.streams.items()}
-        around = Surroundings(self.recording.frames, self.store, self.verdicts, streams, self._logged)
+        unwired = self.graph.inputs.keys() - streams.keys()
+        around = Surroundings(
+            self.recording.frames, self.store, self.verdicts, streams, unwired, self._logged
+        )
         flow = made_for(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
         for part in self.graph.parts.values():
             part.node.ctx.pass_index = pass_index

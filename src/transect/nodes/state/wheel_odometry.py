@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +16,114 @@ from transect.robots import load
 from transect.robots.interact.geometry import Geometry
 from transect.robots.interact.odometry import body_motion
 from transect.robots.interact.wheels import steer_angles
+from transect.robots.weeder import geometry as weeder
+from transect.robots.weeder.odometry import motion as ackermann_motion
 from transect.types import Pose, WheelState
 
 Floats = NDArray[np.float64]
+MotionModel = Callable[[WheelState, WheelState, float], Floats | None]
+"""Wheels then, wheels now and the seconds between to a motion (3,): m forward, m left, rad to the left."""
+MAX_GAP = 0.5
+"""Seconds; over longer gaps the robot is taken to stand."""
+
+
+# How wheels move a body
+
+
+def four_wheel_motion(
+    then: WheelState, now: WheelState, seconds: float, robot: str = "interact"
+) -> Floats | None:
+    """Motion (3,) of Platform that fits four driven and steered wheels best; None without speeds."""
+    if now.velocity is None or then.velocity is None or now.steer_ticks is None or then.steer_ticks is None:
+        return None
+    geometry = _interact(robot)
+    before, after = steer_angles(then.steer_ticks, geometry), steer_angles(now.steer_ticks, geometry)
+    travel = (now.velocity + then.velocity) / 2 * seconds
+    return _known(body_motion(travel, (before + after) / 2, geometry, after - before).motion)
+
+
+def ackermann_wheels_motion(
+    then: WheelState,
+    now: WheelState,
+    seconds: float,
+    robot: str = "weeder",
+    form: Literal["paper", "scripts"] = "scripts",
+) -> Floats | None:
+    """Motion (3,) of the middle of the rear axle, by two wheels and a steering angle (document 001, 4.6)."""
+    if now.velocity is None or then.velocity is None or now.steering is None or then.steering is None:
+        return None
+    geometry = _weeder(robot)
+    before = ackermann_motion(then.velocity, then.steering, geometry, form)
+    after = ackermann_motion(now.velocity, now.steering, geometry, form)
+    speed, turn = (float(a + b) / 2 for a, b in zip(before, after, strict=True))
+    return _known(np.array([speed, 0.0, turn]) * seconds)
+
+
+def differential_motion(then: WheelState, now: WheelState, seconds: float, track: float) -> Floats | None:
+    """Motion (3,) by the speeds of the left and the right side's wheels, `track` metres apart.
+
+    The first half of the wheels are the left ones. A body that skids turns less than the distance of its
+    wheels says: `track` is the effective one, larger than that.
+    """
+    if now.velocity is None or then.velocity is None or len(now.velocity) % 2:
+        return None
+    left, right = ((now.velocity + then.velocity) / 2).reshape(2, -1).mean(axis=1)
+    return _known(np.array([(left + right) / 2, 0.0, (right - left) / track]) * seconds)
+
+
+def model_for(wheels: WheelState, track: float = 0.0) -> MotionModel | None:
+    """Return the model that fits what the wheels measure; None if there is none.
+
+    Four steering encoders are Interact's, one steering angle with two wheels is the weeder's, and wheels
+    without steering are a differential drive's, whose track must be known.
+    """
+    if wheels.velocity is None:
+        return None
+    if wheels.steer_ticks is not None and len(wheels.velocity) == 4:
+        return four_wheel_motion
+    if wheels.steering is not None and np.size(wheels.steering) == 1:
+        return ackermann_wheels_motion
+    return partial(differential_motion, track=track) if track > 0 else None
+
+
+class Reckoning:
+    """Follows wheels from sample to sample.
+
+    Attributes
+    ----------
+    last : tuple or None
+        Time (ns) and wheels of the newest sample.
+    """
+
+    def __init__(self) -> None:
+        self.last: tuple[int, WheelState] | None = None
+
+    def step(
+        self, t_ns: int, wheels: WheelState, model: MotionModel, max_gap: float
+    ) -> tuple[int, Floats] | None:
+        """Return since when, and the motion (3,) since then; None for the first, after a gap, or unknown."""
+        before, self.last = self.last, (t_ns, wheels)
+        if before is None or not 0 < t_ns - before[0] <= max_gap * NS:
+            return None
+        motion = model(before[1], wheels, (t_ns - before[0]) / NS)
+        return None if motion is None else (before[0], motion)
+
+
+def _known(motion: Floats) -> Floats | None:
+    return motion if np.isfinite(motion).all() else None
+
+
+@cache
+def _interact(robot: str) -> Geometry:
+    return Geometry.of(load(robot))
+
+
+@cache
+def _weeder(robot: str) -> weeder.Geometry:
+    return weeder.Geometry.of(load(robot))
+
+
+# Nodes
 
 
 class WheelOdometry(Node, interface=True):
@@ -26,7 +133,7 @@ class WheelOdometry(Node, interface=True):
 
     def reset(self) -> None:
         self.place = np.zeros(3)
-        self.before: tuple[int, Floats, Floats] | None = None
+        self.reckoning = Reckoning()
 
     def process(self, wheels: WheelState) -> Pose | None: ...
 
@@ -35,31 +142,52 @@ class FourWheelSteer(WheelOdometry):
     """The motion that fits four driven and steered wheels best (`robots.interact.odometry`)."""
 
     robot: str = param("interact", doc="whose geometry: a name, or a YAML file like interact.yaml")
-    max_gap: float = param(0.5, gt=0, unit="s", doc="over longer ones the robot is taken to stand")
+    max_gap: float = param(MAX_GAP, gt=0, unit="s", doc="over longer ones the robot is taken to stand")
 
     def process(self, wheels: WheelState) -> Pose | None:
         if wheels.velocity is None or wheels.steer_ticks is None:
             return self.ctx.skip("no speeds or no steering")
-        steering = steer_angles(wheels.steer_ticks, _geometry(self.robot))
-        motion = self._motion(self.ctx.time, wheels.velocity, steering)
-        self.before = self.ctx.time, wheels.velocity, steering
-        if motion is not None:
-            self.place = planar.integrate(motion[None], self.place)[-1]
-        x, y, heading = self.place
-        turned = rotations.quaternion_from_euler("Z", [heading])
-        return Pose(np.array([x, y, 0.0]), turned, frame="odom", child="Platform")
-
-    def _motion(self, now_ns: int, speeds: Floats, steering: Floats) -> Floats | None:
-        """Return the motion (3,) since the last sample: m, m, rad; None where it is not known."""
-        if self.before is None or now_ns - self.before[0] > self.max_gap * NS:
-            return None
-        then_ns, old_speeds, old_steering = self.before
-        travel = (speeds + old_speeds) / 2 * ((now_ns - then_ns) / NS)
-        middle, change = (steering + old_steering) / 2, steering - old_steering
-        motion = body_motion(travel, middle, _geometry(self.robot), change).motion
-        return motion if np.isfinite(motion).all() else None
+        return _advanced(self, wheels, partial(four_wheel_motion, robot=self.robot), self.max_gap, "Platform")
 
 
-@cache
-def _geometry(robot: str) -> Geometry:
-    return Geometry.of(load(robot))
+class Ackermann(WheelOdometry):
+    """Two driven wheels behind, one steering angle in front (`robots.weeder.odometry`)."""
+
+    robot: str = param("weeder", doc="whose geometry: a name, or a YAML file like weeder.yaml")
+    form: str = param("scripts", choices=("paper", "scripts"), doc="tan(delta), or tan(0.95 delta)")
+    max_gap: float = param(MAX_GAP, gt=0, unit="s", doc="over longer ones the robot is taken to stand")
+
+    def process(self, wheels: WheelState) -> Pose | None:
+        if wheels.velocity is None or wheels.steering is None:
+            return self.ctx.skip("no speeds or no steering")
+        form: Literal["paper", "scripts"] = "paper" if self.form == "paper" else "scripts"
+        model = partial(ackermann_wheels_motion, robot=self.robot, form=form)
+        return _advanced(self, wheels, model, self.max_gap, "base_link")
+
+
+class Differential(WheelOdometry):
+    """Wheels on two sides that do not steer: also skid-steered ones, with an effective track."""
+
+    track: float = param(0.0, ge=0, unit="m", doc="between the left and the right wheels; 0 is not known")
+    child: str = param("base_link", doc="frame of the body")
+    max_gap: float = param(MAX_GAP, gt=0, unit="s", doc="over longer ones the robot is taken to stand")
+
+    def process(self, wheels: WheelState) -> Pose | None:
+        if not self.track:
+            return self.ctx.skip("the track of the wheels is not known: --set NODE.track=METRES")
+        if wheels.velocity is None or len(wheels.velocity) % 2:
+            return self.ctx.skip("no speeds of a left and a right side")
+        model = partial(differential_motion, track=self.track)
+        return _advanced(self, wheels, model, self.max_gap, self.child)
+
+
+def _advanced(
+    node: WheelOdometry, wheels: WheelState, model: MotionModel, max_gap: float, child: str
+) -> Pose:
+    """Move a node's place on by what its wheels did, and return it."""
+    step = node.reckoning.step(node.ctx.time, wheels, model, max_gap)
+    if step is not None:
+        node.place = planar.integrate(step[1][None], node.place)[-1]
+    x, y, heading = node.place
+    turned = rotations.quaternion_from_euler("Z", [heading])
+    return Pose(np.array([x, y, 0.0]), turned, t_ns=node.ctx.time, frame="odom", child=child)

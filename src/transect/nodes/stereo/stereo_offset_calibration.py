@@ -57,7 +57,7 @@ class StereoOffsetCalibration(Node, interface=True):
         self.pulls: list[Pull] = []
         self.rows: list[float] = []
 
-    def process(self, originalStereoPair: StereoPair) -> Calibrated: ...
+    def process(self, originalStereoPair: StereoPair) -> Calibrated | None: ...
 
     def looked_at(self, pair: StereoPair) -> None:
         """Take what the step to this pair says about the offset."""
@@ -107,9 +107,11 @@ class RunningOffset(StereoOffsetCalibration):
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
     """Sees the whole recording first, then mends all pairs alike; for work after the field day."""
 
-    def process(self, originalStereoPair: StereoPair) -> Calibrated:
-        if self.enabled and self.ctx.pass_index == 0:
-            self.looked_at(originalStereoPair)
+    def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
+        if self.ctx.pass_index == 0:
+            if self.enabled:
+                self.looked_at(originalStereoPair)
+            return None  # what comes after it would work twice
         return self.mended(originalStereoPair)
 
 

@@ -1,0 +1,118 @@
+"""PoseFusion: how consistent its filter is, and how far it drifts without satellites.
+
+NEES of position on simulated days on Etna (wheels, IMU, RTK), its share of NIS below the 95 % limit on the
+bags of Husky and Jackal, and the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m.
+The gaps of Rosario are in `bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import chi2
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import transect
+from benchmarks._harness import quality
+from transect.engine.kept import Output
+from transect.geometry import geodesy, se3
+from transect.geometry.interpolation import interpolate_columns, interpolate_poses
+from transect.recording import Recording
+from transect.simulation.day import Options, simulate, write_day
+
+FILTER, WITH_LIDAR = "PoseFusion/ErrorStateFilter", "PoseFusion/LidarErrorStateFilter"
+NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
+BLIND = ("Platform/MotorEncoders", "Gnss/Imu", "Lidar", "truth/trajectory")
+NEES_SEEDS, UNSEEN = range(201, 221), (101, 102, 103)
+NEES_SECONDS, LIDAR_SECONDS, SETTLED = 20.0, 75.0, 5.0
+LENGTHS = (5.0, 10.0, 20.0)
+DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "bags" / "robot_localization"
+
+
+def main() -> None:
+    with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
+        pools = ", ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info())
+        print(f"  threads: {pools}")
+        bench_bags()
+        bench_nees(Path(folder))
+        bench_drift(Path(os.environ.get("TRANSECT_BENCH_DAYS") or folder))
+
+
+def bench_bags() -> None:
+    for bag, robot in (("test1", "Husky"), ("test2", "Jackal")):
+        begin = time.process_time()
+        told = transect.run(FILTER, DATA / f"{bag}.bag")["innovations"].values
+        spent = time.process_time() - begin
+        for sensor in ("fix", "odometry"):
+            count, below = (sum(each[f"{sensor}_{what}"] for each in told) for what in ("count", "below"))
+            if count:
+                quality(
+                    f"{robot}: NIS of {sensor} below the 95 % limit", 100 * below / count, "%", at_least=90
+                )
+        print(f"  {robot}: {1e3 * spent / len(told):.1f} ms CPU per tick of 0.1 s")
+
+
+def bench_nees(folder: Path) -> None:
+    """Mean over seeds and times of the NEES of position, three numbers each."""
+    found = [position_nees(etna(folder, seed, NEES_SECONDS, NAV)) for seed in NEES_SEEDS]
+    low, high = chi2.ppf([0.025, 0.975], 3 * len(found)) / len(found)
+    quality(
+        f"Etna: mean NEES of {len(found)} seeds, at least {low:.2f}", float(np.mean(found)), "", at_most=high
+    )
+
+
+def position_nees(recording: Recording) -> float:
+    run = transect.run(FILTER, recording)
+    pose, covariance = run["pose"], run["covariance"]
+    place = recording.robot.constants["world_origin"]
+    world = np.array([place["latitude"], place["longitude"], place["altitude"]])
+    first = recording["Gnss/Pose"].array("lat", "lon", "alt")[0]
+    truth = recording["truth/trajectory"]
+    true = interpolate_columns(truth.t_ns, truth.array("x", "y", "z"), pose.t_ns)
+    e = np.stack([each.position for each in pose.values]) + geodesy.local_from_geodetic(first, world) - true
+    spread = np.stack(covariance.values)[:, :3, :3]
+    nees = np.einsum("ni,ni->n", e, np.linalg.solve(spread, e[..., None])[..., 0])
+    return float(nees[pose.t_ns > pose.t_ns[0] + SETTLED * 1e9].mean())
+
+
+def bench_drift(folder: Path) -> None:
+    found = []
+    for seed in UNSEEN:
+        recording = etna(folder, seed, LIDAR_SECONDS, ("Platform/*", "Gnss/*", "Lidar"), "-lidar")
+        run = transect.run(WITH_LIDAR, recording.select(*BLIND))
+        found.append(drift_of(run["pose"], recording))
+        print(f"  seed {seed}: {found[-1]:.2f} %")
+    quality("Etna: wheels, IMU and lidar odometry, no satellites", float(np.mean(found)), "%", at_most=1.0)
+
+
+def drift_of(poses: Output, recording: Recording) -> float:
+    """Mean translation error in percent over all segments of `LENGTHS`, from every pose on."""
+    truth = recording["truth/trajectory"]
+    places, turned = truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw")
+    at, how = interpolate_poses(truth.t_ns, places, turned, poses.t_ns)
+    true = se3.from_quaternion(how, at)
+    found = np.stack([se3.from_quaternion(each.orientation, each.position) for each in poses.values])
+    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(at, axis=0), axis=1))])
+    errors = []
+    for length in LENGTHS:
+        ends = np.searchsorted(way, way + length)
+        starts = np.flatnonzero(ends < len(way))
+        a, b = (se3.invert(each[starts]) @ each[ends[starts]] for each in (true, found))
+        errors.append(np.linalg.norm(a[:, :3, 3] - b[:, :3, 3], axis=1) / length)
+    return float(100 * np.mean(np.concatenate(errors)))
+
+
+def etna(
+    folder: Path, seed: int, seconds: float, streams: tuple[str, ...], suffix: str = "-nav"
+) -> Recording:
+    """A simulated day, taken from the folder if it is there."""
+    path = folder / f"etna-{seed}{suffix}"
+    if not path.exists():
+        write_day(simulate("etna", Options(seed=seed, seconds=seconds, streams=streams)), path)
+    return transect.open(path)
+
+
+if __name__ == "__main__":
+    main()

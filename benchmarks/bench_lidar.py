@@ -1,0 +1,186 @@
+"""Lidar odometry beside kiss-icp, as it comes for the sensor: both on one core, scan after scan in turn.
+
+Drift is the mean translation error over all segments of 5, 10 and 20 m from every scan on. kiss-icp's pose is
+that of the end of a scan, ours that of its time; each is held against the truth of its own time. Simulated
+days are kept in `TRANSECT_BENCH_DAYS`, where that is set.
+"""
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from kiss_icp.config import load_config
+from kiss_icp.kiss_icp import KissICP
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import transect
+from benchmarks._harness import quality
+from transect.geometry import se3
+from transect.geometry.interpolation import Limits, interpolate_poses
+from transect.nodes.lidar._timing import point_offsets
+from transect.nodes.lidar.scan_odometry import VoxelGaussians
+from transect.recording import Recording, Stream
+from transect.simulation.day import Options, simulate, write_day
+from transect.types import PointCloud
+
+SEEDS = (101, 102, 103)
+SECONDS = 75.0
+LENGTHS = (5.0, 10.0, 20.0)
+DRIFT, SPEED, ETNA = 0.95, 0.9, 1.0
+"""At most this times kiss-icp's drift, at least this times its scans per second, at most so many percent."""
+DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
+
+
+@dataclass
+class Side:
+    """Poses (n, 4, 4) that one of the two found, and the CPU seconds that it took."""
+
+    poses: list[np.ndarray] = field(default_factory=list)
+    cpu: float = 0.0
+
+    def timed(self, step) -> None:
+        begin = time.process_time()
+        pose = step()
+        self.cpu += time.process_time() - begin
+        self.poses.append(pose)
+
+
+def main() -> None:
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
+            pools = ", ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info())
+            print(f"  one core of {len(cores)}; threads: {pools}")
+            bench_etna(Path(os.environ.get("TRANSECT_BENCH_DAYS") or folder))
+            bench_radiate()
+            bench_newer_college()
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def bench_etna(folder: Path) -> None:
+    """Simulated Etna, seeds that nothing was tuned on."""
+    ours, peer, cpu = [], [], np.zeros(2)
+    scans = 0
+    for seed in SEEDS:
+        day = etna(folder, seed)
+        stream, truth = day["Lidar"], true_poses(day)
+        a, b = both(stream)
+        t_ns = stream.t_ns
+        ends = [t_ns + part for part in (0, 100_000_000, 200_000_000)]
+        drifts = np.concatenate(segments(np.array(a.poses), truth(t_ns)))
+        # The time of a peer's pose within the scan is not documented: the one that suits it best is taken.
+        theirs = min((np.concatenate(segments(np.array(b.poses), truth(t))) for t in ends), key=np.mean)
+        quality(f"Etna {seed}, {len(t_ns)} scans / kiss-icp", drifts.mean(), "%", peer=theirs.mean())
+        ours.append(drifts)
+        peer.append(theirs)
+        cpu += a.cpu, b.cpu
+        scans += len(t_ns)
+    pooled, theirs = float(np.concatenate(ours).mean()), float(np.concatenate(peer).mean())
+    quality("Etna, drift of all seeds", pooled, "%", at_most=ETNA)
+    quality("Etna, drift of all seeds / kiss-icp", pooled, "%", at_most=DRIFT, peer=theirs)
+    speed("Etna", scans, *cpu)
+
+
+def bench_radiate() -> None:
+    """Fourteen scans in fog, without truth: how far both think that they came."""
+    if not (DATA / "radiate_fog").is_dir():
+        return
+    stream = transect.open(DATA / "radiate_fog")["velo_lidar"]
+    a, b = both(stream)
+    ends = [float(np.linalg.norm(side.poses[-1][:3, 3])) for side in (a, b)]
+    quality("RADIATE fog, end (no truth) / kiss-icp", ends[0], "m", peer=ends[1])
+    speed("RADIATE fog", len(stream), a.cpu, b.cpu)
+
+
+def bench_newer_college() -> None:
+    """Five scans with truth: too short for segments."""
+    if not (DATA / "lidar_gtsam_points").is_dir():
+        return
+    recording = transect.open(DATA / "lidar_gtsam_points")
+    graph = recording["newer_01/graph"]
+    true = se3.from_quaternion(graph.array("qx", "qy", "qz", "qw"), graph.array("x", "y", "z"))
+    true = se3.invert(true[0]) @ true
+    a, b = both(recording["newer_01/planes"])
+    ends = [float(np.linalg.norm(side.poses[-1][:3, 3] - true[-1][:3, 3])) for side in (a, b)]
+    quality("Newer College, end of 4.3 m / kiss-icp", ends[0], "m", peer=ends[1])
+    speed("Newer College", len(true), a.cpu, b.cpu)
+
+
+def both(stream: Stream) -> tuple[Side, Side]:
+    """Play the clouds of a stream to both in turn."""
+    ours, peer = VoxelGaussians(), KissICP(load_config(None))
+    a, b = Side(), Side()
+    steps = np.diff(stream.t_ns)
+    period = int(steps.min()) if len(steps) else 1
+    for sample in stream:
+        cloud: PointCloud = sample.payload
+        points = np.asarray(cloud.points, dtype=np.float64)
+        points = points[np.isfinite(points).all(axis=1)]
+        offsets = point_offsets(cloud, period)
+        stamps = np.zeros(0) if offsets is None else offsets / period
+        a.timed(lambda cloud=cloud: matrix(ours.process(cloud), a))
+        b.timed(lambda points=points, stamps=stamps: kissed(peer, points, stamps))
+    return a, b
+
+
+def matrix(found, side: Side) -> np.ndarray:
+    """The pose (4, 4) of a scan; where it was refused, the one before."""
+    if found.pose is None:
+        return side.poses[-1]
+    return se3.from_quaternion(found.pose.orientation, found.pose.position)
+
+
+def kissed(peer: KissICP, points: np.ndarray, stamps: np.ndarray) -> np.ndarray:
+    peer.register_frame(points, stamps)
+    return peer.last_pose.copy()
+
+
+def speed(name: str, scans: int, ours: float, peer: float) -> None:
+    """Scans per second of CPU, and how many milliseconds each took."""
+    print(f"  {name}: {1e3 * ours / scans:.1f} ms of CPU a scan, kiss-icp {1e3 * peer / scans:.1f} ms")
+    quality(f"{name}, scans/s / kiss-icp", scans / ours, "1/s", at_least=SPEED, peer=scans / peer)
+
+
+def etna(folder: Path, seed: int) -> Recording:
+    """A day on Etna: clouds and truth, written once."""
+    path = folder / f"etna-{seed}-lidar"
+    if not path.is_dir():
+        write_day(simulate("etna", Options(seconds=SECONDS, seed=seed, streams=("Lidar", "Gnss/Imu"))), path)
+    return transect.open(path)
+
+
+def true_poses(day: Recording):
+    """Return what gives the lidar's true poses (n, 4, 4) at times (n,); the last is held."""
+    truth = day["truth/trajectory"]
+    mount = day.frames.lookup("Platform", "Lidar")
+    places, turns = truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw")
+
+    def at(t_ns: np.ndarray) -> np.ndarray:
+        place, turned = interpolate_poses(
+            truth.t_ns, places, turns, t_ns, Limits(beyond_ns=1_000_000_000, otherwise="error")
+        )
+        return se3.from_quaternion(turned, place) @ mount
+
+    return at
+
+
+def segments(found: np.ndarray, true: np.ndarray) -> list[np.ndarray]:
+    """Percent of each segment of each length, from every pose on."""
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(true[:, :3, 3], axis=0), axis=1))])
+    percent = []
+    for length in LENGTHS:
+        last = np.searchsorted(along, along + length)
+        first = np.flatnonzero(last < len(along))
+        last = last[first]
+        error = se3.invert(se3.invert(true[first]) @ true[last]) @ (se3.invert(found[first]) @ found[last])
+        percent.append(100 * np.linalg.norm(error[:, :3, 3], axis=1) / length)
+    return percent
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Pose fusion on real Rosario with RTK withheld for 30 s in every 60, beside plain ways across the gaps.
+
+Stamps of the odometry and everything that is learnt come from fixes that are not withheld. Errors are
+horizontal, at the antenna; RMS over all withheld fixes of the three phases.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import transect
+from benchmarks import _gaps
+from benchmarks._gaps import Withheld
+from benchmarks._harness import quality
+from transect.types import Trajectory
+
+EACH, POOLED, STRAIGHT, FILTER = 0.5, 0.35, 0.5, 1.0
+"""Of the baseline's error, at most: the smoother in each sequence and over all, and beside a straight line;
+the filter."""
+COVERED = 90.0
+"""Per cent of withheld fixes that the 95 % ellipse must hold, at least."""
+SIGMA = 0.02
+"""Of a withheld fix, m."""
+FUSIONS = ("BatchSmoother", "ErrorStateFilter")
+PLAIN = {"re-anchored": _gaps.reanchored, "straight": _gaps.straight}
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors (k, 2) in one gap by one way; Mahalanobis distances (k,) squared where it has a covariance."""
+
+    sequence: str
+    way: str
+    off: np.ndarray
+    distances: np.ndarray | None = None
+
+
+def main() -> None:
+    if not _gaps.DATA.is_dir():
+        print("  no Rosario tracks here: see TRANSECT_TEST_DATA")
+        return
+    print("  one thread; RMS of each gap in m, then cpu s of each fusion on the whole drive")
+    print(f"  {'sequence, phase, gap':<28}" + "".join(f"{name:>18}" for name in (*PLAIN, *FUSIONS)))
+    found = [each for drive in _gaps.drives() for case in _gaps.withheld(drive) for each in crossed(case)]
+    for sequence in sorted({each.sequence for each in found}):
+        judge([each for each in found if each.sequence == sequence], f"Rosario {sequence}", EACH)
+    judge(found, "Rosario, all", POOLED)
+    bench_fixed_lag()
+
+
+def crossed(case: Withheld) -> list[Errors]:
+    """Cross all gaps of a drive in every way, and print a row for each."""
+    runs = {name: fused(case, name) for name in FUSIONS}
+    found: list[Errors] = []
+    for gap in case.gaps:
+        there = [plain(case, gap, name, way) for name, way in PLAIN.items()]
+        there += [covered(case, gap, name, path) for name, (path, _) in runs.items()]
+        _print_gap(case, gap, there)
+        found += there
+    print(f"  {'':<64}" + "".join(f"{seconds:>16.1f} s" for _, seconds in runs.values()), flush=True)
+    return found
+
+
+def fused(case: Withheld, name: str) -> tuple[Trajectory, float]:
+    """The body by a fusion, and cpu s."""
+    start, wire = time.process_time(), {"odometry": "Odometry", "position": "Rtk"}
+    run = transect.run(f"PoseFusion/{name}", _gaps.measured(case), wire=wire)
+    return run["trajectory"].values[0], time.process_time() - start
+
+
+def bench_fixed_lag() -> None:
+    """The fixed-lag smoother on the shortest drive alone, for it takes longest."""
+    drive = min(_gaps.drives(), key=lambda each: len(each.fixes))
+    case = next(_gaps.withheld(drive))
+    path, seconds = fused(case, "FixedLagSmoother")
+    found = [covered(case, gap, "FixedLagSmoother", path) for gap in case.gaps]
+    base = [plain(case, gap, "re-anchored", _gaps.reanchored) for gap in case.gaps]
+    title = f"Rosario {drive.name}, phase 0: fixed lag"
+    quality(f"{title} / re-anchored", root_mean_square(found), "m", peer=root_mean_square(base))
+    quality(f"{title}, cpu", seconds, "s")
+
+
+def plain(
+    case: Withheld, gap: np.ndarray, name: str, way: Callable[[Withheld, np.ndarray], np.ndarray]
+) -> Errors:
+    return Errors(case.drive.name, name, way(case, gap) - case.drive.fixes[gap, :2])
+
+
+def covered(case: Withheld, gap: np.ndarray, name: str, path: Trajectory) -> Errors:
+    place, spread = _gaps.antenna_of(path, case.drive.lever, case.drive.fix_ns[gap])
+    off = place - case.drive.fixes[gap, :2]
+    return Errors(case.drive.name, name, off, _gaps.squared_distances(off, spread, SIGMA))
+
+
+def judge(found: list[Errors], title: str, smoother: float) -> None:
+    """Print what a sequence, or all of them, came to."""
+    rms = {way: root_mean_square([each for each in found if each.way == way]) for way in (*PLAIN, *FUSIONS)}
+    base, line = rms["re-anchored"], rms["straight"]
+    quality(f"{title}: straight line / re-anchored", line, "m", peer=base)
+    quality(f"{title}: batch smoother / re-anchored", rms["BatchSmoother"], "m", at_most=smoother, peer=base)
+    quality(
+        f"{title}: batch smoother / straight line", rms["BatchSmoother"], "m", at_most=STRAIGHT, peer=line
+    )
+    quality(f"{title}: filter / re-anchored", rms["ErrorStateFilter"], "m", at_most=FILTER, peer=base)
+    for name, wanted in (("BatchSmoother", None), ("ErrorStateFilter", COVERED)):
+        inside = [each.distances < _gaps.CHI2 for each in found if each.way == name]
+        quality(
+            f"{title}: in the 95 % ellipse, {name}", 100 * np.concatenate(inside).mean(), "%", at_least=wanted
+        )
+
+
+def root_mean_square(found: list[Errors]) -> float:
+    squares = np.concatenate([np.sum(each.off**2, axis=1) for each in found])
+    return float(np.sqrt(squares.mean()))
+
+
+def _print_gap(case: Withheld, gap: np.ndarray, there: list[Errors]) -> None:
+    start = (case.drive.fix_ns[gap[0]] - case.drive.fix_ns[0]) * 1e-9
+    name = f"{case.drive.name}, phase {case.phase:.0f} s, from {start:.0f} s"
+    print(f"  {name:<28}" + "".join(f"{root_mean_square([each]):>18.3f}" for each in there), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Points of many scans as means of voxels: memory grows with the ground, not with the scans."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+WAITING = 400_000
+"""Points that may wait before they are merged: sorting fewer at a time costs more."""
+BITS = 21
+"""Of each axis in a voxel's number: two million voxels along each."""
+
+
+class VoxelSums:
+    """Sums over voxels of points and whatever goes with them.
+
+    Parameters
+    ----------
+    size : float or (3,)
+        Edges of a voxel in metres.
+    """
+
+    def __init__(self, size: ArrayLike) -> None:
+        self.size = np.broadcast_to(np.asarray(size, dtype=np.float64), (3,)).copy()
+        self._origin: Floats | None = None
+        self._keys = np.zeros(0, dtype=np.int64)
+        self._sums: Floats | None = None
+        self._waiting: list[Floats] = []
+        self._count = 0
+
+    def add(self, points: ArrayLike, values: ArrayLike | None = None) -> None:
+        """Add points (n, 3) in metres, and values (n, k) that go with them; rows with NaN are left out."""
+        cloud = np.asarray(points, dtype=np.float64)
+        parts = [cloud] if values is None else [cloud, np.asarray(values, dtype=np.float64)]
+        rows = np.column_stack([np.ones(len(cloud)), *parts])
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        if self._origin is None and len(rows):
+            # Voxels are numbered from where the first point is: northings are millions of metres.
+            self._origin = np.floor(rows[0, 1:4] / self.size)
+        self._waiting.append(rows)
+        self._count += len(rows)
+        if self._count > WAITING:
+            self._merge()
+
+    def sums(self) -> tuple[Ints, Floats]:
+        """Return the voxels (m, 3) in order, and by voxel: count, sums of x, y, z, sums of the values.
+
+        Voxel i, j, k reaches from (i, j, k) to (i + 1, j + 1, k + 1) edges.
+        """
+        self._merge()
+        if self._sums is None or self._origin is None:
+            return np.zeros((0, 3), dtype=np.int64), np.zeros((0, 4))
+        voxels = np.stack([(self._keys >> shift) & _MASK for shift in _SHIFTS], axis=1) - _HALF
+        return voxels + self._origin.astype(np.int64), self._sums
+
+    def means(self) -> tuple[Ints, Floats]:
+        """Return counts (m,), and means (m, 3 + k) of points and values."""
+        sums = self.sums()[1]
+        return sums[:, 0].astype(np.int64), sums[:, 1:] / sums[:, :1]
+
+    def _merge(self) -> None:
+        waiting, self._waiting, self._count = self._waiting, [], 0
+        if self._origin is None or not waiting:
+            return
+        rows = np.concatenate(waiting)
+        keys, near = _numbers(rows[:, 1:4], self.size, self._origin)
+        keys, rows = _reduced(keys[near], rows[near])
+        if self._sums is not None:
+            keys, rows = _reduced(np.concatenate([self._keys, keys]), np.concatenate([self._sums, rows]))
+        self._keys, self._sums = keys, rows
+
+
+_MASK, _HALF = (1 << BITS) - 1, 1 << (BITS - 1)
+_SHIFTS = (2 * BITS, BITS, 0)
+
+
+def _numbers(points: Floats, size: Floats, origin: Floats) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return a number (n,) for each point's voxel, in order of x, y, z; and which points are in reach."""
+    index = np.floor(points / size) - origin
+    near = np.asarray((np.abs(index) < _HALF).all(axis=1), dtype=np.bool_)
+    index = np.where(near[:, None], index, 0.0).astype(np.int64) + _HALF
+    return (index[:, 0] << _SHIFTS[0]) | (index[:, 1] << _SHIFTS[1]) | index[:, 2], near
+
+
+def _reduced(keys: Ints, rows: Floats) -> tuple[Ints, Floats]:
+    """Return each key (n,) once, in order, with the sum of its rows (n, k)."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[first], np.add.reduceat(rows[order], first, axis=0)

@@ -1,0 +1,209 @@
+"""Scan to map: where a lidar is, from one scan to the next.
+
+A scan is straightened to the time of its *last* point: its own motion is then what lies between the last two
+poses, so that a wrong forecast is seen and the scan straightened again (to the first point, the motion would
+be that of the next step, and a lidar that begins to turn is lost).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transect.geometry import se3
+from transect.recording.clocks import NS
+
+from ..registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
+from ._deskewing import straightened
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+START_ROUNDS = 2
+"""Of straightening the first two scans by the motion between them."""
+COARSER = 2.0
+"""Voxels of scans are so much larger where nothing is known of the motion."""
+LEAST_STEP_NS = 10_000_000
+"""Between the ends of scans, which may overlap where one has no times: velocities stay finite."""
+FOLLOWED = 0.5
+"""How far the velocity follows what was found. A scan bent by a wrong velocity is aligned off by up to all of
+its way, which is an error of the next velocity: followed wholly, a lidar at rest swings for seconds."""
+REACHES = (6.0, 2.0)
+"""Such voxels to the farthest partner: first far, then near."""
+
+
+class LocalMap(Protocol):
+    """What scans are aligned to and added to."""
+
+    def align(self, scan: Prepared, guess: ArrayLike, limits: Limits | None = None) -> Aligned: ...
+
+    def insert(self, scan: Prepared, pose: ArrayLike) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Points (n, 3) of one scan in the sensor's frame, measured so many ns (n,) after the scan's time."""
+
+    points: Floats
+    offset_ns: Ints | None
+    t_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """From its time to its last point."""
+        return 0 if self.offset_ns is None else int(self.offset_ns.max(initial=0))
+
+    @property
+    def end_ns(self) -> int:
+        """When its last point was measured."""
+        return self.t_ns + self.length_ns
+
+    def straight(self, velocity: Floats) -> Floats:
+        """Points (n, 3) as at its end, for a steady velocity (6,) of the sensor in its own frame."""
+        if self.offset_ns is None:
+            return self.points
+        return straightened(self.points, (self.offset_ns - self.length_ns) / NS, velocity)
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """How scans are thinned and what is believed.
+
+    Attributes
+    ----------
+    voxel : float
+        Edge in metres to which scans are thinned.
+    least_share : float
+        Of the points, that must have a partner in the map.
+    limits : Limits
+        Of an alignment.
+    """
+
+    voxel: float
+    least_share: float
+    limits: Limits
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a scan came to.
+
+    Attributes
+    ----------
+    pose : (4, 4)
+        ``T_map_sensor`` at the scan's time.
+    aligned : Aligned
+        To the map, at the scan's end.
+    points : (n, 3)
+        The thinned scan in the map's frame, straightened.
+    share : float
+        Of the points, that had a partner.
+    believed : bool
+        Whether these are enough and the alignment came to rest; if not, nothing else changed.
+    """
+
+    pose: Floats
+    aligned: Aligned
+    points: Floats
+    share: float
+    believed: bool
+
+
+class Odometer:
+    """Poses of scans against a map that grows with them.
+
+    Parameters
+    ----------
+    local_map : LocalMap
+        Empty.
+    settings : Settings
+    """
+
+    def __init__(self, local_map: LocalMap, settings: Settings) -> None:
+        self.map, self.settings = local_map, settings
+        self.pose, self.velocity, self.end_ns = np.eye(4), np.zeros(6), 0
+        self.first: Scan | None = None
+        self.before: Floats | None = None
+
+    def begin(self, first: Scan) -> None:
+        """Take the first scan, whose pose is the identity; its own motion is known with the second."""
+        self.first = first
+
+    def step(self, scan: Scan) -> Step:
+        """Align the next scan."""
+        if self.first is not None:
+            self._start(self.first, scan)
+            self.first = None
+        seconds = max(scan.end_ns - self.end_ns, LEAST_STEP_NS) / NS
+        found, prepared = self._align(scan, seconds)
+        share = found.inliers / max(len(prepared), 1)
+        pose, velocity = self._moved(found, seconds)
+        begin = pose @ se3.exp(-velocity * (scan.length_ns / NS))
+        believed = found.converged and share >= self.settings.least_share
+        points = prepared.points
+        if believed:
+            self.map.insert(prepared, pose)
+            self.velocity = self.velocity + FOLLOWED * (velocity - self.velocity)
+            self.pose, self.end_ns, self.before = pose, scan.end_ns, points
+        return Step(begin, found, se3.apply(pose, points), share, believed)
+
+    def _align(self, scan: Scan, seconds: float) -> tuple[Aligned, Prepared]:
+        """Align by the last velocity; if that does not fit, from farther away; again if the scan was bent."""
+        motion = se3.exp(self.velocity * seconds)
+        prepared = self._prepared(scan, self.velocity)
+        found = self.map.align(prepared, self.pose @ motion, self.settings.limits)
+        fits = found.converged and found.inliers >= self.settings.least_share * len(prepared)
+        if not fits and self.before is not None:
+            guess = self.pose @ self._coarse(self.before, prepared.points, motion)
+            again = self.map.align(prepared, guess, self.settings.limits)
+            better = (again.converged, again.inliers) > (found.converged, found.inliers)
+            found = again if better else found
+        velocity = self._moved(found, seconds)[1]
+        if scan.length_ns and self._bend(velocity - self.velocity, scan) > self.settings.voxel / 2:
+            prepared = self._prepared(scan, velocity)
+            found = self.map.align(prepared, found.T_target_source, self.settings.limits)
+        return found, prepared
+
+    def _moved(self, found: Aligned, seconds: float) -> tuple[Floats, Floats]:
+        """Return the pose (4, 4) that was found, and the velocity (6,) since the last."""
+        pose = _rigid(found.T_target_source)
+        return pose, se3.log(se3.invert(self.pose) @ pose) / seconds
+
+    def _start(self, first: Scan, second: Scan) -> None:
+        """Find the motion between the first two scans, which are straightened by it, and begin the map."""
+        seconds = max(second.end_ns - first.end_ns, LEAST_STEP_NS) / NS
+        velocity = np.zeros(6)
+        for _ in range(START_ROUNDS):
+            old, new = first.straight(velocity), second.straight(velocity)
+            velocity = se3.log(self._coarse(old, new, se3.exp(velocity * seconds))) / seconds
+        begun = self._prepared(first, velocity)
+        self.pose = se3.exp(velocity * (first.length_ns / NS))
+        self.velocity, self.end_ns, self.before = velocity, first.end_ns, begun.points
+        self.map.insert(begun, self.pose)
+
+    def _coarse(self, old: Floats, new: Floats, guess: Floats) -> Floats:
+        """Motion (4, 4) from points (n, 3) to points (m, 3), whose partners may be far away."""
+        voxel = COARSER * self.settings.voxel
+        target, source = prepare(old, voxel), thinned(new, voxel)
+        for reach in REACHES:
+            limits = Limits(reach * voxel, 50, 1e-3, 1e-3)
+            guess = _rigid(align(target, source, guess, "GICP", limits).T_target_source)
+        return guess
+
+    def _prepared(self, scan: Scan, velocity: Floats) -> Prepared:
+        return thinned(scan.straight(velocity), self.settings.voxel)
+
+    def _bend(self, change: Floats, scan: Scan) -> float:
+        """Return how far (m) a change of velocity (6,) moves a point at the scan's median range."""
+        middle = float(np.median(np.linalg.norm(scan.points[::16], axis=1)))
+        speed = np.linalg.norm(change[:3]) + np.linalg.norm(change[3:]) * middle
+        return float(speed) * scan.length_ns / NS
+
+
+def _rigid(transform: Floats) -> Floats:
+    """Return a transform (4, 4) whose rotation is one again: errors of rounding double with each product."""
+    u, _, v = np.linalg.svd(transform[:3, :3])
+    return se3.from_matrix(u @ v, transform[:3, 3])

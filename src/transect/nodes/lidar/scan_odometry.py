@@ -1,0 +1,212 @@
+"""Where a lidar is by its scans alone: each is aligned to a map of those before."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, outputs, param
+from transect.engine.ports import Shape
+from transect.geometry import neighbours, se3
+from transect.types import PointCloud, Pose
+
+from ..registration._small_gicp import Aligned, Limits, VoxelMap
+from ._accumulation import VoxelSums
+from ._odometer import LocalMap, Odometer, Scan, Settings, Step
+from ._submap import Submap
+from ._timing import point_offsets
+
+Floats = NDArray[np.float64]
+
+FRAME = "odom"
+VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)
+"""Edges in metres that are tried for a sensor, the finest first."""
+ENOUGH_POINTS = 7000
+"""Of a thinned scan: more take longer and do not make poses better."""
+
+
+@outputs
+class ScanMotion:
+    """What a scan tells.
+
+    Attributes
+    ----------
+    pose : Pose
+        Of the lidar at the scan's time, in the frame that it had at the first scan.
+    success : bool
+        Whether the scan found its place; without it there is no pose, and the map stays as it was.
+    converged : bool
+        Whether the alignment came to rest.
+    inliers : float
+        Share of the thinned points that found a partner in the map.
+    degeneracy : float
+        Weakest over strongest direction in which the map holds the scan: near 0 it can slide, as in a tunnel.
+    covariance : (6, 6) array
+        Of position (m) and rotation vector (rad) in `pose.frame`, by the alignment alone: errors that the map
+        has already, which make the drift, are not in it.
+    map : PointCloud
+        All scans, thinned; once, at the end.
+    """
+
+    pose: Pose | None = None
+    success: bool | None = None
+    converged: bool | None = None
+    inliers: float | None = None
+    degeneracy: float | None = None
+    covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None
+    map: PointCloud | None = None
+
+
+class ScanOdometry(Node, interface=True):
+    """Pose of a lidar by its scans, from its first one on; scans of a moving sensor are straightened."""
+
+    voxel: float = param(
+        0.0, ge=0, le=5, unit="m", doc="edge to which scans are thinned; 0 finds it from the first scan"
+    )
+    near: float = param(1.0, ge=0, unit="m", doc="nearer returns are of the vehicle, or of fog before it")
+    deskew: bool = param(True, doc="straighten scans by the motion between them")
+    least_points: int = param(100, ge=10, doc="scans with fewer are refused")
+    least_share: float = param(0.4, gt=0, lt=1, doc="share of points that must find a partner in the map")
+
+    def reset(self) -> None:
+        self.odometer: Odometer | None = None
+        self.first: PointCloud | None = None
+        self.period_ns = 0
+        self.last_ns = 0
+        self.edge = self.voxel
+        self.sums: VoxelSums | None = None
+
+    def process(self, cloud: PointCloud) -> ScanMotion | None: ...
+
+    def finish(self) -> ScanMotion | None:
+        """Return the map."""
+        if self.sums is None:
+            return None
+        count, points = self.sums.means()
+        if not len(count):
+            return self.ctx.skip("only one scan found its place: no map")
+        return ScanMotion(map=PointCloud(points.astype(np.float32), {"count": count}, frame=FRAME))
+
+    def _new_map(self) -> LocalMap:
+        """Return the map that scans are aligned to."""
+        raise NotImplementedError
+
+    def _moved(self, cloud: PointCloud) -> ScanMotion:
+        """Take the next scan."""
+        scan = self._kept(cloud)
+        if len(scan) < self.least_points:
+            return self._refused("too few points")
+        if self.sums is None:
+            return self._begun(scan)
+        if scan.t_ns <= self.last_ns:
+            return self._refused("not later than the scan before")
+        gap_ns, self.last_ns = scan.t_ns - self.last_ns, scan.t_ns
+        self.period_ns = min(self.period_ns or gap_ns, gap_ns)
+        if self.first is not None:
+            self.odometer = self._started(self.first)
+        assert self.odometer is not None
+        step = self.odometer.step(self._scan(scan))
+        if step.believed:
+            self.first = None
+        return self._told(step, scan)
+
+    def _begun(self, scan: PointCloud) -> ScanMotion:
+        """Take the first scan: its place is the origin, and its motion is not known before a second fits."""
+        self.first, self.last_ns = scan, scan.t_ns
+        self.edge = self.voxel or _edge_for(scan.points)
+        self.sums = VoxelSums(self.edge)
+        origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
+        return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
+
+    def _started(self, first: PointCloud) -> Odometer:
+        """Return an odometer that has the first scan, for whose times the period had to be known."""
+        limits = Limits(2 * self.edge, 50, 1e-3, 1e-3)
+        odometer = Odometer(self._new_map(), Settings(self.edge, self.least_share, limits))
+        odometer.begin(self._scan(first))
+        return odometer
+
+    def _told(self, step: Step, scan: PointCloud) -> ScanMotion:
+        """Return what a step came to; a scan that did not find its place has no pose."""
+        if not step.believed:
+            lost = step.share < self.least_share
+            self.ctx.skip("no overlap with the map" if lost else "the alignment did not come to rest")
+            return ScanMotion(success=False, converged=step.aligned.converged, inliers=step.share)
+        if self.sums is not None:
+            self.sums.add(step.points)
+        turned, place = se3.to_quaternion(step.pose)
+        return ScanMotion(
+            pose=Pose(place, turned, scan.t_ns, FRAME, scan.frame),
+            success=True,
+            converged=step.aligned.converged,
+            inliers=step.share,
+            degeneracy=_degeneracy(step.aligned, step.points),
+            covariance=_covariance(step.aligned),
+        )
+
+    def _refused(self, reason: str) -> ScanMotion:
+        self.ctx.skip(reason)
+        return ScanMotion(success=False)
+
+    def _kept(self, cloud: PointCloud) -> PointCloud:
+        """Return the returns that are not too near; NaN are none."""
+        points = np.asarray(cloud.points, dtype=np.float64)
+        kept = np.einsum("ij,ij->i", points, points) > self.near**2
+        fields = {name: cloud.fields[name][kept] for name in cloud.fields if name == "t_offset_ns"}
+        return PointCloud(points[kept], fields, cloud.t_ns or self.ctx.time, cloud.frame)
+
+    def _scan(self, cloud: PointCloud) -> Scan:
+        offset_ns = point_offsets(cloud, self.period_ns) if self.deskew else None
+        return Scan(cloud.points, offset_ns, cloud.t_ns)
+
+
+class VoxelGaussians(ScanOdometry):
+    """To a map of one Gaussian per voxel, which forgets what it has not seen for long (VGICP, small_gicp)."""
+
+    history: int = param(300, ge=10, doc="scans after which a voxel that was not seen is forgotten")
+
+    def process(self, cloud: PointCloud) -> ScanMotion | None:
+        return self._moved(cloud)
+
+    def _new_map(self) -> LocalMap:
+        return VoxelMap(self.edge, self.history)
+
+
+class PointToPlane(ScanOdometry):
+    """To the planes around the points of the last keyframes (small_gicp)."""
+
+    keyframes: int = param(20, ge=1, doc="how many make the map")
+    spacing: float = param(1.0, gt=0, unit="m", doc="a scan this far from the last keyframe becomes one")
+    turning: float = param(0.2, gt=0, unit="rad", doc="and so does one turned this far")
+
+    def process(self, cloud: PointCloud) -> ScanMotion | None:
+        return self._moved(cloud)
+
+    def _new_map(self) -> LocalMap:
+        return Submap(self.edge / 2, self.keyframes, self.spacing, self.turning)
+
+
+def _edge_for(points: Floats) -> float:
+    """Return the finest voxel (m) that leaves few enough of the points (n, 3) of a scan."""
+    for edge in VOXELS:
+        if len(np.unique(neighbours.voxel_indices(points, edge), axis=0)) <= ENOUGH_POINTS:
+            return edge
+    return VOXELS[-1]
+
+
+def _degeneracy(aligned: Aligned, points: Floats) -> float:
+    """Return the weakest over the strongest eigenvalue; rotations are scaled by the points' radius."""
+    radius = float(np.sqrt(np.mean(np.sum((points - aligned.T_target_source[:3, 3]) ** 2, axis=1))))
+    scale = np.repeat([1.0, 1.0 / max(radius, 1e-9)], 3)
+    values = np.linalg.eigvalsh(scale[:, None] * aligned.hessian * scale)
+    return float(max(values[0], 0.0) / values[-1])
+
+
+def _covariance(aligned: Aligned) -> Floats:
+    """Return the covariance (6, 6) in the map's frame, by the curvature of the sum of squares."""
+    values, vectors = np.linalg.eigh(aligned.hessian)
+    values = np.maximum(values, 1e-9 * values[-1])
+    variance = 2 * aligned.error / max(3 * aligned.inliers - 6, 1)
+    turn = np.kron(np.eye(2), aligned.T_target_source[:3, :3])
+    return turn @ (variance * (vectors / values) @ vectors.T) @ turn.T

@@ -1,0 +1,383 @@
+"""An error-state Kalman filter of a body on the ground: its state, how it moves on, how it is corrected.
+
+The state is held as it is (rotations as matrices); the covariance is that of a small error of it. Attitude
+errors are rotation vectors in the axes of the map: ``R_true = exp(e) R``. All in SI and radians.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+POSITION, ATTITUDE, VELOCITY = slice(0, 3), slice(3, 6), slice(6, 9)
+GYRO_BIAS, FORCE_BIAS = slice(9, 12), slice(12, 15)
+GYRO_HEADING = 11
+SCALE, SLIP, SIDE, BEND = 15, 16, 17, 18
+FIX_ERROR = slice(19, 22)
+CLONES = ((slice(22, 25), slice(25, 28)), (slice(28, 31), slice(31, 34)))
+"""Where the last step of wheels or an odometry began, and the frame in which a `motion` measures."""
+SIZE = 34
+POSE = slice(0, 6)
+UP = np.array([0.0, 0.0, 1.0])
+_EYE = np.eye(SIZE)
+
+
+def skew(v: Floats) -> Floats:
+    """Matrix (3, 3) of the cross product with v (3,); `rotations.skew` for one vector, without its checks."""
+    x, y, z = v
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def turn(v: Floats) -> Floats:
+    """Rotation (3, 3) of a rotation vector (3,), by Rodrigues' formula."""
+    angle = float(np.sqrt(v @ v))
+    cross = skew(v)
+    if angle < 1e-6:
+        return np.eye(3) + cross + cross @ cross / 2
+    return np.eye(3) + np.sin(angle) / angle * cross + (1 - np.cos(angle)) / angle**2 * (cross @ cross)
+
+
+def turned_by(R: Floats) -> Floats:
+    """Rotation vector (3,) of a rotation (3, 3) by less than half a turn."""
+    sine = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
+    size = float(np.sqrt(sine @ sine))
+    return sine * (np.arctan2(size, (np.trace(R) - 1) / 2) / size) if size > 1e-9 else sine
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How uncertain motion is: see `ErrorStateFilter`'s parameters of the same names."""
+
+    gyro_walk: float
+    force_walk: float
+    slip: float
+    slip_length: float
+    scale_walk: float
+    side_walk: float
+    bend_walk: float
+    along: float
+    across: float
+    up: float
+    hill: float
+    heading: float
+    skid: float
+    speed_floor: float
+    turn_floor: float
+    fix_seconds: float
+    gravity: float
+    drift: float
+    drift_turn: float
+
+    @property
+    def motion_drift(self) -> tuple[float, float]:
+        """Of a visual or lidar odometry: m/sqrt(m) and rad/sqrt(m)."""
+        return self.drift, self.drift_turn
+
+
+@dataclass(eq=False)
+class State:
+    """The state and its covariance.
+
+    Attributes
+    ----------
+    t_ns : int
+    p, v : (3,) array
+        Position and velocity in the map.
+    rotation : (3, 3) array
+        Takes vectors of the body to the map.
+    gyro_bias, force_bias : (3,) array
+        In the body.
+    scale, slip : float
+        ``1 + scale + slip`` times what wheels say is what the body moved; scale hardly changes, slip does.
+    side : float
+        Rad to the left by which the body moves beside its heading.
+    bend : float
+        Rad per metre by which it turns more to the left than its wheels say.
+    fix_error : (3,) array
+        Of satellite fixes, as far as it stays from one to the next.
+    clones : list of (t_ns, p, R) or None
+    covariance : (34, 34) array
+    """
+
+    t_ns: int
+    p: Floats
+    rotation: Floats
+    v: Floats
+    covariance: Floats
+    gyro_bias: Floats = field(default_factory=lambda: np.zeros(3))
+    force_bias: Floats = field(default_factory=lambda: np.zeros(3))
+    scale: float = 0.0
+    slip: float = 0.0
+    side: float = 0.0
+    bend: float = 0.0
+    fix_error: Floats = field(default_factory=lambda: np.zeros(3))
+    clones: list[tuple[int, Floats, Floats] | None] = field(default_factory=lambda: [None, None])
+
+    @property
+    def pose_covariance(self) -> Floats:
+        """Covariance (6, 6) of position (m) and rotation vector (rad), both in the map."""
+        return self.covariance[POSE, POSE].copy()
+
+    def copy(self) -> State:
+        """Return a state that moves on by itself: arrays are never changed in place but the covariance."""
+        return replace(self, covariance=self.covariance.copy(), clones=list(self.clones))
+
+    def clone(self, slot: int) -> None:
+        """Remember this pose, for the next step of a dead reckoning."""
+        where, how = CLONES[slot]
+        J = _EYE.copy()
+        J[where], J[how] = 0.0, 0.0
+        J[where, POSITION] = J[how, ATTITUDE] = np.eye(3)
+        self.covariance = J @ self.covariance @ J.T
+        self.clones[slot] = self.t_ns, self.p.copy(), self.rotation.copy()
+
+    def corrected(self, e: Floats) -> None:
+        """Take an error (34,) off the state."""
+        self.p = self.p + e[POSITION]
+        self.v = self.v + e[VELOCITY]
+        self.rotation = turn(e[ATTITUDE]) @ self.rotation
+        self.gyro_bias = self.gyro_bias + e[GYRO_BIAS]
+        self.force_bias = self.force_bias + e[FORCE_BIAS]
+        self.scale += float(e[SCALE])
+        self.slip += float(e[SLIP])
+        self.side += float(e[SIDE])
+        self.bend += float(e[BEND])
+        self.fix_error = self.fix_error + e[FIX_ERROR]
+        for slot, kept in enumerate(self.clones):
+            if kept is not None:
+                where, how = CLONES[slot]
+                self.clones[slot] = kept[0], kept[1] + e[where], turn(e[how]) @ kept[2]
+
+
+# Moving on
+
+
+def move_inertially(
+    x: State, seconds: float, force: Floats, rate: Floats, densities: tuple[float, float], noise: Noise
+) -> None:
+    """Strapdown mechanisation over a short time.
+
+    Parameters
+    ----------
+    force, rate : (3,)
+        Mean specific force and angular velocity over that time, in the body.
+    densities : (float, float)
+        White noise of the two: m/s2/sqrt(Hz), rad/s/sqrt(Hz).
+    """
+    half = turn((rate - x.gyro_bias) * (seconds / 2))
+    R_middle = x.rotation @ half
+    pull = R_middle @ (force - x.force_bias)
+    acceleration = pull - noise.gravity * UP
+    F = _EYE.copy()
+    F[POSITION, VELOCITY] = np.eye(3) * seconds
+    F[ATTITUDE, GYRO_BIAS] = -R_middle * seconds
+    F[VELOCITY, ATTITUDE] = -skew(pull) * seconds
+    F[VELOCITY, FORCE_BIAS] = -R_middle * seconds
+    x.covariance = F @ x.covariance @ F.T
+    x.p = x.p + x.v * seconds + acceleration * (seconds**2 / 2)
+    x.v = x.v + acceleration * seconds
+    x.rotation = R_middle @ half
+    _add(x, VELOCITY, densities[0] ** 2 * seconds)
+    _add(x, ATTITUDE, densities[1] ** 2 * seconds)
+    _add(x, GYRO_BIAS, noise.gyro_walk**2 * seconds)
+    _add(x, FORCE_BIAS, noise.force_walk**2 * seconds)
+
+
+@dataclass(frozen=True)
+class GyroTurn:
+    """A turn about the vertical by a gyroscope: rad to the left, its bias in it, and its variance."""
+
+    angle: float
+    variance: float
+
+    def part(self, fraction: float) -> GyroTurn:
+        """Return a part of the turn."""
+        return GyroTurn(self.angle * fraction, self.variance * fraction)
+
+
+def move_by_step(
+    x: State, transform: Floats, seconds: float, noise: Noise, gyro: GyroTurn | None = None
+) -> None:
+    """Move as a dead reckoning in the plane says; its heading by a gyroscope where that is given."""
+    t, up = transform[:3, 3], x.rotation @ UP
+    aside = np.array([-t[1], t[0], 0.0])
+    in_map = x.rotation @ ((1 + x.scale + x.slip) * t + x.side * aside)
+    F = _EYE.copy()
+    F[POSITION, ATTITUDE] = -skew(in_map)
+    F[POSITION, SCALE] = F[POSITION, SLIP] = x.rotation @ t
+    F[POSITION, SIDE] = x.rotation @ aside
+    variance = step_variances(transform, seconds, noise)
+    variance[2] += noise.hill**2 * float(np.hypot(t[0], t[1]))
+    if gyro is None:
+        F[ATTITUDE, BEND] = up * t[0]
+        turned = transform[:3, :3] @ turn(UP * (x.bend * t[0]))
+    else:
+        F[ATTITUDE, GYRO_HEADING] = -up * seconds
+        turned = turn(UP * (gyro.angle - x.gyro_bias[2] * seconds))
+        variance[3] = gyro.variance
+        _add(x, GYRO_BIAS, noise.gyro_walk**2 * seconds)
+    x.covariance = F @ x.covariance @ F.T
+    spread = x.rotation @ np.diag(variance[:3]) @ x.rotation.T
+    x.covariance[POSITION, POSITION] += spread
+    x.covariance[ATTITUDE, ATTITUDE] += variance[3] * np.outer(up, up)
+    x.covariance[VELOCITY, :] = x.covariance[:, VELOCITY] = 0.0
+    x.covariance[VELOCITY, VELOCITY] = spread / seconds**2
+    x.p, x.v, x.rotation = x.p + in_map, in_map / seconds, x.rotation @ turned
+
+
+def step_variances(transform: Floats, seconds: float, noise: Noise) -> Floats:
+    """Variances (4,) of a step of wheels: along, across, up (m2) and heading (rad2).
+
+    Those of distance and turn add up along the way; what wheels do not see at rest adds up with time.
+    """
+    distance = float(np.hypot(transform[0, 3], transform[1, 3]))
+    turned = abs(float(np.arctan2(transform[1, 0], transform[0, 0])))
+    still = noise.speed_floor**2 * seconds
+    return np.array(
+        [
+            noise.along**2 * distance + still,
+            noise.across**2 * distance + still,
+            noise.up**2 * distance + still,
+            noise.heading**2 * distance + noise.skid**2 * turned + noise.turn_floor**2 * seconds,
+        ]
+    )
+
+
+def age_wheels(x: State, distance: float, noise: Noise) -> None:
+    """Let what is known of the wheels' errors grow old by a distance in metres."""
+    kept = float(np.exp(-distance / noise.slip_length))
+    x.slip *= kept
+    x.covariance[SLIP, :] *= kept
+    x.covariance[:, SLIP] *= kept
+    x.covariance[SLIP, SLIP] += noise.slip**2 * (1 - kept**2)
+    x.covariance[SCALE, SCALE] += noise.scale_walk**2 * distance
+    x.covariance[SIDE, SIDE] += noise.side_walk**2 * distance
+    x.covariance[BEND, BEND] += noise.bend_walk**2 * distance
+
+
+def age_motion(x: State, slot: int, distance: float, drift: tuple[float, float]) -> None:
+    """Let the frame in which a visual or lidar odometry measures drift with a distance in metres.
+
+    It slips where the body is (adjoint), not about its origin: that may be far away.
+
+    Parameters
+    ----------
+    drift : (float, float)
+        m/sqrt(m) and rad/sqrt(m).
+    """
+    kept = x.clones[slot]
+    assert kept is not None
+    where, how = CLONES[slot]
+    G = np.zeros((6, 6))
+    G[:3, :3] = G[3:, 3:] = np.eye(3)
+    G[:3, 3:] = -skew(kept[1] - x.p)
+    noise = distance * np.array([drift[0]] * 3 + [drift[1]] * 3) ** 2
+    block = slice(where.start, how.stop)
+    x.covariance[block, block] += G @ np.diag(noise) @ G.T
+
+
+def age_fixes(x: State, seconds: float, variance: Floats, noise: Noise) -> None:
+    """Let the error that fixes have in common change (a first-order Gauss-Markov process)."""
+    kept = float(np.exp(-seconds / noise.fix_seconds))
+    x.fix_error = x.fix_error * kept
+    x.covariance[FIX_ERROR, :] *= kept
+    x.covariance[:, FIX_ERROR] *= kept
+    x.covariance[FIX_ERROR, FIX_ERROR] += np.diag(variance) * (1 - kept**2)
+
+
+def _add(x: State, part: slice, variance: float) -> None:
+    for i in range(part.start, part.stop):
+        x.covariance[i, i] += variance
+
+
+def doubt(x: State, variance: float) -> None:
+    """Make the position less certain: measurements that agree with each other contradict it."""
+    _add(x, POSITION, variance)
+
+
+# Measurements: what is left of each, and how it depends on the state's error
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """What a measurement says beyond the state: ``r = H e + noise`` with the covariance `R`."""
+
+    r: Floats
+    H: Floats
+    R: Floats
+
+    def spread(self, x: State) -> Floats:
+        """Covariance (m, m) that the residual should have."""
+        S = self.H @ x.covariance @ self.H.T + self.R
+        return (S + S.T) / 2
+
+
+def step_residual(x: State, transform: Floats, slot: int, variances: Floats, wheels: bool) -> Residual:
+    """Residual of a step between a clone and now: translation in the clone's axes, rotation in the body's.
+
+    Parameters
+    ----------
+    variances : (6, 6)
+        Covariance of the two.
+    wheels : bool
+        Whether it has the errors of wheels, and tells nothing of roll and pitch: 4 numbers, else 6.
+    """
+    kept = x.clones[slot]
+    assert kept is not None
+    _, p_then, R_then = kept
+    where, how = CLONES[slot]
+    moved = x.p - p_then
+    t = transform[:3, 3]
+    H = np.zeros((6, SIZE))
+    H[:3, POSITION], H[:3, where], H[:3, how] = R_then.T, -R_then.T, R_then.T @ skew(moved)
+    H[3:, ATTITUDE], H[3:, how] = x.rotation.T, -x.rotation.T
+    measured, R_step = t, transform[:3, :3]
+    if wheels:
+        aside = np.array([-t[1], t[0], 0.0])
+        measured = (1 + x.scale + x.slip) * t + x.side * aside
+        R_step = R_step @ turn(UP * (x.bend * t[0]))
+        H[:3, SCALE] = H[:3, SLIP] = -t
+        H[:3, SIDE] = -aside
+        H[5, BEND] = -t[0]
+    rotation = turned_by((R_then.T @ x.rotation).T @ R_step)
+    r = np.concatenate([measured - R_then.T @ moved, rotation])
+    rows = [0, 1, 2, 5] if wheels else list(range(6))
+    return Residual(r[rows], H[rows], variances[np.ix_(rows, rows)])
+
+
+def turn_residual(x: State, transform: Floats, seconds: float, variance: float, gyro: GyroTurn) -> Residual:
+    """Residual (1,) of the turn that wheels say, against that of a gyroscope: tells its bias, their bend."""
+    distance = float(transform[0, 3])
+    said = float(np.arctan2(transform[1, 0], transform[0, 0])) + x.bend * distance
+    H = np.zeros((1, SIZE))
+    H[0, BEND], H[0, GYRO_HEADING] = -distance, -seconds
+    r = said - gyro.angle + x.gyro_bias[2] * seconds
+    return Residual(np.array([r]), H, np.array([[variance + gyro.variance]]))
+
+
+def place_residual(
+    x: State, position: Floats, variances: Floats, lever: Floats, with_error: bool
+) -> Residual:
+    """Residual (3,) of a measured position of a point of the body; `with_error` where fixes err alike."""
+    arm = x.rotation @ lever
+    H = np.zeros((3, SIZE))
+    H[:, POSITION] = np.eye(3)
+    H[:, ATTITUDE] = -skew(arm)
+    expected = x.p + arm
+    if with_error:
+        H[:, FIX_ERROR] = np.eye(3)
+        expected = expected + x.fix_error
+    return Residual(position - expected, H, np.diag(variances))
+
+
+def correct(x: State, measured: Residual) -> None:
+    """Kalman's correction, the covariance in Joseph's form."""
+    K = np.linalg.solve(measured.spread(x), measured.H @ x.covariance).T
+    x.corrected(K @ measured.r)
+    J = _EYE - K @ measured.H
+    P = J @ x.covariance @ J.T + K @ measured.R @ K.T
+    x.covariance = (P + P.T) / 2

@@ -1,0 +1,359 @@
+"""What a fusion takes in, as events in the order of time and in the axes of the body.
+
+The body's axes are x forward, y left, z up, whatever its frame's own are. Filter and smoother both work on
+these events, so that mounts, lever arms, wheel models and geodesy are in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine.context import Context
+from transect.errors import FrameError
+from transect.geometry import geodesy, rotations, se3
+from transect.recording.clocks import NS
+from transect.types import Imu, NavFix, Odometry, Pose, WheelState
+
+from ._path_heading import PathHeading
+from .wheel_odometry import MAX_GAP, Reckoning, model_for
+
+Floats = NDArray[np.float64]
+
+BODIES = ("Platform", "base_link", "base_footprint", "Body")
+"""Names of a body's frame, looked for in this order."""
+Z_DOWN = np.diag([1.0, -1.0, -1.0, 1.0])
+"""Takes points of x forward, y right, z down to x forward, y left, z up."""
+TURNED_BODIES = {"Body": Z_DOWN}
+"""T_flu_body of bodies whose own frame has other axes (the Argo's: document 004)."""
+ANTENNAS = ("gps", "antenna", "gnss", "Origin")
+"""Frames where an antenna may be; Interact's receiver is at Origin."""
+WHITE_FIXES = ("rtk fixed",)
+"""Fixes whose errors are nearly independent from one to the next."""
+DEFAULT_STD = {"rtk fixed": 0.02, "rtk float": 0.2, "ppp": 0.2, "differential": 0.7, "sbas": 1.0}
+"""Horizontal sigma, m, of a fix that does not tell its own."""
+SINGLE_STD, HEIGHT_FACTOR = 2.5, 2.0
+"""Sigma of any other fix, and how much worse heights are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a dead reckoning says that the body did between two times.
+
+    Attributes
+    ----------
+    sensor : str
+        wheels, odometry or motion.
+    since_ns, t_ns : int
+    transform : (4, 4) array
+        T_then_now of the body.
+    planar : bool
+        Whether only x, y and heading were measured.
+    covariance : (6, 6) array or None
+        Of translation (m) and rotation vector (rad) in the axes of the later body, where the sensor told it.
+    """
+
+    sensor: str
+    since_ns: int
+    t_ns: int
+    transform: Floats
+    planar: bool
+    covariance: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Inertial:
+    """Specific force (3,) in m/s2 and angular velocity (3,) in rad/s, in the axes of the body."""
+
+    t_ns: int
+    force: Floats
+    rate: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """Rate about the vertical in rad/s to the left, by an IMU whose mount only gravity tells."""
+
+    t_ns: int
+    rate: float
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A measured position.
+
+    Attributes
+    ----------
+    sensor : str
+        fix or position.
+    position, std : (3,) array
+        East, north, up from the first fix (or in the frame of the positions) and one sigma of each, m.
+    lever : (3,) array
+        Where that point is in the body, m.
+    white : bool
+        Whether errors of successive places are independent.
+    attitude : (4,) array or None
+        Of the body in that frame, where the receiver told it.
+    """
+
+    sensor: str
+    t_ns: int
+    position: Floats
+    std: Floats
+    lever: Floats
+    white: bool
+    attitude: Floats | None = None
+
+
+Event = Step | Inertial | Turning | Place
+UP_SECONDS = 5.0
+"""Over which specific force is averaged to tell up in an IMU whose mount is not known."""
+
+
+class Inputs:
+    """Makes events of a node's batches.
+
+    Parameters
+    ----------
+    body : str
+        Frame of the body; "" for the first of `BODIES` that the recording has.
+    antenna : str
+        Frame of what `fix` measures; "" for the fix's own, or the first of `ANTENNAS`.
+    track : float
+        Metres between the wheels of a differential drive; 0 where there is none.
+    position_std : float
+        Sigma of `position`, m.
+    fix_period : float
+        Seconds; of places that come faster (by an inertial receiver, whose errors last) only some are used.
+
+    Attributes
+    ----------
+    body : str
+        As it was found.
+    origin : (3,) array or None
+        Geodetic, of the map: the first fix.
+    frame : str
+        Of the places: `map`, or that of the positions.
+    """
+
+    def __init__(
+        self,
+        body: str = "",
+        antenna: str = "",
+        track: float = 0.0,
+        position_std: float = 0.02,
+        fix_period: float = 0.2,
+    ) -> None:
+        self.body, self.antenna, self.track, self.position_std = body, antenna, track, position_std
+        self.fix_period_ns = round(fix_period * NS)
+        self.last_place_ns: dict[str, int] = {}
+        self.origin: Floats | None = None
+        self.frame = "map"
+        self.wheels, self.wheeled, self.reckoned = Reckoning(), False, False
+        self.paths = {name: PathHeading() for name in ("odometry", "motion")}
+        self.before: dict[str, tuple[int, Floats]] = {}
+        self.twist: tuple[int, Floats] | None = None
+        self.mounts: dict[str, Floats | None] = {}
+        self.up: tuple[int, Floats] | None = None
+        self.said: set[str] = set()
+
+    def gather(
+        self,
+        ctx: Context,
+        wheels: Sequence[WheelState] | None,
+        odometry: Sequence[Odometry] | None,
+        motion: Sequence[Pose] | None,
+        motion_covariance: Sequence[Floats] | None,
+        imu: Sequence[Imu] | None,
+        fix: Sequence[NavFix] | None,
+        position: Sequence[Pose] | None,
+    ) -> list[Event]:
+        """Return the events of one tick in the order of time; of equal times inertial ones come first."""
+        self.wheeled = self.wheeled or bool(wheels)
+        if self.wheeled:
+            odometry = None  # of the same encoders
+        self.reckoned = self.reckoned or bool(wheels) or bool(odometry)
+        self._find_body(ctx, odometry or motion or ())
+        covariances = _paired(motion, motion_covariance)
+        events: list[Event | None] = [self._inertial(ctx, each) for each in imu or ()]
+        events += [self._of_wheels(ctx, each) for each in wheels or ()]
+        events += [self._of_odometry(ctx, each) for each in odometry or ()]
+        events += [self._of_motion(ctx, each, c) for each, c in zip(motion or (), covariances, strict=True)]
+        events += [self._of_fix(ctx, each) for each in fix or ()]
+        events += [self._of_position(ctx, each) for each in position or ()]
+        return sorted((each for each in events if each is not None), key=lambda each: each.t_ns)
+
+    # Where things are mounted
+
+    def _find_body(self, ctx: Context, tracks: Sequence[Odometry | Pose]) -> None:
+        if self.body:
+            return
+        known = [name for name in BODIES if name in ctx.frames]
+        child = next((each.child for each in tracks if each.child), "")
+        if child or known:
+            self.body = child if child and child not in ctx.frames else (known or [child])[0]
+
+    def _mount(self, ctx: Context, frame: str) -> Floats | None:
+        """Return T_body_sensor (4, 4) in the body's axes, None if no frame tells it."""
+        if frame not in self.mounts:
+            try:
+                T_body_sensor = np.eye(4) if frame == self.body else ctx.frames.lookup(self.body, frame)
+            except FrameError:
+                self.mounts[frame] = None
+            else:
+                self.mounts[frame] = TURNED_BODIES.get(self.body, np.eye(4)) @ T_body_sensor
+        return self.mounts[frame]
+
+    def _lever(self, ctx: Context, frames: Sequence[str]) -> Floats:
+        """Return where an antenna is in the body (3,); 0 where no frame tells it, which is said once."""
+        for frame in frames:
+            if frame and (mount := self._mount(ctx, frame)) is not None:
+                return mount[:3, 3]
+        named = next((frame for frame in frames if frame), "the antenna")
+        self._say(ctx, f"where {named} is in {self.body or 'the body'} is not known: taken at its origin")
+        return np.zeros(3)
+
+    def _say(self, ctx: Context, text: str) -> None:
+        if text not in self.said:
+            self.said.add(text)
+            ctx.log(text)
+
+    # Inertial
+
+    def _inertial(self, ctx: Context, imu: Imu) -> Inertial | Turning | None:
+        if not (np.isfinite(imu.acceleration).all() and np.isfinite(imu.angular_velocity).all()):
+            return ctx.skip("imu: not measured")
+        if not self.body:
+            return ctx.skip("imu: before it is known which frame is the body's")
+        mount = self._mount(ctx, imu.frame)
+        if mount is None:
+            named = imu.frame or "the imu"
+            self._say(ctx, f"how {named} is mounted in {self.body} is not known: it tells the heading only")
+            return Turning(imu.t_ns, float(imu.angular_velocity @ self._upwards(imu)))
+        rate = mount[:3, :3] @ imu.angular_velocity
+        # What the lever adds while turning steadily; its angular acceleration is too noisy to take off.
+        swing = np.cross(rate, np.cross(rate, mount[:3, 3]))
+        return Inertial(imu.t_ns, mount[:3, :3] @ imu.acceleration - swing, rate)
+
+    def _upwards(self, imu: Imu) -> Floats:
+        """Return the unit vector (3,) that is up in an IMU, by its mean specific force."""
+        before = self.up
+        weight = 1.0 if before is None else min((imu.t_ns - before[0]) / NS / UP_SECONDS, 1.0)
+        mean = weight * imu.acceleration + (0.0 if before is None else (1 - weight) * before[1])
+        self.up = imu.t_ns, mean
+        return mean / np.linalg.norm(mean)
+
+    # Dead reckoning
+
+    def _of_wheels(self, ctx: Context, wheels: WheelState) -> Step | None:
+        model = model_for(wheels, self.track)
+        if model is None:
+            return ctx.skip("wheels: no model for what they measure, or the track is not known")
+        step = self.wheels.step(wheels.t_ns, wheels, model, MAX_GAP)
+        return None if step is None else _planar_step("wheels", step[0], wheels.t_ns, step[1])
+
+    def _of_odometry(self, ctx: Context, odometry: Odometry) -> Step | None:
+        if odometry.position is not None and np.isfinite(odometry.position[:2]).all():
+            place = np.nan_to_num(odometry.position)
+            return self._moved("odometry", odometry.t_ns, place, odometry.orientation, None)
+        if odometry.velocity is None or odometry.angular_velocity is None:
+            return ctx.skip("odometry: neither a position nor a twist")
+        rates = np.array([*odometry.velocity[:2], odometry.angular_velocity[2]])
+        before, self.twist = self.twist, (odometry.t_ns, rates)
+        if before is None or not np.isfinite(rates).all() or not np.isfinite(before[1]).all():
+            return None
+        seconds = (odometry.t_ns - before[0]) / NS
+        if not 0 < seconds <= MAX_GAP:
+            return None
+        return _planar_step("odometry", before[0], odometry.t_ns, (rates + before[1]) / 2 * seconds)
+
+    def _of_motion(self, ctx: Context, pose: Pose, covariance: Floats | None) -> Step | None:
+        if not np.isfinite(pose.position).all():
+            return ctx.skip("motion: no position")
+        step = self._moved("motion", pose.t_ns, pose.position, pose.orientation, covariance)
+        mount = self._mount(ctx, pose.child) if pose.child else None
+        if step is None or mount is None:
+            return step
+        inside = mount @ step.transform @ se3.invert(mount)
+        spread = None if covariance is None else se3.transform_covariance(mount, covariance)
+        return Step("motion", step.since_ns, step.t_ns, inside, step.planar, spread)
+
+    def _moved(
+        self, sensor: str, t_ns: int, place: Floats, turned: Floats | None, covariance: Floats | None
+    ) -> Step | None:
+        """Return the step from the pose before; a track of positions only is followed along its way."""
+        planar = turned is None or not np.isfinite(turned).all()
+        if turned is None or planar:
+            turned = rotations.quaternion_from_euler("Z", [self.paths[sensor].follow(place)])
+        now = se3.from_quaternion(turned, place)
+        before = self.before.get(sensor)
+        self.before[sensor] = t_ns, now
+        if before is None or t_ns <= before[0]:
+            return None
+        moved = se3.invert(before[1]) @ now
+        return Step(sensor, before[0], t_ns, moved, planar or sensor == "odometry", covariance)
+
+    # Places
+
+    def _of_fix(self, ctx: Context, fix: NavFix) -> Place | None:
+        if self._too_soon("fix", fix.t_ns):
+            return None
+        place = np.array([fix.latitude, fix.longitude, fix.altitude])
+        if fix.fix == "none" or not np.isfinite(place[:2]).all():
+            return ctx.skip("fix: none")
+        self.last_place_ns["fix"] = fix.t_ns
+        place = np.nan_to_num(place)
+        self.origin = place if self.origin is None else self.origin
+        lever = self._lever(ctx, (self.antenna, fix.frame, *ANTENNAS))
+        attitude = self._attitude(ctx, fix.attitude)
+        local = geodesy.local_from_geodetic(place, self.origin)
+        return Place("fix", fix.t_ns, local, std_of(fix), lever, fix.fix in WHITE_FIXES, attitude)
+
+    def _too_soon(self, sensor: str, t_ns: int) -> bool:
+        """Tell whether a place follows the last used one in less than the period (and a little jitter)."""
+        last = self.last_place_ns.get(sensor)
+        return last is not None and t_ns - last < 0.95 * self.fix_period_ns
+
+    def _attitude(self, ctx: Context, angles: Floats | None) -> Floats | None:
+        """Return the body's attitude (4,) in the map by that of the receiver, which is x forward, z down."""
+        if angles is None or not np.isfinite(angles).all():
+            return None
+        enu_ned = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
+        receiver = rotations.multiply(enu_ned, rotations.quaternion_from_euler("rpy", angles))
+        mounts = [mount for name in ANTENNAS if (mount := self._mount(ctx, name)) is not None]
+        turn = next((mount for mount in mounts if mount[2, 2] < 0), Z_DOWN)[:3, :3]
+        return rotations.multiply(receiver, rotations.conjugate(rotations.quaternion_from_matrix(turn)))
+
+    def _of_position(self, ctx: Context, pose: Pose) -> Place | None:
+        if not np.isfinite(pose.position[:2]).all():
+            return ctx.skip("position: not measured")
+        if self._too_soon("position", pose.t_ns):
+            return None
+        self.last_place_ns["position"] = pose.t_ns
+        self.frame = pose.frame or self.frame
+        lever = self._lever(ctx, (pose.child or self.antenna, *ANTENNAS[:1]))
+        std = self.position_std * np.array([1.0, 1.0, HEIGHT_FACTOR])
+        return Place("position", pose.t_ns, np.nan_to_num(pose.position), std, lever, True)
+
+
+def std_of(fix: NavFix) -> Floats:
+    """Return one sigma (3,) east, north, up in m: the fix's own, or what is usual for its type."""
+    if fix.std is not None and np.isfinite(fix.std).all() and (fix.std > 0).all():
+        return fix.std[[1, 0, 2]].astype(np.float64)
+    level = DEFAULT_STD.get(fix.fix or "", SINGLE_STD)
+    return level * np.array([1.0, 1.0, HEIGHT_FACTOR])
+
+
+def _planar_step(sensor: str, since_ns: int, t_ns: int, motion: Floats) -> Step:
+    """Return a step along an arc of a circle, of a motion (3,)."""
+    twist = np.array([motion[0], motion[1], 0.0, 0.0, 0.0, motion[2]])
+    return Step(sensor, since_ns, t_ns, se3.exp(twist), planar=True)
+
+
+def _paired(motion: Sequence[Pose] | None, covariances: Sequence[Floats] | None) -> Sequence[Floats | None]:
+    """Return one covariance, or None, with each motion: they come from one node, at equal times."""
+    poses, given = motion or (), covariances or ()
+    return given if len(given) == len(poses) else [None] * len(poses)

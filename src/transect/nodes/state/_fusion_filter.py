@@ -1,0 +1,342 @@
+"""The filter at work: events in the order of time, each gated, weighted and applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine.context import Context
+from transect.geometry import align, se3
+from transect.recording.clocks import NS
+from transect.types import Record
+
+from . import _error_state as ekf
+from ._fusion_events import Event, Inertial, Inputs, Place, Step, Turning
+from ._fusion_gate import FALSE_ALARMS, Sensor, limit
+from ._fusion_gyro import Gyro
+from ._fusion_start import LEAST_WAY, Priors, begin, first_state
+
+Floats = NDArray[np.float64]
+
+SILENT_NS = NS // 5
+"""An IMU silent for longer is not used to move on."""
+SENSORS = ("wheels", "odometry", "motion", "fix", "position")
+"""That have innovations."""
+WHEELS, MOTION = 0, 1
+"""Slots of the state's clones."""
+MOTION_STD = np.array([0.02, 0.02, 0.02, 2e-3, 2e-3, 2e-3])
+"""m and rad: white noise of a visual or lidar odometry's poses, where it does not tell its own."""
+STEP_LEAST, PLACE_LEAST = 0.05, 0.1
+"""Bounds of the factors on variances: those of dead reckoning are guesses, those of places were told."""
+WHITE_PART = 0.5
+"""Of a fix's sigma is new in every fix, where errors last; the filter finds out how much it is."""
+DIFFERENCES = 6.0
+"""Variance of the second difference of white noise over that of the noise."""
+
+
+class Filter:
+    """An error-state filter that takes events.
+
+    Attributes
+    ----------
+    state : State or None
+        None until it has begun.
+    frame : str
+        Of its poses.
+    sensors : dict of str to Sensor
+    waiting_for : str
+        Why it has not begun.
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        noise: ekf.Noise,
+        priors: Priors,
+        *,
+        wait: float,
+        adapt: float,
+        patience: int,
+    ) -> None:
+        self.inputs, self.noise, self.priors = inputs, noise, priors
+        self.wait_ns = round(wait * NS)
+        self.adapt, self.patience = adapt, patience
+        self.sensors: dict[str, Sensor] = {}
+        self.gyro = Gyro()
+        self.state: ekf.State | None = None
+        self.frame, self.waiting_for = "odom", ""
+        self.early: list[Event] = []
+        self.inertial: list[Inertial] = []
+        self.densities = np.zeros(2)
+        self.pending: list[Place] = []
+        self.anchor: Floats | None = None
+        self.unanchored: list[tuple[Floats, Floats]] = []
+        self.last_fix: tuple[int, Floats] | None = None
+        self.twist = np.zeros(6)
+        self.followed: tuple[int, Floats] | None = None
+        self.before: dict[str, Sensor] = {}
+
+    # Beginning
+
+    def take(self, ctx: Context, events: Sequence[Event]) -> bool:
+        """Take the events of a tick; tell whether there is a pose."""
+        if self.state is None:
+            self.early.extend(events)
+            if not self._begun():
+                return False
+            assert self.state is not None
+            since = self.state.t_ns
+            events, self.early = [each for each in self.early if each.t_ns >= since], []
+        for event in events:
+            if event.t_ns < self.state.t_ns and not isinstance(event, Turning):
+                ctx.skip(f"{type(event).__name__.lower()}: older than the state")
+            else:
+                self._apply(self.state, event)
+        return True
+
+    def _begun(self) -> bool:
+        if not self.early:
+            self.waiting_for = "no samples yet"
+            return False
+        by_places = any(isinstance(each, Place) for each in self.early)
+        if not by_places and self.early[-1].t_ns - self.early[0].t_ns < self.wait_ns:
+            self.waiting_for = "waiting for a first place"
+            return False
+        begun = begin(self.early, self.priors, by_places=by_places)
+        if begun is None:
+            self.waiting_for = "heading not known yet"
+            return False
+        self.frame = self.inputs.frame if by_places else "odom"
+        self.anchor = np.eye(4) if by_places else None
+        self.state = first_state(begun, self.early, self.priors)
+        return True
+
+    # Events
+
+    def _apply(self, x: ekf.State, event: Event) -> None:
+        if isinstance(event, Inertial):
+            self._take_inertial(x, event)
+        elif isinstance(event, Turning):
+            self.gyro.take(event)
+        elif isinstance(event, Step):
+            self._take_step(x, event)
+        elif event.t_ns == x.t_ns or self._alive(event.t_ns):
+            self._advance(x, event.t_ns)
+            self._take_place(x, event)
+        else:
+            self.pending.append(event)
+
+    def _alive(self, t_ns: int) -> bool:
+        return bool(self.inertial) and t_ns - self.inertial[-1].t_ns <= SILENT_NS
+
+    def _take_inertial(self, x: ekf.State, event: Inertial) -> None:
+        if self._alive(event.t_ns):
+            last = self.inertial[-1]
+            mean = Inertial(event.t_ns, (last.force + event.force) / 2, (last.rate + event.rate) / 2)
+            self._advance(x, event.t_ns, mean)
+        else:
+            x.t_ns = max(x.t_ns, event.t_ns)
+            x.clones[:] = [None, None]
+        self.inertial = [*self.inertial[-2:], event]
+        self._follow_densities()
+
+    def _follow_densities(self) -> None:
+        """Follow the white noise of the IMU: what its second differences have, vibration included."""
+        if len(self.inertial) < 3:
+            return
+        a, b, c = self.inertial
+        seconds = (c.t_ns - a.t_ns) / 2 / NS
+        found = np.array(
+            [
+                np.mean((u - 2 * v + w) ** 2)
+                for u, v, w in ((a.force, b.force, c.force), (a.rate, b.rate, c.rate))
+            ]
+        )
+        found *= seconds / DIFFERENCES
+        weight = 1.0 if not self.densities.any() else min(seconds / 5.0, 1.0)
+        self.densities = (1 - weight) * self.densities + weight * found
+
+    def _advance(self, x: ekf.State, t_ns: int, by: Inertial | None = None) -> None:
+        """Move on to a time by the IMU."""
+        seconds = (t_ns - x.t_ns) / NS
+        if seconds <= 0:
+            return
+        felt = by or self.inertial[-1]
+        force_density, rate_density = np.sqrt(np.maximum(self.densities, [1e-8, 1e-12])).tolist()
+        ekf.move_inertially(x, seconds, felt.force, felt.rate, (force_density, rate_density), self.noise)
+        x.t_ns = t_ns
+
+    def _take_step(self, x: ekf.State, step: Step) -> None:
+        seconds = (step.t_ns - step.since_ns) / NS
+        self.twist = se3.log(step.transform) / seconds
+        if not self._alive(step.t_ns):
+            self._move_by(x, step)
+            return
+        self._advance(x, step.t_ns)
+        if step.sensor == "motion":
+            self._take_motion(x, step)
+            return
+        kept = x.clones[WHEELS]
+        if kept is not None and kept[0] == step.since_ns:
+            ekf.age_wheels(x, abs(float(step.transform[0, 3])), self.noise)
+            sensor = self.sensor(step.sensor)
+            v = ekf.step_variances(step.transform, seconds, self.noise)
+            spread = np.diag([v[0], v[1], v[2], 1.0, 1.0, v[3]]) * sensor.scale
+            self._weigh(x, ekf.step_residual(x, step.transform, WHEELS, spread, wheels=True), sensor)
+        x.clone(WHEELS)
+
+    def _take_motion(self, x: ekf.State, step: Step) -> None:
+        """Correct by a pose in the frame of a visual or lidar odometry, which drifts along the way."""
+        if x.clones[MOTION] is None or self.followed is None or self.followed[0] != step.since_ns:
+            x.clone(MOTION)
+            self.followed = step.t_ns, np.eye(4)
+            return
+        pose = self.followed[1] @ step.transform
+        self.followed = step.t_ns, pose
+        ekf.age_motion(x, MOTION, float(np.linalg.norm(step.transform[:3, 3])), self.noise.motion_drift)
+        sensor = self.sensor("motion")
+        told = step.covariance
+        spread = np.diag(MOTION_STD**2) if told is None or not np.isfinite(told).all() else told
+        self._weigh(x, ekf.step_residual(x, pose, MOTION, spread * sensor.scale, wheels=False), sensor)
+
+    def _weigh(self, x: ekf.State, measured: ekf.Residual, sensor: Sensor) -> None:
+        """Correct by a dead reckoning. One that disagrees too far (slip) counts for less, not for nothing."""
+        S = measured.spread(x)
+        nis = float(measured.r @ np.linalg.solve(S, measured.r))
+        if not sensor.judge(nis, S, self.adapt, slice(0, 3)):
+            measured = replace(measured, R=measured.R * (nis / limit(1 - FALSE_ALARMS, len(S))) ** 2)
+        ekf.correct(x, measured)
+
+    def sensor(self, name: str) -> Sensor:
+        """Return what is known of a sensor."""
+        if name not in self.sensors:
+            self.sensors[name] = Sensor(PLACE_LEAST if name in ("fix", "position") else STEP_LEAST)
+        return self.sensors[name]
+
+    def _move_by(self, x: ekf.State, step: Step) -> None:
+        """Move on by a step itself, stopping at the places that were measured during it."""
+        if step.sensor == "motion" and self.inputs.reckoned:
+            return
+        self._bridge(x, step)
+        gyro = self.gyro.between(step.since_ns, step.t_ns)
+        due = [each for each in self.pending if each.t_ns <= step.t_ns]
+        self.pending = [each for each in self.pending if each.t_ns > step.t_ns]
+        for place in due:
+            self._move_on(x, place.t_ns, gyro, step)
+            self._take_place(x, place)
+        self._move_on(x, step.t_ns, gyro, step)
+        if gyro is not None:
+            self._compare_turns(x, step, gyro)
+
+    def _move_on(self, x: ekf.State, t_ns: int, gyro: ekf.GyroTurn | None, step: Step) -> None:
+        """Move on to a time by a part of a step."""
+        seconds = (t_ns - x.t_ns) / NS
+        if seconds <= 0:
+            return
+        part = (t_ns - x.t_ns) / (step.t_ns - step.since_ns)
+        moved = se3.exp(self.twist * seconds)
+        ekf.age_wheels(x, abs(float(moved[0, 3])), self.noise)
+        ekf.move_by_step(x, moved, seconds, self.noise, gyro and gyro.part(part))
+        x.t_ns = t_ns
+
+    def _compare_turns(self, x: ekf.State, step: Step, gyro: ekf.GyroTurn) -> None:
+        """Hold the turn that wheels say against a gyroscope's."""
+        sensor, seconds = self.sensor(step.sensor), (step.t_ns - step.since_ns) / NS
+        variance = ekf.step_variances(step.transform, seconds, self.noise)[3] * sensor.scale
+        self._weigh(x, ekf.turn_residual(x, step.transform, seconds, variance, gyro), sensor)
+
+    def _bridge(self, x: ekf.State, step: Step) -> None:
+        """Let the position become uncertain over a time of which nothing is known."""
+        gap = (step.since_ns - x.t_ns) / NS
+        if gap > 0:
+            x.covariance[ekf.POSITION, ekf.POSITION] += np.eye(3) * (0.5 * gap) ** 2
+            x.t_ns = step.since_ns
+
+    # Places
+
+    def _take_place(self, x: ekf.State, place: Place) -> None:
+        position = self._in_frame(x, place)
+        if position is None:
+            return
+        sensor = self.sensor(place.sensor)
+        variances = place.std**2
+        if not place.white:
+            self._age_fixes(x, place, variances)
+            variances = variances * WHITE_PART**2
+        if not self.inertial:
+            variances = variances + (self.priors.tilt * place.lever[2]) ** 2 * np.array([1.0, 1.0, 0.0])
+        measured = ekf.place_residual(x, position, variances * sensor.scale, place.lever, not place.white)
+        S = measured.spread(x)
+        nis = float(measured.r @ np.linalg.solve(S, measured.r))
+        inside = sensor.judge(nis, S, 2 * self.adapt, slice(0, 2))
+        if not inside and sensor.row <= self.patience:
+            return
+        if not inside:
+            # So many in a row are no outliers: it is the state that is wrong, as after wheels slipped.
+            ekf.doubt(x, float(measured.r @ measured.r))
+        ekf.correct(x, measured)
+
+    def _age_fixes(self, x: ekf.State, place: Place, variances: Floats) -> None:
+        if self.last_fix is None:
+            x.covariance[ekf.FIX_ERROR, ekf.FIX_ERROR] = np.diag(variances)
+        else:
+            ekf.age_fixes(x, (place.t_ns - self.last_fix[0]) / NS, variances, self.noise)
+        self.last_fix = place.t_ns, variances
+
+    def _in_frame(self, x: ekf.State, place: Place) -> Floats | None:
+        """Return a place in the filter's frame; where it began without places, once the way tells how."""
+        if self.anchor is None:
+            self.unanchored.append((place.position, x.p + x.rotation @ place.lever))
+            there, here = (np.stack(each) for each in zip(*self.unanchored, strict=True))
+            if np.linalg.norm(there[:, :2] - there[0, :2], axis=1).max() < LEAST_WAY:
+                return None
+            found = align.yaw(there, here)
+            self.anchor = se3.from_matrix(found.rotation, found.translation)
+        return se3.apply(self.anchor, place.position)
+
+    # What is known
+
+    def at(self, t_ns: int) -> ekf.State:
+        """Return the state at a time soon after the newest event, moved on as it moves."""
+        assert self.state is not None
+        x = self.state.copy()
+        seconds = (t_ns - x.t_ns) / NS
+        if seconds <= 0 or seconds * NS > SILENT_NS:
+            return x
+        if self._alive(t_ns):
+            self._advance(x, t_ns)
+        else:
+            ekf.move_by_step(x, se3.exp(self.twist * seconds), seconds, self.noise)
+        x.t_ns = t_ns
+        return x
+
+    def angular_velocity(self, x: ekf.State) -> tuple[Floats, Floats]:
+        """Return the angular velocity (3,) in the map and its covariance (3, 3)."""
+        if self.inertial:
+            spread = np.eye(3) * self.densities[1] * 10 + x.covariance[ekf.GYRO_BIAS, ekf.GYRO_BIAS]
+            return x.rotation @ (self.inertial[-1].rate - x.gyro_bias), x.rotation @ spread @ x.rotation.T
+        return x.rotation @ self.twist[3:], np.eye(3) * self.noise.turn_floor**2
+
+    def innovations(self, t_ns: int) -> Record:
+        """Return, for every sensor, what its innovations since the last call were."""
+        values: dict[str, float] = {}
+        for name in SENSORS:
+            sensor, before = self.sensors.get(name, Sensor()), self.before.get(name, Sensor())
+            count = sensor.count - before.count
+            values[f"{name}_count"] = float(count)
+            values[f"{name}_below"] = float(sensor.below - before.below)
+            values[f"{name}_refused"] = float(sensor.refused - before.refused)
+            values[f"{name}_nis"] = (sensor.total - before.total) / count if count else float("nan")
+            values[f"{name}_scale"] = sensor.scale
+            values[f"{name}_detectable"] = sensor.detectable if count else float("nan")
+        self.before = {name: replace(sensor) for name, sensor in self.sensors.items()}
+        return Record(values, t_ns=t_ns)
+
+    def report(self) -> Iterator[str]:
+        """Yield a line for each sensor that had innovations."""
+        for name, sensor in self.sensors.items():
+            if sensor.count:
+                yield f"{name}: {sensor}"

@@ -1,0 +1,176 @@
+"""How a fusion begins: which way is up, and which way the body looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.geometry import align, interpolation, rotations, se3
+from transect.recording.clocks import NS
+
+from . import _error_state as ekf
+from ._fusion_events import Event, Inertial, Place, Step
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVELLING = 0.5
+"""Seconds of inertial measurements that tell up."""
+LEAST_WAY = 3.0
+"""Metres between places that tell a heading."""
+STANDING = 1e-3, 1e-3
+"""Metres and radians: a body whose wheels did less than this in every step stands."""
+HEADING_STD = 0.5
+"""rad. The way tells the heading better, but its places are used again by the filter."""
+ATTITUDE_STD = 0.02
+"""rad, of an attitude that a receiver told without its deviation."""
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Deviations at the start: see `ErrorStateFilter`'s parameters of the same names."""
+
+    gyro_bias: float
+    force_bias: float
+    scale: float
+    slip: float
+    side: float
+    bend: float
+    tilt: float
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """Pose T_map_body (4, 4) at a time, and one sigma of its position (m) and heading (rad)."""
+
+    t_ns: int
+    pose: Floats
+    place_std: float
+    heading_std: float
+    tilt_std: float
+
+
+def level(inertial: Sequence[Inertial]) -> Floats:
+    """Return the rotation R_level_body (3, 3) without heading: gravity alone tells it."""
+    x, y, z = np.mean([each.force for each in inertial], axis=0)
+    roll, pitch = np.arctan2(y, z), np.arctan2(-x, np.hypot(y, z))
+    return rotations.matrix_from_euler("rpy", [roll, pitch, 0.0])
+
+
+def track(steps: Sequence[Step]) -> tuple[Ints, Floats]:
+    """Return times (n,) and poses (n, 4, 4) of a dead reckoning; over gaps it is taken to stand."""
+    times, poses = [steps[0].since_ns], [np.eye(4)]
+    for step in steps:
+        times.append(step.t_ns)
+        poses.append(poses[-1] @ step.transform)
+    return np.array(times, np.int64), np.stack(poses)
+
+
+def by_way(steps: Sequence[Step], places: Sequence[Place], tilt: Floats) -> tuple[int, Floats] | None:
+    """Return since when, and T_map_body (4, 4) then, from places along a way; None if it is too short.
+
+    Parameters
+    ----------
+    tilt : (3, 3)
+        Rotation R_level_body at the start.
+    """
+    if not steps or len(places) < 2:
+        return None
+    t_ns, poses = track(steps)
+    seen = [each for each in places if t_ns[0] <= each.t_ns <= t_ns[-1]]
+    if len(seen) < 2 or _extent(np.stack([each.position for each in seen])) < LEAST_WAY:
+        return None
+    levelled = se3.from_matrix(tilt, np.zeros(3)) @ poses
+    points = np.stack([se3.apply(levelled, each.lever) for each in seen])[np.arange(len(seen))]
+    antenna = np.stack(
+        [
+            interpolation.interpolate_columns(t_ns, points[i], np.array([each.t_ns]))[0]
+            for i, each in enumerate(seen)
+        ]
+    )
+    found = align.yaw(antenna, np.stack([each.position for each in seen]))
+    return int(t_ns[0]), se3.from_matrix(found.rotation, found.translation) @ levelled[0]
+
+
+def _extent(positions: Floats) -> float:
+    return float(np.linalg.norm(positions[:, :2] - positions[0, :2], axis=1).max())
+
+
+def begin(events: Sequence[Event], priors: Priors, *, by_places: bool) -> Beginning | None:
+    """Return where a body begins, by what was measured so far; None if that does not tell it yet.
+
+    Parameters
+    ----------
+    by_places : bool
+        Whether it begins in the frame of the places, else where it stands, looking along x.
+    """
+    inertial = [each for each in events if isinstance(each, Inertial)]
+    span = (events[-1].t_ns - events[0].t_ns) / NS if events else 0.0
+    if span < LEVELLING:
+        return None
+    first = [each for each in inertial if each.t_ns <= events[0].t_ns + LEVELLING * NS]
+    tilt, tilt_std = (level(first), priors.tilt) if first else (np.eye(3), priors.tilt)
+    if not by_places:
+        return Beginning(events[0].t_ns, se3.from_matrix(tilt, np.zeros(3)), 1e-3, 1e-3, tilt_std)
+    places = [each for each in events if isinstance(each, Place)]
+    told = next((each for each in places if each.attitude is not None), None)
+    if told is not None and told.attitude is not None:
+        R = rotations.matrix_from_quaternion(told.attitude)
+        pose = se3.from_matrix(R, told.position - R @ told.lever)
+        return Beginning(told.t_ns, pose, float(told.std.max()), ATTITUDE_STD, ATTITUDE_STD)
+    found = by_way(_one_sensor(events), places, tilt)
+    if found is None:
+        return None
+    return Beginning(found[0], found[1], 1.0 + float(places[0].std.max()), HEADING_STD, tilt_std)
+
+
+def _one_sensor(events: Sequence[Event]) -> list[Step]:
+    """Return the steps of the first sensor that has any; wheels and odometry before `motion`."""
+    steps = [each for each in events if isinstance(each, Step)]
+    wheels = [each for each in steps if each.sensor != "motion"]
+    return wheels or steps
+
+
+def first_state(begun: Beginning, events: Sequence[Event], priors: Priors) -> ekf.State:
+    """Return the state at the beginning; gyroscopes of a standing body tell their bias."""
+    R = begun.pose[:3, :3]
+    standing = _rates_at_rest(events)
+    variances = np.zeros(ekf.SIZE)
+    variances[ekf.POSITION] = begun.place_std**2
+    variances[ekf.VELOCITY] = 1.0 if standing is None else 1e-4
+    gyro_std = priors.gyro_bias if standing is None else 0.1 * priors.gyro_bias
+    variances[ekf.GYRO_BIAS], variances[ekf.FORCE_BIAS] = gyro_std**2, priors.force_bias**2
+    variances[[ekf.SCALE, ekf.SLIP, ekf.SIDE, ekf.BEND]] = (
+        np.array([priors.scale, priors.slip, priors.side, priors.bend]) ** 2
+    )
+    P = np.diag(variances)
+    tilt = np.diag([begun.tilt_std, begun.tilt_std, begun.heading_std]) ** 2
+    P[ekf.ATTITUDE, ekf.ATTITUDE] = tilt
+    bias = np.zeros(3) if standing is None else standing
+    return ekf.State(begun.t_ns, begun.pose[:3, 3].copy(), R.copy(), _first_velocity(begun, events), P, bias)
+
+
+def _rates_at_rest(events: Sequence[Event]) -> Floats | None:
+    """Return the mean angular velocity (3,) of the levelling time if wheels stood through it; else None."""
+    until = events[0].t_ns + LEVELLING * NS
+    steps = [each for each in _one_sensor(events) if each.t_ns <= until]
+    rates = [each.rate for each in events if isinstance(each, Inertial) and each.t_ns <= until]
+    moved = [_size(each.transform) for each in steps]
+    if len(steps) < 3 or not rates or any(m > STANDING[0] or a > STANDING[1] for m, a in moved):
+        return None
+    return np.mean(rates, axis=0)
+
+
+def _size(transform: Floats) -> tuple[float, float]:
+    return float(np.linalg.norm(transform[:3, 3])), float(np.linalg.norm(ekf.turned_by(transform[:3, :3])))
+
+
+def _first_velocity(begun: Beginning, events: Sequence[Event]) -> Floats:
+    """Return the velocity (3,) in the map by the first step after the beginning; 0 without one."""
+    step = next((each for each in _one_sensor(events) if each.t_ns > begun.t_ns), None)
+    if step is None:
+        return np.zeros(3)
+    return begun.pose[:3, :3] @ step.transform[:3, 3] / ((step.t_ns - step.since_ns) / NS)

@@ -1,0 +1,113 @@
+"""Bundle adjustment of one camera's last keyframes, with the lengths that another odometry gives (gtsam)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.geometry import se3
+from transect.nodes._gtsam import gtsam as library
+from transect.nodes.stereo._vo_window import optimised
+
+from ._mono_geometry import Floats
+
+Ints = NDArray[np.int64]
+
+PIXEL, ROBUST = 0.7, 2.0
+"""Pixels of noise of one observation, and multiples of it from which on it loses weight (Huber)."""
+ALONG, STILL = 0.05, 0.003
+"""Of a step's length, and metres: what wheels are off by in the plane. Slip is of that size, and not noise:
+smaller values would only follow it more closely."""
+UP, TILT, TURN = 0.3, 0.1, 0.02
+"""Of a step's length, rad and rad: what wheels in the plane do not know of height, tilt and turns."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A picture whose pose is adjusted.
+
+    Attributes
+    ----------
+    T_world_body, T_body_camera, reference : (4, 4)
+        Where it was taken, where the camera was on the body, and where the other odometry had the body.
+    ids : (n,) int64
+    pixels : (n, 2)
+        Of the points seen.
+    """
+
+    T_world_body: Floats
+    T_body_camera: Floats
+    reference: Floats
+    ids: Ints
+    pixels: Floats
+
+    @property
+    def T_world_camera(self) -> Floats:
+        """Where the camera was."""
+        return self.T_world_body @ self.T_body_camera
+
+
+def adjust(
+    views: Sequence[View], ids: Ints, points: Floats, K: Floats, steps: int
+) -> tuple[list[Floats], Floats]:
+    """Adjust poses and points so that pixels and the reference's steps fit; the oldest pose stays.
+
+    Parameters
+    ----------
+    ids, points : (n,), (n, 3)
+        Points of the world in metres; those with NaN, or seen only once, stay.
+
+    Returns
+    -------
+    poses : list of (4, 4)
+        ``T_world_body`` of the views.
+    points : (n, 3)
+    """
+    gtsam = library()
+    X, L = gtsam.symbol_shorthand.X, gtsam.symbol_shorthand.L
+    often = np.array([np.isin(ids, view.ids) for view in views]).sum(axis=0)
+    used = np.flatnonzero((often >= 2) & np.isfinite(points).all(axis=1))
+    place = {int(ids[row]): row for row in used.tolist()}
+    graph, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
+    _add_pixels(graph, views, place, K)
+    _add_steps(graph, views)
+    for k, view in enumerate(views):
+        values.insert(X(k), gtsam.Pose3(view.T_world_body))
+    for row in used.tolist():
+        values.insert(L(row), points[row])
+    graph.add(gtsam.NonlinearEqualityPose3(X(0), gtsam.Pose3(views[0].T_world_body)))
+    found = optimised(graph, values, steps)
+    moved = points.copy()
+    for row in used.tolist():
+        moved[row] = found.atPoint3(L(row))
+    return [found.atPose3(X(k)).matrix() for k in range(len(views))], moved
+
+
+def _add_pixels(graph: Any, views: Sequence[View], place: dict[int, int], K: Floats) -> None:
+    gtsam = library()
+    X, L = gtsam.symbol_shorthand.X, gtsam.symbol_shorthand.L
+    noise = gtsam.noiseModel.Robust.Create(
+        gtsam.noiseModel.mEstimator.Huber.Create(ROBUST), gtsam.noiseModel.Isotropic.Sigma(2, PIXEL)
+    )
+    camera = gtsam.Cal3_S2(K[0, 0], K[1, 1], 0.0, K[0, 2], K[1, 2])
+    for k, view in enumerate(views):
+        mount = gtsam.Pose3(view.T_body_camera)
+        for one, pixel in zip(view.ids.tolist(), view.pixels, strict=True):
+            if one in place:
+                key = L(place[one])
+                graph.add(gtsam.GenericProjectionFactorCal3_S2(pixel, noise, X(k), key, camera, mount))
+
+
+def _add_steps(graph: Any, views: Sequence[View]) -> None:
+    gtsam = library()
+    X = gtsam.symbol_shorthand.X
+    for k in range(1, len(views)):
+        step = se3.invert(views[k - 1].reference) @ views[k].reference
+        length = float(np.linalg.norm(step[:3, 3]))
+        plane, up = ALONG * length + STILL, UP * length + STILL
+        noise = gtsam.noiseModel.Diagonal.Sigmas(np.array([TILT, TILT, TURN, plane, plane, up]))
+        graph.add(gtsam.BetweenFactorPose3(X(k - 1), X(k), gtsam.Pose3(step), noise))

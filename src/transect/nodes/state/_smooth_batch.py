@@ -1,0 +1,163 @@
+"""Smoothing a whole recording at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import TimeError, TransectError
+from transect.geometry import interpolation, se3
+from transect.types import Trajectory
+
+from .._gtsam import gtsam
+from ._fusion_events import Place
+from ._smooth_evidence import Evidence, check_overlap, keyframe_times
+from ._smooth_graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of
+from ._smooth_motion import CALIBRATION, PlanarPath, PosePath
+from ._smooth_places import GATE, Judged, judge
+from ._smooth_start import guess, path_poses
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAST_PLACES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """Keyframes of a smoothed recording.
+
+    Attributes
+    ----------
+    times : (n,)
+        Of the keyframes, ns.
+    path : PlanarPath or PosePath
+        Dead reckoning, for the way between them.
+    poses : (n, 4, 4)
+    covariances : (n, 6, 6)
+        Translation, then rotation vector, in the poses' frame.
+    calibration : (n, 4)
+        Of the wheels, as in `CALIBRATION`; empty without them.
+    places : tuple of Place
+        All positions in this time, m of them.
+    judged : Judged
+        How they fitted, those that were left out among them.
+    """
+
+    times: Ints
+    path: PlanarPath | PosePath
+    poses: Floats
+    covariances: Floats
+    calibration: Floats
+    places: tuple[Place, ...]
+    judged: Judged
+
+    def at(self, t_ns: Ints) -> tuple[Floats, Floats]:
+        """Return poses (m, 4, 4) and covariances (m, 6, 6) at times (m,) from the first keyframe to the last.
+
+        Between keyframes the body goes as dead reckoning says, and what that misses of the next keyframe is
+        spread evenly in time.
+        """
+        around = interpolation.bracket(self.times, t_ns, interpolation.Limits(otherwise="error"))
+        left, right = self.poses[around.left], self.poses[around.right]
+        before, there, after = (
+            path_poses(self.path, each) for each in (self.times[around.left], t_ns, self.times[around.right])
+        )
+        back = se3.invert(before)
+        missed = se3.log(se3.invert(left @ back @ after) @ right)
+        weight = around.fraction[:, None]
+        share = weight[:, :, None]
+        spread = (1 - share) * self.covariances[around.left] + share * self.covariances[around.right]
+        return left @ back @ there @ se3.exp(weight * missed), spread
+
+    def trajectory(self, t_ns: Ints, frame: str, child: str) -> Trajectory:
+        """Return poses at times (m,) as a trajectory."""
+        poses, covariances = self.at(t_ns)
+        attitudes, places = se3.to_quaternion(poses)
+        return Trajectory(t_ns, places, attitudes, covariances, frame, child)
+
+
+def smooth(evidence: Evidence, noise: Noise | None = None, spacing: float = 0.5) -> Smoothed:
+    """Return the motion that fits everything that was measured best.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Dead reckoning, and what there is of positions and inertial samples. Without positions the result
+        begins at the origin, looking along x.
+    noise : Noise, optional
+    spacing : float
+        Seconds between keyframes.
+
+    Raises
+    ------
+    TransectError
+        If there is no dead reckoning, if positions and dead reckoning have no time in common, or if there are
+        too few of them to tell the heading.
+    """
+    noise = noise or Noise()
+    check_overlap(evidence)
+    first, last = evidence.reckoning
+    if last <= first:
+        raise TimeError("the dead reckoning has no duration")
+    times = keyframe_times(first, last, spacing)
+    stretch = stretch_of(evidence, times, noise)
+    everything = stretch.hung
+    if evidence.places:
+        _refuse_few(len(everything), len(evidence.places), "are in the time of the dead reckoning")
+    values = first_values(stretch, guess(stretch.path, times, everything))
+    return _judged(evidence, noise, stretch, values)
+
+
+def _refuse_few(good: int, given: int, what: str) -> None:
+    if good < LEAST_PLACES:
+        raise TransectError(
+            "there are too few positions to smooth with",
+            why=f"{good} of {given} {what}, {LEAST_PLACES} are needed",
+        )
+
+
+def first_values(stretch: Stretch, poses: Floats) -> Any:
+    """Return a guess of all variables by poses (n, 4, 4) of the keyframes."""
+    g = gtsam()
+    values = g.Values()
+    speeds = np.gradient(poses[:, :3, 3], (stretch.times - stretch.times[0]) * 1e-9, axis=0)
+    for i, pose in enumerate(poses):
+        values.insert(g.symbol("x", stretch.first + i), g.Pose3(pose))
+        if stretch.links:
+            values.insert(g.symbol("c", stretch.first + i), np.zeros(CALIBRATION))
+        if stretch.inertial:
+            values.insert(g.symbol("v", stretch.first + i), speeds[i])
+            values.insert(g.symbol("b", stretch.first + i), g.imuBias.ConstantBias())
+    return values
+
+
+def _judged(evidence: Evidence, noise: Noise, stretch: Stretch, values: Any) -> Smoothed:
+    """Solve, leave out positions that do not fit the others, and solve again."""
+    everything, (first, last) = stretch.hung, stretch.times[[0, -1]]
+    inside = [each for each in evidence.places if first <= each.t_ns <= last]
+    used = np.ones(len(everything), dtype=np.bool_)
+    while True:
+        values = solve(stretch, values)
+        covariances = covariances_of(stretch, values)
+        judged = judge(everything, used, poses_of(values), covariances)
+        kept = used & (judged.nis <= GATE)
+        if (kept == used).all():
+            break
+        used = kept
+        _refuse_few(int(used.sum()), len(used), "fit the dead reckoning")
+        chosen = [place for place, good in zip(inside, used, strict=True) if good]
+        stretch = stretch_of(replace(evidence, places=chosen), stretch.times, noise)
+    wheels = gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION)
+    return Smoothed(
+        stretch.times,
+        stretch.path,
+        poses_of(values),
+        covariances,
+        wheels,
+        tuple(inside),
+        replace(judged, used=used),
+    )

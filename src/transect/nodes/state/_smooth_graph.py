@@ -1,0 +1,269 @@
+"""The factor graph of a stretch of keyframes, and its solution.
+
+Variables of keyframe i: pose `x`, calibration of the wheels `c`; with an IMU velocity `v` and biases `b`.
+Every factor joins neighbours at most, so that the variables of one keyframe part what was before from what
+comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import TransectError
+
+from .._gtsam import gtsam
+from ._smooth_evidence import Evidence
+from ._smooth_inertial import InertialNoise, add_inertial
+from ._smooth_motion import CALIBRATION, PlanarPath, PosePath
+from ._smooth_places import Hung, hang
+from ._smooth_wheels import WheelLinks, WheelNoise, add_linear
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MAX_STEPS, MAX_HALVINGS, ENOUGH = 100, 8, 1e-3
+"""Gauss-Newton: steps, halvings of one, and the gain below which it is done: in halves of squared sigmas."""
+SWAPPED = np.r_[3:6, 0:3]
+"""Rotation and translation change places: GTSAM has the rotation first."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How wrong everything is.
+
+    Attributes
+    ----------
+    wheels : WheelNoise
+    inertial : InertialNoise
+    motion : (2,) tuple
+        Sigma of an odometry in six degrees of freedom that does not tell its own: m after a metre, rad after
+        a radian or ten metres.
+    tilt : float
+        Sigma of roll and pitch of a body whose tilt nothing measures, rad.
+    robust : float
+        Positions that are off by more sigmas than this count less (Huber).
+    start : float
+        Sigma of where a body without positions says that it begins, m and rad.
+    """
+
+    wheels: WheelNoise = field(default_factory=WheelNoise)
+    inertial: InertialNoise = field(default_factory=InertialNoise)
+    motion: tuple[float, float] = (0.02, 0.02)
+    tilt: float = 0.05
+    robust: float = 2.0
+    start: float = 1e-3
+
+
+@dataclass(eq=False)
+class Stretch:
+    """Keyframes, and everything that was measured of them.
+
+    Attributes
+    ----------
+    times : (n,)
+        Of the keyframes, ns.
+    first : int
+        Number of the first keyframe.
+    path : PlanarPath or PosePath
+        Dead reckoning, by the best that there is.
+    graph : NonlinearFactorGraph
+        All but the wheels.
+    links : WheelLinks or None
+    hung : Hung
+        Positions.
+    inertial : bool
+        Whether there are velocities and biases.
+    """
+
+    times: Ints
+    first: int
+    path: PlanarPath | PosePath
+    graph: Any
+    links: WheelLinks | None
+    hung: Hung
+    inertial: bool
+
+    def keys(self, i: int) -> list[int]:
+        """Return the variables of keyframe `i` of the stretch."""
+        names = "x" + "c" * (self.links is not None) + "vb" * self.inertial
+        return [gtsam().symbol(name, self.first + i) for name in names]
+
+    def cost(self, values: Any) -> float:
+        """Return what the solution makes small."""
+        wheels = self.links.cost(*self._arrays(values)) if self.links else 0.0
+        return float(self.graph.error(values)) + wheels
+
+    def linear(self, values: Any) -> Any:
+        """Return the graph, linear near some values."""
+        linear = self.graph.linearize(values)
+        if self.links:
+            add_linear(linear, self.links.linear(*self._arrays(values)), self.first, gtsam())
+        return linear
+
+    def _arrays(self, values: Any) -> tuple[Floats, Floats]:
+        return poses_of(values), gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION)
+
+
+def poses_of(values: Any) -> Floats:
+    """Return the poses (n, 4, 4) of all keyframes, in their order."""
+    rows = gtsam().utilities.extractPose3(values)
+    poses = np.tile(np.eye(4), (len(rows), 1, 1))
+    poses[:, :3, :3] = rows[:, :9].reshape(-1, 3, 3)
+    poses[:, :3, 3] = rows[:, 9:]
+    return poses
+
+
+def stretch_of(
+    evidence: Evidence,
+    times: Ints,
+    noise: Noise,
+    first: int = 0,
+    prior: Sequence[Any] | None = None,
+    *,
+    goes_on: bool = False,
+) -> Stretch:
+    """Return the graph of keyframes at `times` (n,).
+
+    Parameters
+    ----------
+    first : int
+        Number of the first keyframe.
+    prior : sequence of factors, optional
+        What is known of the first keyframe from before; without it, what one may suppose.
+    goes_on : bool
+        Whether another stretch begins at the last keyframe, and has what is said of that keyframe alone.
+    """
+    graph = gtsam().NonlinearFactorGraph()
+    wheels, motion = paths_of(evidence, noise)
+    path = motion or wheels
+    if path is None:
+        raise TransectError("there is no dead reckoning to smooth")
+    links = _add_wheels(graph, wheels, times, noise.wheels, first) if wheels is not None else None
+    if motion is not None:
+        _add_motion(graph, motion, times, first, measured_alone=links is None)
+    inertial = bool(evidence.inertial)
+    if inertial:
+        add_inertial(graph, evidence.inertial, times, noise.inertial, first)
+    if not inertial and motion is None:
+        _add_level(graph, len(times) - goes_on, noise.tilt, first)
+    along = links.sigmas[:, 3] if links is not None and motion is None else None
+    hung = hang(evidence.places, times, path, along)
+    _add_places(graph, hung, noise.robust, first)
+    stretch = Stretch(times, first, path, graph, links, hung, inertial)
+    for factor in prior if prior is not None else _supposed(stretch, noise):
+        graph.push_back(factor)
+    return stretch
+
+
+def paths_of(evidence: Evidence, noise: Noise) -> tuple[PlanarPath | None, PosePath | None]:
+    """Return the paths by wheels, and in six degrees of freedom, where there are such."""
+    wheels = PlanarPath.of(evidence.wheels) if evidence.wheels else None
+    return wheels, PosePath.of(evidence.motion, *noise.motion) if evidence.motion else None
+
+
+def _add_wheels(graph: Any, path: PlanarPath, times: Ints, noise: WheelNoise, first: int) -> WheelLinks:
+    """Let the calibration drift; the wheels themselves are linearised by `WheelLinks`."""
+    g, span = gtsam(), path.between(times[:-1], times[1:])
+    for i, sigmas in enumerate(noise.drifts(span), start=first):
+        model = g.noiseModel.Diagonal.Sigmas(sigmas)
+        graph.push_back(
+            g.BetweenFactorVector(g.symbol("c", i), g.symbol("c", i + 1), np.zeros(CALIBRATION), model)
+        )
+    return WheelLinks(span, noise.sigmas(span), noise.robust)
+
+
+def _add_motion(graph: Any, path: PosePath, times: Ints, first: int, measured_alone: bool) -> None:
+    g = gtsam()
+    moved, spread, known = path.between(times[:-1], times[1:])
+    # Nothing else joins these keyframes where it was not measured: it may have moved by a metre and a radian.
+    lost = np.eye(6)
+    for i in range(len(moved)):
+        if not known[i] and not measured_alone:
+            continue
+        covariance = (spread[i] if known[i] else lost)[np.ix_(SWAPPED, SWAPPED)]
+        model = g.noiseModel.Gaussian.Covariance(covariance + 1e-10 * np.eye(6))
+        pair = g.symbol("x", first + i), g.symbol("x", first + i + 1)
+        graph.push_back(g.BetweenFactorPose3(*pair, g.Pose3(moved[i]), model))
+
+
+def _add_level(graph: Any, count: int, tilt: float, first: int) -> None:
+    g = gtsam()
+    up, model = g.Unit3(np.array([0.0, 0.0, 1.0])), g.noiseModel.Isotropic.Sigma(2, tilt)
+    for i in range(first, first + count):
+        graph.push_back(g.AttitudeFactorPose3(g.symbol("x", i), up, model, up))
+
+
+def _add_places(graph: Any, hung: Hung, robust: float, first: int) -> None:
+    g = gtsam()
+    huber = g.noiseModel.mEstimator.Huber.Create(robust)
+    for i, arm, position, sigma in zip(hung.keyframe, hung.arm, hung.position, hung.sigma, strict=True):
+        model = g.noiseModel.Robust.Create(huber, g.noiseModel.Diagonal.Sigmas(sigma))
+        graph.push_back(g.GPSFactorArm(g.symbol("x", first + int(i)), position, arm, model))
+
+
+def _supposed(stretch: Stretch, noise: Noise) -> list[Any]:
+    """Return factors for what one may suppose of the first keyframe."""
+    g, i = gtsam(), stretch.first
+    factors: list[Any] = []
+    if stretch.links:
+        model = g.noiseModel.Diagonal.Sigmas(np.array(noise.wheels.start))
+        factors.append(g.PriorFactorVector(g.symbol("c", i), np.zeros(CALIBRATION), model))
+    if stretch.inertial:
+        factors += noise.inertial.supposed(i)
+    if not len(stretch.hung):
+        sigmas = noise.start * np.ones(6)
+        if stretch.inertial:
+            sigmas[:2] = 1.0  # gravity tells roll and pitch
+        model = g.noiseModel.Diagonal.Sigmas(sigmas)
+        factors.append(g.PriorFactorPose3(g.symbol("x", i), g.Pose3(), model))
+    return factors
+
+
+def solve(stretch: Stretch, values: Any) -> Any:
+    """Return the values that fit best, by Gauss-Newton from a guess; steps that do not help are halved."""
+    cost = stretch.cost(values)
+    for _ in range(MAX_STEPS):
+        step = stretch.linear(values).optimize()
+        for _ in range(MAX_HALVINGS):
+            tried = values.retract(step)
+            now = stretch.cost(tried)
+            if now <= cost:
+                break
+            step = step.scale(0.5)
+        else:
+            return values
+        values, gain, cost = tried, cost - now, now
+        if gain <= ENOUGH:
+            return values
+    raise TransectError(
+        "the smoother did not settle", why=f"after {MAX_STEPS} steps its cost still falls, it is {cost:.4g}"
+    )
+
+
+def covariances_of(stretch: Stretch, values: Any, which: Sequence[int] | None = None) -> Floats:
+    """Return covariances (n, 6, 6) of the poses: translation, then rotation vector, in the poses' frame.
+
+    `which` keyframes, counted in the stretch; all by default.
+    """
+    g = gtsam()
+    chosen = range(len(stretch.times)) if which is None else which
+    if not chosen:
+        return np.zeros((0, 6, 6))
+    marginals = g.Marginals(stretch.linear(values), values)
+    keys = [g.symbol("x", stretch.first + i) for i in chosen]
+    found = np.array([marginals.marginalCovariance(key) for key in keys]).reshape(-1, 6, 6)
+    turn = np.zeros_like(found)
+    turn[:, :3, 3:] = turn[:, 3:, :3] = [values.atPose3(key).rotation().matrix() for key in keys]
+    return turn @ found @ np.swapaxes(turn, -1, -2)
+
+
+def copy_value(values: Any, key: int, into: Any, new_key: int | None = None) -> None:
+    """Insert one of the values into others, under the same or another key."""
+    g = gtsam()
+    get = {"x": values.atPose3, "b": values.atConstantBias}.get(chr(g.symbolChr(key)), values.atVector)
+    into.insert(key if new_key is None else new_key, get(key))

@@ -1,0 +1,108 @@
+"""A first guess: dead reckoning, turned and moved piece by piece until it goes through the positions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import GeometryError, TransectError
+from transect.geometry import align, rotations, se3
+
+from ._smooth_motion import PlanarPath, PosePath
+from ._smooth_places import Hung
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+HALF_WINDOW = 5.0
+"""Seconds to both sides within which a heading is fitted."""
+LEAST_WAY = 1.0
+"""Metres that positions must reach across, or ten of their sigmas, to tell a heading."""
+STRAY = 0.1
+"""Part of the way by which they may miss the dead reckoning, if that is to be believed."""
+
+
+class HeadingUnknownError(TransectError):
+    """Positions that do not tell where the body looks."""
+
+
+def guess(path: PlanarPath | PosePath, times: Ints, hung: Hung) -> Floats:
+    """Return poses (n, 4, 4) of keyframes at `times` (n,) near the positions hung on them."""
+    reckoned = path_poses(path, times)
+    if not len(hung):
+        return se3.invert(reckoned[0]) @ reckoned
+    at, turns = _headings(reckoned, times, hung)
+    seconds = (times - times[0]) * 1e-9
+    turn = np.interp(seconds, at, turns)
+    return _drawn(_turned(reckoned, turn), seconds, hung)
+
+
+def path_poses(path: PlanarPath | PosePath, times: Ints) -> Floats:
+    """Return poses (n, 4, 4) by dead reckoning alone, in the path's own frame."""
+    if isinstance(path, PosePath):
+        return path.poses(times)
+    x, y, heading = path.poses(times).T
+    return se3.from_quaternion(_yaw(heading), np.column_stack([x, y, np.zeros_like(x)]))
+
+
+def _headings(reckoned: Floats, times: Ints, hung: Hung) -> tuple[Floats, Floats]:
+    """Return at which times (k,) in s, and by what angles (k,) in rad, the path must be turned there."""
+    seconds = (times - times[0]) * 1e-9
+    points = se3.apply(reckoned[hung.keyframe], hung.arm)
+    when = seconds[hung.keyframe]
+    at, turns, longest = list[float](), list[float](), 0.0
+    for middle in np.arange(when[0], when[-1] + HALF_WINDOW, HALF_WINDOW / 2):
+        near = np.abs(when - middle) <= HALF_WINDOW
+        fitted, way = _fitted(points[near], hung.position[near], hung.sigma[near])
+        longest = max(longest, way)
+        if fitted is not None:
+            at.append(float(np.clip(middle, when[near][0], when[near][-1])))
+            turns.append(fitted)
+    if not at:
+        raise HeadingUnknownError(
+            "the positions do not tell the heading of the body",
+            why=f"{len(hung)} of them, which reach across {longest:.2f} m within {2 * HALF_WINDOW:g} s and "
+            "must follow the dead reckoning",
+            hint="a stretch is needed in which the robot drives a few metres while its position is measured",
+        )
+    order = np.argsort(at, kind="stable")
+    return np.array(at)[order], np.unwrap(np.array(turns)[order])
+
+
+def _fitted(points: Floats, places: Floats, sigma: Floats) -> tuple[float | None, float]:
+    """Return by what angle points (m, 3) are turned from places (m, 3), and how far these reach, m."""
+    if len(points) < 3:
+        return None, 0.0
+    flat, there = points * [1, 1, 0], places * [1, 1, 0]
+    ways = [float(np.linalg.norm(np.ptp(each, axis=0))) for each in (flat, there)]
+    if min(ways) < max(LEAST_WAY, 10 * float(np.median(sigma[:, :2]))):
+        return None, ways[1]
+    try:
+        found = align.yaw(flat, there)
+    except GeometryError:
+        return None, ways[1]
+    if found.rmse > STRAY * max(ways):
+        return None, ways[1]
+    return float(np.arctan2(found.rotation[1, 0], found.rotation[0, 0])), ways[1]
+
+
+def _turned(reckoned: Floats, turn: Floats) -> Floats:
+    """Return the path (n, 4, 4) with each step turned about the vertical by its angle (n,)."""
+    R = rotations.matrix_from_quaternion(_yaw(turn))
+    poses = reckoned.copy()
+    poses[:, :3, :3] = R @ reckoned[:, :3, :3]
+    steps = np.einsum("nij,nj->ni", R[:-1], np.diff(reckoned[:, :3, 3], axis=0))
+    poses[1:, :3, 3] = reckoned[0, :3, 3] + np.cumsum(steps, axis=0)
+    return poses
+
+
+def _drawn(poses: Floats, seconds: Floats, hung: Hung) -> Floats:
+    """Return poses moved so that they pass through the positions, and evenly between them."""
+    missed = hung.position - se3.apply(poses[hung.keyframe], hung.arm)
+    shift = [np.interp(seconds, seconds[hung.keyframe], each) for each in missed.T]
+    poses[:, :3, 3] += np.column_stack(shift)
+    return poses
+
+
+def _yaw(angle: Floats) -> Floats:
+    return rotations.quaternion_from_euler("z", angle[:, None])

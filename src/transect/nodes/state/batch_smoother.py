@@ -1,0 +1,97 @@
+"""Pose fusion by smoothing a whole recording at once."""
+
+from __future__ import annotations
+
+from bisect import bisect
+
+import numpy as np
+
+from transect.engine import Batch, param
+from transect.recording.clocks import NS
+from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
+
+from ._fusion_events import Inputs, Place
+from ._smooth_batch import Smoothed, smooth
+from ._smooth_evidence import Evidence
+from ._smooth_node import innovations, noise_of, refuse_too_little
+from .pose_fusion import PERIOD, FusedPose, PoseFusion
+
+
+class BatchSmoother(PoseFusion, passes=2):
+    """The motion that fits all measurements best, from the first to the last, by a factor graph (GTSAM).
+
+    It sees the recording twice: once to measure, once to tell at every tick where the body was. What comes
+    after a gap is used in the gap, so that it is far better there than a filter. `docs/fusion.md` has the
+    factors. `state` is not told.
+    """
+
+    body: str = param("", doc="frame of the body; by default Platform, base_link or Body")
+    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
+    track: float = param(0.0, ge=0, unit="m", doc="between left and right wheels that do not steer")
+    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`: RTK's")
+    fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
+    spacing: float = param(0.5, gt=0, unit="s", doc="between keyframes")
+    wheel_noise: float = param(1.0, gt=0, doc="factor on the usual noise of wheels")
+    unsteady: float = param(1.0, ge=0, doc="part of the way that wheels may mistake near a standstill")
+    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch that nothing measures")
+    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
+
+    def reset(self) -> None:
+        self.gathered = Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period)
+        self.evidence = Evidence()
+        self.smoothed: Smoothed | None = None
+        self.path: Trajectory | None = None
+        self.ticks: list[int] = []
+
+    def process(
+        self,
+        wheels: Batch[WheelState] | None = None,
+        odometry: Batch[Odometry] | None = None,
+        motion: Batch[Pose] | None = None,
+        motion_covariance: Batch[np.ndarray] | None = None,
+        imu: Batch[Imu] | None = None,
+        fix: Batch[NavFix] | None = None,
+        position: Batch[Pose] | None = None,
+    ) -> FusedPose | None:
+        if self.smoothed is not None and self.path is not None:
+            return self._told(self.smoothed, self.path)
+        given = (wheels, odometry, motion, motion_covariance, imu, fix, position)
+        self.evidence.add(self.gathered.gather(self.ctx, *given))
+        self.ticks.append(self.ctx.time)
+        return None
+
+    def finish(self) -> FusedPose | None:
+        """Smooth after the first pass; after the second, return the whole trajectory."""
+        if self.path is not None:
+            return FusedPose(trajectory=self.path)
+        refuse_too_little(self.evidence.kinds)
+        noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
+        found = self.smoothed = smooth(self.evidence, noise, self.spacing)
+        self.ctx.log(str(found.judged))
+        ticks = np.array(self.ticks, np.int64)
+        inside = ticks[(ticks >= found.times[0]) & (ticks <= found.times[-1])]
+        self.path = found.trajectory(inside, self._frame(), self.gathered.body)
+        return None
+
+    def _told(self, found: Smoothed, path: Trajectory) -> FusedPose:
+        """Return where the body was at this tick: the ticks of both passes are the same."""
+        now, i = self.ctx.time, int(np.searchsorted(path.t_ns, self.ctx.time))
+        known = i < len(path) and path.t_ns[i] == now
+        if not known or path.orientations is None or path.covariances is None:
+            self.ctx.skip("outside of the dead reckoning")
+            return FusedPose(success=False)
+        since = bisect(found.places, now - round(PERIOD * NS), key=_time)
+        part = slice(since, bisect(found.places, now, key=_time))
+        return FusedPose(
+            pose=Pose(path.positions[i], path.orientations[i], now, path.frame, path.child),
+            covariance=path.covariances[i],
+            success=True,
+            innovations=innovations(found.places[part], found.judged.part(part), now),
+        )
+
+    def _frame(self) -> str:
+        return self.gathered.frame if self.evidence.places else "odom"
+
+
+def _time(place: Place) -> int:
+    return place.t_ns

@@ -1,0 +1,94 @@
+"""Pose fusion by smoothing the last seconds, again and again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.engine import Batch, param
+from transect.geometry import se3
+from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
+
+from ._fusion_events import Inputs
+from ._smooth_lag import Fit, Window
+from ._smooth_node import innovations, noise_of, refuse_too_little, stamped
+from ._smooth_places import joined
+from .pose_fusion import FusedPose, PoseFusion
+
+
+class FixedLagSmoother(PoseFusion):
+    """A factor graph (GTSAM) of the last seconds, solved at every keyframe; what is older is summed up.
+
+    Causal: `pose` is where the body is now by all that came until now. `trajectory` has the keyframes as they
+    were when they left the window, `lag` later: better, and not causal. `docs/fusion.md` has the factors.
+    `state` is not told.
+    """
+
+    body: str = param("", doc="frame of the body; by default Platform, base_link or Body")
+    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
+    track: float = param(0.0, ge=0, unit="m", doc="between left and right wheels that do not steer")
+    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`: RTK's")
+    fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
+    lag: float = param(40.0, gt=0, unit="s", doc="from the first keyframe to the last; longer than outages")
+    wait: float = param(30.0, ge=0, unit="s", doc="for a first place; then it begins without")
+    spacing: float = param(1.0, gt=0, unit="s", doc="between keyframes, and between solutions")
+    wheel_noise: float = param(1.0, gt=0, doc="factor on the usual noise of wheels")
+    unsteady: float = param(1.0, ge=0, doc="part of the way that wheels may mistake near a standstill")
+    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch that nothing measures")
+    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
+
+    def reset(self) -> None:
+        self.gathered = Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period)
+        noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
+        self.window = Window(noise, self.spacing, self.lag, self.wait)
+        self.fits: list[Fit] = []
+        self.last_ns = -(2**63)
+
+    def process(
+        self,
+        wheels: Batch[WheelState] | None = None,
+        odometry: Batch[Odometry] | None = None,
+        motion: Batch[Pose] | None = None,
+        motion_covariance: Batch[np.ndarray] | None = None,
+        imu: Batch[Imu] | None = None,
+        fix: Batch[NavFix] | None = None,
+        position: Batch[Pose] | None = None,
+    ) -> FusedPose | None:
+        given = (wheels, odometry, motion, motion_covariance, imu, fix, position)
+        fit = self.window.advance(self.gathered.gather(self.ctx, *given))
+        now = self.window.predict(self.ctx.time)
+        if now is None:
+            self.ctx.skip("waiting for positions that tell the heading")
+            return FusedPose(success=False)
+        if fit is not None:
+            self.fits.append(fit)
+        if now.t_ns <= self.last_ns:
+            return FusedPose(success=True)  # dead reckoning has told nothing new since
+        self.last_ns = now.t_ns
+        return FusedPose(
+            pose=stamped(now.pose, now.t_ns, self._frame(), self.gathered.body),
+            covariance=now.covariance,
+            success=True,
+            innovations=None if fit is None else innovations(*fit, self.ctx.time),
+        )
+
+    def finish(self) -> FusedPose | None:
+        """Return the keyframes as they were when they left the window, and log how the positions fitted."""
+        refuse_too_little(self.window.kinds)
+        keyframes = self.window.finish()
+        if not keyframes:
+            return None
+        self.ctx.log(str(joined([judged for _, judged in self.fits])))
+        attitudes, places = se3.to_quaternion(np.array([each.pose for each in keyframes]))
+        return FusedPose(
+            trajectory=Trajectory(
+                np.array([each.t_ns for each in keyframes], np.int64),
+                places,
+                attitudes,
+                np.array([each.covariance for each in keyframes]),
+                frame=self._frame(),
+                child=self.gathered.body,
+            )
+        )
+
+    def _frame(self) -> str:
+        return self.gathered.frame if "places" in self.window.kinds else "odom"

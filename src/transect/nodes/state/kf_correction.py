@@ -1,0 +1,71 @@
+"""Kalman's correction of a rigid body (CDFF's KFCorrection)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.engine import Node, outputs, param
+from transect.types import RigidBodyState
+
+from ._fusion_gate import limit
+from ._rigid_body import POSE_SIZE, SIZE, covariance_of, difference, moved_by
+
+
+@outputs
+class Corrected:
+    """The state after a measurement.
+
+    Attributes
+    ----------
+    correctedState, stateCovariance : RigidBodyState
+        With its covariance, 144 numbers; both ports carry the same (see `Predicted`).
+    nis : float
+        Normalised innovation squared.
+    accepted : bool
+        Whether the measurement was inside of the gate; if not, the state is the predicted one.
+    """
+
+    correctedState: RigidBodyState | None = None
+    stateCovariance: RigidBodyState | None = None
+    nis: float | None = None
+    accepted: bool | None = None
+
+
+class KFCorrection(Node, interface=True):
+    """What a measurement of pose, velocities or parts of them does to a predicted state."""
+
+    def process(
+        self,
+        predictedState: RigidBodyState,
+        measurement: RigidBodyState,
+        predictedStateCovariance: RigidBodyState,
+    ) -> Corrected | None: ...
+
+
+class KalmanCorrector(KFCorrection):
+    """The linear correction, the covariance in Joseph's form; what is NaN was not measured."""
+
+    gate: float = param(0.999, gt=0, le=1, doc="of measurements that fit are taken; 1 takes all")
+
+    def process(
+        self,
+        predictedState: RigidBodyState,
+        measurement: RigidBodyState,
+        predictedStateCovariance: RigidBodyState,
+    ) -> Corrected | None:
+        r = difference(measurement, predictedState)
+        size = POSE_SIZE if measurement.covariance is not None and len(measurement.covariance) == 36 else SIZE
+        seen = np.flatnonzero(np.isfinite(r[:size]))
+        if not len(seen):
+            return self.ctx.skip("nothing was measured")
+        R = covariance_of(measurement, size)[np.ix_(seen, seen)]
+        P = covariance_of(predictedStateCovariance)
+        H = np.eye(SIZE)[seen]
+        S = H @ P @ H.T + R
+        nis = float(r[seen] @ np.linalg.solve(S, r[seen]))
+        if self.gate < 1 and nis > limit(self.gate, len(seen)):
+            return Corrected(predictedState, predictedStateCovariance, nis, accepted=False)
+        K = np.linalg.solve(S, H @ P).T
+        J = np.eye(SIZE) - K @ H
+        state = moved_by(predictedState, K @ r[seen], J @ P @ J.T + K @ R @ K.T)
+        return Corrected(state, state, nis, accepted=True)

@@ -1,0 +1,73 @@
+"""Kalman's prediction of a rigid body (CDFF's KFPrediction)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.engine import Node, outputs, param
+from transect.recording.clocks import NS
+from transect.types import RigidBodyState
+
+from ._rigid_body import PARTS, SIZE, covariance_of, moved_by, turning_of, velocity_of
+
+
+@outputs
+class Predicted:
+    """The state at the asked time.
+
+    Attributes
+    ----------
+    predictedState : RigidBodyState
+        With its covariance, 144 numbers: position, rotation vector, velocity, angular velocity.
+    predictedStateCovariance : RigidBodyState
+        The same: CDFF gives its covariance a port of its own, of the state's type.
+    """
+
+    predictedState: RigidBodyState | None = None
+    predictedStateCovariance: RigidBodyState | None = None
+
+
+class KFPrediction(Node, interface=True):
+    """Where a rigid body will be: `currentTime` is in ns, on the clock of the state."""
+
+    def process(self, previousState: RigidBodyState, currentTime: int) -> Predicted | None: ...
+
+
+class KalmanPredictor(KFPrediction):
+    """Constant velocities, with white accelerations."""
+
+    acceleration: float = param(0.5, gt=0, unit="m/s2/sqrt(Hz)", doc="white noise on the velocity")
+    turning: float = param(0.2, gt=0, unit="rad/s2/sqrt(Hz)", doc="white noise on the angular velocity")
+
+    def process(self, previousState: RigidBodyState, currentTime: int) -> Predicted | None:
+        seconds = (currentTime - previousState.t_ns) / NS
+        if seconds < 0:
+            return self.ctx.skip("asked for a time before the state's")
+        F = np.eye(SIZE)
+        F[PARTS[0], PARTS[2]] = F[PARTS[1], PARTS[3]] = np.eye(3) * seconds
+        P = F @ covariance_of(previousState) @ F.T + self._noise(seconds)
+        e = np.zeros(SIZE)
+        e[PARTS[0]] = velocity_of(previousState) * seconds
+        e[PARTS[1]] = turning_of(previousState) * seconds
+        moved = moved_by(previousState, e, P)
+        state = RigidBodyState(
+            moved.position,
+            moved.orientation,
+            moved.velocity,
+            moved.angular_velocity,
+            moved.covariance,
+            currentTime,
+            previousState.frame,
+            previousState.child,
+        )
+        return Predicted(state, state)
+
+    def _noise(self, seconds: float) -> np.ndarray:
+        """Covariance (12, 12) that white accelerations add: the integrals over the time."""
+        Q = np.zeros((SIZE, SIZE))
+        for place, rate, density in ((0, 2, self.acceleration), (1, 3, self.turning)):
+            a, b, power = PARTS[place], PARTS[rate], density**2
+            Q[a, a] = np.eye(3) * power * seconds**3 / 3
+            Q[a, b] = Q[b, a] = np.eye(3) * power * seconds**2 / 2
+            Q[b, b] = np.eye(3) * power * seconds
+        return Q

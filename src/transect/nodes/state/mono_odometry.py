@@ -1,0 +1,93 @@
+"""Odometry of one camera, with lengths from wheels or an inertial system."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import At, Node, Shape, outputs, param
+from transect.errors import TransectError
+from transect.geometry import se3
+from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._lens import calibrated
+from transect.types import Image, Pose
+
+from ._mono_odometer import MonoOdometer, Settings, Shot
+
+BEYOND = 1.0
+"""Seconds for which a moving mount is taken to hold still after its last sample."""
+
+
+@outputs
+class MonoMoved:
+    """What a picture came to.
+
+    Attributes
+    ----------
+    pose : Pose
+        Of the body in `odom`: where it began, in its own axes. None where it is not known.
+    success : bool
+        Whether there is a pose; why not is counted among the reasons for skipping.
+    inliers : int
+        Points that agree on the motion.
+    covariance : (6, 6)
+        Of the motion since the pose before, without that of its length: translation (m), then rotation (rad),
+        in the axes of the body.
+    """
+
+    pose: Pose | None = None
+    success: bool = False
+    inliers: int = 0
+    covariance: Annotated[NDArray[np.float64], Shape(6, 6)] | None = None
+
+
+class MonoOdometry(Node, interface=True):
+    """Pose of a body by undistorted pictures of one camera on it; lengths come from a reference.
+
+    One camera cannot see how far it moved, only which way. The reference is where the same body is by wheels
+    or by an inertial system; where wheels slip, all lengths are wrong by the slip.
+    """
+
+    def reset(self) -> None:
+        self.odometer: MonoOdometer | None = None
+
+    def process(self, image: Image, reference: At[Pose]) -> MonoMoved: ...
+
+
+class MonoKeyframes(MonoOdometry):
+    """Corners followed by gray values; the last keyframes adjusted with the reference's steps (gtsam)."""
+
+    body: str = param("", doc="frame that the reference is the pose of; the one it names itself, if empty")
+    features: int = param(400, ge=50, doc="corners of a picture, at most")
+    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
+    keyframes: int = param(8, ge=3, doc="that are adjusted together")
+    parallax: float = param(10.0, gt=0, unit="px", doc="that points move until there is another keyframe")
+    keyframe_share: float = param(0.7, gt=0, le=1, doc="of a keyframe's points; with fewer left it ages")
+    steps: int = param(4, ge=1, doc="of the adjustment at each keyframe")
+
+    def process(self, image: Image, reference: At[Pose]) -> MonoMoved:
+        if self.odometer is None:
+            settings = (self.features, self.least_inliers, self.keyframes, self.parallax)
+            self.odometer = MonoOdometer(Settings(*settings, self.keyframe_share, self.steps))
+        body = self.body or reference.child
+        step = self.odometer.advance(self._shot(image, reference, body))
+        if step.T_world_body is None:
+            self.ctx.skip(step.failed)
+            return MonoMoved(inliers=step.inliers)
+        turned, place = se3.to_quaternion(step.T_world_body)
+        pose = Pose(place, turned, self.ctx.time, frame="odom", child=body)
+        return MonoMoved(pose, True, step.inliers, step.covariance)
+
+    def _shot(self, image: Image, reference: Pose, body: str) -> Shot:
+        camera = calibrated(image)
+        if camera.distortion != "none":
+            raise TransectError(
+                f"the images of {camera.name} are not undistorted",
+                why=f"its lens is {camera.distortion}",
+                hint="put ImageRectification before the odometry",
+            )
+        mount = self.ctx.frames.lookup(body, image.frame, self.ctx.time, tolerance=BEYOND)
+        where = se3.from_quaternion(reference.orientation, reference.position)
+        return Shot(gray_of(image), image.valid, camera.K, mount, where)

@@ -1,0 +1,31 @@
+"""Wheels of a vehicle that logs its two sides apart."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from transect.engine import Node, Synced, param
+from transect.types import Record, WheelState
+
+
+class SideWheels(Node):
+    """Rim speeds of the left and the right wheels, from their angular velocities: the Argo's (document 004).
+
+    The radius of its tyres is not in the document: `robots.argo.recorded.fit_drive` fits it to Nav, and with
+    it the effective track that `WheelOdometry/Differential` needs.
+    """
+
+    out_name = "wheels"
+
+    radius: float = param(0.0, ge=0, unit="m", doc="effective one of the tyres; 0 is not known")
+    column: str = param("angular_velocity", doc="of the records, rad/s")
+
+    def process(self, left: Record, right: Annotated[Record, Synced(0.1)]) -> WheelState | None:
+        if not self.radius:
+            return self.ctx.skip("the radius of the wheels is not known: --set NODE.radius=METRES")
+        turning = np.array([left[self.column], right[self.column]], dtype=np.float64)
+        if not np.isfinite(turning).all():
+            return self.ctx.skip("a side was not measured")
+        return WheelState(velocity=self.radius * turning, t_ns=left.t_ns, frame=left.frame)

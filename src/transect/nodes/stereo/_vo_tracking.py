@@ -1,0 +1,124 @@
+"""Points followed from picture to picture and from the left to the right camera."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._vo_camera import Floats, Gray
+
+Mask = NDArray[np.bool_]
+
+WINDOW = (15, 15)
+"""Pixels that a point is recognised by."""
+LEVELS = 3
+"""Halvings of the picture: with a window of 15, starts may be off by 60 pixels."""
+STEPS, STILL = 20, 0.02
+"""Iterations on each level, and the step in pixels that ends them."""
+ROWS_APART = 1.5
+"""Pixels by which rows of a rectified pair may differ: a tenth is usual, the rest is noise."""
+LEAST_DISPARITY = 0.5
+"""Pixels; at less a point is as good as infinitely far, and on the wrong side of noise beyond it."""
+CORNER = 5
+"""Pixels: the neighbourhood whose gradients make a corner."""
+QUALITY = 0.002
+"""Of the strongest corner's response: weaker ones are noise."""
+BLOCK, NO_MATCH = 15, 16.0
+"""Window of the coarse matching in pixels of the half-size picture; it counts in sixteenths."""
+
+
+def follow(before: Gray, now: Gray, pixels: Floats, starts: Floats) -> tuple[Floats, Mask]:
+    """Follow pixels (n, 2) from one picture to another with Lucas and Kanade's method in pyramids.
+
+    Parameters
+    ----------
+    starts : (n, 2)
+        Where to begin looking.
+
+    Returns
+    -------
+    pixels : (n, 2)
+    found : (n,) bool
+    """
+    import cv2
+
+    if not len(pixels):
+        return np.zeros((0, 2)), np.zeros(0, dtype=bool)
+    found, status, _ = cv2.calcOpticalFlowPyrLK(
+        before, now, pixels.astype(np.float32), starts.astype(np.float32), winSize=WINDOW, maxLevel=LEVELS,
+        criteria=(cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, STEPS, STILL),
+        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
+    )  # fmt: skip
+    there = found.reshape(-1, 2).astype(np.float64)
+    height, width = now.shape
+    inside = ((there >= 0) & (there <= [width - 1, height - 1])).all(axis=1)
+    return there, (status.ravel() == 1) & inside
+
+
+def match_right(left: Gray, right: Gray, pixels: Floats, disparities: Floats) -> tuple[Floats, Mask]:
+    """Find pixels (n, 2) of the left picture in the right one, from guesses of their disparity (n,).
+
+    Returns
+    -------
+    columns : (n,)
+        In the right picture.
+    found : (n,) bool
+        In the same row, and to the left of where the left camera sees it.
+    """
+    starts = pixels - np.stack([disparities, np.zeros_like(disparities)], axis=1)
+    there, found = follow(left, right, pixels, starts)
+    level = np.abs(there[:, 1] - pixels[:, 1] - _tilt(there, pixels, found)) < ROWS_APART
+    return there[:, 0], found & level & (pixels[:, 0] - there[:, 0] > LEAST_DISPARITY)
+
+
+def _tilt(there: Floats, pixels: Floats, found: Mask) -> float:
+    """Rows by which the right picture is off as a whole, pixels; it must not cost the good matches."""
+    rows = (there[:, 1] - pixels[:, 1])[found]
+    return float(np.clip(np.median(rows), -ROWS_APART, ROWS_APART)) if len(rows) else 0.0
+
+
+def corners(picture: Gray, taken: Floats, cell: int, valid: Mask | None = None) -> Floats:
+    """Return the best corner (n, 2) of every cell of a grid that has no taken pixel (m, 2) yet.
+
+    Shi and Tomasi's response; one per cell spreads the points over the picture. Where `valid` (h, w) says
+    that nothing was measured, or near it, there are none.
+    """
+    import cv2
+
+    response = cv2.cornerMinEigenVal(picture, CORNER)
+    if valid is not None and not valid.all():
+        response[cv2.erode(valid.astype(np.uint8), np.ones(WINDOW, np.uint8)) == 0] = 0.0
+    rows, columns = (size // cell for size in picture.shape)
+    if not rows or not columns:
+        return np.zeros((0, 2))
+    grid = response[: rows * cell, : columns * cell].reshape(rows, cell, columns, cell).swapaxes(1, 2)
+    grid = grid.reshape(rows * columns, cell * cell)
+    best = grid.argmax(axis=1)
+    good = grid[np.arange(len(grid)), best] > QUALITY * float(response.max(initial=0.0))
+    at = (taken // cell).astype(np.int64)
+    at = at[((at >= 0) & (at < [columns, rows])).all(axis=1)]
+    good[at[:, 1] * columns + at[:, 0]] = False
+    which = np.flatnonzero(good)
+    row, column = np.divmod(which, columns)
+    down, across = np.divmod(best[which], cell)
+    return np.stack([column * cell + across, row * cell + down], axis=1).astype(np.float64)
+
+
+def coarse_disparities(left: Gray, right: Gray, pixels: Floats, largest: float) -> Floats:
+    """Guess the disparities (n,) of pixels (n, 2) by block matching at half size; NaN where it sees none.
+
+    Parameters
+    ----------
+    largest : float
+        Disparity in pixels up to which to look.
+    """
+    import cv2
+
+    range_ = 16 * max(int(np.ceil(largest / 32)), 1)
+    if not len(pixels) or left.shape[1] // 2 <= range_ + BLOCK:
+        return np.full(len(pixels), np.nan)
+    half = [cv2.resize(each, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for each in (left, right)]
+    found = cv2.StereoBM.create(range_, BLOCK).compute(*half)
+    column, row = np.minimum(pixels // 2, [found.shape[1] - 1, found.shape[0] - 1]).astype(np.int64).T
+    disparity = found[row, column] / NO_MATCH
+    return np.where(disparity > 0, 2.0 * disparity, np.nan)

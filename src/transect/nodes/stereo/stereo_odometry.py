@@ -1,0 +1,115 @@
+"""Stereo odometry: where a pair of cameras is, by what it sees."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.engine import Node, Shape, Synced, outputs, param
+from transect.geometry import se3
+from transect.nodes.features._pictures import gray_of
+from transect.types import Image, Pose
+
+from ._vo_camera import rig_of
+from ._vo_fronts import Descriptors, Front, Klt, Pair
+from ._vo_odometer import Odometer, Settings
+
+R_ODOM_CAMERA = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+"""Takes vectors of a camera (x right, y down, z forward) to x forward, y left, z up."""
+T_ODOM_WORLD = se3.from_matrix(R_ODOM_CAMERA, np.zeros(3))
+
+
+@outputs
+class Moved:
+    """What a pair of images came to.
+
+    Attributes
+    ----------
+    pose : Pose
+        Of the left camera in `odom`: where it began, x forward, y left, z up. None where it is not known.
+    success : bool
+        Whether there is a pose; why not is counted among the reasons for skipping.
+    inliers : int
+        Points that agree on the motion.
+    covariance : (6, 6)
+        Of the motion since the pose before: translation (m), then rotation (rad), in the axes of the camera.
+    """
+
+    pose: Pose | None = None
+    success: bool = False
+    inliers: int = 0
+    covariance: Annotated[NDArray[np.float64], Shape(6, 6)] | None = None
+
+
+class StereoOdometry(Node, interface=True):
+    """Pose of the left camera from rectified pairs, in `odom`: where it began, x forward, y left, z up.
+
+    Where a motion is not found, there is no pose; the next one goes on from where the camera should have been
+    by its velocity.
+    """
+
+    def reset(self) -> None:
+        self.odometer: Odometer | None = None
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved: ...
+
+    def _moved(self, left: Image, right: Image, front: Front, settings: Settings) -> Moved:
+        rig = rig_of(left, right)
+        if self.odometer is None:
+            self.odometer = Odometer(front, rig, settings)
+        self.odometer.rig = rig
+        step = self.odometer.advance(Pair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
+        if step.T_world_camera is None:
+            self.ctx.skip(step.failed)
+            return Moved(inliers=step.inliers)
+        turned, place = se3.to_quaternion(T_ODOM_WORLD @ step.T_world_camera)
+        pose = Pose(place, turned, self.ctx.time, frame="odom", child=left.frame)
+        return Moved(pose, True, step.inliers, step.covariance)
+
+
+class KltFrameToFrame(StereoOdometry):
+    """Corners followed by gray values; each motion from the points of the pair before, nothing adjusted."""
+
+    features: int = param(400, ge=50, doc="corners of a picture, at most")
+    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
+        return self._moved(left, right, Klt(self.features), Settings(self.least_inliers))
+
+
+class KltKeyframes(StereoOdometry):
+    """Corners followed by gray values; poses and points of the last keyframes adjusted together (gtsam)."""
+
+    features: int = param(400, ge=50, doc="corners of a picture, at most")
+    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
+    keyframes: int = param(5, ge=3, doc="that are adjusted together")
+    keyframe_every: int = param(3, ge=1, doc="frames after which there is another keyframe, at the latest")
+    keyframe_share: float = param(0.8, gt=0, le=1, doc="of a keyframe's points; when fewer are left, it ages")
+    steps: int = param(2, ge=1, doc="of the adjustment at each keyframe")
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
+        settings = Settings(
+            self.least_inliers, self.keyframes, self.keyframe_every, self.keyframe_share, self.steps
+        )
+        return self._moved(left, right, Klt(self.features), settings)
+
+
+class DescriptorTracks(StereoOdometry):
+    """Points compared by descriptors, for pictures too far apart to follow gray values; with keyframes."""
+
+    descriptor: str = param(
+        "SIFT", choices=("SIFT", "ORB"), doc="ORB is faster, and places corners only to whole pixels"
+    )
+    features: int = param(1500, ge=50, doc="of a picture, at most")
+    reach: float = param(60.0, gt=0, unit="px", doc="from where a point is expected to where it may be")
+    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
+    keyframes: int = param(5, ge=3, doc="that are adjusted together")
+    steps: int = param(2, ge=1, doc="of the adjustment at each keyframe")
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
+        front = Descriptors("SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.reach)
+        return self._moved(
+            left, right, front, Settings(self.least_inliers, self.keyframes, 2, 0.8, self.steps)
+        )

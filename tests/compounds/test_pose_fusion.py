@@ -1,0 +1,62 @@
+"""PoseFusion without configuration, on a simulated day."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transect import run
+from transect.engine import NodeError
+from transect.recording import Recording
+from transect.simulation.day import Options, simulate
+
+WITH_FIXES = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
+SPEC = "PoseFusion/ErrorStateFilter"
+
+
+@pytest.fixture(scope="module")
+def day() -> Recording:
+    return simulate("etna", Options(seconds=6.0, streams=WITH_FIXES)).recording
+
+
+@pytest.fixture(scope="module")
+def fused(day: Recording):
+    return run(SPEC, day)
+
+
+def test_streams_are_wired_by_their_types(fused):
+    wired = {name: each["stream"] for name, each in fused.config["wiring"].items()}
+    assert wired == {"wheels": WITH_FIXES[0], "imu": WITH_FIXES[1], "fix": WITH_FIXES[2]}
+
+
+def test_poses_are_those_of_the_platform_in_the_map(fused, day: Recording):
+    pose = fused["pose"].values[-1]
+    assert (pose.frame, pose.child) == ("map", "Platform")
+    started = fused["success"].values
+    assert started[-1]
+    assert len(fused["pose"].values) == sum(started)
+
+
+def test_rtk_fixes_keep_the_pose_within_centimetres_of_the_antenna(fused, day: Recording):
+    """The receiver is at Origin, 81 mm over Platform (AMEDS, Table 2); RTK has 8 mm."""
+    from transect.geometry import geodesy, rotations
+
+    fixes = day["Gnss/Pose"].array("lat", "lon", "alt")
+    places = geodesy.local_from_geodetic(fixes, fixes[0])
+    lever = day.frames.lookup("Platform", "Origin")[:3, 3]
+    t_ns = day["Gnss/Pose"].t_ns
+    found = fused["pose"]
+    off = [
+        np.linalg.norm(p.position + rotations.rotate(p.orientation, lever) - places[np.searchsorted(t_ns, t)])
+        for t, p in zip(found.t_ns, found.values, strict=True)
+    ]
+    assert np.sqrt(np.mean(np.square(off))) < 0.03
+
+
+def test_the_same_day_gives_the_same_digest(fused, day: Recording):
+    assert run(SPEC, day).digest == fused.digest
+
+
+def test_without_wheels_there_is_nothing_to_correct(day: Recording):
+    with pytest.raises(NodeError, match="without a dead reckoning"):
+        run(SPEC, day.select("Gnss/Imu"))

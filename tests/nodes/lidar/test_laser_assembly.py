@@ -1,0 +1,102 @@
+"""Planar lasers and a radar on a vehicle, assembled in a fixed frame."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transect.nodes.lidar._accumulation import VoxelSums
+from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames
+from transect.recording import FrameTree
+from transect.types import LaserScan, RadarSpectrum, RigidBodyState
+
+FIRST_NS = 1_200_000_000_000_000_000
+NORTH = 6_000_000.0
+"""m: UTM northings are that large."""
+WALL = 10.0
+"""m east of the vehicle's way."""
+LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def place(t_ns: int) -> np.ndarray:
+    """A vehicle that drives north with 2 m/s."""
+    return np.array([NORTH + 2.0 * (t_ns - FIRST_NS) / 1e9, 0.0, 0.0])
+
+
+def sweep(t_ns: int) -> LaserScan:
+    """181 beams over the right half, of a wall 10 m to the east; beams that miss it by far are codes."""
+    angles = np.radians(np.arange(181))
+    with np.errstate(divide="ignore"):
+        ranges = WALL / np.sin(angles)
+    return LaserScan(np.where(ranges < 40, ranges, 81.91), 0.0, np.radians(1.0), t_ns=t_ns, frame="Laser")
+
+
+def spectrum(t_ns: int) -> RadarSpectrum:
+    reflectivity = np.full(256, 10.0)
+    reflectivity[39:42] = 40, 60, 40
+    return RadarSpectrum(reflectivity, np.pi / 2, 0.25, 0.0, t_ns=t_ns, frame="Laser")
+
+
+@pytest.fixture
+def frames() -> FrameTree:
+    return moving_frames()
+
+
+def moving_frames() -> FrameTree:
+    times = FIRST_NS + np.arange(30) * 50_000_000
+    tree = FrameTree()
+    tree.add_static("Body", "Laser", np.eye(4))
+    places = [place(t) for t in times.tolist()]
+    tree.add_moving("Navigation", "Body", times, places, np.tile(LEVEL, (30, 1)))
+    return tree
+
+
+def assembled(node: RecordedFrames | NavStates, frames: FrameTree):
+    """What a second of driving comes to, in ticks of 0.1 s."""
+    node.ctx.frames = frames
+    for tick in range(1, 12):
+        now = FIRST_NS + tick * 100_000_000
+        node.ctx.time = now
+        times = [now - 100_000_000 + k * 20_000_000 for k in range(5)]
+        states = [RigidBodyState(place(t), LEVEL, t_ns=t, frame="Navigation", child="Body") for t in times]
+        node(port=[sweep(t) for t in times], spectrum=[spectrum(t) for t in times], nav=states)
+    return node.finish()
+
+
+@pytest.mark.parametrize("kind", [RecordedFrames, NavStates])
+def test_the_wall_that_the_laser_passed_is_straight(kind, frames: FrameTree):
+    cloud = assembled(kind(), frames).map
+    assert cloud.frame == "Navigation"
+    assert len(cloud) > 100
+    np.testing.assert_allclose(cloud.points[:, 1], WALL, atol=1e-6)
+    assert np.ptp(cloud.points[:, 0]) > 40
+
+
+@pytest.mark.parametrize("kind", [RecordedFrames, NavStates])
+def test_the_radar_sees_its_peak_with_its_strength(kind, frames: FrameTree):
+    cloud = assembled(kind(), frames).radar
+    # Bin 41, counted from 1, of 0.25 m: document 004, eq. 1.
+    np.testing.assert_allclose(cloud.points[:, 1], 41 * 0.25, atol=1e-9)
+    np.testing.assert_allclose(cloud.fields["intensity"], 60, atol=1e-6)
+
+
+def test_nothing_is_assembled_where_nothing_was_measured():
+    found = RecordedFrames().finish()
+    assert found.map is None
+    assert found.radar is None
+
+
+def test_sums_of_voxels_do_not_depend_on_how_points_come():
+    rng = np.random.default_rng(1)
+    points = rng.uniform(-5, 5, (2000, 3)) + np.array([NORTH, 0, 0])
+    values = rng.uniform(size=(2000, 1))
+    at_once, in_parts = VoxelSums(0.5), VoxelSums(0.5)
+    at_once.add(points, values)
+    for part in np.array_split(np.arange(2000), 7):
+        in_parts.add(points[part], values[part])
+        in_parts.sums()
+    np.testing.assert_array_equal(at_once.sums()[0], in_parts.sums()[0])
+    np.testing.assert_allclose(at_once.sums()[1], in_parts.sums()[1], rtol=1e-12)
+    voxels, sums = at_once.sums()
+    assert sums[:, 0].sum() == 2000
+    np.testing.assert_array_equal(np.floor(sums[:, 1:4] / sums[:, :1] / 0.5), voxels)

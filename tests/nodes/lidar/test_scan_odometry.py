@@ -1,0 +1,139 @@
+"""Lidar odometry in rooms whose walls, and motions in them, are known exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from tests.nodes.lidar.rooms import CORRIDOR, ROOM, motion, off_the_walls, scan
+
+from transect.geometry import rotations, se3
+from transect.nodes.lidar.scan_odometry import PointToPlane, ScanMotion, ScanOdometry, VoxelGaussians
+from transect.types import PointCloud
+
+TWIST = np.array([1.5, 0.2, 0.05, 0.02, -0.03, 0.6])
+"""m/s and rad/s: fast enough to bend a scan of 0.1 s by 0.6 m at a wall 10 m away."""
+SCANS = 8
+
+
+def played(node: ScanOdometry, clouds: list[PointCloud]) -> list[ScanMotion]:
+    return [node(cloud) for cloud in clouds]
+
+
+@cache
+def scans(**how: int) -> list[PointCloud]:
+    return [scan(motion(TWIST), 0.1 * i, noise=0.01, **how) for i in range(SCANS)]
+
+
+def errors(found: list[ScanMotion]) -> tuple[float, float]:
+    """Metres and radians from the last pose to where the lidar was."""
+    pose, true = found[-1].pose, motion(TWIST)(np.array([0.1 * (len(found) - 1)]))[0]
+    turned = rotations.angle_between(pose.orientation, rotations.quaternion_from_matrix(true[:3, :3]))
+    return float(np.linalg.norm(pose.position - true[:3, 3])), float(turned)
+
+
+@pytest.mark.parametrize("kind", [VoxelGaussians, PointToPlane])
+def test_a_lidar_that_drives_and_turns_knows_where_it_is(kind: type[ScanOdometry]):
+    found = played(kind(), scans())
+    assert all(each.success and each.converged for each in found)
+    metres, radians = errors(found)
+    assert metres < 0.04
+    assert radians < 0.005
+    assert (found[-1].pose.frame, found[-1].pose.child) == ("odom", "lidar")
+    assert found[-1].pose.t_ns == 1_700_000_000
+
+
+def test_scans_that_are_not_straightened_make_it_worse():
+    bent = errors(played(VoxelGaussians(deskew=False), scans()))
+    straight = errors(played(VoxelGaussians(), scans()))
+    assert straight[1] < bent[1] / 2
+
+
+@pytest.mark.parametrize("way", [-1, 1])
+def test_times_are_found_from_the_order_of_points_whichever_way_the_head_turns(way: int):
+    metres, radians = errors(played(VoxelGaussians(), scans(timed=False, way=way)))
+    assert metres < 0.04
+    assert radians < 0.005
+
+
+def test_a_corridor_holds_a_lidar_in_all_directions_but_one():
+    still = motion(np.zeros(6))
+    inside = [scan(still, 0.1 * i, room=CORRIDOR, furniture=(), noise=0.01) for i in range(3)]
+    far = [replace(c, points=c.points[np.abs(c.points[:, 0]) < 20], fields={}) for c in inside]
+    corridor, room = played(VoxelGaussians(), far)[-1], played(VoxelGaussians(), scans())[-1]
+    assert corridor.degeneracy < 0.2 * room.degeneracy
+    along, across = np.sqrt(np.diag(corridor.covariance)[:2])
+    assert along > 2 * across
+
+
+def test_what_cannot_be_aligned_is_refused_and_the_next_scan_goes_on():
+    node = VoxelGaussians()
+    clouds = scans()
+    played(node, clouds[:4])
+    empty = node(PointCloud(np.zeros((0, 3)), t_ns=clouds[4].t_ns))
+    assert empty.success is False
+    assert empty.pose is None
+    dark = node(replace(clouds[4], points=np.full_like(clouds[4].points, np.nan)))
+    assert dark.success is False
+    found = [empty] * 5 + played(node, clouds[5:])
+    assert found[-1].success
+    assert errors(found)[0] < 0.05
+
+
+def test_a_scan_of_another_place_has_no_pose():
+    node = VoxelGaussians()
+    played(node, scans()[:4])
+    rng = np.random.default_rng(0)
+    elsewhere = rng.uniform(-30, 30, (5000, 3))
+    lost = node(PointCloud(elsewhere, t_ns=1_400_000_000, frame="lidar"))
+    assert lost.success is False
+    assert lost.pose is None
+    assert lost.inliers < 0.4
+
+
+def test_a_second_scan_of_another_place_does_not_spoil_the_start():
+    node, clouds = VoxelGaussians(), scans()
+    node(clouds[0])
+    elsewhere = np.random.default_rng(0).uniform(-30, 30, (5000, 3))
+    assert node(PointCloud(elsewhere, t_ns=1_050_000_000, frame="lidar")).success is False
+    found = [node(cloud) for cloud in clouds[1:4]]
+    assert all(each.success for each in found)
+    assert errors([found[0], *found])[0] < 0.04
+
+
+def test_a_scan_that_is_not_later_is_refused():
+    node = VoxelGaussians()
+    clouds = scans()
+    played(node, clouds[:2])
+    assert node(clouds[1]).success is False
+
+
+def test_the_map_lies_on_the_walls():
+    node = VoxelGaussians()
+    played(node, scans())
+    cloud = node.finish().map
+    assert len(cloud) > 1000
+    assert np.percentile(off_the_walls(cloud.points.astype(np.float64)), 95) < 0.1
+    assert np.ptp(cloud.points, axis=0)[0] == pytest.approx(ROOM[1][0] - ROOM[0][0], abs=0.5)
+
+
+@pytest.mark.parametrize("kind", [VoxelGaussians, PointToPlane])
+def test_a_copy_goes_on_with_the_same_bits(kind: type[ScanOdometry]):
+    clouds = scans()
+    node, other = kind(), kind()
+    played(node, clouds[:5])
+    other.thaw(node.freeze())
+    for cloud in clouds[5:]:
+        a, b = node(cloud), other(cloud)
+        np.testing.assert_array_equal(a.pose.position, b.pose.position)
+        np.testing.assert_array_equal(a.covariance, b.covariance)
+
+
+def test_a_first_step_of_a_metre_is_found_without_any_forecast():
+    steps = motion(np.array([10.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    clouds = [scan(steps, 0.1 * i, noise=0.01) for i in range(3)]
+    found = played(VoxelGaussians(), clouds)
+    np.testing.assert_allclose(found[-1].pose.position, [2.0, 0.0, 0.0], atol=0.05)
+    assert se3.from_quaternion(found[-1].pose.orientation, np.zeros(3))[0, 0] > 0.9999

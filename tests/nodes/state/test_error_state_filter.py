@@ -1,0 +1,235 @@
+"""The error-state filter on robots that are simulated here, by other formulas than its own.
+
+A robot drives on a plane. Its odometry errs by a scale, a curvature and white noise, all drawn from what the
+filter is told, so that its covariances can be held against its errors (NEES).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from transect.errors import TransectError
+from transect.nodes.state.error_state_filter import ErrorStateFilter
+from transect.nodes.state.pose_fusion import FusedPose
+from transect.types import Imu, Odometry, Pose
+
+NS = 1_000_000_000
+G = 9.80665
+RUNS = 16
+SPEED, STEP, SECONDS = 1.0, 0.2, 20.2
+OUTAGE = 11.0
+"""Seconds after which no position is measured any more."""
+NOISE = {
+    "scale": 0.02,
+    "bend": 0.005,
+    "along": 0.02,
+    "across": 0.02,
+    "heading": 0.005,
+    "skid": 0.02,
+    "position_std": 0.03,
+}
+QUIET = {"slip": 1e-6, "side": 1e-6, "scale_walk": 0.0, "bend_walk": 0.0, "side_walk": 0.0, "adapt": 0.0}
+TOLD: dict[str, Any] = NOISE | QUIET | {"speed_floor": 1e-6, "turn_floor": 1e-6}
+
+
+@dataclass
+class Drive:
+    """What a robot did, and what was measured: times (s), true x, y, heading (n, 3), odometry's (n, 3)."""
+
+    times: np.ndarray
+    true: np.ndarray
+    odometry: np.ndarray
+    places: np.ndarray
+
+    def samples(self, until: float = OUTAGE, jump: float = np.nan) -> dict[str, list[Any]]:
+        """Odometry at every step and a position at every third; at the time `jump` it is 5 m off."""
+        seen = [k for k in range(0, len(self.times), 3) if self.times[k] <= until]
+        off = [5.0 * (abs(self.times[k] - jump) < STEP / 2) for k in range(len(self.times))]
+        return {
+            "odometry": [
+                Odometry(np.array([x, y, 0.0]), _quaternion(h), t_ns=_ns(t), frame="odom", child="base_link")
+                for t, (x, y, h) in zip(self.times, self.odometry, strict=True)
+            ],
+            "position": [
+                Pose(
+                    self.places[k] + [off[k], 0.0, 0.0],
+                    np.full(4, np.nan),
+                    _ns(self.times[k]),
+                    "world",
+                    "base_link",
+                )
+                for k in seen
+            ],
+        }
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * NS)
+
+
+def _quaternion(heading: float) -> np.ndarray:
+    return np.array([0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2)])
+
+
+def drive(seed: int) -> Drive:
+    """Drive on a winding way: at every step forward first, then the turn."""
+    rng = np.random.default_rng(seed)
+    gain, bend = 1 + NOISE["scale"] * rng.standard_normal(), NOISE["bend"] * rng.standard_normal()
+    times = np.arange(0.0, SECONDS, STEP)
+    true, said = [np.array([0.0, 0.0, rng.uniform(-3, 3)])], [np.zeros(3)]
+    for t in times[1:]:
+        d, turned = SPEED * STEP, 0.3 * np.sin(0.5 * t) * STEP
+        said.append(_moved(said[-1], d, 0.0, turned))
+        e = rng.standard_normal(3) * np.sqrt(d) * [NOISE["along"], NOISE["across"], NOISE["heading"]]
+        skidded = NOISE["skid"] * np.sqrt(abs(turned)) * rng.standard_normal()
+        true.append(_moved(true[-1], gain * d + e[0], e[1], turned + bend * d + e[2] + skidded))
+    path = np.stack(true)
+    places = np.column_stack([path[:, :2], np.zeros(len(path))])
+    places += NOISE["position_std"] * rng.standard_normal(places.shape) * [1.0, 1.0, 2.0]
+    return Drive(times, path, np.stack(said), places)
+
+
+def _moved(pose: np.ndarray, forward: float, aside: float, turned: float) -> np.ndarray:
+    c, s = np.cos(pose[2]), np.sin(pose[2])
+    return pose + np.array([c * forward - s * aside, s * forward + c * aside, turned])
+
+
+def play(node: ErrorStateFilter, samples: dict[str, list[Any]]) -> dict[float, FusedPose]:
+    """Call a node five times a second with what came since; return what it told, by the time in seconds."""
+    told: dict[float, FusedPose] = {}
+    last = max(each[-1].t_ns for each in samples.values())
+    before = -1
+    for now in range(0, last + 1, NS // 5):
+        node.ctx.time = now
+        told[now / NS] = node(**{k: [s for s in v if before < s.t_ns <= now] for k, v in samples.items()})
+        before = now
+    return told
+
+
+def error_of(told: FusedPose, true: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Errors (3,) in x, y and heading, and their covariance (3, 3)."""
+    assert told.pose is not None
+    assert told.covariance is not None
+    heading = 2 * np.arctan2(told.pose.orientation[2], told.pose.orientation[3])
+    off = np.array([*(told.pose.position[:2] - true[:2]), heading - true[2]])
+    off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
+    return off, told.covariance[np.ix_([0, 1, 5], [0, 1, 5])]
+
+
+@pytest.fixture(scope="module")
+def fused() -> list[tuple[Drive, dict[float, FusedPose]]]:
+    drives = [drive(seed) for seed in range(RUNS)]
+    return [(each, play(ErrorStateFilter(**TOLD), each.samples())) for each in drives]
+
+
+@pytest.mark.parametrize("t", [OUTAGE - 1.0, 20.0])
+def test_errors_are_as_large_as_the_covariance_says_with_positions_and_in_their_outage(fused, t: float):
+    nees = []
+    for driven, told in fused:
+        e, C = error_of(told[t], driven.true[round(t / STEP)])
+        nees.append(e @ np.linalg.solve(C, e))
+    low, high = chi2.ppf([0.025, 0.975], 3 * RUNS) / RUNS
+    assert low < np.mean(nees) < high
+
+
+def test_the_covariance_grows_in_an_outage(fused):
+    for _, told in fused[:3]:
+        sizes = [np.trace(told[t].covariance[:2, :2]) for t in (10.0, 15.0, 20.0)]
+        assert sizes[0] < sizes[1] < sizes[2]
+
+
+def test_scale_and_curvature_of_the_wheels_are_learnt(fused):
+    """What 11 s of positions tell is used in the outage: a filter that may not learn errs more."""
+    learnt, unlearnt = [], []
+    for driven, told in fused[:5]:
+        stubborn = ErrorStateFilter(**TOLD | {"scale": 1e-6, "bend": 1e-6})
+        for errors, each in ((learnt, told), (unlearnt, play(stubborn, driven.samples()))):
+            e, _ = error_of(each[20.0], driven.true[100])
+            errors.append(np.hypot(*e[:2]))
+    assert np.sqrt(np.mean(np.square(learnt))) < np.sqrt(np.mean(np.square(unlearnt)))
+
+
+def test_a_jump_of_five_metres_is_refused_and_the_gate_tells_its_power():
+    driven = drive(1)
+    node = ErrorStateFilter(**TOLD)
+    told = play(node, driven.samples(jump=9.0))
+    e, _ = error_of(told[9.2], driven.true[46])
+    assert np.hypot(*e[:2]) < 0.3
+    seen = told[9.0].innovations.values
+    assert seen["position_refused"] == 1
+    assert 0.05 < seen["position_detectable"] < 1.0
+    assert node.filter.sensors["position"].refused == 1
+
+
+def test_places_that_contradict_the_state_again_and_again_are_believed():
+    driven = drive(2)
+    moved = driven.samples(until=SECONDS)
+    for k, pose in enumerate(moved["position"]):
+        if pose.t_ns > 9 * NS:
+            moved["position"][k] = Pose(
+                pose.position + np.array([3.0, 0, 0]), pose.orientation, pose.t_ns, "world", "base_link"
+            )
+    told = play(ErrorStateFilter(**TOLD), moved)
+    e, _ = error_of(told[20.0], driven.true[100])
+    assert e[0] == pytest.approx(3.0, abs=0.3)
+
+
+def test_the_same_samples_give_the_same_bytes():
+    samples = drive(3).samples()
+    first, second = (play(ErrorStateFilter(), samples) for _ in range(2))
+    for t, told in first.items():
+        if told.pose is not None:
+            assert told.pose.position.tobytes() == second[t].pose.position.tobytes()
+            assert told.covariance.tobytes() == second[t].covariance.tobytes()
+
+
+def test_before_the_heading_is_known_there_is_no_pose():
+    told = play(ErrorStateFilter(), drive(4).samples())
+    assert told[1.0].success is False
+    assert told[1.0].pose is None
+    assert told[6.0].success is True
+
+
+def test_a_recording_with_too_little_is_refused():
+    node = ErrorStateFilter()
+    play(node, {"odometry": drive(5).samples()["odometry"][:20]})
+    with pytest.raises(TransectError, match="anything that corrects it"):
+        node.finish()
+    with pytest.raises(TransectError, match="a dead reckoning"):
+        ErrorStateFilter().finish()
+
+
+def test_an_imu_keeps_the_heading_where_the_wheels_skid():
+    """Wheels say straight ahead while the robot turns; the gyroscope, mounted in the body, knows better."""
+    rate = 0.2
+    times = np.arange(0.0, 6.0, 0.02)
+    imu = [
+        Imu(np.array([0.0, rate * SPEED, G]), np.array([0.0, 0.0, rate]), t_ns=_ns(t), frame="base_link")
+        for t in times
+    ]
+    wheels = [
+        Odometry(
+            velocity=np.array([SPEED, 0, 0]), angular_velocity=np.zeros(3), t_ns=_ns(t), child="base_link"
+        )
+        for t in times[::5]
+    ]
+    told = play(ErrorStateFilter(wait=0.5), {"odometry": wheels, "imu": imu})
+    last = told[5.8].pose
+    heading = 2 * np.arctan2(last.orientation[2], last.orientation[3])
+    assert last.frame == "odom"
+    assert heading == pytest.approx(rate * 5.8, abs=0.1)
+
+
+def test_the_trajectory_has_all_poses_with_their_covariances():
+    node = ErrorStateFilter(**TOLD)
+    told = play(node, drive(6).samples())
+    trajectory = node.finish().trajectory
+    there = [each for each in told.values() if each.pose is not None]
+    assert len(trajectory) == len(there)
+    assert trajectory.frame == "world"
+    np.testing.assert_array_equal(trajectory.covariances[-1], there[-1].covariance)

@@ -1,0 +1,30 @@
+"""Lidar odometry on the few real scans that come with truth, or without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import transect
+from transect.geometry import se3
+
+
+def test_five_scans_of_newer_college_end_where_they_should(real_data: Path):
+    recording = transect.open(real_data / "lidar_gtsam_points")
+    run = transect.run("LidarOdometry", recording, wire={"cloud": "newer_01/planes"})
+    graph = recording["newer_01/graph"]
+    true = se3.from_quaternion(graph.array("qx", "qy", "qz", "qw"), graph.array("x", "y", "z"))
+    expected = (se3.invert(true[0]) @ true[-1])[:3, 3]
+    assert all(run["success"].values)
+    # 4.3 m; the dump's own poses come from an odometry with an IMU.
+    np.testing.assert_allclose(run["pose"].values[-1].position, expected, atol=0.1)
+
+
+def test_a_car_in_fog_drives_steadily(real_data: Path):
+    run = transect.run("LidarOdometry", real_data / "radiate_fog")
+    assert all(run["success"].values)
+    steps = np.linalg.norm(np.diff([p.position for p in run["pose"].values], axis=0), axis=1)
+    # No truth, but a car does not change its speed by a tenth within 0.1 s.
+    assert steps.min() > 0.9 * np.median(steps)
+    assert steps.max() < 1.1 * np.median(steps)

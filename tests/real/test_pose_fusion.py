@@ -1,0 +1,24 @@
+"""PoseFusion on bags of real robots: how far its innovations are what it expects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import transect
+
+
+@pytest.mark.parametrize(
+    ("bag", "until", "sensors"), [("test1", "+120s", ("fix", "odometry")), ("test2", "+20s", ("odometry",))]
+)
+def test_innovations_of_husky_and_jackal_are_as_large_as_expected(
+    real_data: Path, bag: str, until: str, sensors: tuple[str, ...]
+):
+    """Noise follows the innovations: 90 to 99 % of the NIS are below the 95 % limit."""
+    recording = transect.open(real_data / "bags" / "robot_localization" / f"{bag}.bag")
+    told = transect.run("PoseFusion/ErrorStateFilter", recording.slice("+0s", until))["innovations"].values
+    for sensor in sensors:
+        count, below = (sum(each[f"{sensor}_{what}"] for each in told) for what in ("count", "below"))
+        assert count > 50
+        assert 0.90 <= below / count <= 0.99

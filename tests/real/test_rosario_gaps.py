@@ -1,0 +1,63 @@
+"""Smoothing real Rosario across 30 s without RTK."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gtsam")
+
+import transect
+from transect.engine import compound
+from transect.geometry import interpolation, rotations
+from transect.nodes.state.batch_smoother import BatchSmoother
+from transect.recording import Recording, Stream, arrow
+from transect.types import Odometry, Pose
+
+NS = 1_000_000_000
+GAP = (90.0, 120.0)
+"""Seconds after the first fix."""
+OFFSET_NS = -200_000_000
+"""The odometry of 04 begins that long before its first fix (`techniques.md` J, from all fixes)."""
+PORTS = (
+    "odometry -> fusion.odometry",
+    "position -> fusion.position",
+    "fusion.pose -> pose",
+    "fusion.trajectory -> trajectory",
+)
+
+
+def test_sequence_04_is_smoothed_across_a_gap_at_least_twice_as_well_as_a_straight_line(real_data: Path):
+    recording = transect.open(real_data / "rosario_gt_odom", sequence="04")
+    truth = recording["GroundTruth"]
+    fixes, seconds = truth.array("x", "y", "z"), (truth.t_ns - truth.t_ns[0]) / NS
+    hidden = (seconds >= GAP[0]) & (seconds < GAP[1])
+    found = transect.run(compound("Smooth", {"fusion": BatchSmoother}, PORTS), measured(recording, ~hidden))
+    path = found["trajectory"].values[0]
+    antenna = path.positions + rotations.rotate(
+        path.orientations, recording.frames.lookup("base_link", "gps")[:3, 3]
+    )
+    at = interpolation.interpolate_columns(path.t_ns, antenna, truth.t_ns[hidden])
+    line = interpolation.interpolate_columns(truth.t_ns[~hidden], fixes[~hidden], truth.t_ns[hidden])
+    ours, plain = (
+        np.sqrt(np.mean(np.sum((each - fixes[hidden])[:, :2] ** 2, axis=1))) for each in (at, line)
+    )
+    assert ours <= 0.5 * plain
+    assert (path.frame, path.child) == ("world", "base_link")
+
+
+def measured(recording: Recording, known: np.ndarray) -> Recording:
+    """What a robot without RTK in the gap would have: stamped odometry, and the known positions."""
+    truth, odometry = recording["GroundTruth"], recording["Odometry"]
+    stamps = truth.t_ns[0] + OFFSET_NS + NS // 10 * np.arange(len(odometry))
+    tracks = {
+        "Odometry": (Odometry, stamps, odometry.array("x", "y", "z"), "odom", "base_link"),
+        "Rtk": (Pose, truth.t_ns[known], truth.array("x", "y", "z")[known], "world", "gps"),
+    }
+    streams = [
+        Stream(
+            name, kind, arrow.table(t_ns, dict(zip("xyz", places.T, strict=True))), frame=frame, child=child
+        )
+        for name, (kind, t_ns, places, frame, child) in tracks.items()
+    ]
+    return recording.replace(streams=tuple(streams))

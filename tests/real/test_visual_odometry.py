@@ -1,0 +1,37 @@
+"""VisualOdometry on a real drive: KITTI 06, 56 pairs in a street, 66 m."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import transect
+from transect.engine import Run
+from transect.evaluation.association import associate
+from transect.evaluation.loading import trajectory_of
+from transect.evaluation.segments import segment_errors
+from transect.types import Trajectory
+
+LENGTHS = (10.0, 20.0, 30.0, 40.0, 50.0)
+
+
+@pytest.fixture(scope="module")
+def driven(real_data: Path) -> Run:
+    return transect.run("VisualOdometry", real_data / "kitti_raw_06", jobs=2)
+
+
+def test_every_pair_of_the_street_is_located(driven: Run):
+    assert driven["success"].values == [True] * 56
+    assert min(driven["inliers"].values) >= 50
+
+
+def test_segments_of_the_street_are_right_to_eight_tenths_of_a_percent(driven: Run, real_data: Path):
+    """Geiger et al. 2012: mean over all segments; the least that was asked for."""
+    poses = driven["pose"].values
+    found = Trajectory(
+        np.array([pose.t_ns for pose in poses]),
+        np.array([pose.position for pose in poses]),
+        np.array([pose.orientation for pose in poses]),
+    )
+    truth = trajectory_of(transect.open(real_data / "kitti_raw_06").truth)
+    assert segment_errors(associate(truth, found), LENGTHS, every=1).percent <= 0.8
