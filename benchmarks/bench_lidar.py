@@ -26,7 +26,7 @@ from transect.recording import Recording, Stream
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import PointCloud
 
-SEEDS = (101, 102, 103)
+SEEDS = (104, 105, 106)
 SECONDS = 75.0
 LENGTHS = (5.0, 10.0, 20.0)
 DRIFT, SPEED, ETNA = 0.95, 0.9, 1.0

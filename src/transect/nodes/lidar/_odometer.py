@@ -1,8 +1,8 @@
 """Scan to map: where a lidar is, from one scan to the next.
 
-A scan is straightened to the time of its *last* point: its own motion is then what lies between the last two
-poses, so that a wrong forecast is seen and the scan straightened again (to the first point, the motion would
-be that of the next step, and a lidar that begins to turn is lost).
+A scan is straightened to its *middle*: a wrong velocity then bends its two halves against each other, which
+moves the whole hardly at all. Straightened to its end by the motion since the scan before, an error of a pose
+comes back in the next with the other sign and never fades; to its first point, it grows.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ START_ROUNDS = 2
 COARSER = 2.0
 """Voxels of scans are so much larger where nothing is known of the motion."""
 LEAST_STEP_NS = 10_000_000
-"""Between the ends of scans, which may overlap where one has no times: velocities stay finite."""
-FOLLOWED = 0.5
-"""How far the velocity follows what was found. A scan bent by a wrong velocity is aligned off by up to all of
-its way, which is an error of the next velocity: followed wholly, a lidar at rest swings for seconds."""
+"""Between the middles of scans, which may overlap where one has no times: velocities stay finite."""
 REACHES = (6.0, 2.0)
 """Such voxels to the farthest partner: first far, then near."""
 
@@ -52,20 +49,20 @@ class Scan:
     t_ns: int
 
     @property
-    def length_ns(self) -> int:
-        """From its time to its last point."""
-        return 0 if self.offset_ns is None else int(self.offset_ns.max(initial=0))
+    def half_ns(self) -> int:
+        """From its time to its middle."""
+        return 0 if self.offset_ns is None else int(self.offset_ns.max(initial=0)) // 2
 
     @property
-    def end_ns(self) -> int:
-        """When its last point was measured."""
-        return self.t_ns + self.length_ns
+    def middle_ns(self) -> int:
+        """When half of its points had been measured."""
+        return self.t_ns + self.half_ns
 
     def straight(self, velocity: Floats) -> Floats:
-        """Points (n, 3) as at its end, for a steady velocity (6,) of the sensor in its own frame."""
+        """Points (n, 3) as at its middle, for a steady velocity (6,) of the sensor in its own frame."""
         if self.offset_ns is None:
             return self.points
-        return straightened(self.points, (self.offset_ns - self.length_ns) / NS, velocity)
+        return straightened(self.points, (self.offset_ns - self.half_ns) / NS, velocity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +93,7 @@ class Step:
     pose : (4, 4)
         ``T_map_sensor`` at the scan's time.
     aligned : Aligned
-        To the map, at the scan's end.
+        To the map, at the scan's middle.
     points : (n, 3)
         The thinned scan in the map's frame, straightened.
     share : float
@@ -124,7 +121,7 @@ class Odometer:
 
     def __init__(self, local_map: LocalMap, settings: Settings) -> None:
         self.map, self.settings = local_map, settings
-        self.pose, self.velocity, self.end_ns = np.eye(4), np.zeros(6), 0
+        self.pose, self.velocity, self.middle_ns = np.eye(4), np.zeros(6), 0
         self.first: Scan | None = None
         self.before: Floats | None = None
 
@@ -137,17 +134,16 @@ class Odometer:
         if self.first is not None:
             self._start(self.first, scan)
             self.first = None
-        seconds = max(scan.end_ns - self.end_ns, LEAST_STEP_NS) / NS
+        seconds = max(scan.middle_ns - self.middle_ns, LEAST_STEP_NS) / NS
         found, prepared = self._align(scan, seconds)
         share = found.inliers / max(len(prepared), 1)
         pose, velocity = self._moved(found, seconds)
-        begin = pose @ se3.exp(-velocity * (scan.length_ns / NS))
+        begin = pose @ se3.exp(-velocity * (scan.half_ns / NS))
         believed = found.converged and share >= self.settings.least_share
         points = prepared.points
         if believed:
             self.map.insert(prepared, pose)
-            self.velocity = self.velocity + FOLLOWED * (velocity - self.velocity)
-            self.pose, self.end_ns, self.before = pose, scan.end_ns, points
+            self.pose, self.velocity, self.middle_ns, self.before = pose, velocity, scan.middle_ns, points
         return Step(begin, found, se3.apply(pose, points), share, believed)
 
     def _align(self, scan: Scan, seconds: float) -> tuple[Aligned, Prepared]:
@@ -162,7 +158,7 @@ class Odometer:
             better = (again.converged, again.inliers) > (found.converged, found.inliers)
             found = again if better else found
         velocity = self._moved(found, seconds)[1]
-        if scan.length_ns and self._bend(velocity - self.velocity, scan) > self.settings.voxel / 2:
+        if scan.half_ns and self._bend(velocity - self.velocity, scan) > self.settings.voxel / 2:
             prepared = self._prepared(scan, velocity)
             found = self.map.align(prepared, found.T_target_source, self.settings.limits)
         return found, prepared
@@ -174,14 +170,14 @@ class Odometer:
 
     def _start(self, first: Scan, second: Scan) -> None:
         """Find the motion between the first two scans, which are straightened by it, and begin the map."""
-        seconds = max(second.end_ns - first.end_ns, LEAST_STEP_NS) / NS
+        seconds = max(second.middle_ns - first.middle_ns, LEAST_STEP_NS) / NS
         velocity = np.zeros(6)
         for _ in range(START_ROUNDS):
             old, new = first.straight(velocity), second.straight(velocity)
             velocity = se3.log(self._coarse(old, new, se3.exp(velocity * seconds))) / seconds
         begun = self._prepared(first, velocity)
-        self.pose = se3.exp(velocity * (first.length_ns / NS))
-        self.velocity, self.end_ns, self.before = velocity, first.end_ns, begun.points
+        self.pose = se3.exp(velocity * (first.half_ns / NS))
+        self.velocity, self.middle_ns, self.before = velocity, first.middle_ns, begun.points
         self.map.insert(begun, self.pose)
 
     def _coarse(self, old: Floats, new: Floats, guess: Floats) -> Floats:
@@ -197,10 +193,10 @@ class Odometer:
         return thinned(scan.straight(velocity), self.settings.voxel)
 
     def _bend(self, change: Floats, scan: Scan) -> float:
-        """Return how far (m) a change of velocity (6,) moves a point at the scan's median range."""
+        """Return how far (m) a change of velocity (6,) moves the last point of a scan, at its median range."""
         middle = float(np.median(np.linalg.norm(scan.points[::16], axis=1)))
         speed = np.linalg.norm(change[:3]) + np.linalg.norm(change[3:]) * middle
-        return float(speed) * scan.length_ns / NS
+        return float(speed) * scan.half_ns / NS
 
 
 def _rigid(transform: Floats) -> Floats:
