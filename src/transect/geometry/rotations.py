@@ -137,7 +137,7 @@ def quaternion_from_matrix(matrix: ArrayLike) -> Floats:
 
 
 def _nearly_orthogonal(matrix: Floats) -> Floats:
-    """Return matrices one Newton step nearer to their polar factor: of a rounded one, its nearest rotation."""
+    """Return matrices a Newton step nearer to their polar factor: of a rounded one, the nearest rotation."""
     excess = np.swapaxes(matrix, -1, -2) @ matrix - np.eye(3)
     rounded = np.abs(excess).max(axis=(-2, -1), keepdims=True) < 0.01  # the step squares that
     return np.where(rounded, matrix - 0.5 * matrix @ excess, matrix)

@@ -193,7 +193,7 @@ class Odometer:
         return thinned(scan.straight(velocity), self.settings.voxel)
 
     def _bend(self, change: Floats, scan: Scan) -> float:
-        """Return how far (m) a change of velocity (6,) moves the last point of a scan, at its median range."""
+        """Return how far (m) a change of velocity (6,) moves the last point, at the median range."""
         middle = float(np.median(np.linalg.norm(scan.points[::16], axis=1)))
         speed = np.linalg.norm(change[:3]) + np.linalg.norm(change[3:]) * middle
         return float(speed) * scan.half_ns / NS
