@@ -79,7 +79,9 @@ def test_without_truth_nothing_is_judged(project: Path, tmp_path: Path):
     formats.write(untrue, tmp_path / "day", "parquet")
     done = run(project / "track.yaml", tmp_path / "day", "-o", tmp_path / "run")
     assert done.return_value == 0
-    assert done.stdout.splitlines()[-1] == f"wrote {tmp_path / 'run'}"
+    figure = tmp_path / "run" / "evaluation" / "path.png"
+    assert done.stdout.splitlines()[-2:] == [f"wrote {tmp_path / 'run'}", f"figures: {figure}"]
+    assert figure.stat().st_size > 5000
     assert not (tmp_path / "run" / "pose.result").exists()
 
 

@@ -41,7 +41,21 @@ def evaluated(run: Run, recording: Recording) -> list[Result]:
     costs = {"run": _costs(run)}
     results = [replace(result, metrics={**result.metrics, **costs}) for result in results]
     _write(results or [_bare(run, costs)], run.folder)
+    if not judged:
+        _draw_path(run.folder, run.name)
     return results
+
+
+def _draw_path(folder: Path, name: str) -> None:
+    """Draw where the run went, if it has poses, where nothing says how good they are."""
+    from transect.draw.evaluation import path_figure
+    from transect.draw.figures import save_figure
+
+    from ._eval_open import open_input
+
+    if (folder / f"{POSE}.tum").is_file():
+        positions = open_input(f"{folder}:{POSE}").trajectory.positions
+        save_figure(path_figure(positions, title=name), folder / FIGURES / "path.png", dpi=200)
 
 
 def _costs(run: Run) -> dict[str, float | int]:
@@ -63,13 +77,12 @@ def _bare(run: Run, costs: Mapping[str, Mapping[str, Any]]) -> Result:
 
 
 def show_evaluation(results: Sequence[Result], folder: Path) -> None:
-    """Print the numbers, and where the figures are; nothing where nothing was judged."""
-    if not results:
-        return
+    """Print the numbers, where something was judged, and where the figures are."""
     from ._eval_report import show
 
-    click.echo("")
-    show(results, "table", "metrics", as_json=False)
+    if results:
+        click.echo("")
+        show(results, "table", "metrics", as_json=False)
     if drawn := sorted((folder / FIGURES).glob("*.png")):
         click.echo(f"figures: {', '.join(str(path) for path in drawn)}")
 

@@ -111,6 +111,19 @@ def trajectories_figure(
     return figure
 
 
+def path_figure(positions: Floats, *, title: str = "") -> Figure:
+    """Draw positions (n, 3), metres, from above, where there is nothing to hold them against."""
+    right, up = widest(positions)
+    figure = new_figure(WIDTH, _height(positions[:, [right, up]]))
+    axis = figure.add_subplot()
+    axis.plot(*_thinned(positions)[:, [right, up]].T, color=_colours(1)[0], lw=1.4)
+    axis.plot(*positions[0, [right, up]], "o", color=INK, ms=5, label="start")
+    _on_ground(axis, right, up, positions)
+    _titled(axis, title)
+    figure.legend(loc="outside lower right", frameon=False, fontsize=8)
+    return figure
+
+
 def error_figure(
     seconds: Mapping[str, Floats],
     metres: Mapping[str, Floats],
