@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import transect
 from transect import formats
 from transect.cli.compare import command as compare
 from transect.cli.run import command
+from transect.engine.wiring import WiringError
 from transect.errors import UsageError
 from transect.evaluation.result import load_result
 from transect.recording.stream import stream_of_values
@@ -23,6 +25,17 @@ REFUSES = """
 class Refuses(Node):
     def process(self, twist: Twist, yaw: Latest[float]) -> Pose | None:
         return self.ctx.skip("too dark")
+"""
+
+MORE = "{name: imu, type: Imu}, {name: fix, type: NavFix}"
+NORTH = """
+from transect import Node
+from transect.types import NavFix
+
+
+class North(Node):
+    def process(self, fix: NavFix) -> float:
+        return 0.0
 """
 
 
@@ -123,3 +136,19 @@ def test_what_gave_nothing_is_said_with_the_reason(tmp_path: Path):
         file.write(REFUSES)
     done = run(project / "refuses.yaml", project / "day", "-o", tmp_path / "run")
     assert "nothing came out of pose: track: too dark (20 of 20 times)" in done.stdout
+
+
+def test_without_a_name_the_first_implementation_that_the_recording_can_feed_is_run(
+    project: Path, tmp_path: Path
+):
+    text = (project / "track.yaml").read_text().replace("{name: imu, type: Imu}", MORE, 1)
+    text = text.replace("imu -> heading.imu", "fix -> heading.fix", 1).replace(
+        "node: Heading", "node: North", 1
+    )
+    (project / "choice.yaml").write_text(text)
+    (project / "north.py").write_text(NORTH)
+    done = run(project / "choice.yaml", project / "day", "-o", tmp_path / "run")
+    assert done.return_value == 0, done.exception
+    assert done.stdout.startswith("Track2D/Double on day")
+    with pytest.raises(WiringError, match="feeds fix"):
+        transect.run(f"{project / 'choice.yaml'}/Plain", project / "day")

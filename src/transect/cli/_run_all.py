@@ -18,13 +18,9 @@ ALL = "/*"
 
 def compounds(spec: str) -> list[Compound]:
     """Return every implementation that is described of ``NAME/*``."""
-    from dataclasses import replace
-
     from ._run_asked import compound
 
-    made = compound(spec.removesuffix(ALL))
-    described = [name for name, each in made.text.implementations.items() if each.complete]
-    return [replace(made, implementation=name) for name in described]
+    return compound(spec.removesuffix(ALL)).candidates()
 
 
 def refuse_alone(out: Path | None, as_json: bool, step: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,18 @@ class Compound:
         return Compound(text, catalogue_for(text.file or None), implementation)
 
     @property
+    def _described(self) -> list[str]:
+        return [name for name, each in self.text.implementations.items() if each.complete]
+
+    def candidates(self) -> list[Compound]:
+        """Return the implementation that is meant alone, or all that are described where none is named."""
+        named = self.implementation or not self._described
+        return [self] if named else [replace(self, implementation=name) for name in self._described]
+
+    @property
     def name(self) -> str:
         """Its name, and the implementation's where there are several."""
-        described = [name for name, each in self.text.implementations.items() if each.complete]
+        described = self._described
         chosen = self.implementation or next(iter(described), "")
         return f"{self.text.name}/{chosen}" if chosen and chosen != self.text.name else self.text.name
 

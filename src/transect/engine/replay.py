@@ -29,7 +29,7 @@ from .offsets import ClockMapping, Offset, apply_offsets
 from .player import Player
 from .report import RunStatistics
 from .sources import CHUNK, Clock, Line, lines_of, waves
-from .wiring import Input, Wiring, wire_inputs
+from .wiring import Input, Wiring, WiringError, wire_inputs
 
 PROGRESS_NS = NS // 5
 
@@ -130,13 +130,11 @@ class Replay:
         in_memory: bool = True,
         strict: bool = False,
     ) -> None:
-        self.compound, self.options, self.jobs = compound, options or Options(), jobs
+        self.options, self.jobs = options or Options(), jobs
         self.recording, self.folder = recording, folder
         self.store, self.verdicts, self._chunk, self._rate = store, verdicts, chunk, rate
-        with one_thread_per_library():
-            self.graph = compound.graph(self.options.set)
         self.part, self.mappings = self._prepared()
-        self.wiring = self._wired(self.graph)
+        self.compound, self.graph, self.wiring = self._chosen(compound)
         self.lines = self._lines(strict)
         self.log: list[tuple[int, str, str]] = []
         self.wall_s = 0.0
@@ -159,6 +157,21 @@ class Replay:
         if options.start is not None or options.end is not None:
             part = part.slice(options.start, options.end)
         return part, mappings
+
+    def _chosen(self, compound: Compound) -> tuple[Compound, Graph, Wiring]:
+        """Return the implementation that is named, else the first whose inputs the recording can feed."""
+        first: TransectError | None = None
+        for each in compound.candidates():
+            try:
+                with one_thread_per_library():
+                    graph = each.graph(self.options.set)
+                return each, graph, self._wired(graph)
+            except TransectError as error:
+                if first is None and not isinstance(error, WiringError):
+                    raise
+                first = first or error
+        assert first is not None
+        raise first
 
     def _wired(self, graph: Graph) -> Wiring:
         used = graph.used_inputs() | self.options.wire.keys()
