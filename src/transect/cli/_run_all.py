@@ -60,7 +60,8 @@ def _show(out: Path) -> None:
 
     from ._eval_report import SUFFIX, show
 
-    results = [load_result(file) for file in sorted(out.glob(f"*/*{SUFFIX}"))]
+    folders = sorted(place for place in out.iterdir() if place.is_dir() and not place.is_symlink())
+    results = [load_result(file) for folder in folders for file in sorted(folder.glob(f"*{SUFFIX}"))]
     if results:
         show(results, "table", "runs", as_json=False)
         click.echo(f"again: transect compare {out} --layout runs")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FIGURES = "evaluation"
 """The folder of the figures, below the run's."""
 STRAIGHT = 0.05
-POSE = "pose"
-"""The port whose trajectory is the run's own."""
+POSE, MODEL = "pose", "pointCloud"
+"""Ports: the run's own trajectory, and what was seen from it, in the frame of its first pose."""
 
 
 def evaluated(run: Run, recording: Recording) -> list[Result]:
@@ -39,11 +39,27 @@ def evaluated(run: Run, recording: Recording) -> list[Result]:
     judged = truth is not None and not run.config["used_truth"]
     results = list(_results(run, run.folder, recording, truth)) if judged and truth else []
     costs = {"run": _costs(run)}
-    results = [replace(result, metrics={**result.metrics, **costs}) for result in results]
+    metrics = costs | (_model_metrics(run.folder, recording) if results else {})
+    results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
     _write(results or [_bare(run, costs)], run.folder)
     if not judged:
         _draw_path(run.folder, run.name)
     return results
+
+
+def _model_metrics(folder: Path, recording: Recording) -> dict[str, dict[str, float]]:
+    """Return how far a model of the scene is from the true ground; nothing where one of them is missing."""
+    from transect import formats
+    from transect.evaluation.reconstruction import model_errors
+
+    from ._eval_open import open_input
+
+    if not ((folder / f"{MODEL}.ply").is_file() and (folder / f"{POSE}.tum").is_file()):
+        return {}
+    points = formats.open(folder / f"{MODEL}.ply").streams[0][0].payload.points
+    camera = open_input(f"{folder}:{POSE}").trajectory
+    found = model_errors(recording, points, camera.t_ns, camera.child)
+    return {} if found is None else {"cloud": found.metric()}
 
 
 def _draw_path(folder: Path, name: str) -> None:

@@ -57,7 +57,8 @@ def _files(path: Path) -> list[Path]:
 
     if path.is_file():
         return [path]
-    found = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else []
+    inside = path.rglob(f"*{SUFFIX}") if path.is_dir() else ()
+    found = sorted(file for file in inside if not file.parent.is_symlink())  # `latest` is one of the others
     if not found:
         what = f"{path} has no results" if path.is_dir() else f"there is no {path}"
         raise UsageError(what, hint=f"transect eval REF EST -o {path if path.is_dir() else 'DIR'}")

@@ -1,0 +1,42 @@
+"""The model of a scene, as often as somebody wants it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from transect.engine import Node, param
+from transect.types import PointCloud
+
+from ._clouds import selected
+
+
+class SceneModel(Node):
+    """The model so far with every n-th cloud that was added, and once more when all are in.
+
+    Points that too few pictures agree on are left out, where the cloud counts them (`count`).
+    """
+
+    out_name = "pointCloud"
+    after: int = param(
+        0, ge=0, doc="clouds after which the model is given; 0: only the whole one, at the end"
+    )
+    least: int = param(1, ge=1, doc="measurements that a point must be the mean of")
+
+    def reset(self) -> None:
+        self.model: PointCloud | None = None
+        self.added = 0
+        self.given = 0
+
+    def process(self, model: PointCloud) -> PointCloud | None:
+        self.model, self.added = model, self.added + 1
+        return self._shown() if self.after and self.added % self.after == 0 else None
+
+    def finish(self) -> PointCloud | None:
+        return None if self.model is None or self.given == self.added else self._shown()
+
+    def _shown(self) -> PointCloud | None:
+        assert self.model is not None
+        self.given = self.added
+        count = self.model.fields.get("count")
+        sure = self.model if count is None else selected(self.model, count >= self.least)
+        return replace(sure, t_ns=self.ctx.time)
