@@ -80,6 +80,9 @@ def test_every_code_block_of_the_readme_runs_in_order(tmp_path: Path):
     script.write_text(readme_as_script((ROOT / "README.md").read_text("utf-8")), "utf-8")
     done = run(sys.executable, script, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    demo = done.stdout  # what the demo prints is in it
+    for shown in ("longest gap", "VisualOdometry/KltKeyframes", "PoseFusion/ErrorStateFilter", "figures: "):
+        assert shown in demo
 
 
 def test_there_are_examples():

@@ -32,14 +32,6 @@ def etna(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_demo_prints_the_table_of_what_it_wrote(tmp_path: Path) -> None:
-    done = run("demo", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "Gnss/Pose" in done.stdout
-    assert "longest gap" in done.stdout
-    assert (tmp_path / "transect-demo" / "etna").is_dir()
-
-
 def test_info_prints_a_table_and_exits_with_zero(etna: Path) -> None:
     done = run("info", etna)
     assert (done.returncode, done.stderr) == (0, "")

@@ -19,8 +19,9 @@ def run(*arguments: object) -> Result:
 @pytest.fixture(scope="module")
 def etna(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    assert run("demo", "-o", folder).exit_code == 0
-    return folder / "etna"
+    day = folder / "etna"
+    assert run("simulate", "etna", "-o", day, "--seconds", "4", "--scale", "0.05").exit_code == 0
+    return day
 
 
 def test_an_overlay_and_the_coloured_cloud_are_written(etna: Path, tmp_path: Path):

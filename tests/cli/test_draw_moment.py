@@ -282,7 +282,8 @@ def test_streams_without_pictures_are_refused(day: Recording):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    assert run("demo", "-o", folder).exit_code == 0
+    day = folder / "etna"
+    assert run("simulate", "etna", "-o", day, "--seconds", "4", "--scale", "0.05").exit_code == 0
     return folder
 
 

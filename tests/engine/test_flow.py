@@ -90,6 +90,18 @@ def test_a_node_that_never_paired_is_an_error_that_names_synced():
     assert "Synced" in error.hint
 
 
+class Quiet(Node):
+    def process(self, x: float) -> float | None:
+        return self.ctx.skip("too dark")
+
+
+def test_a_node_behind_one_that_gave_nothing_is_no_error():
+    flow = flow_of({"quiet": Quiet, "add": Pair}, ["x -> add.p", "x -> quiet.x", "quiet.out -> add.q"])
+    play(flow, [(1, "x", 1.0), (2, "x", 2.0)])
+    assert flow.errors == []
+    assert flow.statistics["quiet"].skipped == {"too dark": 2}
+
+
 def test_synced_takes_the_nearest_within_its_tolerance_before_or_after_each_once():
     flow = flow_of({"n": Near}, ["l -> n.left", "r -> n.right"])
     seen = emitted(flow, "n.out")

@@ -120,7 +120,7 @@ def test_the_relations_of_aces_are_read_whole(real_data: Path):
     assert (np.linalg.norm(relations.motion[:, :3, 3], axis=1) < 60).all()
 
 
-def kalman_run(rng: np.random.Generator, steps: int = 40) -> tuple[np.ndarray, np.ndarray]:
+def kalman_run(rng: np.random.Generator, steps: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """A cart driven by white acceleration, its position measured: errors and covariances of its filter."""
     dt, push, seen = 0.5, 0.3, 0.8
     motion, gain = np.array([[1, dt], [0, 1]]), np.array([dt**2 / 2, dt])

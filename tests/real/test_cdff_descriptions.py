@@ -162,13 +162,13 @@ def test_the_tracker_names_24_ports_that_do_not_exist_and_an_undeclared_output(
     reports: dict[str, Report],
 ) -> None:
     said = [what for _, what in problems(reports, "ModelBasedTracker")]
-    ports = [what for what in said if "ModelBasedTracker has" not in what]
+    ports = [what for what in said if ") has no " in what]
     assert len(ports) == 24
-    assert all(") has no " in what for what in ports)
     assert sum("to be triggered by" in what for what in ports) == 7  # activations; the others are wires
     assert Counter(what.partition(":")[0] for what in ports) == {"WheelTracker": 18, "WheeledRobotTracker": 6}
-    assert [what for what in said if what not in ports] == [
-        "WheelTracker: ModelBasedTracker has no output 'outPose'"
+    assert sorted(what for what in said if what not in ports) == [
+        "WheelTracker: ModelBasedTracker has no output 'outPose'",
+        "WheelTracker: the input pose_weighting.poses is never fed",  # its wires name other ports
     ]
 
 
