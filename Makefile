@@ -10,7 +10,7 @@ full := .venv/.installed-test
 
 export PYTHON
 
-.PHONY: help setup demo test lint types imports pytest bench docs clean
+.PHONY: help setup demo test lint types imports contracts pytest bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -19,7 +19,10 @@ help: ## list the targets
 demo: $(core) ## a guided tour on data that it makes itself
 	@.venv/bin/transect demo
 
-test: lint types imports pytest ## lint, types, import contract and all tests
+test: lint ## lint, types, import contract and all tests
+	@$(MAKE) --no-print-directory -j 2 contracts pytest
+
+contracts: types imports
 
 lint: $(full) ## ruff: rules and formatting
 	@$(venv) -m ruff check
