@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from transect.errors import UsageError
 from transect.geometry import rotations
-from transect.recording import Parsed, Recording, Role, Source, Stream, source_of
+from transect.recording import Parsed, Recording, Role, Source, Stream, cache, source_of
 from transect.recording.clocks import NS
+from transect.recording.source import Buffer
 from transect.types import CameraModel, Image, PointCloud, Pose
 
 from .._base import Match, no
@@ -211,7 +212,7 @@ def _pose_stream(
     return Stream(
         stream,
         Pose,
-        partial(_parse_poses, source, name, times),
+        partial(_pose_rows, source, name, times),
         clock=clock_of_times(*times) if times else "index",
         role=role,
         frame=WORLD,
@@ -219,10 +220,17 @@ def _pose_stream(
     )
 
 
-def _parse_poses(source: Source, name: str, times: Times | None) -> Parsed:
-    """Parse 3 x 4 matrices; line i is frame i."""
+def _pose_rows(source: Source, name: str, times: Times | None) -> Parsed:
+    """Return 3 x 4 matrices parsed; those with times of another file are not kept in the cache."""
+    if times is None:
+        return cache.parsed(source, name, "kitti.poses/1", partial(_parse_poses, name=name, times=None))
     source.touch(name)
-    tokens, lines, losses = read_lines(source.buffer(name), name, (12,))
+    return _parse_poses(source.buffer(name), name, times)
+
+
+def _parse_poses(buffer: Buffer, name: str, times: Times | None) -> Parsed:
+    """Parse 3 x 4 matrices; line i is frame i."""
+    tokens, lines, losses = read_lines(buffer, name, (12,))
     frames = tokens.line[lines] - 1
     t_ns, lost = read_times(*times) if times else (frames * NS, ())
     if times:
