@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import transect
 from benchmarks._harness import quality
+from benchmarks.bench_lidar import segments
 from transect.engine.kept import Output
 from transect.geometry import geodesy, se3
 from transect.geometry.interpolation import interpolate_columns, interpolate_poses
@@ -27,7 +28,6 @@ NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
 BLIND = ("Platform/MotorEncoders", "Gnss/Imu", "Lidar", "truth/trajectory")
 NEES_SEEDS, UNSEEN = range(201, 221), (104, 105, 106)
 NEES_SECONDS, LIDAR_SECONDS, SETTLED = 20.0, 75.0, 5.0
-LENGTHS = (5.0, 10.0, 20.0)
 DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "bags" / "robot_localization"
 
 
@@ -88,20 +88,13 @@ def bench_drift(folder: Path) -> None:
 
 
 def drift_of(poses: Output, recording: Recording) -> float:
-    """Mean translation error in percent over all segments of `LENGTHS`, from every pose on."""
+    """Mean translation error in percent over all segments of 5, 10 and 20 m, from every pose on."""
     truth = recording["truth/trajectory"]
     places, turned = truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw")
     at, how = interpolate_poses(truth.t_ns, places, turned, poses.t_ns)
     true = se3.from_quaternion(how, at)
     found = np.stack([se3.from_quaternion(each.orientation, each.position) for each in poses.values])
-    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(at, axis=0), axis=1))])
-    errors = []
-    for length in LENGTHS:
-        ends = np.searchsorted(way, way + length)
-        starts = np.flatnonzero(ends < len(way))
-        a, b = (se3.invert(each[starts]) @ each[ends[starts]] for each in (true, found))
-        errors.append(np.linalg.norm(a[:, :3, 3] - b[:, :3, 3], axis=1) / length)
-    return float(100 * np.mean(np.concatenate(errors)))
+    return float(np.concatenate(segments(found, true)).mean())
 
 
 def etna(

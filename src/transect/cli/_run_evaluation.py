@@ -108,14 +108,15 @@ def _results(run: Run, folder: Path, recording: Recording, truth: Stream) -> Ite
     from transect.evaluation.report import failed
 
     ports = sorted((path.stem for path in folder.glob("*.tum")), key=lambda port: (port != POSE, port))
+    if not ports:
+        return
     try:
-        reference = _reference(recording, truth) if ports else None
+        reference = _reference(recording, truth)
     except TransectError as error:
         click.echo(f"not evaluated: {error}", err=True)
         return
     seen: set[bytes] = set()
     for port in ports:
-        assert reference is not None
         name = run.name if port == POSE else f"{run.name}:{port}"
         try:
             estimate = _estimate(folder, port, recording, name)

@@ -382,21 +382,3 @@ class Buffered:
             if box is not None:
                 box.thaw(kept)
         self.queue = deque(firing.copy() for firing in queue)
-
-
-def never_paired(part: Part, count: NodeCount) -> TransectError | None:
-    """A node with several triggers that got samples and never ran is an error, not a quiet nothing.
-
-    Where a node before it gave nothing, that one counted why.
-    """
-    triggers = [name for name in part.feeds if part.is_trigger(part.node.inputs[name])]
-    arrived = {name: sum(n for (port, _), n in count.samples.items() if port == name) for name in triggers}
-    starved = any("." in part.feeds[name].source and not number for name, number in arrived.items())
-    if len(triggers) < 2 or count.calls or count.skipped or starved or not any(arrived.values()):
-        return None
-    return TransectError(
-        f"the node {part.id!r} never ran: its inputs never came together",
-        where=part.id,
-        why=", ".join(f"{name} got {number}" for name, number in arrived.items()) + " samples",
-        hint="Annotated[T, Synced(seconds)] pairs samples whose times are not equal",
-    )

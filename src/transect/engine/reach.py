@@ -1,8 +1,10 @@
-"""What follows from a graph's shape: which nodes a sample leads to, and how late it may come there."""
+"""What follows from a graph's shape: which nodes samples lead to, how late they may come, and never meet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+
+from transect.errors import TransectError
 
 from .graph import Graph, Part
 from .inboxes import NS, Inbox, inbox_for
@@ -62,3 +64,21 @@ def inboxes_of(part: Part, count: NodeCount, late: Mapping[str, int], reorder_ns
         else None
         for name, port in inputs.items()
     ]
+
+
+def never_paired(part: Part, count: NodeCount) -> TransectError | None:
+    """A node with several triggers that got samples and never ran is an error, not a quiet nothing.
+
+    Where a node before it gave nothing, that one counted why.
+    """
+    triggers = [name for name in part.feeds if part.is_trigger(part.node.inputs[name])]
+    arrived = {name: sum(n for (port, _), n in count.samples.items() if port == name) for name in triggers}
+    starved = any("." in part.feeds[name].source and not number for name, number in arrived.items())
+    if len(triggers) < 2 or count.calls or count.skipped or starved or not any(arrived.values()):
+        return None
+    return TransectError(
+        f"the node {part.id!r} never ran: its inputs never came together",
+        where=part.id,
+        why=", ".join(f"{name} got {number}" for name, number in arrived.items()) + " samples",
+        hint="Annotated[T, Synced(seconds)] pairs samples whose times are not equal",
+    )

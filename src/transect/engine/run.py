@@ -183,9 +183,8 @@ def run(
     Run
         Whose `errors` name nodes that failed: raised at the end, with the run as `run` of the error.
     """
-    options = Options(
-        settings_from(set or {}), wire or {}, clock, reorder, _offsets(offset or {}), start, end
-    )
+    moved = _offsets(offset or {})
+    options = Options(settings_from(set or {}), wire or {}, clock, reorder, moved, start, end)
     expected = Run.load(golden) if isinstance(golden, str | Path) else golden
     with new_folder(out) as folder:
         replay = Replay(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ class Registered:
 class Registration3D(Node, interface=True):
     """Finds the pose of the source cloud in the frame of the sink cloud, from a guess where there is one."""
 
+    method: ClassVar[Method]
     coarse_voxel: float = param(0.0, ge=0, unit="m", doc="thinning at the coarse level; 0 chooses by points")
     fine_voxel: float = param(0.0, ge=0, unit="m", doc="thinning at the fine level; 0 chooses by points")
     coarse_points: int = param(5000, ge=100, doc="about what is left of the sink at the coarse level")
@@ -75,7 +76,8 @@ class Registration3D(Node, interface=True):
         sinkCloud: PointCloud,
         transformGuess: Latest[Pose] | None = None,
         useGuess: Latest[bool] = True,
-    ) -> Registered | None: ...
+    ) -> Registered | None:
+        return self.refined((sourceCloud, sinkCloud), transformGuess if useGuess else None)
 
     def scales(self, sink: Floats) -> Scales:
         """Return how the clouds are thinned."""
@@ -115,52 +117,29 @@ class Registration3D(Node, interface=True):
             return "degenerate: a motion along the surfaces is free"
         return ""
 
-    def refined(
-        self, clouds: tuple[PointCloud, PointCloud], guess: Pose | None, method: Method
-    ) -> Registered:
+    def refined(self, clouds: tuple[PointCloud, PointCloud], guess: Pose | None) -> Registered:
         """Register the first cloud on the second by iteration, from the guess on or from where they are."""
         source, sink = (np.asarray(each.points[measured(each)], dtype=np.float64) for each in clouds)
         if min(len(source), len(sink)) < LEAST_POINTS:
             return self.refused("too few points")
         begin = np.eye(4) if guess is None else se3.from_quaternion(guess.orientation, guess.position)
-        found = refine(source, sink, begin, method, self.scales(sink), self.iterations)
+        found = refine(source, sink, begin, self.method, self.scales(sink), self.iterations)
         return self.judged(found, (clouds[1].frame, clouds[0].frame))
 
 
 class Gicp(Registration3D):
     """Plane to plane: generalised ICP (Segal 2009, small_gicp)."""
 
-    def process(
-        self,
-        sourceCloud: PointCloud,
-        sinkCloud: PointCloud,
-        transformGuess: Latest[Pose] | None = None,
-        useGuess: Latest[bool] = True,
-    ) -> Registered | None:
-        return self.refined((sourceCloud, sinkCloud), transformGuess if useGuess else None, "GICP")
+    method = "GICP"
 
 
 class PointToPlane(Registration3D):
     """Distances along the normals of the sink (Chen and Medioni 1992, small_gicp)."""
 
-    def process(
-        self,
-        sourceCloud: PointCloud,
-        sinkCloud: PointCloud,
-        transformGuess: Latest[Pose] | None = None,
-        useGuess: Latest[bool] = True,
-    ) -> Registered | None:
-        return self.refined((sourceCloud, sinkCloud), transformGuess if useGuess else None, "PLANE_ICP")
+    method = "PLANE_ICP"
 
 
 class PointToPoint(Registration3D):
     """Distances between nearest points (Besl and McKay 1992, small_gicp)."""
 
-    def process(
-        self,
-        sourceCloud: PointCloud,
-        sinkCloud: PointCloud,
-        transformGuess: Latest[Pose] | None = None,
-        useGuess: Latest[bool] = True,
-    ) -> Registered | None:
-        return self.refined((sourceCloud, sinkCloud), transformGuess if useGuess else None, "ICP")
+    method = "ICP"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.geometry import se3
+from transect.nodes._gtsam import adjusted
 from transect.nodes._gtsam import gtsam as library
-from transect.nodes.stereo._vo_window import optimised
 
 from ._mono_geometry import Floats
 
@@ -67,24 +67,12 @@ def adjust(
         ``T_world_body`` of the views.
     points : (n, 3)
     """
-    gtsam = library()
-    X, L = gtsam.symbol_shorthand.X, gtsam.symbol_shorthand.L
     often = np.array([np.isin(ids, view.ids) for view in views]).sum(axis=0)
-    used = np.flatnonzero((often >= 2) & np.isfinite(points).all(axis=1))
-    place = {int(ids[row]): row for row in used.tolist()}
-    graph, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
-    _add_pixels(graph, views, place, K)
+    used = np.flatnonzero((often >= 2) & np.isfinite(points).all(axis=1)).tolist()
+    graph = library().NonlinearFactorGraph()
+    _add_pixels(graph, views, {int(ids[row]): row for row in used}, K)
     _add_steps(graph, views)
-    for k, view in enumerate(views):
-        values.insert(X(k), gtsam.Pose3(view.T_world_body))
-    for row in used.tolist():
-        values.insert(L(row), points[row])
-    graph.add(gtsam.NonlinearEqualityPose3(X(0), gtsam.Pose3(views[0].T_world_body)))
-    found = optimised(graph, values, steps)
-    moved = points.copy()
-    for row in used.tolist():
-        moved[row] = found.atPoint3(L(row))
-    return [found.atPose3(X(k)).matrix() for k in range(len(views))], moved
+    return adjusted(graph, [view.T_world_body for view in views], points, used, steps)
 
 
 def _add_pixels(graph: Any, views: Sequence[View], place: dict[int, int], K: Floats) -> None:

@@ -10,7 +10,7 @@ from transect.engine import Batch, param
 from transect.recording.clocks import NS
 from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
 
-from ._fusion_events import Inputs, Place
+from ._fusion_events import Place
 from ._smooth_batch import Smoothed, smooth
 from ._smooth_evidence import Evidence
 from ._smooth_node import innovations, noise_of, refuse_too_little
@@ -25,19 +25,13 @@ class BatchSmoother(PoseFusion, passes=2):
     factors. `state` is not told.
     """
 
-    body: str = param("", doc="frame of the body; by default Platform, base_link or Body")
-    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
-    track: float = param(0.0, ge=0, unit="m", doc="between left and right wheels that do not steer")
-    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`: RTK's")
-    fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
     spacing: float = param(0.5, gt=0, unit="s", doc="between keyframes")
     wheel_noise: float = param(1.0, gt=0, doc="factor on the usual noise of wheels")
     unsteady: float = param(1.0, ge=0, doc="part of the way that wheels may mistake near a standstill")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch that nothing measures")
-    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
 
     def reset(self) -> None:
-        self.gathered = Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period)
+        self.gathered = self.new_inputs()
         self.evidence = Evidence()
         self.smoothed: Smoothed | None = None
         self.path: Trajectory | None = None

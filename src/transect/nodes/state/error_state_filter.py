@@ -13,7 +13,6 @@ from transect.geometry import rotations
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Trajectory, WheelState
 
 from . import _error_state as ekf
-from ._fusion_events import Inputs
 from ._fusion_filter import Filter
 from ._fusion_start import Priors
 from .pose_fusion import FusedPose, PoseFusion
@@ -34,13 +33,6 @@ class ErrorStateFilter(PoseFusion):
     relative poses, fixes and positions by their places. `docs/fusion.md` has models and formulas.
     """
 
-    body: str = param(
-        "", doc="frame of the body; by default Platform, base_link or Body, as the frames have it"
-    )
-    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
-    track: float = param(0.0, ge=0, unit="m", doc="between left and right wheels that do not steer")
-    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`: RTK's")
-    fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
     fix_seconds: float = param(60.0, gt=0, unit="s", doc="for which errors of single fixes stay alike")
     wait: float = param(3.0, ge=0, unit="s", doc="for a first place; then it begins without")
     adapt: float = param(0.1, ge=0, lt=1, doc="how fast noise follows innovations; 0 never")
@@ -68,7 +60,6 @@ class ErrorStateFilter(PoseFusion):
     drift: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="of the frame of `motion`: 0.3 % after 10 m")
     drift_turn: float = param(1e-3, gt=0, unit="rad/sqrt(m)", doc="by which that frame turns")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch by gravity, or unmeasured")
-    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
 
     def reset(self) -> None:
         self.filter: Filter | None = None
@@ -117,7 +108,7 @@ class ErrorStateFilter(PoseFusion):
     def _new_filter(self) -> Filter:
         values = self.values
         return Filter(
-            Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period),
+            self.new_inputs(),
             ekf.Noise(**{name: values[name] for name in _NOISE}),
             Priors(**{name: values[name] for name in _PRIORS}),
             wait=self.wait if any(map(self.ctx.fed, PLACES)) else 0.0,

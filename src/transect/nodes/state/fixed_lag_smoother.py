@@ -8,7 +8,6 @@ from transect.engine import Batch, param
 from transect.geometry import se3
 from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
 
-from ._fusion_events import Inputs
 from ._smooth_lag import Fit, Window
 from ._smooth_node import innovations, noise_of, refuse_too_little, stamped
 from ._smooth_places import joined
@@ -23,21 +22,15 @@ class FixedLagSmoother(PoseFusion):
     `state` is not told.
     """
 
-    body: str = param("", doc="frame of the body; by default Platform, base_link or Body")
-    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
-    track: float = param(0.0, ge=0, unit="m", doc="between left and right wheels that do not steer")
-    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`: RTK's")
-    fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
     lag: float = param(40.0, gt=0, unit="s", doc="from the first keyframe to the last; longer than outages")
     wait: float = param(30.0, ge=0, unit="s", doc="for a first place; then it begins without")
     spacing: float = param(1.0, gt=0, unit="s", doc="between keyframes, and between solutions")
     wheel_noise: float = param(1.0, gt=0, doc="factor on the usual noise of wheels")
     unsteady: float = param(1.0, ge=0, doc="part of the way that wheels may mistake near a standstill")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch that nothing measures")
-    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
 
     def reset(self) -> None:
-        self.gathered = Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period)
+        self.gathered = self.new_inputs()
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
         self.window = Window(noise, self.spacing, self.lag, self.wait)
         self.fits: list[Fit] = []

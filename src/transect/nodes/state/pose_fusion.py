@@ -6,9 +6,11 @@ from typing import Annotated
 
 import numpy as np
 
-from transect.engine import Batch, Node, outputs
+from transect.engine import Batch, Node, outputs, param
 from transect.engine.ports import Shape
 from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, Trajectory, WheelState
+
+from ._fusion_events import Inputs
 
 PERIOD = 0.1
 """Seconds between two ticks."""
@@ -69,6 +71,19 @@ class PoseFusion(Node, interface=True, every=PERIOD):
     position
         Of an antenna, or of whatever `child` says, in metres; orientations may be NaN.
     """
+
+    body: str = param(
+        "", doc="frame of the body; by default Platform, base_link or Body, as the frames have it"
+    )
+    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
+    track: float = param(0.0, ge=0, unit="m", doc="between left and right wheels that do not steer")
+    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`: RTK's")
+    fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
+    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
+
+    def new_inputs(self) -> Inputs:
+        """Return what puts the samples of all inputs in order of time, on the body."""
+        return Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period)
 
     def process(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.nodes._gtsam import adjusted
 from transect.nodes._gtsam import gtsam as library
 
 from ._vo_camera import Floats, Rig
@@ -56,30 +57,11 @@ def adjust(
         ``T_world_camera`` of the keyframes.
     points : (n, 3)
     """
-    gtsam = library()
-    X, L = gtsam.symbol_shorthand.X, gtsam.symbol_shorthand.L
     often = np.array([np.isin(ids, frame.ids) for frame in frames]).sum(axis=0)
     used = np.flatnonzero(often >= FEWEST).tolist()
-    graph, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
+    graph = library().NonlinearFactorGraph()
     _add_pixels(graph, frames, {int(ids[row]): row for row in used}, rig)
-    for k, frame in enumerate(frames):
-        values.insert(X(k), gtsam.Pose3(frame.T_world_camera))
-    for row in used:
-        values.insert(L(row), points[row])
-    graph.add(gtsam.NonlinearEqualityPose3(X(0), gtsam.Pose3(frames[0].T_world_camera)))
-    found = optimised(graph, values, steps)
-    moved = points.copy()
-    for row in used:
-        moved[row] = found.atPoint3(L(row))
-    return [found.atPose3(X(k)).matrix() for k in range(len(frames))], moved
-
-
-def optimised(graph: Any, values: Any, steps: int) -> Any:
-    """Return values that fit a graph better, after so many steps of Levenberg and Marquardt's method."""
-    gtsam = library()
-    params = gtsam.LevenbergMarquardtParams()
-    params.setMaxIterations(steps)
-    return gtsam.LevenbergMarquardtOptimizer(graph, values, params).optimize()
+    return adjusted(graph, [frame.T_world_camera for frame in frames], points, used, steps)
 
 
 def _add_pixels(graph: Any, frames: Sequence[Keyframe], place: dict[int, int], rig: Rig) -> None:
