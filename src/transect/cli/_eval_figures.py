@@ -35,7 +35,8 @@ def draw(results: Sequence[Result], folder: Path, ground: str | None = None) -> 
     usable = [result for result in results if "ate_translation" in result.arrays]
     below = None if ground is None else _background(ground, usable)
     written: list[Path] = []
-    for name, figure in [*_of_each(usable, below), *_of_all(usable, below), *_drifts(results)]:
+    figures = [*_of_each(usable, below), *_of_all(usable, below), *_drifts(results), *_maps(results)]
+    for name, figure in figures:
         path = folder / f"{name}.png"
         save_figure(figure, path, dpi=200)
         written.append(path)
@@ -106,6 +107,22 @@ def _drifts(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
     }
     if curves:
         yield "drift", drift_figure(curves, title=_common(results))
+
+
+def _maps(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
+    from transect.draw.maps import map_figure
+
+    for result in results:
+        if "map_difference" not in result.arrays:
+            continue
+        difference, heights = result.arrays["map_difference"], result.arrays["map_reference"]
+        a, b, west, d, e, north = result.arrays["map_transform"].tolist()
+        rows, cols = difference.shape
+        square = b == d == 0
+        extent = (west, west + a * cols, north + e * rows, north) if square else (0.0, cols, 0.0, rows)
+        title = f"{result.estimate}: RMSE {result.metrics['map']['rmse']:.3g} m"
+        figure = map_figure(difference, heights, extent, title=title)
+        yield f"map_{file_name(_label(result, results))}", figure
 
 
 def _label(result: Result, results: Sequence[Result]) -> str:

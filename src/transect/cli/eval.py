@@ -1,4 +1,4 @@
-"""`transect eval REF EST...`: how good trajectories are."""
+"""`transect eval REF EST...`: how good trajectories are, and height maps."""
 
 from __future__ import annotations
 
@@ -44,15 +44,17 @@ def command(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Compare trajectories with a reference.
+    """Compare trajectories, or height maps, with a reference.
 
     REF and EST are files of poses (TUM, KITTI, EuRoC), recordings, PATH:STREAM, or folders of runs. Of
     several EST each is a row. With `--relation relations --relations FILE` there is no REF: the file is the
-    truth.
+    truth. If REF is a map (.tif, PATH:STREAM), so is EST: what is taken out of it is a shift, and nothing
+    with `--align none`.
 
     Exits with 1 if an estimate cannot be compared (the others are shown), 3 if data was lost on reading.
     """
     from ._eval_inputs import asked_from, command_line, judged, judged_by_relations
+    from ._eval_maps import is_map, judged_maps
     from ._eval_report import refuse_places, show, write
 
     asked = asked_from(
@@ -60,7 +62,10 @@ def command(
         offset=offset, relations_file=relations_file,
     )  # fmt: skip
     refuse_places(out, len(paths) - (not judged_by_relations(asked)))
-    found = judged(paths, asked, command_line("eval"), strict)
+    if is_map(paths[0]):
+        found = judged_maps(paths, align, command_line("eval"), strict)
+    else:
+        found = judged(paths, asked, command_line("eval"), strict)
     for path in write(found.results, out, figure, ground):
         click.echo(f"wrote {path}", err=True)
     show(found.results, written_as, layout, as_json)

@@ -83,7 +83,7 @@ def trajectory_figure(
     bar.ax.tick_params(labelsize=8)
     axis.plot(*reference[0, [right, up]], "o", color=INK, ms=5, label="start", zorder=3)
     _on_ground(axis, right, up, reference)
-    _titled(axis, title)
+    titled(axis, title)
     figure.legend(loc="outside lower right", ncols=2, frameon=False, fontsize=8)
     return figure
 
@@ -106,7 +106,7 @@ def trajectories_figure(
     for colour, (name, positions) in zip(_colours(len(estimates)), estimates.items(), strict=True):
         axis.plot(*_thinned(positions)[:, ground].T, color=colour, lw=1.2, label=name)
     _on_ground(axis, right, up, reference)
-    _titled(axis, title)
+    titled(axis, title)
     _legend_below(figure)
     return figure
 
@@ -119,7 +119,7 @@ def path_figure(positions: Floats, *, title: str = "") -> Figure:
     axis.plot(*_thinned(positions)[:, [right, up]].T, color=_colours(1)[0], lw=1.4)
     axis.plot(*positions[0, [right, up]], "o", color=INK, ms=5, label="start")
     _on_ground(axis, right, up, positions)
-    _titled(axis, title)
+    titled(axis, title)
     figure.legend(loc="outside lower right", frameon=False, fontsize=8)
     return figure
 
@@ -152,10 +152,10 @@ def error_figure(
         (over_distance, "distance travelled [m]"),
     ):
         axis.set_ylabel("error [m]", fontsize=9, color=INK)
-        _measured(axis, label)
+        measured(axis, label)
         axis.margins(x=0)
         axis.set_ylim(bottom=0)
-    _titled(over_time, title)
+    titled(over_time, title)
     if len(errors) > 1:
         _legend_below(figure)
     return figure
@@ -178,10 +178,10 @@ def drift_figure(curves: Mapping[str, Drift], *, title: str = "") -> Figure:
         axis.plot(curve.distance, curve.median, color=colour, lw=1.6, label=f"{name}: median")
         axis.plot(curve.distance, curve.high, color=colour, lw=1.0, ls="--", label=f"{name}: 90 %")
     axis.set_ylabel("position error [% of distance]", fontsize=9, color=INK)
-    _measured(axis, "distance [m]")
+    measured(axis, "distance [m]")
     axis.margins(x=0)
     axis.set_ylim(bottom=0)
-    _titled(axis, title)
+    titled(axis, title)
     _legend_below(figure)
     return figure
 
@@ -203,8 +203,8 @@ def box_figure(errors: Mapping[str, Floats], *, label: str = "error [m]", title:
         axis.set_xscale("log")
     else:
         axis.set_xlim(left=0)
-    _measured(axis, label)
-    _titled(axis, title)
+    measured(axis, label)
+    titled(axis, title)
     return figure
 
 
@@ -245,7 +245,7 @@ def allan_figure(groups: Mapping[str, Mapping[str, AllanCurve]], *, title: str =
             _fitted(panel, curve, colour)
         panel.set_title(label, fontsize=9, color=INK, loc="left")
         panel.set_ylabel("Allan deviation", fontsize=9, color=INK)
-        _measured(panel, "averaging time [s]")
+        measured(panel, "averaging time [s]")
         panel.grid(which="major", color="#e6eaee", lw=0.6)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")
     _explain_lines(figure, panels[0])
@@ -291,10 +291,15 @@ def _lay(axis: Axes, background: Background | None) -> None:
         return
     image = background.image
     if image.ndim == 2:
-        down, right = np.gradient(image.astype(np.float64))
-        slope = (down + right) / (np.nanstd(down + right) or 1.0)
-        image = np.nan_to_num(1 / (1 + np.exp(-slope)), nan=1.0)
+        image = hillshade(image)
     axis.imshow(image, extent=background.extent, cmap="gray", vmin=-0.6, vmax=1.1, alpha=0.75, zorder=0)
+
+
+def hillshade(heights: NDArray[Any]) -> Floats:
+    """Return (rows, cols) from 0 to 1: heights as if lit from the north-west; 1 where they are not known."""
+    down, right = np.gradient(heights.astype(np.float64))
+    slope = (down + right) / (np.nanstd(down + right) or 1.0)
+    return np.nan_to_num(1 / (1 + np.exp(-slope)), nan=1.0)
 
 
 def _coloured(axis: Axes, points: Floats, errors: Floats) -> Any:
@@ -332,10 +337,11 @@ def _on_ground(axis: Axes, right: int, up: int, reference: Floats) -> None:
     axis.set_ylim(low[1] - margin, high[1] + margin)
     axis.set_aspect("equal", adjustable="box")
     axis.set_ylabel(f"{'xyz'[up]} [m]", fontsize=9, color=INK)
-    _measured(axis, f"{'xyz'[right]} [m]")
+    measured(axis, f"{'xyz'[right]} [m]")
 
 
-def _measured(axis: Axes, label: str) -> None:
+def measured(axis: Axes, label: str) -> None:
+    """Name the axis to the right, and draw a quiet grid."""
     axis.set_xlabel(label, fontsize=9, color=INK)
     axis.tick_params(labelsize=8, colors=INK)
     axis.grid(color="#e6eaee", lw=0.6)
@@ -343,7 +349,8 @@ def _measured(axis: Axes, label: str) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _titled(axis: Axes, title: str) -> None:
+def titled(axis: Axes, title: str) -> None:
+    """Write a title over the left edge."""
     axis.set_title(title, fontsize=11, color=INK, loc="left")
 
 

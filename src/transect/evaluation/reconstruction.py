@@ -211,6 +211,8 @@ def placed_by_truth(recording: Recording, frame: str, t_ns: int) -> Floats:
         truth.t_ns, truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw"), np.array([t_ns])
     )
     T_world_body = se3.from_quaternion(turned[0], place[0])
+    if frame == truth.child:
+        return T_world_body
     return T_world_body @ recording.frames.lookup(truth.child, frame, t_ns)
 
 

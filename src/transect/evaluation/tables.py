@@ -85,6 +85,11 @@ COLUMNS: tuple[tuple[str, str, _Value], ...] = (
     ("drift [%]", "drift", lambda m: m["settled_percent"]),
     ("NEES/n", "nees", lambda m: m["normalised_mean"]),
     ("inside 95 % [%]", "nees", lambda m: 100 * m["inside"]),
+    ("map rmse [m]", "map", lambda m: m["rmse"]),
+    ("map NMAD [m]", "map", lambda m: m["nmad"]),
+    ("map 95 % [m]", "map", lambda m: m["p95"]),
+    ("map bias [m]", "map", lambda m: m["bias"]),
+    ("map coverage [%]", "map", lambda m: 100 * m["coverage"]),
 )
 
 
@@ -94,12 +99,13 @@ OF_RUNS: tuple[tuple[str, str, _Value], ...] = (
     ("RMSE [m]", "cloud", lambda m: m["rmse"]),
     ("median [m]", "cloud", lambda m: m["median"]),
     ("coverage [%]", "cloud", lambda m: 100 * m["coverage"]),
+    ("map RMSE [m]", "map", lambda m: m["rmse"]),
     ("ATE rmse [m]", "ate", _translation("rmse")),
     ("segments [%]", "segments", lambda m: m["percent"]),
     ("steps", "run", lambda m: m["steps"]),
     ("failed", "run", lambda m: m["failed"]),
 )
-"""Columns of CDFF's Table 5, and the error of the poses."""
+"""Columns of CDFF's Table 5, and the errors of height maps and poses."""
 
 
 def metrics_table(results: Sequence[Result]) -> Table:

@@ -34,6 +34,8 @@ from ._payloads import good_payloads, new_folder, time_names
 SUFFIXES = (".tif", ".tiff")
 MAX_PACKED = 2_000
 """No compression of GeoTIFF packs better than this; a header that claims more cells is not believed."""
+_FRAME = "FRAME"
+"""The tag that names the frame of a local map."""
 _PIXEL_SCALE, _TIE_POINT, _TRANSFORM, _GEO_KEYS = 33_550, 33_922, 34_264, 34_735
 _GEO_TAGS = {_PIXEL_SCALE, _TIE_POINT, _TRANSFORM, _GEO_KEYS}
 
@@ -133,7 +135,7 @@ def decode_geotiff(data: Buffer, name: str, t_ns: int = 0) -> GridMap:
         layers = {title: _layer(raster, band) for band, title in enumerate(titles, 1)}
         crs = raster.crs.to_string() if raster.crs else ""
         a, b, c, d, e, f = tuple(raster.transform)[:6]
-        return GridMap(layers, (a, b, c, d, e, f), crs, t_ns=t_ns)
+        return GridMap(layers, (a, b, c, d, e, f), crs, raster.tags().get(_FRAME, ""), t_ns)
 
 
 def _titles(descriptions: tuple[str | None, ...]) -> list[str]:
@@ -186,6 +188,8 @@ def encode_geotiff(grid: GridMap) -> bytes:
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
             with rasterio.io.MemoryFile() as file:
                 with file.open(**profile) as raster:
+                    if grid.frame:
+                        raster.update_tags(**{_FRAME: grid.frame})
                     for band, (name, values) in enumerate(zip(grid.layers, arrays, strict=True), 1):
                         raster.write(values.astype(dtype), band)
                         raster.set_band_description(band, name)

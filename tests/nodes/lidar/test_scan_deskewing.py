@@ -107,8 +107,10 @@ def test_an_imu_turns_placed_scans_upright():
     clouds = [scan(lambda s: np.tile(tilted, (len(s), 1, 1)), 0.1 * i) for i in range(2)]
     felt = Imu(tilted[:3, :3].T @ np.array([0.0, 0.0, 9.81]), np.zeros(3), frame="lidar")
     start = [pose(np.zeros(6), 0.1 * i) for i in range(2)]
-    node(clouds[0], start[:1], [felt])
-    made = node(clouds[1], start[1:], [])
+    assert node(clouds[0], start[:1], [felt]) is None
+    assert node(clouds[1], start[1:], []) is None  # not settled yet
+    made = node.finish()
     assert made.frame == "level"
+    assert made.t_ns == clouds[1].t_ns
     # Floor and ceiling are level again, 4 m apart.
     np.testing.assert_allclose([made.points[:, 2].min(), made.points[:, 2].max()], [-1.5, 2.5], atol=0.01)

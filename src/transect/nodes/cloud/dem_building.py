@@ -63,7 +63,7 @@ class DemBuilding(Node, interface=True):
         middle = (np.floor(points[:, :2] / self.cell) + 0.5) * self.cell
         u, v = (points[:, :2] - middle).T
         w = points[:, 2] - self.height
-        self.sums.add(points, np.column_stack([u, v, w, u * u, u * v, v * v, u * w, v * w, w * w]))
+        self.sums.add(points, np.stack([u, v, w, u * u, u * v, v * v, u * w, v * w, w * w]).T)
         return None
 
 

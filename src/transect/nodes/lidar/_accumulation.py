@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WAITING = 400_000
-"""Points that may wait before they are merged: sorting fewer at a time costs more."""
+"""Points that may wait before they are merged, or as many as there are voxels: fewer at a time cost more."""
 BITS = 21
 """Of each axis in a voxel's number: two million voxels along each."""
 
@@ -27,22 +27,23 @@ class VoxelSums:
         self.size = np.broadcast_to(np.asarray(size, dtype=np.float64), (3,)).copy()
         self._origin: Floats | None = None
         self._keys = np.zeros(0, dtype=np.int64)
-        self._sums: Floats | None = None
+        self._sums: Floats | None = None  # (k, m), a column for each voxel
         self._waiting: list[Floats] = []
         self._count = 0
 
     def add(self, points: ArrayLike, values: ArrayLike | None = None) -> None:
         """Add points (n, 3) in metres, and values (n, k) that go with them; rows with NaN are left out."""
         cloud = np.asarray(points, dtype=np.float64)
-        parts = [cloud] if values is None else [cloud, np.asarray(values, dtype=np.float64)]
-        rows = np.column_stack([np.ones(len(cloud)), *parts])
-        rows = rows[np.isfinite(rows).all(axis=1)]
-        if self._origin is None and len(rows):
+        parts = [cloud.T] if values is None else [cloud.T, np.asarray(values, dtype=np.float64).T]
+        columns = np.concatenate([np.ones((1, len(cloud))), *parts])
+        known = np.isfinite(columns).all(axis=0)
+        columns = columns if known.all() else columns[:, known]
+        if self._origin is None and columns.size:
             # Voxels are numbered from where the first point is: northings are millions of metres.
-            self._origin = np.floor(rows[0, 1:4] / self.size)
-        self._waiting.append(rows)
-        self._count += len(rows)
-        if self._count > WAITING:
+            self._origin = np.floor(columns[1:4, 0] / self.size)
+        self._waiting.append(columns)
+        self._count += columns.shape[1]
+        if self._count > max(WAITING, len(self._keys)):
             self._merge()
 
     def sums(self) -> tuple[Ints, Floats]:
@@ -54,7 +55,7 @@ class VoxelSums:
         if self._sums is None or self._origin is None:
             return np.zeros((0, 3), dtype=np.int64), np.zeros((0, 4))
         voxels = np.stack([(self._keys >> shift) & _MASK for shift in _SHIFTS], axis=1) - _HALF
-        return voxels + self._origin.astype(np.int64), self._sums
+        return voxels + self._origin.astype(np.int64), self._sums.T
 
     def means(self) -> tuple[Ints, Floats]:
         """Return counts (m,), and means (m, 3 + k) of points and values."""
@@ -65,12 +66,14 @@ class VoxelSums:
         waiting, self._waiting, self._count = self._waiting, [], 0
         if self._origin is None or not waiting:
             return
-        rows = np.concatenate(waiting)
-        keys, near = _numbers(rows[:, 1:4], self.size, self._origin)
-        keys, rows = _reduced(keys[near], rows[near])
+        columns = np.concatenate(waiting, axis=1)
+        keys, near = _numbers(columns[1:4].T, self.size, self._origin)
+        keys, columns = _reduced(keys[near], columns[:, near])
         if self._sums is not None:
-            keys, rows = _reduced(np.concatenate([self._keys, keys]), np.concatenate([self._sums, rows]))
-        self._keys, self._sums = keys, rows
+            keys, columns = _reduced(
+                np.concatenate([self._keys, keys]), np.concatenate([self._sums, columns], axis=1)
+            )
+        self._keys, self._sums = keys, columns
 
 
 _MASK, _HALF = (1 << BITS) - 1, 1 << (BITS - 1)
@@ -85,9 +88,12 @@ def _numbers(points: Floats, size: Floats, origin: Floats) -> tuple[Ints, NDArra
     return (index[:, 0] << _SHIFTS[0]) | (index[:, 1] << _SHIFTS[1]) | index[:, 2], near
 
 
-def _reduced(keys: Ints, rows: Floats) -> tuple[Ints, Floats]:
-    """Return each key (n,) once, in order, with the sum of its rows (n, k)."""
+def _reduced(keys: Ints, columns: Floats) -> tuple[Ints, Floats]:
+    """Return each key (n,) once, in order, with the sums of its columns (k, n)."""
     order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    return keys[first], np.add.reduceat(rows[order], first, axis=0)
+    new = np.diff(keys[order], prepend=-1) != 0
+    voxel = np.empty(len(keys), dtype=np.int64)
+    voxel[order] = np.cumsum(new) - 1
+    # Counting column by column takes an eighth of the time of sorting all of them.
+    sums = np.stack([np.bincount(voxel, values).astype(np.float64) for values in columns])
+    return keys[order[new]], sums

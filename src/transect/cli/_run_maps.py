@@ -1,0 +1,71 @@
+"""What `transect run` says of a height map where the recording has one of the same ground."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transect.errors import TransectError
+
+if TYPE_CHECKING:
+    from transect.evaluation.map_report import MapInput
+    from transect.evaluation.result import Result
+    from transect.recording import Recording, Stream
+    from transect.types import GridMap
+
+MAP = "dem"
+"""The port of a compound's height map."""
+
+
+def judged_map(folder: Path, recording: Recording, name: str) -> Result | None:
+    """Hold a run's height map against the recording's own; None where one of them is missing.
+
+    A map in a frame of its own begins where its sensor was: it is put there by the truth of the first pose,
+    and then shifted to where it fits best.
+    """
+    from transect.evaluation.map_report import MapInput, evaluate_maps
+    from transect.evaluation.result import Result
+
+    from ._eval_inputs import Judged
+    from ._eval_maps import open_map
+
+    reference = true_map(recording)
+    if reference is None or not (folder / f"{MAP}.tif").is_file():
+        return None
+    made = replace(open_map(str(folder / f"{MAP}.tif"), Judged(), strict=False), name=name)
+    command = f"transect run {name}"
+    try:
+        truth = MapInput(reference.name, reference[0].payload)
+        return evaluate_maps(truth, _placed(made, truth.grid, folder, recording), command=command)
+    except TransectError as error:
+        return Result(name, reference.name, failure=error.what)
+
+
+def true_map(recording: Recording) -> Stream | None:
+    """Return the height map of a recording that was made by other means: the simulator's, or a drone's."""
+    from transect.types import GridMap
+
+    maps = [each for each in recording.streams if each.type is GridMap and len(each)]
+    return next(iter(sorted(maps, key=lambda each: each.role != "truth")), None)
+
+
+def _placed(made: MapInput, reference: GridMap, folder: Path, recording: Recording) -> MapInput:
+    """Return a map in the reference's frame; one that has a reference system knows where it is."""
+    from transect.evaluation.map_report import placed
+    from transect.evaluation.reconstruction import placed_by_truth
+    from transect.geometry import se3
+
+    from ._eval_open import open_input
+    from ._run_evaluation import POSE
+
+    truth = recording.truth
+    world = reference.frame or (truth.frame if truth is not None else "")
+    if made.grid.crs or made.grid.frame == world:
+        return made
+    poses = open_input(f"{folder}:{POSE}").trajectory
+    T_world_sensor = placed_by_truth(recording, poses.child, int(poses.t_ns[0]))
+    assert poses.orientations is not None
+    T_odom_sensor = se3.from_quaternion(poses.orientations[0], poses.positions[0])
+    grid = placed(made.grid, T_world_sensor @ se3.invert(T_odom_sensor), world)
+    return replace(made, grid=grid, notes=(*made.notes, "map placed where the truth has its first pose"))

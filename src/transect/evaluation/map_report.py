@@ -1,0 +1,124 @@
+"""A height map against a reference map, as one result: numbers, notes, and what a figure is drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect._version import __version__
+from transect.errors import GeometryError
+from transect.geometry import rotations
+from transect.types import GridMap, Provenance, SourceFile
+
+from ._maps_grid import ELEVATION, heights_of
+from .maps import MapErrors, map_errors
+from .result import Result
+
+Floats = NDArray[np.float64]
+METRIC = "map"
+
+
+@dataclass(frozen=True, eq=False)
+class MapInput:
+    """One side of a comparison: a map, what to call it, and the files that were read."""
+
+    name: str
+    grid: GridMap
+    files: tuple[SourceFile, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def evaluate_maps(
+    reference: MapInput, estimate: MapInput, *, register: bool = True, command: str = ""
+) -> Result:
+    """Compare a height map with its reference.
+
+    Parameters
+    ----------
+    register : bool
+        Find the shift in x, y, z that fits best, and take it out.
+
+    Raises
+    ------
+    GeometryError, UsageError
+        If they cannot be compared.
+    """
+    errors = map_errors(reference.grid, estimate.grid, register=register)
+    shift = np.eye(4)
+    shift[:3, 3] = errors.shift
+    known = int(np.isfinite(heights_of(reference.grid).values).sum())
+    return Result(
+        estimate.name,
+        reference.name,
+        {METRIC: _metric(errors)},
+        figure_arrays(reference.grid, errors),
+        {"mode": "shift" if register else "none", "matrix": shift, "scale": 1.0},
+        {"matched": errors.statistics.count, "candidates": known, "by": "cells", "offset_s": 0.0},
+        notes=(*_shifted(errors), *errors.notes, *reference.notes, *estimate.notes),
+        provenance=Provenance(
+            tuple(dict.fromkeys((*reference.files, *estimate.files))),
+            f"transect {__version__}",
+            "",
+            command,
+            {"register": register},
+        ),
+    )
+
+
+def _metric(errors: MapErrors) -> dict[str, Any]:
+    return errors.statistics.to_dict() | {
+        "coverage": errors.coverage,
+        "shift_m": errors.shift,
+        "before": None if errors.before is None else errors.before.to_dict(),
+        "scores": [{**vars(score), "f_score": score.f_score} for score in errors.scores],
+    }
+
+
+def _shifted(errors: MapErrors) -> tuple[str, ...]:
+    if errors.before is None:
+        return ()
+    x, y, z = errors.shift
+    return (f"shifted by {x:.3f} {y:.3f} {z:.3f} m to fit; RMSE before that {errors.before.rmse:.3g} m",)
+
+
+def figure_arrays(reference: GridMap, errors: MapErrors) -> dict[str, NDArray[Any]]:
+    """Return differences, heights of the reference and its transform, cut to where there are differences."""
+    rows, cols = (np.flatnonzero(np.isfinite(errors.difference).any(axis=axis)) for axis in (1, 0))
+    window = slice(rows[0], rows[-1] + 1), slice(cols[0], cols[-1] + 1)
+    a, b, c, d, e, f = reference.transform
+    corner = (a * cols[0] + b * rows[0] + c, d * cols[0] + e * rows[0] + f)
+    return {
+        "map_difference": errors.difference[window].astype(np.float32),
+        "map_reference": heights_of(reference).values[window].astype(np.float32),
+        "map_transform": np.array([a, b, corner[0], d, e, corner[1]]),
+    }
+
+
+def placed(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:
+    """Return a map that lies in another frame: moved, and turned about the vertical.
+
+    Parameters
+    ----------
+    T_reference_grid : (4, 4)
+        Takes places of the map to the other frame. Of its rotation the part about the vertical is taken (the
+        twist of its swing and twist): a tilt of the map is an error that stays to be seen.
+    frame : str
+        The other one.
+    """
+    x, y, z, w = rotations.quaternion_from_matrix(T_reference_grid[:3, :3])
+    if np.hypot(z, w) < np.hypot(x, y):
+        raise GeometryError("the map lies upside down", why="its frame and the reference's differ")
+    yaw = 2 * np.arctan2(z, w)
+    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    a, b, c, d, e, f = grid.transform
+    (a, b, c), (d, e, f) = turn @ np.array([[a, b, c], [d, e, f]]) + [
+        [0, 0, T_reference_grid[0, 3]],
+        [0, 0, T_reference_grid[1, 3]],
+    ]
+    heights = np.asarray(grid.layers[ELEVATION], np.float64) + T_reference_grid[2, 3]
+    return replace(
+        grid, layers={**grid.layers, ELEVATION: heights}, transform=(a, b, c, d, e, f), frame=frame
+    )
