@@ -55,6 +55,8 @@ def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Pages, examples and the tutorial take longest: first, or all workers but one wait for them at the end.
+    items.sort(key=lambda item: item.path.parent != ROOT / "tests")
     for item in items:
         if item.path.is_relative_to(REAL_TESTS):
             item.add_marker("real")

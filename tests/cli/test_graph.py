@@ -114,3 +114,9 @@ def test_the_schema_is_printed() -> None:
 def test_the_jobs_are_listed_and_an_unknown_one_is_refused() -> None:
     assert {"check", "schema"} <= set(run("--help").output.split())
     assert run("chek").exit_code == 2
+
+
+def test_a_compound_of_ours_is_checked_by_its_name():
+    done = run("check", "WheelDrift", "--json")
+    assert done.exit_code == 0
+    assert [Path(file).name for file in json.loads(done.stdout)["files"]] == ["wheel_drift.yaml"]

@@ -69,3 +69,9 @@ def test_ports_come_from_other_descriptions_too(file: Path, tmp_path: Path) -> N
     )
     run(file, folder, "-o", tmp_path / "x.svg")
     assert ">temperature<" in (tmp_path / "x.svg").read_text()
+
+
+def test_a_compound_of_ours_is_named_with_its_implementation(tmp_path: Path):
+    said = run("VisualOdometry/Mono", "-o", tmp_path / "mono.mmd")
+    assert "VisualOdometry / Mono" in said
+    assert "MonoOdometry" in (tmp_path / "mono.mmd").read_text()

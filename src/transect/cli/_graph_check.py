@@ -1,4 +1,4 @@
-"""`transect graph check FILE...`: everything that is wrong with descriptions, before anything runs."""
+"""`transect graph check FILE|NAME...`: everything that is wrong with descriptions, before anything runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BAD_VERDICT = 4
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|NAME...", type=click.Path(path_type=Path))
 @json_option
 @click.pass_context
 def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
@@ -44,8 +44,11 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     """Return the files meant by the arguments, each once."""
     from transect.errors import UsageError
 
+    from ._run_asked import description
+
     found: dict[Path, None] = {}
-    for path in paths:
+    for named in paths:
+        path, _ = description(named)
         inside = _descriptions(path) if path.is_dir() else [path]
         if not path.exists():
             raise UsageError(f"there is no file or folder {path}")

@@ -1,4 +1,4 @@
-"""`transect graph draw FILE -o x.svg|x.mmd`: the picture of a compound."""
+"""`transect graph draw FILE|NAME -o x.svg|x.mmd`: the picture of a compound."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SUFFIXES = (".svg", ".mmd")
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE|NAME", type=click.Path(path_type=Path))
 @click.argument("others", nargs=-1, metavar="[OTHERS]...", type=click.Path(path_type=Path))
 @out_option
 @click.option("--implementation", default="", metavar="NAME", help="By default the first that is complete.")
 def draw(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -> None:
-    """Draw the compound that FILE describes, as .svg, or as .mmd for Mermaid.
+    """Draw a compound, of a file or such as VisualOdometry/Mono, as .svg, or as .mmd for Mermaid.
 
     OTHERS are descriptions, Python files or folders of them in which its nodes are found, besides those
     that lie beside FILE; the ports of a node that is found are all drawn, unused ones grey.
@@ -28,9 +28,12 @@ def draw(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -
     from transect.errors import UsageError
     from transect.recording import files
 
+    from ._run_asked import description
+
     if out.suffix not in SUFFIXES:
         raise UsageError(f"cannot draw to {out}", why=f"its name should end in {' or '.join(SUFFIXES)}")
-    graph = read_picture(file, implementation, _expanded(others))
+    described, named = description(file)
+    graph = read_picture(described, implementation or named, _expanded(others))
     files.write_text(out, svg_text(graph) if out.suffix == ".svg" else mermaid_text(graph))
     nodes = sum(box.kind == "node" for box in graph.boxes)
     click.echo(f"wrote {out}: {graph.title}, {_count(nodes, 'node')}, {_count(len(graph.edges), 'wire')}")

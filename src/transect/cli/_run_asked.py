@@ -30,6 +30,14 @@ def compound(spec: str) -> Compound:
     return Compound.of(spec)
 
 
+def description(spec: Path) -> tuple[Path, str]:
+    """Return the file of a description and the implementation: a file, `Name` or `Name/Implementation`."""
+    if spec.exists() or spec.suffix:
+        return spec, ""
+    found = compound(str(spec))
+    return Path(found.text.file), found.implementation
+
+
 def settings(given: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what `--set node.param=value` says; values are read as YAML: 0.3, true, [1, 2], text."""
     from transect.engine.run import settings_from
