@@ -12,6 +12,7 @@ from transect.errors import GeometryError
 from transect.geometry import rotations
 from transect.nodes.stereo._offset import (
     OffsetEstimate,
+    Pull,
     StereoTracks,
     combined,
     disparity_offset,
@@ -117,3 +118,29 @@ def test_the_first_of_two_passes_only_looks():
     assert node(pair) is None
     node.ctx.pass_index = 1
     assert node(pair).calibratedStereoPair.left is pair.left
+
+
+def test_frames_that_err_together_are_believed_less():
+    rng = np.random.default_rng(8)
+    inside = as_if_alone = 0
+    for _ in range(300):
+        errors = np.zeros(100)
+        for i in range(1, 100):  # neighbours share three fifths of what is wrong with them
+            errors[i] = 0.6 * errors[i - 1] + rng.normal(0, 0.04)
+        found, sigma = combined([Pull(-0.2 + error, 400.0) for error in errors])
+        inside += abs(found + 0.2) < 2 * sigma
+        as_if_alone += abs(found + 0.2) < 2 * errors.std() / 10
+    assert as_if_alone < 0.75 * 300
+    assert inside > 0.8 * 300
+
+
+def test_only_some_of_the_steps_are_looked_at_and_none_once_it_is_known(monkeypatch: pytest.MonkeyPatch):
+    looked: list[int] = []
+    monkeypatch.setattr(
+        "transect.nodes.stereo.stereo_offset_calibration.frame_pull",
+        lambda *_: looked.append(1) or Pull(0, 100),
+    )
+    node = TwoPassOffset(stride=3, settled=1 / 20)  # four pulls of information 100 give 0.05
+    for seed in range(16):
+        node(wall(9.0, seed=0, noise=seed))
+    assert len(looked) == 4

@@ -163,10 +163,21 @@ def combined(pulls: Sequence[Pull]) -> tuple[float, float]:
     if not pulls:
         return 0.0, float("inf")
     wanted, information = np.array([[pull.delta_px, pull.information] for pull in pulls]).T
-    delta = float(np.sum(information * wanted) / np.sum(information))
-    promised = 1 / np.sqrt(np.sum(information))
-    disagreed = np.sqrt(np.sum((information * (wanted - delta)) ** 2)) / np.sum(information)
-    return delta, float(max(promised, disagreed))
+    total = np.sum(information)
+    delta = float(np.sum(information * wanted) / total)
+    disagreed = np.sqrt(_long_run_variance(information * (wanted - delta) / total))
+    return delta, float(max(1 / np.sqrt(total), disagreed))
+
+
+def _long_run_variance(errors: Floats) -> float:
+    """Return the variance of a sum of errors (n,) of which neighbours are alike (Newey and West 1987).
+
+    Frames that follow each other see the same points: they err together, and are worth fewer.
+    """
+    reach = int(np.sqrt(len(errors)))
+    alike = [float(errors[k:] @ errors[: len(errors) - k]) for k in range(reach + 1)]
+    shares = 2 - 2 * np.arange(reach + 1) / (reach + 1)
+    return max(alike[0], float(shares @ alike) - alike[0])
 
 
 def trusted(delta_px: float, sigma_px: float) -> float:

@@ -51,8 +51,11 @@ class StereoOffsetCalibration(Node, interface=True):
 
     enabled: bool = param(True, doc="whether to look for an offset at all")
     cell: int = param(40, ge=8, unit="px", doc="edge of the squares of which the best corner is followed")
+    stride: int = param(1, ge=1, doc="of how many steps between pairs one is looked at; neighbours say alike")
+    settled: float = param(0.02, gt=0, unit="px", doc="deviation at which no more is looked for")
 
     def reset(self) -> None:
+        self.pairs = 0
         self.before: Grays | None = None
         self.pulls: list[Pull] = []
         self.rows: list[float] = []
@@ -60,10 +63,14 @@ class StereoOffsetCalibration(Node, interface=True):
     def process(self, originalStereoPair: StereoPair) -> Calibrated | None: ...
 
     def looked_at(self, pair: StereoPair) -> None:
-        """Take what the step to this pair says about the offset."""
+        """Take what the step to this pair says about the offset, if more is to be known."""
+        number, self.pairs = self.pairs, self.pairs + 1
+        begins, ends = number % self.stride == 0, (number - 1) % self.stride == 0
+        if not (self.enabled and (begins or ends)) or self.believed[1] <= self.settled:
+            return
         now = Grays(gray_of(pair.left), gray_of(pair.right))
         before, self.before = self.before, now
-        if before is None or before.left.shape != now.left.shape:
+        if not ends or before is None or before.left.shape != now.left.shape:
             return
         camera = disparity_camera(pair.left, pair.right)
         tracks = stereo_tracks(before, now, self.cell)
@@ -94,23 +101,17 @@ class StereoOffsetCalibration(Node, interface=True):
 class RunningOffset(StereoOffsetCalibration):
     """Causal: each pair is mended by what the pairs up to it have told, until that is known well enough."""
 
-    settled: float = param(
-        0.02, gt=0, unit="px", doc="deviation of the offset at which no more is looked for"
-    )
-
     def process(self, originalStereoPair: StereoPair) -> Calibrated:
-        if self.enabled and self.believed[1] > self.settled:
-            self.looked_at(originalStereoPair)
+        self.looked_at(originalStereoPair)
         return self.mended(originalStereoPair)
 
 
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
-    """Sees the whole recording first, then mends all pairs alike; for work after the field day."""
+    """Sees as much of the recording as it needs first, then mends all pairs alike; after the field day."""
 
     def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
         if self.ctx.pass_index == 0:
-            if self.enabled:
-                self.looked_at(originalStereoPair)
+            self.looked_at(originalStereoPair)
             return None  # what comes after it would work twice
         return self.mended(originalStereoPair)
 
