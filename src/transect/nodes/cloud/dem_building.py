@@ -14,6 +14,8 @@ from ._dem_surface import CellSums, gridded, surface
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+AT_ONCE = 200_000
+"""Points whose products are in memory at a time."""
 ALL_HEIGHTS = 1e6
 """Metres of a layer that holds everything."""
 
@@ -60,10 +62,12 @@ class DemBuilding(Node, interface=True):
         if self.sums is None:
             self.sums = VoxelSums((self.cell, self.cell, layer))
             self.height, self.frame = float(points[0, 2]), cloud.frame
-        middle = (np.floor(points[:, :2] / self.cell) + 0.5) * self.cell
-        u, v = (points[:, :2] - middle).T
-        w = points[:, 2] - self.height
-        self.sums.add(points, np.stack([u, v, w, u * u, u * v, v * v, u * w, v * w, w * w]).T)
+        for start in range(0, len(points), AT_ONCE):
+            part = points[start : start + AT_ONCE]
+            middle = (np.floor(part[:, :2] / self.cell) + 0.5) * self.cell
+            u, v = (part[:, :2] - middle).T
+            w = part[:, 2] - self.height
+            self.sums.add(part, np.stack([u, v, w, u * u, u * v, v * v, u * w, v * w, w * w]).T)
         return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from transect.engine import Batch, Node, param
 from transect.recording.clocks import NS
 from transect.types import Imu, PointCloud, Pose
 
-from ..cloud._clouds import joined_fields
 from ._levelling import upright
 from ._passing import PassingPoses
 from ._timing import OFFSETS, point_offsets
@@ -63,8 +61,7 @@ class ScanPlacement(Node):
         ends = [scan.t_ns for scan in [*self.waiting[1:], *self.waiting[-1:]]]
         due, self.waiting = list(zip(self.waiting, ends, strict=True))[:count], self.waiting[count:]
         placed = [self._placed(scan, end_ns - scan.t_ns) for scan, end_ns in due]
-        known = [cloud for cloud in placed if cloud is not None]
-        return reduce(_joined, known) if known else None
+        return _joined([cloud for cloud in placed if cloud is not None])
 
     def _placed(self, cloud: PointCloud, period_ns: int) -> PointCloud | None:
         offset_ns = point_offsets(cloud, period_ns)
@@ -87,6 +84,11 @@ class ScanPlacement(Node):
         return upright(felt, poses, self.ctx.frames), LEVEL
 
 
-def _joined(first: PointCloud, second: PointCloud) -> PointCloud:
-    points = np.concatenate([first.points, second.points])
-    return PointCloud(points, joined_fields(first, second), second.t_ns, second.frame)
+def _joined(clouds: list[PointCloud]) -> PointCloud | None:
+    """Return clouds of one frame as one, with the fields that all of them have, at the time of the last."""
+    if len(clouds) < 2:
+        return clouds[0] if clouds else None
+    names = set[str].intersection(*(set(cloud.fields) for cloud in clouds))
+    fields = {name: np.concatenate([c.fields[name] for c in clouds]) for name in sorted(names)}
+    points = np.concatenate([cloud.points for cloud in clouds])
+    return PointCloud(points, fields, clouds[-1].t_ns, clouds[-1].frame)
