@@ -126,6 +126,16 @@ def test_an_unknown_parameter_names_the_nearest_one():
     assert "window" in caught.value.hint
 
 
+def test_a_parameter_cannot_have_the_name_of_what_every_node_has():
+    with pytest.raises(ParameterError, match=r"Often\.every cannot be a parameter"):
+
+        class Often(Node):
+            every: float = param(0.1)
+
+            def process(self, x: float) -> float:
+                return x
+
+
 def test_a_default_outside_its_own_bounds_is_refused_when_the_class_is_made():
     with pytest.raises(ParameterError, match="cannot be 2"):
 

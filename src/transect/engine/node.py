@@ -17,7 +17,7 @@ from transect.errors import did_you_mean
 
 from .context import Context
 from .interpolation import check_interpolable
-from .params import Parameter, checked_values, parameters_of
+from .params import Parameter, ParameterError, checked_values, parameters_of
 from .policies import AT
 from .ports import OUT, Port, PortError, is_outputs, ports_of, returns_outputs
 
@@ -67,6 +67,10 @@ class Node:
         cls.passes = cls.passes if passes is None else passes
         types = get_type_hints(cls)
         own = parameters_of(vars(cls), types, cls.__name__)
+        if taken := [name for name in own if hasattr(Node, name)]:
+            raise ParameterError(
+                f"{cls.__name__}.{taken[0]} cannot be a parameter", why=f"every node has its own {taken[0]}"
+            )
         cls.parameters = {**cls.parameters, **own}
         for name, parameter in own.items():
             setattr(cls, name, parameter.default)
