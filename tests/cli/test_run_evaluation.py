@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,13 +12,16 @@ from click.testing import CliRunner
 
 import transect
 from transect import formats
+from transect.cli._run_evaluation import _compared, _reference
 from transect.cli.compare import command as compare
 from transect.cli.run import command
+from transect.engine import Run
 from transect.engine.wiring import WiringError
 from transect.errors import UsageError
-from transect.evaluation.result import load_result
+from transect.evaluation.result import Input, load_result
+from transect.recording import Recording
 from transect.recording.stream import stream_of_values
-from transect.types import Pose
+from transect.types import Pose, Trajectory
 
 from .run_sample import document, recording, run, write_project
 
@@ -27,6 +32,17 @@ class Refuses(Node):
         return self.ctx.skip("too dark")
 """
 
+FED = """
+name: Fed
+doc: Dead reckoning that is also given positions
+input_ports: [{name: imu, type: Imu}, {name: twist, type: Twist}, {name: position, type: Pose}]
+output_ports: [{name: pose, type: Pose}]
+implementations:
+  - name: Fed
+    nodes: {heading: {node: Heading}, track: {node: Track}, again: {node: same}}
+    wires: [imu -> heading.imu, twist -> track.twist, heading.out -> track.yaw, position -> again.pose,
+            track.out -> pose]
+"""
 MORE = "{name: imu, type: Imu}, {name: fix, type: NavFix}"
 NORTH = """
 from transect import Node
@@ -45,11 +61,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def judged(project: Path) -> Path:
-    done = run(project / "track.yaml", project / "day", "-o", project / "run")
+def printed(project: Path) -> str:
+    """All implementations, side by side."""
+    done = run(f"{project / 'track.yaml'}/*", project / "day", "-o", project / "all")
     assert done.return_value == 0
-    (project / "printed.txt").write_text(done.stdout)
-    return project / "run"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def judged(project: Path, printed: str) -> Path:
+    return project / "all" / "Plain"
 
 
 def test_the_error_is_that_between_the_file_of_poses_and_the_truth(judged: Path):
@@ -63,8 +84,7 @@ def test_the_error_is_that_between_the_file_of_poses_and_the_truth(judged: Path)
     assert (result.estimate, result.reference) == ("Track2D/Plain", "truth/pose")
 
 
-def test_the_table_and_the_figures_are_printed_and_there(judged: Path):
-    printed = (judged.parent / "printed.txt").read_text()
+def test_the_table_and_the_figures_are_printed_and_there(judged: Path, printed: str):
     assert "Track2D/Plain" in printed
     assert "ATE rmse [m]" in printed
     drawn = sorted(path.name for path in (judged / "evaluation").glob("*.png"))
@@ -72,11 +92,8 @@ def test_the_table_and_the_figures_are_printed_and_there(judged: Path):
     assert f"figures: {judged / 'evaluation' / 'drift.png'}" in printed
 
 
-def test_runs_are_compared_by_their_folders(judged: Path, project: Path, capsys: pytest.CaptureFixture[str]):
-    assert (
-        run(f"{project / 'track.yaml'}/Double", project / "day", "-o", project / "double").return_value == 0
-    )
-    compare.main([str(judged), str(project / "double")], standalone_mode=False)
+def test_runs_are_compared_by_their_folders(judged: Path, capsys: pytest.CaptureFixture[str]):
+    compare.main([str(judged), str(judged.parent / "Double")], standalone_mode=False)
     rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Track2D/")]
     assert rows == ["Track2D/Plain", "Track2D/Double"]
 
@@ -111,13 +128,57 @@ def test_times_that_do_not_meet_are_said_to_and_the_run_is_kept(project: Path, t
     assert load_result(tmp_path / "run" / "pose.result").failure
 
 
-def test_all_implementations_run_side_by_side_and_stand_in_one_table(project: Path, tmp_path: Path):
-    done = run(f"{project / 'track.yaml'}/*", project / "day", "-o", tmp_path / "all")
-    assert done.return_value == 0
-    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["Double", "Plain", "latest"]
-    table = done.stdout[done.stdout.rindex("implementation  ") :].splitlines()
+def test_all_implementations_run_side_by_side_and_stand_in_one_table(judged: Path, printed: str):
+    assert sorted(path.name for path in judged.parent.iterdir()) == ["Double", "Plain", "latest"]
+    table = printed[printed.rindex("implementation  ") :].splitlines()
     assert table[0].split()[:3] == ["implementation", "time", "[s]"]
     assert [line.split()[0] for line in table[1:3]] == ["Track2D/Double", "Track2D/Plain"]
+
+
+def receiver(kept: np.ndarray, turned: float = 0.0, name: str = "GroundTruth") -> Recording:
+    """The day judged by the track of a receiver, of which only some positions are a measurement, `Rtk`."""
+    day = recording()
+    truth = day["truth/pose"]
+    c, s = np.cos(turned), np.sin(turned)
+    x, y = np.array([[c, -s], [s, c]]) @ truth.array("x", "y")[kept].T
+    places = {"x": x, "y": y, "z": np.zeros(len(x))}
+    rtk = stream_of_values("Rtk", truth.t_ns[kept], places, type=Pose)
+    kept_streams = (stream for stream in day if stream is not truth)
+    return day.replace(streams=(*kept_streams, truth.replace(name=name), rtk))
+
+
+def test_a_run_is_judged_by_the_positions_that_were_withheld_from_it(project: Path, tmp_path: Path):
+    kept = np.arange(20) < 8
+    (project / "fed.yaml").write_text(FED)
+    formats.write(receiver(kept), tmp_path / "day", "parquet")
+    done = run(project / "fed.yaml", tmp_path / "day", "-o", tmp_path / "run")
+    said = "judged by the 12 of 20 positions of GroundTruth that Rtk does not have"
+    assert said in done.stdout
+    result = load_result(tmp_path / "run" / "pose.result")
+    assert said in result.notes
+    assert (result.truth["poses"], result.pairs["matched"]) == (12, 11)  # the last is after the truth
+    assert "drift" not in result.metrics
+
+
+@pytest.mark.parametrize(
+    ("turned", "name", "fed"),
+    [(0.0, "GroundTruth", "wholly"), (1.0, "GroundTruth", "wholly"), (0.0, "truth/path", "not")],
+)
+def test_a_reference_that_was_an_input_is_said_to_be_one(turned: float, name: str, fed: str):
+    day = receiver(np.ones(20, dtype=bool), turned, name)
+    wired = SimpleNamespace(config={"wiring": {"position": {"stream": "Rtk"}, "imu": {"stream": "imu"}}})
+    reference, found = _reference(cast(Run, wired), day, day[name])
+    said = "the reference was an input (Rtk): this is how well the run fits it, not how true it is"
+    assert (found, reference.notes) == (fed, (said,) if fed == "wholly" else ())
+    assert len(reference.trajectory) == 20
+
+
+@pytest.mark.parametrize(("frame", "mode"), [("map", "yaw"), ("odom", "origin")])
+def test_a_straight_path_is_turned_about_the_vertical_where_that_is_known(frame: str, mode: str):
+    t_ns, way = np.arange(20), np.column_stack([np.arange(20.0), np.zeros((20, 2))])
+    turned = np.tile([0.0, 0.0, 0.0, 1.0], (20, 1))
+    sides = [Input(n, "", n, Trajectory(t_ns, way, turned, frame=n)) for n in ("SimulatedWorld", frame)]
+    assert _compared(*sides, "not", "").alignment["mode"] == mode
 
 
 def test_all_implementations_need_a_folder(project: Path):

@@ -41,6 +41,7 @@ def test_tracks_need_a_choice_that_the_error_lists(tracks: Path) -> None:
     with pytest.raises(UsageError) as refused:
         transect.open(tracks, format="rosario_tracks")
     assert "01, 04, A" in refused.value.why
+    assert refused.value.hint == "--option sequence=01"  # to be pasted
 
 
 def test_float_nanoseconds_are_read_exactly_and_the_added_constant_is_taken_off(tracks: Path) -> None:
@@ -50,6 +51,78 @@ def test_float_nanoseconds_are_read_exactly_and_the_added_constant_is_taken_off(
     np.testing.assert_allclose(truth.array("x", "y", "z"), [[0, 0, 0], [1.0, -0.5, 0]], atol=1e-15)
     assert np.isnan(truth[0].value.orientation).all()
     assert rec.conditions["sequence"] == 1
+
+
+BEGAN_NS = -270_000_000
+"""When the odometry of `drive` began, after RTK's first fix."""
+
+
+def drive(root: Path, reckoned_speed: str = "the same") -> Path:
+    """Write a minute of driving at changing speed: fixes at 5 Hz, odometry at 10 Hz."""
+    root.mkdir()
+
+    def way(seconds: np.ndarray) -> np.ndarray:
+        return 0.7 * seconds + 0.9 * np.sin(0.6 * seconds) + 0.4 * np.sin(1.1 * seconds + 1)
+
+    fixes, samples = np.arange(0, 60, 0.2), np.arange(0, 60, 0.1) + BEGAN_NS / 1e9
+    rows = [
+        f"{1514301955000000000 + round(t * 1e9)} {float(way(t) + 1.96)!r} -0.017 1.02 0 0 0 1" for t in fixes
+    ]
+    (root / "sequence02_new_gt_IMU_frame.txt").write_text("\n".join(rows) + "\n")
+    places = way(samples) if reckoned_speed == "the same" else np.cumsum(0.1 + 0.05 * np.sin(samples**2))
+    echoed = "".join(f"x: {x!r}\ny: 0.0\nz: 0.0\n---\n" for x in places.tolist())
+    (root / "odometry_sequence02.txt").write_text(echoed)
+    return root
+
+
+def test_odometry_gets_the_times_at_which_its_speed_is_that_of_rtk(tmp_path: Path) -> None:
+    recording = opened(drive(tmp_path / "drive"), "rosario_tracks")
+    odometry, truth = recording["Odometry"], recording["GroundTruth"]
+    assert odometry.clock == "utc"
+    assert odometry.t_ns[0] - truth.t_ns[0] == pytest.approx(BEGAN_NS, abs=10_000_000)
+    assert set(np.diff(odometry.t_ns).tolist()) == {100_000_000}
+    (note,) = odometry.parsed.notes
+    assert "10 Hz are assumed (by the documentation), beginning -0.27 s after RTK" in note
+    again = rewritten(recording, tmp_path / "again", "rosario_tracks")
+    assert_same(recording, again)
+    assert again.all_notes == recording.all_notes
+
+
+@pytest.mark.parametrize(
+    ("speed", "options", "said"),
+    [
+        ("the same", {"stamps": "none"}, "documentation)"),
+        ("another", {}, "its speed does not fit RTK's (corre"),
+    ],
+)
+def test_times_that_are_not_wanted_or_not_told_are_left_out(
+    tmp_path: Path, speed: str, options: dict[str, str], said: str
+) -> None:
+    recording = opened(drive(tmp_path / "drive", speed), "rosario_tracks", **options)
+    assert (recording["Odometry"].clock, recording["Odometry"].t_ns[1]) == ("index", 10**9)
+    assert said in recording.notes[0]
+
+
+def test_odometry_alone_has_no_times_and_other_stamps_are_refused(tmp_path: Path) -> None:
+    root = drive(tmp_path / "drive")
+    with pytest.raises(UsageError, match="stamps is 'gps'"):
+        opened(root, "rosario_tracks", stamps="gps")
+    assert opened(root / "odometry_sequence02.txt", "rosario_tracks")["Odometry"].clock == "index"
+    (root / "sequence02_new_gt_IMU_frame.txt").write_text("")
+    assert opened(root, "rosario_tracks")["Odometry"].clock == "index"
+
+
+def test_the_ground_truth_is_also_what_the_receiver_measured_and_is_written_once(tmp_path: Path) -> None:
+    recording = opened(drive(tmp_path / "drive"), "rosario_tracks")
+    rtk, truth = recording["Rtk"], recording["GroundTruth"]
+    assert (rtk.role, rtk.tag, rtk.frame, rtk.child) == ("measurement", "position", "world", "gps")
+    np.testing.assert_array_equal(rtk.array("x", "y", "z"), truth.array("x", "y", "z"))
+    assert recording.truth is truth
+    assert formats.write(recording, tmp_path / "again", "rosario_tracks") == ()
+    fewer = rtk.take(np.arange(len(rtk)) < 200)
+    streams = tuple(fewer if each is rtk else each for each in recording)
+    said = formats.write(recording.replace(streams=streams), tmp_path / "fewer", "rosario_tracks")
+    assert said == ("Rtk (Pose) has no place among the tracks",)
 
 
 def test_echoed_odometry_has_no_times(tracks: Path) -> None:

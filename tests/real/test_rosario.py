@@ -1,5 +1,6 @@
 """Real tracks of Rosario sequences 01, 03 and 04, and of Flourish A."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,30 @@ def test_the_track_starts_at_the_origin_on_the_day_of_table_3(folder: Path, sequ
     day = np.datetime64(int(truth.t_ns[0]), "ns").astype("datetime64[D]")
     assert str(day) == recording.conditions["identifier"][:10]
     assert recording.truth is truth
+
+
+@pytest.mark.parametrize("sequence", ["01", "03", "04"])
+def test_the_odometry_begins_less_than_half_a_second_from_the_first_fix(folder: Path, sequence: str):
+    recording = opened(folder, sequence)
+    odometry, truth = recording["Odometry"], recording["GroundTruth"]
+    assert odometry.clock == truth.clock == "utc"
+    # Both were recorded at the same time: both ends meet, though only the speeds were compared.
+    assert np.abs(odometry.t_ns[[0, -1]] - truth.t_ns[[0, -1]]).max() < 0.5e9
+    (found,) = re.findall(r"correlate best \(([\d.]+)\)", odometry.parsed.notes[0])
+    assert float(found) > 0.9
+
+
+def test_poses_are_fused_from_a_sequence_without_configuration(folder: Path):
+    # 04 begins to move after about 11 s
+    run = transect.run("PoseFusion/ErrorStateFilter", opened(folder, "04").slice("+8s", "+25s"))
+    assert {name: wire["stream"] for name, wire in run.config["wiring"].items()} == {
+        "odometry": "Odometry",
+        "position": "Rtk",
+    }
+    assert not run.config["used_truth"]
+    last, (ground,) = run["pose"].values[-1], run["ground"].values
+    assert (last.frame, last.child, ground.frame) == ("world", "base_link", "world")
+    assert len(ground) > 50
 
 
 def test_the_sample_frames_are_zed_images(folder: Path):

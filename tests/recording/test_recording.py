@@ -89,6 +89,8 @@ def test_truth_is_the_six_dof_stream_of_that_role() -> None:
     fixes = stream_of_values("a_fix", t, {"lat": np.zeros(2)}, type=NavFix, role="truth")
     assert recording(fixes, full).truth is full
     assert recording(fixes).truth is fixes
+    labels = stream_of_values("a/faults", t, {"severity": np.zeros(2)}, role="truth")
+    assert recording(labels, fixes).truth is fixes
     assert recording(stream("a", [0])).truth is None
 
 

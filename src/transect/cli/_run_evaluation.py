@@ -1,16 +1,18 @@
-"""What `transect run` says of its poses where the recording has truth: a table, result files, figures."""
+"""What `transect run` says of its poses and map where the recording has truth: table, results, figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from transect.errors import TransectError
 from transect.recording.clocks import NS
+
+from ._run_maps import judged_map
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,32 +21,60 @@ if TYPE_CHECKING:
     from transect.engine import Run
     from transect.evaluation.result import Input, Result
     from transect.recording import Recording, Stream
+    from transect.types import Trajectory
 
+Fed = Literal["not", "wholly", "in part"]
+"""Whether a run was given the positions that it is judged by."""
 FIGURES = "evaluation"
 """The folder of the figures, below the run's."""
 STRAIGHT = 0.05
+LEVEL = "map"
+"""The frame of poses that is east, north, up by what was measured: it need not be rolled onto the truth."""
+SAME_M, SAME_SHARE = 0.05, 1e-3
+"""Metres, and part of the way, by which one receiver's track may differ from itself in another projection."""
+LEAST_WITHHELD = 10
+"""Positions of the reference that the run was not fed and that are enough to judge by."""
 POSE, MODEL = "pose", "pointCloud"
 """Ports: the run's own trajectory, and what was seen from it, in the frame of its first pose."""
 
 
 def evaluated(run: Run, recording: Recording) -> list[Result]:
-    """Compare every trajectory that a run wrote with the recording's truth; write results and figures.
+    """Compare trajectories and the map that a run wrote with the recording's; write results and figures.
 
     One that cannot be compared is a result too, which says why. What the run cost stands in each, and alone
     in `run.result` where there is nothing to compare.
     """
+    from transect.evaluation.loading import POSES
+    from transect.types import NavFix
+
     truth = recording.truth
     if run.folder is None:
         return []
-    judged = truth is not None and not run.config["used_truth"]
+    judged = truth is not None and issubclass(truth.type, (*POSES, NavFix)) and not run.config["used_truth"]
     results = list(_results(run, run.folder, recording, truth)) if judged and truth else []
     costs = {"run": _costs(run)}
     metrics = costs | (_model_metrics(run.folder, recording) if results else {})
+    results = _joined(results, judged_map(run.folder, recording, run.name))
     results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
     _write(results or [_bare(run, costs)], run.folder)
     if not judged:
         _draw_path(run.folder, run.name)
     return results
+
+
+def _joined(results: list[Result], made: Result | None) -> list[Result]:
+    """Return results of which the first says also how good the map is; a map without poses has its own."""
+    if made is None or not results:
+        return results if made is None else [made]
+    first, *others = results
+    unlike = (f"the map is not compared: {made.failure}",) if made.failure else made.notes
+    joined = replace(
+        first,
+        metrics={**first.metrics, **made.metrics},
+        arrays={**first.arrays, **made.arrays},
+        notes=(*first.notes, *unlike),
+    )
+    return [joined, *others]
 
 
 def _model_metrics(folder: Path, recording: Recording) -> dict[str, dict[str, float]]:
@@ -111,7 +141,7 @@ def _results(run: Run, folder: Path, recording: Recording, truth: Stream) -> Ite
     if not ports:
         return
     try:
-        reference = _reference(recording, truth)
+        reference, fed = _reference(run, recording, truth)
     except TransectError as error:
         click.echo(f"not evaluated: {error}", err=True)
         return
@@ -122,7 +152,7 @@ def _results(run: Run, folder: Path, recording: Recording, truth: Stream) -> Ite
             estimate = _estimate(folder, port, recording, name)
             poses = estimate.trajectory.t_ns.tobytes() + estimate.trajectory.positions.tobytes()
             if poses not in seen:
-                yield _compared(reference, estimate, f"transect run {run.name}")
+                yield _compared(reference, estimate, fed, f"transect run {run.name}")
             seen.add(poses)
         except TransectError as error:
             yield failed(reference, name, error.what, f"transect run {run.name}")
@@ -134,11 +164,13 @@ def _estimate(folder: Path, port: str, recording: Recording, name: str) -> Input
     return replace(open_input(f"{folder}:{port}"), name=name, frames=recording.frames)
 
 
-def _compared(reference: Input, estimate: Input, command: str) -> Result:
+def _compared(reference: Input, estimate: Input, fed: Fed, command: str) -> Result:
     """Compare one trajectory; the truth is interpolated, as sensors and truth rarely share stamps.
 
     Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
-    turned onto the truth, as its roll would be anything, is compared from its first pose on.
+    turned onto the truth, as its roll would be anything, is turned about the vertical if it is level, else
+    compared from its first pose on. One that was `fed` with positions of the truth is compared as it is, if
+    it is in their frame; with some of them, there is no way through the others to measure motions along.
     """
     import numpy as np
 
@@ -148,9 +180,11 @@ def _compared(reference: Input, estimate: Input, command: str) -> Result:
         float(np.median(np.diff(reference.trajectory.t_ns))) / NS if len(reference.trajectory) > 1 else 0.0
     )
     straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
+    there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
+    level = estimate.trajectory.frame == LEVEL
     asked = Asked(
-        align="origin" if straight else "se3",
-        relations=("ate", "rpe", "segments", "drift"),
+        align="none" if there else "se3" if not straight else "yaw" if level else "origin",
+        relations=("ate",) if fed == "in part" else ("ate", "rpe", "segments", "drift"),
         by="interpolate",
         max_diff=1.5 * usual,
         least=0.0,
@@ -166,11 +200,73 @@ def _is_straight(positions: NDArray[np.float64]) -> bool:
     return bool(extents[1] <= STRAIGHT * extents[0]) if len(extents) > 1 else True
 
 
-def _reference(recording: Recording, truth: Stream) -> Input:
+def _reference(run: Run, recording: Recording, truth: Stream) -> tuple[Input, Fed]:
+    """Return what to judge by, and how far the run was fed with it: left out of it, if enough is left."""
     from ._eval_open import input_of
 
     made = input_of(str(recording.path or recording.name), recording, truth, truth.name)
-    return replace(made, notes=())  # of the recording, said when it was opened
+    made = replace(made, notes=())  # of the recording, said when it was opened
+    names, used = _fed(made, run, recording)
+    if not names:
+        return made, "not"
+    given, withheld = " and ".join(names), int((~used).sum())
+    if withheld < LEAST_WITHHELD:
+        said = f"the reference was an input ({given}): this is how well the run fits it, not how true it is"
+        return replace(made, notes=(said,)), "wholly"
+    said = f"judged by the {withheld} of {len(used)} positions of {truth.name} that {given} does not have"
+    return replace(made, trajectory=_part(made.trajectory, ~used), notes=(said,)), "in part"
+
+
+def _fed(reference: Input, run: Run, recording: Recording) -> tuple[list[str], NDArray[np.bool_]]:
+    """Return the streams that fed a run with positions of the reference, and which (n,) of them.
+
+    What lies in `truth/` is no sensor's, however near it a sensor may be.
+    """
+    import numpy as np
+
+    names, used = list[str](), np.zeros(len(reference.trajectory), dtype=bool)
+    if reference.stream.startswith("truth/"):
+        return names, used
+    for wire in run.config["wiring"].values():
+        same = _common(reference.trajectory, recording[str(wire["stream"])])
+        if len(same):
+            names.append(str(wire["stream"]))
+            used[same] = True
+    return names, used
+
+
+def _common(reference: Trajectory, stream: Stream) -> NDArray[np.intp]:
+    """Return which positions of a reference a stream has too: most of its own, at the same times."""
+    import numpy as np
+
+    from transect.evaluation.loading import POSES, trajectory_of
+    from transect.types import NavFix
+
+    nothing = np.zeros(0, np.intp)
+    if not issubclass(stream.type, (*POSES, NavFix)) or stream.clock != reference.clock:
+        return nothing
+    try:
+        given = trajectory_of(stream)
+    except TransectError:  # odometry that is no positions, or a receiver without a fix
+        return nothing
+    _, ours, theirs = np.intersect1d(reference.t_ns, given.t_ns, return_indices=True)
+    enough = 2 * len(ours) > len(given)
+    return ours if enough and _is_one(reference.positions[ours], given.positions[theirs]) else nothing
+
+
+def _is_one(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    """Tell whether positions (n, 3) are one track, be it in other axes: all as far from the first."""
+    import numpy as np
+
+    far, other = (np.linalg.norm(each - each[0], axis=1) for each in (a, b))
+    return bool(far.max() > SAME_M and np.median(np.abs(far - other) - SAME_SHARE * far) < SAME_M)
+
+
+def _part(path: Trajectory, kept: NDArray[np.bool_]) -> Trajectory:
+    turned, spread = (None if each is None else each[kept] for each in (path.orientations, path.covariances))
+    return replace(
+        path, t_ns=path.t_ns[kept], positions=path.positions[kept], orientations=turned, covariances=spread
+    )
 
 
 def _write(results: Sequence[Result], folder: Path) -> None:

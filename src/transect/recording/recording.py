@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from transect.errors import StreamError, TimeError, did_you_mean
-from transect.types import CameraModel, Pose, Provenance, RigidBodyState
+from transect.types import CameraModel, NavFix, Pose, Provenance, RigidBodyState
 
 from . import clocks
 from .arrow import PART
@@ -179,14 +179,15 @@ class Recording:
 
     @property
     def truth(self) -> Stream | None:
-        """The stream to judge by: the 6-DoF stream of role truth, else the first such by name, or None.
+        """The stream to judge by, of role truth: poses, else positions, else the first by name, or None.
 
         What lies in a folder `truth/` comes before what a reader takes for truth: RTK is only nearly that.
         """
         chosen = (s for s in self.streams if s.role == "truth")
         known = sorted(chosen, key=lambda s: (not s.name.startswith("truth/"), s.name))
-        full = [s for s in known if s.type in (Pose, RigidBodyState) and "qw" in s.columns]
-        return next(iter(full or known), None)
+        paths = [s for s in known if s.type in (Pose, RigidBodyState, NavFix)]
+        full = [s for s in paths if "qw" in s.columns]
+        return next(iter(full or paths or known), None)
 
     def slice(self, start: TimeLike | None = None, end: TimeLike | None = None) -> Recording:
         """Return the part in [start, end); `+60s` counts from the recording's first sample on each clock."""

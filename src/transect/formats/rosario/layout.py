@@ -145,7 +145,5 @@ def choose_sequence(sequences: list[Sequence], wanted: str | int | None, where: 
         else f"there is no sequence {wanted!r} here",
         where=where,
         why=f"found: {', '.join(numbers) or 'none'}",
-        hint=f"--option sequence={numbers[0]}, or in Python sequence='{numbers[0]}'"
-        if numbers
-        else "open the folder of a sequence",
+        hint=f"--option sequence={numbers[0]}" if numbers else "open the folder of a sequence",
     )

@@ -196,7 +196,7 @@ def _odometry_stream(recording: Recording, form: Form) -> tuple[Stream, list[str
     """Return the odometry as it was recorded, else integrated from the wheels."""
     for stream in recording:
         if stream.type is Odometry and stream.role != "truth" and set(POSITION) <= set(stream.columns):
-            return stream, [f"odometry is {stream.name}, as recorded"]
+            return stream, [f"odometry is {stream.name}, as recorded", *stream.parsed.notes]
     stream = wheel_odometry(recording, form)
     whose = {"paper": "the paper's", "scripts": "the published scripts'"}[form]
     return stream, [f"odometry is integrated from the wheels in {whose} form", *stream.parsed.notes]
