@@ -87,3 +87,11 @@ def test_lines_are_drawn_only_near_the_curve_they_were_fitted_to() -> None:
     assert np.max(np.asarray(white.get_xdata())) < 110
     assert np.min(np.asarray(flat.get_xdata())) > 50
     assert not len(np.asarray(walk.get_xdata()))
+
+
+def test_no_line_is_drawn_over_what_was_not_compared():
+    seconds = np.concatenate([np.arange(10.0), np.arange(60.0, 70.0)])
+    figure = error_figure({"a": seconds}, {"a": 2 * seconds}, {"a": np.ones(20)})
+    for axis in figure.axes:
+        (line,) = axis.lines
+        assert np.flatnonzero(np.isnan(line.get_xdata())).tolist() == [10]

@@ -12,6 +12,7 @@ from transect.recording import clocks
 if TYPE_CHECKING:
     from transect.engine import Replay, Run
     from transect.engine.comparing import Difference
+    from transect.engine.graph import Graph
     from transect.errors import TransectError
     from transect.evaluation.result import Result
     from transect.recording import Loss
@@ -54,15 +55,46 @@ def show_result(run: Run, golden: Difference | None) -> None:
 
 
 def silent_outputs(run: Run) -> dict[str, str]:
-    """Return outputs that gave nothing, and why the nodes of the run say they skipped samples."""
-    empty = [name for name, output in _outputs(run).items() if not output["samples"]]
-    nodes = run.stats.nodes if run.stats else {}
+    """Return outputs that gave nothing, and why: what the nodes say on which each depends."""
+    if run.replay is None:
+        return {}
+    graph, samples = run.replay.graph, {name: output["samples"] for name, output in _outputs(run).items()}
+    nodes = {name: _node(graph.outputs[name]) for name in samples}
+    spoke = {nodes[name] for name, number in samples.items() if number}
+    return {
+        name: f"{nodes[name]} gives others only"
+        if nodes[name] in spoke
+        else _reasons(run, graph, nodes[name])
+        for name, number in samples.items()
+        if not number
+    }
+
+
+def _reasons(run: Run, graph: Graph, node: str) -> str:
+    """Return why a node, and those before it, skipped samples."""
+    counts = run.stats.nodes if run.stats else {}
     said = [
-        f"{node}: {reason} ({number} of {counted.calls} times)"
-        for node, counted in nodes.items()
-        for reason, number in counted.skipped.items()
+        f"{part}: {reason} ({number} of {counts[part].calls} times)"
+        for part in graph.parts
+        if part in counts and part in _before(graph, node)
+        for reason, number in counts[part].skipped.items()
     ]
-    return dict.fromkeys(empty, "; ".join(said) or "no node gave a reason")
+    return "; ".join(said) or "no node gave a reason"
+
+
+def _before(graph: Graph, node: str) -> set[str]:
+    """Return a node and all that it depends on."""
+    found, waiting = set[str](), [node]
+    while waiting:
+        part = waiting.pop()
+        if part in graph.parts and part not in found:
+            found.add(part)
+            waiting += [_node(feed.source) for feed in graph.parts[part].feeds.values()]
+    return found
+
+
+def _node(channel: str) -> str:
+    return channel.rpartition(".")[0]
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:

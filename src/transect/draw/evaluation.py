@@ -29,6 +29,8 @@ AROUND = 0.15
 """Part of a trajectory's extent that is shown of the map around it."""
 FAR_APART = 20.0
 """Medians whose ratio is larger need a logarithmic axis."""
+GAP = 10.0
+"""Steps of the usual length without anything over which no line is drawn."""
 UNSURE = 0.12
 """Opacity of a confidence band."""
 
@@ -144,9 +146,9 @@ def error_figure(
     figure = new_figure(WIDTH, 4.6)
     over_time, over_distance = figure.subplots(2, 1)
     for colour, (name, error) in zip(_colours(len(errors)), errors.items(), strict=True):
-        for axis, across in ((over_time, seconds[name]), (over_distance, metres[name])):
-            x, y = _thinned(np.column_stack([across, error])).T
-            axis.plot(x, y, color=colour, lw=1.0, label=name if axis is over_time else None)
+        rows = _thinned(_interrupted(np.column_stack([seconds[name], metres[name], error])))
+        over_time.plot(rows[:, 0], rows[:, 2], color=colour, lw=1.0, label=name)
+        over_distance.plot(rows[:, 1], rows[:, 2], color=colour, lw=1.0)
     for axis, label in (
         (over_time, "time [s]" if timed else "pose"),
         (over_distance, "distance travelled [m]"),
@@ -312,6 +314,13 @@ def _coloured(axis: Axes, points: Floats, errors: Floats) -> Any:
     axis.add_collection(lines)
     axis.autoscale_view()
     return lines
+
+
+def _interrupted(rows: Floats) -> Floats:
+    """Return rows (n, k), the first column time, with a row of NaN where nothing is known for long."""
+    steps = np.diff(rows[:, 0])
+    gaps = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else np.zeros(0, np.intp)
+    return np.insert(rows, gaps, np.nan, axis=0)
 
 
 def _thinned(rows: Floats) -> Floats:

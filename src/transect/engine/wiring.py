@@ -74,14 +74,12 @@ class Wiring:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of it, a sentence each."""
-        said = [f"{link.input.name} {link.how}" for link in self.links if link.stream is None]
-        said += [
+        """What a person should know of it besides what its table says, a sentence each."""
+        return tuple(
             f"{name} takes {stream.name}, which is {_a(stream.role)}"
             for name, stream in self.streams.items()
             if stream.role != "measurement"
-        ]
-        return tuple(said)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return stream, type, role, clock and how for each wired input, as plain values."""
