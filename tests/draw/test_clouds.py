@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transect.draw.clouds import Reconstruction, level, reconstruction_figure, seen_from_aside
+from transect.draw.clouds import Reconstruction, cloud_figure, level, reconstruction_figure, seen_from_aside
 from transect.draw.figures import save_figure
 from transect.errors import UsageError
 from transect.geometry import rotations
@@ -68,3 +68,21 @@ def test_points_out_of_reach_are_refused():
     )
     with pytest.raises(UsageError, match="within 1 m"):
         reconstruction_figure(seen)
+
+
+def test_a_cloud_far_from_the_origin_is_drawn_with_round_numbers_apart():
+    near = np.random.default_rng(1).uniform(0, 50, (500, 3))
+    plain, far = (
+        cloud_figure(near, title="here"),
+        cloud_figure(near + np.array([6_155_000, 226_000, -640]), title="map"),
+    )
+    assert plain.axes[0].get_xlabel() == "x / m"
+    assert far.axes[0].get_xlabel() == "x - 6155000 / m"
+    assert far.axes[0].get_ylabel() == "y - 226000 / m"
+    assert far.axes[0].get_title(loc="left") == "map: 500 points from above"
+    assert plain.axes[0].get_xlim() == pytest.approx(far.axes[0].get_xlim(), abs=1e-6)
+
+
+def test_a_cloud_of_two_points_is_refused():
+    with pytest.raises(UsageError, match="2 points"):
+        cloud_figure(np.zeros((2, 3)))

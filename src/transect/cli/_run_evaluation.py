@@ -59,6 +59,7 @@ def evaluated(run: Run, recording: Recording) -> list[Result]:
     _write(results or [_bare(run, costs)], run.folder)
     if not judged:
         _draw_path(run.folder, run.name)
+    _draw_clouds(run.folder)
     return results
 
 
@@ -102,6 +103,18 @@ def _draw_path(folder: Path, name: str) -> None:
     if (folder / f"{POSE}.tum").is_file():
         positions = open_input(f"{folder}:{POSE}").trajectory.positions
         save_figure(path_figure(positions, title=name), folder / FIGURES / "path.png", dpi=200)
+
+
+def _draw_clouds(folder: Path) -> None:
+    """Draw every cloud that the run wrote, from above."""
+    from transect import formats
+    from transect.draw.clouds import DRAWN, cloud_figure
+    from transect.draw.figures import save_figure
+
+    for file in sorted(folder.glob("*.ply")):
+        points = formats.open(file).streams[0][0].payload.points
+        if len(points) >= DRAWN:
+            save_figure(cloud_figure(points, title=file.stem), folder / FIGURES / f"{file.stem}.png", dpi=130)
 
 
 def _costs(run: Run) -> dict[str, float | int]:

@@ -1,4 +1,4 @@
-"""What a stereo pair shows: its image, its disparities, and its points from aside and from above."""
+"""Clouds: one from above; of a stereo pair its image, disparities, and points from aside and from above."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ MARGIN = 24
 """Pixels around it."""
 CELLS = 200
 """Cells along the longer side of the view from above."""
+DRAWN = 3
+"""Points of which a picture can be made."""
+CELLS_ALONE = (100, 700)
+"""The same of a cloud that is drawn alone: few points need large cells to be seen."""
+FAR, ROUND = 10_000.0, 1_000.0
+"""Metres: coordinates that are larger are told from a round number on."""
 FITS = 12
 """Rounds of weighting in which the ground is found."""
 
@@ -149,10 +155,35 @@ def _draw_disparity(ax: Axes, disparity: NDArray[Any]) -> None:
     _bar(ax, shown, "px")
 
 
-def _draw_from_above(ax: Axes, points: Floats) -> None:
+def cloud_figure(points: NDArray[Any], title: str = "") -> Figure:
+    """Draw a cloud (n, 3), metres, from above, by height; of large coordinates the round part is named apart.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than `DRAWN` points.
+    """
+    points = points[np.isfinite(points).all(axis=1)].astype(np.float64)
+    if len(points) < DRAWN:
+        raise UsageError(f"a cloud of {len(points)} points cannot be drawn")
+    apart = np.where(np.abs(points[0]) > FAR, np.floor(points.min(axis=0) / ROUND) * ROUND, 0.0)
+    figure = new_figure(8.0, 6.4)
+    axis = figure.add_subplot()
+    cells = int(np.clip(2 * np.sqrt(len(points)), *CELLS_ALONE))
+    _bar(axis, _draw_heights(axis, points - apart, cells), "z / m")
+    for name, least, label in zip("xyz", apart, (axis.set_xlabel, axis.set_ylabel, None), strict=True):
+        if label is not None:
+            label(f"{name} - {least:.0f} / m" if least else f"{name} / m", color=INK, fontsize=9)
+    said = f", z from {apart[2]:.0f} m" if apart[2] else ""
+    axis.set_title(f"{title}: {len(points)} points from above{said}", color=INK, fontsize=11, loc="left")
+    return figure
+
+
+def _draw_heights(ax: Axes, points: Floats, cells: int) -> Any:
+    """Draw the highest points (n, 3) of cells, so many along the longer side; what is beyond is cut off."""
     z = points[:, 2]
     low, high = np.percentile(points[:, :2], (0.2, 99.8), axis=0)
-    size = float(max(high - low)) / CELLS
+    size = max(float(max(high - low)), 1e-3) / cells
     order = np.argsort(z, kind="stable")  # the highest of a cell is what is seen from above
     column, row = np.floor((points[order, :2] - low) / size).astype(np.int64).T
     shape = np.ceil((high - low) / size).astype(np.int64) + 1
@@ -161,18 +192,24 @@ def _draw_from_above(ax: Axes, points: Floats) -> None:
     heights[row[inside], column[inside]] = z[order][inside]
     least, most = np.nanpercentile(heights, (2, 98))
     edges = (low[0], low[0] + shape[0] * size, low[1], low[1] + shape[1] * size)
+    ax.tick_params(labelsize=8, colors=INK)
+    ax.set_facecolor(EMPTY)
     shown = ax.imshow(
         np.ma.masked_invalid(heights), origin="lower", extent=edges, cmap="viridis", vmin=least, vmax=most,
         interpolation="nearest",
     )  # fmt: skip
+    ax.set_aspect("equal")
+    return shown
+
+
+def _draw_from_above(ax: Axes, points: Floats) -> None:
+    shown = _draw_heights(ax, points, CELLS)
+    left, right, near, far = shown.get_extent()
     ax.plot(0, 0, marker="^", color="#d1495b", markersize=7, clip_on=False, zorder=5)
-    ax.set_xlim(min(edges[0], -0.5), edges[1])
-    ax.set_ylim(min(edges[2], -0.3), edges[3])
+    ax.set_xlim(min(left, -0.5), right)
+    ax.set_ylim(min(near, -0.3), far)
     ax.set_xlabel("right of the camera / m", color=INK, fontsize=9)
     ax.set_ylabel("ahead / m", color=INK, fontsize=9)
-    ax.tick_params(labelsize=8, colors=INK)
-    ax.set_facecolor(EMPTY)
-    ax.set_aspect("equal")
     ax.set_title("from above, by height over the ground", color=INK, fontsize=10)
     _bar(ax, shown, "m")
 
