@@ -167,7 +167,8 @@ def cloud_figure(points: NDArray[Any], title: str = "") -> Figure:
     if len(points) < DRAWN:
         raise UsageError(f"a cloud of {len(points)} points cannot be drawn")
     apart = np.where(np.abs(points[0]) > FAR, np.floor(points.min(axis=0) / ROUND) * ROUND, 0.0)
-    figure = new_figure(8.0, 6.4)
+    wide, high = np.maximum(np.ptp(np.percentile(points[:, :2], (0.2, 99.8), axis=0), axis=0), 1e-3)
+    figure = new_figure(8.0, float(np.clip(6.6 * high / wide, 1.4, 6.4)) + 0.6)
     axis = figure.add_subplot()
     cells = int(np.clip(2 * np.sqrt(len(points)), *CELLS_ALONE))
     _bar(axis, _draw_heights(axis, points - apart, cells), "z / m")
