@@ -317,3 +317,24 @@ def test_options_that_cannot_be_meant_are_refused():
         Options(clock="wall")
     with pytest.raises(UsageError, match="reorder horizon"):
         Options(reorder=-1)
+
+
+class Corrected(Node):
+    """Needs one of two inputs; which is only known once they are wired."""
+
+    def ready(self) -> None:
+        if not (self.ctx.fed("fix") or self.ctx.fed("pose")):
+            raise UsageError("nothing corrects")
+
+    def process(
+        self, twist: Twist, fix: Latest[NavFix] | None = None, pose: Latest[Pose] | None = None
+    ) -> float:
+        return 0.0
+
+
+def test_a_node_can_refuse_its_wiring_before_anything_is_played_or_written(tmp_path: Path):
+    wires = ["twist -> it.twist", "fix -> it.fix", "pose -> it.pose", "it.out -> out"]
+    made = compound("Made", {"it": Corrected()}, wires)
+    with pytest.raises(UsageError, match="nothing corrects"):
+        run(made, recording(), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

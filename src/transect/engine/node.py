@@ -96,6 +96,9 @@ class Node:
     def reset(self) -> None:
         """Set all state; called before the first sample."""
 
+    def ready(self) -> None:
+        """Raise if nothing can come of the inputs that are wired (`ctx.fed`); called before a replay."""
+
     def finish(self) -> Any:
         """Return what is left to emit when the inputs end; nothing by default."""
         return None

@@ -141,6 +141,8 @@ class Replay:
         self._prepared_passes = False
         self.trouble: BaseException | None = None
         self.flow = self._flow(self.passes - 1)
+        for part in self.graph.parts.values():
+            part.node.ready()
         self.player = self._player()
         self.outputs: dict[str, Output] = {}
         self.kept: dict[str, Keeper] = {}
