@@ -95,12 +95,12 @@ def test_without_deviations_points_count_by_the_fourth_power_of_their_range():
 
 def test_fusing_is_what_a_dictionary_of_voxels_gives():
     rng = np.random.default_rng(0)
-    points, weights = rng.uniform(-3, 3, (500, 3)) + np.array([5e5, 5e6, 0]), rng.uniform(0.1, 1, 500)
+    points, weights = rng.uniform(-3, 3, (5000, 3)) + np.array([5e5, 5e6, 0]), rng.uniform(0.1, 1, 5000)
     voxels: dict[tuple[int, ...], list[int]] = {}
-    for i, cell in enumerate(np.floor(points / 0.9).astype(int)):
+    for i, cell in enumerate(np.floor(points / 0.3).astype(int)):
         voxels.setdefault(tuple(cell), []).append(i)
     means = [np.average(points[rows], axis=0, weights=weights[rows]) for rows in voxels.values()]
-    found = fuse(points, weights, 0.9)
+    found = fuse(points, weights, 0.3)
     np.testing.assert_allclose(found.points, means, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(found.first, [rows[0] for rows in voxels.values()])
     np.testing.assert_array_equal(found.number, [len(rows) for rows in voxels.values()])

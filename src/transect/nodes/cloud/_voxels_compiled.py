@@ -6,45 +6,83 @@ from typing import Any
 
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """Two to the 64th by the golden ratio: neighbouring numbers go to slots far apart."""
+_FIRST_BITS = 12
+"""Of the table at first. It grows with the voxels, not with the points, so that all stays in the cache."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def voxel_sums(points: Any, weights: Any, numbers: Any, size: float, corner: Any, bits: int) -> Any:
+def voxel_sums(
+    points: Floats, weights: Floats, numbers: Ints, size: float, corner: Floats
+) -> tuple[Floats, Ints, Ints]:
     """Sum up points (n, 3) with weights (n,) over voxels whose edge is `size`.
 
     `numbers` (n,) says for how many each point stands. `corner` (3,) is the lowest voxel, in voxels from the
-    origin; the table has ``2**bits`` slots, more than n. Returned for each voxel, in the order of its first
-    point: weight and weighted offsets from the corner (m, 4), numbers (m,), row of the first point (m,).
+    origin. Returned for each voxel, in the order of its first point: weight and weighted offsets from the
+    corner (m, 4), numbers (m,), row of the first point (m,).
     """
-    n = points.shape[0]
-    slots = np.full(1 << bits, -1, np.int32)
-    shift, mask = np.uint64(64 - bits), (1 << bits) - 1
-    keys, sums = np.empty(n, np.int64), np.zeros((n, 4))
-    count, first = np.zeros(n, np.int64), np.empty(n, np.int64)
+    bits, row, found = _FIRST_BITS, 0, 0
+    whole, sums = np.zeros((1 << (bits - 1), 3), np.int64), np.zeros((1 << (bits - 1), 4))
+    while True:
+        row, found = _fill(points, weights, numbers, size, corner, (row, found), whole, sums, bits)
+        if row == len(points):
+            return sums[:found].copy(), whole[:found, 2].copy(), whole[:found, 1].copy()
+        bits += 2
+        whole = np.vstack([whole, np.zeros((3 * found, 3), np.int64)])
+        sums = np.vstack([sums, np.zeros((3 * found, 4))])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(
+    points: Any,
+    weights: Any,
+    numbers: Any,
+    size: float,
+    corner: Any,
+    begin: Any,
+    whole: Any,
+    sums: Any,
+    bits: int,
+) -> Any:
+    """Go on from a row, and a number of voxels, to the last row or until there is no room for another voxel.
+
+    `whole` (k, 3) are of each voxel the key, the row of its first point, and numbers; `sums` (k, 4) as above.
+    The table has ``2**bits`` slots, more than k.
+    """
+    row, found = begin
+    slots, shift, mask = np.full(1 << bits, -1, np.int32), np.uint64(64 - bits), (1 << bits) - 1
+    for voxel in range(found):
+        slot = np.int64((np.uint64(whole[voxel, 0]) * _SPREAD) >> shift)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = voxel
     x0, y0, z0 = corner[0] * size, corner[1] * size, corner[2] * size
-    found = 0
-    for i in range(n):
+    for i in range(row, len(points)):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]
         a = np.int64(np.floor(x / size) - corner[0])
         b = np.int64(np.floor(y / size) - corner[1])
         c = np.int64(np.floor(z / size) - corner[2])
         key = (a << 42) | (b << 21) | c
         slot = np.int64((np.uint64(key) * _SPREAD) >> shift)
-        while slots[slot] >= 0 and keys[slots[slot]] != key:
+        while slots[slot] >= 0 and whole[slots[slot], 0] != key:
             slot = (slot + 1) & mask
         voxel = slots[slot]
         if voxel < 0:
+            if found == len(whole):
+                return i, found
             voxel = found
             slots[slot] = voxel
-            keys[voxel], first[voxel] = key, i
+            whole[voxel, 0], whole[voxel, 1] = key, i
             found += 1
         w = weights[i]
         sums[voxel, 0] += w
         sums[voxel, 1] += w * (x - x0)
         sums[voxel, 2] += w * (y - y0)
         sums[voxel, 3] += w * (z - z0)
-        count[voxel] += numbers[i]
-    return sums[:found].copy(), count[:found].copy(), first[:found].copy()
+        whole[voxel, 2] += numbers[i]
+    return len(points), found

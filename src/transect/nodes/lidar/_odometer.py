@@ -18,16 +18,17 @@ from transect.recording.clocks import NS
 
 from ..registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
 from ._deskewing import straightened
+from ._unsteadiness import Unsteadiness
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-START_ROUNDS = 2
-"""Of straightening the first two scans by the motion between them."""
 COARSER = 2.0
 """Voxels of scans are so much larger where nothing is known of the motion."""
 LEAST_STEP_NS = 10_000_000
 """Between the middles of scans, which may overlap where one has no times: velocities stay finite."""
+NOISE = 0.02
+"""Metres: of a lidar's ranges; nothing that is smaller can be seen in a scan."""
 REACHES = (6.0, 2.0)
 """Such voxels to the farthest partner: first far, then near."""
 
@@ -100,6 +101,8 @@ class Step:
         Of the points, that had a partner.
     believed : bool
         Whether these are enough and the alignment came to rest; if not, nothing else changed.
+    covariance : (6, 6) or None
+        Of the motion since the last scan, in the sensor's axes; None as long as nothing tells.
     """
 
     pose: Floats
@@ -107,6 +110,7 @@ class Step:
     points: Floats
     share: float
     believed: bool
+    covariance: Floats | None
 
 
 class Odometer:
@@ -117,13 +121,20 @@ class Odometer:
     local_map : LocalMap
         Empty.
     settings : Settings
+
+    Attributes
+    ----------
+    begun : (n, 3)
+        The thinned first scan in the map's frame, straightened, from the second scan on.
     """
 
     def __init__(self, local_map: LocalMap, settings: Settings) -> None:
         self.map, self.settings = local_map, settings
         self.pose, self.velocity, self.middle_ns = np.eye(4), np.zeros(6), 0
+        self.unsteadiness = Unsteadiness()
         self.first: Scan | None = None
         self.before: Floats | None = None
+        self.begun = np.zeros((0, 3))
 
     def begin(self, first: Scan) -> None:
         """Take the first scan, whose pose is the identity; its own motion is known with the second."""
@@ -135,19 +146,23 @@ class Odometer:
             self._start(self.first, scan)
             self.first = None
         seconds = max(scan.middle_ns - self.middle_ns, LEAST_STEP_NS) / NS
-        found, prepared = self._align(scan, seconds)
+        found, prepared, velocity = self._align(scan, seconds)
+        pose, points = _rigid(found.T_target_source), prepared.points
         share = found.inliers / max(len(prepared), 1)
-        pose, velocity = self._moved(found, seconds)
-        begin = pose @ se3.exp(-velocity * (scan.half_ns / NS))
         believed = found.converged and share >= self.settings.least_share
-        points = prepared.points
         if believed:
             self.map.insert(prepared, pose)
             self.pose, self.velocity, self.middle_ns, self.before = pose, velocity, scan.middle_ns, points
-        return Step(begin, found, se3.apply(pose, points), share, believed)
+            self.unsteadiness.add(velocity, seconds)
+        begin = pose @ se3.exp(-velocity * (scan.half_ns / NS))
+        covariance = self.unsteadiness.covariance(found)
+        return Step(begin, found, se3.apply(pose, points), share, believed, covariance)
 
-    def _align(self, scan: Scan, seconds: float) -> tuple[Aligned, Prepared]:
-        """Align by the last velocity; if that does not fit, from farther away; again if the scan was bent."""
+    def _align(self, scan: Scan, seconds: float) -> tuple[Aligned, Prepared, Floats]:
+        """Align by the last velocity; if that does not fit, from farther away; again if the scan was bent.
+
+        Return also the velocity (6,) since the last scan.
+        """
         motion = se3.exp(self.velocity * seconds)
         prepared = self._prepared(scan, self.velocity)
         found = self.map.align(prepared, self.pose @ motion, self.settings.limits)
@@ -157,28 +172,35 @@ class Odometer:
             again = self.map.align(prepared, guess, self.settings.limits)
             better = (again.converged, again.inliers) > (found.converged, found.inliers)
             found = again if better else found
-        velocity = self._moved(found, seconds)[1]
-        if scan.half_ns and self._bend(velocity - self.velocity, scan) > self.settings.voxel / 2:
+        velocity = self._velocity(found, seconds)
+        if self._bend(velocity - self.velocity, scan) > self.settings.voxel / 2:
             prepared = self._prepared(scan, velocity)
             found = self.map.align(prepared, found.T_target_source, self.settings.limits)
-        return found, prepared
+            velocity = self._velocity(found, seconds)
+        return found, prepared, velocity
 
-    def _moved(self, found: Aligned, seconds: float) -> tuple[Floats, Floats]:
-        """Return the pose (4, 4) that was found, and the velocity (6,) since the last."""
-        pose = _rigid(found.T_target_source)
-        return pose, se3.log(se3.invert(self.pose) @ pose) / seconds
+    def _velocity(self, found: Aligned, seconds: float) -> Floats:
+        """Return the velocity (6,) since the last scan."""
+        return se3.log(se3.invert(self.pose) @ _rigid(found.T_target_source)) / seconds
 
     def _start(self, first: Scan, second: Scan) -> None:
-        """Find the motion between the first two scans, which are straightened by it, and begin the map."""
+        """Find the motion between the first two scans, straighten the first by it, and begin the map.
+
+        Both are bent alike, so the motion between them is right as they are, but for the share of a
+        revolution that the sensor turned meanwhile: it sees the same point so much earlier or later. Where
+        that matters, they are straightened and aligned again.
+        """
         seconds = max(second.middle_ns - first.middle_ns, LEAST_STEP_NS) / NS
-        velocity = np.zeros(6)
-        for _ in range(START_ROUNDS):
+        velocity = se3.log(self._coarse(first.points, second.points, np.eye(4))) / seconds
+        turned = float(np.linalg.norm(velocity[3:])) * seconds / (2 * np.pi)
+        if self._bend(turned * velocity, first) > NOISE:
             old, new = first.straight(velocity), second.straight(velocity)
             velocity = se3.log(self._coarse(old, new, se3.exp(velocity * seconds))) / seconds
         begun = self._prepared(first, velocity)
         self.pose = se3.exp(velocity * (first.half_ns / NS))
         self.velocity, self.middle_ns, self.before = velocity, first.middle_ns, begun.points
         self.map.insert(begun, self.pose)
+        self.begun = se3.apply(self.pose, begun.points)
 
     def _coarse(self, old: Floats, new: Floats, guess: Floats) -> Floats:
         """Motion (4, 4) from points (n, 3) to points (m, 3), whose partners may be far away."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.geometry import se3, surfaces
+from transect.geometry import rotations, se3, surfaces
 
 from ._refining import Refined
 
@@ -76,8 +76,11 @@ def _partners(points: Floats, others: Floats) -> tuple[Floats, NDArray[np.int64]
 def covariance_of(refined: Refined) -> Floats:
     """Return the covariance (6, 6) of ``T_sink_source`` in the frame of the sink: m^2, then rad^2.
 
-    Of the position and of the attitude, about the axes of the sink: the inverse Hessian scaled by the
-    residuals' own variance, and by how many points share a normal, because their errors are one and the same.
+    Of the position and of the attitude, about the axes of the sink. The inverse Hessian scaled by the
+    residuals' own variance, and by how many points share a normal, because their errors are one and the same,
+    is still too small: partners are other points of the same surface, which pulls all of them one way, and no
+    residual shows it. How far the result moved from the coarse level to the fine one does. So all of it is
+    enlarged until such a shift is likely; divided by six less two, as six squares know a variance badly.
     What both clouds have in common (a lidar's bias, its motion) is not in it. Infinite where the Hessian is
     singular.
     """
@@ -88,4 +91,12 @@ def covariance_of(refined: Refined) -> Floats:
         return np.diag(np.full(6, np.inf))
     in_source = np.linalg.inv(found.hessian) * (2 * found.error / freedom * refined.scales.neighbours)
     turn = np.kron(np.eye(2), found.T_target_source[:3, :3])
-    return turn @ in_source @ turn.T
+    spread = turn @ in_source @ turn.T
+    shift = _difference(found.T_target_source, refined.begun.T_target_source)
+    return spread * (1 + float(shift @ np.linalg.solve(spread, shift)) / (len(shift) - 2))
+
+
+def _difference(a: Floats, b: Floats) -> Floats:
+    """Return by how much (6,) two transforms (4, 4) differ in position, m, and attitude, rad."""
+    turned = rotations.rotation_vector_from_matrix(a[:3, :3] @ b[:3, :3].T)
+    return np.concatenate([a[:3, 3] - b[:3, 3], turned])

@@ -47,9 +47,10 @@ class Scales:
 
 @dataclass(frozen=True)
 class Refined:
-    """A registration, the clouds at the level at which it ended and at the coarse one, and the scales."""
+    """A registration at its end and at the coarse level, the clouds at both, and the scales."""
 
     aligned: Aligned
+    begun: Aligned
     source: Prepared
     sink: Prepared
     coarse_source: Prepared
@@ -71,7 +72,7 @@ def refine(
     limits = Limits(distance=COARSE_REACH * scales.coarse, iterations=iterations)
     begun = align(coarse[1], coarse[0], guess, method, limits)
     fine = _level(source, sink, scales.fine, scales.neighbours)
-    return Refined(_trimmed(*fine, begun, method, limits), *fine, *coarse, scales)
+    return Refined(_trimmed(*fine, begun, method, limits), begun, *fine, *coarse, scales)
 
 
 def _level(source: Floats, sink: Floats, voxel: float, neighbours: int) -> tuple[Prepared, Prepared]:

@@ -6,6 +6,7 @@ the frame of the source; what leaves this module is ordered translation first, a
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
@@ -14,13 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.errors import MissingExtraError
+from transect.geometry import se3
 
 Floats = NDArray[np.float64]
 Method = Literal["GICP", "PLANE_ICP", "ICP"]
 
 TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])
-HISTORY = 300
-"""Insertions after which a voxel that no scan touched is forgotten."""
+NEIGHBOURS = 10
+"""Of whose points a covariance is made."""
+HISTORY, FORGETTING = 300, 10
+"""Insertions after which a voxel that no scan touched is forgotten, and between two looks for such voxels."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,10 @@ class Prepared:
     Attributes
     ----------
     cloud, tree : small_gicp.PointCloud, small_gicp.KdTree
-    voxel : float
-        Edge in metres.
     """
 
     cloud: Any
     tree: Any
-    voxel: float
 
     def __len__(self) -> int:
         return int(self.cloud.size())
@@ -98,21 +99,22 @@ class Limits:
     translation: float = 1e-4
 
 
-def prepare(points: ArrayLike, voxel: float, neighbours: int = 10) -> Prepared:
+def prepare(points: ArrayLike, voxel: float, neighbours: int = NEIGHBOURS) -> Prepared:
     """Thin points (n, 3) to the means of voxels of that edge (m), then estimate normals and covariances.
 
     Rows with NaN are left out; the covariances are those of the nearest `neighbours` thinned points.
     """
-    cloud, tree = _library().preprocess_points(_measured(points), voxel, neighbours, 1)
-    return Prepared(cloud, tree, voxel)
+    return Prepared(*_library().preprocess_points(_measured(points), voxel, neighbours, 1))
 
 
-def thinned(points: ArrayLike, voxel: float, neighbours: int = 10) -> Prepared:
+def thinned(points: ArrayLike, voxel: float) -> Prepared:
     """Like `prepare` with covariances only, for alignment to a `VoxelMap`; `tree` is None."""
-    library = _library()
-    cloud = library.voxelgrid_sampling(_measured(points), voxel, 1)
-    library.estimate_covariances(cloud, None, neighbours, 1)
-    return Prepared(cloud, None, voxel)
+    return Prepared(_with_covariances(_sampled(points, voxel)), None)
+
+
+def thinned_size(points: ArrayLike, voxel: float) -> int:
+    """Return how many of the points (n, 3) are left in voxels of that edge (m)."""
+    return int(_sampled(points, voxel).size())
 
 
 def align(
@@ -133,8 +135,8 @@ def align(
 class VoxelMap:
     """A map of Gaussians, one for each voxel, that scans are aligned to and added to (VGICP).
 
-    The library cannot copy its map: a copy (as a keyframe makes) inserts all scans anew, which gives the same
-    bits. For that the thinned points of every scan are kept.
+    The library cannot copy its map. A copy (as a keyframe makes) shares the thinned points of the scans that
+    the map still holds, and inserts them anew when it is first used, which gives the same bits.
 
     Parameters
     ----------
@@ -146,9 +148,9 @@ class VoxelMap:
 
     def __init__(self, voxel: float, history: int = HISTORY) -> None:
         self.voxel, self.history = voxel, history
-        self._map = _library().GaussianVoxelMap(voxel)
-        self._map.set_lru(history, 10)
-        self._scans: list[tuple[Floats, int, Floats]] = []
+        self._built: Any = None
+        self._scans: deque[tuple[Floats, Floats]] = deque()
+        self._forgotten = 0
 
     def __len__(self) -> int:
         return int(self._map.size())
@@ -158,10 +160,12 @@ class VoxelMap:
         """(n, 3) means of the voxels in metres."""
         return np.asarray(self._map.voxel_points(), dtype=np.float64)[:, :3]
 
-    def insert(self, scan: Prepared, pose: ArrayLike, neighbours: int = 10) -> None:
-        """Add a scan whose pose ``T_map_scan`` (4, 4) is known; `neighbours` as it was prepared with."""
+    def insert(self, scan: Prepared, pose: ArrayLike) -> None:
+        """Add a scan whose pose ``T_map_scan`` (4, 4) is known; thinned with as many neighbours as usual."""
         self._map.insert(scan.cloud, _matrix(pose))
-        self._scans.append((scan.points, neighbours, _matrix(pose)))
+        self._scans.append((np.ascontiguousarray(scan.points), _matrix(pose)))
+        if (self._forgotten + len(self._scans)) % self.history == 0:
+            self._forget()
 
     def align(self, scan: Prepared, guess: ArrayLike, limits: Limits | None = None) -> Aligned:
         """Align a scan to the map, from the guess ``T_map_scan`` (4, 4) on."""
@@ -169,12 +173,34 @@ class VoxelMap:
         result = _library().align(self._map, scan.cloud, _matrix(guess), limits.distance, 1, *_stops(limits))
         return _aligned(result)
 
+    @property
+    def _map(self) -> Any:
+        if self._built is None:
+            self._built = _library().GaussianVoxelMap(self.voxel)
+            self._built.set_lru(self.history, FORGETTING)
+            # Empty scans stand for those that were forgotten: the library counts insertions.
+            for points, pose in [(np.zeros((0, 3)), np.eye(4))] * self._forgotten + [*self._scans]:
+                self._built.insert(_with_covariances(_library().PointCloud(points)), pose)
+        return self._built
+
+    def _forget(self) -> None:
+        """Let go of the oldest scans of which no voxel is left."""
+        live = np.unique(self._numbers(self.points))
+        while self._scans:
+            points, pose = self._scans[0]
+            own = self._numbers(se3.apply(pose, points))
+            if (live.take(np.searchsorted(live, own), mode="clip") == own).any():
+                return
+            self._scans.popleft()
+            self._forgotten += 1
+
+    def _numbers(self, points: Floats) -> NDArray[np.int64]:
+        """Return a number (n,) for the voxel of each point (n, 3), which others have only far away."""
+        return np.floor(points / self.voxel).astype(np.int64) @ np.array([1, 1 << 21, 1 << 42])
+
     def __deepcopy__(self, memo: dict[int, Any]) -> VoxelMap:
         copy = VoxelMap(self.voxel, self.history)
-        for points, neighbours, pose in self._scans:
-            cloud = _library().PointCloud(points)
-            _library().estimate_covariances(cloud, None, neighbours, 1)
-            copy.insert(Prepared(cloud, None, 0.0), pose, neighbours)
+        copy._scans, copy._forgotten = self._scans.copy(), self._forgotten
         return copy
 
 
@@ -185,9 +211,20 @@ def _library() -> Any:
         raise MissingExtraError("small_gicp", "fusion") from error
 
 
+def _sampled(points: ArrayLike, voxel: float) -> Any:
+    return _library().voxelgrid_sampling(_measured(points), voxel, 1)
+
+
+def _with_covariances(cloud: Any) -> Any:
+    _library().estimate_covariances(cloud, None, NEIGHBOURS, 1)
+    return cloud
+
+
 def _measured(points: ArrayLike) -> Floats:
-    cloud = np.asarray(points, dtype=np.float64)
-    return np.ascontiguousarray(cloud[np.isfinite(cloud).all(axis=1)])
+    """Return the rows (m, 3) without NaN; to find that there is none is faster than to leave them out."""
+    cloud = np.ascontiguousarray(points, dtype=np.float64)
+    finite = np.isfinite(cloud)
+    return cloud if finite.all() else cloud[finite.all(axis=1)]
 
 
 def _matrix(transform: ArrayLike) -> Floats:
