@@ -1,7 +1,7 @@
 """The error-state filter on robots that are simulated here, by other formulas than its own.
 
-A robot drives on a plane. Its odometry errs by a scale, a curvature and white noise, all drawn from what the
-filter is told, so that its covariances can be held against its errors (NEES).
+A robot drives on a plane. Its odometry errs by a scale of ways and of turns, a curvature and white noise, all
+drawn from what the filter is told, so that its covariances can be held against its errors (NEES).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ OUTAGE = 11.0
 """Seconds after which no position is measured any more."""
 NOISE = {
     "scale": 0.02,
+    "steer": 0.05,
     "bend": 0.005,
     "along": 0.02,
     "across": 0.02,
@@ -33,8 +34,9 @@ NOISE = {
     "skid": 0.02,
     "position_std": 0.03,
 }
-QUIET = {"slip": 1e-6, "side": 1e-6, "scale_walk": 0.0, "bend_walk": 0.0, "side_walk": 0.0, "adapt": 0.0}
-TOLD: dict[str, Any] = NOISE | QUIET | {"speed_floor": 1e-6, "turn_floor": 1e-6}
+QUIET = {"slip": 1e-6, "side": 1e-6, "speed_floor": 1e-6, "turn_floor": 1e-6, "unsteady": 0.0, "adapt": 0.0}
+WALKS = dict.fromkeys(("scale_walk", "steer_walk", "bend_walk", "side_walk"), 0.0)
+TOLD: dict[str, Any] = NOISE | QUIET | WALKS
 
 
 @dataclass
@@ -79,7 +81,7 @@ def _quaternion(heading: float) -> np.ndarray:
 def drive(seed: int) -> Drive:
     """Drive on a winding way: at every step forward first, then the turn."""
     rng = np.random.default_rng(seed)
-    gain, bend = 1 + NOISE["scale"] * rng.standard_normal(), NOISE["bend"] * rng.standard_normal()
+    scale, steer, bend = rng.standard_normal(3) * [NOISE[name] for name in ("scale", "steer", "bend")]
     times = np.arange(0.0, SECONDS, STEP)
     true, said = [np.array([0.0, 0.0, rng.uniform(-3, 3)])], [np.zeros(3)]
     for t in times[1:]:
@@ -87,11 +89,27 @@ def drive(seed: int) -> Drive:
         said.append(_moved(said[-1], d, 0.0, turned))
         e = rng.standard_normal(3) * np.sqrt(d) * [NOISE["along"], NOISE["across"], NOISE["heading"]]
         skidded = NOISE["skid"] * np.sqrt(abs(turned)) * rng.standard_normal()
-        true.append(_moved(true[-1], gain * d + e[0], e[1], turned + bend * d + e[2] + skidded))
+        turned = (1 + scale + steer) * turned + bend * d + e[2] + skidded
+        true.append(_moved(true[-1], (1 + scale) * d + e[0], e[1], turned))
+    return measured(times, true, said, rng)
+
+
+def measured(times: np.ndarray, true: Any, said: Any, rng: np.random.Generator) -> Drive:
+    """A drive whose places are measured with noise."""
     path = np.stack(true)
     places = np.column_stack([path[:, :2], np.zeros(len(path))])
     places += NOISE["position_std"] * rng.standard_normal(places.shape) * [1.0, 1.0, 2.0]
     return Drive(times, path, np.stack(said), places)
+
+
+def mistaken(steps: list[tuple[int, float, float, float, float]]) -> Drive:
+    """Steps of equal kind one after another: how many, then forward and turn of each, true and as said."""
+    true, said = [np.zeros(3)], [np.zeros(3)]
+    for count, forward, turned, said_forward, said_turned in steps:
+        for _ in range(count):
+            true.append(_moved(true[-1], forward, 0.0, turned))
+            said.append(_moved(said[-1], said_forward, 0.0, said_turned))
+    return measured(STEP * np.arange(len(true)), true, said, np.random.default_rng(0))
 
 
 def _moved(pose: np.ndarray, forward: float, aside: float, turned: float) -> np.ndarray:
@@ -99,10 +117,12 @@ def _moved(pose: np.ndarray, forward: float, aside: float, turned: float) -> np.
     return pose + np.array([c * forward - s * aside, s * forward + c * aside, turned])
 
 
-def play(node: ErrorStateFilter, samples: dict[str, list[Any]]) -> dict[float, FusedPose]:
+def play(
+    node: ErrorStateFilter, samples: dict[str, list[Any]], seconds: float = SECONDS
+) -> dict[float, FusedPose]:
     """Call a node five times a second with what came since; return what it told, by the time in seconds."""
     told: dict[float, FusedPose] = {}
-    last = max(each[-1].t_ns for each in samples.values())
+    last = min(max(each[-1].t_ns for each in samples.values()), _ns(seconds))
     before = -1
     for now in range(0, last + 1, NS // 5):
         node.ctx.time = now
@@ -157,7 +177,7 @@ def test_scale_and_curvature_of_the_wheels_are_learnt(fused):
 def test_a_jump_of_five_metres_is_refused_and_the_gate_tells_its_power():
     driven = drive(1)
     node = ErrorStateFilter(**TOLD)
-    told = play(node, driven.samples(jump=9.0))
+    told = play(node, driven.samples(jump=9.0), 9.2)
     e, _ = error_of(told[9.2], driven.true[46])
     assert np.hypot(*e[:2]) < 0.3
     seen = told[9.0].innovations.values
@@ -179,9 +199,30 @@ def test_places_that_contradict_the_state_again_and_again_are_believed():
     assert e[0] == pytest.approx(3.0, abs=0.3)
 
 
+def test_wheels_that_set_off_in_the_wrong_direction_stay_within_the_covariance():
+    """The robot stops, and backs by a metre where no place is measured; its wheels say that it goes on."""
+    driven = mistaken([(50, 0.2, 0.0, 0.2, 0.0), (5, 0.0, 0.0, 0.0, 0.0), (10, -0.1, 0.0, 0.1, 0.0)])
+    for unsteady, covered in ((1.0, True), (0.0, False)):
+        told = play(ErrorStateFilter(**TOLD | {"unsteady": unsteady}), driven.samples())
+        e, C = error_of(told[13.0], driven.true[-1])
+        assert e[0] == pytest.approx(2.0, abs=0.2)
+        assert (e[:2] @ np.linalg.solve(C[:2, :2], e[:2]) < chi2.ppf(0.95, 2)) == covered
+        assert C[0, 0] < 2.0**2
+
+
+def test_a_heading_that_places_contradict_is_doubted_and_found_again():
+    """Where no place is measured the robot turns by a right angle; its wheels say that it goes straight."""
+    straight = (0.2, 0.0, 0.2, 0.0)
+    driven = mistaken([(40, *straight), (15, 0.2, np.pi / 30, 0.2, 0.0), (10, *straight), (35, *straight)])
+    samples = driven.samples(until=SECONDS)
+    samples["position"] = [each for each in samples["position"] if not 8 * NS < each.t_ns < 13 * NS]
+    e, C = error_of(play(ErrorStateFilter(**TOLD), samples)[20.0], driven.true[-1])
+    assert abs(e[2]) < min(0.1, 3 * np.sqrt(C[2, 2]))
+
+
 def test_the_same_samples_give_the_same_bytes():
     samples = drive(3).samples()
-    first, second = (play(ErrorStateFilter(), samples) for _ in range(2))
+    first, second = (play(ErrorStateFilter(), samples, 9.0) for _ in range(2))
     for t, told in first.items():
         if told.pose is not None:
             assert told.pose.position.tobytes() == second[t].pose.position.tobytes()
@@ -189,7 +230,7 @@ def test_the_same_samples_give_the_same_bytes():
 
 
 def test_before_the_heading_is_known_there_is_no_pose():
-    told = play(ErrorStateFilter(), drive(4).samples())
+    told = play(ErrorStateFilter(), drive(4).samples(), 6.0)
     assert told[1.0].success is False
     assert told[1.0].pose is None
     assert told[6.0].success is True
@@ -227,7 +268,7 @@ def test_an_imu_keeps_the_heading_where_the_wheels_skid():
 
 def test_the_trajectory_has_all_poses_with_their_covariances():
     node = ErrorStateFilter(**TOLD)
-    told = play(node, drive(6).samples())
+    told = play(node, drive(6).samples(), 9.0)
     trajectory = node.finish().trajectory
     there = [each for each in told.values() if each.pose is not None]
     assert len(trajectory) == len(there)

@@ -18,9 +18,10 @@ from transect.nodes.state._fusion_events import Inertial, Place, Step
 from transect.nodes.state._smooth_batch import Smoothed, smooth
 from transect.nodes.state._smooth_evidence import Evidence
 from transect.nodes.state._smooth_graph import Noise
+from transect.nodes.state._smooth_inertial import turns_of
 from transect.nodes.state._smooth_lag import Window
 from transect.nodes.state._smooth_motion import PlanarPath, PosePath
-from transect.nodes.state._smooth_places import moved_points
+from transect.nodes.state._smooth_places import joined, moved_points
 from transect.nodes.state._smooth_start import HeadingUnknownError
 from transect.nodes.state._smooth_wheels import WheelLinks, WheelNoise
 from transect.nodes.state.batch_smoother import BatchSmoother
@@ -276,6 +277,31 @@ def test_an_imu_and_a_motion_without_positions_begin_at_the_origin_and_follow_th
     np.testing.assert_allclose(found.poses[-1][:3, 3], [*truth[-1, :2], 0.0], atol=0.05)
     assert np.linalg.eigvalsh(found.covariances[-1]).min() > 0
     assert len(found.calibration) == 0
+
+
+def test_between_keyframes_the_body_pitches_as_its_gyroscopes_say():
+    """It rocks by 0.02 rad at 2 Hz, and is level at both keyframes: wheels tell nothing of it."""
+    t_ns = np.arange(0, NS // 2 + 1, NS // 100)
+    phase = 4 * np.pi * t_ns / NS
+    up, rates = np.array([0.0, 0.0, 9.80665]), 0.08 * np.pi * np.cos(phase)
+    samples = [Inertial(int(t), up, np.array([0.0, w, 0.0])) for t, w in zip(t_ns, rates, strict=True)]
+    path = PlanarPath.of([step(np.array([0.5, 0.0, 0.0]), 0, NS // 2)])
+    poses, spread = np.tile(np.eye(4), (2, 1, 1)), np.zeros((2, 6, 6))
+    poses[1, 0, 3] = 0.5
+    found = Smoothed(t_ns[[0, -1]], path, turns_of(samples), poses, spread, np.zeros((2, 4)), (), joined([]))
+    poses, _ = found.at(t_ns)
+    np.testing.assert_allclose(np.arcsin(-poses[:, 2, 0]), 0.02 * np.sin(phase), atol=1e-4)
+    np.testing.assert_allclose(poses[:, 0, 3], t_ns / NS, atol=1e-9)
+
+
+def test_near_a_standstill_the_direction_of_wheels_is_in_doubt_and_so_are_ways_and_turns():
+    usual, slow = np.array([1.0, 0.0, 0.1]), np.array([0.2, 0.0, 0.1])
+    path = PlanarPath.of([step(slow if i == 9 else usual, i * NS, (i + 1) * NS) for i in range(10)])
+    edges = NS * np.arange(11)
+    sigmas = WheelNoise(unsteady=1.0).sigmas(path.between(edges[:-1], edges[1:]))
+    assert sigmas[-1, 2] == pytest.approx(0.1, rel=0.02)
+    assert sigmas[-1, 3] == pytest.approx(np.hypot(0.2, 0.8), rel=0.02)
+    assert sigmas[0, 2] < 0.02
 
 
 # Refusals

@@ -15,12 +15,12 @@ Floats = NDArray[np.float64]
 
 POSITION, ATTITUDE, VELOCITY = slice(0, 3), slice(3, 6), slice(6, 9)
 GYRO_BIAS, FORCE_BIAS = slice(9, 12), slice(12, 15)
-GYRO_HEADING = 11
-SCALE, SLIP, SIDE, BEND = 15, 16, 17, 18
-FIX_ERROR = slice(19, 22)
-CLONES = ((slice(22, 25), slice(25, 28)), (slice(28, 31), slice(31, 34)))
+HEADING, GYRO_HEADING = 5, 11
+SCALE, SLIP, STEER, SIDE, BEND = 15, 16, 17, 18, 19
+FIX_ERROR = slice(20, 23)
+CLONES = ((slice(23, 26), slice(26, 29)), (slice(29, 32), slice(32, 35)))
 """Where the last step of wheels or an odometry began, and the frame in which a `motion` measures."""
-SIZE = 34
+SIZE = 35
 POSE = slice(0, 6)
 UP = np.array([0.0, 0.0, 1.0])
 _EYE = np.eye(SIZE)
@@ -56,7 +56,9 @@ class Noise:
     force_walk: float
     slip: float
     slip_length: float
+    unsteady: float
     scale_walk: float
+    steer_walk: float
     side_walk: float
     bend_walk: float
     along: float
@@ -93,6 +95,10 @@ class State:
         In the body.
     scale, slip : float
         ``1 + scale + slip`` times what wheels say is what the body moved; scale hardly changes, slip does.
+    unsteady : float
+        What slip has beyond its usual sigma since wheels were last doubted; see `doubt_wheels`.
+    steer : float
+        ``1 + scale + slip + steer`` times what wheels turned is what the body turned; it hardly changes.
     side : float
         Rad to the left by which the body moves beside its heading.
     bend : float
@@ -100,7 +106,7 @@ class State:
     fix_error : (3,) array
         Of satellite fixes, as far as it stays from one to the next.
     clones : list of (t_ns, p, R) or None
-    covariance : (34, 34) array
+    covariance : (35, 35) array
     """
 
     t_ns: int
@@ -112,6 +118,8 @@ class State:
     force_bias: Floats = field(default_factory=lambda: np.zeros(3))
     scale: float = 0.0
     slip: float = 0.0
+    unsteady: float = 0.0
+    steer: float = 0.0
     side: float = 0.0
     bend: float = 0.0
     fix_error: Floats = field(default_factory=lambda: np.zeros(3))
@@ -136,7 +144,7 @@ class State:
         self.clones[slot] = self.t_ns, self.p.copy(), self.rotation.copy()
 
     def corrected(self, e: Floats) -> None:
-        """Take an error (34,) off the state."""
+        """Take an error (35,) off the state."""
         self.p = self.p + e[POSITION]
         self.v = self.v + e[VELOCITY]
         self.rotation = turn(e[ATTITUDE]) @ self.rotation
@@ -144,6 +152,7 @@ class State:
         self.force_bias = self.force_bias + e[FORCE_BIAS]
         self.scale += float(e[SCALE])
         self.slip += float(e[SLIP])
+        self.steer += float(e[STEER])
         self.side += float(e[SIDE])
         self.bend += float(e[BEND])
         self.fix_error = self.fix_error + e[FIX_ERROR]
@@ -181,82 +190,10 @@ def move_inertially(
     x.p = x.p + x.v * seconds + acceleration * (seconds**2 / 2)
     x.v = x.v + acceleration * seconds
     x.rotation = R_middle @ half
-    _add(x, VELOCITY, densities[0] ** 2 * seconds)
-    _add(x, ATTITUDE, densities[1] ** 2 * seconds)
-    _add(x, GYRO_BIAS, noise.gyro_walk**2 * seconds)
-    _add(x, FORCE_BIAS, noise.force_walk**2 * seconds)
-
-
-@dataclass(frozen=True)
-class GyroTurn:
-    """A turn about the vertical by a gyroscope: rad to the left, its bias in it, and its variance."""
-
-    angle: float
-    variance: float
-
-    def part(self, fraction: float) -> GyroTurn:
-        """Return a part of the turn."""
-        return GyroTurn(self.angle * fraction, self.variance * fraction)
-
-
-def move_by_step(
-    x: State, transform: Floats, seconds: float, noise: Noise, gyro: GyroTurn | None = None
-) -> None:
-    """Move as a dead reckoning in the plane says; its heading by a gyroscope where that is given."""
-    t, up = transform[:3, 3], x.rotation @ UP
-    aside = np.array([-t[1], t[0], 0.0])
-    in_map = x.rotation @ ((1 + x.scale + x.slip) * t + x.side * aside)
-    F = _EYE.copy()
-    F[POSITION, ATTITUDE] = -skew(in_map)
-    F[POSITION, SCALE] = F[POSITION, SLIP] = x.rotation @ t
-    F[POSITION, SIDE] = x.rotation @ aside
-    variance = step_variances(transform, seconds, noise)
-    variance[2] += noise.hill**2 * float(np.hypot(t[0], t[1]))
-    if gyro is None:
-        F[ATTITUDE, BEND] = up * t[0]
-        turned = transform[:3, :3] @ turn(UP * (x.bend * t[0]))
-    else:
-        F[ATTITUDE, GYRO_HEADING] = -up * seconds
-        turned = turn(UP * (gyro.angle - x.gyro_bias[2] * seconds))
-        variance[3] = gyro.variance
-        _add(x, GYRO_BIAS, noise.gyro_walk**2 * seconds)
-    x.covariance = F @ x.covariance @ F.T
-    spread = x.rotation @ np.diag(variance[:3]) @ x.rotation.T
-    x.covariance[POSITION, POSITION] += spread
-    x.covariance[ATTITUDE, ATTITUDE] += variance[3] * np.outer(up, up)
-    x.covariance[VELOCITY, :] = x.covariance[:, VELOCITY] = 0.0
-    x.covariance[VELOCITY, VELOCITY] = spread / seconds**2
-    x.p, x.v, x.rotation = x.p + in_map, in_map / seconds, x.rotation @ turned
-
-
-def step_variances(transform: Floats, seconds: float, noise: Noise) -> Floats:
-    """Variances (4,) of a step of wheels: along, across, up (m2) and heading (rad2).
-
-    Those of distance and turn add up along the way; what wheels do not see at rest adds up with time.
-    """
-    distance = float(np.hypot(transform[0, 3], transform[1, 3]))
-    turned = abs(float(np.arctan2(transform[1, 0], transform[0, 0])))
-    still = noise.speed_floor**2 * seconds
-    return np.array(
-        [
-            noise.along**2 * distance + still,
-            noise.across**2 * distance + still,
-            noise.up**2 * distance + still,
-            noise.heading**2 * distance + noise.skid**2 * turned + noise.turn_floor**2 * seconds,
-        ]
-    )
-
-
-def age_wheels(x: State, distance: float, noise: Noise) -> None:
-    """Let what is known of the wheels' errors grow old by a distance in metres."""
-    kept = float(np.exp(-distance / noise.slip_length))
-    x.slip *= kept
-    x.covariance[SLIP, :] *= kept
-    x.covariance[:, SLIP] *= kept
-    x.covariance[SLIP, SLIP] += noise.slip**2 * (1 - kept**2)
-    x.covariance[SCALE, SCALE] += noise.scale_walk**2 * distance
-    x.covariance[SIDE, SIDE] += noise.side_walk**2 * distance
-    x.covariance[BEND, BEND] += noise.bend_walk**2 * distance
+    add_variance(x, VELOCITY, densities[0] ** 2 * seconds)
+    add_variance(x, ATTITUDE, densities[1] ** 2 * seconds)
+    add_variance(x, GYRO_BIAS, noise.gyro_walk**2 * seconds)
+    add_variance(x, FORCE_BIAS, noise.force_walk**2 * seconds)
 
 
 def age_motion(x: State, slot: int, distance: float, drift: tuple[float, float]) -> None:
@@ -289,14 +226,16 @@ def age_fixes(x: State, seconds: float, variance: Floats, noise: Noise) -> None:
     x.covariance[FIX_ERROR, FIX_ERROR] += np.diag(variance) * (1 - kept**2)
 
 
-def _add(x: State, part: slice, variance: float) -> None:
+def add_variance(x: State, part: slice, variance: float) -> None:
+    """Make a part of the state less certain."""
     for i in range(part.start, part.stop):
         x.covariance[i, i] += variance
 
 
-def doubt(x: State, variance: float) -> None:
-    """Make the position less certain: measurements that agree with each other contradict it."""
-    _add(x, POSITION, variance)
+def doubt(x: State, place: float, heading: float) -> None:
+    """Make position (m2) and heading (rad2) less certain: places that agree contradict them."""
+    add_variance(x, POSITION, place)
+    x.covariance[HEADING, HEADING] += heading
 
 
 # Measurements: what is left of each, and how it depends on the state's error
@@ -314,49 +253,6 @@ class Residual:
         """Covariance (m, m) that the residual should have."""
         S = self.H @ x.covariance @ self.H.T + self.R
         return (S + S.T) / 2
-
-
-def step_residual(x: State, transform: Floats, slot: int, variances: Floats, wheels: bool) -> Residual:
-    """Residual of a step between a clone and now: translation in the clone's axes, rotation in the body's.
-
-    Parameters
-    ----------
-    variances : (6, 6)
-        Covariance of the two.
-    wheels : bool
-        Whether it has the errors of wheels, and tells nothing of roll and pitch: 4 numbers, else 6.
-    """
-    kept = x.clones[slot]
-    assert kept is not None
-    _, p_then, R_then = kept
-    where, how = CLONES[slot]
-    moved = x.p - p_then
-    t = transform[:3, 3]
-    H = np.zeros((6, SIZE))
-    H[:3, POSITION], H[:3, where], H[:3, how] = R_then.T, -R_then.T, R_then.T @ skew(moved)
-    H[3:, ATTITUDE], H[3:, how] = x.rotation.T, -x.rotation.T
-    measured, R_step = t, transform[:3, :3]
-    if wheels:
-        aside = np.array([-t[1], t[0], 0.0])
-        measured = (1 + x.scale + x.slip) * t + x.side * aside
-        R_step = R_step @ turn(UP * (x.bend * t[0]))
-        H[:3, SCALE] = H[:3, SLIP] = -t
-        H[:3, SIDE] = -aside
-        H[5, BEND] = -t[0]
-    rotation = turned_by((R_then.T @ x.rotation).T @ R_step)
-    r = np.concatenate([measured - R_then.T @ moved, rotation])
-    rows = [0, 1, 2, 5] if wheels else list(range(6))
-    return Residual(r[rows], H[rows], variances[np.ix_(rows, rows)])
-
-
-def turn_residual(x: State, transform: Floats, seconds: float, variance: float, gyro: GyroTurn) -> Residual:
-    """Residual (1,) of the turn that wheels say, against that of a gyroscope: tells its bias, their bend."""
-    distance = float(transform[0, 3])
-    said = float(np.arctan2(transform[1, 0], transform[0, 0])) + x.bend * distance
-    H = np.zeros((1, SIZE))
-    H[0, BEND], H[0, GYRO_HEADING] = -distance, -seconds
-    r = said - gyro.angle + x.gyro_bias[2] * seconds
-    return Residual(np.array([r]), H, np.array([[variance + gyro.variance]]))
 
 
 def place_residual(

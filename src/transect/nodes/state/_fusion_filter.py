@@ -14,9 +14,11 @@ from transect.recording.clocks import NS
 from transect.types import Record
 
 from . import _error_state as ekf
+from . import _fusion_wheels as wheels
 from ._fusion_events import Event, Inertial, Inputs, Place, Step, Turning
 from ._fusion_gate import FALSE_ALARMS, Sensor, limit
 from ._fusion_gyro import Gyro
+from ._fusion_pace import Pace
 from ._fusion_start import LEAST_WAY, Priors, begin, first_state
 
 Floats = NDArray[np.float64]
@@ -33,6 +35,8 @@ STEP_LEAST, PLACE_LEAST = 0.05, 0.1
 """Bounds of the factors on variances: those of dead reckoning are guesses, those of places were told."""
 WHITE_PART = 0.5
 """Of a fix's sigma is new in every fix, where errors last; the filter finds out how much it is."""
+ANY_HEADING = np.pi**2 / 3
+"""Variance of a heading that may be any, rad2."""
 DIFFERENCES = 6.0
 """Variance of the second difference of white noise over that of the noise."""
 
@@ -49,6 +53,8 @@ class Filter:
     sensors : dict of str to Sensor
     waiting_for : str
         Why it has not begun.
+    unseen : float
+        Metres since the last place.
     """
 
     def __init__(
@@ -66,6 +72,8 @@ class Filter:
         self.adapt, self.patience = adapt, patience
         self.sensors: dict[str, Sensor] = {}
         self.gyro = Gyro()
+        self.pace = Pace()
+        self.unseen = 0.0
         self.state: ekf.State | None = None
         self.frame, self.waiting_for = "odom", ""
         self.early: list[Event] = []
@@ -172,7 +180,11 @@ class Filter:
     def _take_step(self, x: ekf.State, step: Step) -> None:
         seconds = (step.t_ns - step.since_ns) / NS
         self.twist = se3.log(step.transform) / seconds
+        self.unseen += abs(float(step.transform[0, 3]))
+        leapt = step.sensor != "motion" and self.pace.leaps(step)
         if not self._alive(step.t_ns):
+            if leapt:  # an IMU would show it
+                wheels.doubt_wheels(x, self.noise)
             self._move_by(x, step)
             return
         self._advance(x, step.t_ns)
@@ -181,11 +193,11 @@ class Filter:
             return
         kept = x.clones[WHEELS]
         if kept is not None and kept[0] == step.since_ns:
-            ekf.age_wheels(x, abs(float(step.transform[0, 3])), self.noise)
+            wheels.age_wheels(x, abs(float(step.transform[0, 3])), self.noise)
             sensor = self.sensor(step.sensor)
-            v = ekf.step_variances(step.transform, seconds, self.noise)
+            v = wheels.step_variances(step.transform, seconds, self.noise)
             spread = np.diag([v[0], v[1], v[2], 1.0, 1.0, v[3]]) * sensor.scale
-            self._weigh(x, ekf.step_residual(x, step.transform, WHEELS, spread, wheels=True), sensor)
+            self._weigh(x, wheels.step_residual(x, step.transform, WHEELS, spread, wheels=True), sensor)
         x.clone(WHEELS)
 
     def _take_motion(self, x: ekf.State, step: Step) -> None:
@@ -200,7 +212,7 @@ class Filter:
         sensor = self.sensor("motion")
         told = step.covariance
         spread = np.diag(MOTION_STD**2) if told is None or not np.isfinite(told).all() else told
-        self._weigh(x, ekf.step_residual(x, pose, MOTION, spread * sensor.scale, wheels=False), sensor)
+        self._weigh(x, wheels.step_residual(x, pose, MOTION, spread * sensor.scale, wheels=False), sensor)
 
     def _weigh(self, x: ekf.State, measured: ekf.Residual, sensor: Sensor) -> None:
         """Correct by a dead reckoning. One that disagrees too far (slip) counts for less, not for nothing."""
@@ -231,22 +243,22 @@ class Filter:
         if gyro is not None:
             self._compare_turns(x, step, gyro)
 
-    def _move_on(self, x: ekf.State, t_ns: int, gyro: ekf.GyroTurn | None, step: Step) -> None:
+    def _move_on(self, x: ekf.State, t_ns: int, gyro: wheels.GyroTurn | None, step: Step) -> None:
         """Move on to a time by a part of a step."""
         seconds = (t_ns - x.t_ns) / NS
         if seconds <= 0:
             return
         part = (t_ns - x.t_ns) / (step.t_ns - step.since_ns)
         moved = se3.exp(self.twist * seconds)
-        ekf.age_wheels(x, abs(float(moved[0, 3])), self.noise)
-        ekf.move_by_step(x, moved, seconds, self.noise, gyro and gyro.part(part))
+        wheels.age_wheels(x, abs(float(moved[0, 3])), self.noise)
+        wheels.move_by_step(x, moved, seconds, self.noise, gyro and gyro.part(part))
         x.t_ns = t_ns
 
-    def _compare_turns(self, x: ekf.State, step: Step, gyro: ekf.GyroTurn) -> None:
+    def _compare_turns(self, x: ekf.State, step: Step, gyro: wheels.GyroTurn) -> None:
         """Hold the turn that wheels say against a gyroscope's."""
         sensor, seconds = self.sensor(step.sensor), (step.t_ns - step.since_ns) / NS
-        variance = ekf.step_variances(step.transform, seconds, self.noise)[3] * sensor.scale
-        self._weigh(x, ekf.turn_residual(x, step.transform, seconds, variance, gyro), sensor)
+        variance = wheels.step_variances(step.transform, seconds, self.noise)[3] * sensor.scale
+        self._weigh(x, wheels.turn_residual(x, step.transform, seconds, variance, gyro), sensor)
 
     def _bridge(self, x: ekf.State, step: Step) -> None:
         """Let the position become uncertain over a time of which nothing is known."""
@@ -275,9 +287,17 @@ class Filter:
         if not inside and sensor.row <= self.patience:
             return
         if not inside:
-            # So many in a row are no outliers: it is the state that is wrong, as after wheels slipped.
-            ekf.doubt(x, float(measured.r @ measured.r))
+            self._doubt(x, float(measured.r @ measured.r))
         ekf.correct(x, measured)
+        self.unseen = 0.0
+
+    def _doubt(self, x: ekf.State, squared: float) -> None:
+        """Doubt a state that is off by so much (m2): so many places in a row are no outliers.
+
+        Wheels slipped, or turned otherwise than they said: then the heading is wrong, too.
+        """
+        turned = min(squared / max(self.unseen, LEAST_WAY) ** 2, ANY_HEADING)
+        ekf.doubt(x, squared, 0.0 if self.inertial else turned)
 
     def _age_fixes(self, x: ekf.State, place: Place, variances: Floats) -> None:
         if self.last_fix is None:
@@ -309,7 +329,7 @@ class Filter:
         if self._alive(t_ns):
             self._advance(x, t_ns)
         else:
-            ekf.move_by_step(x, se3.exp(self.twist * seconds), seconds, self.noise)
+            wheels.move_by_step(x, se3.exp(self.twist * seconds), seconds, self.noise)
         x.t_ns = t_ns
         return x
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from transect.recording.clocks import NS
 
-from ._error_state import GyroTurn
 from ._fusion_events import Turning
+from ._fusion_wheels import GyroTurn
 
 KEPT_NS = NS
 """Rates older than this before the newest are forgotten."""

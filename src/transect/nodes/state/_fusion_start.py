@@ -37,6 +37,7 @@ class Priors:
     force_bias: float
     scale: float
     slip: float
+    steer: float
     side: float
     bend: float
     tilt: float
@@ -143,8 +144,8 @@ def first_state(begun: Beginning, events: Sequence[Event], priors: Priors) -> ek
     variances[ekf.VELOCITY] = 1.0 if standing is None else 1e-4
     gyro_std = priors.gyro_bias if standing is None else 0.1 * priors.gyro_bias
     variances[ekf.GYRO_BIAS], variances[ekf.FORCE_BIAS] = gyro_std**2, priors.force_bias**2
-    variances[[ekf.SCALE, ekf.SLIP, ekf.SIDE, ekf.BEND]] = (
-        np.array([priors.scale, priors.slip, priors.side, priors.bend]) ** 2
+    variances[[ekf.SCALE, ekf.SLIP, ekf.STEER, ekf.SIDE, ekf.BEND]] = (
+        np.array([priors.scale, priors.slip, priors.steer, priors.side, priors.bend]) ** 2
     )
     P = np.diag(variances)
     tilt = np.diag([begun.tilt_std, begun.tilt_std, begun.heading_std]) ** 2

@@ -16,6 +16,7 @@ from .._gtsam import gtsam
 from ._fusion_events import Place
 from ._smooth_evidence import Evidence, check_overlap, keyframe_times
 from ._smooth_graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of
+from ._smooth_inertial import turns_of
 from ._smooth_motion import CALIBRATION, PlanarPath, PosePath
 from ._smooth_places import GATE, Judged, judge
 from ._smooth_start import guess, path_poses
@@ -36,6 +37,8 @@ class Smoothed:
         Of the keyframes, ns.
     path : PlanarPath or PosePath
         Dead reckoning, for the way between them.
+    turns : PosePath or None
+        Gyroscopes, for the attitude between them; a path in the plane does not tell it.
     poses : (n, 4, 4)
     covariances : (n, 6, 6)
         Translation, then rotation vector, in the poses' frame.
@@ -49,6 +52,7 @@ class Smoothed:
 
     times: Ints
     path: PlanarPath | PosePath
+    turns: PosePath | None
     poses: Floats
     covariances: Floats
     calibration: Floats
@@ -58,20 +62,26 @@ class Smoothed:
     def at(self, t_ns: Ints) -> tuple[Floats, Floats]:
         """Return poses (m, 4, 4) and covariances (m, 6, 6) at times (m,) from the first keyframe to the last.
 
-        Between keyframes the body goes as dead reckoning says, and what that misses of the next keyframe is
-        spread evenly in time.
+        Between keyframes the body goes as dead reckoning and gyroscopes say, and what these miss of the next
+        keyframe is spread evenly in time.
         """
         around = interpolation.bracket(self.times, t_ns, interpolation.Limits(otherwise="error"))
         left, right = self.poses[around.left], self.poses[around.right]
-        before, there, after = (
-            path_poses(self.path, each) for each in (self.times[around.left], t_ns, self.times[around.right])
-        )
-        back = se3.invert(before)
-        missed = se3.log(se3.invert(left @ back @ after) @ right)
+        since = self.times[around.left]
+        there, next_one = (self._moved(since, each) for each in (t_ns, self.times[around.right]))
+        missed = se3.log(se3.invert(left @ next_one) @ right)
         weight = around.fraction[:, None]
         share = weight[:, :, None]
         spread = (1 - share) * self.covariances[around.left] + share * self.covariances[around.right]
-        return left @ back @ there @ se3.exp(weight * missed), spread
+        return left @ there @ se3.exp(weight * missed), spread
+
+    def _moved(self, from_ns: Ints, to_ns: Ints) -> Floats:
+        """Return the motions (m, 4, 4) between times (m,) by dead reckoning and gyroscopes."""
+        moved = se3.invert(path_poses(self.path, from_ns)) @ path_poses(self.path, to_ns)
+        if self.turns is not None:
+            turned = self.turns.between(from_ns, to_ns)[0]
+            moved[:, :3, :3] = turned[:, :3, :3]
+        return moved
 
     def trajectory(self, t_ns: Ints, frame: str, child: str) -> Trajectory:
         """Return poses at times (m,) as a trajectory."""
@@ -155,6 +165,7 @@ def _judged(evidence: Evidence, noise: Noise, stretch: Stretch, values: Any) -> 
     return Smoothed(
         stretch.times,
         stretch.path,
+        turns_of(evidence.inertial) if stretch.inertial and not evidence.motion else None,
         poses_of(values),
         covariances,
         wheels,

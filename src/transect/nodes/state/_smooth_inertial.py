@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.geometry import se3
+
 from .._gtsam import gtsam
-from ._fusion_events import Inertial
+from ._fusion_events import Inertial, Step
+from ._smooth_motion import PosePath
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -77,6 +80,16 @@ def add_inertial(
         held = _preintegrated(at, force, rate, times[i], times[i + 1], parameters)
         for factor in _silent(first + i) if held is None else _measured(first + i, held):
             graph.push_back(factor)
+
+
+def turns_of(samples: Sequence[Inertial]) -> PosePath:
+    """Return how the body turned by its gyroscopes, as a path that stays in its place."""
+    at = np.array([each.t_ns for each in samples])
+    rate = np.array([each.rate for each in samples])
+    turn = (rate[1:] + rate[:-1]) / 2 * (np.diff(at) * 1e-9)[:, None]
+    moved = se3.exp(np.concatenate([np.zeros_like(turn), turn], axis=1))
+    pairs = zip(at[:-1].tolist(), at[1:].tolist(), moved, strict=True)
+    return PosePath.of([Step("motion", a, b, each, planar=False) for a, b, each in pairs], 0.0, 0.0)
 
 
 def white_noise(at: Ints, values: Floats) -> float:

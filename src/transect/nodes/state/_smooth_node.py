@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import TransectError
 from transect.geometry import se3
 from transect.types import Pose, Record
 
@@ -26,20 +25,6 @@ def noise_of(wheel_noise: float, unsteady: float, tilt: float, gravity: float) -
     """Return the noise that a node's parameters mean."""
     wheels = WheelNoise(unsteady=unsteady).times(wheel_noise)
     return Noise(wheels=wheels, inertial=InertialNoise(gravity=gravity), tilt=tilt)
-
-
-def refuse_too_little(came: Collection[str]) -> None:
-    """Refuse kinds of evidence of which nothing can be smoothed."""
-    reckoned = [name for name in came if name in ("wheels", "motion")]
-    if reckoned and len(came) > 1:
-        return
-    missing = "a dead reckoning" if not reckoned else "anything that corrects it"
-    options = ("wheels", "odometry", "motion") if not reckoned else ("imu", "fix", "position")
-    raise TransectError(
-        f"poses cannot be smoothed without {missing}",
-        why=f"samples came from: {', '.join(sorted(came)) or 'nothing'}",
-        hint=" or ".join(f"--wire {name}=STREAM" for name in options),
-    )
 
 
 def stamped(pose: Floats, t_ns: int, frame: str, child: str) -> Pose:

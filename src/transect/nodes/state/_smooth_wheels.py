@@ -36,9 +36,9 @@ class WheelNoise:
     creep : float
         Speed below which wheels may as well stand, m/s.
     unsteady : float
-        Part of the way that may be wrong at less than half of the usual speed, and part of a sudden change of
-        speed: near a standstill wheels slip, and those that count pulses without a sign mistake their
-        direction, which is an error of twice the way.
+        Part of way and turn that may be wrong at less than half of the usual speed, and part of a sudden
+        change of speed: near a standstill wheels slip, and those that count pulses without a sign mistake
+        their direction, which is an error of twice the way, and of twice the turn.
     usual : float
         Least usual speed, m/s, where that is known from before.
     start : (4,) tuple
@@ -80,11 +80,12 @@ class WheelNoise:
         root = np.sqrt(span.travelled)
         still = self.creep * span.seconds
         tilt = self.slope * root + 1e-3
+        way, turn = self._unsteady(span)
         columns = (
             tilt,
             tilt,
-            np.hypot(self.turn * root, 1e-4),
-            np.sqrt((self.along * root) ** 2 + still**2 + self._unsteady(span) ** 2),
+            np.sqrt((self.turn * root) ** 2 + turn**2 + 1e-8),
+            np.sqrt((self.along * root) ** 2 + way**2 + still**2),
             np.hypot(self.across * root, 1e-3),
             self.slope * span.travelled + 1e-3,
         )
@@ -92,13 +93,14 @@ class WheelNoise:
         lost = np.column_stack([rate, rate, rate, speed, speed, speed])
         return np.where(span.known[:, None], np.column_stack(columns), lost)
 
-    def _unsteady(self, span: Span) -> Floats:
-        """Return one sigma (m,) of ways by their speed, and by how it differs from those beside them, m."""
+    def _unsteady(self, span: Span) -> tuple[Floats, Floats]:
+        """Return one sigma of ways (m,) in m and of turns (m,) in rad that near a standstill may be wrong."""
         speed = span.motion[:, 0] / span.seconds
         slow = np.abs(speed) < self.usual_speed(span) / 2
         change = np.abs(np.diff(speed))
         change = np.maximum(np.append(change, 0.0), np.insert(change, 0, 0.0)) * span.seconds
-        return self.unsteady * np.hypot(slow * span.travelled, change)
+        way = np.hypot(slow * span.travelled, change)
+        return self.unsteady * way, self.unsteady * slow * span.turned
 
     def usual_speed(self, span: Span) -> float:
         """Return the speed, m/s, that is exceeded for a quarter of the time in which it moves."""

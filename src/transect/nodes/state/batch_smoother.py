@@ -13,8 +13,8 @@ from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
 from ._fusion_events import Place
 from ._smooth_batch import Smoothed, smooth
 from ._smooth_evidence import Evidence
-from ._smooth_node import innovations, noise_of, refuse_too_little
-from .pose_fusion import PERIOD, FusedPose, PoseFusion
+from ._smooth_node import innovations, noise_of
+from .pose_fusion import PERIOD, FusedPose, PoseFusion, refuse_too_little
 
 
 class BatchSmoother(PoseFusion, passes=2):
@@ -58,7 +58,7 @@ class BatchSmoother(PoseFusion, passes=2):
         """Smooth after the first pass; after the second, return the whole trajectory."""
         if self.path is not None:
             return FusedPose(trajectory=self.path)
-        refuse_too_little(self.evidence.kinds)
+        refuse_too_little(self.evidence.kinds, "samples came from")
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
         found = self.smoothed = smooth(self.evidence, noise, self.spacing)
         self.ctx.log(str(found.judged))

@@ -8,19 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.engine import Batch, param
-from transect.errors import TransectError
 from transect.geometry import rotations
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Trajectory, WheelState
 
 from . import _error_state as ekf
 from ._fusion_filter import Filter
 from ._fusion_start import Priors
-from .pose_fusion import FusedPose, PoseFusion
+from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
 
 Floats = NDArray[np.float64]
 
-RECKONING = ("wheels", "odometry", "motion")
-CORRECTING = ("imu", "fix", "position")
 PLACES = ("fix", "position")
 _NOISE = ekf.Noise.__dataclass_fields__
 _PRIORS = Priors.__dataclass_fields__
@@ -45,6 +42,9 @@ class ErrorStateFilter(PoseFusion):
     scale_walk: float = param(1e-3, ge=0, unit="1/sqrt(m)", doc="by which that scale changes")
     slip: float = param(0.03, gt=0, doc="sigma of slip that changes along the way")
     slip_length: float = param(2.0, gt=0, unit="m", doc="along which slip stays alike")
+    unsteady: float = param(1.0, ge=0, doc="sigma of slip as wheels set off or leap: 2 is a wrong direction")
+    steer: float = param(0.1, gt=0, doc="sigma of the relative error of turns at the start")
+    steer_walk: float = param(5e-3, ge=0, unit="1/sqrt(m)", doc="by which that error changes")
     side: float = param(0.02, gt=0, unit="rad", doc="sigma of the angle beside the heading at the start")
     side_walk: float = param(2e-3, ge=0, unit="rad/sqrt(m)", doc="by which that angle changes")
     bend: float = param(0.02, gt=0, unit="rad/m", doc="sigma of the curvature that wheels do not see")
@@ -54,7 +54,7 @@ class ErrorStateFilter(PoseFusion):
     up: float = param(0.03, gt=0, unit="m/sqrt(m)", doc="and off the plane of the body")
     hill: float = param(0.1, gt=0, unit="m/sqrt(m)", doc="of heights, where nothing tells the slope")
     heading: float = param(5e-3, gt=0, unit="rad/sqrt(m)", doc="white noise of the wheels' heading")
-    skid: float = param(0.15, gt=0, unit="rad/sqrt(rad)", doc="white noise of the wheels' turns")
+    skid: float = param(0.1, gt=0, unit="rad/sqrt(rad)", doc="white noise of the wheels' turns")
     speed_floor: float = param(0.05, gt=0, unit="m/sqrt(s)", doc="that wheels do not see, also at rest")
     turn_floor: float = param(5e-3, gt=0, unit="rad/sqrt(s)", doc="and of turns")
     drift: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="of the frame of `motion`: 0.3 % after 10 m")
@@ -88,7 +88,7 @@ class ErrorStateFilter(PoseFusion):
 
     def finish(self) -> FusedPose | None:
         """Return the whole trajectory, and log what every sensor's innovations were."""
-        self._refuse_too_little()
+        refuse_too_little(self.fed, "samples came from")
         if self.filter is None or not self.kept:
             return None
         for line in self.filter.report():
@@ -114,19 +114,6 @@ class ErrorStateFilter(PoseFusion):
             wait=self.wait if any(map(self.ctx.fed, PLACES)) else 0.0,
             adapt=self.adapt,
             patience=self.patience,
-        )
-
-    def _refuse_too_little(self) -> None:
-        fed = self.fed
-        reckoned, corrected = ([n for n in names if n in fed] for names in (RECKONING, CORRECTING))
-        if reckoned and (corrected or len(set(reckoned) - {"odometry"}) > 1):
-            return
-        missing = "a dead reckoning" if not reckoned else "anything that corrects it"
-        options = RECKONING if not reckoned else CORRECTING
-        raise TransectError(
-            f"poses cannot be fused without {missing}",
-            why=f"samples came from: {', '.join(sorted(fed)) or 'nothing'}",
-            hint=" or ".join(f"--wire {name}=STREAM" for name in options),
         )
 
     def _told(self, filtered: Filter) -> FusedPose:

@@ -9,9 +9,9 @@ from transect.geometry import se3
 from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
 
 from ._smooth_lag import Fit, Window
-from ._smooth_node import innovations, noise_of, refuse_too_little, stamped
+from ._smooth_node import innovations, noise_of, stamped
 from ._smooth_places import joined
-from .pose_fusion import FusedPose, PoseFusion
+from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
 
 
 class FixedLagSmoother(PoseFusion):
@@ -66,7 +66,7 @@ class FixedLagSmoother(PoseFusion):
 
     def finish(self) -> FusedPose | None:
         """Return the keyframes as they were when they left the window, and log how the positions fitted."""
-        refuse_too_little(self.window.kinds)
+        refuse_too_little(self.window.kinds, "samples came from")
         keyframes = self.window.finish()
         if not keyframes:
             return None

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 
 import numpy as np
 
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.ports import Shape
+from transect.errors import UsageError
 from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, Trajectory, WheelState
 
 from ._fusion_events import Inputs
 
 PERIOD = 0.1
 """Seconds between two ticks."""
+RECKONING, CORRECTING = ("wheels", "odometry", "motion"), ("imu", "fix", "position")
+"""Inputs that say how a body moves, and those that know where it is, or which way it looks."""
 
 
 @outputs
@@ -81,6 +85,10 @@ class PoseFusion(Node, interface=True, every=PERIOD):
     fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
     gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
 
+    def ready(self) -> None:
+        """Refuse a wiring of which nothing can be fused."""
+        refuse_too_little([name for name in self.inputs if self.ctx.fed(name)], "wired are")
+
     def new_inputs(self) -> Inputs:
         """Return what puts the samples of all inputs in order of time, on the body."""
         return Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period)
@@ -95,3 +103,20 @@ class PoseFusion(Node, interface=True, every=PERIOD):
         fix: Batch[NavFix] | None = None,
         position: Batch[Pose] | None = None,
     ) -> FusedPose | None: ...
+
+
+def refuse_too_little(came: Collection[str], said: str) -> None:
+    """Refuse inputs, or kinds of evidence, of which no poses can be fused; `said` is what they did."""
+    reckoned = {name for name in came if name in RECKONING}
+    corrected = {*came} - {*RECKONING, "motion_covariance"}
+    # Wheels and an odometry are the same encoders.
+    if reckoned and (corrected or len(reckoned - {"odometry"}) > 1):
+        return
+    missing, options = (
+        ("anything that corrects it", CORRECTING) if reckoned else ("a dead reckoning", RECKONING)
+    )
+    raise UsageError(
+        f"poses cannot be fused without {missing}",
+        why=f"{said}: {', '.join(sorted(came)) or 'nothing'}",
+        hint=" or ".join(f"--wire {name}=STREAM" for name in options),
+    )

@@ -1,0 +1,171 @@
+"""Steps of wheels in the error-state filter: what they mean, how they err, how the state moves by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._error_state import (
+    ATTITUDE,
+    BEND,
+    CLONES,
+    GYRO_BIAS,
+    GYRO_HEADING,
+    POSITION,
+    SCALE,
+    SIDE,
+    SIZE,
+    SLIP,
+    STEER,
+    UP,
+    VELOCITY,
+    Noise,
+    Residual,
+    State,
+    add_variance,
+    skew,
+    turn,
+    turned_by,
+)
+
+Floats = NDArray[np.float64]
+
+
+def by_wheels(x: State, transform: Floats) -> tuple[Floats, float, Floats]:
+    """Return what a step means: way (3,) in m, turn in rad, and how these depend on the state's error (4, n).
+
+    Both are wrong by the same part where wheels slip, or mistake their direction.
+    """
+    t, said = transform[:3, 3], heading_of(transform)
+    aside, part = np.array([-t[1], t[0], 0.0]), 1 + x.scale + x.slip
+    by = np.zeros((4, SIZE))
+    by[:3, SCALE] = by[:3, SLIP] = t
+    by[:3, SIDE] = aside
+    by[3, SCALE] = by[3, SLIP] = by[3, STEER] = said
+    by[3, BEND] = t[0]
+    return part * t + x.side * aside, (part + x.steer) * said + x.bend * float(t[0]), by
+
+
+def heading_of(transform: Floats) -> float:
+    """Return the turn to the left in rad."""
+    return float(np.arctan2(transform[1, 0], transform[0, 0]))
+
+
+def step_variances(transform: Floats, seconds: float, noise: Noise) -> Floats:
+    """Variances (4,) of a step of wheels: along, across, up (m2) and heading (rad2).
+
+    Those of distance and turn add up along the way; what wheels do not see at rest adds up with time.
+    """
+    distance = float(np.hypot(transform[0, 3], transform[1, 3]))
+    turned = abs(heading_of(transform))
+    still = noise.speed_floor**2 * seconds
+    return np.array(
+        [
+            noise.along**2 * distance + still,
+            noise.across**2 * distance + still,
+            noise.up**2 * distance + still,
+            noise.heading**2 * distance + noise.skid**2 * turned + noise.turn_floor**2 * seconds,
+        ]
+    )
+
+
+def age_wheels(x: State, distance: float, noise: Noise) -> None:
+    """Let what is known of the wheels' errors grow old by a distance in metres."""
+    kept = float(np.exp(-distance / noise.slip_length))
+    x.slip *= kept
+    x.covariance[SLIP, :] *= kept
+    x.covariance[:, SLIP] *= kept
+    x.covariance[SLIP, SLIP] += (noise.slip**2 + x.unsteady**2) * (1 - kept**2)
+    x.unsteady *= kept
+    x.covariance[SCALE, SCALE] += noise.scale_walk**2 * distance
+    x.covariance[STEER, STEER] += noise.steer_walk**2 * distance
+    x.covariance[SIDE, SIDE] += noise.side_walk**2 * distance
+    x.covariance[BEND, BEND] += noise.bend_walk**2 * distance
+
+
+def doubt_wheels(x: State, noise: Noise) -> None:
+    """Forget the slip: wheels set off, or say what no body can do; even their direction may be wrong."""
+    x.slip, x.unsteady = 0.0, noise.unsteady
+    # What it has in common with the way until now is kept: who mistakes a direction does so again.
+    x.covariance[SLIP, SLIP] = max(x.covariance[SLIP, SLIP], noise.slip**2 + noise.unsteady**2)
+
+
+@dataclass(frozen=True)
+class GyroTurn:
+    """A turn about the vertical by a gyroscope: rad to the left, its bias in it, and its variance."""
+
+    angle: float
+    variance: float
+
+    def part(self, fraction: float) -> GyroTurn:
+        """Return a part of the turn."""
+        return GyroTurn(self.angle * fraction, self.variance * fraction)
+
+
+def move_by_step(
+    x: State, transform: Floats, seconds: float, noise: Noise, gyro: GyroTurn | None = None
+) -> None:
+    """Move as a dead reckoning in the plane says; its heading by a gyroscope where that is given."""
+    up = x.rotation @ UP
+    moved, turned, by = by_wheels(x, transform)
+    in_map = x.rotation @ moved
+    F = np.eye(SIZE)
+    F[POSITION] += x.rotation @ by[:3]
+    F[POSITION, ATTITUDE] = -skew(in_map)
+    variance = step_variances(transform, seconds, noise)
+    variance[2] += noise.hill**2 * float(np.hypot(*transform[:2, 3]))
+    if gyro is None:
+        F[ATTITUDE] += np.outer(up, by[3])
+    else:
+        F[ATTITUDE, GYRO_HEADING] = -up * seconds
+        turned = gyro.angle - x.gyro_bias[2] * seconds
+        variance[3] = gyro.variance
+        add_variance(x, GYRO_BIAS, noise.gyro_walk**2 * seconds)
+    x.covariance = F @ x.covariance @ F.T
+    spread = x.rotation @ np.diag(variance[:3]) @ x.rotation.T
+    x.covariance[POSITION, POSITION] += spread
+    x.covariance[ATTITUDE, ATTITUDE] += variance[3] * np.outer(up, up)
+    x.covariance[VELOCITY, :] = x.covariance[:, VELOCITY] = 0.0
+    x.covariance[VELOCITY, VELOCITY] = spread / seconds**2
+    x.p, x.v, x.rotation = x.p + in_map, in_map / seconds, x.rotation @ turn(UP * turned)
+
+
+def step_residual(x: State, transform: Floats, slot: int, variances: Floats, wheels: bool) -> Residual:
+    """Residual of a step between a clone and now: translation in the clone's axes, rotation in the body's.
+
+    Parameters
+    ----------
+    variances : (6, 6)
+        Covariance of the two.
+    wheels : bool
+        Whether it has the errors of wheels, and tells nothing of roll and pitch: 4 numbers, else 6.
+    """
+    kept = x.clones[slot]
+    assert kept is not None
+    _, p_then, R_then = kept
+    where, how = CLONES[slot]
+    moved = x.p - p_then
+    H = np.zeros((6, SIZE))
+    H[:3, POSITION], H[:3, where], H[:3, how] = R_then.T, -R_then.T, R_then.T @ skew(moved)
+    H[3:, ATTITUDE], H[3:, how] = x.rotation.T, -x.rotation.T
+    measured, R_step = transform[:3, 3], transform[:3, :3]
+    if wheels:
+        measured, turned, by = by_wheels(x, transform)
+        R_step = turn(UP * turned)
+        H[:3] -= by[:3]
+        H[5] -= by[3]
+    rotation = turned_by((R_then.T @ x.rotation).T @ R_step)
+    r = np.concatenate([measured - R_then.T @ moved, rotation])
+    rows = [0, 1, 2, 5] if wheels else list(range(6))
+    return Residual(r[rows], H[rows], variances[np.ix_(rows, rows)])
+
+
+def turn_residual(x: State, transform: Floats, seconds: float, variance: float, gyro: GyroTurn) -> Residual:
+    """Residual (1,) of the turn that wheels say, against that of a gyroscope: tells its bias, their bend."""
+    _, turned, by = by_wheels(x, transform)
+    H = -by[3:]
+    H[0, GYRO_HEADING] = -seconds
+    r = turned - gyro.angle + x.gyro_bias[2] * seconds
+    return Residual(np.array([r]), H, np.array([[variance + gyro.variance]]))
