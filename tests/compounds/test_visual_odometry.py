@@ -1,17 +1,27 @@
 """VisualOdometry as a person runs it, on a drive whose every pixel is known."""
 
+import dataclasses
+
 import numpy as np
+import pymap3d
 import pytest
 from tests.nodes.stereo.drives import LEFT, RIGHT, SECOND, drive, drive_pairs
 
 from transect import run
 from transect.engine import Compound
-from transect.recording import Recording, Stream, arrow
+from transect.geometry import se3
+from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
-from transect.types import Image
+from transect.types import Image, NavFix
 
 STEPS = 5
 STEREO = ["KltKeyframes", "KltFrameToFrame", "DescriptorTracks"]
+
+
+MONO_STEPS = 12
+UNITS = {"Origin": [[0, 0, 1], [1, 0, 0], [0, 1, 0]], "imu": [[0, 0, 1], [-1, 0, 0], [0, -1, 0]]}
+"""Axes of inertial units by frame, in which the camera's x right, y down, z forward stand as columns: AMEDS's
+z is down, that of others is up."""
 
 
 def stream(side, images):
@@ -38,6 +48,7 @@ def test_all_stereo_implementations_take_and_give_the_same(recording, implementa
     assert len(result["offset"].values) == STEPS
     ahead, left, _ = result["pose"].values[-1].position
     assert [ahead, -left] == pytest.approx(drive(STEPS)[-1][[2, 0], 3], abs=0.01)
+    assert [cloud.frame for cloud in result["landmarks"].values] == ["odom"]
 
 
 def test_the_same_recording_gives_the_same_digest_on_one_thread_and_on_two(recording):
@@ -55,3 +66,31 @@ def test_one_camera_needs_lengths_from_elsewhere(implementation):
     graph = Compound.of(f"VisualOdometry/{implementation}").graph()
     lengths = {"Mono": "wheels", "MonoIns": "fix"}[implementation]
     assert graph.needed_inputs() == {"image", lengths}
+
+
+def fixes(unit):
+    """What an inertial unit in the place of the camera says on the drive, which begins to the north."""
+    turned = np.arange(MONO_STEPS) * 0.01
+    east, down, north = np.array(drive(MONO_STEPS))[:, :3, 3].T
+    lat, lon, alt = pymap3d.enu2geodetic(east, north, -down, 45.0, 8.0, 100.0)
+    angles = {"roll": 0 * turned, "pitch": 0 * turned, "yaw": turned}
+    columns = {"lat": np.radians(lat), "lon": np.radians(lon), "alt": alt, **angles}
+    t_ns = np.arange(MONO_STEPS, dtype=np.int64) * SECOND // 10
+    return Stream("fix", NavFix, arrow.table(t_ns, columns), frame="NED" if unit == "Origin" else unit)
+
+
+@pytest.mark.parametrize("unit", list(UNITS))
+def test_one_camera_drives_as_far_as_an_inertial_unit_says(unit):
+    frames = FrameTree()
+    frames.add_static(unit, "left_camera", se3.from_matrix(UNITS[unit], np.zeros(3)))
+    images = dataclasses.replace(stream("left", [left for left, _ in drive_pairs(MONO_STEPS)]), tag="main")
+    recording = Recording("ins", (images, fixes(unit)), cameras={"left": LEFT}, frames=frames)
+    result = run(
+        "VisualOdometry/MonoIns", recording, set={"odometry.parallax": 5.0, "odometry.features": 200}
+    )
+    poses, true = result["pose"].values, drive(MONO_STEPS)
+    began = poses[0].t_ns * 10 // SECOND
+    assert {pose.child for pose in poses} == {unit}
+    moved = np.linalg.norm(poses[-1].position - poses[0].position)
+    assert moved == pytest.approx(np.linalg.norm(true[-1][:3, 3] - true[began][:3, 3]), rel=0.03)
+    assert len(result["landmarks"].values[0]) >= 20

@@ -10,6 +10,7 @@ from transect.engine import Run
 from transect.evaluation.association import associate
 from transect.evaluation.loading import trajectory_of
 from transect.evaluation.segments import segment_errors
+from transect.geometry import se3
 from transect.types import Trajectory
 
 LENGTHS = (10.0, 20.0, 30.0, 40.0, 50.0)
@@ -35,3 +36,16 @@ def test_segments_of_the_street_are_right_to_eight_tenths_of_a_percent(driven: R
     )
     truth = trajectory_of(transect.open(real_data / "kitti_raw_06").truth)
     assert segment_errors(associate(truth, found), LENGTHS, every=1).percent <= 0.8
+
+
+def test_landmarks_between_the_kerbs_are_on_the_road(driven: Run):
+    """Geiger et al. 2013, figure 3: the cameras are 1.65 m above the road."""
+    points = driven["landmarks"].values[0].points
+    poses = driven["pose"].values
+    nearest = np.abs(points[:, :1] - [pose.position[0] for pose in poses]).argmin(axis=1)
+    place, turned = (np.array([getattr(pose, of) for pose in poses]) for of in ("position", "orientation"))
+    right, down, _ = se3.apply(se3.invert(se3.from_quaternion(turned, place))[nearest], points).T
+    passed = points[:, 0] < poses[-1].position[0]
+    road = passed & (np.abs(right) < 3.0) & (down > 0.5)
+    assert road.sum() >= 50
+    assert np.median(down[road]) == pytest.approx(1.65, abs=0.1)

@@ -140,6 +140,7 @@ def test_only_some_of_the_steps_are_looked_at_and_none_once_it_is_known(monkeypa
         "transect.nodes.stereo.stereo_offset_calibration.frame_pull",
         lambda *_: looked.append(1) or Pull(0, 100),
     )
+    monkeypatch.setattr("transect.nodes.stereo.stereo_offset_calibration.LEAST_PULLS", 4)
     node = TwoPassOffset(stride=3, settled=1 / 20)  # four pulls of information 100 give 0.05
     for seed in range(16):
         node(wall(9.0, seed=0, noise=seed))

@@ -7,7 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 from tests.nodes.stereo.drives import (
+    AHEAD,
     BASELINE,
+    DOWN,
     FOCAL,
     HEIGHT,
     LEFT,
@@ -44,13 +46,25 @@ def reasons(node):
     return dict(node.ctx._count.skipped)
 
 
+def off_the_surfaces(cloud):
+    """Metres (n,) from points in odom to the ground or the wall, whichever is nearer."""
+    return np.minimum(np.abs(cloud.points[:, 2] + DOWN), np.abs(cloud.points[:, 0] - AHEAD))
+
+
 @pytest.mark.parametrize("make", IMPLEMENTATIONS)
-def test_a_drive_is_found_to_two_hundredths_of_its_length(make):
-    said = played(make(), drive_pairs(STEPS))
+def test_a_drive_is_found_to_two_hundredths_of_its_length_and_its_landmarks_on_ground_and_wall(make):
+    node = make()
+    said = played(node, drive_pairs(STEPS))
     assert [m.success for m in said] == [True] * STEPS
     off = se3.invert(drive(STEPS)[-1]) @ camera_poses(said)[-1]
     assert np.linalg.norm(off[:3, 3]) < 0.02 * 0.06 * (STEPS - 1)
     assert np.linalg.norm(rotations.rotation_vector_from_matrix(off[:3, :3])) < 0.003
+    landmarks = node.finish().landmarks
+    assert (landmarks.frame, len(landmarks) >= 40, landmarks.fields["count"].min()) == ("odom", True, 2)
+    off = off_the_surfaces(landmarks)
+    assert np.median(off) < 0.05
+    assert np.mean(off < 3 * landmarks.fields["sigma"]) > 0.95
+    assert landmarks.fields["intensity"].std() > 20  # the paint's is 45
 
 
 def test_a_pose_is_of_the_left_camera_forward_left_up_from_its_start():
@@ -92,6 +106,21 @@ def test_a_dark_pair_is_passed_over():
     assert said[1].pose is None
     assert reasons(node) == {"too dark": 1}
     assert said[2].pose.position == pytest.approx(drive(3)[2][[2, 0, 1], 3] * [1, -1, -1], abs=2e-3)
+
+
+def test_a_covered_right_camera_is_named():
+    left, right = drive_pairs(1)[0]
+    node = KltKeyframes()
+    assert not played(node, [(left, dataclasses.replace(right, data=right.data // 64))])[0].success
+    assert reasons(node) == {"the right camera is too dark": 1}
+    assert node.finish() is None
+
+
+def test_one_pair_has_neither_motion_nor_landmarks():
+    node = KltKeyframes()
+    assert played(node, drive_pairs(1))[0].success
+    assert node.finish() is None
+    assert reasons(node) == {"no second keyframe: neither motion nor landmarks": 1}
 
 
 def test_without_corners_there_is_no_pose():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,17 @@ from transect.geometry import se3
 from transect.nodes._gtsam import adjusted
 from transect.nodes._gtsam import gtsam as library
 
-from ._mono_geometry import Floats
+from ._mono_geometry import PIXEL, Floats
 
 Ints = NDArray[np.int64]
 
-PIXEL, ROBUST = 0.7, 2.0
-"""Pixels of noise of one observation, and multiples of it from which on it loses weight (Huber)."""
-ALONG, STILL = 0.05, 0.003
-"""Of a step's length, and metres: what wheels are off by in the plane. Slip is of that size, and not noise:
-smaller values would only follow it more closely."""
-UP, TILT, TURN = 0.3, 0.1, 0.02
-"""Of a step's length, rad and rad: what wheels in the plane do not know of height, tilt and turns."""
+ROBUST = 2.0
+"""Multiples of a pixel's noise from which on an observation loses weight (Huber)."""
+LENGTH, STILL = 1.0, 0.003
+"""Of a step's length, and metres: hardly anything, because slip is no noise but lasts for metres. How long
+steps are is held by the older views, and told by the reference slowly (`rescaled`)."""
+TILT, TURN = 0.1, 0.02
+"""Rad: what wheels in the plane do not know of tilt and turns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,10 @@ class View:
 def adjust(
     views: Sequence[View], ids: Ints, points: Floats, K: Floats, steps: int
 ) -> tuple[list[Floats], Floats]:
-    """Adjust poses and points so that pixels and the reference's steps fit; the oldest pose stays.
+    """Adjust poses and points so that pixels and the reference's steps fit; the older half of poses stays.
+
+    With the oldest pose alone, nothing but the reference would say how long the steps are, and a slip of the
+    last metre would be in all of them.
 
     Parameters
     ----------
@@ -95,7 +98,30 @@ def _add_steps(graph: Any, views: Sequence[View]) -> None:
     X = gtsam.symbol_shorthand.X
     for k in range(1, len(views)):
         step = se3.invert(views[k - 1].reference) @ views[k].reference
-        length = float(np.linalg.norm(step[:3, 3]))
-        plane, up = ALONG * length + STILL, UP * length + STILL
-        noise = gtsam.noiseModel.Diagonal.Sigmas(np.array([TILT, TILT, TURN, plane, plane, up]))
+        length = LENGTH * float(np.linalg.norm(step[:3, 3])) + STILL
+        noise = gtsam.noiseModel.Diagonal.Sigmas(np.array([TILT, TILT, TURN, length, length, length]))
         graph.add(gtsam.BetweenFactorPose3(X(k - 1), X(k), gtsam.Pose3(step), noise))
+    for k in range(1, (len(views) + 1) // 2):
+        graph.add(gtsam.NonlinearEqualityPose3(X(k), gtsam.Pose3(views[k].T_world_body)))
+
+
+def shift_by_reference(first: View, second: View, R_first_second: Floats) -> Floats:
+    """Return how far (3,) the camera went by the reference, m in the first body's axes.
+
+    The reference may be flat, and its turns wrong: only its translation is taken, and the camera's lever arm
+    turned by what was seen, (3, 3) of the body. On the spot, the lever arm alone tells the way.
+    """
+    moved = (se3.invert(first.reference) @ second.reference)[:3, 3]
+    return moved + R_first_second @ second.T_body_camera[:3, 3] - first.T_body_camera[:3, 3]
+
+
+def rescaled(views: Sequence[View], points: Floats, factor: float) -> tuple[list[View], Floats]:
+    """Return views and points (n, 3) so many times as far from the last camera, which stays."""
+    here = views[-1].T_world_camera[:3, 3]
+
+    def farther(view: View) -> View:
+        T = view.T_world_camera.copy()
+        T[:3, 3] = here + factor * (T[:3, 3] - here)
+        return replace(view, T_world_body=T @ se3.invert(view.T_body_camera))
+
+    return [farther(view) for view in views], here + factor * (points - here)

@@ -63,6 +63,10 @@ class Rig:
         right = left - self.fx * self.baseline / z - self.offset
         return np.stack([left, self.fy * y / z + self.cy, right], axis=1)
 
+    def depth_sigma(self, points: Floats, noise: float) -> Floats:
+        """Standard deviations (n,) in metres of the depth of points (n, 3); noise is a disparity's, in px."""
+        return points[:, 2] ** 2 * noise / (self.fx * self.baseline)
+
 
 def rig_of(left: Image, right: Image) -> Rig:
     """Return the rectified pair that took two images.

@@ -9,10 +9,11 @@ import numpy as np
 from transect.geometry import se3
 from transect.recording.clocks import NS
 
-from ._vo_camera import Floats, Rig
+from ._vo_camera import Floats, Gray, Rig
 from ._vo_fronts import Front, Pair, Sight, Tracks
+from ._vo_landmarks import Landmarks, gray_at
 from ._vo_motion import Located, locate
-from ._vo_window import Keyframe, adjust
+from ._vo_window import SIGMA, Keyframe, adjust
 
 DARK = 8.0
 """Gray values, of 255: where nine in ten pixels are darker, noise is what is left to track."""
@@ -85,11 +86,12 @@ class Odometer:
         self.t_ns = 0
         self.tracks = _no_tracks()
         self.window: list[Keyframe] = []
+        self.landmarks = Landmarks()
         self.age = self.at_keyframe = self.next_id = 0
 
     def advance(self, pair: Pair, t_ns: int) -> Step:
         """Take the next pair of pictures."""
-        if float(np.percentile(pair.left[::4, ::4], 90)) < DARK:
+        if is_dark(pair.left):
             return Step(None, "too dark")
         if self.before is None:
             return self._begun(pair, t_ns, self.T_world_camera)
@@ -111,9 +113,10 @@ class Odometer:
         if sight.candidates < self.settings.least_inliers:
             return Step(None, "too few features")
         if len(sight.fresh) < max(self.settings.least_inliers, OVERLAP * sight.candidates):
-            return Step(None, "no stereo overlap: too few points seen by both cameras")
+            overlap = "no stereo overlap: too few points seen by both cameras"
+            return Step(None, "the right camera is too dark" if is_dark(pair.right) else overlap)
         self.tracks, self.window, self.T_world_camera = _no_tracks(), [], at
-        self._take(sight)
+        self._take(pair, sight)
         self.before, self.t_ns = pair, t_ns
         return Step(self.T_world_camera, "", len(self.tracks))
 
@@ -151,7 +154,7 @@ class Odometer:
         self.tracks = replace(kept, pixels=sight.pixels, descriptors=described)[located.inliers]
         self.before, self.t_ns, self.age = pair, t_ns, self.age + 1
         if fresh:
-            self._take(sight)
+            self._take(pair, sight)
         if seconds > 0:
             self.twist = se3.log(se3.invert(before) @ self.T_world_camera) / seconds
         inliers = int(located.inliers.sum())
@@ -159,13 +162,14 @@ class Odometer:
 
     # Keyframes
 
-    def _take(self, sight: Sight) -> None:
+    def _take(self, pair: Pair, sight: Sight) -> None:
         """Make the pair a keyframe: adjust the window, and add its new points."""
         if self.settings.keyframes > 1:
             self._adjust()
         else:
             self._refresh()
         self._add(sight)
+        self._remember(pair)
         self.age, self.at_keyframe = 0, len(self.tracks)
         if self.settings.keyframes > 1:
             frame = Keyframe(self.T_world_camera, self.tracks.ids, self.tracks.pixels)
@@ -187,6 +191,13 @@ class Odometer:
         self.window = [replace(f, T_world_camera=T) for f, T in zip(frames[:-1], poses[:-1], strict=True)]
         self.T_world_camera, self.tracks = poses[-1], replace(self.tracks, points=points)
 
+    def _remember(self, pair: Pair) -> None:
+        """Put what is known now on the map."""
+        near = se3.apply(se3.invert(self.T_world_camera), self.tracks.points)
+        sigma = self.rig.depth_sigma(near, np.sqrt(2) * SIGMA)
+        gray = gray_at(pair.left, self.tracks.pixels)
+        self.landmarks.see(self.tracks.ids, self.tracks.points, sigma, gray)
+
     def _add(self, sight: Sight) -> None:
         near = self.rig.points(sight.fresh)
         good = near[:, 2] < FARTHEST * self.rig.baseline
@@ -203,6 +214,11 @@ class Odometer:
             np.concatenate([old.points, points]),
             both,
         )
+
+
+def is_dark(picture: Gray) -> bool:
+    """Tell whether a picture shows nothing but noise."""
+    return float(np.percentile(picture[::4, ::4], 90)) < DARK
 
 
 def _no_tracks() -> Tracks:

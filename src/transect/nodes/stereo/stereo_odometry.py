@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from transect.engine import Node, Shape, Synced, outputs, param
 from transect.geometry import se3
 from transect.nodes.features._pictures import gray_of
-from transect.types import Image, Pose
+from transect.types import Image, PointCloud, Pose
 
 from ._vo_camera import rig_of
 from ._vo_fronts import Descriptors, Front, Klt, Pair
@@ -35,12 +35,16 @@ class Moved:
         Points that agree on the motion.
     covariance : (6, 6)
         Of the motion since the pose before: translation (m), then rotation (rad), in the axes of the camera.
+    landmarks : PointCloud
+        Points that several keyframes saw, in `odom`, with `intensity`, `sigma` (m, of the depth by the pair
+        that measured it last) and `count` (keyframes); once, at the end.
     """
 
     pose: Pose | None = None
-    success: bool = False
-    inliers: int = 0
+    success: bool | None = None
+    inliers: int | None = None
     covariance: Annotated[NDArray[np.float64], Shape(6, 6)] | None = None
+    landmarks: PointCloud | None = None
 
 
 class StereoOdometry(Node, interface=True):
@@ -55,6 +59,15 @@ class StereoOdometry(Node, interface=True):
 
     def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved: ...
 
+    def finish(self) -> Moved | None:
+        """Return the landmarks."""
+        if self.odometer is None or self.odometer.before is None:
+            return None
+        cloud = self.odometer.landmarks.cloud(T_ODOM_WORLD, "odom")
+        if not len(cloud):
+            return self.ctx.skip("no second keyframe: neither motion nor landmarks")
+        return Moved(landmarks=cloud)
+
     def _moved(self, left: Image, right: Image, front: Front, settings: Settings) -> Moved:
         rig = rig_of(left, right)
         if self.odometer is None:
@@ -63,7 +76,7 @@ class StereoOdometry(Node, interface=True):
         step = self.odometer.advance(Pair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
         if step.T_world_camera is None:
             self.ctx.skip(step.failed)
-            return Moved(inliers=step.inliers)
+            return Moved(success=False, inliers=step.inliers)
         turned, place = se3.to_quaternion(T_ODOM_WORLD @ step.T_world_camera)
         pose = Pose(place, turned, self.ctx.time, frame="odom", child=left.frame)
         return Moved(pose, True, step.inliers, step.covariance)

@@ -17,6 +17,9 @@ from ._offset import Pull, StereoTracks, combined, frame_pull, trusted, vertical
 from ._pairs import disparity_camera, moved, zero_disparity
 from ._tracks import Grays, stereo_tracks
 
+LEAST_PULLS = 30
+"""Steps that must have been looked at before no more are."""
+
 
 @outputs
 class Calibrated:
@@ -66,7 +69,7 @@ class StereoOffsetCalibration(Node, interface=True):
         """Take what the step to this pair says about the offset, if more is to be known."""
         number, self.pairs = self.pairs, self.pairs + 1
         begins, ends = number % self.stride == 0, (number - 1) % self.stride == 0
-        if not (self.enabled and (begins or ends)) or self.believed[1] <= self.settled:
+        if not (self.enabled and (begins or ends)) or self._is_known():
             return
         now = Grays(gray_of(pair.left), gray_of(pair.right))
         before, self.before = self.before, now
@@ -80,6 +83,10 @@ class StereoOffsetCalibration(Node, interface=True):
             _centred(tracks, zero_disparity(camera, calibrated(pair.right))), camera, self.believed[0]
         )
         self.pulls += [] if pull is None else [pull]
+
+    def _is_known(self) -> bool:
+        """Tell whether enough frames agree; of fewer nobody knows how far neighbours err alike."""
+        return len(self.pulls) >= LEAST_PULLS and self.believed[1] <= self.settled
 
     @property
     def believed(self) -> tuple[float, float]:
