@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import transect
 from transect import formats
-from transect.cli._run_evaluation import _compared, _reference
+from transect.cli._run_evaluation import _compared
+from transect.cli._run_reference import reference_of
 from transect.cli.compare import command as compare
 from transect.cli.run import command
 from transect.engine import Run
@@ -167,7 +168,7 @@ def test_a_run_is_judged_by_the_positions_that_were_withheld_from_it(project: Pa
 def test_a_reference_that_was_an_input_is_said_to_be_one(turned: float, name: str, fed: str):
     day = receiver(np.ones(20, dtype=bool), turned, name)
     wired = SimpleNamespace(config={"wiring": {"position": {"stream": "Rtk"}, "imu": {"stream": "imu"}}})
-    reference, found = _reference(cast(Run, wired), day, day[name])
+    reference, found = reference_of(cast(Run, wired), day, day[name])
     said = "the reference was an input (Rtk): this is how well the run fits it, not how true it is"
     assert (found, reference.notes) == (fed, (said,) if fed == "wholly" else ())
     assert len(reference.trajectory) == 20
