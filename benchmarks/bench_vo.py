@@ -40,6 +40,8 @@ STREET, FIELD = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0)
 SEEDS, ETNA_SEEDS = (101, 102, 103), (107, 108, 109)
 FASTEST, SECONDS, ETNA_SECONDS, ETNA_SCALE, ETNA_EVERY = 25.0, 30.0, 66.0, 0.35, 8
 """Frames/s that are asked for; seconds that last for 20 m; on Etna smaller and every eighth image."""
+RUNS = 3
+"""Of which the fastest counts: a street of 56 pairs takes two seconds."""
 BEYOND_SLIP = 2.0
 """Percent; an inertial system does not slip."""
 CELL, STRIDE = 24, 3
@@ -107,7 +109,7 @@ def bench_street() -> None:
     for node in (KltKeyframes(), KltFrameToFrame(), DescriptorTracks()):
         name, main = f"KITTI 06, {type(node).__name__}", type(node) is KltKeyframes
         quality(f"{name}, offset left in", driven(node, recording, pairs, STREET).errors.percent, "%")
-        result = driven(node, recording, mended, STREET)
+        result = min((driven(node, recording, mended, STREET) for _ in range(RUNS)), key=lambda r: r.wall_ms)
         quality(f"{name}, offset taken off", result.errors.percent, "%", at_most=0.8 if main else None)
         quality(f"{name}, rotation", result.errors.degrees_per_metre, "deg/m")
         quality(f"{name}, CPU", result.cpu_ms, "ms/frame")
