@@ -198,6 +198,7 @@ def test_what_gave_nothing_is_said_with_the_reason(tmp_path: Path):
         file.write(REFUSES)
     done = run(project / "refuses.yaml", project / "day", "-o", tmp_path / "run")
     assert "nothing came out of pose: track: too dark (20 of 20 times)" in done.stdout
+    assert done.return_value == 4  # a script notices
 
 
 def test_without_a_name_the_first_implementation_that_the_recording_can_feed_is_run(

@@ -14,7 +14,7 @@ import click
 from transect._version import __version__
 from transect.errors import TransectError
 
-LOSSY, INTERRUPTED = 3, 130
+LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
 
 
 class Verbs(click.Group):

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import BAD_VERDICT
 from ._options import json_option
 
 if TYPE_CHECKING:
     from transect.engine.checking import Problem, Report
-
-BAD_VERDICT = 4
 
 
 @click.command()

@@ -70,6 +70,12 @@ def silent_outputs(run: Run) -> dict[str, str]:
     }
 
 
+def is_silent(run: Run) -> bool:
+    """Tell whether the first output that is declared, which a compound is there for, gave nothing."""
+    declared = run.replay.compound.text.outputs if run.replay else {}
+    return next(iter(declared), None) in silent_outputs(run)
+
+
 def _reasons(run: Run, graph: Graph, node: str) -> str:
     """Return why a node, and those before it, skipped samples."""
     counts = run.stats.nodes if run.stats else {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import BAD_VERDICT
 from ._options import json_option, opening
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     Tables = dict[str, tuple[Residual, ...]]
 
-BAD_VERDICT = 4
 HEADINGS = (
     "column",
     "tool",

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import BAD_VERDICT
 from ._options import json_option, option_option, strict_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
     from transect.robots.ida.faults import Findings, Row
-
-BAD_VERDICT = 4
 
 
 @click.command()

@@ -192,10 +192,10 @@ def _reported(result: Run, used: Recording, whole: Recording, interrupted: bool,
     """Print what came of it, judged by the truth of the whole recording; return the exit code, or raise."""
     from transect.engine.comparing import RunsDifferError
 
-    from . import INTERRUPTED
+    from . import BAD_VERDICT, INTERRUPTED
     from ._recordings import exit_for
     from ._run_evaluation import evaluated, show_evaluation
-    from ._run_report import document, show_result
+    from ._run_report import document, is_silent, show_result
     from ._tables import show_json
 
     complete = result.status == "complete"
@@ -221,7 +221,7 @@ def _reported(result: Run, used: Recording, whole: Recording, interrupted: bool,
         raise result.errors[0]
     if found and how.golden:
         raise RunsDifferError(found, str(how.golden.folder))
-    return code
+    return BAD_VERDICT if complete and is_silent(result) else code
 
 
 def _say_how_far(result: Run, interrupted: bool) -> None:
