@@ -45,6 +45,17 @@ def test_a_shift_is_taken_out_and_with_align_none_it_stays(tmp_path: Path):
     assert measured(truth, off, "--align", "none")["bias"] == pytest.approx(0.5, abs=0.05)
 
 
+def test_a_map_of_a_site_is_put_into_that_of_a_drone_by_a_shift(tmp_path: Path):
+    drone = written(tmp_path / "drone.tif", made(origin=(500_000.0, 4_178_000.0), crs="EPSG:32633"))
+    ours = written(tmp_path / "ours.tif", made(moved=(0, 0, -1900.0)))
+    with pytest.raises(UsageError, match="no coordinate reference system") as caught:
+        measured(drone, ours)
+    assert "--shift" in caught.value.hint
+    assert measured(drone, ours, "--shift", "500000,4178000,1900")["rmse"] < 1e-3
+    with pytest.raises(UsageError, match="three lengths"):
+        measured(drone, ours, "--shift", "500000,north")
+
+
 def test_the_map_of_a_run_is_named_by_its_port_and_drawn(tmp_path: Path):
     truth = written(tmp_path / "drone.tif", made())
     written(tmp_path / "run" / "dem.tif", made(moved=(0, 0, 0.2)))

@@ -30,7 +30,7 @@ def is_map(source: str) -> bool:
     return bool(name) and recording[name].type is GridMap
 
 
-def judged_maps(paths: Sequence[str], align: str, command: str, strict: bool) -> Judged:
+def judged_maps(paths: Sequence[str], align: str, shift: str | None, command: str, strict: bool) -> Judged:
     """Compare each map with the first; what is taken out is a shift, and nothing with `align` none."""
     from transect.evaluation.map_report import evaluate_maps
     from transect.evaluation.result import Result
@@ -40,11 +40,13 @@ def judged_maps(paths: Sequence[str], align: str, command: str, strict: bool) ->
     found = Judged()
     if len(paths) < 2:
         raise UsageError("there is nothing to compare", hint="transect eval REF.tif EST.tif")
-    reference = open_map(paths[0], found, strict)
+    reference, given = open_map(paths[0], found, strict), _metres(shift)
     for path in paths[1:]:
         try:
             estimate = open_map(path, found, strict)
-            result = evaluate_maps(reference, estimate, register=align != "none", command=command)
+            result = evaluate_maps(
+                reference, estimate, register=align != "none", shift=given, command=command
+            )
         except TransectError as error:
             if len(paths) == 2:
                 raise
@@ -54,6 +56,16 @@ def judged_maps(paths: Sequence[str], align: str, command: str, strict: bool) ->
     names = distinct_names([result.estimate for result in found.results], paths[1:])
     found.results = [replace(r, estimate=name) for r, name in zip(found.results, names, strict=True)]
     return found
+
+
+def _metres(text: str | None) -> tuple[float, ...]:
+    try:
+        parts = tuple(float(part) for part in (text or "0,0,0").split(","))
+    except ValueError:
+        parts = ()
+    if len(parts) != 3:
+        raise UsageError(f"--shift {text} is not three lengths", hint="--shift 500012.5,4178800,1920")
+    return parts
 
 
 def open_map(source: str, found: Judged, strict: bool) -> MapInput:

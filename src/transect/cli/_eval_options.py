@@ -67,7 +67,7 @@ _FORMAT = (
     ),
     click.option(
         "--layout", type=click.Choice(["metrics", "sequences", "traverses", "runs"]), default="metrics",
-        show_default=True, help="A row an estimate; Rosario's Table 4; AMEDS's Table 6.",
+        show_default=True, help="A row an estimate; Rosario's Table 4; AMEDS's Table 6; CDFF's Table 5.",
     ),
 )  # fmt: skip
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     help="Write a result file, or one for each estimate into a folder.",
 )  # fmt: skip
 @figure_options
+@click.option(
+    "--shift", metavar="X,Y,Z",
+    help="Of maps: where the origin of EST's frame is in REF's, in metres; then it fits within ten cells.",
+)  # fmt: skip
 @strict_option
 @json_option
 def command(
@@ -41,6 +45,7 @@ def command(
     out: Path | None,
     figure: Path | None,
     ground: str | None,
+    shift: str | None,
     strict: bool,
     as_json: bool,
 ) -> int:
@@ -63,7 +68,7 @@ def command(
     )  # fmt: skip
     refuse_places(out, len(paths) - (not judged_by_relations(asked)))
     if is_map(paths[0]):
-        found = judged_maps(paths, align, command_line("eval"), strict)
+        found = judged_maps(paths, align, shift, command_line("eval"), strict)
     else:
         found = judged(paths, asked, command_line("eval"), strict)
     for path in write(found.results, out, figure, ground):

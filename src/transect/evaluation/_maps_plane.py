@@ -39,7 +39,7 @@ def plane_between(reference: GridMap, estimate: GridMap, *, placed: bool) -> tup
         raise UsageError(
             f"the {local} has no coordinate reference system, the other map has",
             why=f"the other is in {reference.crs or estimate.crs}",
-            hint="give the shift: where the origin of the site frame is",
+            hint="--shift X,Y,Z (in Python shift=): where the origin of its frame is in the other system",
         )
     return _between(reference.crs, estimate.crs)
 

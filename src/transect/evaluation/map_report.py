@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from transect._version import __version__
 from transect.errors import GeometryError
@@ -14,7 +14,7 @@ from transect.geometry import rotations
 from transect.types import GridMap, Provenance, SourceFile
 
 from ._maps_grid import ELEVATION, heights_of
-from .maps import MapErrors, map_errors
+from .maps import NO_SHIFT, MapErrors, map_errors
 from .result import Result
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,12 @@ class MapInput:
 
 
 def evaluate_maps(
-    reference: MapInput, estimate: MapInput, *, register: bool = True, command: str = ""
+    reference: MapInput,
+    estimate: MapInput,
+    *,
+    register: bool = True,
+    shift: ArrayLike = NO_SHIFT,
+    command: str = "",
 ) -> Result:
     """Compare a height map with its reference.
 
@@ -40,22 +45,24 @@ def evaluate_maps(
     ----------
     register : bool
         Find the shift in x, y, z that fits best, and take it out.
+    shift : (3,)
+        Metres that are added to the estimate first.
 
     Raises
     ------
     GeometryError, UsageError
         If they cannot be compared.
     """
-    errors = map_errors(reference.grid, estimate.grid, register=register)
-    shift = np.eye(4)
-    shift[:3, 3] = errors.shift
+    errors = map_errors(reference.grid, estimate.grid, register=register, shift=shift)
+    moved = np.eye(4)
+    moved[:3, 3] = errors.shift
     known = int(np.isfinite(heights_of(reference.grid).values).sum())
     return Result(
         estimate.name,
         reference.name,
         {METRIC: _metric(errors)},
         figure_arrays(reference.grid, errors),
-        {"mode": "shift" if register else "none", "matrix": shift, "scale": 1.0},
+        {"mode": "shift" if register else "none", "matrix": moved, "scale": 1.0},
         {"matched": errors.statistics.count, "candidates": known, "by": "cells", "offset_s": 0.0},
         notes=(*_shifted(errors), *errors.notes, *reference.notes, *estimate.notes),
         provenance=Provenance(
@@ -63,7 +70,7 @@ def evaluate_maps(
             f"transect {__version__}",
             "",
             command,
-            {"register": register},
+            {"register": register, "shift": np.asarray(shift, np.float64).tolist()},
         ),
     )
 
