@@ -18,6 +18,7 @@ from transect.geometry import geodesy, rotations, se3
 from transect.recording.clocks import NS
 from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
+from ._fusion_lever import Swing
 from ._path_heading import PathHeading
 from .wheel_odometry import MAX_GAP, Reckoning, model_for
 
@@ -158,6 +159,7 @@ class Inputs:
         self.twist: tuple[int, Floats] | None = None
         self.mounts: dict[str, Floats | None] = {}
         self.up: tuple[int, Floats] | None = None
+        self.swing = Swing()
         self.said: set[str] = set()
 
     def gather(
@@ -234,8 +236,7 @@ class Inputs:
             self._say(ctx, f"how {named} is mounted in {self.body} is not known: it tells the heading only")
             return Turning(imu.t_ns, float(imu.angular_velocity @ self._upwards(imu)))
         rate = mount[:3, :3] @ imu.angular_velocity
-        # What the lever adds while turning steadily; its angular acceleration is too noisy to take off.
-        swing = np.cross(rate, np.cross(rate, mount[:3, 3]))
+        swing = self.swing.felt(imu.t_ns, rate, mount[:3, 3])
         return Inertial(imu.t_ns, mount[:3, :3] @ imu.acceleration - swing, rate)
 
     def _upwards(self, imu: Imu) -> Floats:
