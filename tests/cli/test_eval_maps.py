@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 from tests.evaluation.test_maps import CELL, ground, made
 
+from transect.cli._eval_figures import _maps
 from transect.cli._run_maps import judged_map
 from transect.cli.eval import command
 from transect.errors import UsageError
-from transect.evaluation.map_report import placed
+from transect.evaluation.map_report import MapInput, evaluate_maps, placed
 from transect.formats._images import file_table
 from transect.formats.geotiff import decode_geotiff, encode_geotiff
 from transect.geometry import se3
@@ -131,6 +132,24 @@ def test_of_a_rotation_only_the_part_about_the_vertical_is_taken(start: np.ndarr
     plain, leaning = (placed(made(), T, "world") for T in (start, tilted))
     np.testing.assert_allclose(leaning.transform, plain.transform, atol=0.01)
     np.testing.assert_array_equal(leaning.layers["elevation"], made().layers["elevation"] + 1.3)
+
+
+def test_a_raster_that_is_no_height_map_is_not_compared(tmp_path: Path):
+    written(tmp_path / "dem.tif", made())
+    depth = GridMap({"depth": made().layers["elevation"]}, (1, 0, 0, 0, 1, 0))
+    for rows, grid in ((1, depth), (2, made())):  # a depth image; something that comes more than once
+        table = file_table(list(range(rows)), ["a"] * rows)
+        stream = Stream("Depth", GridMap, table, clock="index", loader=lambda row, grid=grid: grid)
+        assert judged_map(tmp_path, Recording("day", (stream,), format=""), "Ours") is None
+
+
+def test_a_reference_that_lies_askew_is_drawn_in_metres_along_its_sides(tmp_path: Path, start: np.ndarray):
+    askew = placed(made(), start, "world")
+    result = evaluate_maps(MapInput("askew", askew), MapInput("ours", askew), register=False)
+    assert result.metrics["map"]["rmse"] == pytest.approx(0, abs=1e-12)
+    ((_, figure),) = _maps([result])
+    assert figure.axes[0].get_xlim() == pytest.approx((0, 150 * CELL))
+    assert figure.axes[0].get_ylim() == pytest.approx((0, 120 * CELL))
 
 
 def test_a_recording_without_a_map_says_nothing(tmp_path: Path):

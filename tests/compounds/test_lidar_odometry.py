@@ -9,6 +9,7 @@ import pytest
 from tests.nodes.lidar.rooms import motion, scan
 
 import transect
+from transect.cli._run_report import silent_outputs
 from transect.formats.pcd import encode_cloud
 from transect.types import PointCloud
 
@@ -59,3 +60,11 @@ def test_clouds_of_different_places_say_that_they_do_not_overlap(tmp_path: Path)
     assert run["success"].values == [True, False, False]
     assert len(run["pose"].values) == 1
     assert "no overlap with the map" in str(run.stats)
+
+
+def test_five_scans_tell_no_covariance_and_the_run_says_why(folder: Path):
+    said = silent_outputs(transect.run("LidarOdometry", folder))
+    assert said == {
+        "covariance": "odometry gave others; "
+        "odometry: fewer than six scans found their place: no covariance (1 of 5 times)"
+    }

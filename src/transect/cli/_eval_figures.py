@@ -118,8 +118,9 @@ def _maps(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
         difference, heights = result.arrays["map_difference"], result.arrays["map_reference"]
         a, b, west, d, e, north = result.arrays["map_transform"].tolist()
         rows, cols = difference.shape
-        square = b == d == 0
-        extent = (west, west + a * cols, north + e * rows, north) if square else (0.0, cols, 0.0, rows)
+        extent = (west, west + a * cols, north + e * rows, north)
+        if b or d:  # of a map that lies askew, metres along its own sides
+            extent = (0.0, float(np.hypot(a, d)) * cols, 0.0, float(np.hypot(b, e)) * rows)
         title = f"{result.estimate}: RMSE {result.metrics['map']['rmse']:.3g} m"
         figure = map_figure(difference, heights, extent, title=title)
         yield f"map_{file_name(_label(result, results))}", figure

@@ -13,7 +13,7 @@ from transect.errors import TransectError
 from transect.recording.clocks import NS
 
 from ._run_maps import judged_map
-from ._run_reference import Fed, reference_of
+from ._run_reference import POSE, Fed, reference_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 FIGURES = "evaluation"
 """The folder of the figures, below the run's."""
 STRAIGHT = 0.05
-LEVEL = "map"
+MAP_FRAME = "map"
 """The frame of poses that is east, north, up by what was measured: it need not be rolled onto the truth."""
-POSE, MODEL = "pose", "pointCloud"
-"""Ports: the run's own trajectory, and what was seen from it, in the frame of its first pose."""
+MODEL = "pointCloud"
+"""The port of what was seen from the run's own trajectory, in the frame of its first pose."""
 
 
 def evaluated(run: Run, recording: Recording) -> list[Result]:
@@ -188,7 +188,7 @@ def _compared(reference: Input, estimate: Input, fed: Fed, command: str) -> Resu
     )
     straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
     there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
-    level = estimate.trajectory.frame == LEVEL
+    level = estimate.trajectory.frame == MAP_FRAME
     asked = Asked(
         align="none" if there else "se3" if not straight else "yaw" if level else "origin",
         relations=("ate",) if fed == "in part" else ("ate", "rpe", "segments", "drift"),

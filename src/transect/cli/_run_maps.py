@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from transect.errors import TransectError
 
+from ._run_reference import POSE
+
 if TYPE_CHECKING:
     from transect.evaluation.map_report import MapInput
     from transect.evaluation.result import Result
     from transect.recording import Recording, Stream
     from transect.types import GridMap
 
-MAP = "dem"
-"""The port of a compound's height map."""
+ELEVATION, MAP = "elevation", "dem"
+"""The layer of heights, and the port of a compound's height map."""
 
 
 def judged_map(folder: Path, recording: Recording, name: str) -> Result | None:
@@ -43,11 +45,15 @@ def judged_map(folder: Path, recording: Recording, name: str) -> Result | None:
 
 
 def true_map(recording: Recording) -> Stream | None:
-    """Return the height map of a recording that was made by other means: the simulator's, or a drone's."""
+    """Return the height map of a recording that was made by other means: the simulator's, or a drone's.
+
+    Depth images are rasters too, but have no elevation, and come more than once.
+    """
     from transect.types import GridMap
 
-    maps = [each for each in recording.streams if each.type is GridMap and len(each)]
-    return next(iter(sorted(maps, key=lambda each: each.role != "truth")), None)
+    maps = [each for each in recording.streams if each.type is GridMap and len(each) == 1]
+    found = [each for each in maps if ELEVATION in each[0].payload.layers]
+    return next(iter(sorted(found, key=lambda each: each.role != "truth")), None)
 
 
 def _placed(made: MapInput, reference: GridMap, folder: Path, recording: Recording) -> MapInput:
@@ -57,7 +63,6 @@ def _placed(made: MapInput, reference: GridMap, folder: Path, recording: Recordi
     from transect.geometry import se3
 
     from ._eval_open import open_input
-    from ._run_evaluation import POSE
 
     truth = recording.truth
     world = reference.frame or (truth.frame if truth is not None else "")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from transect.recording import Recording, Stream
     from transect.types import Trajectory
 
+POSE = "pose"
+"""The port of a run's own trajectory."""
 Fed = Literal["not", "wholly", "in part"]
 """Whether a run was given the positions that it is judged by."""
 SAME_M, SAME_SHARE = 0.05, 1e-3

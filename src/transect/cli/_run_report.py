@@ -61,13 +61,13 @@ def silent_outputs(run: Run) -> dict[str, str]:
     graph, samples = run.replay.graph, {name: output["samples"] for name, output in _outputs(run).items()}
     nodes = {name: _node(graph.outputs[name]) for name in samples}
     spoke = {nodes[name] for name, number in samples.items() if number}
-    return {
-        name: f"{nodes[name]} gives others only"
-        if nodes[name] in spoke
-        else _reasons(run, graph, nodes[name])
-        for name, number in samples.items()
-        if not number
-    }
+    said: dict[str, str] = {}
+    for name in (name for name, number in samples.items() if not number):
+        node = nodes[name]
+        gave_others = node in spoke
+        reasons = _said(run, [node] if gave_others else _before(graph, node))
+        said[name] = f"{node} gave others; {reasons}" if gave_others else reasons
+    return said
 
 
 def is_silent(run: Run) -> bool:
@@ -76,27 +76,27 @@ def is_silent(run: Run) -> bool:
     return next(iter(declared), None) in silent_outputs(run)
 
 
-def _reasons(run: Run, graph: Graph, node: str) -> str:
-    """Return why a node, and those before it, skipped samples."""
+def _said(run: Run, nodes: Sequence[str]) -> str:
+    """Return why nodes skipped samples."""
     counts = run.stats.nodes if run.stats else {}
     said = [
-        f"{part}: {reason} ({number} of {counts[part].calls} times)"
-        for part in graph.parts
-        if part in counts and part in _before(graph, node)
-        for reason, number in counts[part].skipped.items()
+        f"{node}: {reason} ({number} of {counts[node].calls} times)"
+        for node in nodes
+        if node in counts
+        for reason, number in counts[node].skipped.items()
     ]
     return "; ".join(said) or "no node gave a reason"
 
 
-def _before(graph: Graph, node: str) -> set[str]:
-    """Return a node and all that it depends on."""
+def _before(graph: Graph, node: str) -> list[str]:
+    """Return a node and all that it depends on, in the order in which they run."""
     found, waiting = set[str](), [node]
     while waiting:
         part = waiting.pop()
         if part in graph.parts and part not in found:
             found.add(part)
             waiting += [_node(feed.source) for feed in graph.parts[part].feeds.values()]
-    return found
+    return [part for part in graph.parts if part in found]
 
 
 def _node(channel: str) -> str:

@@ -37,10 +37,10 @@ def seen_from(cloud: PointCloud) -> Floats:
     return np.zeros(3) if cloud.viewpoint is None else np.asarray(cloud.viewpoint[:3], dtype=np.float64)
 
 
-def joined_fields(first: PointCloud, second: PointCloud) -> Mapping[str, NDArray[Any]]:
-    """The fields that both clouds have alike, one after the other."""
+def joined_fields(first: PointCloud, *others: PointCloud) -> Mapping[str, NDArray[Any]]:
+    """The fields that all clouds have alike, one after the other."""
     return {
-        name: np.concatenate([values, second.fields[name]])
+        name: np.concatenate([values, *(cloud.fields[name] for cloud in others)])
         for name, values in first.fields.items()
-        if name in second.fields and second.fields[name].shape[1:] == values.shape[1:]
+        if all(name in c.fields and c.fields[name].shape[1:] == values.shape[1:] for c in others)
     }

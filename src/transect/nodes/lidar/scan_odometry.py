@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
@@ -92,12 +93,8 @@ class ScanOdometry(Node, interface=True):
             self.ctx.skip("fewer than six scans found their place: no covariance")
         return ScanMotion(map=PointCloud(points.astype(np.float32), {"count": count}, frame=FRAME))
 
-    def _new_map(self) -> LocalMap:
-        """Return the map that scans are aligned to."""
-        raise NotImplementedError
-
-    def _moved(self, cloud: PointCloud) -> ScanMotion:
-        """Take the next scan."""
+    def _moved(self, cloud: PointCloud, new_map: Callable[[], LocalMap]) -> ScanMotion:
+        """Take the next scan; once the first tells how fine it may be, a map is made to align scans to."""
         scan = self._kept(cloud)
         if len(scan) < self.least_points:
             return self._refused("too few points")
@@ -108,7 +105,7 @@ class ScanOdometry(Node, interface=True):
         gap_ns, self.last_ns = scan.t_ns - self.last_ns, scan.t_ns
         self.period_ns = min(self.period_ns or gap_ns, gap_ns)
         if self.first is not None:
-            self.odometer = self._started(self.first)
+            self.odometer = self._started(self.first, new_map())
         assert self.odometer is not None
         step = self.odometer.step(self._scan(scan))
         if step.believed and self.first is not None:
@@ -124,10 +121,10 @@ class ScanOdometry(Node, interface=True):
         origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
         return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
 
-    def _started(self, first: PointCloud) -> Odometer:
+    def _started(self, first: PointCloud, local_map: LocalMap) -> Odometer:
         """Return an odometer that has the first scan, for whose times the period had to be known."""
         limits = Limits(2 * self.edge, 50, 1e-3, 1e-3)
-        odometer = Odometer(self._new_map(), Settings(self.edge, self.least_share, limits))
+        odometer = Odometer(local_map, Settings(self.edge, self.least_share, limits))
         odometer.begin(self._scan(first))
         return odometer
 
@@ -173,10 +170,7 @@ class VoxelGaussians(ScanOdometry):
     history: int = param(300, ge=10, doc="scans after which a voxel that was not seen is forgotten")
 
     def process(self, cloud: PointCloud) -> ScanMotion | None:
-        return self._moved(cloud)
-
-    def _new_map(self) -> LocalMap:
-        return VoxelMap(self.edge, self.history)
+        return self._moved(cloud, lambda: VoxelMap(self.edge, self.history))
 
 
 class PointToPlane(ScanOdometry):
@@ -187,10 +181,8 @@ class PointToPlane(ScanOdometry):
     turning: float = param(0.2, gt=0, unit="rad", doc="and so does one turned this far")
 
     def process(self, cloud: PointCloud) -> ScanMotion | None:
-        return self._moved(cloud)
-
-    def _new_map(self) -> LocalMap:
-        return Submap(self.edge / 2, self.keyframes, self.spacing, self.turning)
+        shape = (self.keyframes, self.spacing, self.turning)
+        return self._moved(cloud, lambda: Submap(self.edge / 2, *shape))
 
 
 def _edge_for(points: Floats) -> float:

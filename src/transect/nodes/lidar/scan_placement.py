@@ -11,6 +11,7 @@ from transect.engine import Batch, Node, param
 from transect.recording.clocks import NS
 from transect.types import Imu, PointCloud, Pose
 
+from ..cloud._clouds import joined_fields
 from ._levelling import upright
 from ._passing import PassingPoses
 from ._timing import OFFSETS, point_offsets
@@ -88,7 +89,5 @@ def _joined(clouds: list[PointCloud]) -> PointCloud | None:
     """Return clouds of one frame as one, with the fields that all of them have, at the time of the last."""
     if len(clouds) < 2:
         return clouds[0] if clouds else None
-    names = set[str].intersection(*(set(cloud.fields) for cloud in clouds))
-    fields = {name: np.concatenate([c.fields[name] for c in clouds]) for name in sorted(names)}
     points = np.concatenate([cloud.points for cloud in clouds])
-    return PointCloud(points, fields, clouds[-1].t_ns, clouds[-1].frame)
+    return PointCloud(points, joined_fields(*clouds), clouds[-1].t_ns, clouds[-1].frame)
