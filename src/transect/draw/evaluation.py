@@ -85,7 +85,7 @@ def trajectory_figure(
     bar.ax.tick_params(labelsize=8)
     axis.plot(*reference[0, [right, up]], "o", color=INK, ms=5, label="start", zorder=3)
     _on_ground(axis, right, up, reference)
-    titled(axis, title)
+    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
     figure.legend(loc="outside lower right", ncols=2, frameon=False, fontsize=8)
     return figure
 
@@ -108,7 +108,7 @@ def trajectories_figure(
     for colour, (name, positions) in zip(_colours(len(estimates)), estimates.items(), strict=True):
         axis.plot(*_thinned(positions)[:, ground].T, color=colour, lw=1.2, label=name)
     _on_ground(axis, right, up, reference)
-    titled(axis, title)
+    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
     _legend_below(figure)
     return figure
 
@@ -121,7 +121,7 @@ def path_figure(positions: Floats, *, title: str = "") -> Figure:
     axis.plot(*_thinned(positions)[:, [right, up]].T, color=_colours(1)[0], lw=1.4)
     axis.plot(*positions[0, [right, up]], "o", color=INK, ms=5, label="start")
     _on_ground(axis, right, up, positions)
-    titled(axis, title)
+    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
     figure.legend(loc="outside lower right", frameon=False, fontsize=8)
     return figure
 
