@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.draw.moment import OverTime, Points, Ranges, Spectrum, Together
 from transect.errors import StreamError, UsageError
 from transect.geometry import se3
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from ._draw_moment_sample import Moment
 
-Floats = NDArray[np.float64]
 
 FLAT = 0.05
 """A scan that is so much narrower than long, seen from above, is in a vertical plane."""

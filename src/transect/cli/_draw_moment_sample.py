@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import StreamError
 from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
@@ -18,7 +18,6 @@ from transect.types import RadarRange, RadarSpectrum
 if TYPE_CHECKING:
     from transect.recording import FrameTree, Recording, Stream
 
-Floats = NDArray[np.float64]
 
 FLIP = np.array([1.0, -1.0, -1.0])
 """From x forward, y right, z down to x forward, y left, z up."""

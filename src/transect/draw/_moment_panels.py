@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from transect.base.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
 
 from ._moment_panels import Limits, Points, Together
 from ._moment_parts import draw_bar, draw_grid, draw_things, name_axes
@@ -14,7 +15,6 @@ from .frames import INK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 HITS, ROBOT = "#2f6fb3", "#d1495b"
 LAYERS = (("#9aa5b1", 4.0), ("#2f6fb3", 26.0), ("#3a9d5d", 7.0), ("#8a4fbf", 4.0))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
 
 from ._moment_panels import Limits, Ranges, Spectrum
 from ._moment_parts import draw_bar, draw_grid, draw_things, name_axes
@@ -15,7 +16,6 @@ from .frames import INK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 BEAM, DETECTED = "#2f6fb3", "#7dd3fc"
 INCHES = (3.8, 2.0)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
+
 from ._moment_panels import Field, Graph, Limits, OverTime, Rows
 from ._moment_parts import draw_bar, draw_grid, draw_legend, name_axes
 from ._moment_ranges import NOISE
@@ -15,7 +17,6 @@ from .frames import AXIS_COLOURS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 CURVES = ("#2f6fb3", "#d1495b", "#3a9d5d", "#8a4fbf")
 ACROSS = {"pixel": "pixel of the line", "bearing": "bearing to the left / °", "range": "range / m"}

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
+
 from ._robots_parts import (
     ACCENT,
     BODY,
     SECOND,
     SOFT,
     THIRD,
-    Floats,
     arrow,
     drawing,
     graph,

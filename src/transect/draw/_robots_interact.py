@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
+
 from ._robots_parts import (
     ACCENT,
     BEHIND,
@@ -18,7 +20,6 @@ from ._robots_parts import (
     SECOND,
     SOFT,
     TOP_LEFT,
-    Floats,
     arc,
     arrow,
     box,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from transect.base.arrays import Floats
 
 from .frames import AXIS_COLOURS, INK, MOVING, QUIET
 
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import FigureBase
 
-Floats = NDArray[np.float64]
 
 SOFT, BODY, RUBBER, ACCENT, SECOND, THIRD = "#5c6873", "#eef2f5", "#8894a0", MOVING, "#7b4fa3", "#16808a"
 """Words of less weight, bodies, wheels, and three colours that are no axis."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from transect.base.arrays import Floats
+
 from ._robots_parts import (
     ACCENT,
     BODY,
@@ -18,7 +20,6 @@ from ._robots_parts import (
     SOFT,
     THIRD,
     TOP_LEFT,
-    Floats,
     arc,
     arrow,
     box,

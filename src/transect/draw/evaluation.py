@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
+
 from .figures import new_figure
 from .timeline import INK, QUIET
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 COLOURS = ("#2f6fb3", "#d07a00", "#3a9d5d", "#8a4fbf", "#d1495b", "#00899a", "#7a5c3e", "#5a6570")
 WIDTH = 7.0
 """Inches: two columns of a paper."""

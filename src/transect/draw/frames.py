@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError, GeometryError
 
 from .labels import place_names
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 
 AXIS_COLOURS = ("#d1495b", "#3a9d5d", "#2f6fb3")
 """Red, green, blue for x, y, z, as everywhere in robotics."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
+
 from .frames import AXIS_COLOURS, INK, QUIET
 from .labels import place_names
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 
 SOFT = "#5c6873"
 OUTLINES = ("#c026d3", "#0e7490", "#b45309", "#4d7c0f")

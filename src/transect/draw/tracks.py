@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from transect.base.arrays import Floats
 
 from .figures import new_figure
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 COLOURS = ("#1a9641", "#d7191c", "#2b5cb8", "#e08214")
 """Green and red first, as in the paper: odometry, then what it is held against."""
 MARGIN = 0.15

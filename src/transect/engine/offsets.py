@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError, TimeError, UsageError, did_you_mean
 from transect.geometry import correlation, geodesy, rotations
 from transect.recording import Parsed, Recording, Stream, arrow
@@ -26,8 +26,6 @@ Offset = int | Literal["auto"]
 """Nanoseconds to add to a stream's times, or `AUTO`."""
 LEAST_CORRELATION = 0.5
 """Below this two signals do not show the same motion."""
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class OffsetError(UsageError):

@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import TimeError
 from transect.formats._payloads import PAYLOAD_ERRORS
 from transect.recording import Loss, Sample, Stream
 from transect.recording.values import values_between
 
-Ints = NDArray[np.int64]
 Clock = Literal["sample", "log"]
 CHUNK = 4096
 """Samples per stream that are put in order at a time: memory is flat, whatever the recording's length."""

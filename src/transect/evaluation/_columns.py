@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from transect.base.arrays import Floats
+
 BLOCK = 8192
 """Poses at a time: what is computed on the way stays in the processor's cache."""
 

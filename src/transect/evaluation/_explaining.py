@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording.clocks import NS
 
-Ints = NDArray[np.int64]
 UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
 """What stamps may have been written in, where seconds were expected."""
 

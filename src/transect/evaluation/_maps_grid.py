@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError, UsageError, did_you_mean
 from transect.types import GridMap
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 ELEVATION = "elevation"
 CENTRE = 0.5
 """Of a cell, in cells from its corner."""

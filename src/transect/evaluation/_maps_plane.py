@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import UsageError
 from transect.types import GridMap
 
-Floats = NDArray[np.float64]
 Plane = Callable[[Floats, Floats], tuple[Floats, Floats]]
 """Takes x and y of the reference's plane to the estimate's."""
 

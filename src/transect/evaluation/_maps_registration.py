@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import robust
 
-Floats = NDArray[np.float64]
 Sampler = Callable[[Floats], Floats]
 """The estimate at the reference's cells (rows, cols), once moved by x, y (2,) in metres."""
 

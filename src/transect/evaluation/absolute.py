@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import UsageError
 from transect.geometry import align, rotations, se3
 from transect.types import Trajectory
@@ -20,7 +21,6 @@ from ._columns import angles, blocks, lengths, product, unit
 from .association import Pairs
 from .statistics import Statistics
 
-Floats = NDArray[np.float64]
 Align = Literal["none", "origin", "yaw", "se3", "sim3"]
 
 

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import TransectError, UsageError
 from transect.geometry.interpolation import interpolate_attitudes, interpolate_columns
 from transect.recording.clocks import NS
@@ -20,7 +21,6 @@ from transect.types import Trajectory
 from ._columns import lengths
 from ._explaining import explained
 
-Ints = NDArray[np.int64]
 By = Literal["nearest", "interpolate", "rows"]
 MAX_DIFF = 0.01
 """Seconds between stamps that belong together, by default."""

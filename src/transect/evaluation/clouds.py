@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import align, se3
 from transect.geometry._arrays import floats, measured_rows
@@ -18,7 +19,6 @@ from transect.types import GridMap, PointCloud
 from ._maps_grid import ELEVATION, cell_size, centres_of, heights_of
 from ._maps_scores import HeightStatistics, Score, score_at
 
-Floats = NDArray[np.float64]
 DISTANCES = (0.05, 0.1, 0.2)
 """Metres at which clouds are scored, by default."""
 ITERATIONS = 30

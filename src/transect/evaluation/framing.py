@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree
@@ -20,7 +20,6 @@ from transect.types import Trajectory
 from .absolute import matrices
 from .association import AssociationError, Pairs
 
-Floats = NDArray[np.float64]
 ASSUMED = "frames assumed equal"
 W_FIRST = [1, 2, 3, 0]
 """Takes columns that were read as x, y, z, w, and are w, x, y, z, to where they belong."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect._version import __version__
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import rotations
 from transect.types import GridMap, Provenance, SourceFile
@@ -17,7 +18,6 @@ from ._maps_grid import ELEVATION, heights_of
 from .maps import NO_SHIFT, MapErrors, map_errors
 from .result import Result
 
-Floats = NDArray[np.float64]
 METRIC = "map"
 
 

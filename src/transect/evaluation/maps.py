@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry._arrays import floats
 from transect.types import GridMap
 
@@ -20,8 +21,6 @@ from ._maps_plane import Plane, plane_between
 from ._maps_registration import register as registered
 from ._maps_scores import HeightStatistics, Score, score_at
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 RESAMPLING = "bilinear"
 SEARCH = 10
 """Cells of the reference that a map may be off, by default."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.recording import cache as table_cache
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 BLOCK = 8192
 """Samples at a time; so few that no library starts threads for their sum."""
 COMPILED_FROM = 50_000_000

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations
 from transect.geometry.correlation import TimeOffset, time_offset
 from transect.recording.clocks import NS
 from transect.types import Trajectory
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LEAST_CORRELATION = 0.5
 """Below this two signals do not show the same motion."""
 

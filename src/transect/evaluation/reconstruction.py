@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import interpolation, se3
 from transect.geometry._arrays import floats, measured_rows
@@ -21,8 +22,6 @@ from transect.types import GridMap
 
 from ._maps_grid import Heights, cell_size, heights_of
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Cells = NDArray[np.int64]
 
 REACH = 6.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError, ParseError
 from transect.geometry import se3
 from transect.geometry.rotations import quaternion_from_euler, rotation_vector_from_matrix
@@ -22,8 +22,6 @@ from .absolute import matrices
 from .association import rows
 from .statistics import Statistics
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 COLUMNS = 8
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError, UsageError
 from transect.recording.clocks import NS
 from transect.types import Trajectory
@@ -19,8 +19,6 @@ from ._columns import angles, blocks, columns, inverse, lengths, product, rotate
 from .association import Pairs
 from .statistics import Statistics
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Per = Literal["frames", "seconds", "metres"]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect._version import __version__
+from transect.base.arrays import Floats
 from transect.errors import GeometryError, UsageError
 from transect.geometry import se3
 from transect.geometry.rotations import rotation_vector_from_matrix
@@ -27,7 +28,6 @@ from .result import Input, Result, dependence
 from .segments import drift_curve, segment_errors
 from .statistics import Statistics
 
-Floats = NDArray[np.float64]
 Relation = Literal["ate", "rpe", "segments", "relations", "drift", "nees"]
 ALL: tuple[Relation, ...] = ("ate", "rpe", "segments", "relations", "drift", "nees")
 DOWN_IS_Y = ("cam0_first",)

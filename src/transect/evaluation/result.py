@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Array
 from transect.errors import ParseError
 from transect.recording import FrameTree, Loss
 from transect.recording.files import write_bytes
 from transect.types import Provenance, SourceFile, Trajectory
 
-Array = NDArray[Any]
 VERSION = 1
 DOCUMENT, SUFFIX = "result.json", ".result"
 NO_DATE = (1980, 1, 1, 0, 0, 0)

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 
 from .association import Pairs
 from .relative import relative_errors, travelled_distance
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 KITTI_LENGTHS = (100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0)
 ROVER_LENGTHS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0)
 """Metres, for traverses that are too short for KITTI's."""

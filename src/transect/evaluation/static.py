@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
 from transect.recording.clocks import NS
 
 from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 AXES = ("gyro_x", "gyro_y", "gyro_z", "acc_x", "acc_y", "acc_z")
 WINDOW = 1.0
 """Seconds over which noise is judged."""
@@ -95,13 +92,13 @@ def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats) -> Stretch:
     return Stretch(first * size, end, float(t_ns[end - 1] - t_ns[first * size]) / NS, noise)
 
 
-def _gaps(t_ns: Ints, size: int, step: float) -> Bools:
+def _gaps(t_ns: Ints, size: int, step: float) -> Mask:
     """Tell for each window whether a gap is in it, or before it."""
     jump = np.diff(t_ns, prepend=t_ns[0]) > GAP * step
     return np.asarray(jump.reshape(-1, size).any(axis=1))
 
 
-def _steady(quiet: Bools, mean: Floats, noise: Floats) -> Bools:
+def _steady(quiet: Mask, mean: Floats, noise: Floats) -> Mask:
     """Return the quiet windows whose mean is the one before's, and whose rates are the usual ones."""
     usual = np.median(mean[quiet, :3], axis=0)
     turning = (np.abs(mean[:, :3] - usual) > LOUDER * noise[:3]).any(axis=1)
@@ -109,7 +106,7 @@ def _steady(quiet: Bools, mean: Floats, noise: Floats) -> Bools:
     return quiet & ~turning & ~moved
 
 
-def _longest(good: Bools) -> tuple[int, int]:
+def _longest(good: Mask) -> tuple[int, int]:
     """Return [first, last) of the longest run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], good, [False]]).astype(np.int8)))
     starts, ends = edges[::2], edges[1::2]

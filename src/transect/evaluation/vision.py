@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.geometry._arrays import floats, same_length
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Level = Literal["ok", "warn", "fail"]
 FLAT = 0.05
 """Roundness below which a point's distance is hardly known."""

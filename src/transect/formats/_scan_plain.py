@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Bytes, Ints
+
 NUMBER, WORD, HARD = 0, 1, 2
 NO_STAMP = np.iinfo(np.int64).min
 NEWLINE = 10
@@ -21,9 +23,6 @@ _STAR, _POINT, _ZERO = 42, 46, 48
 _SEPARATORS = b" \t\r,;"
 _IS_STRANGE = ~np.isin(np.arange(256), [*b"0123456789+-.eEnaifNAIFtyTY"])
 """Bytes that no number holds; Python's float would take some of them (`1_000`)."""
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 
 
 def scan_plain(data: Bytes) -> tuple[Any, ...]:

@@ -8,11 +8,8 @@ from types import EllipsisType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 Shape = Sequence[int | str | EllipsisType]
 """A pattern such as ``(..., 3)`` or ``("n", 3)``: a letter is any length, a leading ``...`` any axes."""

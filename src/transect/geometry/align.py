@@ -15,9 +15,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import Floats, floats, measured_rows, same_length
+from transect.geometry._arrays import floats, measured_rows, same_length
 
 Mode = Literal["se3", "sim3", "yaw", "origin"]
 Algorithm = Literal["umeyama", "horn"]

@@ -21,9 +21,10 @@ from numpy.polynomial import Polynomial
 from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import se3
-from transect.geometry._arrays import Floats, Mask, floats, norms
+from transect.geometry._arrays import floats, norms
 from transect.types import CameraModel
 
 Model = Literal["pinhole", "fisheye"]

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, Ints, floats, same_length, sorted_times_ns, times_ns
+from transect.geometry._arrays import floats, same_length, sorted_times_ns, times_ns
 from transect.geometry.interpolation import Limits, interpolate_columns
 
 GAP_STEPS = 5

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, floats, measured_rows
+from transect.geometry._arrays import floats, measured_rows
 
 if TYPE_CHECKING:
     from pyproj import Proj

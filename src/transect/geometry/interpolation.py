@@ -13,9 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.geometry import rotations
-from transect.geometry._arrays import Floats, Ints, floats, same_length, sorted_times_ns, times_ns
+from transect.geometry._arrays import floats, same_length, sorted_times_ns, times_ns
 
 CHUNK = 16384
 """Samples at a time: their temporary arrays stay in the processor's cache, which doubles the speed."""

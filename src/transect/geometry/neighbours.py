@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, Ints, Mask, floats, measured_rows
+from transect.geometry._arrays import floats, measured_rows
 
 
 def statistical_inliers(points: ArrayLike, neighbours: int = 20, deviations: float = 2.0) -> Mask:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.geometry._arrays import Floats, floats, sorted_times_ns
+from transect.base.arrays import Floats
+from transect.geometry._arrays import floats, sorted_times_ns
 
 
 def rotations_from_headings(headings: ArrayLike) -> Floats:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, Ints, Mask, floats, sorted_times_ns
+from transect.geometry._arrays import floats, sorted_times_ns
 
 NORMAL = 1.4826
 """Standard deviation of a normal distribution divided by its median absolute deviation."""

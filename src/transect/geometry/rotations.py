@@ -16,8 +16,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, floats, norms
+from transect.geometry._arrays import floats, norms
 
 GIMBAL_LOCK = 1e-7
 """Distance of the middle Euler angle from its singular value (rad) below which the last angle is set to 0."""

@@ -10,9 +10,10 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import rotations
-from transect.geometry._arrays import Floats, floats
+from transect.geometry._arrays import floats
 
 
 def from_matrix(rotation: ArrayLike, translation: ArrayLike) -> Floats:

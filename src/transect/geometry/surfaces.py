@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, Ints, Mask, floats, measured_rows, same_length
+from transect.geometry._arrays import floats, measured_rows, same_length
 
 MOST_PAIRS = 40_000_000
 """Pairs of neighbours beyond which a radius is refused: they would take gigabytes."""

@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transect.base.arrays import Floats
 from transect.errors import MissingExtraError
-
-Floats = NDArray[np.float64]
 
 
 @cache

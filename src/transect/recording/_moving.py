@@ -20,12 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import FrameError
 from transect.geometry.rotations import normalise
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 NEARLY_EQUAL = 1.0 - 1e-14
 """Dot product of two attitudes above which their sine is useless, and slerp is lerp to the last bit."""

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import FrameError, did_you_mean
-from transect.recording._moving import Floats, Ints, Motion, motion_from_poses
+from transect.recording._moving import Motion, motion_from_poses
 from transect.recording._paths import Edge, Lookup, Missing, Step, compiled
 from transect.types import Transform
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import StreamError, TimeError
 from transect.types import Record
 
@@ -22,7 +23,6 @@ from .clocks import Clock, TimeLike
 from .losses import Loss, Parsed
 
 Role = Literal["measurement", "derived", "truth", "estimate"]
-Ints = NDArray[np.int64]
 Row = Mapping[str, Any]
 _ANGLES = ("roll", "pitch", "yaw")
 _QUATERNION = ("qx", "qy", "qz", "qw")

@@ -7,10 +7,10 @@ from typing import get_args
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.draw._robots_argo import CameraPlaces, Field, PeakFits, draw_cameras, draw_peaks, draw_sensors
 from transect.draw.robots import Picture
 from transect.geometry import se3
-from transect.geometry._arrays import Floats
 from transect.geometry.planar import points_from_polar
 from transect.recording import Robot
 

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.draw._robots_ida import Limits, Posture, Sag, ToolPlace, draw_arm, draw_limits, draw_sag
 from transect.draw.robots import Picture
 from transect.geometry import se3
-from transect.geometry._arrays import Floats
 from transect.recording import Robot
 
 from .ida.arm import Arm, Tool

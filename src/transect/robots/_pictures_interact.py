@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.draw._robots_interact import (
     Encoders,
     Manoeuvre,
@@ -17,7 +18,6 @@ from transect.draw._robots_interact import (
     draw_wheels,
 )
 from transect.draw.robots import Picture
-from transect.geometry._arrays import Floats
 from transect.recording import Robot
 
 from .interact import manoeuvres, wheels

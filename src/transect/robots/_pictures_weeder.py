@@ -7,10 +7,10 @@ from typing import get_args
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.draw._robots_weeder import Steering, Turns, draw_steering, draw_turns
 from transect.draw.robots import Picture
 from transect.geometry import planar
-from transect.geometry._arrays import Floats
 from transect.recording import Robot
 
 from .weeder.antenna import antenna_from_base

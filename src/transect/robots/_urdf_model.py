@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError, GeometryError, did_you_mean
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import Floats, floats
+from transect.geometry._arrays import floats
 from transect.recording import FrameTree, Loss
 
 JointType = Literal["fixed", "revolute", "continuous", "prismatic", "floating", "planar"]

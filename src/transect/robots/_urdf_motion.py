@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError
 from transect.geometry import se3
-from transect.geometry._arrays import Floats, Ints
 from transect.recording import FrameTree, Stream, arrow
 
 from ._urdf_model import DRIVEN, Joint, Urdf

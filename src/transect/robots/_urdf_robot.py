@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.errors import UnsupportedError
 from transect.geometry import rotations
-from transect.geometry._arrays import Floats
 from transect.recording import Robot
 
 from ._urdf_model import Joint, Limit, Link, Origin, Urdf

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, Mask, floats
+from transect.geometry._arrays import floats
 
 Convention = Literal["standard", "modified"]
 

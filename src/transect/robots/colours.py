@@ -10,9 +10,10 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import camera as lenses
 from transect.geometry import se3
-from transect.geometry._arrays import Floats, Mask, floats
+from transect.geometry._arrays import floats
 from transect.geometry.camera import project_points
 from transect.types import CameraModel, Image, PointCloud
 

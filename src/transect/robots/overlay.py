@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.draw.overlay import Dots, Outline, Triad
 from transect.errors import FrameError, StreamError, TransectError, did_you_mean
 from transect.geometry import se3
-from transect.geometry._arrays import Floats, Ints, Mask
 from transect.geometry.camera import project_points
 from transect.geometry.interpolation import nearest_index
 from transect.geometry.planar import points_from_polar

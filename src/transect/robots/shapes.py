@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.geometry._arrays import Floats
+from transect.base.arrays import Floats
 from transect.recording import Robot
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .arm import Arm, Floats, Links, Load, Settled, Tool, settle
+from transect.base.arrays import Floats
+
+from .arm import Arm, Links, Load, Settled, Tool, settle
 
 PROBE = 5.0
 """N with which the arm's own compliance is tried."""

@@ -26,9 +26,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .arm import BODIES, PAYLOADS, Arm, Floats, Frames, Links, Load, Sets, Tool, cross, wrenches
+from transect.base.arrays import Floats, Ints
 
-Ints = NDArray[np.int64]
+from .arm import BODIES, PAYLOADS, Arm, Frames, Links, Load, Sets, Tool, cross, wrenches
+
 NoLoad = Literal["along", "subtracted"]
 TORQUE_SIGN = np.array([-1.0, 1.0, 1.0, 1.0])
 """mtr_torq_sign of SIS appendix D."""

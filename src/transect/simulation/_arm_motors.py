@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transect.base.arrays import Floats
+
 from ._arm_flight import TORQUE_SIGN
 from ._arm_moves import Timeline
-from .arm import Floats, Sets
+from .arm import Sets
 
 ROUNDS = 2
 """How often temperatures and currents are computed in turn; heating changes friction by percents only."""

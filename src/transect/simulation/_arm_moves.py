@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .arm import Floats, Sets
+from transect.base.arrays import Floats, Ints, Mask
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from .arm import Sets
+
 SLOWEST = 0.3
 """Part of its greatest speed below which no joint cruises: a motor that is on must turn its encoder by
 `enc_delta` counts in every loop (SIS 5.1.3.11), which takes 0.24 of that speed in all four joints. A joint
@@ -73,7 +72,7 @@ class Timeline:
 
     q: Floats
     velocity: Floats
-    on: Bools
+    on: Mask
     sense: Floats
     via: Floats
     via_step: Ints

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arm import Floats, Sets
+from transect.base.arrays import Floats
+
+from .arm import Sets
 from .randomness import generator
 
 POT_NOISE = 0.4

@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations
 
-Floats = NDArray[np.float64]
 Sets = Mapping[str, Mapping[str, Any]]
 """Parameter sets as ``recording.conditions["parameters"]`` has them: SI, by the names of SIS 5.1.3."""
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError
 from transect.geometry import planar, rotations
 from transect.recording.clocks import NS
@@ -23,8 +24,6 @@ from transect.recording.clocks import NS
 from .motion import PIECE, Motion, derivatives
 from .randomness import generator
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Heights = Callable[[Floats], Floats]
 """Height (...) of the ground at places (..., 2) in m: ``terrain.smoothed(0.25).at``."""
 

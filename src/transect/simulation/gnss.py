@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError, did_you_mean
 from transect.geometry import geodesy
 from transect.types import FIX_TYPES
 
 from .motion import Motion
 from .randomness import generator
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

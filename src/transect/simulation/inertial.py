@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations, se3
 
 from .motion import Motion, derivatives
 from .randomness import generator
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.recording import Robot, arrow
 from transect.types import LaserScan
 
 from .raycast import Scene, cast
 from .solids import Solids
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Poses = Callable[[Ints], Floats]
 """From times (n,) in ns to ``T_world_sensor`` (n, 4, 4)."""
 

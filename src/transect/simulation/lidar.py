@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations, se3
 from transect.types import PointCloud
 
 from .motion import Motion
 from .raycast import Hits, Scene, cast
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Reflectance = Callable[[Floats, Hits], Floats]
 """Reflectance (n,) at the laser's wavelength, 0 to 1, of what rays hit at points (n, 3) of the world."""
 

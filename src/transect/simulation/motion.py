@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import TimeError
 from transect.geometry import rotations, se3
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 WORLD = "SimulatedWorld"
 """The frame of true motions and maps; formats have worlds of their own, with other origins."""

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 
 from .gnss import gauss_markov
 from .motion import Motion
 from .randomness import generator
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NED_FROM_WORLD = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 """Takes vectors of the world (east, north, up) to north, east, down; and back."""

@@ -15,16 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.recording import Robot
 
 from ._compiled import kernels
 from .raycast import Scene, cast
 from .solids import Solids
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Poses = Callable[[Ints], Floats]
 """From times (n,) in ns to ``T_world_sensor`` (n, 4, 4)."""
 

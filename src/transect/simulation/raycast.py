@@ -11,12 +11,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry._arrays import floats, same_length
 
 from ._compiled import kernels
 from .terrain import Terrain
 
-Floats = NDArray[np.float64]
 Meetings = tuple[Floats, NDArray[np.int32], Floats]
 """Ranges (n,), numbers (n,) and normals (n, 3), as `Obstacles.nearest` returns them."""
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Singles
 from transect.errors import UsageError
 from transect.geometry import camera as lenses
 from transect.geometry import se3
@@ -23,9 +24,7 @@ from .raycast import FAR, NOTHING, PARALLEL_FROM, Hits, Scene, cast
 from .sensor import auto_gain, develop, thermal_range
 from .terrain import Terrain
 
-Floats = NDArray[np.float64]
-Floats32 = NDArray[np.float32]
-Transmission = Callable[[Floats32], Floats32]
+Transmission = Callable[[Singles], Singles]
 """From distances (h, w) in metres to the part of the light that comes through, 0 to 1."""
 
 LUMINANCE = (0.2126, 0.7152, 0.0722)
@@ -50,7 +49,7 @@ class Frame:
     """
 
     image: NDArray[np.uint8]
-    depth: Floats32
+    depth: Singles
     kind: NDArray[np.int32]
     gain: float
 
@@ -118,7 +117,7 @@ def render(
 
 
 def _exposed(
-    picture: Floats32, light: Light, exposure: Literal["auto"] | float, noise: np.random.Generator | None
+    picture: Singles, light: Light, exposure: Literal["auto"] | float, noise: np.random.Generator | None
 ) -> tuple[NDArray[np.uint8], float]:
     if light.thermal and exposure == "auto":
         low, gain = thermal_range(picture)
@@ -169,12 +168,12 @@ class View:
         """Angle between neighbouring rays, rad, on average."""
         return float(1.0 / np.sqrt(self.camera.K[0, 0] * self.camera.K[1, 1]))
 
-    def depth(self, hits: Hits) -> Floats32:
+    def depth(self, hits: Hits) -> Singles:
         """(n,) m along the optical axis; NaN where there is nothing."""
         z = hits.range * self.local[:, 2]
         return np.where(hits.kind == NOTHING, np.nan, z).astype(np.float32)
 
-    def flow(self, ranges: Floats, moved: Floats) -> Floats32:
+    def flow(self, ranges: Floats, moved: Floats) -> Singles:
         """Pixels (h, w, 2) that things move by while the camera goes to the pose `moved`.
 
         The lens is taken as a pinhole for the small way, which is enough for a blur.
@@ -216,7 +215,7 @@ def _enlarged(camera: CameraModel, factor: int) -> CameraModel:
 # What comes along the rays
 
 
-def _radiance(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Floats32:
+def _radiance(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singles:
     """Linear radiance (n, 3); 0 where the lens has no ray."""
     solids = np.zeros((0, 3)) if scene.solids is None else np.ascontiguousarray(scene.solids.albedo)
     look = textures.ground(scene.terrain.ground)
@@ -273,7 +272,7 @@ def _sky(light: Light, look: textures.Ground) -> Floats:
     return np.concatenate([*sky, [light.clouds], light.towards_sun, [0.5 * light.sun]])
 
 
-def _hazy(seen: Floats32, through: Floats32, light: Light) -> Floats32:
+def _hazy(seen: Singles, through: Singles, light: Light) -> Singles:
     """Light that gets through, and daylight scattered into the rest; `through` (n, 1)."""
     air = SKY_RADIANCE * light.sky * np.array(light.horizon, np.float32) if not light.thermal else _AIR_HEAT
     return np.asarray(seen * through + air * (1.0 - through), dtype=np.float32)
@@ -282,7 +281,7 @@ def _hazy(seen: Floats32, through: Floats32, light: Light) -> Floats32:
 _AIR_HEAT = np.float32(288.0)
 
 
-def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Floats32:
+def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singles:
     """Temperatures (n, 3) in K, three times the same: ground warmed by the sun, solids, a cold sky."""
     facing = np.maximum(hits.normal @ light.towards_sun, 0.0) * sunlit(scene, view, hits, light, t)
     visible = _radiance(scene, view, hits, replace(light, sun=0.0, sky=1.0, lamps=()), t)
@@ -295,7 +294,7 @@ def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Float
     return np.repeat(np.nan_to_num(heat, nan=0.0).astype(np.float32)[:, None], 3, axis=1)
 
 
-def _smeared(picture: Floats32, flow: Floats32) -> Floats32:
+def _smeared(picture: Singles, flow: Singles) -> Singles:
     """Mean of the picture (h, w, c) along the way that each pixel's content moves."""
     out, loops = np.empty_like(picture), kernels("render")
     smear = loops.smear_in_parallel if flow.size // 2 >= PARALLEL_FROM else loops.smear_in_order
@@ -303,7 +302,7 @@ def _smeared(picture: Floats32, flow: Floats32) -> Floats32:
     return out
 
 
-def _averaged(picture: Floats32, factor: int) -> Floats32:
+def _averaged(picture: Singles, factor: int) -> Singles:
     if factor == 1:
         return picture
     rows, columns, bands = picture.shape

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ._compiled import kernels
+from transect.base.arrays import Singles
 
-Floats32 = NDArray[np.float32]
+from ._compiled import kernels
 
 MIDDLE = 0.18
 """Exposure that a middle grey should have."""
@@ -24,14 +24,14 @@ TOP = 6.0
 """Exposure at which a pixel is full."""
 
 
-def auto_gain(radiance: Floats32) -> float:
+def auto_gain(radiance: Singles) -> float:
     """Return the gain that brings a picture (h, w, c) to a middle grey, or its lights to just below white."""
     some = np.maximum(radiance[::4, ::4].mean(axis=-1, dtype=np.float64), 1e-6)
     middle = float(np.sqrt(some).mean()) ** 2
     return min(MIDDLE / middle, LIGHTS / float(np.percentile(some, 98)), MOST_GAIN)
 
 
-def thermal_range(heat: Floats32) -> tuple[float, float]:
+def thermal_range(heat: Singles) -> tuple[float, float]:
     """Return the temperature (K) that is shown black, and the gain (1/K): the warm part of a picture decides.
 
     A clear sky is 50 K colder than the ground, on which there would be nothing to see if both were to fit.
@@ -43,7 +43,7 @@ def thermal_range(heat: Floats32) -> tuple[float, float]:
 
 
 def develop(
-    radiance: Floats32, gain: float, noise: np.random.Generator | None = None, linear: bool = False
+    radiance: Singles, gain: float, noise: np.random.Generator | None = None, linear: bool = False
 ) -> NDArray[np.uint8]:
     """Return pixels (h, w, 3), or (h, w) for one band, of linear radiance (h, w, c).
 

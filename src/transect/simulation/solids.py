@@ -14,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 
 from ._compiled import kernels
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 BOX, CYLINDER, ELLIPSOID = 0, 1, 2
 STEP = 0.05
 """Seconds between two points of a track."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import UsageError
 from transect.geometry._arrays import floats
 from transect.types import GridMap
@@ -22,7 +23,6 @@ from .motion import WORLD
 from .randomness import generator
 from .textures import spectral_noise
 
-Floats = NDArray[np.float64]
 Heights = NDArray[np.float32]
 MOST = 32_767
 """Rocks are numbered with 16 bits."""

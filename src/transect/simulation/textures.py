@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Singles
 from transect.errors import UsageError, did_you_mean
 
 from ._compiled import kernels
 from .randomness import generator
 
-Floats32 = NDArray[np.float32]
 Colour = tuple[float, float, float]
 TILE = 2048
 """Texels along a side; a power of two."""
@@ -131,7 +131,7 @@ def _pebbles(rng: np.random.Generator, kind: Ground) -> NDArray[np.float64]:
     return bumps
 
 
-def _mipmaps(image: Floats32) -> Tile:
+def _mipmaps(image: Singles) -> Tile:
     levels = [image]
     while levels[-1].size > 1:
         a = levels[-1]
@@ -142,7 +142,7 @@ def _mipmaps(image: Floats32) -> Tile:
 
 def spectral_noise(
     rng: np.random.Generator, shape: tuple[int, int], exponent: float, longest: float = np.inf
-) -> Floats32:
+) -> Singles:
     """Return periodic noise (rows, columns) with mean 0 and standard deviation 1.
 
     Parameters

@@ -12,15 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations
 
 from .driving import Course
 from .motion import Motion, derivatives
 from .randomness import generator
-
-Floats = NDArray[np.float64]
 
 MOST_SLIP = 0.9
 """A wheel on any slope still drives a little."""

@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 NOWHERE = ""
 """The frame name of a value whose frame is not known."""
 

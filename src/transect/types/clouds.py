@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._fields import NOWHERE, Floats, FromColumns, columns
+from transect.base.arrays import Floats
+
+from ._fields import NOWHERE, FromColumns, columns
 
 
 def _no_fields() -> dict[str, NDArray[Any]]:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._fields import NOWHERE, Floats
+from transect.base.arrays import Floats
+
+from ._fields import NOWHERE
 
 
 def _no_coefficients() -> Floats:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._fields import NOWHERE, Floats, FromColumns, Ints, columns
+from transect.base.arrays import Floats, Ints
+
+from ._fields import NOWHERE, FromColumns, columns
 
 _POSITION = ("x", "y", "z")
 _QUATERNION = ("qx", "qy", "qz", "qw")

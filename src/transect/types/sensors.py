@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ._fields import NOWHERE, Floats, FromColumns, columns
+from transect.base.arrays import Floats
+
+from ._fields import NOWHERE, FromColumns, columns
 
 FIX_TYPES = ("none", "2d", "3d", "sbas", "differential", "ppp", "rtk float", "rtk fixed")
 """Fix types in the order of the Spatial Dual's codes 0-7 (document 000, Table 7)."""

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Array
 from transect.recording import Loss, arrow
 from transect.recording.source import Buffer
 
 from .._lines import whole_lines
 from .._scan import Tokens, bad_stamp, scan
 
-Column = NDArray[Any]
 Lines = NDArray[np.int64]
 
 
@@ -32,7 +32,7 @@ class Rows:
     losses : tuple of Loss
     """
 
-    columns: list[Column]
+    columns: list[Array]
     found: int
     losses: tuple[Loss, ...] = ()
 
@@ -81,10 +81,10 @@ def _unfit(lines: Lines, width: int, file: str) -> list[Loss]:
 
 def _typed(
     tokens: Tokens, lines: Lines, dtypes: Sequence[np.dtype[Any]]
-) -> tuple[list[Column], NDArray[np.bool_]]:
+) -> tuple[list[Array], NDArray[np.bool_]]:
     """Return the columns of the given lines, and which lines hold nothing but numbers of these types."""
     usable = np.ones(len(lines), dtype=bool)
-    columns: list[Column] = []
+    columns: list[Array] = []
     for number, dtype in enumerate(dtypes):
         usable &= ~tokens.is_word[tokens.first[lines] + number]
         if dtype.kind == "f":
@@ -99,7 +99,7 @@ def _typed(
 
 def _whole(
     tokens: Tokens, number: int, lines: Lines, dtype: np.dtype[Any]
-) -> tuple[Column, NDArray[np.bool_]]:
+) -> tuple[Array, NDArray[np.bool_]]:
     """Return a column of integers, and where it holds one that the type can."""
     if dtype.itemsize == 8:
         exact = tokens.stamps(number, lines, 1)
@@ -108,7 +108,7 @@ def _whole(
     return values, (values >= limits.min) & (values <= limits.max) & (values == np.trunc(values))
 
 
-def text_of(columns: Mapping[str, Column], delimiter: str = " ") -> bytes:
+def text_of(columns: Mapping[str, Array], delimiter: str = " ") -> bytes:
     """Return columns as rows of text, each number with the fewest digits that read back the same."""
     import pyarrow.csv as pv
 

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Array
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
 from .number_text import read_rows, text_of
-from .points import MAX_POINT_BYTES, Column, Columns, columns_of, left_over, packed_colour, promised
+from .points import MAX_POINT_BYTES, Columns, columns_of, left_over, packed_colour, promised
 
 ENCODINGS = ("ascii", "binary", "binary_compressed")
 _KINDS = {"F": {4, 8}, "I": {1, 2, 4, 8}, "U": {1, 2, 4, 8}}
@@ -172,7 +173,7 @@ def _not_unpacked(header: Header, name: str, why: str) -> ParseError:
     return ParseError(f"{name} cannot be unpacked", where=f"{name}@{header.start}", why=why)
 
 
-def _ascii(header: Header, body: memoryview, name: str) -> tuple[list[Column], tuple[Loss, ...]]:
+def _ascii(header: Header, body: memoryview, name: str) -> tuple[list[Array], tuple[Loss, ...]]:
     fields = [header.dtype[str(i)] for i in range(len(header.names))]
     widths = [int(np.prod(f.shape, dtype=int)) for f in fields]
     flat = [f.base for f, w in zip(fields, widths, strict=True) for _ in range(w)]
@@ -191,13 +192,13 @@ def _ascii(header: Header, body: memoryview, name: str) -> tuple[list[Column], t
     return [c[: header.points] for c in columns], tuple(losses)
 
 
-def _binary(header: Header, body: memoryview) -> list[Column]:
+def _binary(header: Header, body: memoryview) -> list[Array]:
     held = min(len(body) // header.dtype.itemsize, header.points)
     table = np.frombuffer(body, header.dtype, count=held)
     return [table[str(i)] for i in range(len(header.names))]
 
 
-def _compressed(header: Header, body: memoryview, name: str) -> list[Column]:
+def _compressed(header: Header, body: memoryview, name: str) -> list[Array]:
     """Unpack LZF data, in which all values of a field stand together."""
     import lzf  # pyright: ignore[reportMissingImports]
 
@@ -211,7 +212,7 @@ def _compressed(header: Header, body: memoryview, name: str) -> list[Column]:
             raise _not_unpacked(header, name, str(error)) from error
         if len(flat) != unpacked:
             raise _not_unpacked(header, name, f"{len(flat)} bytes come out where {unpacked} should")
-    fields, at = list[Column](), 0
+    fields, at = list[Array](), 0
     for i in range(len(header.names)):
         dtype = header.dtype[str(i)]
         fields.append(
@@ -221,8 +222,8 @@ def _compressed(header: Header, body: memoryview, name: str) -> list[Column]:
     return fields
 
 
-def _named(names: tuple[str, ...], fields: list[Column]) -> dict[str, Column]:
-    columns: dict[str, Column] = {}
+def _named(names: tuple[str, ...], fields: list[Array]) -> dict[str, Array]:
+    columns: dict[str, Array] = {}
     for number, (name, values) in enumerate(zip(names, fields, strict=True)):
         if name != "_":
             columns[f"{name}#{number}" if name in columns else name] = values
@@ -251,9 +252,9 @@ def encode_pcd(cloud: PointCloud, encoding: str = "binary_compressed") -> bytes:
     return sink.getvalue()
 
 
-def _pcl_columns(cloud: PointCloud) -> dict[str, Column]:
+def _pcl_columns(cloud: PointCloud) -> dict[str, Array]:
     """Return a cloud's columns by the names that PCL's point types have."""
-    fields: dict[str, Column] = {}
+    fields: dict[str, Array] = {}
     for name, values in cloud.fields.items():
         if name == "normal" and values.shape[1:] == (3,):
             fields.update(zip(_NORMALS, values.T, strict=True))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Array
 from transect.errors import ParseError, UnsupportedError
 from transect.geometry import rotations
 from transect.recording import Loss
@@ -16,7 +17,7 @@ from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
 from .number_text import read_rows, text_of
-from .points import Column, Columns, columns_of, left_over, promised
+from .points import Columns, columns_of, left_over, promised
 
 ENCODINGS = {"ascii": "ascii", "binary": "binary_little_endian", "binary_big_endian": "binary_big_endian"}
 _ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
@@ -212,7 +213,7 @@ def encode_ply(cloud: PointCloud, encoding: str = "binary") -> bytes:
     return text + _interleaved(columns, order).tobytes()
 
 
-def _interleaved(columns: Mapping[str, Column], order: str) -> NDArray[Any]:
+def _interleaved(columns: Mapping[str, Array], order: str) -> NDArray[Any]:
     """Return columns as one structured array, a row per point."""
     length = len(next(iter(columns.values())))
     table = np.empty(length, dtype=[(key, order + values.dtype.str[1:]) for key, values in columns.items()])
@@ -221,9 +222,9 @@ def _interleaved(columns: Mapping[str, Column], order: str) -> NDArray[Any]:
     return table
 
 
-def _narrow(values: Column) -> Column:
+def _narrow(values: Array) -> Array:
     return values.astype(np.float64) if values.dtype.kind in "iu" and values.dtype.itemsize == 8 else values
 
 
-def _type_name(values: Column) -> str:
+def _type_name(values: Array) -> str:
     return _WRITTEN[f"{values.dtype.kind}{values.dtype.itemsize}"]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Array
 from transect.errors import ParseError
 from transect.recording import Loss
 from transect.types import PointCloud
 
-Column = NDArray[Any]
 XYZ = ("x", "y", "z")
 _NORMALS = (("normal_x", "normal_y", "normal_z"), ("nx", "ny", "nz"))
 _COLOURS = (("red", "green", "blue"), ("r", "g", "b"))
@@ -40,12 +40,12 @@ class Columns:
         Sensor pose x y z qx qy qz qw; None where the file has none or leaves it at the identity.
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Array]
     losses: tuple[Loss, ...] = ()
     viewpoint: NDArray[np.float64] | None = None
 
 
-def cloud_of(columns: Mapping[str, Column], name: str, **attributes: Any) -> PointCloud:
+def cloud_of(columns: Mapping[str, Array], name: str, **attributes: Any) -> PointCloud:
     """Return the cloud of columns: `x`, `y`, `z` (0 where a planar scan has none), and the others as fields.
 
     `normal_x normal_y normal_z` and `nx ny nz` become `normal`; `red green blue` and a packed `rgb` become
@@ -77,14 +77,14 @@ def cloud_of(columns: Mapping[str, Column], name: str, **attributes: Any) -> Poi
     return PointCloud(points if points.dtype.kind == "f" else points.astype(np.float64), fields, **attributes)
 
 
-def _join(rest: dict[str, Column], name: str, spellings: Sequence[tuple[str, ...]], dtype: Any) -> None:
+def _join(rest: dict[str, Array], name: str, spellings: Sequence[tuple[str, ...]], dtype: Any) -> None:
     for parts in spellings:
         if all(p in rest and rest[p].ndim == 1 and (dtype is None or rest[p].dtype == dtype) for p in parts):
             rest[name] = np.column_stack([rest.pop(p) for p in parts])
             return
 
 
-def _join_numbered(rest: dict[str, Column]) -> None:
+def _join_numbered(rest: dict[str, Array]) -> None:
     found: dict[str, list[int]] = {}
     for key in rest:
         if match := _NUMBERED.fullmatch(key):
@@ -96,7 +96,7 @@ def _join_numbered(rest: dict[str, Column]) -> None:
             rest[base] = np.column_stack([rest.pop(p) for p in parts])
 
 
-def _unpack_colour(rest: dict[str, Column]) -> None:
+def _unpack_colour(rest: dict[str, Array]) -> None:
     """Take PCL's packed 0xAARRGGBB apart, be it an integer or the bits of a float."""
     for name, channels in (("rgb", 3), ("rgba", 4)):
         packed = rest.get(name)
@@ -105,7 +105,7 @@ def _unpack_colour(rest: dict[str, Column]) -> None:
             rest[name] = bgra[:, [2, 1, 0, 3][:channels]]
 
 
-def _offsets(rest: dict[str, Column]) -> None:
+def _offsets(rest: dict[str, Array]) -> None:
     """Make int64 of times after the scan's, where the numbers allow."""
     if "t" in rest and "t_offset_ns" not in rest and rest["t"].dtype == np.uint32:
         rest["t_offset_ns"] = rest.pop("t")
@@ -114,16 +114,16 @@ def _offsets(rest: dict[str, Column]) -> None:
         rest["t_offset_ns"] = offsets.astype(np.int64)
 
 
-def packed_colour(colour: Column) -> NDArray[np.uint32]:
+def packed_colour(colour: Array) -> NDArray[np.uint32]:
     """Return (n, 3) or (n, 4) uint8 colours as PCL packs them: 0xAARRGGBB."""
     wide = colour.astype(np.uint32)
     shifts = np.array([16, 8, 0, 24], dtype=np.uint32)[: colour.shape[1]]
     return np.bitwise_or.reduce(wide << shifts, axis=1, dtype=np.uint32)
 
 
-def columns_of(points: Column, fields: Mapping[str, Column]) -> dict[str, Column]:
+def columns_of(points: Array, fields: Mapping[str, Array]) -> dict[str, Array]:
     """Return points (n, 3) and fields as plain (n,) columns, the inverse of `cloud_of`."""
-    columns: dict[str, Column] = {axis: points[:, i] for i, axis in enumerate(XYZ)}
+    columns: dict[str, Array] = {axis: points[:, i] for i, axis in enumerate(XYZ)}
     for name, values in fields.items():
         if values.ndim == 1:
             columns[name] = values
@@ -132,7 +132,7 @@ def columns_of(points: Column, fields: Mapping[str, Column]) -> dict[str, Column
     return {name: _plain(values) for name, values in columns.items()}
 
 
-def _plain(values: Column) -> Column:
+def _plain(values: Array) -> Array:
     """Return a contiguous column of a type that every file knows."""
     wider = {"bool": np.dtype(np.uint8), "float16": np.dtype(np.float32)}
     return np.ascontiguousarray(values, dtype=wider.get(values.dtype.name, values.dtype.newbyteorder("=")))

@@ -7,13 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from transect.base.arrays import Array
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 from transect.types import PointCloud
 
 from .._scan import scan
-from .points import Column, Columns, columns_of, promised
+from .points import Columns, columns_of, promised
 
 ENCODINGS = ("ascii", "binary")
 _WRITTEN = {
@@ -41,7 +42,7 @@ class _Reader(Protocol):
         """Return the next line that is not empty, or nothing at the end."""
         ...
 
-    def array(self, count: int, code: str) -> Column:
+    def array(self, count: int, code: str) -> Array:
         """Return the next `count` numbers, or as many as there are."""
         ...
 
@@ -59,7 +60,7 @@ class _Text:
         start, self.at = self.at, int(tokens.first[line + 1])
         return [tokens.text(i) for i in range(start, self.at)]
 
-    def array(self, count: int, code: str) -> Column:
+    def array(self, count: int, code: str) -> Array:
         part = slice(self.at, min(self.at + count, len(self.tokens.values)))
         stop = np.flatnonzero(self.tokens.is_word[part])
         part = slice(part.start, part.start + int(stop[0])) if len(stop) else part
@@ -86,7 +87,7 @@ class _Binary:
                 return line.decode("latin-1").split()
         return []
 
-    def array(self, count: int, code: str) -> Column:
+    def array(self, count: int, code: str) -> Array:
         dtype = np.dtype(">" + code)
         held = min(count, max(len(self.body) - self.at, 0) // dtype.itemsize)
         values = np.frombuffer(self.body, dtype, held, self.at) if held else np.zeros(0, dtype)
@@ -103,7 +104,7 @@ def decode_vtk(data: Buffer, name: str) -> Columns:
         )
     body = memoryview(data)[start.end() :]
     reader = _Text(body) if start[2] == b"ASCII" else _Binary(body)
-    columns: dict[str, Column] = {}
+    columns: dict[str, Array] = {}
     try:
         wanted, stopped = _points(reader, columns), ""
         _sections(reader, int(start[1]), columns)
@@ -119,7 +120,7 @@ def decode_vtk(data: Buffer, name: str) -> Columns:
     return Columns(whole, losses)
 
 
-def _points(reader: _Reader, columns: dict[str, Column]) -> int:
+def _points(reader: _Reader, columns: dict[str, Array]) -> int:
     """Read up to and with the POINTS section; return how many it promises."""
     while words := reader.words():
         if words[0].upper() == "POINTS":
@@ -131,7 +132,7 @@ def _points(reader: _Reader, columns: dict[str, Column]) -> int:
     raise ValueError("there is no POINTS section")
 
 
-def _sections(reader: _Reader, version: int, columns: dict[str, Column]) -> None:
+def _sections(reader: _Reader, version: int, columns: dict[str, Array]) -> None:
     """Read what follows the points, and keep the attributes of points."""
     points, of_points = len(columns["x"]), False
     while words := reader.words():
@@ -171,7 +172,7 @@ def _pass_metadata(reader: _Reader) -> None:
         reader.words()
 
 
-def _attributes(reader: _Reader, words: list[str], points: int) -> dict[str, Column]:
+def _attributes(reader: _Reader, words: list[str], points: int) -> dict[str, Array]:
     key = words[0].upper()
     if key == "FIELD":
         return _fields(reader, _count(words[2]))
@@ -197,8 +198,8 @@ def _attributes(reader: _Reader, words: list[str], points: int) -> dict[str, Col
     return {name: _shaped(reader.array(points * width, _TYPES[words[2]]), width)}
 
 
-def _fields(reader: _Reader, count: int) -> dict[str, Column]:
-    found: dict[str, Column] = {}
+def _fields(reader: _Reader, count: int) -> dict[str, Array]:
+    found: dict[str, Array] = {}
     for _ in range(count):
         words = reader.words()
         while words and words[0].upper() == "METADATA":
@@ -209,7 +210,7 @@ def _fields(reader: _Reader, count: int) -> dict[str, Column]:
     return found
 
 
-def _shaped(flat: Column, width: int) -> Column:
+def _shaped(flat: Array, width: int) -> Array:
     if width < 2:
         return flat
     return flat[: len(flat) // width * width].reshape(-1, width)
@@ -237,11 +238,11 @@ def encode_vtk(cloud: PointCloud, encoding: str = "binary") -> bytes:
     return b"".join(parts)
 
 
-def _name_of(values: Column) -> str:
+def _name_of(values: Array) -> str:
     return _WRITTEN[f"{values.dtype.kind}{values.dtype.itemsize}"]
 
 
-def _body(values: Column, encoding: str) -> bytes:
+def _body(values: Array, encoding: str) -> bytes:
     from .number_text import text_of
 
     if encoding == "binary":

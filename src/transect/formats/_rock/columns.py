@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import arrow
 
-Ints = NDArray[np.int64]
 VALUE = "value"
 """Name of the column of samples that are no maps: numbers, texts, lists."""
 EMPTY = "[]"

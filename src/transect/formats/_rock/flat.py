@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import StreamError
 from transect.recording import Loss, Parsed, arrow
-
-from .columns import Ints
 
 AT, LOG, GIVEN = "@at", "@log", "@given"
 """Columns beside the fields: byte of the sample in its file, log time and logical time in ticks."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import transect.types as types
+from transect.base.arrays import Floats
 from transect.errors import StreamError
 from transect.recording import arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
@@ -37,7 +38,6 @@ from .flat import LOGICAL, Flat, required, split
 from .quaternions import Order, order_of
 from .times import Ticks
 
-Floats = NDArray[np.float64]
 OWN = "/transect/"
 """Before the name of a transect type for which CDFF has none."""
 XYZ, QUATERNION = ("x", "y", "z"), ("qx", "qy", "qz", "qw")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
 
 Order = Literal["xyzw", "wxyz"]
-Floats = NDArray[np.float64]
 FEW = 10
 """Below this many attitudes nothing is concluded."""
 _ZERO, _UNIT, _TURNED, _STILL = 1e-9, 1e-3, 1e-3, 1e-6

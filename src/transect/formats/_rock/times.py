@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording.clocks import NS, Clock
 
 from .._rows import clock_of
 
-Ints = NDArray[np.int64]
 _US = 1000
 _YEAR_1990_US, _YEAR_2100_US = 631_152_000_000_000, 4_102_444_800_000_000
 _LARGEST_NS = 2**63 - 1

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import TimeError
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, arrow, clocks
@@ -26,8 +26,6 @@ from .headers import conversion
 from .plan import Plan, make_plan, plan_of_unknown
 from .spellings import Spelling
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 DAY_NS = 86_400 * clocks.NS
 _DELIMITERS = ",;\t"
 _COMMENT = "#% "

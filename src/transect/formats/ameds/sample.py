@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.arrays import Floats, Ints
 from transect.geometry import geodesy
 from transect.recording import Parsed, Recording, Robot, Stream
 from transect.recording.clocks import NS
@@ -25,9 +25,6 @@ from .files import PAYLOADS, PayloadFiles
 from .frames import frames_of
 from .headers import conversion
 from .parse import make_table
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import ParseError, UsageError
 from transect.geometry import rotations
 from transect.recording import Recording, Sample, Stream, arrow, files
@@ -27,7 +28,6 @@ from .columns import BY_STEM, BY_STREAM, DEVICE, Column, CsvFile
 from .files import PAYLOADS, VIDEOS, PayloadFiles
 from .headers import conversion
 
-Floats = NDArray[np.float64]
 Columns = list[tuple[str, Any]]
 """Headers and what stands below them."""
 TIME_HEADER = "timestamp [unix seconds]"

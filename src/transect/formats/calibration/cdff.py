@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
-from .model import Calibration, Edge, Floats, camera, pinhole, rigid, scalars
+from .model import Calibration, Edge, camera, pinhole, rigid, scalars
 
 _MM = 1e-3
 _SIX_DIGITS = re.compile(r"-?(?:0\.0*[1-9]\d{0,5}|[1-9]\d{0,5}(?:\.\d+)?|0)")

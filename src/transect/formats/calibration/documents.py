@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from transect.base.arrays import Floats
 from transect.errors import ParseError
 
-from .model import LARGEST, Floats, numbers
+from .model import LARGEST, numbers
 
 _DIRECTIVE = re.compile(r"\A\s*%YAML[^\n]*\n?")
 _TAG = re.compile(r"!!opencv-[\w-]+")

@@ -10,12 +10,11 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import ParseError, UnsupportedError
 from transect.types import CameraModel
 
-Floats = NDArray[np.float64]
 _COMMENT = re.compile(r"%[^\n]*|\.\.\.[^\n]*\n")
 _ASSIGNMENT = re.compile(r"([A-Za-z]\w*)\s*=\s*(?:\[([^\[\]]*)\]|([^\s;\[\]=]+))")
 _KC = 5

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError, ParseError
 from transect.geometry import se3
 from transect.recording import FrameTree
 from transect.types import CameraModel
 
-Floats = NDArray[np.float64]
 Edge = tuple[str, str, Floats]
 LARGEST = 4_000_000
 """Bytes; a larger file is no calibration."""

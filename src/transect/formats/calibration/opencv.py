@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.errors import UnsupportedError
 from transect.geometry import rotations
 from transect.types import CameraModel
 
 from .documents import is_matrix, matrix
-from .model import Calibration, Edge, Floats, camera, numbers, pinhole, rectified_pair, rigid
+from .model import Calibration, Edge, camera, numbers, pinhole, rectified_pair, rigid
 
 _WORDS = {
     "K": "k m cm cameramatrix intrinsic intrinsics intrinsicmatrix mtx",

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.errors import UnsupportedError
 from transect.types import CameraModel
 
 from .documents import matrix
-from .model import Calibration, Edge, Floats, camera, numbers
+from .model import Calibration, Edge, camera, numbers
 
 _LENSES = {
     "plumb_bob": "radtan",

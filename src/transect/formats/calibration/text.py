@@ -6,12 +6,13 @@ import re
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.errors import UnsupportedError
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
 from .matlab import camera_from_matlab, matlab_from_camera, variables_from_matlab
-from .model import Calibration, Edge, Floats, camera, pinhole, rigid, scalars
+from .model import Calibration, Edge, camera, pinhole, rigid, scalars
 
 _MM = 1e-3
 

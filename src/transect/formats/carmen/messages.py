@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.recording import Loss, Parsed, arrow
 from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import lines_lost, token_stamps
 from .._scan import Tokens, bad_stamp
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 MAX_RANGE = 81.83
 """Metres; readings of a SICK at or above this are codes that nothing came back."""
 STAMPS = 3

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.clocks import NS
 from transect.recording.source import Buffer
 
 from ..ida.names import APIDS
 
-Ints = NDArray[np.int64]
 PRIMARY = struct.Struct(">HHH")
 TIME = struct.Struct(">IH")
 HEADERS = PRIMARY.size + TIME.size

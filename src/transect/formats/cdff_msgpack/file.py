@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
-from .._rock.columns import Ints
 from .arrays import numbers_at
 from .cursor import Broken, Cursor, Cut
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Ints
 from transect.recording import Loss, Parsed, arrow
 
-from .._rock.columns import VALUE, Columns, Ints
+from .._rock.columns import VALUE, Columns
 from .._rock.flat import AT, LOG
 from .cursor import Broken, Cursor, Cut, end_of
 from .file import MAX_SAMPLES, Entry, Meta, Port

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect import types
+from transect.base.arrays import Floats
 
 from .._lines import is_number
 from .._units import G0, is_unit, unit_of
 from .layout import Text, fields_of, layout_of, split_unit
 
-Floats = NDArray[np.float64]
 ROWS = 500
 """Rows of a table that are looked at."""
 _MEANINGS = tuple(

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.clocks import NS
 from transect.recording.source import HEAD, Buffer
@@ -26,7 +27,6 @@ from . import columns as known
 from .codes import PHASES, SPARE_BITS, decode_status, names_of_codes, status_word
 from .label import Label
 
-Floats = NDArray[np.float64]
 PARTS = ("main", "encoders", "potentiometers", "tool", "forces")
 _SCALES = {"A": 1.0, "mA": 1e-3, "hr": 3600.0, "h": 3600.0, "s": 1.0}
 

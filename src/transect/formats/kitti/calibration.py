@@ -12,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError
 from transect.recording import FrameTree, Loss
 from transect.types import CameraModel
 
 from ..calibration.model import rigid
 
-Floats = NDArray[np.float64]
 SEQUENCE_FILE = "calib.txt"
 FILES = ("calib_cam_to_cam.txt", SEQUENCE_FILE, "calib_velo_to_cam.txt", "calib_imu_to_velo.txt")
 VELO, IMU = "velo", "imu"

@@ -8,8 +8,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.recording.clocks import Clock
 from transect.types import Imu, NavFix, Twist
@@ -19,7 +19,6 @@ from .._rows import column_or_nan, undone
 from .calibration import IMU
 from .times import TimedFiles
 
-Floats = NDArray[np.float64]
 OXTS = (
     *("lat", "lon", "alt", "roll", "pitch", "yaw", "vn", "ve", "vf", "vl", "vu", "ax", "ay", "az"),
     *("af", "al", "au", "wx", "wy", "wz", "wf", "wl", "wu", "pos_accuracy", "vel_accuracy"),

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import Parsed, arrow
 from transect.recording.clocks import NS, Clock
 from transect.recording.source import Buffer
@@ -63,7 +63,6 @@ _OF_DAY = re.compile(r"([01]\d|2[0-3])([0-5]\d)([0-5]\d|60)(?:\.(\d{0,9}))?")
 _UNKNOWN = -1
 _FEWEST = 9
 """Fields up to the position of a GGA, the date of an RMC."""
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

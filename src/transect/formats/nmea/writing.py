@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import Recording, Stream
 from transect.recording.clocks import NS, decimal_from_ns
 
@@ -21,7 +22,6 @@ _MINUTE = 10**8
 """Positions are counted in this part of a minute of arc."""
 _FAR_NS = DAY_NS // 4
 """A position further than this from the last date needs one of its own."""
-Ints = NDArray[np.int64]
 Lines = list[tuple[int, str]]
 
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
@@ -30,7 +30,6 @@ STREAM_BLOCK, DATA_BLOCK, CONTROL_BLOCK = 1, 2, 3
 DATA_STREAM, CONTROL_STREAM = 1, 2
 _LENGTH = struct.Struct("<I")
 _CANDIDATES = 100_000
-Ints = NDArray[np.int64]
 
 
 class Header(NamedTuple):

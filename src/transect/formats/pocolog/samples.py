@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import Loss, Parsed, arrow
 
 from .._rock.columns import VALUE, Columns, blobs
 from .._rock.flat import AT, GIVEN, LOG
 from .decode import Damaged, Decoder, native, plain_column
-from .file import Declared, Ints, PocologFile
+from .file import Declared, PocologFile
 from .layout import Layout, Run, layout_of
 from .typelib import Unknown, read_registry
 

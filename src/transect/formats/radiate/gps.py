@@ -22,8 +22,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.recording.clocks import NS, Clock
 from transect.types import Imu, NavFix, Twist
@@ -32,7 +32,6 @@ from .._packets import Packets, read_packets
 from .._rows import column_or_nan, undone
 from .index import Index
 
-Floats = NDArray[np.float64]
 Frames = Callable[[], Index]
 Part = Callable[[Floats], tuple[dict[str, Any], dict[str, str], tuple[str, ...]]]
 WIDTH = 55

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry import se3
 from transect.recording import FrameTree, Loss
@@ -26,7 +26,6 @@ from transect.types import CameraModel
 CAMERAS = {"cam0": "left", "cam1": "right"}
 LARGEST = 1_000_000
 """Bytes; a larger file is no calibration."""
-Floats = NDArray[np.float64]
 
 
 @dataclass

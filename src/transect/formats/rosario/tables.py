@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.arrays import Floats, Ints, Mask
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.clocks import NS, ns_from_decimal
 from transect.recording.source import Buffer
@@ -28,9 +29,6 @@ LONG, SHORT = (9, 13, 16, 17), (0, 1, 2, 3)
 _TELEGRAM = re.compile(rb"\s*(\d{1,10}(?:\.\d+)?)\s+(\S+\s+\S+)\s*")
 _RAW_LINE = re.compile(rb"\s*[^\s,]+[ \t]+[^\s,]+[ \t]+[^\s,]*,")
 _SIGN = re.compile(r"\s*([01])(?![0-9.])")
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 def read_imu(buffer: Buffer, file: str, gyro_offset: Floats | None, acc_offset: Floats | None) -> Parsed:
@@ -68,7 +66,7 @@ def _last_six(tokens: Tokens, lines: Ints, of: NDArray[Any]) -> NDArray[Any]:
     return of[(tokens.first[lines + 1] - 6)[:, None] + np.arange(6)]
 
 
-def _texts(tokens: Tokens, lines: Ints, number: int, there: Bools) -> list[str]:
+def _texts(tokens: Tokens, lines: Ints, number: int, there: Mask) -> list[str]:
     wanted = zip((tokens.first[lines] + number).tolist(), there.tolist(), strict=True)
     return [tokens.text(token) if given else "" for token, given in wanted]
 

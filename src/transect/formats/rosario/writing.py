@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError
 from transect.recording import Recording, Stream
 from transect.recording.clocks import decimal_from_ns
@@ -35,7 +35,6 @@ from .tables import (
 
 DIGITS = 6
 """Decimals of a second in all times."""
-Floats = NDArray[np.float64]
 
 
 def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:

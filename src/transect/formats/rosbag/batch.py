@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
+
 from .kinds import ARRAY, BASE, NAME, Types, store_of
 
-Ints = NDArray[np.int64]
 Column = Any
 """(n,) or (n, k) array, list of n str, or `Lists`."""
 Columns = dict[str, Column]

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
 from .packing import MAX_CHUNK, PLAIN, Bytes, Damaged, unpacked
 
-Ints = NDArray[np.int64]
 Place = tuple[int, int]
 """Where a message is: chunk number and offset in it, or database and row."""
 Entry = tuple[int, int, int]

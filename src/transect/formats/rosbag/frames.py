@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Ints
 from transect.errors import FrameError
 from transect.geometry import rotations
 from transect.recording import FrameTree, arrow
 
-from .batch import Columns, Ints, Lists
+from .batch import Columns, Lists
 from .messages import Tabulated, frame_name, sample_times, with_times
 
 TF_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
-from .file import Channel, Chunk, ChunkedFile, Entry, Ints, Scan, gathered, signed
+from .file import Channel, Chunk, ChunkedFile, Entry, Scan, gathered, signed
 from .packing import Bytes
 
 MAGIC = b"\x89MCAP0\r\n"

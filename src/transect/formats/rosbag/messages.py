@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import arrow
 from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, Record, Twist, Wrench
 
-from .batch import Columns, Ints, Lists
+from .batch import Columns, Lists
 
 NS = 1_000_000_000
 LOGGED = "messages without a stamp of their own have the time at which they were logged"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from transect.base.arrays import Ints
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
 
-from .batch import Ints
 from .cameras import CAMERA_INFO
 from .frames import TF_TYPES
 from .write_payloads import camera_outgoing, frames_outgoing, payload_outgoing

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from transect.base.arrays import Ints
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
-from .file import Channel, Chunk, ChunkedFile, Entry, Ints, Scan, gathered
+from .file import Channel, Chunk, ChunkedFile, Entry, Scan, gathered
 from .packing import Bytes
 
 MAGIC = b"#ROSBAG V2.0\n"

@@ -10,11 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
+from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording import Loss
 
 from .batch import Columns, Decoder
-from .file import BagFile, Channel, Ints, Place
+from .file import BagFile, Channel, Place
 from .kinds import candidates, paths_of, standard_types
 from .messages import NS, frame_name, kind_of
 from .payloads import PAYLOADS

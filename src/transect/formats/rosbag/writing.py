@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
 
-from .batch import PADDING, Ints, dtype_of
+from .batch import PADDING, dtype_of
 from .file import Channel
 from .frames import TF_TYPES
 from .kinds import ARRAY, BASE, NAME, candidates, standard_store, store_of

@@ -10,14 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints, Mask
 from transect.recording import Loss, Parsed
 from transect.recording.source import Buffer
 
 from .._lines import ends_whole, whole_lines
 from .._scan import Tokens, bad_stamp, blocks, scan
-
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 class Problems:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.recording import arrow
 from transect.recording.arrow import T_NS
 
@@ -27,7 +28,6 @@ from .tables import (
     radar,
 )
 
-Floats = NDArray[np.float64]
 _METRES = 3
 """RangeUnitType of ranges whose table does not say in which unit they were recorded."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.recording import arrow
 from transect.robots import load
 from transect.robots.argo.radar import Radar
@@ -18,7 +19,6 @@ from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState
 from .._scan import Tokens
 from .lines import Problems, lines_of, sound_lines, whole_numbers
 
-Floats = NDArray[np.float64]
 TABLE = "table"
 LASER_WORD, RADAR_WORD, NAV_WORD = b"RANGE_DATA", b"RANGE_REFLECTIVITY_DATA", b"NAV_DATA"
 

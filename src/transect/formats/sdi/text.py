@@ -10,10 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.recording import arrow
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def constant(text: str) -> pa.Scalar:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Bytes, Floats
 from transect.errors import TransectError
-
-Floats = NDArray[np.float64]
-Gray = NDArray[np.uint8]
 
 REFINED = 5
 """Pixels around a corner in which it is refined; less than a square, or the next corner draws it away."""
@@ -44,7 +41,7 @@ class Board:
         """Length in metres from corner to corner of the board, one square beyond the inner corners."""
         return float(np.hypot((self.columns + 1) * self.width, (self.rows + 1) * self.height))
 
-    def corners(self, gray: Gray) -> Floats | None:
+    def corners(self, gray: Bytes) -> Floats | None:
         """Return the corners (n, 2) in pixels, ordered as `points`; None if the board is not seen whole."""
         import cv2
 

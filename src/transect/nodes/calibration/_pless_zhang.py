@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import robust, se3
-
-Floats = NDArray[np.float64]
 
 FEWEST = 5
 """Boards: each gives two equations, and the closed form has nine unknowns."""

@@ -8,11 +8,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Unit, outputs, param
 from transect.nodes.features._pictures import gray_of
 from transect.types import CameraModel, Image
 
-from ._boards import Board, Floats, enough_boards
+from ._boards import Board, enough_boards
 
 
 @outputs

@@ -7,13 +7,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
 from transect.nodes.features._pictures import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import CameraModel, Image, LaserScan, Transform
 
-from ._boards import Board, Floats, enough_boards
+from ._boards import Board, enough_boards
 from ._pless_zhang import FEWEST, Sighting, mount_from_boards
 
 JUMP = 0.1

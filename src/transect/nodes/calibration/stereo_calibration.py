@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
 from transect.nodes.features._pictures import gray_of
 from transect.nodes.stereo.stereo_rectification import rectifying
 from transect.types import CameraModel, Image, Transform
 
-from ._boards import Board, Floats, enough_boards
+from ._boards import Board, enough_boards
 from .camera_calibration import fitted_camera
 
 

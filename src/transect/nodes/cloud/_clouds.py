@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.types import PointCloud
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64] | NDArray[np.bool_]
 
 

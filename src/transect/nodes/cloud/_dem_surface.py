@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.types import GridMap
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEAST_FOR_PLANE = 6
 """Points around a cell from which a plane is fitted."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.types import PointCloud
 
 from ._clouds import seen_from
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEAST_RANGE = 0.1
 """Metres: nearer points count no more than at this range."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.types import Octree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DEEPEST = 20
 """Halvings of the root: codes of three times as many bits fit into a whole number."""

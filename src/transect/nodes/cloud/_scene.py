@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transect.base.arrays import Floats
 from transect.geometry import se3
 from transect.types import Pose
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 Place = Callable[[T, Floats, str], T]
 """Takes a thing, ``T_scene_thing`` (4, 4) and the scene's frame, and returns it in that frame."""

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from transect.base.arrays import Floats, Ints
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """Two to the 64th by the golden ratio: neighbouring numbers go to slots far apart."""

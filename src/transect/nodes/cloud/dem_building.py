@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.engine import Node, param
 from transect.types import GridMap, PointCloud
 
 from ..lidar._accumulation import VoxelSums
 from ._dem_surface import CellSums, gridded, surface
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 AT_ONCE = 200_000
 """Points whose products are in memory at a time."""

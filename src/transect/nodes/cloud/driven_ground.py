@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.arrays import Floats
 from transect.engine import Latest, Node, param
 from transect.engine.ports import Shape
 from transect.geometry import rotations
@@ -15,8 +15,6 @@ from transect.recording import Robot
 from transect.robots.interact import wheels as interact
 from transect.robots.interact.geometry import Geometry
 from transect.types import PointCloud, Pose, WheelState
-
-Floats = NDArray[np.float64]
 
 JUMP = 0.5
 """m between two poses, over which the ground in between is not known: a gap, or a pose that was corrected."""

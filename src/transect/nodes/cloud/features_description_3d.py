@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.geometry import surfaces
 from transect.types import Features3D, PointCloud
 
 from ._clouds import seen_from, without_gaps
-
-Floats = NDArray[np.float64]
 
 
 class FeaturesDescription3D(Node, interface=True):

@@ -7,14 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import At, Node, outputs, param
 from transect.geometry import se3
 from transect.types import PointCloud, Pose
 
 from ._clouds import selected, without_gaps
 from ._seen_through import View, ranges_in, view_of
-
-Floats = NDArray[np.float64]
 
 
 @outputs

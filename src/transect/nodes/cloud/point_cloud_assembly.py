@@ -9,15 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.engine import Latest, Node, param
 from transect.engine.ports import Unit
 from transect.types import PointCloud, Pose
 
 from ._clouds import joined_fields, selected, without_gaps
 from ._fusing import displaced, fuse, nearest_within, weights_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class PointCloudAssembly(Node, interface=True):

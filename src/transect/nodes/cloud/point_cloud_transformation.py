@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Latest, Node
 from transect.geometry import rotations, se3
 from transect.types import PointCloud, Pose
-
-Floats = NDArray[np.float64]
 
 
 class PointCloudTransformation(Node, interface=True):

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transect.base.arrays import Floats
 from transect.engine import Latest, Node, outputs
 from transect.geometry import se3
 from transect.types import Features3D, Pose
 
 from ._scene import Memory
-
-Floats = NDArray[np.float64]
 
 
 @outputs

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import se3
 
 from .._gtsam import gtsam
 from ._rig import Rig
 from ._tracks import Tracks
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 FIXED = 1e-5
 """Deviation, in m and rad, of what is not to move: the first pose, and a distance that sets the scale. With a

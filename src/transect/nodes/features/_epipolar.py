@@ -7,15 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import align, robust, rotations, se3
 from transect.types import CameraModel
 
 from ._views import focal_length, homogeneous, places_of, straightened, triangulate
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 ROUNDS = 10
 PLANE = 1.62

@@ -8,11 +8,9 @@ multiplied by their relative depth obey this exactly; the depth comes from the s
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import se3
-
-Floats = NDArray[np.float64]
 
 ROUNDS = 30
 SETTLED = 1e-9

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import se3
 from transect.types import CameraModel
 
@@ -24,7 +24,6 @@ from ._rig import Rig
 from ._tracks import Tracks
 from ._views import Triangulated, focal_length, triangulate
 
-Floats = NDArray[np.float64]
 Poses = dict[int, Floats]
 """By moment: ``T_body_world``; the world is the body at the first moment."""
 

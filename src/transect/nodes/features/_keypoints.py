@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints, Singles
 from transect.types import Features2D, Image
-
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 GRID = (6, 8)
 """Rows and columns into which an image is cut to tell how much of it has points."""

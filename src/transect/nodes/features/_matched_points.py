@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import align, rotations, se3
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 STEPS = 100
 GROWTH = 1.4

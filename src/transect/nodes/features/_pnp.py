@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import rotations, se3
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 DEPTH = 1e-9
 """Metres: what is nearer to the plane of the camera than this has no pixel."""

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.recording import FrameTree
 from transect.types import CameraModel
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

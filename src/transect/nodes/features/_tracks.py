@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError
 from transect.types import CameraModel, CorrespondenceMaps2D
 
 from ._views import calibrated, straightened
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import TransectError
 from transect.geometry import camera as lenses
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 ROUNDS = 5
 """Of Gauss and Newton after the linear solution; the third already changes nothing visible."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.engine import Latest, Node, Unit, outputs, param
 from transect.errors import UsageError
 from transect.geometry import se3
@@ -19,9 +19,6 @@ from ._first_guess import Guess, Poses, placed
 from ._rig import Rig, rig_of
 from ._tracks import Tracks, tracks_of
 from ._views import Triangulated
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 FAR = 0.3
 """Standard deviation of a point as a part of its distance, from which on it may as well be at infinity, where

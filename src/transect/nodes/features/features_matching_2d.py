@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.engine import Node, outputs, param
 from transect.errors import UsageError
 from transect.types import Correspondences2D, Features2D
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LSH = {"algorithm": 6, "table_number": 12, "key_size": 20, "multi_probe_level": 2}
 KD_TREES = {"algorithm": 1, "trees": 4}

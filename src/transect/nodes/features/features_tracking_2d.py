@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Mask, Singles
 from transect.engine import Node, outputs, param
 from transect.types import Correspondences2D, Features2D, Image
 
 from ._pictures import gray_of
-
-Singles = NDArray[np.float32]
-Mask = NDArray[np.bool_]
 
 
 @outputs

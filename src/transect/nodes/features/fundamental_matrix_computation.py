@@ -7,11 +7,12 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.types import Correspondences2D
 
 from ._correspondences import taken
-from ._epipolar import Floats, epipolar_distances, fundamental_by_sampling, fundamental_refitted, off_plane
+from ._epipolar import epipolar_distances, fundamental_by_sampling, fundamental_refitted, off_plane
 from ._views import straightened
 
 

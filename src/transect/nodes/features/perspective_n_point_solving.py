@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.errors import UsageError
 from transect.geometry import se3
@@ -14,9 +15,6 @@ from transect.types import Features2D, PointCloud, Pose
 
 from ._pnp import pixel_distances, pose_of_all, pose_of_most, refined_on_inliers
 from ._views import calibrated, focal_length, pose_covariance, straightened
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 UNDETERMINED = 0.5
 """Standard deviation of a place as a part of the distance to the points, from which on it is none."""

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Unit, outputs, param
 from transect.geometry import se3
 from transect.types import CorrespondenceMaps3D, Correspondences3D, Trajectory
 
 from ._matched_points import Found, Judged, judged, least_squares, truncated_squares
 
-Floats = NDArray[np.float64]
 Solver = Callable[[Floats, Floats], Found | None]
 
 

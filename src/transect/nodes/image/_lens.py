@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry import se3
 from transect.recording import FrameTree
 from transect.types import CameraModel, Image
 
-Floats = NDArray[np.float64]
 Numbers = tuple[float, ...]
 
 CACHED = 8

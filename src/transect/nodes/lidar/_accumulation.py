@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from transect.base.arrays import Floats, Ints
 
 WAITING = 400_000
 """Points that may wait before they are merged, or as many as there are voxels: fewer at a time cost more."""

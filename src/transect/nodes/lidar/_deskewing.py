@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations
-
-Floats = NDArray[np.float64]
 
 EXACT = 1e-9
 """Where the series ends, relative to the largest coordinate: nanometres in a scan of metres."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 from transect.geometry.interpolation import interpolate_columns, interpolate_poses
 from transect.recording import FrameTree
 from transect.recording.clocks import NS
 from transect.types import Imu, Pose
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 UP = np.array([0.0, 0.0, 1.0])
 LEAST_POSES = 5
 """From which start, speed and gravity are told apart."""

@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import se3
 from transect.recording.clocks import NS
 
 from ..registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
 from ._deskewing import straightened
 from ._unsteadiness import Unsteadiness
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 COARSER = 2.0
 """Voxels of scans are so much larger where nothing is known of the motion."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations, se3
 from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.recording import FrameTree
 from transect.types import PointCloud, Pose
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 KNOT_NS = 100_000
 """Points this near in time share a pose: at 1 rad/s and 30 m they are 3 mm off at most."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations, se3
 
 from ..registration._small_gicp import Aligned, Limits, Method, Prepared, align, prepare
-
-Floats = NDArray[np.float64]
 
 
 class Submap:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.types import PointCloud
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 OFFSETS = "t_offset_ns"
 BLOCKS = 256

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
 
 from ..registration._small_gicp import Aligned
-
-Floats = NDArray[np.float64]
 
 KEPT, LEAST = 30, 3
 """Third differences that count, and that must be there."""

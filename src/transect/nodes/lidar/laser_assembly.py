@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Batch, Node, outputs, param
 from transect.recording import Robot
 from transect.recording.clocks import NS
@@ -19,7 +20,6 @@ from transect.types import LaserScan, PointCloud, Pose, RadarSpectrum, RigidBody
 from ._accumulation import VoxelSums
 from ._passing import PassingPoses
 
-Floats = NDArray[np.float64]
 Placing = Callable[[Beams, str], Floats]
 """Gives points (n, 3) of beams of a sensor's frame in the fixed frame, NaN where that is not known."""
 PERIOD = 0.1

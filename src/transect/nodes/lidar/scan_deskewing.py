@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Batch, Node, param
 from transect.geometry import rotations, se3
 from transect.recording.clocks import NS
@@ -15,9 +15,6 @@ from transect.types import Imu, PointCloud, Pose
 from ._deskewing import straightened
 from ._passing import PassingPoses
 from ._timing import OFFSETS, point_offsets
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ScanDeskewing(Node, interface=True):

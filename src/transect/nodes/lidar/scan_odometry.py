@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape
 from transect.geometry import se3
@@ -18,8 +18,6 @@ from ._accumulation import VoxelSums
 from ._odometer import LocalMap, Odometer, Scan, Settings, Step
 from ._submap import Submap
 from ._timing import point_offsets
-
-Floats = NDArray[np.float64]
 
 FRAME = "odom"
 VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Batch, Node, param
 from transect.recording.clocks import NS
 from transect.types import Imu, PointCloud, Pose
@@ -16,7 +16,6 @@ from ._levelling import upright
 from ._passing import PassingPoses
 from ._timing import OFFSETS, point_offsets
 
-Floats = NDArray[np.float64]
 LEVEL = "level"
 
 

@@ -7,12 +7,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import MissingExtraError
 from transect.geometry import se3
-
-Floats = NDArray[np.float64]
 
 NOISE_LIMIT = 1.0
 """Metres: larger bounds on the noise are no use, and the library would write a warning to the terminal."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations, se3, surfaces
 
 from ._refining import Refined
-
-Floats = NDArray[np.float64]
-
 
 PARTNERS = 0.5
 """Coarse voxels to a point's partner, at most; at a wrong place on flat ground most have one within 1."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import align, se3
-
-Floats = NDArray[np.float64]
 
 BATCH = 256
 """Samples drawn and judged at a time."""

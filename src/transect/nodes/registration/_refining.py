@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import se3, surfaces
 
 from ._small_gicp import Aligned, Limits, Method, Prepared, align, prepare
-
-Floats = NDArray[np.float64]
 
 COARSE_REACH = 3.0
 """Voxels to the farthest partner at the coarse level."""

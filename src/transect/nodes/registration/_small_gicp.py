@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import MissingExtraError
 from transect.geometry import se3
 
-Floats = NDArray[np.float64]
 Method = Literal["GICP", "PLANE_ICP", "ICP"]
 
 TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, outputs, param
 from transect.geometry import se3
 from transect.types import Features3D, Pose
 
 from ._kiss_matcher import solve_matches
 from ._ransac import consensus
-
-Floats = NDArray[np.float64]
 
 LEAST_MATCHES = 3
 ROWS = 2048

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Latest, Node, outputs, param
 from transect.engine.ports import Shape, Unit
 from transect.geometry import se3
@@ -16,8 +17,6 @@ from ..cloud._clouds import measured
 from ._quality import Quality, quality_of
 from ._refining import Refined, Scales, refine, scales_of
 from ._small_gicp import Method
-
-Floats = NDArray[np.float64]
 
 LEAST_POINTS = 50
 """Fewer do not make two surfaces that could be held against each other."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from transect.base.arrays import Floats
 
 POSITION, ATTITUDE, VELOCITY = slice(0, 3), slice(3, 6), slice(6, 9)
 GYRO_BIAS, FORCE_BIAS = slice(9, 12), slice(12, 15)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine.context import Context
 from transect.errors import FrameError
 from transect.geometry import geodesy, rotations, se3
@@ -21,8 +21,6 @@ from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 from ._fusion_lever import Swing
 from ._path_heading import PathHeading
 from .wheel_odometry import MAX_GAP, Reckoning, model_for
-
-Floats = NDArray[np.float64]
 
 BODIES = ("Platform", "base_link", "base_footprint", "Body")
 """Names of a body's frame, looked for in this order."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine.context import Context
 from transect.geometry import align, se3
 from transect.recording.clocks import NS
@@ -20,8 +20,6 @@ from ._fusion_gate import FALSE_ALARMS, Sensor, limit
 from ._fusion_gyro import Gyro
 from ._fusion_pace import Pace
 from ._fusion_start import LEAST_WAY, Priors, begin, first_state
-
-Floats = NDArray[np.float64]
 
 SILENT_NS = NS // 5
 """An IMU silent for longer is not used to move on."""

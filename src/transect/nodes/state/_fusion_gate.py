@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from transect.base.arrays import Floats
 
 USUAL = 0.95
 """Of the NIS should be below this quantile: noise is scaled so that they are."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.recording.clocks import NS
-
-Floats = NDArray[np.float64]
 
 HALF_NS = 200_000_000
 """Rates are averaged over so long before and after, to tell how they change: manoeuvres last longer, and

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import align, interpolation, rotations, se3
 from transect.recording.clocks import NS
 
 from . import _error_state as ekf
 from ._fusion_events import Event, Inertial, Place, Step
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEVELLING = 0.5
 """Seconds of inertial measurements that tell up."""

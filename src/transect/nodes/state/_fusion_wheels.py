@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
 
 from ._error_state import (
     ATTITUDE,
@@ -29,8 +30,6 @@ from ._error_state import (
     turn,
     turned_by,
 )
-
-Floats = NDArray[np.float64]
 
 
 def by_wheels(x: State, transform: Floats) -> tuple[Floats, float, Floats]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import se3
 from transect.nodes.features._views import homogeneous, triangulate
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 PIXEL = 0.7
 """Pixels of noise of one observation."""

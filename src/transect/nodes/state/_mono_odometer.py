@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.geometry import se3
-from transect.nodes.stereo._vo_camera import Gray, Rig
+from transect.nodes.stereo._vo_camera import Rig
 from transect.nodes.stereo._vo_landmarks import Landmarks, gray_at
 from transect.nodes.stereo._vo_motion import Located, locate
 from transect.nodes.stereo._vo_odometer import AGREE, is_dark
-from transect.nodes.stereo._vo_tracking import Mask, corners, follow
+from transect.nodes.stereo._vo_tracking import corners, follow
 
-from ._mono_geometry import Floats, deepened, first_motion, parallax, project
-from ._mono_window import Ints, View, adjust, rescaled, shift_by_reference
+from ._mono_geometry import deepened, first_motion, parallax, project
+from ._mono_window import View, adjust, rescaled, shift_by_reference
 
 SAME_WAY = 0.9
 """Least cosine between the first motion as seen and by the reference: of few pixels, or where a camera mostly
@@ -58,7 +59,7 @@ class Settings:
 class Shot:
     """A picture, where the camera was on the body then, and where another odometry had the body."""
 
-    picture: Gray
+    picture: Bytes
     valid: Mask | None
     K: Floats
     T_body_camera: Floats

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import se3
 from transect.nodes._gtsam import adjusted
 from transect.nodes._gtsam import gtsam as library
 
-from ._mono_geometry import PIXEL, Floats
-
-Ints = NDArray[np.int64]
+from ._mono_geometry import PIXEL
 
 ROBUST = 2.0
 """Multiples of a pixel's noise from which on an observation loses weight (Huber)."""

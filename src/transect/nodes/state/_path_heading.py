@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from transect.base.arrays import Floats
 
 LEAST_STEP = 1e-6
 """Metres; shorter steps have no direction."""

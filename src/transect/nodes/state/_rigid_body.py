@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry import rotations
 from transect.types import RigidBodyState
-
-Floats = NDArray[np.float64]
 
 SIZE, POSE_SIZE = 12, 6
 PARTS = tuple(slice(i, i + 3) for i in range(0, SIZE, 3))

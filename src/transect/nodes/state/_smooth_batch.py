@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import TimeError, TransectError
 from transect.geometry import interpolation, se3
 from transect.types import Trajectory
@@ -20,9 +20,6 @@ from ._smooth_inertial import turns_of
 from ._smooth_motion import CALIBRATION, PlanarPath, PosePath
 from ._smooth_places import GATE, Judged, judge
 from ._smooth_start import guess, path_poses
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEAST_PLACES = 3
 

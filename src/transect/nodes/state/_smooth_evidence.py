@@ -6,15 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import TimeError
 from transect.recording.clocks import NS
 
 from ._fusion_events import Event, Inertial, Place, Step
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(eq=False)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import TransectError
 
 from .._gtsam import gtsam
@@ -22,9 +22,6 @@ from ._smooth_inertial import InertialNoise, add_inertial
 from ._smooth_motion import CALIBRATION, PlanarPath, PosePath
 from ._smooth_places import Hung, hang
 from ._smooth_wheels import WheelLinks, WheelNoise, add_linear
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_STEPS, MAX_HALVINGS, ENOUGH = 100, 8, 1e-3
 """Gauss-Newton: steps, halvings of one, and the gain below which it is done: in halves of squared sigmas."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.recording.clocks import NS
@@ -36,8 +37,6 @@ from ._smooth_places import GATE, Hung, Judged, judge
 from ._smooth_start import HeadingUnknownError, guess, path_poses
 from ._smooth_wheels import WheelLinks
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 T = TypeVar("T")
 Fit = tuple[Sequence[Place], Judged]
 """New positions, and how they fitted."""

@@ -10,16 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TimeError
 from transect.geometry import interpolation, planar, rotations, se3
 
 from ._fusion_events import Step
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 CALIBRATION = 4
 """Numbers that are learnt of wheels: relative errors of lengths and of turns, a curvature in rad/m, and the

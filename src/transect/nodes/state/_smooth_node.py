@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import se3
 from transect.types import Pose, Record
 
@@ -17,8 +17,6 @@ from ._smooth_graph import Noise
 from ._smooth_inertial import InertialNoise
 from ._smooth_places import Judged
 from ._smooth_wheels import WheelNoise
-
-Floats = NDArray[np.float64]
 
 
 def noise_of(wheel_noise: float, unsteady: float, tilt: float, gravity: float) -> Noise:

@@ -8,14 +8,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import interpolation, rotations, se3
 
 from ._fusion_events import Place
 from ._fusion_gate import POWER, USUAL, limit, minimal_detectable
 from ._smooth_motion import PlanarPath, PosePath
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CORRELATED = 30.0
 """Seconds over which errors of a fix that is no RTK fix are alike: the ionosphere and multipath."""

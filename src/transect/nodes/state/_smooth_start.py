@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError, TransectError
 from transect.geometry import align, rotations, se3
 
 from ._smooth_motion import PlanarPath, PosePath
 from ._smooth_places import Hung
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 HALF_WINDOW = 5.0
 """Seconds to both sides within which a heading is fitted."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Batch, param
 from transect.geometry import rotations
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Trajectory, WheelState
@@ -15,8 +15,6 @@ from . import _error_state as ekf
 from ._fusion_filter import Filter
 from ._fusion_start import Priors
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
-
-Floats = NDArray[np.float64]
 
 PLACES = ("fix", "position")
 _NOISE = ekf.Noise.__dataclass_fields__

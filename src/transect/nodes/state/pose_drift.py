@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import At, Node, outputs, param
 from transect.geometry import planar, rotations, se3
 from transect.types import Pose
-
-Floats = NDArray[np.float64]
 
 
 @outputs

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import rotations
 from transect.recording.clocks import NS
 from transect.types import Pose, Trajectory
 
 from ._fusion_gate import limit
-
-Floats = NDArray[np.float64]
 
 
 @outputs

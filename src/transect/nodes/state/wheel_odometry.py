@@ -7,8 +7,8 @@ from functools import cache, partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.geometry import planar, rotations
 from transect.recording.clocks import NS
@@ -20,7 +20,6 @@ from transect.robots.weeder import geometry as weeder
 from transect.robots.weeder.odometry import motion as ackermann_motion
 from transect.types import Pose, WheelState
 
-Floats = NDArray[np.float64]
 MotionModel = Callable[[WheelState, WheelState, float], Floats | None]
 """Wheels then, wheels now and the seconds between to a motion (3,): m forward, m left, rad to the left."""
 MAX_GAP = 0.5

@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Singles
 from transect.errors import TransectError
 from transect.types import CameraModel, Image, PointCloud
-
-Floats = NDArray[np.float64]
-Single = NDArray[np.float32]
 
 PIXEL_SIGMA = 0.29
 """Pixels: deviation of a direction that is only known to be within its pixel."""
@@ -122,7 +120,7 @@ def _numbers(camera: CameraModel) -> tuple[float, float, float, float]:
 
 
 @lru_cache(maxsize=4)
-def _rays(shape: tuple[int, int], numbers: tuple[float, float, float, float]) -> tuple[Single, Single]:
+def _rays(shape: tuple[int, int], numbers: tuple[float, float, float, float]) -> tuple[Singles, Singles]:
     """Return where each pixel looks, x and y at depth 1 (2, n), and how long that ray is (n,)."""
     fx, fy, cx, cy = numbers
     rows, columns = np.indices(shape)

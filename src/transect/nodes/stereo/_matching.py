@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Bytes
 from transect.errors import TransectError
 from transect.nodes.features._pictures import gray_of
 from transect.nodes.image._lens import calibrated
@@ -15,8 +16,6 @@ from transect.types import Image
 
 from ._pairs import disparity_camera, zero_disparity
 from ._texture import shared_texture
-
-Gray = NDArray[np.uint8]
 
 Method = Literal["block", "semi-global", "scanline"]
 METHODS: tuple[Method, ...] = ("block", "semi-global", "scanline")
@@ -90,7 +89,7 @@ def coverage(disparity: Image) -> float:
     return float(np.isfinite(disparity.data).mean())
 
 
-def searched_disparities(left: Gray, right: Gray, search: Search) -> int:
+def searched_disparities(left: Bytes, right: Bytes, search: Search) -> int:
     """Return how many disparities are searched: whole multiples of 16.
 
     Where the caller does not say, blocks are matched in images a quarter as large, and what all but 0.5 % of
@@ -118,7 +117,7 @@ def _whole_steps(pixels: float) -> int:
     return max(STEP, int(np.ceil(pixels / STEP)) * STEP)
 
 
-def _disparities(left: Gray, right: Gray, search: Search, count: int) -> NDArray[np.float32]:
+def _disparities(left: Bytes, right: Bytes, search: Search, count: int) -> NDArray[np.float32]:
     """Return disparities (h, w) in pixels, NaN where OpenCV found none."""
     import cv2
 

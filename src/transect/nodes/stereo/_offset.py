@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import robust, rotations, se3
 from transect.types import CameraModel
-
-Floats = NDArray[np.float64]
 
 FEWEST_POINTS = 12
 """Of one frame: 6 unknowns of its motion, and as many again to see outliers by."""

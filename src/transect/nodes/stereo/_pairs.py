@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.nodes.image._lens import calibrated, is_rectified
 from transect.types import CameraModel, Image, StereoPair
-
-Floats = NDArray[np.float64]
 
 ROWS_AGREE = 1.5
 """Pixels by which the principal points of a rectified pair may differ vertically."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.nodes.image._lens import CALIBRATIONS, calibrated, is_rectified
 from transect.types import Image
 
 from ._pairs import disparity_camera, pair_baseline, zero_disparity
-
-Floats = NDArray[np.float64]
-Gray = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ._vo_camera import Floats, Gray, Rig
-from ._vo_tracking import Mask, coarse_disparities, corners, follow, match_right
+from transect.base.arrays import Bytes, Floats, Ints, Mask
 
-Ints = NDArray[np.int64]
+from ._vo_camera import Rig
+from ._vo_tracking import coarse_disparities, corners, follow, match_right
+
 LARGEST = 1 / 8
 """Of the picture's width: disparity of the nearest points, which soon leave the picture on the way."""
 
@@ -19,8 +20,8 @@ LARGEST = 1 / 8
 class Pair(NamedTuple):
     """A rectified pair of gray pictures, and where the left one was measured (None: everywhere)."""
 
-    left: Gray
-    right: Gray
+    left: Bytes
+    right: Bytes
     valid: Mask | None = None
 
 
@@ -160,7 +161,7 @@ class Descriptors:
         sight = Sight(rows, seen[where], seen[:0], len(left), left_words[where], left_words[:0])
         return replace(sight, fresh=seen[new], fresh_descriptors=left_words[new]) if fresh else sight
 
-    def _found(self, picture: Gray) -> tuple[Floats, NDArray[Any]]:
+    def _found(self, picture: Bytes) -> tuple[Floats, NDArray[Any]]:
         import cv2
 
         maker: Any = cv2.ORB.create if self.kind == "ORB" else cv2.SIFT.create

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Bytes, Floats, Ints
 from transect.geometry import se3
 from transect.types import PointCloud
-
-from ._vo_camera import Floats, Gray
-
-Ints = NDArray[np.int64]
 
 OFTEN = 2
 """Keyframes that must know a point: the second found it again, in agreement with the motion."""
@@ -54,7 +51,7 @@ class Landmarks:
         return PointCloud(se3.apply(T_frame_world, kept[:, :3]).astype(np.float32), fields, frame=frame)
 
 
-def gray_at(picture: Gray, pixels: Floats) -> NDArray[np.uint8]:
+def gray_at(picture: Bytes, pixels: Floats) -> NDArray[np.uint8]:
     """Gray values (n,) of a picture at the pixels (n, 2) inside it."""
     column, row = np.rint(pixels[:, :2]).astype(np.int64).T
     return picture[row, column]

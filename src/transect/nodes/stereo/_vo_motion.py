@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import robust, rotations, se3
 
-from ._vo_camera import Floats, Rig
-from ._vo_tracking import Mask
+from ._vo_camera import Rig
 
 SAMPLES = 100
 """Quadruples that are tried: with half of the points wrong, 99.8 % sure that a good one is among them."""

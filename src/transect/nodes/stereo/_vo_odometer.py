@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from transect.base.arrays import Bytes, Floats
 from transect.geometry import se3
 from transect.recording.clocks import NS
 
-from ._vo_camera import Floats, Gray, Rig
+from ._vo_camera import Rig
 from ._vo_fronts import Front, Pair, Sight, Tracks
 from ._vo_landmarks import Landmarks, gray_at
 from ._vo_motion import Located, locate
@@ -216,7 +217,7 @@ class Odometer:
         )
 
 
-def is_dark(picture: Gray) -> bool:
+def is_dark(picture: Bytes) -> bool:
     """Tell whether a picture shows nothing but noise."""
     return float(np.percentile(picture[::4, ::4], 90)) < DARK
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ._vo_camera import Floats, Gray
-
-Mask = NDArray[np.bool_]
+from transect.base.arrays import Bytes, Floats, Mask
 
 WINDOW = (15, 15)
 """Pixels that a point is recognised by."""
@@ -27,7 +24,7 @@ BLOCK, NO_MATCH = 15, 16.0
 """Window of the coarse matching in pixels of the half-size picture; it counts in sixteenths."""
 
 
-def follow(before: Gray, now: Gray, pixels: Floats, starts: Floats) -> tuple[Floats, Mask]:
+def follow(before: Bytes, now: Bytes, pixels: Floats, starts: Floats) -> tuple[Floats, Mask]:
     """Follow pixels (n, 2) from one picture to another with Lucas and Kanade's method in pyramids.
 
     Parameters
@@ -55,7 +52,7 @@ def follow(before: Gray, now: Gray, pixels: Floats, starts: Floats) -> tuple[Flo
     return there, (status.ravel() == 1) & inside
 
 
-def match_right(left: Gray, right: Gray, pixels: Floats, disparities: Floats) -> tuple[Floats, Mask]:
+def match_right(left: Bytes, right: Bytes, pixels: Floats, disparities: Floats) -> tuple[Floats, Mask]:
     """Find pixels (n, 2) of the left picture in the right one, from guesses of their disparity (n,).
 
     Returns
@@ -77,7 +74,7 @@ def _tilt(there: Floats, pixels: Floats, found: Mask) -> float:
     return float(np.clip(np.median(rows), -ROWS_APART, ROWS_APART)) if len(rows) else 0.0
 
 
-def corners(picture: Gray, taken: Floats, cell: int, valid: Mask | None = None) -> Floats:
+def corners(picture: Bytes, taken: Floats, cell: int, valid: Mask | None = None) -> Floats:
     """Return the best corner (n, 2) of every cell of a grid that has no taken pixel (m, 2) yet.
 
     Shi and Tomasi's response; one per cell spreads the points over the picture. Where `valid` (h, w) says
@@ -104,7 +101,7 @@ def corners(picture: Gray, taken: Floats, cell: int, valid: Mask | None = None) 
     return np.stack([column * cell + across, row * cell + down], axis=1).astype(np.float64)
 
 
-def coarse_disparities(left: Gray, right: Gray, pixels: Floats, largest: float) -> Floats:
+def coarse_disparities(left: Bytes, right: Bytes, pixels: Floats, largest: float) -> Floats:
     """Guess the disparities (n,) of pixels (n, 2) by block matching at half size; NaN where it sees none.
 
     Parameters

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats, Ints
 from transect.nodes._gtsam import adjusted
 from transect.nodes._gtsam import gtsam as library
 
-from ._vo_camera import Floats, Rig
-from ._vo_fronts import Ints
+from ._vo_camera import Rig
 
 FEWEST = 3
 """Keyframes that must have seen a point: two say little more than its own stereo does."""

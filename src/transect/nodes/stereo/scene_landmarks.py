@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Latest, Node, outputs
 from transect.errors import UsageError
 from transect.nodes.cloud._scene import Memory
@@ -14,8 +14,6 @@ from transect.nodes.cloud.point_cloud_transformation import transformed
 from transect.nodes.features._correspondences import taken as matched
 from transect.nodes.features._keypoints import taken
 from transect.types import Correspondences2D, Features2D, PointCloud, Pose
-
-Floats = NDArray[np.float64]
 
 
 class _Seen(NamedTuple):

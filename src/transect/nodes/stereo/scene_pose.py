@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Batch, Node, outputs, param
 from transect.geometry import se3
 from transect.nodes.cloud._scene import SCENE, matrix_of, pose_of
 from transect.types import PointCloud, Pose, StereoPair
-
-Floats = NDArray[np.float64]
 
 
 @outputs

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, outputs, param
 from transect.geometry import se3
 from transect.nodes.cloud._scene import SCENE, matrix_of, pose_of
 from transect.types import CorrespondenceMaps2D, Correspondences2D, Pose, Trajectory
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
@@ -16,7 +16,6 @@ from transect.types import CameraModel, StereoPair
 
 from ._pairs import is_rectified_pair, moved, pair_baseline
 
-Floats = NDArray[np.float64]
 LEAST_BASELINE = 1e-4
 """Metres: cameras nearer than this see no depth; the frames are taken to be wrong."""
 

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import FrameError, did_you_mean
 from transect.geometry import se3
 from transect.recording import FrameTree, Robot
 from transect.robots import transform_from_description
-
-Floats = NDArray[np.float64]
 
 BODY = "Body"
 TABLES = {"VideoVisual": "laser_to_visual_camera", "VideoIR": "laser_to_ir_camera"}

@@ -15,15 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Robot
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _CHUNK = 1 << 17
 """Points placed together: their transforms are 16 numbers each."""

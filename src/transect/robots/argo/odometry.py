@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError, TransectError
 from transect.geometry import robust
 from transect.recording import Robot
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEAST_SAMPLES = 10
 """Fewer samples of driving, or of turning, do not tell a radius or a track."""

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
 from transect.recording import Robot
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Scale = Literal["amplitude", "dB"]
 """Of reflectivities: dB are ``20 log10`` of amplitudes."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError
 from transect.geometry import planar, rotations, se3
 from transect.recording import Parsed, Recording, Robot, Stream, arrow, stream_of_values
@@ -18,9 +18,6 @@ from .clouds import Beams, Gate, beams_of_scans, place
 from .odometry import Drive, DriveFit
 from .radar import Peaks, Scale, find_peaks
 from .sweeps import SCANS
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BODY, NAVIGATION, LOCAL, ODOMETRY = "Body", "Navigation", "Local", "Odometry"
 WHEELS = ("Payload/WheelLeft", "Payload/WheelRight")

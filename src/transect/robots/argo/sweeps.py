@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError
 from transect.recording import Parsed, Stream, arrow
 from transect.types import LaserScan
 
 SCANS = 4
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def assemble_sweeps(stream: Stream) -> Stream:

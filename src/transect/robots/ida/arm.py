@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError, TransectError, did_you_mean
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import Floats
 from transect.robots.chains import Chain
 
 from .parameters import FITTED, Parameters

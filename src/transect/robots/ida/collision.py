@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import Floats, Mask, floats
+from transect.geometry._arrays import floats
 
 from .kinematics import Arm, joint_poses
 from .parameters import Parameters

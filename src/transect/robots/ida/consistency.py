@@ -22,7 +22,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from transect.geometry._arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints
 from transect.recording import Recording
 from transect.recording.clocks import NS
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError, ParseError
-from transect.geometry._arrays import Floats, floats
+from transect.geometry._arrays import floats
 
 from .parameters import Parameters
 

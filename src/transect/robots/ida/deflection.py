@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.geometry._arrays import Floats, Mask, floats
+from transect.base.arrays import Floats, Mask
+from transect.geometry._arrays import floats
 
 from .arm import Arm, Tool
 from .kinematics import jacobian, tool_pose

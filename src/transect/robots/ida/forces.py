@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.geometry._arrays import Floats, floats
+from transect.base.arrays import Floats
+from transect.geometry._arrays import floats
 
 from .arm import Arm, Tool
 from .kinematics import levers

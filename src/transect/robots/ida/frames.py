@@ -12,9 +12,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import Floats, floats, norms
+from transect.geometry._arrays import floats, norms
 from transect.recording import FrameTree, Stream
 from transect.robots import load
 

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError, did_you_mean
 from transect.geometry import se3
-from transect.geometry._arrays import Floats
 from transect.robots import load
 
 from .arm import Arm

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import robust
-from transect.geometry._arrays import Floats, Ints, floats
+from transect.geometry._arrays import floats
 
 from .motor import TERMS, Curve, Form, Motors, Sense, is_idle, torque_constant
 from .parameters import Parameters

@@ -15,7 +15,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.geometry._arrays import Floats, Ints, Mask, floats, same_length
+from transect.base.arrays import Floats, Ints, Mask
+from transect.geometry._arrays import floats, same_length
 from transect.recording import Recording
 
 from .science import MOTORS, devices

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry import robust
-from transect.geometry._arrays import Floats
 
 Basis = Literal["proved", "printed", "assumed", "measured"]
 Verdict = Literal["consistent", "disagrees", "undecided", "not computed"]

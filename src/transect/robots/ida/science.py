@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import StreamError
-from transect.geometry._arrays import Floats, Ints, Mask
 from transect.recording import Recording, Stream
 from transect.recording.clocks import NS
 

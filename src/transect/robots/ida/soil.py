@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import StreamError
 from transect.geometry import robust
-from transect.geometry._arrays import Floats, floats, same_length
+from transect.geometry._arrays import floats, same_length
 from transect.recording import Recording
 
 from .science import devices

@@ -20,8 +20,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import TimeError
-from transect.geometry._arrays import Floats, Mask, floats, sorted_times_ns
+from transect.geometry._arrays import floats, sorted_times_ns
 
 from .parameters import Parameters
 

@@ -13,8 +13,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import Floats, Mask, floats
+from transect.geometry._arrays import floats
 
 from .parameter_sets import ROWS
 from .parameters import Parameters

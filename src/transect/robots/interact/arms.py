@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations
-from transect.geometry._arrays import Floats
 from transect.recording import Robot
 from transect.robots.chains import Chain
 

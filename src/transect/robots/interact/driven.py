@@ -7,9 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError
 from transect.geometry import planar, rotations
-from transect.geometry._arrays import Floats, Ints, measured_rows
+from transect.geometry._arrays import measured_rows
 from transect.recording import Recording, Stream, stream_of_values
 from transect.recording.clocks import NS
 from transect.types import Odometry, Record, WheelState

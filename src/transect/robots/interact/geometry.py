@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry import geodesy
-from transect.geometry._arrays import Floats
 from transect.recording import Recording, Robot
 
 ROBOT = "interact"

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transect.geometry._arrays import Mask, floats
+from transect.base.arrays import Mask
+from transect.geometry._arrays import floats
 
 from .geometry import Geometry
 from .wheels import WHEELS

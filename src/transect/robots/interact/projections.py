@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transect.geometry._arrays import Floats, Ints, Mask
+from transect.base.arrays import Floats, Ints, Mask
 from transect.recording import Robot
 from transect.robots.shapes import Shape, shapes_of
 

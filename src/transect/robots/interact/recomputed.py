@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError, TransectError
 from transect.geometry import robust, rotations, se3
-from transect.geometry._arrays import Floats, Ints
 from transect.geometry.camera import project_points
 from transect.geometry.interpolation import Limits, interpolate_columns, nearest_index
 from transect.recording import FrameTree, Recording, Stream, stream_of_values

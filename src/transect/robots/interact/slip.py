@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.geometry import planar
-from transect.geometry._arrays import Floats, floats
+from transect.geometry._arrays import floats
 
 from .geometry import Geometry
 from .velocities import WheelVelocities

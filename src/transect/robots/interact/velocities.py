@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.geometry._arrays import Floats, floats
+from transect.base.arrays import Floats
+from transect.geometry._arrays import floats
 
 from .geometry import Geometry
 from .wheels import directions, positions

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.geometry import robust, rotations, se3
-from transect.geometry._arrays import Floats, floats
+from transect.geometry._arrays import floats
 from transect.recording.clocks import NS
 
 from .geometry import Geometry

@@ -7,13 +7,12 @@ so that the ground counts as level.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import geodesy, rotations
 from transect.geometry.geodesy import Axes
-
-Floats = NDArray[np.float64]
 
 
 def antenna_from_base(base: ArrayLike, heading: ArrayLike, lever: ArrayLike) -> Floats:

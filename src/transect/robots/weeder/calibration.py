@@ -6,14 +6,12 @@ Rotations take vectors of the second frame to the first: ``R_odometry_camera`` i
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.geometry import align, rotations, se3
 from transect.geometry.align import Alignment
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FORWARD = np.array([0.0, 0.0, 1.0])
 """The camera's optical axis."""

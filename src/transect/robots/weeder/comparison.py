@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.geometry import align, correlation, robust
 from transect.geometry.align import Alignment
@@ -20,9 +20,6 @@ from transect.recording.clocks import NS
 
 from .antenna import antenna_from_base
 from .geometry import FASTEST
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FARTHEST_NS = 10 * NS
 """How far the beginnings of two logs that were started together may be apart."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.recording import Robot
-
-Floats = NDArray[np.float64]
 
 BASE, ANTENNA = "base_link", "gps"
 FASTEST = 3.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from transect.base.arrays import Floats
 
 RADIANS = np.pi / 180.0
 """Rad/s of 1 deg/s."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats
 from transect.errors import GeometryError
 
 from .geometry import Geometry
 
-Floats = NDArray[np.float64]
 Form = Literal["paper", "scripts"]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.errors import StreamError
 from transect.geometry import geodesy, planar, rotations
 from transect.recording import Parsed, Recording, Robot, Stream, arrow
@@ -17,8 +18,6 @@ from .antenna import local_from_fixes
 from .comparison import Residual, Track, absolute_error, associate, turn_error
 from .geometry import BASE, Geometry
 from .odometry import Form, motion, path_headings
-
-Floats = NDArray[np.float64]
 
 POSITION, QUATERNION = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 WHEELS = {"wheel_velocity", "steering"}

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.recording import Stream, arrow
 from transect.types import (
     Imu,
@@ -24,7 +25,7 @@ from transect.types import (
 )
 from transect.types import Twist as TwistType
 
-from ._model import Change, Floats, Ints, Mask, unchanged, with_table
+from ._model import Change, unchanged, with_table
 
 _MOTION = ("vx", "vy", "vz", "wx", "wy", "wz")
 SIGNALS: dict[type, tuple[str, ...]] = {

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Floats, Ints
 from transect.recording import Recording, Stream, arrow
 from transect.recording.clocks import Clock
 from transect.types import Record
 
-from ._model import INJECTED, Change, Event, Floats, Ints
+from ._model import INJECTED, Change, Event
 
 LABELS = "truth/faults"
 """The stream of labels, and their file without its suffix."""

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
 from transect.recording import Recording, Stream
 from transect.recording.clocks import NS
 
 from ..randomness import generator
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 INJECTED = "injected"
 """Condition of a recording: what was injected, in order."""
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import StreamError
 from transect.recording import Stream, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
 from transect.types import PointCloud
 
-from ._model import Change, Event, Floats, Ints, Mask, unchanged, with_table
+from ._model import Change, Event, unchanged, with_table
 
 Alter = Callable[[int, Any], Any]
 """Takes the number of a sample and its payload; returns the payload with the fault."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.errors import FrameError
 from transect.recording import FrameTree, Recording
 from transect.types import Image
 
-from ._model import Event, Floats, Mask
+from ._model import Event
 
 OPTICAL = np.array([[0.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 """``T_forward_camera``: a camera's x right, y down, z forward as x forward, y left, z up."""

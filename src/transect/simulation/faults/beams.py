@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.recording import Stream
 from transect.types import PointCloud
 
 from ._columns import flat_values
-from ._model import Floats, Ints, Mask
 
 FARTHEST = 80.0
 """Metres; a laser's reach where its scans do not say, and where the codes of a SICK for nothing begin."""

@@ -6,13 +6,14 @@ import dataclasses
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import rotations
 from transect.recording import Stream
 from transect.types import Image, Imu, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from . import beams
 from ._columns import change_of, flat_values, with_flat
-from ._model import Change, Event, Fault, Floats, Mask, unchanged
+from ._model import Change, Event, Fault, unchanged
 from ._payloads import wrapped, wrapped_clouds
 from .timing import TO_THE_END
 

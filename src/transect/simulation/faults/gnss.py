@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Floats
 from transect.recording import Stream
 from transect.types import FIX_TYPES, NavFix
 
 from ._columns import EARTH, change_of, flat_values, with_flat, with_texts
-from ._model import Change, Event, Fault, Floats
+from ._model import Change, Event, Fault
 
 _STD = ("std_north", "std_east", "std_down")
 _FLOAT = FIX_TYPES.index("rtk float")

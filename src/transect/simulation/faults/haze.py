@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.recording import Stream
 from transect.types import CameraModel, Image
 
-from ._model import Change, Event, Fault, Floats, Mask
+from ._model import Change, Event, Fault
 from ._payloads import wrapped
 from .air import Air, place_of_sensor, through
 

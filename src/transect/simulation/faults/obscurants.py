@@ -14,12 +14,13 @@ from functools import partial
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.recording import Stream
 from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from . import beams
 from ._columns import change_of, flat_values, share_of_beams, with_flat
-from ._model import Change, Event, Fault, Floats, Mask, unchanged
+from ._model import Change, Event, Fault, unchanged
 from ._payloads import payload, row_of, wrapped, wrapped_clouds
 from .air import Air, Beams, place_of_sensor, puffs, sensor_height, through, uniform
 from .haze import Veil, veiled

@@ -6,12 +6,13 @@ import dataclasses
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.recording import Stream
 from transect.types import Image, LaserScan, PointCloud
 
 from . import beams
 from ._columns import change_of, flat_values, share_of_beams, with_flat
-from ._model import Change, Event, Fault, Floats, Mask, unchanged
+from ._model import Change, Event, Fault, unchanged
 from ._payloads import wrapped, wrapped_clouds
 
 

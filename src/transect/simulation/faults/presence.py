@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Ints, Mask
 from transect.recording import Stream, arrow
 from transect.recording.arrow import LOG_NS, PART, PAYLOAD, T_NS
 
 from ._columns import change_of
-from ._model import Change, Event, Fault, Ints, Mask, unchanged, with_table
+from ._model import Change, Event, Fault, unchanged, with_table
 from ._payloads import wrapped
 
 EVERY: tuple[type, ...] = (object,)

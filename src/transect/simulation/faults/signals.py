@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Floats
 from transect.recording import Stream
 from transect.types import Image
 
 from ._columns import EARTH, SIGNALS, change_of, flat_values, signals, with_flat
-from ._model import Change, Event, Fault, Floats
+from ._model import Change, Event, Fault
 from ._payloads import wrapped
 from .haze import as_stored, white
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.recording import Stream
 from transect.types import Odometry, WheelState
 
 from ._columns import change_of, flat_values, with_flat
-from ._model import Change, Event, Fault, Floats, Mask
+from ._model import Change, Event, Fault
 
 _SPEEDS = ("wheel_velocity", "vx")
 _SUMS = ("drive_ticks", "x", "y", "z")

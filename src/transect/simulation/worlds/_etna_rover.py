@@ -7,17 +7,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.arrays import Floats
 from transect.geometry import se3
 from transect.recording import Robot
 
 from .. import driving, wheels
 from ..driving import Chassis, Course, Leg
 from ..motion import Motion, derivatives
-
-Floats = NDArray[np.float64]
 
 WHEEL_RADIUS = 0.2
 """m; not in the document, invented: a clearance of 20 cm and H = 13.5 cm leave little choice."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError, did_you_mean
 from transect.recording.clocks import NS
 
@@ -21,9 +21,6 @@ from ..raycast import Hits, Scene
 from ..solids import Look, Solid, Solids, box, rod
 from ..terrain import Terrain
 from ._etna_rover import Rover, lap
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC, in the weeks of the campaign."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.formats.ameds.columns import BY_STREAM, DEVICE
 from transect.formats.ameds.parse import make_table
 from transect.geometry import geodesy, planar, rotations, se3
@@ -22,9 +22,6 @@ from ..motion import Motion
 from ..randomness import generator
 from ._etna_rover import WHEEL_RADIUS
 from ._etna_state import COVERAGES, START_NS, State
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ARMS, MOTORS, FAST = 1.0, 50.0, 100.0
 """Hz, Table 7."""

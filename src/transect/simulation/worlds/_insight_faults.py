@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError, did_you_mean
 from transect.recording import arrow
 
-from ..arm import Floats
 from ._insight_plan import Plan
 from ._insight_story import Step
 
-Ints = NDArray[np.int64]
 NAMES = ("encoder-pot", "stalled", "grapple-overheat", "vref")
 """As the fault table of the flight software calls them (SIS 5.1.3.11 and 5.1.3.30)."""
 SLIP_JOINT, SLIP = 3, 0.15

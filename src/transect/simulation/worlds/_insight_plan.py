@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
 
 from .._arm_flight import Flight
 from .._arm_moves import Limits, Timeline, jam, move, rest
-from ..arm import Floats, cross
+from ..arm import cross
 from ._insight_story import STOW, Step
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 ROUNDS = 80
 """Most rounds of the search for a posture."""
 LARGEST = 0.25
@@ -53,7 +51,7 @@ class Plan:
     timeline: Timeline
     step: Ints
     goals: Floats
-    recorded: Bools
+    recorded: Mask
 
     def __len__(self) -> int:
         return len(self.step)
@@ -63,7 +61,7 @@ class Plan:
         return np.array([values(step) for step in self.steps], dtype=np.float64)[self.step]
 
     @property
-    def resting(self) -> Bools:
+    def resting(self) -> Mask:
         """Rows (n,) in which no motor has power."""
         return np.asarray(~self.timeline.on.any(axis=1))
 
@@ -166,7 +164,7 @@ def _reached(flight: Flight, goals: Floats, tool: int, phase: int) -> Floats:
     )
 
 
-def _recorded(steps: Sequence[Step], owner: Ints, wanted: int) -> Bools:
+def _recorded(steps: Sequence[Step], owner: Ints, wanted: int) -> Mask:
     """Choose rows (n,): whole acts, those of the greatest value first, until as many as wanted are there."""
     acts = np.array([step.act for step in steps])
     edges = [0, *(np.flatnonzero(acts[owner][1:] != acts[owner][:-1]) + 1).tolist(), len(owner)]

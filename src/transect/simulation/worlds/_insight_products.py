@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.formats.ida import names
 from transect.formats.ida.codes import PHASES, decode_status, names_of_codes
 from transect.formats.ida.columns import BY_NAME, FORCES
@@ -19,10 +19,8 @@ from transect.recording.clocks import NS
 from transect.robots.ida.arm import TOOLS
 from transect.types import JointState, Record
 
-from ..arm import Floats
 from ._insight_telemetry import Telemetry
 
-Ints = NDArray[np.int64]
 _JOINT_UNITS = {"position": "rad", "velocity": "rad/s", "effort": "N m"}
 
 

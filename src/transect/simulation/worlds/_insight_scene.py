@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.formats._images import encode_image, file_table
 from transect.geometry import se3
 from transect.recording import Robot, Stream
 from transect.recording.arrow import T_NS
 from transect.types import CameraModel, Image
 
-from ..arm import PAYLOADS, Floats
+from ..arm import PAYLOADS
 from ..light import Light
 from ..randomness import generator
 from ..raycast import Scene

@@ -12,10 +12,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import se3
 
 from .._arm_contact import Soil
-from ..arm import Arm, Floats, Sets
+from ..arm import Arm, Sets
 from ..randomness import generator
 from ..terrain import Terrain
 from ..textures import spectral_noise

@@ -9,13 +9,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Mask
+
 from .._arm_contact import Contact, Dents, Soil, touch
 from .._arm_motors import Drive, Heat, drive
-from ..arm import Arm, Floats, Links, Load, Sets, Settled, Tool, holding_torques, settle
+from ..arm import Arm, Links, Load, Sets, Settled, Tool, holding_torques, settle
 from ..randomness import generator
 from ._insight_plan import Plan
 
-Bools = NDArray[np.bool_]
 SOL = 88_775.244
 """s of a day on Mars."""
 NOON_AIR, NIGHT_AIR, WARMEST = -18.0, -92.0, 14.0
@@ -39,8 +40,8 @@ class Grapple:
     """The grapple over time, (n,) each: degC, whether its heater is on, and whether its fingers are open."""
 
     celsius: Floats
-    heated: Bools
-    open: Bools
+    heated: Mask
+    open: Mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,20 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.formats.ida.codes import PHASES
 from transect.formats.ida.keys import ARM, SYSTEM, StatusText
 from transect.recording import Stream, arrow
 from transect.robots.ida.arm import TOOLS
 from transect.types import JointState, Record
 
-from ..arm import Floats
 from ._insight_life import Life
 from ._insight_products import Product
 from ._insight_telemetry import Telemetry
 
-Ints = NDArray[np.int64]
 RING = 300
 GUARDED, JOINT, HEAT, SEND = 17, 20, 22, 23
 COMMANDS = {GUARDED: "RA_MOVE_GUARDED", JOINT: "RA_MOVE_JOINT", HEAT: "RA_GRAPPLE_OPEN", SEND: "RA_SEND_DATA"}

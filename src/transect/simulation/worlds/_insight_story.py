@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from transect.base.arrays import Floats
+
 from .._arm_contact import Contact, Support
-from ..arm import PAYLOADS, Floats
+from ..arm import PAYLOADS
 from ._insight_site import PLACES, SPOTS, Site
 
 SCOOP, CAMERA, WRIST, GRAPPLE = 2, 3, 4, 5

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.formats.ida.codes import STATUS_GROUPS, encode_status
 
 from .._arm_flight import Derived, Flight, Readings
 from .._arm_sensors import Sensors
-from ..arm import Floats
 from ._insight_faults import Faults
 from ._insight_plan import Plan
 from ._insight_state import State
 
-Ints = NDArray[np.int64]
 BUS_VOLT = 30.0
 
 

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.recording import Stream, arrow
 
-from ..arm import Floats
 from ..day import Truth
 from ._insight_faults import fault_table
 from ._insight_life import Life
 from ._insight_products import Product
-
-Ints = NDArray[np.int64]
 
 
 def truth(

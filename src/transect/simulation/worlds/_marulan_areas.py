@@ -9,16 +9,14 @@ import dataclasses
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import rotations
 
 from ..randomness import generator
 from ..solids import Look, Solid, box, cylinder, ellipsoid, tree, turned, turned_box
 from ..terrain import Terrain, open_ground
 from ._marulan_places import PAINT, SHEET, STEEL, WOOD, Place, standing
-
-Floats = NDArray[np.float64]
 
 WATER = Look((0.05, 0.08, 0.1), 0.01, 1e-4, 288.0)
 ROCK = Look((0.42, 0.4, 0.36), 0.4, 0.5, 297.0)

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.formats.sdi.layout import LASERS, NAV, RANGES, SPECTRUM
 from transect.formats.sdi.payload import LINES, SENSORS
 from transect.formats.sdi.tables import NAV_COLUMNS
@@ -30,9 +30,6 @@ from ..raycast import Scene
 from ..solids import Solids
 from ._marulan_places import GROUND
 from ._marulan_streams import Blocks, simulated
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SCANS, LINES_TOGETHER, STATES_TOGETHER = 300, 1001, 200
 """Rows of a block of a laser, of the radar and of Nav."""

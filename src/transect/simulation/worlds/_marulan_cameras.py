@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.geometry import camera as lenses
 from transect.recording import Stream, arrow
 from transect.types import CameraModel, Image
@@ -19,8 +19,6 @@ from ..light import Lamp, Light, low_sun, night, night_with_lights
 from ..randomness import generator
 from ..render import render
 from ._marulan_argo import Argo
-
-Floats = NDArray[np.float64]
 
 INFRARED_RATE = 12.5
 """Pictures a second (2.2.4)."""

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
 
 from ..randomness import generator
 from ..solids import LEAVES, Look, Solid, box, cylinder, ellipsoid, rod, tree
 from ..terrain import Terrain, open_ground
-
-Floats = NDArray[np.float64]
 
 GROUND = Look(near_infrared=0.3, backscatter=0.03)
 STEEL = Look((0.55, 0.56, 0.58), 0.55, 8.0, 294.0)

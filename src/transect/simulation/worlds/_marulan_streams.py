@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.recording import Parsed, Stream
 from transect.recording.clocks import TimeLike
 
-Ints = NDArray[np.int64]
 Make = Callable[[Ints], pa.Table]
 """From the numbers of a block's rows to the rows."""
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.formats._images import encode_image
 from transect.geometry import se3
 from transect.recording import FrameTree, Robot, Stream, arrow
@@ -23,9 +23,6 @@ from ..randomness import generator
 from ..raycast import Scene
 from ..render import Frame, render
 from ._rosario_robot import BASE, SIDES, scaled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SHUTTER, BLUR = 1.2e-3, 3.0e-3
 """s that the shutter is open at noon, and from which on pictures are blurred: less is within a pixel."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.arrays import Floats
 from transect.geometry import camera as lens
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Robot
@@ -15,8 +15,6 @@ from transect.types import CameraModel
 
 from ..driving import Chassis
 from ._rosario_route import LANE
-
-Floats = NDArray[np.float64]
 
 BASE, IMU, ANTENNA = "base_link", "imu", "gps"
 SIDES = ("left", "right")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 from transect.recording import Robot, Stream, arrow
 from transect.recording.clocks import NS
@@ -21,9 +21,6 @@ from ..randomness import generator
 from ..wheels import Rolling, Soil
 from ._rosario_robot import ACC_OFFSET, ANTENNA, BASE, GYRO_OFFSET, IMU
 from ._rosario_route import LANE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ORIGIN = np.array([np.radians(-33.0308), np.radians(-60.8885), 65.0])
 """Latitude, longitude (rad) and ellipsoidal height (m) of the world's origin: near Rosario, invented."""

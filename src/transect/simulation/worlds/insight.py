@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.arrays import Ints
 from transect.formats.ida import names
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
@@ -35,7 +35,6 @@ from ._insight_scene import NAME, Camera
 from ._insight_status import RING, statuses
 from ._insight_truth import truth
 
-Ints = NDArray[np.int64]
 SOL = 209
 """Of the label in SIS appendix E."""
 SCILO_EVERY, STATUS_EVERY = 10, 5

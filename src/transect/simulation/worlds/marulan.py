@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError, did_you_mean
 from transect.formats.sdi.layout import LASERS, NAV
 from transect.geometry import rotations
@@ -29,9 +29,6 @@ from ._marulan_areas import dam, houses, open_area
 from ._marulan_argo import Argo, hit_kinds, hits, slip, streams
 from ._marulan_cameras import CLIP, LIGHTS, camera_streams
 from ._marulan_places import SENSOR_FRAME, Place, spot, static
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "scene": ("static", "open", "houses", "dam"),

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import UsageError, did_you_mean
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
@@ -37,8 +37,6 @@ from . import _rosario_sensors as sensors
 from ._rosario_cameras import Eye, Sky, eyes, noon
 from ._rosario_robot import ANTENNA, BASE, IMU, calibrated_frames, chassis, weeder
 from ._rosario_route import ROW_LENGTH, ROW_SPACING, ROWS, drive_lanes
-
-Ints = NDArray[np.int64]
 
 NAME = "sequence00"
 """The real sequences are 01 to 06."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError
-from transect.geometry._arrays import Floats, Ints
 from transect.recording import Recording, Stream
 
 from .telemetry import GAP_NS, Telemetry

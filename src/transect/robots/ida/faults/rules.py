@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.geometry._arrays import Floats, Ints, Mask
+from transect.base.arrays import Floats, Ints, Mask
 
 from ..parameters import Parameters
 from .telemetry import Telemetry

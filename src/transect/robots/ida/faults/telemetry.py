@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError, TransectError, did_you_mean
-from transect.geometry._arrays import Floats, Ints, Mask, floats, same_length, times_ns
+from transect.geometry._arrays import floats, same_length, times_ns
 
 from .. import conversions
 from ..motor import Motors, current_limits

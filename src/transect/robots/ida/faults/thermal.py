@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.base.arrays import Floats, Mask
 from transect.geometry import robust
-from transect.geometry._arrays import Floats, Mask
 from transect.recording.clocks import NS
 
 from ..parameters import MissingParameterError, Parameters

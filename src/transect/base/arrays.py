@@ -1,0 +1,15 @@
+"""Names for the arrays that signatures speak of; shapes and units stand in the docstrings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
