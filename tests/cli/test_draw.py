@@ -77,7 +77,7 @@ def test_a_robot_goes_to_urdf_and_its_frames_are_drawn(tmp_path: Path):
 def test_a_urdf_is_not_replaced_unless_forced(tmp_path: Path):
     path = tmp_path / "mine.urdf"
     path.write_text("mine")
-    assert "exists already" in str(run("new", "urdf", "argo", "-o", path).exception)
+    assert "is there already" in str(run("new", "urdf", "argo", "-o", path).exception)
     assert path.read_text() == "mine"
     assert run("new", "urdf", "argo", "-o", path, "--force").exit_code == 0
     assert "<robot" in path.read_text()

@@ -139,7 +139,7 @@ def test_a_golden_run_is_the_same_or_the_error_says_which_port_differed_first_an
 MISTAKES = {
     "no folder": (("--golden", "{tmp}/nowhere"), "there is no run"),
     "no run": (("--golden", "{tmp}"), "not the folder of a run"),
-    "occupied": (("-o", "{project}"), "there already and not empty"),
+    "occupied": (("-o", "{project}"), "is there already"),
     "no value": (("--set", "heading.gain"), "not KEY=VALUE"),
     "no node": (("--set", "gain=2"), "'gain' names no parameter of a node"),
     "other node": (("--set", "headin.gain=2"), "no node 'headin'"),

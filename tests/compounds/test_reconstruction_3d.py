@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from transect import run
+from transect.base.clocks import NS
 from transect.engine import Compound
 from transect.evaluation.reconstruction import View, placed_by_truth, pose_errors, reconstruction_errors
 from transect.formats._images import file_table
 from transect.geometry import se3
 from transect.recording import FrameTree, Parsed, Recording, Stream, arrow
-from transect.recording.clocks import NS
 from transect.types import CameraModel, GridMap, Image, Pose
 
 SIX = (

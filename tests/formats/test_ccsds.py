@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import transect
+from transect.base.clocks import NS
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats import ccsds, recognise
 from transect.formats.ccsds.packets import (
@@ -21,7 +22,6 @@ from transect.formats.ccsds.packets import (
     sclk_from_ns,
 )
 from transect.recording import Recording
-from transect.recording.clocks import NS
 
 SCLK = 602047157  # SIS Table 8
 

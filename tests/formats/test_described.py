@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transect
+from transect.base.units import unit_of
 from transect.errors import ParseError, TransectError, UsageError
 from transect.formats import described
-from transect.formats._units import unit_of
 from transect.formats.described.guess import pattern_of
 from transect.formats.described.layout import layout_of
 from transect.formats.pcd import encode_cloud

@@ -14,6 +14,7 @@ from tests.formats import ida_sample as sample
 
 import transect
 from transect import robots
+from transect.base.clocks import NS
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats import ida, recognise
 from transect.formats.ida.codes import (
@@ -29,7 +30,6 @@ from transect.formats.ida.label import parse_label
 from transect.formats.ida.names import ProductName, kind_of_name, parse_name, rough_utc
 from transect.formats.ida.parameters import parameters_text, parse_parameters
 from transect.recording import Recording, Stream, arrow
-from transect.recording.clocks import NS
 from transect.recording.stream import stream_of_values
 from transect.robots.ida.arm import TOOLS
 from transect.robots.ida.parameter_sets import ROWS, SETS, units

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import transect
 from transect import formats
+from transect.base.clocks import ns_from_iso
 from transect.errors import ParseError, UsageError
 from transect.formats import nmea
 from transect.formats.nmea.tables import read_log
 from transect.recording import Recording, Stream, source_of, stream_of_values
-from transect.recording.clocks import ns_from_iso
 from transect.types import FIX_TYPES, NavFix, Twist
 
 KNOT = 1852 / 3600

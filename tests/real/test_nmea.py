@@ -7,8 +7,8 @@ import pynmea2
 import pytest
 
 import transect
+from transect.base.clocks import ns_from_iso
 from transect.errors import TransectError
-from transect.recording.clocks import ns_from_iso
 
 OPENED = {
     # file: GGA, RMC, bad sentences, clock

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from transect import robots
+from transect.base.clocks import ns_from_decimal
 from transect.formats._catalogues.sdi import CATALOGUE
-from transect.recording.clocks import ns_from_decimal
 
 DATASETS = [entry for entry in CATALOGUE if entry.number]
 _TABLE = re.compile(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import transect
+from transect.base.clocks import NS
 from transect.geometry.interpolation import interpolate_columns
-from transect.recording.clocks import NS
 from transect.robots.weeder.calibration import (
     mean_direction,
     odometry_from_camera,

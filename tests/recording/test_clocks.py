@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transect.base import clocks
 from transect.errors import TimeError
-from transect.recording import clocks
 
 
 @given(st.integers(-(2**62), 2**62))

@@ -1,14 +1,18 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Writing files and folders so that nobody ever sees half of one, or finds one of theirs gone."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+import re
+import secrets
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Protocol
+
+from transect.errors import UsageError
 
 
 class Observer(Protocol):
@@ -42,6 +46,12 @@ def reached(t_ns: int, clock: str) -> None:
         observer.reached(t_ns, clock)
 
 
+def refuse_existing(path: Path, hint: str = "choose another name, or remove it") -> None:
+    """Raise a UsageError if `path` is a file, or a folder that is not empty."""
+    if path.is_symlink() or path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise UsageError(f"{path} is there already", where=str(path), hint=hint)
+
+
 @contextmanager
 def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Generator[IO[bytes]]:
     """Open a temporary file beside `path` and move it there when the block ends without an error.
@@ -55,35 +65,65 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    temporary = _temporary(path, ".tmp")
     if "b" not in mode:
         options = {"encoding": "utf-8", "newline": "", **options}
     try:
-        with os.fdopen(handle, mode, **options) as stream:  # pyright: ignore[reportCallIssue, reportArgumentType]
+        # Made by open, a file has the permissions that the user's own files have; made by mkstemp it has not.
+        with temporary.open(mode.replace("w", "x"), **options) as stream:  # pyright: ignore[reportCallIssue, reportArgumentType]
             yield stream  # pyright: ignore[reportReturnType]
-        _give_usual_permissions(name)
-        os.replace(name, path)
+        os.replace(temporary, path)
         if observer := _observer.get():
             observer.wrote(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _give_usual_permissions(name: str) -> None:
-    """Undo mkstemp's private mode: a product is as readable as any file the user makes."""
-    mask = os.umask(0)
-    os.umask(mask)
-    Path(name).chmod(0o666 & ~mask)
 
 
 def write_text(path: Path | str, text: str) -> None:
     """Write `text` to `path` atomically, newlines as they stand."""
-    with atomic_write(path) as stream:
-        stream.write(text.encode())
+    write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:
     """Write `data` to `path` atomically."""
     with atomic_write(path) as stream:
         stream.write(data)
+
+
+@contextmanager
+def staged(path: Path | str) -> Generator[Path]:
+    """Yield the name of `path` in a temporary folder beside it; what is made there moves when the block ends.
+
+    A file or a folder may be made under that name, and others beside it. They take the place of files and
+    of empty folders; a folder that is not empty is an OSError.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = _temporary(path, ".writing")
+    folder.mkdir()
+    try:
+        yield folder / path.name
+        for made in sorted(folder.iterdir()):
+            target = path.parent / made.name
+            if target.is_dir() and not target.is_symlink() and made.is_dir():
+                target.rmdir()
+            os.replace(made, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _temporary(path: Path, suffix: str) -> Path:
+    """Return a hidden name beside `path` that nobody else has."""
+    return path.parent / f".{path.name}.{secrets.token_hex(6)}{suffix}"
+
+
+def file_name(name: str, otherwise: str = "unnamed") -> str:
+    """Return the name of a file for a name out of a log: one part of a path, nothing that leads elsewhere."""
+    return re.sub(r"[^\w.+ -]", "_", name).strip(" .") or otherwise
+
+
+def file_path(name: str, otherwise: str = "unnamed") -> str:
+    """Return a relative path for a name out of a log: a folder for each part before a `/`, none above."""
+    parts = [re.sub(r"[^\w.+ -]", "_", part).strip(" .") for part in name.split("/")]
+    return "/".join(part for part in parts if part) or otherwise

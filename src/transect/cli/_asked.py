@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from transect.base.files import refuse_existing
 from transect.errors import UsageError
 
 
@@ -12,8 +13,7 @@ def new_folder(out: Path | None) -> Path:
     """Return the folder to write, if one is named and nothing stands there."""
     if out is None:
         raise UsageError("there is no place to write to", hint="-o DIR names a new folder")
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
-        raise UsageError(f"{out} is there already and not empty", hint="choose another name with -o")
+    refuse_existing(out, hint="choose another name with -o")
     return out
 
 

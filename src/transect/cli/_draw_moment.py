@@ -106,7 +106,7 @@ def _keep_colours(path: Path, count: int) -> None:
 
     from PIL import Image
 
-    from transect.recording.files import write_bytes
+    from transect.base.files import write_bytes
 
     small = io.BytesIO()
     with Image.open(path) as picture:
@@ -144,7 +144,7 @@ def _title(recording: Recording, asked: Asked, names: str) -> str:
 
 def _moments(recording: Recording, asked: Asked, several: tuple[bool, bool]) -> Iterator[Moment]:
     """Yield the times of a recording that are drawn; names tell them apart where there are several."""
-    from transect.recording import clocks
+    from transect.base import clocks
 
     from ._draw_moment_sample import Moment
 

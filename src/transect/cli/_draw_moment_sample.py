@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transect.base import clocks
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.errors import StreamError
 from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
-from transect.recording import clocks
-from transect.recording.clocks import NS
 from transect.types import RadarRange, RadarSpectrum
 
 if TYPE_CHECKING:

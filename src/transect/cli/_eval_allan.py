@@ -124,8 +124,8 @@ def _document(found: Found) -> dict[str, Any]:
 
 def write_kalibr(found: Found, path: Path) -> None:
     """Write an IMU file for Kalibr."""
+    from transect.base.files import write_text
     from transect.evaluation.static import kalibr_text
-    from transect.recording.files import write_text
 
     topic = found.stream if found.stream.startswith("/") else f"/{found.stream.lower()}"
     write_text(path, kalibr_text(found.axes, found.rate, topic))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.recording.clocks import NS
+from transect.base.clocks import NS
 
 MOST_CELLS = 1500
 """Of a map that is drawn, along a side."""

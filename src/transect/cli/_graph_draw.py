@@ -23,10 +23,10 @@ def draw(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -
     OTHERS are descriptions, Python files or folders of them in which its nodes are found, besides those
     that lie beside FILE; the ports of a node that is found are all drawn, unused ones grey.
     """
+    from transect.base import files
     from transect.draw.graph import mermaid_text, svg_text
     from transect.engine.picture import read_picture
     from transect.errors import UsageError
-    from transect.recording import files
 
     from ._run_asked import description
 

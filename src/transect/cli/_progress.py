@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from transect.recording import clocks, files
+from transect.base import clocks, files
 
 T = TypeVar("T")
 

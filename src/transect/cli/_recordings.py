@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from transect.base import clocks
 from transect.errors import UsageError
-from transect.recording import clocks
 
 from ._progress import Progress
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from transect.base.clocks import NS
 from transect.errors import TransectError
-from transect.recording.clocks import NS
 
 from ._run_maps import judged_map
 from ._run_reference import POSE, Fed, reference_of

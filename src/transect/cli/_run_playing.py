@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from transect.recording import clocks, files
+from transect.base import clocks, files
 
 if TYPE_CHECKING:
     from transect.engine.player import Player

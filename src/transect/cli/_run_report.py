@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.recording import clocks
+from transect.base import clocks
 
 if TYPE_CHECKING:
     from transect.engine import Replay, Run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from transect.base import clocks
 from transect.errors import TransectError, UsageError, did_you_mean
-from transect.recording import clocks
 
 from ._run_playing import pausing
 from ._run_report import where_it_is

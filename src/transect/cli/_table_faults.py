@@ -83,7 +83,7 @@ def _show_rules(rows: list[Row]) -> None:
 
 
 def _show_findings(recording: Recording, name: str, findings: Findings) -> None:
-    from transect.recording import clocks
+    from transect.base import clocks
 
     from ._tables import show_table
 

@@ -9,19 +9,17 @@ from typing import Any
 
 import click
 
+from transect.base.tables import table_lines
+
 
 def show_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()
 ) -> None:
     """Print rows under headings in aligned columns; the headings are bold on a terminal."""
-    table = [list(headings), *(list(row) for row in rows)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(headings))]
-    for number, row in enumerate(table):
-        cells = (
-            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        )
-        line = "  ".join(cells).rstrip()
-        click.echo(click.style(line, bold=True) if number == 0 and sys.stdout.isatty() else line)
+    head, *lines = table_lines([headings, *rows], right)
+    click.echo(click.style(head, bold=True) if sys.stdout.isatty() else head)
+    for line in lines:
+        click.echo(line)
 
 
 def show_json(document: Any) -> None:

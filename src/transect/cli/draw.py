@@ -201,9 +201,9 @@ def _draw(
 
 
 def _write_coloured(seen: View, path: Path) -> None:
+    from transect.base.files import write_bytes
     from transect.errors import UsageError
     from transect.formats.pcd import encode_cloud
-    from transect.recording.files import write_bytes
     from transect.robots.colours import colours
     from transect.types import PointCloud
 
@@ -261,8 +261,8 @@ def _draw_robot_frames(path: str, out: Path, dpi: int) -> int:
 
 def frame_figure(recording: Recording, time: str | None) -> Figure:
     """Return the figure of a recording's frames; in space those of the robot, seen from its own root."""
+    from transect.base import clocks
     from transect.draw.frames import frame_tree_figure
-    from transect.recording import clocks
 
     tree = recording.frames
     _refuse_no_frames(tree, recording.name)
@@ -312,8 +312,8 @@ def _largest_root(tree: FrameTree) -> str:
 
 def stream_figure(recording: Recording) -> Figure:
     """Return the figure of a recording's streams over time, on its main clock."""
+    from transect.base import clocks
     from transect.draw.timeline import Strip, timeline_figure
-    from transect.recording import clocks
     from transect.recording.summary import duration_text, rate_text
 
     clock = recording.clock

@@ -24,13 +24,13 @@ command.add_command(compound)
 @click.option("--force", is_flag=True, help="Replace a recording.yaml that is there.")
 def recording(folder: Path, force: bool) -> None:
     """Write FOLDER/recording.yaml by guessing what its files are, and say what was guessed."""
-    from transect.errors import UsageError
+    from transect.base import files
     from transect.formats import described
-    from transect.recording import files, source_of
+    from transect.recording import source_of
 
     target = folder / described.FILE
-    if target.exists() and not force:
-        raise UsageError(f"{target} exists already", hint="edit it, or replace it with --force")
+    if not force:
+        files.refuse_existing(target, hint="edit it, or replace it with --force")
     text, guesses = described.guess(source_of(folder))
     files.write_text(target, text)
     click.echo(f"wrote {target}; this is what was guessed, please check it:")
@@ -46,12 +46,11 @@ def recording(folder: Path, force: bool) -> None:
 def urdf(robot: str, out: Path, force: bool) -> None:
     """Write ROBOT, a name such as interact or a robot's .yaml file, as URDF."""
     from transect import robots
-    from transect.errors import UsageError
-    from transect.recording import files
+    from transect.base import files
     from transect.robots.urdf import text_of, urdf_from_robot
 
-    if out.exists() and not force:
-        raise UsageError(f"{out} exists already", hint="write elsewhere, or replace it with --force")
+    if not force:
+        files.refuse_existing(out, hint="write elsewhere, or replace it with --force")
     described = urdf_from_robot(robots.load(robot))
     files.write_text(out, text_of(described))
     click.echo(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transect.base.files import staged
 from transect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,14 +28,6 @@ def save_figure(figure: Figure, path: Path | str, dpi: int = 150) -> None:
         raise UsageError(
             f"a picture cannot be written as {path.name}", hint=f"end it in {', '.join(SUFFIXES)}"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-    os.close(handle)
     date = {".png": "Creation Time", ".svg": "Date", ".pdf": "CreationDate"}[path.suffix.lower()]
-    try:
-        figure.savefig(name, dpi=dpi, metadata={date: None}, facecolor="white")
-        Path(name).chmod(0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with staged(path) as new:
+        figure.savefig(new, dpi=dpi, metadata={date: None}, facecolor="white")

@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.files import atomic_write, write_bytes
 from transect.formats import tum
-from transect.recording.files import atomic_write, write_bytes
 from transect.types import Trajectory
 
 BATCH = 4096

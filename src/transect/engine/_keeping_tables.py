@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from transect.base.files import atomic_write
 from transect.errors import TransectError
 from transect.formats.parquet import ABOUT
 from transect.recording import arrow
 from transect.recording.arrow import T_NS
-from transect.recording.files import atomic_write
 
 ROWS, BYTES = 16_384, 8_000_000
 """A row group is written when it has so many rows, or about so many bytes."""

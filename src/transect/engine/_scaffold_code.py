@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import UsageError, did_you_mean
 
 from ._check_types import kind_of, known_names
-from ._parts import Problem, problem_at
 from .catalogue import key_of
 from .description import PortText
 

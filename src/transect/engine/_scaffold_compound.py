@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from transect.recording.yaml_lines import parse
+from transect.base.yaml_parts import Problem, parse, problem_at
 
-from ._parts import Problem, problem_at
 from ._scaffold_code import docstring, name_problem, snake_case, type_problem
 from .description import CompoundText, ImplementationText, NodeUse, Wire
 from .reading import CONNECTION_KEYS

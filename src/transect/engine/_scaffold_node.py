@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from transect.base.yaml_parts import Problem
 from transect.errors import UsageError
 
-from ._parts import Problem
 from ._scaffold_code import (
     WIDTH,
     call,

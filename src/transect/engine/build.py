@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import TransectError, UsageError, did_you_mean
 
 from ._check_faces import Faces, Given
 from ._check_flow import check_flow, flow_of, unwritten
 from ._check_types import kind_of
-from ._parts import Problem, problem_at
 from .catalogue import Catalogue
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from transect.base import clocks
 from transect.errors import TransectError
-from transect.recording import clocks
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from array import array
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from transect.base import clocks, files
 from transect.errors import ParseError, UsageError
-from transect.recording import arrow, clocks, files
+from transect.recording import arrow
 
 from .comparing import Trace
 from .kept import FileKeeper, described
@@ -50,12 +51,11 @@ class RunFolder:
     """
 
     def __init__(self, target: Path) -> None:
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise UsageError(f"{target} is there already", hint="choose a new folder, or remove this one")
-        target.parent.mkdir(parents=True, exist_ok=True)
+        files.refuse_existing(target, hint="choose a new folder, or remove this one")
         self.target = target
-        self.path = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial"))
-        self.path.chmod(0o755)
+        self._staging = ExitStack()
+        self.path = self._staging.enter_context(files.staged(target))
+        self.path.mkdir()
 
     def write(self, run: Run, replay: Replay) -> None:
         """Finish the outputs, write the rest, and give the folder its name."""
@@ -69,9 +69,7 @@ class RunFolder:
         files.write_text(self.path / "log.txt", "".join(lines))
         write_traces(self.path / TRACE, run.traces)
         _draw(self.path / "graph.svg", run, replay)
-        if self.target.exists():
-            self.target.rmdir()
-        os.replace(self.path, self.target)
+        self._staging.close()
         run.folder = self.target
         _link_latest(self.target)
 
@@ -81,6 +79,7 @@ class RunFolder:
     def __exit__(self, *exception: object) -> None:
         """Remove what was begun, for a run that never started or could not be written."""
         shutil.rmtree(self.path, ignore_errors=True)
+        self._staging.close()
 
 
 def _write_json(path: Path, run: Run, outputs: Any) -> None:

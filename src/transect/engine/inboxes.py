@@ -9,11 +9,12 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from typing import Any
 
+from transect.base.clocks import NS
+
 from .interpolation import interpolated
 from .policies import AtPolicy, BatchPolicy, Synced
 from .ports import Port
 
-NS = 1_000_000_000
 USED, SKIPPED, UNPAIRED, SAME_TIME = "used", "skipped", "unpaired", "same time"
 SUPERSEDED, UNMATCHED, NOT_NEEDED, LEFT_OVER = "superseded", "unmatched", "not needed", "left over"
 OUT_OF_ORDER, AFTER_FAILURE = "out of order", "after it failed"

@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS, decimal_from_ns, ns_from_decimal
 from transect.errors import GeometryError, TimeError, UsageError, did_you_mean
 from transect.geometry import correlation, geodesy, rotations
 from transect.recording import Parsed, Recording, Stream, arrow
 from transect.recording.arrow import LOG_NS, T_NS
-from transect.recording.clocks import NS, decimal_from_ns, ns_from_decimal
 from transect.recording.stream import Row
 
 AUTO = "auto"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from transect.base.yaml_parts import Problem
 from transect.draw.graph import Box, Edge, Graph, Pin
 from transect.errors import TransectError, UsageError, did_you_mean
 
-from ._parts import Problem
 from .catalogue import Catalogue, catalogue_for
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire
 from .reading import DescriptionError, examine, text_of

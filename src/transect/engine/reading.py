@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from transect.base.yaml_parts import Lines, Part, Problem, parse, problem_at
 from transect.errors import ParseError, UsageError, did_you_mean
-from transect.recording.yaml_lines import Lines, parse
 
-from ._parts import Part, Problem, problem_at
 from .description import CompoundText, ImplementationText, NodeText, NodeUse, Operation, PortText, Wire
 
 __all__ = ["DescriptionError", "Problem", "examine", "parse_description", "read_description"]

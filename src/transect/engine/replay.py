@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from transect.base import files
+from transect.base.clocks import TimeLike
 from transect.errors import TransectError, UsageError, did_you_mean
-from transect.recording import Loss, Recording, Stream, files
-from transect.recording.clocks import TimeLike
+from transect.recording import Loss, Recording, Stream
 
 from .comparing import Trace
 from .compound import Compound

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from transect.base.tables import table_lines
 
 from .statistics import NodeStatistics
 
@@ -61,7 +63,7 @@ class RunStatistics:
         ]
         speed = f"{self.recorded_s / self.wall_s:.3g}x real time, " if self.wall_s and self.recorded_s else ""
         last = f"{self.wall_s:.3g} s for {self.recorded_s:.3g} s recorded, {speed}peak {self.peak_mb:.0f} MB"
-        return "\n".join([*_aligned([head, *rows]), *_fates(self), last])
+        return "\n".join([*table_lines([head, *rows], right=range(1, len(head))), *_fates(self), last])
 
 
 def _fates(statistics: RunStatistics) -> list[str]:
@@ -80,17 +82,6 @@ def _fates(statistics: RunStatistics) -> list[str]:
                 lines.append(f"{name}.{port}: {fates.get('used', 0)} used, {said}")
         lines += [f"{name}: {number} x {reason}" for reason, number in node.skipped.items()]
     return lines
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _seconds(value: float) -> str:

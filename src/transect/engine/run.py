@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from transect._version import __version__
+from transect.base.clocks import TimeLike, resolve
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Recording
-from transect.recording.clocks import TimeLike, resolve
 
 from .comparing import Difference, RunsDifferError, Trace, difference, settings_that_differ
 from .compound import Compound

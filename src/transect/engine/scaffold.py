@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from transect.base.files import write_text
 from transect.errors import UsageError
-from transect.recording.files import write_text
 
 from ._scaffold_code import refuse, snake_case
 from ._scaffold_compound import compound_problems, compound_test, compound_yaml, controller_stubs, is_ours

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from transect.base.tables import table_lines
 from transect.errors import StreamError, UsageError, did_you_mean
 from transect.recording import Recording, Stream
 
@@ -99,9 +100,7 @@ class Wiring:
         rows = [("input", "type", "stream", "how")]
         for wanted, stream, how in self.links:
             rows.append((wanted.name, type_name(wanted.type), stream.name if stream else "-", how))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows)
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(table_lines(rows))
 
 
 def wire_inputs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.arrays import Ints
-from transect.recording.clocks import NS
+from transect.base.clocks import NS
 
 UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
 """What stamps may have been written in, where seconds were expected."""

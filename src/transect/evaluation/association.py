@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS
 from transect.errors import TransectError, UsageError
 from transect.geometry.interpolation import interpolate_attitudes, interpolate_columns
-from transect.recording.clocks import NS
 from transect.types import Trajectory
 
 from ._columns import lengths

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations
 from transect.geometry.correlation import TimeOffset, time_offset
-from transect.recording.clocks import NS
 from transect.types import Trajectory
 
 LEAST_CORRELATION = 0.5

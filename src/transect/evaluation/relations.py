@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS, ns_from_decimal
 from transect.errors import GeometryError, ParseError
 from transect.geometry import se3
 from transect.geometry.rotations import quaternion_from_euler, rotation_vector_from_matrix
-from transect.recording.clocks import NS, ns_from_decimal
 from transect.types import Trajectory
 
 from .absolute import matrices

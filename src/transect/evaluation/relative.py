@@ -11,8 +11,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import GeometryError, UsageError
-from transect.recording.clocks import NS
 from transect.types import Trajectory
 
 from ._columns import angles, blocks, columns, inverse, lengths, product, rotated, unit

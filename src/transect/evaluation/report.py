@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from transect._version import __version__
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.errors import GeometryError, UsageError
 from transect.geometry import se3
 from transect.geometry.rotations import rotation_vector_from_matrix
-from transect.recording.clocks import NS
 from transect.types import Provenance, SourceFile, Trajectory
 
 from .absolute import AbsoluteError, Align, absolute_error, matrices

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Array
+from transect.base.files import write_bytes
 from transect.errors import ParseError
 from transect.recording import FrameTree, Loss
-from transect.recording.files import write_bytes
 from transect.types import Provenance, SourceFile, Trajectory
 
 VERSION = 1

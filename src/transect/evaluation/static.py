@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS
 from transect.errors import GeometryError
-from transect.recording.clocks import NS
 
 from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
 

@@ -10,12 +10,12 @@ import importlib
 import inspect
 import os
 import pkgutil
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from transect.base.files import refuse_existing, staged
 from transect.errors import (
     ParseError,
     TransectError,
@@ -232,19 +232,15 @@ def write(recording: Recording, path: PathLike, format: str, **options: Any) -> 
     path = Path(path)
     module = check_target(path, format)
     _check_options(format, module.write, options)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.writing-") as folder:
-        left_out = module.write(_truth.without(recording), Path(folder) / path.name, **options)
-        left_out += _truth.write_beside(recording, Path(folder) / path.name)
-        made = sorted(Path(folder).iterdir())
-        if not any(file.is_file() for part in made for file in (part, *part.rglob("*"))):
+    with staged(path) as new:
+        left_out = module.write(_truth.without(recording), new, **options)
+        left_out += _truth.write_beside(recording, new)
+        if not any(file.is_file() for file in new.parent.rglob("*")):
             raise UnsupportedError(
                 f"nothing of {recording.name} can be written as {format}", why="; ".join(left_out)
             )
-        for file in made:
-            _refuse_occupied(path.parent / file.name)
-        for file in made:
-            os.replace(file, path.parent / file.name)
+        for made in new.parent.iterdir():
+            refuse_existing(path.parent / made.name, hint="choose another name with -o")
     return left_out
 
 
@@ -270,10 +266,5 @@ def check_target(path: Path, format: str) -> WritingFormat:
         raise UnsupportedError(
             f"the format {format} cannot be written", hint=f"these can: {', '.join(writing_names())}"
         )
-    _refuse_occupied(path)
+    refuse_existing(path, hint="choose another name with -o")
     return cast(WritingFormat, module)
-
-
-def _refuse_occupied(path: Path) -> None:
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise UsageError(f"{path} is there already and not empty", hint="choose another name with -o")

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS
 from transect.recording import Loss, arrow
-from transect.recording.clocks import NS
 from transect.recording.source import Buffer
 
 from ._lines import whole_lines

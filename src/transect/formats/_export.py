@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
+from transect.base.files import file_path, refuse_existing, write_bytes, write_text
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
-from transect.recording.files import write_bytes, write_text
 from transect.types import GridMap, Image, PointCloud
 
-from ._payloads import good_payloads, new_folder, payload_bytes, payload_suffix
+from ._payloads import good_payloads, payload_bytes, payload_suffix
 from .calibration import write_calibration
 from .calibration.model import Calibration
 from .described.model import FILE, TYPES
@@ -38,7 +37,7 @@ def export(recording: Recording, path: Path, suffix: str, encode: Encode) -> tup
     """
     import yaml
 
-    new_folder(path)
+    refuse_existing(path)
     said: list[str] = []
     taken: set[str] = {FILE, CALIBRATION}
     streams = [_write_stream(recording, s, path, suffix, encode, taken, said) for s in recording.streams]
@@ -82,8 +81,7 @@ def _write_stream(
 
 def _free_name(name: str, suffix: str, taken: set[str]) -> str:
     """Return a file name for a stream: its own, without what file systems and zips do not like."""
-    parts = [re.sub(r"[^\w.+ -]", "_", part).strip(" .") for part in name.split("/")]
-    plain = "/".join(part for part in parts if part) or "stream"
+    plain = file_path(name, otherwise="stream")
     free, number = plain, 2
     while f"{free}{suffix}".lower() in taken:
         free, number = f"{plain}_{number}", number + 1

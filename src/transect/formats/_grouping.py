@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from transect.recording.clocks import NS, Clock
+from transect.base.clocks import NS, Clock
 
 _LEADING = re.compile(r"(?P<number>\d+(?:\.\d+)?)[._-](?P<label>.*)")
 _DIGITS = "0123456789"

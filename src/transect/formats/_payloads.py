@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError, UsageError
-from transect.recording import Recording, Sample, Stream, files
+from transect.base import files
+from transect.base.clocks import NS, decimal_from_ns
+from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError
+from transect.recording import Recording, Sample, Stream
 from transect.recording.arrow import PAYLOAD
-from transect.recording.clocks import NS, decimal_from_ns
 from transect.types import Image, PointCloud
 
 from ._base import DataLost
@@ -20,12 +20,6 @@ from ._clouds import CLOUD_SUFFIXES, encode_cloud, suffix_of
 from ._images import IMAGE_SUFFIXES, encode_image
 
 T = TypeVar("T")
-
-
-def new_folder(path: Path) -> None:
-    """Refuse a target that is a file or a folder with something in it."""
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise UsageError(f"{path} is there already and not empty", hint="choose a new folder")
 
 
 def time_names(stream: Stream) -> tuple[list[str], list[str]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS, Clock, ns_from_decimal
+from transect.base.files import refuse_existing
 from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Source, Stream
-from transect.recording.clocks import NS, Clock, ns_from_decimal
 from transect.recording.source import Buffer
 
 from ._lines import is_number, whole_lines
@@ -160,6 +161,5 @@ def only_file(source: Source) -> str:
 def new_file(path: Path, name: str) -> Path:
     """Return the file to write: the path if it has a suffix, else `name` in the folder that it names."""
     file = path if path.suffix and not path.is_dir() else path / name
-    if file.exists():
-        raise UsageError(f"{file} is there already", hint="choose another name, or remove it")
+    refuse_existing(file)
     return file

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from transect.base import files
+from transect.base.clocks import Clock
 from transect.errors import ParseError, TransectError
-from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache, files
+from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD, T_NS
-from transect.recording.clocks import Clock
 from transect.recording.source import Buffer
 from transect.types import GridMap, Pose, Record
 

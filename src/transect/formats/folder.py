@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from transect.base.files import refuse_existing, write_bytes
 from transect.errors import FrameError, ParseError, UnsupportedError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Sample, Source, Stream
-from transect.recording.files import write_bytes
 from transect.types import CameraModel, Image, PointCloud
 
 from ._base import Match, no
@@ -24,7 +24,7 @@ from ._clouds.truth import frames_beside
 from ._grouping import Group, grouped
 from ._image_sizes import image_size
 from ._images import IMAGE_SUFFIXES, file_table, image_loader
-from ._payloads import good_payloads, new_folder, payload_bytes, payload_suffix, time_names
+from ._payloads import good_payloads, payload_bytes, payload_suffix, time_names
 from .calibration import kind_of, read_calibration, write_calibration
 from .calibration.model import Calibration, Edge
 from .pcd import cloud_files, cloud_stream
@@ -210,7 +210,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     chosen = [s for s in recording.streams if s.type in (Image, PointCloud) and s.loader is not None]
     if not chosen:
         raise UnsupportedError(f"{recording.name} has neither images nor point clouds to write")
-    new_folder(path)
+    refuse_existing(path)
     said = [
         f"{s.name} is a {s.type.__name__} and was not written" for s in recording.streams if s not in chosen
     ]

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS
+from transect.base.files import refuse_existing, write_bytes
 from transect.errors import MissingExtraError, ParseError, UnsupportedError, UsageError
 from transect.recording import Loss, Parsed, Recording, Source, Stream
 from transect.recording.arrow import PAYLOAD
-from transect.recording.clocks import NS
-from transect.recording.files import write_bytes
 from transect.recording.source import Buffer
 from transect.types import GridMap
 
@@ -29,7 +29,7 @@ from ._base import Match, no
 from ._clouds import suffix_counts, suffix_of
 from ._grouping import Group, grouped
 from ._images import IMAGE_SUFFIXES, file_table
-from ._payloads import good_payloads, new_folder, time_names
+from ._payloads import good_payloads, time_names
 
 SUFFIXES = (".tif", ".tiff")
 MAX_PACKED = 2_000
@@ -212,7 +212,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
             raise UsageError(f"{len(samples)} maps do not fit in one file", hint="give a folder's name")
         write_bytes(path, encode_geotiff(samples[0][1].value))
         return tuple(said)
-    new_folder(path)
+    refuse_existing(path)
     for stream in maps:
         names, sentences = time_names(stream)
         said += sentences

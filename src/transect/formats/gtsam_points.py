@@ -19,16 +19,18 @@ from pathlib import Path
 
 import numpy as np
 
+from transect.base import files
+from transect.base.clocks import NS, decimal_from_ns
+from transect.base.files import refuse_existing
 from transect.errors import UnsupportedError, UsageError
-from transect.recording import Loss, Parsed, Recording, Sample, Source, Stream, arrow, cache, files
-from transect.recording.clocks import NS, decimal_from_ns
+from transect.recording import Loss, Parsed, Recording, Sample, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
 from transect.types import Imu, PointCloud, Pose
 
 from ._base import Match, no
 from ._clouds import cloud_loader, cloud_table, encode_cloud, suffix_counts
 from ._lines import whole_lines
-from ._payloads import good_payloads, new_folder
+from ._payloads import good_payloads
 from ._rows import column_or_nan, exact_stamps, float_texts, read_lines, text_rows
 from ._scan import scan
 
@@ -160,7 +162,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     Points are float32 x y z; poses, stamps and inertial values read back exactly. Clouds of another format
     need a stream of poses that has one at each of their times.
     """
-    new_folder(path)
+    refuse_existing(path)
     said: list[str] = []
     written: set[Path] = set()
     dumps = _dumps(recording)
@@ -182,8 +184,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 def _place(stream: Stream, kinds: Sequence[str]) -> tuple[str, str]:
     """Return the folder and the kind of a stream's files: by its name if that ends in a kind, else by all."""
-    parts = [re.sub(r"[^\w.+ -]", "_", part).strip(" .") for part in stream.name.split("/")]
-    parts = [part for part in parts if part]
+    parts = files.file_path(stream.name, otherwise="").split("/")
     kind = parts.pop().lower() if parts and parts[-1].lower() in kinds else kinds[0]
     return "/".join(parts), kind
 

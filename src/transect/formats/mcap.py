@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from transect.base.files import atomic_write
 from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording, Source, Stream
-from transect.recording.files import atomic_write
 
 from ._base import Match, no
 from .rosbag.mcap import MAGIC, McapFile

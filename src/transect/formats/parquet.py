@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from transect.base.clocks import CLOCKS
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Parsed, Recording, Source, Stream, cache
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
-from transect.recording.clocks import CLOCKS
 from transect.recording.source import Buffer
 from transect.types import Record
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from transect.base.files import refuse_existing, write_bytes
 from transect.errors import UnsupportedError, UsageError
 from transect.recording import Parsed, Recording, Source, Stream
-from transect.recording.files import write_bytes
 from transect.types import PointCloud
 
 from ._base import Match, no
@@ -32,7 +32,7 @@ from ._clouds.plain import looks_like_text_points, plausible_layout
 from ._clouds.truth import frames_beside, is_cloud_list, truth_stream
 from ._grouping import Group, grouped
 from ._images import IMAGE_SUFFIXES
-from ._payloads import good_payloads, new_folder, payload_bytes, time_names
+from ._payloads import good_payloads, payload_bytes, time_names
 
 __all__ = ["cloud_files", "cloud_stream", "decode_cloud", "encode_cloud", "read", "recognises", "write"]
 
@@ -158,7 +158,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     if path.suffix.lower() in CLOUD_SUFFIXES:
         _write_one(clouds, path)
         return tuple(said)
-    new_folder(path)
+    refuse_existing(path)
     for stream in clouds:
         names, sentences = time_names(stream)
         said += sentences

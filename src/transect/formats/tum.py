@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base import files
+from transect.base.clocks import decimal_from_ns
 from transect.errors import UsageError
-from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, cache, files
-from transect.recording.clocks import decimal_from_ns
+from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
 from transect.types import Pose, RigidBodyState
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import text_from_ns
 from transect.errors import FrameError, TimeError
 from transect.recording._moving import Motion, compose_blocks, inverse_block
-from transect.recording.clocks import text_from_ns
 
 Missing = Literal["raise", "nan"]
 Lookup = Callable[[Any, float, Missing], Floats]

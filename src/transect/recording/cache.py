@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,9 +22,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from transect.base.files import staged, write_text
 from transect.errors import UsageError
 
-from .files import write_text
 from .losses import Loss, Parsed
 from .source import Buffer, Source
 
@@ -125,21 +124,13 @@ def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
 
 def _store(entry: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
     try:
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".building-"))
+        with staged(entry) as building:
+            building.mkdir()
+            _write_parts(building, tables, sha256)
     except OSError as error:
-        _warn_unwritable(folder(), str(error))
-        return
-    try:
-        _write_parts(building, tables, sha256)
-        building.rename(entry)
-    except OSError as error:
-        shutil.rmtree(building, ignore_errors=True)
-        if not entry.exists():
+        if not entry.exists():  # else another process was faster
             _warn_unwritable(folder(), str(error))
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+        return
     shrink(limit())
 
 

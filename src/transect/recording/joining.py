@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base import clocks
 from transect.errors import StreamError, TimeError, TransectError
 from transect.types import CameraModel
 
-from . import arrow, clocks
+from . import arrow
 from .arrow import PART
 from .frames import FrameTree
 from .losses import Parsed

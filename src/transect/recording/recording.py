@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from transect.base import clocks
+from transect.base.clocks import TimeLike
 from transect.errors import StreamError, TimeError, did_you_mean
 from transect.types import CameraModel, NavFix, Pose, Provenance, RigidBodyState
 
-from . import clocks
 from .arrow import PART
-from .clocks import TimeLike
 from .frames import FrameTree
 from .losses import Loss
 from .robot import Robot

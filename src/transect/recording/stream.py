@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base import clocks
 from transect.base.arrays import Ints
+from transect.base.clocks import Clock, TimeLike
 from transect.errors import StreamError, TimeError
 from transect.types import Record
 
-from . import arrow, clocks
+from . import arrow
 from .arrow import LOG_NS, PART, PAYLOAD, T_NS
-from .clocks import Clock, TimeLike
 from .losses import Loss, Parsed
 
 Role = Literal["measurement", "derived", "truth", "estimate"]

@@ -6,7 +6,8 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from . import clocks
+from transect.base import clocks
+from transect.base.tables import table_lines
 
 if TYPE_CHECKING:
     from .recording import Recording
@@ -96,23 +97,12 @@ def headline(recording: Recording) -> str:
 def text_summary(recording: Recording) -> str:
     """Return the table as plain text."""
     rows = [HEADINGS, *(stream_row(s) for s in recording.streams)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
-    right = {2, 3, 5, 6}
-    lines = [headline(recording)]
-    for row in rows:
-        cells = (
-            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(
-        [*(lines if recording.streams else lines[:1]), *_cameras(recording), *_footer(recording)]
-    )
+    table = table_lines(rows, right={2, 3, 5, 6}) if recording.streams else _cameras(recording)
+    return "\n".join([headline(recording), *table, *_footer(recording)])
 
 
 def _cameras(recording: Recording) -> list[str]:
     """Return a line per camera where there are no streams: of a calibration file they are what matters."""
-    if recording.streams:
-        return []
     return [
         f"camera {name}: {c.width} x {c.height}, focal {c.K[0, 0]:.2f} {c.K[1, 1]:.2f}, "
         f"centre {c.K[0, 2]:.2f} {c.K[1, 2]:.2f}, {c.distortion} {c.coefficients.tolist()}"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import clocks
+from transect.base import clocks
+
 from .stream import Stream
 from .summary import duration_text
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.yaml_parts import Lines, parse
 from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
-from transect.recording.yaml_lines import Lines, parse
 from transect.types import CameraModel
 
 from ._checks import Problems, check_camera, check_edge, check_robot, check_transform

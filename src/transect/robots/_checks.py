@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from transect.base.yaml_parts import Lines, Path
 from transect.errors import GeometryError, ParseError, did_you_mean
-from transect.recording.yaml_lines import Lines, Path
 
 ROBOT_KEYS = ("name", "title", "reference", "z_down", "frames", "cameras", "constants")
 ROTATIONS = ("euler", "quaternion", "matrix")

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base import clocks
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS, TimeLike
 from transect.draw.overlay import Dots, Outline, Triad
 from transect.errors import FrameError, StreamError, TransectError, did_you_mean
 from transect.geometry import se3
 from transect.geometry.camera import project_points
 from transect.geometry.interpolation import nearest_index
 from transect.geometry.planar import points_from_polar
-from transect.recording import FrameTree, Recording, Stream, clocks
-from transect.recording.clocks import NS, TimeLike
+from transect.recording import FrameTree, Recording, Stream
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from .colours import fitted_camera, rgb_of

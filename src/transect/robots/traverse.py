@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import GeometryError, StreamError
 from transect.geometry import geodesy
 from transect.geometry._arrays import floats, measured_rows, times_ns
 from transect.recording import Recording, Stream
-from transect.recording.clocks import NS
 from transect.types import NavFix, Odometry, Pose, RigidBodyState
 
 STOP_SPEED = 0.05

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from transect import formats
+from transect.base import files
+from transect.base.clocks import decimal_from_ns
 from transect.errors import MissingExtraError, UsageError, did_you_mean
 from transect.formats.geotiff import encode_geotiff
-from transect.recording import Recording, files
-from transect.recording.clocks import decimal_from_ns
+from transect.recording import Recording
 from transect.types import GridMap
 
 from . import worlds

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.geometry import planar, rotations
-from transect.recording.clocks import NS
 
 from .motion import PIECE, Motion, derivatives
 from .randomness import generator

@@ -13,11 +13,11 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 import transect
+from transect.base.clocks import decimal_from_ns
 from transect.errors import UsageError
 from transect.geometry import camera as lens
 from transect.geometry import geodesy
 from transect.recording import Recording
-from transect.recording.clocks import decimal_from_ns
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.worlds import _rosario_sensors as sensors
 from transect.simulation.worlds import rosario

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from transect.recording.clocks import NS, ns_from_decimal
+from transect.base.clocks import NS, ns_from_decimal
 
 BEFORE_START_NS = 30 * NS
 """Loggers were started by hand: Start is when the last one ran, dataset 05's first some 18 s earlier."""

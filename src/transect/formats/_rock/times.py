@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
-from transect.recording.clocks import NS, Clock
+from transect.base.clocks import NS, Clock
 
 from .._rows import clock_of
 

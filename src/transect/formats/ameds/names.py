@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS
 from transect.recording import Loss, Parsed
-from transect.recording.clocks import NS
 
 from .._images import file_table, stamps_of_names
 

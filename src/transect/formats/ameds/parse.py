@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base import clocks
 from transect.base.arrays import Floats, Ints
 from transect.errors import TimeError
 from transect.geometry import rotations
-from transect.recording import Loss, Parsed, arrow, clocks
+from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import HEAD, Buffer
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Pose

@@ -14,9 +14,9 @@ import numpy as np
 
 from transect import robots
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.geometry import geodesy
 from transect.recording import Parsed, Recording, Robot, Stream
-from transect.recording.clocks import NS
 from transect.types import FIX_TYPES, Image, PointCloud
 
 from .._images import file_table

@@ -15,15 +15,17 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from numpy.typing import NDArray
 
+from transect.base import files
 from transect.base.arrays import Floats
+from transect.base.clocks import decimal_from_ns
+from transect.base.files import refuse_existing
 from transect.errors import ParseError, UsageError
 from transect.geometry import rotations
-from transect.recording import Recording, Sample, Stream, arrow, files
-from transect.recording.clocks import decimal_from_ns
+from transect.recording import Recording, Sample, Stream, arrow
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Image, Pose, Record
 
-from .._payloads import good_payloads, new_folder, payload_bytes, source_file
+from .._payloads import good_payloads, payload_bytes, source_file
 from .columns import BY_STEM, BY_STREAM, DEVICE, Column, CsvFile
 from .files import PAYLOADS, VIDEOS, PayloadFiles
 from .headers import conversion
@@ -40,7 +42,7 @@ def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
         raise UsageError(
             f"AMEDS is written as a folder, not as {path.name}", hint="write a folder and zip it"
         )
-    new_folder(path)
+    refuse_existing(path)
     path.mkdir(parents=True, exist_ok=True)
     said = [sentence for stream in recording for sentence in _write_stream(recording, stream, path)]
     said += [sentence for name in VIDEOS for sentence in _copy_video(recording, name, path)]

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from transect.base.files import write_bytes
 from transect.errors import ParseError, UnsupportedError, did_you_mean
 from transect.recording import Recording, Source
-from transect.recording.files import write_bytes
 
 from .._base import Match, no
 from . import cdff as cdff

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base import files
+from transect.base.clocks import decimal_from_ns
 from transect.errors import UsageError
-from transect.recording import Recording, Stream, files
-from transect.recording.clocks import decimal_from_ns
+from transect.recording import Recording, Stream
 from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import column_or_nan, float_texts, new_file

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
-from transect.errors import UnsupportedError, UsageError
+from transect.base.clocks import decimal_from_ns
+from transect.base.files import refuse_existing, write_bytes
+from transect.errors import UnsupportedError
 from transect.recording import Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
-from transect.recording.clocks import decimal_from_ns
-from transect.recording.files import write_bytes
 from transect.recording.source import Buffer
 
 from .._base import Match, no
@@ -148,8 +148,7 @@ def _payload_loader(source: Source) -> Callable[[Mapping[str, Any]], bytes]:
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write packet files into a new folder, packets sorted by SCLK; return what could not be carried."""
     path = Path(path)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"{path} exists already", where=str(path), hint="name a new folder")
+    refuse_existing(path, hint="name a new folder")
     codes = {f"Packets/{name}": apid for apid, name in APIDS.items()}
     streams = {codes[s.name]: s for s in recording if s.name in codes and s.loader and len(s)}
     if not streams:

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.clocks import NS
 from transect.recording.source import Buffer
 
 from ..ida.names import APIDS

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transect.base import files
 from transect.errors import UsageError
-from transect.recording import Recording, Stream, files
+from transect.recording import Recording, Stream
 from transect.types import Pose
 
 from .._payloads import loadable
@@ -85,8 +86,7 @@ def write(
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
     for target, streams in zip(_targets(path, layout), chunks_of(chosen, layout.chunk), strict=False):
-        if target.exists():
-            raise UsageError(f"{target} is there already", hint="choose a new file with -o")
+        files.refuse_existing(target, hint="choose a new file with -o")
         said += _write_log(target, streams, layout)
     return (*dict.fromkeys(said), *not_carried(recording, chosen, both_times=False))
 

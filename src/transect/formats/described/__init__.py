@@ -33,6 +33,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
+from transect.base.clocks import Clock
 from transect.errors import ParseError, did_you_mean
 from transect.recording import (
     FrameTree,
@@ -47,7 +48,6 @@ from transect.recording import (
     source_of,
 )
 from transect.recording.arrow import PAYLOAD
-from transect.recording.clocks import Clock
 from transect.recording.source import Buffer
 from transect.types import CameraModel, GridMap, Image, PointCloud, Record
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transect.base.units import is_unit
 from transect.errors import ParseError, did_you_mean
 
 from .._lines import is_number
-from .._units import is_unit
 from .model import Reference
 
 _NAME_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]\s*")

@@ -8,10 +8,9 @@ from functools import cache
 from typing import Any, Literal
 
 from transect import types
+from transect.base.units import Unit, unit_of
 from transect.errors import ParseError, TransectError, did_you_mean
 from transect.types import type_from_alias
-
-from .._units import Unit, unit_of
 
 FILE = "recording.yaml"
 LARGEST = 4_000_000

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS, ns_from_decimal, ns_from_iso
 from transect.errors import ParseError, TimeError, did_you_mean
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.clocks import NS, ns_from_decimal, ns_from_iso
 from transect.recording.source import HEAD, Buffer
 
 from .._csv import Layout, read_csv

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base import files
+from transect.base.files import refuse_existing
 from transect.errors import FrameError
-from transect.recording import Recording, Stream, files
+from transect.recording import Recording, Stream
 from transect.types import Image, Imu
 
-from .._payloads import good_payloads, new_folder, payload_bytes
+from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, text_rows
 from ..euroc import BIAS, BODY, IMU, TRUTH
 
@@ -33,7 +35,7 @@ _LENSES = {"radtan": "radial-tangential"}
 
 def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write images, IMU and poses; return what could not be carried."""
-    new_folder(path)
+    refuse_existing(path)
     said: list[str] = []
     for stream, folder in _folders(recording).items():
         target = path / "mav0" / folder

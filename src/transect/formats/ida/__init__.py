@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
+from transect.base.clocks import NS, decimal_from_ns
 from transect.errors import ParseError, TransectError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow, cache
-from transect.recording.clocks import NS, decimal_from_ns
 from transect.robots.ida.arm import Arm
 from transect.robots.ida.frames import joint_edges, standing_frames
 from transect.robots.ida.parameters import Parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.recording.clocks import decimal_from_ns
+from transect.base.clocks import decimal_from_ns
 
 from . import columns as known
 

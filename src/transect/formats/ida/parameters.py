@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from transect.base.clocks import decimal_from_ns, ns_from_decimal
 from transect.errors import did_you_mean
 from transect.recording import Loss
-from transect.recording.clocks import decimal_from_ns, ns_from_decimal
 from transect.recording.source import Buffer
 from transect.robots.ida.parameter_sets import GROUPS, ROWS, SETS, Parameter, fold, known_keys
 

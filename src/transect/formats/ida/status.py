@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base.clocks import ns_from_decimal
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.clocks import ns_from_decimal
 from transect.recording.source import Buffer
 from transect.robots.ida.arm import TOOLS
 

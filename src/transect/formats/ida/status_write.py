@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from transect.recording.clocks import decimal_from_ns
+from transect.base.clocks import decimal_from_ns
 
 from .keys import Key, StatusText
 from .status import EXTRA, INDEX, POINT

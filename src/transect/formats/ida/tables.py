@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.clocks import NS
 from transect.recording.source import HEAD, Buffer
 from transect.robots.ida.arm import TOOLS
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import UnsupportedError, UsageError
+from transect.base.files import refuse_existing, write_text
+from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
-from transect.recording.files import write_text
 
 from . import columns as known
 from . import names as names
@@ -62,8 +62,7 @@ class _Plan:
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write all that IDA products can hold into a new folder; return what they cannot, a sentence each."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"{path} exists already", where=str(path), hint="name a new folder")
+    refuse_existing(path, hint="name a new folder")
     plan = _Plan(recording)
     for device, apid in (("SciHi", 87), ("SciLo", 88)):
         _plan_science(plan, device, apid)

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import Parsed, Recording, Role, Source, Stream, cache, source_of
-from transect.recording.clocks import NS
 from transect.recording.source import Buffer
 from transect.types import CameraModel, Image, PointCloud, Pose
 

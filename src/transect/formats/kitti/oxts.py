@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import Clock
 from transect.recording import Parsed, Source, Stream, arrow
-from transect.recording.clocks import Clock
 from transect.types import Imu, NavFix, Twist
 
 from .._packets import LARGEST, Packets, read_packets

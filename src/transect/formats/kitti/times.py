@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS, Clock, ns_from_decimal, ns_from_iso
 from transect.errors import TimeError
 from transect.recording import Loss, Source
-from transect.recording.clocks import NS, Clock, ns_from_decimal, ns_from_iso
 
 from .._lines import whole_lines
 from .._rows import clock_of_head

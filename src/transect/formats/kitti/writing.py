@@ -15,15 +15,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base import files
+from transect.base.clocks import decimal_from_ns, iso_from_ns
+from transect.base.files import refuse_existing
 from transect.errors import FrameError, UsageError
 from transect.geometry import rotations
-from transect.recording import Recording, Sample, Stream, files
-from transect.recording.clocks import decimal_from_ns, iso_from_ns
+from transect.recording import Recording, Sample, Stream
 from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, Pose, Twist
 
 from .._clouds import encode_cloud
 from .._packets import one_unit
-from .._payloads import good_payloads, new_folder, payload_bytes, source_file
+from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, new_file, text_rows
 from ..kitti import CAMERAS
 from .calibration import FILES, IMU, VELO
@@ -42,7 +44,7 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
     said = [f"{s.name}: KITTI has no place for {s.type.__name__}" for s in others]
     if not frames and not packets:
         return (*said, *_write_poses_alone(poses, new_file(path, f"{recording.name}.txt")))
-    new_folder(path)
+    refuse_existing(path)
     said += _write_frames(recording, frames, path)
     said += _write_packets(packets, path)
     for stream in poses:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from transect.base.clocks import Clock
+from transect.base.files import write_bytes
 from transect.errors import ParseError, UsageError
 from transect.recording import Parsed, Recording, Source, Stream, cache
-from transect.recording.clocks import Clock
-from transect.recording.files import write_bytes
 from transect.recording.source import Buffer
 from transect.types import NavFix, Twist
 

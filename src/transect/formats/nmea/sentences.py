@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from transect.base.clocks import NS
 from transect.recording import Loss
-from transect.recording.clocks import NS
 from transect.recording.source import Buffer
 
 WANTED = ("GGA", "RMC", "GST", "ZDA")

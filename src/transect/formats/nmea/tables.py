@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS, Clock
 from transect.recording import Parsed, arrow
-from transect.recording.clocks import NS, Clock
 from transect.recording.source import Buffer
 from transect.types import NavFix, Twist
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS, decimal_from_ns
 from transect.recording import Recording, Stream
-from transect.recording.clocks import NS, decimal_from_ns
 
 from .._rows import column_or_nan
 from .tables import DAY_NS, FIX_OF_QUALITY, KNOT, STD

@@ -11,8 +11,9 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base import files
 from transect.errors import UnsupportedError, UsageError
-from transect.recording import Recording, Stream, files
+from transect.recording import Recording, Stream
 from transect.types import Image
 
 from .._payloads import loadable
@@ -62,8 +63,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     Real time is log time, logical time is sample time; both are microseconds.
     """
     path = path if path.suffix else path.with_name(f"{path.name}.0.log")
-    if path.exists():
-        raise UsageError(f"{path} is there already", hint="choose a new file with -o")
+    files.refuse_existing(path, hint="choose a new file with -o")
     said: list[str] = []
     streams = [loadable(stream, said) for stream in recording.streams if form_of(stream) is not None]
     chosen = [written for stream in streams if (written := _written(stream)) is not None]

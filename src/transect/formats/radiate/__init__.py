@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.clocks import Clock
 from transect.errors import ParseError
 from transect.recording import Loss, Parsed, Recording, Source, Stream
 from transect.recording.arrow import PAYLOAD
-from transect.recording.clocks import Clock
 from transect.types import CameraModel, Image, PointCloud, RadarSpectrum
 
 from .._base import Match, no

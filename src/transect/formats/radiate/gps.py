@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS, Clock
 from transect.recording import Parsed, Source, Stream, arrow
-from transect.recording.clocks import NS, Clock
 from transect.types import Imu, NavFix, Twist
 
 from .._packets import Packets, read_packets

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS
 from transect.recording import Loss, Parsed, Source, Timing, arrow, cache
 from transect.recording.arrow import PAYLOAD
-from transect.recording.clocks import NS
 from transect.recording.source import Buffer
 
 from .._images import file_table

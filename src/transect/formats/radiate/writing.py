@@ -10,15 +10,17 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base import files
+from transect.base.clocks import decimal_from_ns
+from transect.base.files import refuse_existing
 from transect.errors import ParseError, UnsupportedError, UsageError
-from transect.recording import Recording, Sample, Source, Stream, files
-from transect.recording.clocks import decimal_from_ns
+from transect.recording import Recording, Sample, Source, Stream
 from transect.types import Image, Imu, NavFix, PointCloud, RadarSpectrum, Twist
 
 from .._clouds.number_text import text_of
 from .._images import encode_image
 from .._packets import one_unit
-from .._payloads import good_payloads, new_folder, payload_bytes, source_file
+from .._payloads import good_payloads, payload_bytes, source_file
 from ..radiate import ANNOTATIONS, CAMERAS, CARTESIAN, CONFIGURATION, GPS, LIDAR, META, POLAR, SUFFIXES
 from .gps import LINES, packets_of
 
@@ -34,7 +36,7 @@ def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
     packets = [s for s in recording.streams if s.type in (NavFix, Imu, Twist)]
     if not folders and not packets:
         raise UsageError(f"{recording.name} has no radar, lidar, stereo or GPS/IMU to write as RADIATE")
-    new_folder(path)
+    refuse_existing(path)
     said = [
         f"{s.name}: RADIATE has no folder for it"
         for s in recording.streams

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from transect import robots
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS, ns_from_decimal
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.clocks import NS, ns_from_decimal
 from transect.recording.source import Buffer
 from transect.robots.weeder.geometry import FASTEST, Geometry
 from transect.robots.weeder.imu import si_from_raw

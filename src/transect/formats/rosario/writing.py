@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import decimal_from_ns
+from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.errors import FrameError
 from transect.recording import Recording, Stream
-from transect.recording.clocks import decimal_from_ns
-from transect.recording.files import write_bytes, write_text
 from transect.robots.weeder.imu import MILLI_G, RADIANS
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
 from .._catalogues.rosario import entry_of
-from .._payloads import good_payloads, new_folder, payload_bytes
+from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, text_rows, undone
 from ..nmea import satellite_streams
 from ..nmea.writing import log_text
@@ -39,7 +39,7 @@ DIGITS = 6
 
 def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write a recording to a new folder; return a sentence for each thing that could not be carried."""
-    new_folder(path)
+    refuse_existing(path)
     entry = entry_of(recording.name)
     number = f"{entry.number:02d}" if entry else _digits(recording.name)
     folder = path / f"sequence{number}"

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from transect import robots
+from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.recording import Parsed, Recording, Source, Stream, arrow, cache
-from transect.recording.clocks import NS
 from transect.types import Image, Odometry, Pose
 
 from .._base import Match, no

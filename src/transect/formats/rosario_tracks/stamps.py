@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect import robots
+from transect.base.clocks import NS
 from transect.errors import GeometryError
 from transect.recording import Stream
-from transect.recording.clocks import NS
 
 LEAST = 0.7
 """Correlation of speeds that is believed: of tracks that do not belong together it is 0.4 at most."""

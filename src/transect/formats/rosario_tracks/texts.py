@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
+from transect.base.clocks import NS
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.clocks import NS
 from transect.recording.source import Buffer
 from transect.types import Odometry, Pose
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS
+from transect.base.files import refuse_existing, write_bytes
 from transect.errors import UsageError
 from transect.recording import Recording, Stream
-from transect.recording.clocks import NS
-from transect.recording.files import write_bytes
 from transect.types import Image, Odometry, Pose
 
 from .._catalogues.rosario import entry_of
-from .._payloads import good_payloads, new_folder, payload_bytes, source_file
+from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, text_rows, undone
 from .layout import SAMPLE, base_of
 from .stamps import stamps_by
@@ -26,7 +26,7 @@ from .texts import added_to
 
 def write_tracks(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write one sequence to a new folder; return a sentence for everything that is not carried."""
-    new_folder(path)
+    refuse_existing(path)
     key = _key(recording)
     chosen = _chosen_streams(recording, rosario=key.isdigit())
     if not chosen:

@@ -15,12 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS
 from transect.recording import arrow
 from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, Record, Twist, Wrench
 
 from .batch import Columns, Lists
 
-NS = 1_000_000_000
 LOGGED = "messages without a stamp of their own have the time at which they were logged"
 Convert = Callable[[dict[str, Any]], None]
 _STAMPS = ("header.stamp_ns", "info.header.stamp_ns", "stamp_ns")

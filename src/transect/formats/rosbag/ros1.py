@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 from transect.recording.source import Buffer
@@ -22,7 +23,6 @@ _OPS = tuple(bytes([op]) for op in (2, 3, 4, 5, 6, 7))
 _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = _OPS
 _INDEX_ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 _COUNT = np.dtype([("conn", "<u4"), ("count", "<u4")])
-NS = 1_000_000_000
 
 
 class _Record(NamedTuple):

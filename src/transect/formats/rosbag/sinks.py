@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transect.errors import UsageError
-from transect.recording.files import atomic_write
+from transect.base.files import atomic_write, refuse_existing, staged
 
 Write = Callable[[int, int, bytes], None]
 """Writes a message: log time, sample time, data."""
@@ -32,22 +28,10 @@ def sink_for(path: Path) -> Any:
 
 
 @contextmanager
-def _beside(path: Path) -> Generator[Path, None, None]:
-    """Make a temporary folder in the one where `path` will be; yield the name of `path` in it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    try:
-        yield folder / path.name
-        os.replace(folder / path.name, path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
 def _ros1(path: Path) -> Generator[Sink, None, None]:
     from rosbags.rosbag1 import Writer
 
-    with _beside(path) as building, Writer(building) as bag:
+    with staged(path) as building, Writer(building) as bag:
 
         def open_topic(topic: str, kind: str, store: Any) -> Write:
             connection = bag.add_connection(topic, kind, typestore=store)
@@ -60,11 +44,8 @@ def _ros1(path: Path) -> Generator[Sink, None, None]:
 def _folder(path: Path) -> Generator[Sink, None, None]:
     from rosbags.rosbag2 import Writer
 
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise UsageError(
-            f"{path} is there already", where=str(path), hint="give a new folder, or an empty one"
-        )
-    with _beside(path) as building, Writer(building, version=8) as bag:
+    refuse_existing(path, hint="give a new folder, or an empty one")
+    with staged(path) as building, Writer(building, version=8) as bag:
 
         def open_topic(topic: str, kind: str, store: Any) -> Write:
             connection = bag.add_connection(topic, kind, typestore=store)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from transect import types
+from transect.base.clocks import CLOCKS, Clock
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow
 from transect.recording.arrow import PAYLOAD
-from transect.recording.clocks import CLOCKS, Clock
 from transect.types import CameraModel, DepthMap, Image, Record
 
 from .cameras import camera_beside, cameras_of

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from transect import robots
+from transect.base.clocks import ns_from_decimal
 from transect.errors import ParseError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Robot, Source, Stream, cache
-from transect.recording.clocks import ns_from_decimal
 from transect.recording.source import Buffer
 from transect.robots.argo.sweeps import assemble_sweeps
 from transect.types import CameraModel, Image, LaserScan, RadarRange, RadarSpectrum, RigidBodyState

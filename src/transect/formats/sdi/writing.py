@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from transect import robots
+from transect.base.clocks import NS, decimal_from_ns
+from transect.base.files import atomic_write, refuse_existing, write_bytes, write_text
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS
-from transect.recording.clocks import NS, decimal_from_ns
-from transect.recording.files import atomic_write, write_bytes, write_text
 from transect.types import Image
 
-from .._payloads import good_payloads, new_folder, payload_bytes
+from .._payloads import good_payloads, payload_bytes
 from ..calibration.matlab import matlab_from_camera
 from . import logs as logs
 from . import text as text
@@ -48,7 +48,7 @@ _WRITERS: dict[str, Callable[[pa.Table], pa.Array]] = {
 
 def write_dataset(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write a recording as an SDI dataset; see `transect.formats.sdi.write`."""
-    new_folder(path)
+    refuse_existing(path)
     refused = {stream.name: _refusal(stream) for stream in recording}
     carried = [stream for stream in recording if not refused[stream.name]]
     if not carried:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.geometry import rotations
 from transect.geometry.interpolation import interpolate_columns, interpolate_poses
 from transect.recording import FrameTree
-from transect.recording.clocks import NS
 from transect.types import Imu, Pose
 
 UP = np.array([0.0, 0.0, 1.0])

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.geometry import se3
-from transect.recording.clocks import NS
 
 from ..registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
 from ._deskewing import straightened

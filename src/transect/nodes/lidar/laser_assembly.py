@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine import Batch, Node, outputs, param
 from transect.recording import Robot
-from transect.recording.clocks import NS
 from transect.robots import load
 from transect.robots.argo.clouds import Beams, Gate, beams_of_scans, place
 from transect.robots.argo.radar import find_peaks

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine import Batch, Node, param
 from transect.geometry import rotations, se3
-from transect.recording.clocks import NS
 from transect.types import Imu, PointCloud, Pose
 
 from ._deskewing import straightened

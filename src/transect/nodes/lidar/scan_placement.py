@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine import Batch, Node, param
-from transect.recording.clocks import NS
 from transect.types import Imu, PointCloud, Pose
 
 from ..cloud._clouds import joined_fields

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine.context import Context
 from transect.errors import FrameError
 from transect.geometry import geodesy, rotations, se3
-from transect.recording.clocks import NS
 from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
 from ._fusion_lever import Swing

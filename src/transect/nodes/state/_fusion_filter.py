@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine.context import Context
 from transect.geometry import align, se3
-from transect.recording.clocks import NS
 from transect.types import Record
 
 from . import _error_state as ekf

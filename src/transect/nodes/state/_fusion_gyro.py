@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.recording.clocks import NS
+from transect.base.clocks import NS
 
 from ._fusion_events import Turning
 from ._fusion_wheels import GyroTurn

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.recording.clocks import NS
+from transect.base.clocks import NS
 
 HALF_NS = 200_000_000
 """Rates are averaged over so long before and after, to tell how they change: manoeuvres last longer, and

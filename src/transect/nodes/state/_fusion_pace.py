@@ -7,7 +7,7 @@ tell a speed: the last one is held, or leaps.
 
 from __future__ import annotations
 
-from transect.recording.clocks import NS
+from transect.base.clocks import NS
 
 from ._fusion_events import Step
 

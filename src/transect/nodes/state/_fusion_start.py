@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.geometry import align, interpolation, rotations, se3
-from transect.recording.clocks import NS
 
 from . import _error_state as ekf
 from ._fusion_events import Event, Inertial, Place, Step

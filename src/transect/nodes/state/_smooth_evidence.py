@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS
 from transect.errors import TimeError
-from transect.recording.clocks import NS
 
 from ._fusion_events import Event, Inertial, Place, Step
 

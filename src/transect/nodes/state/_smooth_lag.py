@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
-from transect.recording.clocks import NS
 
 from .._gtsam import Kept, gtsam
 from ._fusion_events import Event, Place

@@ -6,8 +6,8 @@ from bisect import bisect
 
 import numpy as np
 
+from transect.base.clocks import NS
 from transect.engine import Batch, param
-from transect.recording.clocks import NS
 from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
 
 from ._fusion_events import Place

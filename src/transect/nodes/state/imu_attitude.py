@@ -7,9 +7,9 @@ from typing import Annotated
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import rotations
-from transect.recording.clocks import NS
 from transect.types import Imu, RigidBodyState
 
 from ._error_state import UP, turn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.base.clocks import NS
 from transect.engine import Node, outputs, param
-from transect.recording.clocks import NS
 from transect.types import RigidBodyState
 
 from ._rigid_body import PARTS, SIZE, covariance_of, moved_by, turning_of, velocity_of

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine import Node, param
 from transect.geometry import planar, rotations
-from transect.recording.clocks import NS
 from transect.robots import load
 from transect.robots.interact.geometry import Geometry
 from transect.robots.interact.odometry import body_motion

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transect.base.arrays import Bytes, Floats
+from transect.base.clocks import NS
 from transect.geometry import se3
-from transect.recording.clocks import NS
 
 from ._vo_camera import Rig
 from ._vo_fronts import Front, Pair, Sight, Tracks

@@ -23,8 +23,8 @@ from itertools import pairwise, product
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.recording import Recording
-from transect.recording.clocks import NS
 
 from .arm import TOOLS, Arm, Tool
 from .deflection import deflection

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS
 from transect.errors import StreamError
 from transect.recording import Recording, Stream
-from transect.recording.clocks import NS
 
 DEVICES = ("Arm/SciHi", "Arm/SciLo")
 POSES = ("enc", "pot", "enc_defl", "pot_defl")

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import StreamError
 from transect.geometry import planar, rotations
 from transect.geometry._arrays import measured_rows
 from transect.recording import Recording, Stream, stream_of_values
-from transect.recording.clocks import NS
 from transect.types import Odometry, Record, WheelState
 
 from . import manoeuvres, odometry, slip, wheels

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transect.recording.clocks import NS
+from transect.base.clocks import NS
 
 
 @dataclass(frozen=True)

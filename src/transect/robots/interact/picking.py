@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.base.arrays import Floats, Mask
+from transect.base.clocks import NS
 from transect.errors import GeometryError
 from transect.geometry._arrays import floats, sorted_times_ns
-from transect.recording.clocks import NS
 
 STILL, APPROACH, GRASP, LIFT, PLACE, RETURN = "still", "approach", "grasp", "lift", "place", "return"
 

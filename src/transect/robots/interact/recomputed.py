@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import StreamError, TransectError
 from transect.geometry import robust, rotations, se3
 from transect.geometry.camera import project_points
 from transect.geometry.interpolation import Limits, interpolate_columns, nearest_index
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
-from transect.recording.clocks import NS
 from transect.robots.shapes import Shape
 from transect.types import Pose, WheelState
 

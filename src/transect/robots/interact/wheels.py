@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.geometry import robust, rotations, se3
 from transect.geometry._arrays import floats
-from transect.recording.clocks import NS
 
 from .geometry import Geometry
 

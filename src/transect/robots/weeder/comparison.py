@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import GeometryError
 from transect.geometry import align, correlation, robust
 from transect.geometry.align import Alignment
 from transect.geometry.correlation import TimeOffset
 from transect.geometry.interpolation import Limits, interpolate_columns
-from transect.recording.clocks import NS
 
 from .antenna import antenna_from_base
 from .geometry import FASTEST

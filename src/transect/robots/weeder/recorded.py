@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.errors import StreamError
 from transect.geometry import geodesy, planar, rotations
 from transect.recording import Parsed, Recording, Robot, Stream, arrow
-from transect.recording.clocks import NS
 from transect.types import NavFix, Odometry, Pose, WheelState
 
 from .antenna import local_from_fixes

@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from transect.base import clocks
+from transect.base.clocks import TimeLike
 from transect.errors import UsageError, did_you_mean
-from transect.recording import Recording, Stream, clocks
-from transect.recording.clocks import TimeLike
+from transect.recording import Recording, Stream
 
 from . import (
     damage,

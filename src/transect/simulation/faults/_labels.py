@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import Clock
 from transect.recording import Recording, Stream, arrow
-from transect.recording.clocks import Clock
 from transect.types import Record
 
 from ._model import INJECTED, Change, Event

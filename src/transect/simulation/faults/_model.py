@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Floats, Mask
+from transect.base.clocks import NS
 from transect.recording import Recording, Stream
-from transect.recording.clocks import NS
 
 from ..randomness import generator
 

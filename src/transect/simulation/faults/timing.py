@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS
 from transect.recording import Stream, arrow
 from transect.recording.arrow import T_NS
-from transect.recording.clocks import NS
 
 from ._model import Change, Event, Fault, unchanged, with_table
 from ._payloads import wrapped

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from transect import formats
+from transect.base import files
 from transect.errors import UsageError
-from transect.recording import Recording, files
+from transect.recording import Recording
 
 from ..randomness import generator
 from . import EVERYTHING, LABELS, event_of, fault_named, inject

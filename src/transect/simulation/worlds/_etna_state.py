@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.errors import UsageError, did_you_mean
-from transect.recording.clocks import NS
 
 from .. import driving, inertial, terrain, wheels
 from ..day import Options

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.formats.ameds.columns import BY_STREAM, DEVICE
 from transect.formats.ameds.parse import make_table
 from transect.geometry import geodesy, planar, rotations, se3
 from transect.recording import Stream
-from transect.recording.clocks import NS
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.clocks import decimal_from_ns
 from transect.formats._images import encode_image, file_table
 from transect.formats.ameds.cameras import resized
 from transect.formats.ameds.files import PAYLOADS, PayloadFiles
 from transect.recording import Parsed, Stream
-from transect.recording.clocks import decimal_from_ns
 from transect.types import CameraModel, Image, PointCloud
 
 from ..lidar import VLP_32C, Shots, revolution, scan

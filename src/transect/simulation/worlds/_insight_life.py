@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import NS
 from transect.errors import UsageError, did_you_mean
-from transect.recording.clocks import NS
 
 from .._arm_flight import Flight, NoLoad
 from ..day import Options

@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.base.clocks import TimeLike
 from transect.recording import Parsed, Stream
-from transect.recording.clocks import TimeLike
 
 Make = Callable[[Ints], pa.Table]
 """From the numbers of a block's rows to the rows."""

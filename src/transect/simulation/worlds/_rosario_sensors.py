@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
 from transect.geometry import rotations
 from transect.recording import Robot, Stream, arrow
-from transect.recording.clocks import NS
 from transect.recording.stream import stream_of_values
 from transect.types import Imu, NavFix, Pose, Twist, WheelState
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from transect import robots
 from transect.base.arrays import Ints
+from transect.base.clocks import NS
 from transect.formats.ida import names
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
-from transect.recording.clocks import NS
 
 from ..day import Day, Options
 from ._insight_life import Life, live

@@ -21,10 +21,10 @@ from functools import lru_cache
 import numpy as np
 
 from transect.base.arrays import Ints
+from transect.base.clocks import NS, ns_from_iso
 from transect.errors import UsageError, did_you_mean
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
-from transect.recording.clocks import NS, ns_from_iso
 
 from .. import driving, inertial, terrain
 from ..day import Day, Options, Truth

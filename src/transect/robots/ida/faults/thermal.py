@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Mask
+from transect.base.clocks import NS
 from transect.geometry import robust
-from transect.recording.clocks import NS
 
 from ..parameters import MissingParameterError, Parameters
 from .electrical import GRAPPLE_HEATERS, HEATER_OF_JOINT, grapple_heaters_on
