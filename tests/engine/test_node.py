@@ -9,12 +9,14 @@ import pytest
 from transect.engine import (
     At,
     Batch,
+    Frame,
     Latest,
     Node,
     ParameterError,
     PortError,
     Shape,
     Synced,
+    Unit,
     implementation,
     node,
     outputs,
@@ -41,7 +43,7 @@ class SemiGlobal(Stereo):
     window: int = param(5, ge=3, odd=True, unit="px", doc="matching window")
     scale: float = param(1.0, gt=0)
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> PointCloud:
+    def process(self, left: Image, right: Image) -> PointCloud:
         return CLOUD
 
 
@@ -180,7 +182,14 @@ def test_an_implementation_must_have_the_ports_of_its_interface():
     with pytest.raises(PortError, match="the output 'out' of Flat is not that of Stereo"):
 
         class Flat(Stereo):
-            def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Image: ...
+            def process(self, left: Image, right: Image) -> Image: ...
+
+    with pytest.raises(PortError, match="the input 'left' of Cloudy is not that of Stereo") as caught:
+
+        class Cloudy(Stereo):
+            def process(self, left: PointCloud, right: Image) -> PointCloud: ...
+
+    assert caught.value.why == "expected left: Image, got left: PointCloud"
 
     with pytest.raises(PortError, match="the input 'right' of Late"):
 
@@ -190,9 +199,58 @@ def test_an_implementation_must_have_the_ports_of_its_interface():
     with pytest.raises(PortError, match="input 'extra' that Stereo does not have"):
 
         class More(Stereo):
-            def process(
-                self, left: Image, right: Annotated[Image, Synced(0.005)], extra: Pose
-            ) -> PointCloud: ...
+            def process(self, left: Image, right: Image, extra: Pose) -> PointCloud: ...
+
+
+class Fusing(Node, interface=True):
+    """Everything that an interface can say of its ports."""
+
+    out_name = "state"
+
+    def process(
+        self,
+        cloud: Annotated[PointCloud, Frame("map")],
+        imu: Batch[Imu],
+        pose: At[Pose] | None = None,
+        points: Annotated[Latest[np.ndarray], Shape("n", 3)] | None = None,
+        radius: Annotated[Latest[float], Unit("m")] = 100.0,
+    ) -> Annotated[np.ndarray, Shape(6)] | None: ...
+
+
+def test_an_implementation_takes_its_ports_from_the_interface():
+    class Plain(Fusing):
+        def process(
+            self,
+            cloud: PointCloud,
+            imu: Sequence[Imu],
+            pose: Pose | None = None,
+            points: np.ndarray | None = None,
+            radius: float = 100.0,
+        ) -> np.ndarray:
+            return np.full(6, radius)
+
+    class Short(Fusing):
+        def process(self, cloud, imu, pose, points, radius):
+            return np.full(6, radius)
+
+    for kind in (Plain, Short):
+        assert (kind.inputs, kind.outputs) == (Fusing.inputs, Fusing.outputs)
+        np.testing.assert_array_equal(kind()(CLOUD, [IMU]), np.full(6, 100.0))
+        with pytest.raises(PortError, match=rf"{kind.__name__}\.points cannot take"):
+            kind()(CLOUD, [IMU], points=np.zeros((3, 2)))
+
+
+def test_an_implementation_that_does_not_say_what_it_returns_returns_what_its_interface_says():
+    class Tracker(Node, interface=True):
+        def process(self, cloud: PointCloud) -> Registered | None: ...
+
+    class Blind(Tracker):
+        def process(self, cloud):
+            return Registered(success=False)
+
+    assert Blind.bundled
+    assert list(Blind.outputs) == ["pose", "success"]
+    assert not Blind()(CLOUD).success
 
 
 def test_an_implementation_may_give_more_special_types_and_take_more_general_ones():
@@ -200,7 +258,7 @@ def test_an_implementation_may_give_more_special_types_and_take_more_general_one
         pass
 
     class Wide(Stereo):
-        def process(self, left: object, right: Annotated[Image, Synced(0.005)]) -> Special: ...
+        def process(self, left: object, right: Image) -> Special: ...
 
     assert Wide.outputs["out"].type is Special
 

@@ -1,8 +1,10 @@
 """Nodes: one atomic processing step with typed ports (CDFF's DFN).
 
-The signature of `process` is the port list. A class marked ``interface=True`` says what its implementations
-take and give; they are its subclasses, checked when they are defined. State is set in `reset()`, so that a
-node can be frozen, thawed and forked.
+The signature of `process` is the port list. A class marked ``interface=True`` owns the ports of its
+implementations: types, policies, shapes, units, frames and defaults. Implementations are its subclasses.
+Their `process` names the same ports with their plain types; or the interface writes `process`, and they write
+only the step that it leaves to them. Ports are compared when the class is defined. State is set in `reset()`,
+so that a node can be frozen, thawed and forked.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from .context import Context
 from .interpolation import check_interpolable
 from .params import Parameter, ParameterError, checked_values, parameters_of
 from .policies import AT
-from .ports import OUT, Port, PortError, is_outputs, ports_of, returns_outputs
+from .ports import OUT, Port, PortError, Ports, is_outputs, ports_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,11 +76,14 @@ class Node:
         cls.parameters = {**cls.parameters, **own}
         for name, parameter in own.items():
             setattr(cls, name, parameter.default)
+        implements = not interface and hasattr(cls, "interface")
         if "process" in vars(cls):
-            cls.inputs, cls.outputs = ports_of(vars(cls)["process"], cls.__name__, cls.out_name)
-            cls.bundled = returns_outputs(vars(cls)["process"])
+            wanted = _ports(cls.interface) if implements else None
+            cls.inputs, cls.outputs, cls.bundled = ports_of(
+                vars(cls)["process"], cls.__name__, cls.out_name, wanted
+            )
             _check_between(cls.inputs, cls.__name__)
-        if interface or not hasattr(cls, "interface"):
+        if not implements:
             cls.interface = cls
             cls.implementations = {} if interface else {cls.__name__: cls}
         else:
@@ -149,6 +154,10 @@ def implementation(interface: type[Node], name: str | None = None) -> type[Node]
     return known[name]
 
 
+def _ports(cls: type[Node]) -> Ports:
+    return Ports(cls.inputs, cls.outputs, cls.bundled)
+
+
 def _check_against(cls: type[Node], interface: type[Node]) -> None:
     """Refuse an implementation whose ports are not its interface's."""
     for kind, wanted, given in (
@@ -204,7 +213,8 @@ def _bound(
             )
     if missing := [name for name, port in inputs.items() if name not in given and port.needed]:
         raise PortError(f"{name} needs its input {missing[0]!r}", why=f"expected {inputs[missing[0]]}")
-    return given
+    defaults = {name: port.default for name, port in inputs.items() if not port.needed}
+    return {**defaults, **given}
 
 
 def check_result(name: str, outputs: Mapping[str, Port], result: Any) -> None:
@@ -252,7 +262,7 @@ def node(function: Callable[P, R]) -> NodeFunction[P, R]:
 
 def _class_of(function: Callable[..., Any]) -> type[Node]:
     name: str = function.__name__
-    inputs, results = ports_of(function, name)
+    inputs, results, bundled = ports_of(function, name)
     _check_between(inputs, name)
     types = get_type_hints(function)
     keywords = [
@@ -271,7 +281,7 @@ def _class_of(function: Callable[..., Any]) -> type[Node]:
     made = type(name, (_FunctionNode,), {"__doc__": function.__doc__, "__module__": function.__module__})
     made.inputs, made.outputs, made.parameters = inputs, results, known
     made.interface, made.implementations = made, {name: made}
-    made.bundled = returns_outputs(function)
+    made.bundled = bundled
     made.process, made.bound = process, bound  # pyright: ignore[reportAttributeAccessIssue]
     return made
 

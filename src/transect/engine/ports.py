@@ -6,7 +6,17 @@ import inspect
 import types as builtin_types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from transect.errors import TransectError
 
@@ -144,10 +154,25 @@ def is_outputs(kind: Any) -> bool:
     return bool(getattr(kind, "__transect_outputs__", False))
 
 
+class Ports(NamedTuple):
+    """All ports of a node.
+
+    Attributes
+    ----------
+    inputs, outputs : dict of str to Port
+    bundled : bool
+        Whether `process` returns a class marked with `outputs`.
+    """
+
+    inputs: dict[str, Port]
+    outputs: dict[str, Port]
+    bundled: bool = False
+
+
 def ports_of(
-    process: Callable[..., Any], owner: str, out_name: str = OUT
-) -> tuple[dict[str, Port], dict[str, Port]]:
-    """Return the input and output ports that a signature declares.
+    process: Callable[..., Any], owner: str, out_name: str = OUT, interface: Ports | None = None
+) -> Ports:
+    """Return the ports that a signature declares.
 
     Parameters
     ----------
@@ -158,7 +183,11 @@ def ports_of(
         Named in errors.
     out_name : str
         Name of a single output.
+    interface : Ports, optional
+        The ports that an implementation takes over. What its signature leaves out (a type, a policy, a
+        default, the return type, ...) is the interface's; what it says is kept, to be compared.
     """
+    known = interface or Ports({}, {})
     hints = _hints(process, owner)
     inputs: dict[str, Port] = {}
     for name, parameter in inspect.signature(process).parameters.items():
@@ -166,18 +195,38 @@ def ports_of(
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise PortError(f"{owner}: *{name} cannot be a port", hint="name each port")
-        if name not in hints:
-            raise PortError(f"{owner}.{name} has no type", hint=f"{name}: Image")
-        inputs[name] = replace(_port(name, hints[name]), default=parameter.default)
-    if "return" not in hints:
+        inputs[name] = _input(parameter, hints, owner, known.inputs.get(name))
+    if "return" not in hints and interface is None:
         raise PortError(f"{owner} does not say what it returns", hint="-> PointCloud, or -> None for a sink")
-    return inputs, _outputs_of(hints["return"], owner, out_name)
+    if "return" not in hints:
+        return Ports(inputs, known.outputs, known.bundled)
+    outputs = _outputs_of(hints["return"], out_name)
+    inherited = {name: _inherit(port, known.outputs.get(name)) for name, port in outputs.items()}
+    return Ports(inputs, inherited, is_outputs(_annotated(hints["return"])[0]))
 
 
-def returns_outputs(process: Callable[..., Any]) -> bool:
-    """Tell whether a signature returns a class marked with `outputs`."""
-    returned = get_type_hints(process).get("return")
-    return is_outputs(_without_none(returned))
+def _input(
+    parameter: inspect.Parameter, hints: Mapping[str, Any], owner: str, inherited: Port | None
+) -> Port:
+    """Return the input that a parameter of `process` is."""
+    name = parameter.name
+    if name in hints:
+        port = _port(name, hints[name], inherited.policy if inherited else TRIGGER)
+    elif inherited is not None:
+        port = inherited
+    else:
+        raise PortError(f"{owner}.{name} has no type", hint=f"{name}: Image")
+    return _inherit(replace(port, default=parameter.default), inherited)
+
+
+def _inherit(port: Port, inherited: Port | None) -> Port:
+    """Return an implementation's port with what its interface says and it does not."""
+    if inherited is None:
+        return port
+    default = inherited.default if port.default is NO_DEFAULT else port.default
+    shape = port.shape or inherited.shape
+    unit, frame = port.unit or inherited.unit, port.frame or inherited.frame
+    return replace(port, default=default, shape=shape, unit=unit, frame=frame)
 
 
 def _hints(process: Callable[..., Any], owner: str) -> Mapping[str, Any]:
@@ -187,7 +236,7 @@ def _hints(process: Callable[..., Any], owner: str) -> Mapping[str, Any]:
         raise PortError(f"{owner}: a type in its signature is not known", why=str(error)) from error
 
 
-def _outputs_of(returned: Any, owner: str, out_name: str) -> dict[str, Port]:
+def _outputs_of(returned: Any, out_name: str) -> dict[str, Port]:
     if returned is type(None):
         return {}
     only = _port(out_name, returned)
@@ -197,12 +246,15 @@ def _outputs_of(returned: Any, owner: str, out_name: str) -> dict[str, Port]:
     return {name: _port(name, hint) for name, hint in fields.items()}
 
 
-def _port(name: str, hint: Any) -> Port:
-    """Return the port that an annotation means: its type, and what is annotated to it."""
+def _port(name: str, hint: Any, policy: Policy = TRIGGER) -> Port:
+    """Return the port that an annotation means: its type, and what is annotated to it.
+
+    `policy` is the one of an annotation that names none; a batch is then a `Sequence[T]`.
+    """
     hint, extras = _annotated(hint)
-    policy = next((extra for extra in extras if isinstance(extra, Policy)), TRIGGER)
+    policy = next((extra for extra in extras if isinstance(extra, Policy)), policy)
     if policy == BATCH:
-        hint, of_samples = _annotated(get_args(hint)[0])
+        hint, of_samples = _annotated(next(iter(get_args(hint)), hint))
         extras += of_samples
     kind = get_origin(hint) or hint
     said = {type(extra): extra for extra in extras}

@@ -50,7 +50,7 @@ class FreeSpace(MovingTargetSuppression):
     def reset(self) -> None:
         self.views: list[View] = []
 
-    def process(self, pointCloud: PointCloud, pose: At[Pose] | None = None) -> Suppressed | None:
+    def process(self, pointCloud: PointCloud, pose: Pose | None = None) -> Suppressed | None:
         cloud = without_gaps(pointCloud)
         if not len(cloud):
             return self.ctx.skip("the cloud is empty")

@@ -33,7 +33,12 @@ class PointCloudAssembly(Node, interface=True):
         firstPointCloud: Latest[PointCloud] | None = None,
         viewCenter: Latest[Pose] | None = None,
         viewRadius: Annotated[Latest[float], Unit("m")] = 100.0,
-    ) -> PointCloud | None: ...
+    ) -> PointCloud | None:
+        return viewed(self.join(*_clouds(firstPointCloud, secondPointCloud)), viewCenter, viewRadius)
+
+    def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
+        """Return one cloud made of two without gaps; the first is empty before there is one."""
+        raise NotImplementedError
 
 
 class NeighbourPointAverage(PointCloudAssembly):
@@ -46,21 +51,13 @@ class NeighbourPointAverage(PointCloudAssembly):
 
     max_distance: float = param(0.05, gt=0, unit="m", doc="neighbours are no farther apart")
 
-    def process(
-        self,
-        secondPointCloud: PointCloud,
-        firstPointCloud: Latest[PointCloud] | None = None,
-        viewCenter: Latest[Pose] | None = None,
-        viewRadius: Annotated[Latest[float], Unit("m")] = 100.0,
-    ) -> PointCloud | None:
-        first, second = _clouds(firstPointCloud, secondPointCloud)
+    def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         pairs = nearest_within(first.points, second.points, self.max_distance)
         rows, group = np.unique(pairs.first, return_inverse=True)
         size = np.bincount(group, minlength=len(rows))[:, None]
         sums = [np.bincount(group, axis, minlength=len(rows)) for axis in second.points[pairs.second].T]
         means = (first.points[rows] + np.column_stack(sums) / np.maximum(size, 1)) / 2
-        joined = _averaged(first, second, (rows, means), (pairs.second, means[group]))
-        return viewed(joined, viewCenter, viewRadius)
+        return _averaged(first, second, (rows, means), (pairs.second, means[group]))
 
 
 class NeighbourSinglePointAverage(PointCloudAssembly):
@@ -68,21 +65,13 @@ class NeighbourSinglePointAverage(PointCloudAssembly):
 
     max_distance: float = param(0.05, gt=0, unit="m", doc="neighbours are no farther apart")
 
-    def process(
-        self,
-        secondPointCloud: PointCloud,
-        firstPointCloud: Latest[PointCloud] | None = None,
-        viewCenter: Latest[Pose] | None = None,
-        viewRadius: Annotated[Latest[float], Unit("m")] = 100.0,
-    ) -> PointCloud | None:
-        first, second = _clouds(firstPointCloud, secondPointCloud)
+    def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         pairs = nearest_within(first.points, second.points, self.max_distance)
         order = np.lexsort((pairs.distance, pairs.first))
         rows, nearest = np.unique(pairs.first[order], return_index=True)
         partners = pairs.second[order][nearest]
         means = (first.points[rows] + second.points[partners]) / 2
-        joined = _averaged(first, second, (rows, means), (partners, means))
-        return viewed(joined, viewCenter, viewRadius)
+        return _averaged(first, second, (rows, means), (partners, means))
 
 
 class VoxelBinning(PointCloudAssembly):
@@ -90,16 +79,9 @@ class VoxelBinning(PointCloudAssembly):
 
     size: float = param(0.03, gt=0, unit="m", doc="edge of a voxel")
 
-    def process(
-        self,
-        secondPointCloud: PointCloud,
-        firstPointCloud: Latest[PointCloud] | None = None,
-        viewCenter: Latest[Pose] | None = None,
-        viewRadius: Annotated[Latest[float], Unit("m")] = 100.0,
-    ) -> PointCloud | None:
-        first, second = _clouds(firstPointCloud, secondPointCloud)
+    def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         weights = [_counts(each).astype(np.float64) for each in (first, second)]
-        return viewed(voxelised(first, second, np.concatenate(weights), self.size), viewCenter, viewRadius)
+        return voxelised(first, second, np.concatenate(weights), self.size)
 
 
 class WeightedVoxel(PointCloudAssembly):
@@ -107,16 +89,9 @@ class WeightedVoxel(PointCloudAssembly):
 
     size: float = param(0.03, gt=0, unit="m", doc="edge of a voxel")
 
-    def process(
-        self,
-        secondPointCloud: PointCloud,
-        firstPointCloud: Latest[PointCloud] | None = None,
-        viewCenter: Latest[Pose] | None = None,
-        viewRadius: Annotated[Latest[float], Unit("m")] = 100.0,
-    ) -> PointCloud | None:
-        first, second = _clouds(firstPointCloud, secondPointCloud)
+    def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         weights = np.concatenate([weights_of(first), weights_of(second)])
-        return viewed(voxelised(first, second, weights, self.size), viewCenter, viewRadius)
+        return voxelised(first, second, weights, self.size)
 
 
 def voxelised(first: PointCloud, second: PointCloud, weights: Floats, size: float) -> PointCloud:

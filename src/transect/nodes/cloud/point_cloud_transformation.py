@@ -23,7 +23,7 @@ class PointCloudTransformation(Node, interface=True):
 class CartesianSystemTransform(PointCloudTransformation):
     """Turns and moves points, normals, covariances and the viewpoint; without one, that was the origin."""
 
-    def process(self, pointCloud: PointCloud, pose: Latest[Pose]) -> PointCloud | None:
+    def process(self, pointCloud: PointCloud, pose: Pose) -> PointCloud | None:
         if not (np.isfinite(pose.position).all() and np.isfinite(pose.orientation).all()):
             return self.ctx.skip("the pose is not known")
         return transformed(pointCloud, se3.from_quaternion(pose.orientation, pose.position), pose.frame)

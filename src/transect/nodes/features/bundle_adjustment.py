@@ -91,8 +91,8 @@ class GtsamAdjustment(BundleAdjustment):
     def process(
         self,
         correspondenceMapsSequence: CorrespondenceMaps2D,
-        guessedPosesSequence: Latest[Trajectory | None] = None,
-        guessedPointCloud: Latest[PointCloud | None] = None,
+        guessedPosesSequence: Trajectory | None = None,
+        guessedPointCloud: PointCloud | None = None,
     ) -> Bundle:
         tracks = tracks_of(correspondenceMapsSequence)
         if not len(tracks) or tracks.seen.sum(axis=0).min() < self.least:
@@ -143,8 +143,8 @@ class SvdDecomposition(BundleAdjustment):
     def process(
         self,
         correspondenceMapsSequence: CorrespondenceMaps2D,
-        guessedPosesSequence: Latest[Trajectory | None] = None,
-        guessedPointCloud: Latest[PointCloud | None] = None,
+        guessedPosesSequence: Trajectory | None = None,
+        guessedPointCloud: PointCloud | None = None,
     ) -> Bundle:
         tracks = tracks_of(correspondenceMapsSequence)
         whole = tracks.taken(np.asarray(tracks.seen.all(axis=1)))

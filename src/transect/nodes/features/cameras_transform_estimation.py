@@ -62,9 +62,7 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
     least: int = param(15, ge=8, doc="fewer inliers are none")
     off_plane: float = param(0.05, ge=0, lt=1, doc="least part of the inliers off any one plane")
 
-    def process(
-        self, fundamentalMatrix: Annotated[np.ndarray, Shape(3, 3)], matches: Correspondences2D
-    ) -> CameraMotion:
+    def process(self, fundamentalMatrix: np.ndarray, matches: Correspondences2D) -> CameraMotion:
         one = calibrated(matches.source_camera, "the first image of the matches")
         other = calibrated(matches.sink_camera, "the second image of the matches")
         F = np.asarray(fundamentalMatrix, np.float64)

@@ -64,7 +64,14 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         vertical: Batch[LaserScan] = (),
         spectrum: Batch[RadarSpectrum] = (),
         nav: Batch[RigidBodyState] = (),
-    ) -> Assembled | None: ...
+    ) -> Assembled | None:
+        self.gather([*horizontal, *port, *starboard, *vertical], spectrum, nav)
+
+    def gather(
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], nav: Sequence[RigidBodyState]
+    ) -> None:
+        """Take what came since the last call, and `add` what can be placed by now."""
+        raise NotImplementedError
 
     def finish(self) -> Assembled | None:
         """Return the clouds."""
@@ -79,7 +86,7 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
             fields[value] = means[:, 3].astype(np.float32)
         return PointCloud(means[:, :3], fields, frame=self.frame)
 
-    def _add(self, scans: Sequence[LaserScan], spectra: Sequence[RadarSpectrum], placed: Placing) -> None:
+    def add(self, scans: Sequence[LaserScan], spectra: Sequence[RadarSpectrum], placed: Placing) -> None:
         """Add measurements, as far as it is known where they are."""
         machine = _machine(self.robot)
         for scan in scans:
@@ -94,18 +101,11 @@ class RecordedFrames(LaserAssembly):
 
     target: str = param("Navigation", doc="the fixed frame")
 
-    def process(
-        self,
-        horizontal: Batch[LaserScan] = (),
-        port: Batch[LaserScan] = (),
-        starboard: Batch[LaserScan] = (),
-        vertical: Batch[LaserScan] = (),
-        spectrum: Batch[RadarSpectrum] = (),
-        nav: Batch[RigidBodyState] = (),
-    ) -> Assembled | None:
+    def gather(
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], nav: Sequence[RigidBodyState]
+    ) -> None:
         self.frame = self.target
-        scans = [*horizontal, *port, *starboard, *vertical]
-        self._add(scans, spectrum, lambda beams, sensor: place(beams, self.ctx.frames, self.target, sensor))
+        self.add(scans, spectra, lambda beams, sensor: place(beams, self.ctx.frames, self.target, sensor))
 
 
 class NavStates(LaserAssembly):
@@ -117,23 +117,17 @@ class NavStates(LaserAssembly):
         super().reset()
         self.passing = PassingPoses(round(self.max_gap * NS))
         self.scans: list[LaserScan] = []
-        self.spectra: list[RadarSpectrum] = []
+        self.spectra: Sequence[RadarSpectrum] = ()
 
-    def process(
-        self,
-        horizontal: Batch[LaserScan] = (),
-        port: Batch[LaserScan] = (),
-        starboard: Batch[LaserScan] = (),
-        vertical: Batch[LaserScan] = (),
-        spectrum: Batch[RadarSpectrum] = (),
-        nav: Batch[RigidBodyState] = (),
-    ) -> Assembled | None:
+    def gather(
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], nav: Sequence[RigidBodyState]
+    ) -> None:
         first_ns = min((each.t_ns for each in (*self.scans, *self.spectra)), default=self.ctx.time)
         states = [Pose(s.position, s.orientation, s.t_ns, s.frame, s.child) for s in nav]
         self.passing.add(states, first_ns)
         self.frame = states[-1].frame if states else self.frame
-        self._add(self.scans, self.spectra, self._at_states)
-        self.scans, self.spectra = [*horizontal, *port, *starboard, *vertical], [*spectrum]
+        self.add(self.scans, self.spectra, self._at_states)
+        self.scans, self.spectra = scans, spectra
 
     def _at_states(self, beams: Beams, sensor: str) -> Floats:
         t_ns = int(beams.t_ns.min(initial=self.ctx.time))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,7 +48,9 @@ class ScanDeskewing(Node, interface=True):
 class ConstantVelocity(ScanDeskewing):
     """By the velocity between the last two poses, as an odometry's that come back with `~>`."""
 
-    def process(self, cloud: PointCloud, pose: Batch[Pose] = (), imu: Batch[Imu] = ()) -> PointCloud | None:
+    def process(
+        self, cloud: PointCloud, pose: Sequence[Pose] = (), imu: Sequence[Imu] = ()
+    ) -> PointCloud | None:
         cloud = replace(cloud, t_ns=cloud.t_ns or self.ctx.time)
         period_ns, self.last_ns = cloud.t_ns - (self.last_ns or cloud.t_ns), cloud.t_ns
         self.passing.add(pose, cloud.t_ns)
@@ -65,7 +68,9 @@ class ConstantVelocity(ScanDeskewing):
 class Gyroscope(ScanDeskewing):
     """By the rates that an IMU measured during the scan, which therefore waits for the next; turns only."""
 
-    def process(self, cloud: PointCloud, pose: Batch[Pose] = (), imu: Batch[Imu] = ()) -> PointCloud | None:
+    def process(
+        self, cloud: PointCloud, pose: Sequence[Pose] = (), imu: Sequence[Imu] = ()
+    ) -> PointCloud | None:
         cloud = replace(cloud, t_ns=cloud.t_ns or self.ctx.time)
         before, self.waiting = self.waiting, cloud
         self.turns = [*self.turns, *imu]
@@ -98,7 +103,9 @@ class Gyroscope(ScanDeskewing):
 class KnownPoses(ScanDeskewing):
     """By poses that are known throughout the scan, which therefore waits for the next."""
 
-    def process(self, cloud: PointCloud, pose: Batch[Pose] = (), imu: Batch[Imu] = ()) -> PointCloud | None:
+    def process(
+        self, cloud: PointCloud, pose: Sequence[Pose] = (), imu: Sequence[Imu] = ()
+    ) -> PointCloud | None:
         cloud = replace(cloud, t_ns=cloud.t_ns or self.ctx.time)
         before, self.waiting = self.waiting, cloud
         self.passing.add(pose, cloud.t_ns if before is None else before.t_ns)

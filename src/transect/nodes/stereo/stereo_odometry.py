@@ -57,20 +57,14 @@ class StereoOdometry(Node, interface=True):
     def reset(self) -> None:
         self.odometer: Odometer | None = None
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved: ...
+    def begin(self) -> tuple[Front, Settings]:
+        """Return how points are found and followed, and the limits of the odometry."""
+        raise NotImplementedError
 
-    def finish(self) -> Moved | None:
-        """Return the landmarks."""
-        if self.odometer is None or self.odometer.before is None:
-            return None
-        cloud = self.odometer.landmarks.cloud(T_ODOM_WORLD, "odom")
-        if not len(cloud):
-            return self.ctx.skip("no second keyframe: neither motion nor landmarks")
-        return Moved(landmarks=cloud)
-
-    def _moved(self, left: Image, right: Image, front: Front, settings: Settings) -> Moved:
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
         rig = rig_of(left, right)
         if self.odometer is None:
+            front, settings = self.begin()
             self.odometer = Odometer(front, rig, settings)
         self.odometer.rig = rig
         step = self.odometer.advance(Pair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
@@ -81,6 +75,15 @@ class StereoOdometry(Node, interface=True):
         pose = Pose(place, turned, self.ctx.time, frame="odom", child=left.frame)
         return Moved(pose, True, step.inliers, step.covariance)
 
+    def finish(self) -> Moved | None:
+        """Return the landmarks."""
+        if self.odometer is None or self.odometer.before is None:
+            return None
+        cloud = self.odometer.landmarks.cloud(T_ODOM_WORLD, "odom")
+        if not len(cloud):
+            return self.ctx.skip("no second keyframe: neither motion nor landmarks")
+        return Moved(landmarks=cloud)
+
 
 class KltFrameToFrame(StereoOdometry):
     """Corners followed by gray values; each motion from the points of the pair before, nothing adjusted."""
@@ -88,8 +91,8 @@ class KltFrameToFrame(StereoOdometry):
     features: int = param(400, ge=50, doc="corners of a picture, at most")
     least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
-        return self._moved(left, right, Klt(self.features), Settings(self.least_inliers))
+    def begin(self) -> tuple[Front, Settings]:
+        return Klt(self.features), Settings(self.least_inliers)
 
 
 class KltKeyframes(StereoOdometry):
@@ -102,11 +105,10 @@ class KltKeyframes(StereoOdometry):
     keyframe_share: float = param(0.8, gt=0, le=1, doc="of a keyframe's points; when fewer are left, it ages")
     steps: int = param(2, ge=1, doc="of the adjustment at each keyframe")
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
-        settings = Settings(
+    def begin(self) -> tuple[Front, Settings]:
+        return Klt(self.features), Settings(
             self.least_inliers, self.keyframes, self.keyframe_every, self.keyframe_share, self.steps
         )
-        return self._moved(left, right, Klt(self.features), settings)
 
 
 class DescriptorTracks(StereoOdometry):
@@ -121,8 +123,6 @@ class DescriptorTracks(StereoOdometry):
     keyframes: int = param(5, ge=3, doc="that are adjusted together")
     steps: int = param(2, ge=1, doc="of the adjustment at each keyframe")
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
+    def begin(self) -> tuple[Front, Settings]:
         front = Descriptors("SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.reach)
-        return self._moved(
-            left, right, front, Settings(self.least_inliers, self.keyframes, 2, 0.8, self.steps)
-        )
+        return front, Settings(self.least_inliers, self.keyframes, 2, 0.8, self.steps)

@@ -65,7 +65,7 @@ class DisparityMapping(StereoReconstruction):
 
     window: int = param(11, ge=5, odd=True, unit="px", doc="edge of the matching window")
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+    def process(self, left: Image, right: Image) -> Reconstructed | None:
         return self.reconstructed(left, right, "block", self.window)
 
 
@@ -74,7 +74,7 @@ class HirschmullerDisparityMapping(StereoReconstruction):
 
     window: int = param(5, ge=3, odd=True, unit="px", doc="edge of the matching window")
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+    def process(self, left: Image, right: Image) -> Reconstructed | None:
         return self.reconstructed(left, right, "semi-global", self.window)
 
 
@@ -83,5 +83,5 @@ class ScanlineOptimization(StereoReconstruction):
 
     window: int = param(5, ge=3, odd=True, unit="px", doc="edge of the matching window")
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+    def process(self, left: Image, right: Image) -> Reconstructed | None:
         return self.reconstructed(left, right, "scanline", self.window)
