@@ -10,7 +10,7 @@ full := .venv/.installed-test
 
 export PYTHON
 
-.PHONY: help setup demo test lint types imports contracts pytest bench docs clean
+.PHONY: help setup demo test lint types imports contracts pytest coverage fuzz bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -37,6 +37,13 @@ imports: $(full) ## the layering of the packages
 pytest: $(full) ## the tests alone; ARGS="-k name" chooses
 	@$(venv) -m pytest -q -n $(WORKERS) $(ARGS)
 
+coverage: $(full) ## the tests with branch coverage per package; ARGS="tests/formats" chooses
+	@status=0; $(venv) -m pytest -q -n $(WORKERS) --cov --cov-report= $(ARGS) || status=$$?; \
+	$(venv) tools/package_coverage.py && exit $$status
+
+fuzz: $(full) ## the hypothesis tests with new random examples; ARGS="--seconds 600 name" chooses
+	@$(venv) tools/fuzz.py --workers $(WORKERS) $(ARGS)
+
 docs: $(full) ## draw the pictures of docs/robots and docs/field-days again
 	@for r in argo ida interact weeder; do \
 	  .venv/bin/transect draw robot $$r --dpi 120 -o docs/robots && \
@@ -50,7 +57,7 @@ bench: $(full) ## ours beside a peer, as a ratio; ARGS="--json FILE name" choose
 setup: $(full) ## only make .venv and install
 
 clean: ## remove .venv and everything generated
-	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(core): pyproject.toml tools/setup.sh

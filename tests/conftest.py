@@ -1,22 +1,28 @@
 """What all tests share: real recordings where they exist, a cache of their own, skips that may not happen.
 
+Hypothesis draws the same examples in every run on every machine; ``--hypothesis-profile fuzz`` (`make fuzz`)
+draws new ones.
+
 Environment
 -----------
 TRANSECT_TEST_DATA
     Folder of real recordings; default ``../shared/data`` beside the repository.
 TRANSECT_REQUIRE
     Comma-separated requirements, e.g. ``real``. A test skipped with the reason ``real: ...`` fails instead.
-CI
-    If set, hypothesis draws the same examples every time.
 """
 
 import os
+import resource
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
 
 ROOT = Path(__file__).resolve().parent.parent
 REAL_TESTS = ROOT / "tests" / "real"
@@ -28,12 +34,18 @@ REQUIRED = tuple(
 hypothesis.settings.register_profile(
     "default",
     deadline=None,
-    max_examples=50,
-    print_blob=True,
+    derandomize=True,
+    max_examples=20,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("default"), derandomize=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+hypothesis.settings.register_profile(
+    "fuzz",
+    hypothesis.settings.get_profile("default"),
+    derandomize=False,
+    database=None,  # every round draws new examples, and none is tried again
+    max_examples=100,
+)
+hypothesis.settings.load_profile("default")
 
 
 @pytest.fixture(scope="session")
@@ -119,6 +131,37 @@ class RealDataCount:
             terminalreporter.write_line(f"FAILED: {REAL_DATA} exists, and no test used it", red=True)
 
 
+class CpuTime:
+    """Says how many CPU seconds a run took: this process, the workers, and the processes they started."""
+
+    def __init__(self) -> None:
+        self.of_workers: list[float] = []
+
+    def pytest_testnodedown(self, node: "WorkerController") -> None:
+        self.of_workers.append(getattr(node, "workeroutput", {}).get("cpu_seconds", 0.0))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        yield
+        # The workers are this process's only children, and have counted themselves.
+        seconds = (
+            cpu_seconds(resource.RUSAGE_SELF) + sum(self.of_workers) if self.of_workers else cpu_seconds()
+        )
+        terminalreporter.write_line(f"CPU time: {seconds:.0f} s, with workers and their processes")
+
+
+def cpu_seconds(*of: int) -> float:
+    """User and system time of this process and its finished children, or of one of the two."""
+    used = [resource.getrusage(who) for who in of or (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["cpu_seconds"] = cpu_seconds()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # with xdist, the workers' reports come together here
         config.pluginmanager.register(RealDataCount(config))
+        config.pluginmanager.register(CpuTime())

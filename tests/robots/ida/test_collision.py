@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError, TransectError
@@ -63,6 +63,7 @@ POINT = st.tuples(COORDINATE, COORDINATE, COORDINATE)
 
 
 @given(POINT, POINT)
+@example((0.0, 0.0, 0.0), (2.2e-311, 1.0, 0.0))  # a subnormal way: dividing by it overflows
 def test_no_point_of_a_segment_is_nearer_than_its_distance(
     start: tuple[float, ...], end: tuple[float, ...]
 ) -> None:

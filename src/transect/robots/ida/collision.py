@@ -226,7 +226,7 @@ def segment_distance(box: Box, start: ArrayLike, end: ArrayLike) -> Floats:
     """
     inside = se3.invert(box.pose)
     p, way = se3.apply(inside, start), se3.apply(inside, end) - se3.apply(inside, start)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # along a side, or nearly
         crossings = np.concatenate([(-box.half - p) / way, (box.half - p) / way], axis=-1)
     ends = np.broadcast_to([0.0, 1.0], (*p.shape[:-1], 2))
     breaks = np.concatenate([np.clip(np.nan_to_num(crossings), 0.0, 1.0), ends], axis=-1)
