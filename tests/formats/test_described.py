@@ -208,18 +208,22 @@ def test_a_robot_file_beside_it_is_the_robot(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "what", "hint"),
     [
-        ("    time:", "    tyme:", 7, "no key 'tyme'", "'time'"),
-        ("name: Imu", "nmae: Imu", 4, "no key 'nmae'", "'name'"),
-        ("conditions:", "condtions:", 2, "no key 'condtions'", "'conditions'"),
+        ("    time:", "    tyme:", 7, "has an unknown key 'tyme'", "'time'"),
+        ("name: Imu", "nmae: Imu", 4, "has an unknown key 'nmae'", "'name'"),
+        ("conditions:", "condtions:", 2, "has an unknown key 'condtions'", "'conditions'"),
         ("type: Imu", "type: Imo", 5, "no type 'Imo'", "'Imu'"),
         ("ax, unit: g", "ax, unit: gg", 9, "no unit 'gg'", "'g'"),
         ("ax, unit: g", "ax, unit: deg", 9, "acc_x is in m/s2", ""),
-        ("ax, unit: g", "ax, unti: g", 9, "no key 'unti'", "'unit'"),
-        ("unit: ms", "unit: msec", 7, "streams.0.time.unit", "'ms'"),
+        ("ax, unit: g", "ax, unti: g", 9, "has an unknown key 'unti'", "'unit'"),
+        ("unit: ms", "unit: msec", 7, "unit should be s, ms, us, ns or iso, not 'msec'", "'ms'"),
         ("column: stamp, unit: ms", "unit: ms", 7, "column", ""),
         ("    file: imu.csv\n", "", 4, "file", ""),
-        ("  - name: Imu\n    type", "  - type", 4, "'name' is missing", ""),
+        ("  - name: Imu\n    type", "  - type", 4, "an entry of streams has no name", ""),
         ("frame: imu", "frame: imu\n    header: -1", 17, "header", ""),
+        ("frame: imu", "frame: imu\n    header: '1'", 17, "header should be a whole number, not '1'", ""),
+        ("frame: imu", "frame: 3", 16, "frame should be text, not 3", 'write "3"'),
+        ("source: 4", "source: {x: 4}", 12, "source should be a whole number or text or a list", ""),
+        ("source: 4", "source: [4, 5.5]", 12, "an entry of source should be a whole number or text", ""),
         ("conditions: {weather: dry}", "conditions: {weather: dry", 3, "not YAML", ""),
     ],
 )
@@ -260,19 +264,33 @@ LAUGHS = "".join(f"  b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]\n" for n in r
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "alias"),
+    ("text", "what", "where"),
     [
-        ("conditions:\n  b0: &b0 [ha]\n" + LAUGHS + DESCRIPTION.partition("\n")[0], 3, "*b0"),
-        ("streams:\n  b0: &b0 [ha]\n" + LAUGHS, 3, "*b0"),
-        ("streams: &all\n  - *all\n", 2, "*all"),
-        ("conditions: &c {weather: dry}\nframes:\n  - <<: *c\nstreams: []\n", 3, "*c"),
+        ("conditions:\n  b0: &b0 [ha]\n" + LAUGHS, "recording.yaml is too large", "recording.yaml"),
+        ("streams:\n  b0: &b0 [ha]\n" + LAUGHS, "recording.yaml is too large", "recording.yaml"),
+        ("streams: &all\n  - *all\n", "an alias stands for itself", "recording.yaml:1"),
     ],
 )
-def test_aliases_are_refused_before_they_unfold(tmp_path: Path, text: str, line: int, alias: str):
+def test_aliases_that_unfold_without_end_are_refused(tmp_path: Path, text: str, what: str, where: str):
     with pytest.raises(ParseError) as caught:
         transect.open(folder(tmp_path, text))
-    assert caught.value.what == f"recording.yaml has an alias, {alias}"
-    assert caught.value.where == f"recording.yaml:{line}"
+    assert (caught.value.what, caught.value.where) == (what, where)
+
+
+def test_a_small_alias_is_what_it_stands_for(tmp_path: Path):
+    text = DESCRIPTION.replace("acc_x: {source: ax, unit: g}", "acc_x: &g {source: ax, unit: g}")
+    text = text.replace("acc_y: {source: ay, unit: g}", "acc_y: {<<: *g, source: ay}")
+    np.testing.assert_allclose(transect.open(folder(tmp_path, text))["Imu"]["acc_y"], [0, 0.5 * 9.80665])
+
+
+def test_all_problems_are_listed_each_with_its_line(tmp_path: Path):
+    text = DESCRIPTION.replace("unit: ms", "unit: msec").replace("ax, unit: g", "ax, unti: g")
+    text = text.replace("xyz: [0.1, 0.0, 0.2]", "xyz: [0.1, 0.0]").replace("focal: [10, 10]", "focal: 10")
+    with pytest.raises(ParseError) as caught:
+        transect.open(folder(tmp_path, text))
+    assert caught.value.what == "recording.yaml has 4 problems"
+    places = [line.split(": ")[0].strip() for line in caught.value.why.splitlines()]
+    assert places == [f"recording.yaml:{line}" for line in (7, 9, 18, 20)]
 
 
 def test_anchors_and_stars_that_are_no_aliases_are_fine(tmp_path: Path):

@@ -38,7 +38,10 @@ def refused(text: str) -> ParseError:
         ("xyz: [1, 2]", "xyz of cam has 2 numbers, expected 3"),
         ("xyz: 3", "xyz of cam is not a list of numbers"),
         ("xyz: [1, .nan, 2]", "nan is not a number"),
-        ("quaternon: [0, 0, 0, 1]", "unknown key 'quaternon': did you mean 'quaternion'?"),
+        (
+            "quaternon: [0, 0, 0, 1]",
+            "unknown key 'quaternon'\n  where: mine.yaml:4\n  try:   did you mean 'quaternion'?",
+        ),
     ],
 )
 def test_a_bad_frame_is_told_with_its_line(entry: str, words: str) -> None:
@@ -50,11 +53,16 @@ def test_a_bad_frame_is_told_with_its_line(entry: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words", "line"),
     [
-        ("name: mine\nfrmes: []\n", "unknown key 'frmes': did you mean 'frames'", 2),
-        ("name: mine\nz_down: maybe\n", "z_down is not true or false", 2),
-        ("name: 3\n", "name is not text", 1),
-        ("name: mine\nframes: {a: b}\n", "frames is not a list", 2),
-        ("name: mine\nconstants: 3\n", "constants is no mapping", 2),
+        (
+            "name: mine\nfrmes: []\n",
+            "unknown key 'frmes'\n  where: mine.yaml:2\n  try:   did you mean 'frames'",
+            2,
+        ),
+        ("name: mine\nz_down: maybe\n", "z_down should be true or false, not 'maybe'", 2),
+        ("name:\n", "a robot has no name", 1),
+        ("name: 3\n", "name should be text, not 3", 1),
+        ("name: mine\nframes: {a: b}\n", "frames should be a list, not {'a': 'b'}", 2),
+        ("name: mine\nconstants: 3\n", "constants should be a mapping, not 3", 2),
         (f"{HEAD}  - {{frame: body}}\n", "a `frame`, a `child`", 3),
         (f"{HEAD}  - {{frame: body, child: ''}}\n", "child is no name", 3),
         (f"{HEAD}  - {{frame: a, child: b}}\n  - {{frame: c, child: b}}\n", "two parents", 4),

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from transect.errors import ParseError, did_you_mean
 
+LARGEST = 4_000_000
+"""Characters of the longest text that is read."""
+DEEPEST = 50
+"""How many lists and mappings may lie in one another."""
 MOST_NODES = 100_000
-"""Of a whole file with its aliases written out; a file of ten lines can name a billion."""
+"""Parts of a whole file with its aliases written out; a file of ten lines can name a billion."""
 
 Path = tuple[str | int, ...]
 """Keys and indices that lead to a part of a file."""
@@ -59,12 +64,16 @@ def parse(text: str, file: str) -> tuple[Any, Lines]:
     Raises
     ------
     ParseError
-        If it is not YAML, gives a key twice, or grows beyond `MOST_NODES` by its aliases.
+        If it is not YAML, gives a key twice, or is longer, deeper or (by its aliases) larger than is allowed.
     """
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)  # the C one is ten times as fast, if there
+    if len(text) > LARGEST:
+        raise ParseError(f"{file} is too large", where=file, why=f"more than {LARGEST} characters")
+    kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast, if there
+    loader = kind(text)
     try:
+        _refuse_depth(yaml.parse(text, Loader=kind), file)
         root = loader.get_single_node()
         if root is None:
             return None, Lines(file)
@@ -77,10 +86,20 @@ def parse(text: str, file: str) -> tuple[Any, Lines]:
         raise ParseError(f"{file} is not YAML", where=where, why=error.problem or str(error)) from error
     except (yaml.YAMLError, ValueError) as error:
         raise ParseError(f"{file} is not YAML", where=file, why=str(error)) from error
-    except RecursionError as error:
-        raise ParseError(f"{file} is nested too deeply", where=file) from error
     finally:
         loader.dispose()
+
+
+def _refuse_depth(events: Iterable[Any], file: str) -> None:
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith(("SequenceStartEvent", "MappingStartEvent"))
+        depth -= name.endswith(("SequenceEndEvent", "MappingEndEvent"))
+        if depth > DEEPEST:
+            where = f"{file}:{event.start_mark.line + 1}"
+            why = f"its lists and mappings are more than {DEEPEST} deep"
+            raise ParseError(f"{file} is nested too deeply", where=where, why=why)
 
 
 def _children(node: Any) -> Sequence[Any]:
@@ -145,6 +164,16 @@ class Problem:
         return f"{self.where}: {self.what}" + (f"; {self.hint}" if self.hint else "")
 
 
+def refuse(problems: Sequence[Problem], file: str) -> None:
+    """Raise a ParseError that names all problems, one line each, if there are any."""
+    found = sorted(dict.fromkeys(problems), key=lambda problem: problem.line)
+    if len(found) == 1:
+        raise ParseError(found[0].what, where=found[0].where, hint=found[0].hint)
+    if found:
+        listed = "\n         ".join(map(str, found))
+        raise ParseError(f"{file} has {len(found)} problems", where=file, why=listed)
+
+
 def problem_at(file: str, line: int, what: str, hint: str = "") -> Problem:
     """Return a problem at a line of a file."""
     return Problem(what, f"{file}:{line}" if line else file, line, hint)
@@ -191,7 +220,7 @@ class Part:
     def is_mapping(self, called: str, *known: str) -> bool:
         """Tell whether it is a mapping, and note keys that are not known."""
         if not isinstance(self.data, Mapping):
-            self.wrong(f"{called} should be a mapping, not {_shown(self.data)}")
+            self.wrong(f"{called} should be a mapping, not {shown(self.data)}")
             return False
         for key in self.data:
             if key not in known:
@@ -208,44 +237,75 @@ class Part:
         if part.data is None:
             return default
         if not isinstance(part.data, str):
-            part.wrong(f"{key} should be text, not {_shown(part.data)}", f'write {key}: "{part.data}"')
+            part.wrong(f"{key} should be text, not {shown(part.data)}", f'write {key}: "{part.data}"')
             return default
         return part.data
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """Return the true or false under a key."""
+        part = self.child(key)
+        if part.data is None:
+            return default
+        if not isinstance(part.data, bool):
+            part.wrong(f"{key} should be true or false, not {shown(part.data)}")
+            return default
+        return part.data
+
+    def numbers(self, called: str, *counts: int) -> list[float]:
+        """Return a list of as many finite numbers as one of `counts`; empty if it is something else."""
+        expected = f"expected {' or '.join(map(str, counts))}"
+        if not isinstance(self.data, list | tuple):
+            self.wrong(f"{called} is not a list of numbers, {expected}")
+            return []
+        entries: Sequence[Any] = self.data
+        strange = [entry for entry in entries if not is_number(entry)]
+        if strange:
+            self.wrong(f"{called}: {shown(strange[0])} is not a number")
+        elif len(entries) not in counts:
+            self.wrong(f"{called} has {len(entries)} number{'s' * (len(entries) != 1)}, {expected}")
+        else:
+            return list(entries)
+        return []
 
     def needed(self, key: str, called: str) -> str:
         """Return the text under a key that must be given, "" if it is not."""
         if self.child(key).data not in (None, ""):
             return self.text(key)
-        if not self._misspelt(key):
-            self.wrong(f"{called} has no {key}")
+        self.lacks(key, called)
         return ""
 
-    def _misspelt(self, key: str) -> bool:
-        """Tell whether the key is there in another spelling, which `is_mapping` has noted."""
-        return bool(difflib.get_close_matches(key, [str(k) for k in self.data], n=1, cutoff=0.7))
+    def lacks(self, key: str, called: str) -> None:
+        """Note that a key is not given; not if it is misspelt, which `is_mapping` has noted."""
+        others = [str(k) for k in self.data if k != key]
+        if not difflib.get_close_matches(key, others, n=1, cutoff=0.7):
+            self.wrong(f"{called} has no {key}")
 
     def items(self, key: str) -> list[Part]:
         """Return the parts of the list under a key, none if it is not there."""
         part = self.child(key)
-        if part.data is None:
+        return [] if part.data is None else part.entries(key)
+
+    def entries(self, called: str) -> list[Part]:
+        """Return the parts of a list."""
+        if not isinstance(self.data, list):
+            self.wrong(f"{called} should be a list, not {shown(self.data)}")
             return []
-        if not isinstance(part.data, list):
-            part.wrong(f"{key} should be a list, not {_shown(part.data)}")
-            return []
-        return [part.child(i) for i in range(len(part.data))]
+        return [self.child(i) for i in range(len(self.data))]
 
     def members(self, key: str) -> list[tuple[str, Part]]:
         """Return the named parts of the mapping under a key, none if it is not there."""
         part = self.child(key)
-        if part.data is None:
+        return [] if part.data is None else part.named(key)
+
+    def named(self, called: str) -> list[tuple[str, Part]]:
+        """Return the parts of a mapping, with their names."""
+        if not isinstance(self.data, Mapping):
+            self.wrong(f"{called} should be a mapping, not {shown(self.data)}")
             return []
-        if not isinstance(part.data, Mapping):
-            part.wrong(f"{key} should be a mapping, not {_shown(part.data)}")
-            return []
-        for name in part.data:
+        for name in self.data:
             if not isinstance(name, str):
-                part.child(name).wrong(f"{name!r} is not a name", f'write "{name}"')
-        return [(name, part.child(name)) for name in part.data if isinstance(name, str)]
+                self.child(name).wrong(f"{name!r} is not a name", f'write "{name}"')
+        return [(name, self.child(name)) for name in self.data if isinstance(name, str)]
 
 
 def line_of(lines: Lines, path: Path) -> int:
@@ -254,10 +314,16 @@ def line_of(lines: Lines, path: Path) -> int:
     return int(number) if number else 0
 
 
+def is_number(data: Any) -> bool:
+    """Tell whether a piece of data is a finite number."""
+    return isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
+
+
 def _missing(data: Mapping[Any, Any], known: tuple[str, ...]) -> list[str]:
     return [key for key in known if key not in data]
 
 
-def _shown(data: Any) -> str:
+def shown(data: Any) -> str:
+    """Return a piece of data as an error shows it: not longer than 40 characters."""
     text = "nothing" if data is None else f"{data!r}"
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.yaml_parts import Lines, parse
+from transect.base.yaml_parts import LARGEST, Lines, Part, parse, refuse
 from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
 
-from ._checks import Problems, check_camera, check_edge, check_robot, check_transform
+from .checks import check_camera, check_edge, check_robot, check_transform
 
 __all__ = [
     "camera_from_description",
@@ -35,9 +35,6 @@ __all__ = [
     "robot_from_text",
     "transform_from_description",
 ]
-
-LARGEST = 4_000_000
-"""Bytes of the longest description that is read."""
 
 
 def names() -> tuple[str, ...]:
@@ -92,34 +89,35 @@ def robot_from_description(description: Any, where: str) -> Robot:
 
 
 def _robot(description: Any, lines: Lines) -> Robot:
-    problems = Problems(lines)
-    check_robot(description, problems)
-    problems.refuse()
+    whole = Part(description, (), lines)
+    check_robot(whole)
+    refuse(whole.problems, lines.file)
     frames = FrameTree()
-    for i, edge in enumerate(description.get("frames", ())):
+    for i, edge in enumerate(description.get("frames") or ()):
         try:
             frames.add_static(edge["frame"], edge["child"], _transform(edge), source=description["name"])
         except FrameError as error:
-            problems.add(("frames", i), f"{error.what}: {error.why}" if error.why else error.what)
-    problems.refuse()
+            what = f"{error.what}: {error.why}" if error.why else error.what
+            whole.child("frames").child(i).wrong(what)
+    refuse(whole.problems, lines.file)
     return Robot(
         name=description["name"],
-        title=description.get("title", ""),
+        title=description.get("title") or "",
         frames=frames,
         cameras={
-            str(key): _camera(str(key), camera) for key, camera in description.get("cameras", {}).items()
+            str(key): _camera(str(key), camera) for key, camera in (description.get("cameras") or {}).items()
         },
-        constants=description.get("constants", {}),
-        reference=description.get("reference", ""),
+        constants=description.get("constants") or {},
+        reference=description.get("reference") or "",
         z_down=bool(description.get("z_down", False)),
     )
 
 
 def transform_from_description(edge: Mapping[str, Any], where: str = "") -> NDArray[np.float64]:
     """Return the (4, 4) matrix of ``{xyz: [...], euler|quaternion|matrix: ...}``; see the module."""
-    problems = Problems(Lines(where))
-    check_transform(edge, (), problems)
-    problems.refuse()
+    part = Part(edge, (), Lines(where))
+    check_transform(part)
+    refuse(part.problems, where)
     return _transform(edge)
 
 
@@ -131,9 +129,9 @@ def edge_from_description(edge: Any, where: str = "") -> tuple[str, str, NDArray
     ParseError
         If a key is not known, or a value is not what it should be; all that is wrong is listed.
     """
-    problems = Problems(Lines(where))
-    check_edge(edge, (), problems)
-    problems.refuse()
+    part = Part(edge, (), Lines(where))
+    check_edge(part)
+    refuse(part.problems, where)
     return edge["frame"], edge["child"], _transform(edge)
 
 
@@ -159,9 +157,9 @@ def _transform(edge: Mapping[str, Any]) -> NDArray[np.float64]:
 
 def camera_from_description(name: str, camera: Mapping[str, Any], where: str = "") -> CameraModel:
     """Return the camera that ``size``, ``focal``, ``centre`` and ``distortion: {radtan: [...]}`` describe."""
-    problems = Problems(Lines(where))
-    check_camera(name, camera, (), problems, strict=False)
-    problems.refuse()
+    part = Part(camera, (), Lines(where))
+    check_camera(name, part, strict=False)
+    refuse(part.problems, where)
     return _camera(name, camera)
 
 
