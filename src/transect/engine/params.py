@@ -55,6 +55,15 @@ class Parameter:
             raise self._error(value, owner, wrong)
         return value
 
+    @property
+    def allowed(self) -> str:
+        """The values that it may have, such as `>= 3, odd` or `SIFT | ORB`; "" for any."""
+        if self.choices:
+            return " | ".join(map(str, self.choices))
+        bounds = ((">=", self.ge), (">", self.gt), ("<=", self.le), ("<", self.lt))
+        said = [f"{sign} {bound:g}" for sign, bound in bounds if bound is not None]
+        return ", ".join([*said, "odd"] if self.odd else said)
+
     def _outside(self, value: Any) -> str:
         if self.choices and value not in self.choices:
             return "one of " + ", ".join(map(repr, self.choices))

@@ -154,6 +154,13 @@ def is_outputs(kind: Any) -> bool:
     return bool(getattr(kind, "__transect_outputs__", False))
 
 
+def outputs_class(process: Callable[..., Any] | None) -> type | None:
+    """Return the class marked with `outputs` that a signature returns, None if it returns no such class."""
+    hints = get_type_hints(process, include_extras=True) if process else {}
+    returned = _annotated(hints.get("return"))[0]
+    return returned if is_outputs(returned) else None
+
+
 class Ports(NamedTuple):
     """All ports of a node.
 

@@ -1,0 +1,316 @@
+"""What compounds and nodes take, give and can be set to, as plain data that a table or a page can show."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transect.errors import TransectError, UsageError, did_you_mean
+
+from .catalogue import SPEC, SUFFIXES, Catalogue, catalogue_for, compound_named
+from .description import CompoundText, ImplementationText, NodeUse, PortText
+from .node import Node
+from .params import Parameter
+from .ports import Port, outputs_class, type_name
+
+
+@dataclass(frozen=True)
+class PortListing:
+    """One input or output.
+
+    Attributes
+    ----------
+    name, type, doc : str
+    policy : str
+        How an input of a node takes its samples (`trigger`, `latest`, ...); "" for outputs and compounds.
+    tag : str
+        Of a compound's input: which of several streams alike it takes (left, right, ...).
+    unit, frame, shape : str
+        "" for any.
+    optional : bool
+        Whether an input of a node has a default and need not be wired.
+    """
+
+    name: str
+    type: str
+    doc: str = ""
+    policy: str = ""
+    tag: str = ""
+    unit: str = ""
+    frame: str = ""
+    shape: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class ParameterListing:
+    """One parameter of a node.
+
+    Attributes
+    ----------
+    name, type, unit, doc : str
+    default : object
+        What the node's class says.
+    value : object
+        What the compound sets; the default where it sets nothing.
+    range : str
+        The values that are allowed, such as `>= 3, odd`; "" for any.
+    """
+
+    name: str
+    type: str
+    default: Any
+    value: Any
+    unit: str = ""
+    range: str = ""
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class NodeListing:
+    """One node of an implementation.
+
+    Attributes
+    ----------
+    id : str
+        As in `--set ID.PARAMETER=VALUE`; `compound.node` inside a compound that is used as a node.
+    node, implementation : str
+        Name of the interface and of the class.
+    doc : str
+        First line of the class's description.
+    parameters : tuple of ParameterListing
+    """
+
+    id: str
+    node: str
+    implementation: str
+    doc: str
+    parameters: tuple[ParameterListing, ...]
+
+
+@dataclass(frozen=True)
+class ImplementationListing:
+    """One way to do what a compound or an interface promises.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of str
+        Names of the ports that it uses.
+    nodes : tuple of NodeListing
+        All nodes of a compound; the one node itself where a node is described.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[NodeListing, ...]
+
+
+@dataclass(frozen=True)
+class CompoundListing:
+    """A compound without its nodes."""
+
+    name: str
+    doc: str
+    inputs: tuple[PortListing, ...]
+    outputs: tuple[PortListing, ...]
+    implementations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Everything that a person can know of a compound or a node without running it.
+
+    Attributes
+    ----------
+    kind : str
+        `compound` or `node`.
+    file : str
+        The description, or the Python file; "" where there is none.
+    """
+
+    kind: str
+    name: str
+    doc: str
+    file: str
+    inputs: tuple[PortListing, ...]
+    outputs: tuple[PortListing, ...]
+    implementations: tuple[ImplementationListing, ...]
+
+
+def list_compounds() -> list[CompoundListing]:
+    """Return the compounds of transect and of installed packages by name; no node is imported."""
+    catalogue = catalogue_for()
+    found = [catalogue.compound(name) for name in catalogue.compound_names()]
+    return [
+        CompoundListing(
+            text.name, text.doc, _text_ports(text.inputs), _text_ports(text.outputs), tuple(_described(text))
+        )
+        for text in found
+        if text is not None
+    ]
+
+
+def describe(name: str) -> Listing:
+    """Return what a compound or a node takes, gives, and can be set to.
+
+    Parameters
+    ----------
+    name : str
+        `Name`, `Name/Implementation` or `file.yaml` of a compound, or `Name` or `Name/Implementation` of a
+        node. A compound goes before a node of the same name.
+
+    Raises
+    ------
+    UsageError
+        If there is no such compound or node, or it has no such implementation.
+    """
+    meant = SPEC.fullmatch(name)
+    base, chosen = (meant["name"], meant["implementation"] or "") if meant else (name, "")
+    catalogue = catalogue_for()
+    if Path(base).suffix in SUFFIXES or catalogue.compound(base) is not None:
+        text, chosen = compound_named(name, catalogue)
+        return _describe_compound(text, chosen, catalogue_for(text.file or None))
+    kind = catalogue.node(base)
+    if kind is None:
+        raise UsageError(f"there is no compound or node {base!r}", hint=did_you_mean(base, catalogue.names()))
+    return _describe_node(kind, chosen)
+
+
+def _describe_compound(text: CompoundText, chosen: str, catalogue: Catalogue) -> Listing:
+    names = [chosen] if chosen else _described(text)
+    implementations = [_describe_flow(text.implementations[name], text, catalogue) for name in names]
+    inputs, outputs = _text_ports(text.inputs), _text_ports(text.outputs)
+    return Listing("compound", text.name, text.doc, text.file, inputs, outputs, tuple(implementations))
+
+
+def _described(text: CompoundText) -> list[str]:
+    return [name for name, each in text.implementations.items() if each.complete]
+
+
+def _describe_flow(
+    flow: ImplementationText, text: CompoundText, catalogue: Catalogue
+) -> ImplementationListing:
+    sources, targets = ({getattr(wire, end) for wire in flow.wires} for end in ("source", "target"))
+    return ImplementationListing(
+        flow.name,
+        tuple(name for name in text.inputs if name in sources or flow.controller),
+        tuple(name for name in text.outputs if name in targets or flow.controller),
+        tuple(_nodes_of(flow, catalogue, "")),
+    )
+
+
+def _nodes_of(flow: ImplementationText, catalogue: Catalogue, prefix: str) -> Iterator[NodeListing]:
+    """Yield the nodes of an implementation, those of compounds in it in their place."""
+    for use in flow.nodes.values():
+        kind = catalogue.implementation(use.node, use.implementation)
+        inner = None if kind else catalogue.compound(use.node)
+        if kind is not None:
+            yield _list_node(kind, prefix + use.id, use.params)
+        elif inner is not None and (known := _described(inner)):
+            name = use.implementation or known[0]
+            yield from _nodes_of(inner.implementations[name], catalogue, f"{prefix}{use.id}.")
+        else:
+            raise _not_found(use, catalogue)
+
+
+def _not_found(use: NodeUse, catalogue: Catalogue) -> TransectError:
+    named = f"{use.node}/{use.implementation}" if use.implementation else use.node
+    hint = did_you_mean(use.node, catalogue.names())
+    return UsageError(f"there is no node {named!r}", where=f"node {use.id!r}", hint=hint)
+
+
+def _describe_node(kind: type[Node], chosen: str) -> Listing:
+    interface, known = kind.interface, kind.interface.implementations
+    if not chosen and kind is not interface:
+        chosen = kind.__name__
+    if chosen and chosen not in known:
+        raise UsageError(
+            f"{interface.__name__} has no implementation {chosen!r}", hint=did_you_mean(chosen, known)
+        )
+    implementations = [
+        ImplementationListing(name, tuple(each.inputs), tuple(each.outputs), (_list_node(each, ""),))
+        for name, each in known.items()
+        if chosen in ("", name)
+    ]
+    shown = known[chosen] if chosen else interface
+    inputs, outputs = _class_ports(shown)
+    file = inspect.getsourcefile(interface) or ""
+    return Listing("node", interface.__name__, _doc_of(shown), file, inputs, outputs, tuple(implementations))
+
+
+def _list_node(kind: type[Node], name: str, params: Mapping[str, Any] | None = None) -> NodeListing:
+    values = params or {}
+    parameters = [_list_parameter(each, values) for each in kind.parameters.values()]
+    return NodeListing(name, kind.interface.__name__, kind.__name__, _doc_of(kind), tuple(parameters))
+
+
+def _list_parameter(known: Parameter, values: Mapping[str, Any]) -> ParameterListing:
+    value = values.get(known.name, known.default)
+    return ParameterListing(
+        known.name, known.type.__name__, known.default, value, known.unit, known.allowed, known.doc
+    )
+
+
+def _text_ports(ports: Mapping[str, PortText]) -> tuple[PortListing, ...]:
+    return tuple(
+        PortListing(p.name, p.type, p.doc, tag=p.tag, unit=p.unit, frame=p.frame) for p in ports.values()
+    )
+
+
+def _class_ports(kind: type[Node]) -> tuple[tuple[PortListing, ...], tuple[PortListing, ...]]:
+    """Return the inputs and outputs of a class, with what its docstrings say of them."""
+    said_inputs, said_outputs = (_said_of(kind, section) for section in ("Inputs", "Outputs"))
+    if (several := outputs_class(getattr(kind.interface, "process", None))) is not None:
+        said_outputs = _section(several, "Attributes")
+    inputs = [_class_port(p, said_inputs, str(p.policy), not p.needed) for p in kind.inputs.values()]
+    outputs = [_class_port(p, said_outputs) for p in kind.outputs.values()]
+    return tuple(inputs), tuple(outputs)
+
+
+def _class_port(port: Port, said: Mapping[str, str], policy: str = "", optional: bool = False) -> PortListing:
+    shape = str(port.shape) if port.shape else ""
+    return PortListing(
+        port.name,
+        type_name(port.type),
+        said.get(port.name, ""),
+        policy,
+        unit=port.unit,
+        frame=port.frame,
+        shape=shape,
+        optional=optional,
+    )
+
+
+def _doc_of(kind: type[Node]) -> str:
+    """Return the first line of a class's own description."""
+    return next(iter((inspect.getdoc(kind) or "").splitlines()), "")
+
+
+def _said_of(kind: type[Node], section: str) -> dict[str, str]:
+    """Return what the interface, or the class itself, says of its ports."""
+    return {**_section(kind.interface, section), **_section(kind, section)}
+
+
+def _section(kind: type, title: str) -> dict[str, str]:
+    """Return the entries of a section of a numpydoc docstring, by name; each text on one line."""
+    lines = ((vars(kind).get("__doc__") and inspect.getdoc(kind)) or "").splitlines()
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in _lines_under(lines, title):
+        if not line.startswith(" "):
+            names = [part.strip() for part in line.partition(" : ")[0].split(",")]
+        else:
+            found.update({name: f"{found.get(name, '')} {line.strip()}".strip() for name in names})
+    return found
+
+
+def _lines_under(lines: list[str], title: str) -> Iterable[str]:
+    """Yield the lines of a section, up to the next one."""
+    underlined = [k for k, line in enumerate(lines) if line and set(line) == {"-"}]
+    start = next((k + 1 for k in underlined if lines[k - 1] == title), len(lines))
+    end = next((k - 1 for k in underlined if k > start), len(lines))
+    return filter(str.strip, lines[start:end])
