@@ -292,3 +292,68 @@ def test_a_file_written_by_windows_is_read(tmp_path: Path) -> None:
     found = read_description(file)
     assert isinstance(found, CompoundText)
     assert found.implementations["Slow"].wires[1].line == 18
+
+
+LIKE = """\
+name: Chain
+input_ports: [{name: x, type: float}]
+output_ports: [{name: y, type: float}, {name: z, type: float}]
+implementations:
+  - name: Long
+    nodes: {a: {node: Scale}, b: {node: Shift}, c: {node: Scale}}
+    wires: [x -> a.x, a.out -> b.x, a.out -> b.by, b.out -> c.x, c.out -> y, b.out -> z]
+  - name: Other
+    like: Long
+    nodes: {b: {node: Shift, params: {by: 2}}, d: {node: Scale}}
+    wires: [a.out -> d.x, d.out -> y]
+  - name: Short
+    like: Other
+    without: [c, b.by, z]
+"""
+
+
+def _implementations(text: str) -> dict[str, ImplementationText]:
+    compound = parse_description(text, "like.yaml")
+    assert isinstance(compound, CompoundText)
+    return dict(compound.implementations)
+
+
+def test_an_implementation_like_another_says_what_differs() -> None:
+    other = _implementations(LIKE)["Other"]
+    assert list(other.nodes) == ["a", "b", "c", "d"]
+    assert other.nodes["b"].params == {"by": 2}
+    assert [str(wire) for wire in other.wires] == [
+        "x -> a.x", "a.out -> b.x", "a.out -> b.by", "b.out -> c.x", "d.out -> y", "b.out -> z",
+        "a.out -> d.x",
+    ]  # fmt: skip
+    assert other.wires[0].line == 7
+
+
+def test_nodes_and_wires_are_left_out_of_what_an_implementation_is_like() -> None:
+    short = _implementations(LIKE)["Short"]
+    assert list(short.nodes) == ["a", "b", "d"]
+    assert [str(wire) for wire in short.wires] == ["x -> a.x", "a.out -> b.x", "d.out -> y", "a.out -> d.x"]
+
+
+def test_an_implementation_may_be_like_one_that_comes_later_in_the_file() -> None:
+    head, *parts = LIKE.split("  - name: ")
+    turned = head + "".join(f"  - name: {part}" for part in reversed(parts))
+    found = _implementations(turned)
+    assert list(found) == ["Short", "Other", "Long"]
+    assert list(found["Short"].nodes) == ["a", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("like: Long", "like: Lung", "no implementation 'Lung'"),
+        ("like: Long", "like: Short", "'Short' is like itself: Other > Short > Other"),
+        ("    like: Other\n", "", "'Short' has `without` but no `like`"),
+        ("without: [c,", "without: [e,", "Other has no node or wired port 'e' to leave out"),
+    ],
+)
+def test_a_wrong_likeness_is_said_in_its_line(old: str, new: str, what: str) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        parse_description(LIKE.replace(old, new), "like.yaml")
+    assert what in caught.value.problems[0].what
+    assert caught.value.problems[0].line > 7

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -104,6 +104,44 @@ class ImplementationText:
     controller: str = ""
     complete: bool = True
     line: int = 0
+
+    def mentions(self, name: str) -> bool:
+        """Tell whether a name is a node of it, or the target of one of its wires."""
+        return name in self.nodes or any(wire.target == name for wire in self.wires)
+
+    def vary(self, change: ImplementationText, without: Collection[str] = ()) -> ImplementationText:
+        """Return this implementation with what differs in another one.
+
+        Parameters
+        ----------
+        change : ImplementationText
+            Its nodes take the place of those with the same id, its wires the place of those with the same
+            target; the others are added. Its controller, if it has one, takes the place of this one's.
+        without : collection of str
+            Nodes that are left out together with their wires, and targets whose wires are left out.
+        """
+        nodes = {name: use for name, use in self.nodes.items() if name not in without} | dict(change.nodes)
+        new = {wire.target: wire for wire in change.wires}
+        kept = [
+            wire
+            for wire in self.wires
+            if wire.target in new or not ({*_ends(wire), wire.target} & {*without})
+        ]
+        places = {wire.target for wire in kept}
+        return replace(
+            change,
+            nodes=nodes,
+            wires=(
+                *(new.get(wire.target, wire) for wire in kept),
+                *(wire for wire in change.wires if wire.target not in places or new[wire.target] != wire),
+            ),
+            controller=change.controller or self.controller,
+        )
+
+
+def _ends(wire: Wire) -> set[str]:
+    """Return the ids of the nodes that a wire joins."""
+    return {end.partition(".")[0] for end in (wire.source, wire.target) if "." in end}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ PORT_KEYS = ("name", "type", "doc", "tag", "unit", "frame", "connections")
 NODE_KEYS = ("node", "dfn", "name", "dfn_id", "implementation", "params", "every", "trigger", "activation")
 CONNECTION_KEYS = ("input_connections", "internal_connections", "output_connections")
 FLOW_KEYS = ("nodes", "dfns", "wires", *CONNECTION_KEYS, "controller")
+LIKE_KEYS = ("like", "without")
 """What makes an implementation more than a name."""
 FILE_KEYS = ("name", "doc", "input_ports", "output_ports", "implementations", "operations", *FLOW_KEYS)
 
@@ -148,13 +149,15 @@ def _is_name(part: Part) -> bool:
 
 def _compound(whole: Part, lines: Lines) -> CompoundText:
     name = whole.needed("name", "the compound")
-    implementations = (_implementation(part) for part in whole.items("implementations"))
+    inputs, outputs = (_ports(whole, key) for key in ("input_ports", "output_ports"))
+    parts = whole.items("implementations")
+    written = _by_name(whole, "implementation", (*_shared(whole, name), *map(_implementation, parts)))
     return CompoundText(
         name,
         whole.text("doc"),
-        _ports(whole, "input_ports"),
-        _ports(whole, "output_ports"),
-        _by_name(whole, "implementation", (*_shared(whole, name), *implementations)),
+        inputs,
+        outputs,
+        _complete(written, parts),
         tuple(_operation(part) for part in whole.items("operations")),
         lines.file,
         whole.line,
@@ -247,12 +250,61 @@ def _port_wires(whole: Part) -> Iterator[Wire]:
 def _implementation(part: Part) -> ImplementationText | None:
     if isinstance(part.data, str):
         return ImplementationText(part.data, complete=False, line=part.line)
-    if not part.is_mapping("an implementation", "name", *FLOW_KEYS):
+    if not part.is_mapping("an implementation", "name", *LIKE_KEYS, *FLOW_KEYS):
         return None
     name = part.needed("name", "an implementation")
-    if not part.has(*FLOW_KEYS):
+    if not part.has("like", *FLOW_KEYS):
         return ImplementationText(name, complete=False, line=part.line) if name else None
     return _flow(part, name, ())
+
+
+def _complete(
+    written: Mapping[str, ImplementationText], parts: Iterable[Part]
+) -> dict[str, ImplementationText]:
+    """Return implementations with what they take from those that they are `like`."""
+    likes = {part.text("name"): part for part in parts if part.has(*LIKE_KEYS)}
+    done: dict[str, ImplementationText] = {}
+    for name in written:
+        chain: list[str] = []
+        base: str | None = name
+        while base is not None and base not in done:
+            chain.append(base)
+            base = _base(likes[base], written, chain) if base in likes else None
+        for each in reversed(chain):
+            done[each] = written[each] if base is None else _vary(likes[each], done[base], written[each])
+            base = each
+    return {name: done[name] for name in written}
+
+
+def _base(part: Part, written: Mapping[str, ImplementationText], chain: list[str]) -> str | None:
+    """Return the name of the implementation that the last one of a chain is like, None if that is wrong."""
+    name, like = chain[-1], part.child("like")
+    known = [each for each, text in written.items() if text.complete and each not in ("", name)]
+    if like.data is None:
+        part.wrong(f"the implementation {name!r} has `without` but no `like`", "like: the name of another")
+    elif like.data in chain:
+        like.wrong(f"the implementation {name!r} is like itself: {' > '.join([*chain, like.data])}")
+    elif like.data not in known:
+        like.wrong(f"there is no implementation {like.data!r}", did_you_mean(str(like.data), known))
+    else:
+        return like.data
+    return None
+
+
+def _vary(part: Part, base: ImplementationText, change: ImplementationText) -> ImplementationText:
+    without = [each for each in part.items("without") if _is_in(each, base)]
+    return base.vary(change, [each.data for each in without])
+
+
+def _is_in(part: Part, base: ImplementationText) -> bool:
+    found = isinstance(part.data, str) and base.mentions(part.data)
+    if not found:
+        known = [*base.nodes, *(wire.target for wire in base.wires)]
+        part.wrong(
+            f"{base.name} has no node or wired port {part.data!r} to leave out",
+            did_you_mean(str(part.data), known),
+        )
+    return found
 
 
 def _flow(part: Part, name: str, wires: tuple[Wire, ...]) -> ImplementationText:
