@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 from tests.evaluation.test_maps import CELL, ground, made
 
-from transect.cli._eval_figures import _maps
-from transect.cli._run_maps import judged_map
 from transect.cli.eval import command
 from transect.errors import UsageError
+from transect.evaluation.figures import _maps
 from transect.evaluation.map_report import MapInput, evaluate_maps, placed
+from transect.evaluation.runs.maps import judge_map
 from transect.formats._images import file_table
 from transect.formats.geotiff import decode_geotiff, encode_geotiff
 from transect.geometry import se3
@@ -120,7 +120,7 @@ def test_a_map_of_a_run_is_put_where_it_began(tmp_path: Path, start: np.ndarray)
     (tmp_path / "pose.tum").write_text(
         "# frame odom, child body\n1600000000.000000000 0 0 0 0 0 0 1\n1600000000.000000001 0 0 0 0 0 0 1\n"
     )
-    found = judged_map(tmp_path, day, "Ours")
+    found = judge_map(tmp_path, day, "Ours")
     assert found is not None
     assert not found.failure
     assert found.metrics["map"]["before"]["rmse"] < 2e-3  # only what lies between cells
@@ -140,7 +140,7 @@ def test_a_raster_that_is_no_height_map_is_not_compared(tmp_path: Path):
     for rows, grid in ((1, depth), (2, made())):  # a depth image; something that comes more than once
         table = file_table(list(range(rows)), ["a"] * rows)
         stream = Stream("Depth", GridMap, table, clock="index", loader=lambda row, grid=grid: grid)
-        assert judged_map(tmp_path, Recording("day", (stream,), format=""), "Ours") is None
+        assert judge_map(tmp_path, Recording("day", (stream,), format=""), "Ours") is None
 
 
 def test_a_reference_that_lies_askew_is_drawn_in_metres_along_its_sides(tmp_path: Path, start: np.ndarray):
@@ -154,4 +154,4 @@ def test_a_reference_that_lies_askew_is_drawn_in_metres_along_its_sides(tmp_path
 
 def test_a_recording_without_a_map_says_nothing(tmp_path: Path):
     written(tmp_path / "dem.tif", made())
-    assert judged_map(tmp_path, Recording("day", (), format=""), "Ours") is None
+    assert judge_map(tmp_path, Recording("day", (), format=""), "Ours") is None

@@ -12,14 +12,14 @@ from click.testing import CliRunner
 
 import transect
 from transect import formats
-from transect.cli._run_evaluation import _compared
-from transect.cli._run_reference import reference_of
 from transect.cli.compare import command as compare
 from transect.cli.run import command
 from transect.engine import Run
 from transect.engine.wiring import WiringError
 from transect.errors import UsageError
 from transect.evaluation.result import Input, load_result
+from transect.evaluation.runs.judging import compare_run
+from transect.evaluation.runs.reference import reference_of
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 from transect.types import Pose, Trajectory
@@ -90,7 +90,8 @@ def test_the_table_and_the_figures_are_printed_and_there(judged: Path, printed: 
     assert "ATE rmse [m]" in printed
     drawn = sorted(path.name for path in (judged / "evaluation").glob("*.png"))
     assert drawn == ["drift.png", "errors.png", "trajectory_Track2D_Plain.png"]
-    assert f"figures: {judged / 'evaluation' / 'drift.png'}" in printed
+    assert f"\nfigures in {judged / 'evaluation'}: {', '.join(drawn)}\n" in printed
+    assert " of 20 poses compared, " in printed
 
 
 def test_runs_are_compared_by_their_folders(judged: Path, capsys: pytest.CaptureFixture[str]):
@@ -111,7 +112,10 @@ def test_without_truth_nothing_is_judged(project: Path, tmp_path: Path):
     done = run(project / "track.yaml", tmp_path / "day", "-o", tmp_path / "run")
     assert done.return_value == 0
     figure = tmp_path / "run" / "evaluation" / "path.png"
-    assert done.stdout.splitlines()[-2:] == [f"wrote {tmp_path / 'run'}", f"figures: {figure}"]
+    assert done.stdout.splitlines()[-2:] == [
+        f"wrote {tmp_path / 'run'}",
+        f"figures in {figure.parent}: path.png",
+    ]
     assert figure.stat().st_size > 5000
     assert not (tmp_path / "run" / "pose.result").exists()
 
@@ -179,7 +183,7 @@ def test_a_straight_path_is_turned_about_the_vertical_where_that_is_known(frame:
     t_ns, way = np.arange(20), np.column_stack([np.arange(20.0), np.zeros((20, 2))])
     turned = np.tile([0.0, 0.0, 0.0, 1.0], (20, 1))
     sides = [Input(n, "", n, Trajectory(t_ns, way, turned, frame=n)) for n in ("SimulatedWorld", frame)]
-    assert _compared(*sides, "not", "").alignment["mode"] == mode
+    assert compare_run(*sides, "not", "").alignment["mode"] == mode
 
 
 def test_all_implementations_need_a_folder(project: Path):

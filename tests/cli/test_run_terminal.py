@@ -24,10 +24,10 @@ def typed(project: Path, *lines: str, compound: str = "track", options: tuple[ob
 
 
 def said(project: Path, *lines: str, compound: str = "track") -> list[str]:
-    """Return what is printed between the wiring and the statistics."""
+    """Return what is printed between the wiring and the outputs."""
     shown = typed(project, *lines, compound=compound).stdout.splitlines()
     begin = next(k for k, line in enumerate(shown) if line.endswith("h helps"))
-    end = next(k for k, line in enumerate(shown) if line.startswith("node "))
+    end = next(k for k, line in enumerate(shown) if line.startswith("output "))
     return shown[begin + 1 : end]
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.nodes.lidar.rooms import motion, scan
 
 import transect
-from transect.cli._run_report import silent_outputs
+from transect.engine.silence import silent_outputs
 from transect.formats.pcd import encode_cloud
 from transect.types import PointCloud
 

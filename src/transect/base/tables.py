@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 GAP = "  "
+ELLIPSIS = "…"
+SHORTEST = 16
+"""Characters to which a long cell of text is cut at most, before a whole column is left out."""
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """Lines of a table that fit into a width, and the headings of the columns that were left out."""
+
+    lines: list[str]
+    left_out: tuple[str, ...] = ()
 
 
 def table_lines(rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """Return rows as lines of aligned columns; those numbered in `right` are aligned to the right."""
     table = [tuple(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    widths = _widths(table)
     return [
         GAP.join(
             cell.rjust(width) if number in right else cell.ljust(width)
@@ -18,3 +30,80 @@ def table_lines(rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> l
         ).rstrip()
         for row in table
     ]
+
+
+def fit_table(
+    rows: Iterable[Sequence[str]],
+    right: Collection[int] = (),
+    *,
+    width: int | None = None,
+    order: Sequence[int] = (),
+) -> FittedTable:
+    """Return a table that is at most `width` characters wide, if that is possible.
+
+    Long cells of text are shortened in the middle, as little as is needed. If that is not enough, whole
+    columns are left out, the least important first. Numbers, in columns aligned to the right, are never
+    shortened. The first column always stays.
+
+    Parameters
+    ----------
+    rows : iterable of sequence of str
+        The headings, then the rows.
+    right : collection of int
+        Columns that are aligned to the right.
+    width : int, optional
+        Characters of a line; None for as many as are needed.
+    order : sequence of int
+        Columns from the most to the least important; those that it does not name follow from left to right.
+    """
+    table = [tuple(row) for row in rows]
+    if not table:
+        return FittedTable([])
+    headings = table[0]
+    kept = [*dict.fromkeys([*order, *range(len(headings))])]
+    least = [
+        width_ if number in right else min(width_, max(SHORTEST, len(headings[number])))
+        for number, width_ in enumerate(_widths(table))
+    ]
+    left_out: list[int] = []
+    while width is not None and len(kept) > 1 and _total([least[number] for number in kept]) > width:
+        left_out.append(kept.pop(max(k for k, number in enumerate(kept) if number != 0)))
+    columns = sorted(kept)
+    table = [tuple(row[number] for number in columns) for row in table]
+    texts = [k for k, number in enumerate(columns) if number not in right]
+    if width is not None:
+        table = _shorten(table, texts, [least[number] for number in columns], width)
+    aligned = [k for k in range(len(columns)) if k not in texts]
+    return FittedTable(table_lines(table, aligned), tuple(headings[number] for number in sorted(left_out)))
+
+
+def shorten(text: str, length: int) -> str:
+    """Return a text of at most `length` characters: what is too much is taken out of its middle."""
+    if len(text) <= length:
+        return text
+    head = (length - len(ELLIPSIS) + 1) // 2
+    tail = length - len(ELLIPSIS) - head
+    return f"{text[:head]}{ELLIPSIS}{text[len(text) - tail :]}"
+
+
+def _shorten(
+    table: Sequence[tuple[str, ...]], texts: Sequence[int], least: Sequence[int], width: int
+) -> list[tuple[str, ...]]:
+    """Return a table whose widest columns of text are made narrower until it fits, none below its least."""
+    widths = _widths(table)
+    while _total(widths) > width:
+        able = [k for k in texts if widths[k] > least[k]]
+        if not able:
+            break
+        widths[max(able, key=lambda k: widths[k])] -= 1
+    return [
+        tuple(shorten(cell, widths[k]) if k in texts else cell for k, cell in enumerate(row)) for row in table
+    ]
+
+
+def _widths(table: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*table, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)

@@ -43,11 +43,11 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     """Return the files meant by the arguments, each once."""
     from transect.errors import UsageError
 
-    from ._run_asked import description
+    from ._compounds import find_description
 
     found: dict[Path, None] = {}
     for named in paths:
-        path, _ = description(named)
+        path, _ = find_description(named)
         inside = _descriptions(path) if path.is_dir() else [path]
         if not path.exists():
             raise UsageError(f"there is no file or folder {path}")

@@ -28,11 +28,11 @@ def draw(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -
     from transect.engine.picture import read_picture
     from transect.errors import UsageError
 
-    from ._run_asked import description
+    from ._compounds import find_description
 
     if out.suffix not in SUFFIXES:
         raise UsageError(f"cannot draw to {out}", why=f"its name should end in {' or '.join(SUFFIXES)}")
-    described, named = description(file)
+    described, named = find_description(file)
     graph = read_picture(described, implementation or named, _expanded(others))
     files.write_text(out, svg_text(graph) if out.suffix == ".svg" else mermaid_text(graph))
     nodes = sum(box.kind == "node" for box in graph.boxes)

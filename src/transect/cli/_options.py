@@ -1,8 +1,8 @@
-"""Options that mean the same in every verb."""
+"""Options that mean the same in every verb, and how their values are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,9 +31,49 @@ option_option = click.option(
 )
 
 
-def paths_argument(function: F) -> F:
-    """Add one or more PATH arguments."""
-    return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(function)
+def add_options(*options: Callable[..., Any]) -> Callable[[F], F]:
+    """Return one decorator for several options, which `--help` lists in this order."""
+
+    def decorate(function: F) -> F:
+        for add in reversed(options):
+            function = add(function)
+        return function
+
+    return decorate
+
+
+def new_folder(out: Path | None) -> Path:
+    """Return the folder to write, if one is named and nothing stands there."""
+    from transect.base.files import refuse_existing
+    from transect.errors import UsageError
+
+    if out is None:
+        raise UsageError("there is no place to write to", hint="-o DIR names a new folder")
+    refuse_existing(out, hint="choose another name with -o")
+    return out
+
+
+def parse_pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
+    """Return the values of an option that may be repeated, each KEY=VALUE, by key."""
+    from transect.errors import UsageError
+
+    for text in given:
+        if "=" not in text:
+            raise UsageError(f"{option} {text!r} is not KEY=VALUE", hint=f"{option} {example}")
+    return {key: value for key, _, value in (text.partition("=") for text in given)}
+
+
+def parse_format_options(options: Sequence[str]) -> dict[str, Any]:
+    """Return KEY=VALUE options for a format by name; `true` and `false` as bool."""
+    from transect.errors import UsageError
+
+    given = parse_pairs(options, "--option", "sequence=01")
+    if reserved := {"format", "strict"} & given.keys():
+        raise UsageError(f"--option {reserved.pop()} is not for the format", hint="use --read-as or --strict")
+    return {key: {"true": True, "false": False}.get(value.lower(), value) for key, value in given.items()}
+
+
+# In the form that verbs had before `_opening`; the tables of papers and `draw moment` still use it
 
 
 def opening(function: F) -> F:
@@ -41,13 +81,5 @@ def opening(function: F) -> F:
     read_as = click.option(
         "--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised."
     )
-    for decorate in (option_option, read_as, strict_option, paths_argument):
-        function = decorate(function)
-    return function
-
-
-def cutting(function: F) -> F:
-    """Add --streams, --from and --to."""
-    for decorate in (to_option, from_option, streams_option):
-        function = decorate(function)
-    return function
+    paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+    return add_options(paths, strict_option, read_as, option_option)(function)

@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from transect.base.tables import table_lines
+from transect.base.tables import fit_table
+
+ALL = "transect.all"
+"""Where `--all` is kept in the context of a command."""
+
+
+def _keep_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta[ALL] = value
+
+
+all_option = click.option(
+    "--all", is_flag=True, expose_value=False, callback=_keep_all,
+    help="Show all columns, however wide the terminal is.",
+)  # fmt: skip
 
 
 def show_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: frozenset[int] = frozenset(),
+    order: Sequence[int] = (),
 ) -> None:
-    """Print rows under headings in aligned columns; the headings are bold on a terminal."""
-    head, *lines = table_lines([headings, *rows], right)
-    click.echo(click.style(head, bold=True) if sys.stdout.isatty() else head)
+    """Print rows under headings in aligned columns that fit the terminal; the headings are bold there.
+
+    Parameters
+    ----------
+    right : frozenset of int
+        Columns that are aligned to the right: numbers.
+    order : sequence of int
+        Columns from the most to the least important; the last are left out where there is no room.
+    """
+    terminal = sys.stdout.isatty()
+    context = click.get_current_context(silent=True)
+    whole = not terminal or (context is not None and context.meta.get(ALL, False))
+    width = None if whole else shutil.get_terminal_size().columns
+    table = fit_table([headings, *rows], right, width=width, order=order)
+    head, *lines = table.lines
+    click.echo(click.style(head, bold=True) if terminal else head)
     for line in lines:
         click.echo(line)
+    if table.left_out:
+        click.echo(f"(no room for {', '.join(table.left_out)}: --all)")
 
 
 def show_json(document: Any) -> None:

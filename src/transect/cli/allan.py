@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ._options import from_option, json_option, opening, to_option
+from ._opening import Opening, opening
+from ._options import json_option
+from ._tables import all_option
+
+if TYPE_CHECKING:
+    from transect.evaluation.static import ImuNoise
 
 
 @click.command()
-@opening
+@opening("times")
 @click.option("--stream", metavar="NAME", help="The IMU, where there are several.")
-@from_option
-@to_option
 @click.option("--whole", is_flag=True, help="Take all samples, not the longest rest among them.")
 @click.option(
     "--kalibr", type=click.Path(path_type=Path), metavar="FILE", help="Write an IMU file for Kalibr."
@@ -21,40 +25,60 @@ from ._options import from_option, json_option, opening, to_option
 @click.option(
     "--figure", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curves and the fits."
 )
+@all_option
 @json_option
 def command(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
-    stream: str | None,
-    start: str | None,
-    end: str | None,
-    whole: bool,
-    kalibr: Path | None,
-    figure: Path | None,
-    as_json: bool,
+    opening: Opening, stream: str | None, whole: bool, kalibr: Path | None, figure: Path | None, as_json: bool
 ) -> int:
     """Print N, B and K of every axis of an IMU at rest, from its Allan deviation.
 
     The longest stretch in which the sensor stays within its noise is found first.
     """
-    from transect import formats
+    from transect.base.files import write_text
+    from transect.evaluation.result import plain
+    from transect.evaluation.static import analyse_imu, imu_of
 
-    from ._eval_allan import analysed, draw, imu_of, show, write_kalibr
-    from ._recordings import cut, exit_for, parsed_options
+    from ._opening import report_losses
+    from ._tables import show_json
 
-    opened = formats.open(*paths, format=read_as, **parsed_options(options))
-    recording = opened.replace(streams=(imu_of(opened, stream),), reader_losses=())
-    if strict and recording.losses:
-        raise recording.losses[0].error()
-    found = analysed(cut(recording, (), start, end).streams[0], whole)
+    opened = opening.open_unread()
+    recording = opening.check(opened.replace(streams=(imu_of(opened, stream),), reader_losses=()))
+    found = analyse_imu(opening.cut(recording).streams[0], whole=whole)
     if kalibr is not None:
-        write_kalibr(found, kalibr)
+        write_text(kalibr, found.kalibr())
     if figure is not None:
-        draw(found, figure, recording.name)
-    show(found, as_json)
+        from transect.draw.figures import save_figure
+
+        save_figure(found.figure(recording.name), figure, dpi=200)
+    if as_json:
+        show_json(plain(found.to_dict()))
+    else:
+        _show(found)
     for path in (kalibr, figure):
         if path is not None:
             click.echo(f"wrote {path}", err=True)
-    return exit_for(recording)
+    return report_losses(recording)
+
+
+def _show(found: ImuNoise) -> None:
+    from transect.evaluation.static import unit_of
+
+    from ._tables import show_table
+
+    rows = [
+        (name, *(_number(v) for v in (m.white, m.instability, m.walk, m.tau)), unit_of(name))
+        for name, m in ((name, axis.model) for name, axis in found.axes.items())
+    ]
+    show_table(("axis", "N", "B", "K", "minimum at [s]", "unit"), rows, right=frozenset(range(1, 5)))
+    first, last = found.rest
+    click.echo(
+        f"\n{found.stream}: samples {first} to {last - 1} of {found.samples}, {found.seconds:.1f} s at "
+        f"{found.rate:.6g} Hz"
+    )
+    click.echo("N: unit / sqrt(Hz); B: unit; K: unit * sqrt(Hz); -: the curve has no such part")
+    for note in found.notes:
+        click.echo(note)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value == value else "-"

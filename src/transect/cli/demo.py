@@ -49,15 +49,17 @@ def _simulated(world: str, folder: Path, seconds: float, scale: float) -> Record
 def _run(compound: str, recording: Recording, path: Path, folder: Path) -> None:
     """Run a compound on the recording; print what each node cost, the digest, and how good it is."""
     from transect import engine
+    from transect.evaluation.runs import judge_run
 
-    from ._run_evaluation import evaluated, show_evaluation
+    from .run.report import show_conclusion, show_evaluation
 
     _step(f"transect run {compound} {path} -o {folder}")
     shutil.rmtree(folder, ignore_errors=True)
     run = engine.run(compound, recording, out=folder)
-    click.echo(str(run.stats))
     click.echo(f"digest {run.digest}: same bytes in, same digest out")
-    show_evaluation(evaluated(run, recording), folder)
+    judged = judge_run(run, recording)
+    show_evaluation(judged)
+    show_conclusion(run, judged)
 
 
 def _plant(recording: Recording, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._draw_moment import Asked, draw_moment, moment_options
-from ._options import opening, streams_option
+from ._opening import Opening, opening
+from ._options import streams_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,15 +38,12 @@ def command() -> None:
 
 
 @command.command()
-@opening
+@opening()
 @_picture_option("frames.png")
 @dpi_option
 @click.option("--at", "time", metavar="TIME", help="When, for frames that move; default: the start.")
 def frames(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
+    opening: Opening,
     out: Path,
     dpi: int,
     time: str | None,
@@ -54,20 +53,18 @@ def frames(
     PATH is a recording, the name of a robot (interact, ...), or a robot's own .yaml or .urdf file; the joints
     of the latter are drawn at zero.
     """
-    if len(paths) == 1 and _is_robot(paths[0]):
-        return _draw_robot_frames(paths[0], out, dpi)
-    return _draw(paths, strict, read_as, options, out, dpi, lambda recording: frame_figure(recording, time))
+    if len(opening.paths) == 1 and _is_robot(opening.paths[0]):
+        return _draw_robot_frames(opening.paths[0], out, dpi)
+    return _draw(opening, out, dpi, lambda recording: frame_figure(recording, time))
 
 
 @command.command()
-@opening
+@opening()
 @_picture_option("streams.png")
 @dpi_option
-def streams(
-    paths: tuple[str, ...], strict: bool, read_as: str | None, options: tuple[str, ...], out: Path, dpi: int
-) -> int:
+def streams(opening: Opening, out: Path, dpi: int) -> int:
     """Draw when each stream was there, and its gaps."""
-    return _draw(paths, strict, read_as, options, out, dpi, stream_figure)
+    return _draw(opening, out, dpi, stream_figure)
 
 
 @command.command()
@@ -107,7 +104,7 @@ def robot(name: str, out: Path | None, dpi: int, picture: str | None) -> int:
 
 
 @command.command()
-@opening
+@opening()
 @_picture_option("overlay.png")
 @dpi_option
 @streams_option
@@ -122,10 +119,7 @@ def robot(name: str, out: Path | None, dpi: int, picture: str | None) -> int:
     help="Write the cloud with the image's colours: .ply, .pcd.",
 )
 def overlay(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
+    opening: Opening,
     out: Path,
     dpi: int,
     streams: tuple[str, ...],
@@ -145,19 +139,16 @@ def overlay(
             _write_coloured(seen, coloured)
         return seen.figure(f"{recording.name}: ")
 
-    return _draw(paths, strict, read_as, options, out, dpi, figure_of)
+    return _draw(opening, out, dpi, figure_of)
 
 
 @command.command()
-@opening
+@opening()
 @_picture_option("moment.png")
 @dpi_option
 @moment_options
 def moment(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
+    opening: Opening,
     out: Path,
     dpi: int,
     beside: tuple[str, ...],
@@ -168,36 +159,29 @@ def moment(
 
     With --from and --to some views show all that was seen in between.
     """
-    from ._progress import Progress
-    from ._recordings import exit_for, open_recording
+    from ._opening import report_losses
 
-    recordings = [
-        open_recording(each, read_as, options, strict, Progress())
-        for each in (paths, *((b,) for b in beside))
-    ]
+    others = [dataclasses.replace(opening, paths=(path,)) for path in beside]
+    recordings = [each.open() for each in (opening, *others)]
     draw_moment(recordings, out, dpi, colours, Asked(**asked))
     click.echo(f"wrote {out}")
-    return max(exit_for(recording) for recording in recordings)
+    return max(report_losses(recording) for recording in recordings)
 
 
 def _draw(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
+    opening: Opening,
     out: Path,
     dpi: int,
     figure_of: Callable[[Recording], Figure],
 ) -> int:
     from transect.draw.figures import save_figure
 
-    from ._progress import Progress
-    from ._recordings import exit_for, open_recording
+    from ._opening import report_losses
 
-    recording = open_recording(paths, read_as, options, strict, Progress())
+    recording = opening.open()
     save_figure(figure_of(recording), out, dpi)
     click.echo(f"wrote {out}")
-    return exit_for(recording)
+    return report_losses(recording)
 
 
 def _write_coloured(seen: View, path: Path) -> None:

@@ -3,20 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._eval_options import figure_options, format_options, how_option
-from ._options import json_option, strict_option
+from ._options import add_options, json_option, strict_option
+from ._results import figure_options, format_options
 
 if TYPE_CHECKING:
-    from ._eval_inputs import Judged
+    from transect.evaluation.judging import Judged
+    from transect.evaluation.report import Asked
+
+how_options = add_options(
+    click.option(
+        "--align", type=click.Choice(["none", "origin", "yaw", "se3", "sim3"]), default="se3",
+        show_default=True, help="What is taken out of the estimate first.",
+    ),
+    click.option(
+        "--relation", "relations", multiple=True,
+        type=click.Choice(["ate", "rpe", "segments", "relations", "drift", "nees", "all"]),
+        help="What to compute; may be repeated. By default ate, and rpe where it can be.",
+    ),
+    click.option(
+        "--by", "per", type=click.Choice(["frames", "seconds", "metres"]), default="frames",
+        show_default=True, help="Unit of --step.",
+    ),
+    click.option(
+        "--step", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="X",
+        help="Distance between the two poses of a relative error.",
+    ),
+    click.option(
+        "--pairs", type=click.Choice(["nearest", "interpolate", "rows"]), default="nearest",
+        show_default=True, help="Which poses belong together.",
+    ),
+    click.option(
+        "--max-diff", type=click.FloatRange(0), metavar="S",
+        help="Seconds between stamps that belong together: 0.01, and 0.5 for --relations.",
+    ),
+    click.option(
+        "--least", type=click.FloatRange(0, 1), default=0.5, show_default=True, metavar="X",
+        help="Share of the poses that must find a partner.",
+    ),
+    click.option(
+        "--offset", default="0", metavar="S|auto",
+        help="Added to the estimate's times; auto finds it from the motion.",
+    ),
+    click.option(
+        "--relations", "relations_file", type=click.Path(path_type=Path), metavar="FILE",
+        help="True relative motions: t_i t_j x y z roll pitch yaw.",
+    ),
+)  # fmt: skip
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="REF EST...")
-@how_option
+@how_options
 @format_options
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE.result|DIR",
@@ -58,23 +99,84 @@ def command(
 
     Exits with 1 if an estimate cannot be compared (the others are shown), 3 if data was lost on reading.
     """
-    from ._eval_inputs import asked_from, command_line, judged, judged_by_relations
-    from ._eval_maps import is_map, judged_maps
-    from ._eval_report import refuse_places, show, write
+    from transect.evaluation.judging import is_judged_by_relations, judge_maps, judge_trajectories
+    from transect.evaluation.result import refuse_one_file_for_many, save_results
 
-    asked = asked_from(
+    from ._results import draw_figures, show_results
+
+    asked = _read_asked(
         align=align, relations=relations, per=per, step=step, pairs=pairs, max_diff=max_diff, least=least,
         offset=offset, relations_file=relations_file,
     )  # fmt: skip
-    refuse_places(out, len(paths) - (not judged_by_relations(asked)))
-    if is_map(paths[0]):
-        found = judged_maps(paths, align, shift, command_line("eval"), strict)
+    if out is not None:
+        refuse_one_file_for_many(out, len(paths) - (not is_judged_by_relations(asked)))
+    typed = _command_line()
+    if _is_map(paths[0]):
+        found = judge_maps(
+            paths, register=align != "none", shift=_metres(shift), command=typed, strict=strict
+        )
     else:
-        found = judged(paths, asked, command_line("eval"), strict)
-    for path in write(found.results, out, figure, ground):
+        found = judge_trajectories(paths, asked, command=typed, strict=strict)
+    for path in save_results(found.results, out) if out is not None else ():
         click.echo(f"wrote {path}", err=True)
-    show(found.results, written_as, layout, as_json)
+    draw_figures(found.results, figure, ground)
+    show_results(found.results, written_as, layout, as_json=as_json)
     return _exit(found)
+
+
+def _read_asked(
+    *, relations: tuple[str, ...], offset: str, pairs: str, relations_file: Path | None, **how: Any
+) -> Asked:
+    """Return how to compare, from what was typed."""
+    from transect.evaluation.report import ALL, USUAL, Asked
+
+    named = bool(relations) and "all" not in relations
+    chosen = tuple(r for r in ALL if r in relations) if named else ALL if relations else USUAL
+    asked = Asked(relations=chosen, named=named, by=pairs, offset=_seconds(offset), **how)  # pyright: ignore[reportArgumentType]
+    return asked if relations_file is None else asked.with_relations(relations_file, alone=not relations)
+
+
+def _seconds(text: str) -> Any:
+    from transect.errors import UsageError
+
+    if text.strip().lower() == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(
+            f"--offset {text} is neither seconds nor auto", hint="--offset 0.25 or auto"
+        ) from None
+
+
+def _metres(text: str | None) -> tuple[float, ...]:
+    from transect.errors import UsageError
+
+    try:
+        parts = tuple(float(part) for part in (text or "0,0,0").split(","))
+    except ValueError:
+        parts = ()
+    if len(parts) != 3:
+        raise UsageError(f"--shift {text} is not three lengths", hint="--shift 500012.5,4178800,1920")
+    return parts
+
+
+def _is_map(source: str) -> bool:
+    """Tell whether the reference is a map; what needs no look is decided without importing maps."""
+    if ":" not in source and Path(source).suffix.lower() not in (".tif", ".tiff"):
+        return False
+    from transect.evaluation.map_report import is_map
+
+    return is_map(source)
+
+
+def _command_line() -> str:
+    """Return the command as it was typed, for the provenance."""
+    import shlex
+    import sys
+
+    arguments = sys.argv[1:] if "eval" in sys.argv[1:] else ["eval"]
+    return shlex.join(["transect", *arguments])
 
 
 def _exit(found: Judged) -> int:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from ._options import cutting, opening, out_option
+from ._opening import Opening, opening
+from ._options import out_option
 
 
 @click.command()
-@opening
+@opening("streams", "times")
 @click.option(
     "--format", "format_name", required=True, metavar="NAME", help="csv, parquet, or any format that writes."
 )
@@ -19,19 +20,7 @@ from ._options import cutting, opening, out_option
     "--write-option", "write_options", multiple=True, metavar="KEY=VALUE",
     help="For the format that is written, such as chunk=10000; --option is for the one that is read.",
 )  # fmt: skip
-@cutting
-def command(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
-    format_name: str,
-    out: Path,
-    write_options: tuple[str, ...],
-    streams: tuple[str, ...],
-    start: str | None,
-    end: str | None,
-) -> int:
+def command(opening: Opening, format_name: str, out: Path, write_options: tuple[str, ...]) -> int:
     """Write a recording, or a part of it, in a format.
 
     What the format cannot carry is said.
@@ -41,19 +30,20 @@ def command(
     from transect import formats
 
     from . import LOSSY
+    from ._opening import report_losses
+    from ._options import parse_format_options
     from ._progress import Progress
-    from ._recordings import cut, exit_for, open_recording, parsed_options
 
     formats.check_target(out, format_name)
     progress = Progress()
-    whole = open_recording(paths, read_as, options, strict, progress)
-    part = cut(whole, streams, start, end)
+    whole = opening.open(progress)
+    part = opening.cut(whole)
     expected = sum(len(s) if s.loader else 1 for s in part.streams)
     with progress.of_files(expected, "writing"):
-        left_out = formats.write(part, out, format_name, **parsed_options(write_options))
+        left_out = formats.write(part, out, format_name, **parse_format_options(write_options))
     for sentence in left_out:
         lost = isinstance(sentence, formats.DataLost)
         click.echo(f"{'lost' if lost else 'not carried'}: {sentence}", err=True)
     click.echo(f"wrote {out}")
-    code = exit_for(whole)
+    code = report_losses(whole)
     return LOSSY if any(isinstance(sentence, formats.DataLost) for sentence in left_out) else code

@@ -6,46 +6,55 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._options import json_option, opening
+from ._opening import Opening, opening
+from ._options import json_option
+from ._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
 
 
 @click.command()
-@opening
+@opening()
+@all_option
 @json_option
 @click.option("--clocks", is_flag=True, help="Compare sample time with log time, and the streams' clocks.")
 @click.option("--frames", is_flag=True, help="Print the tree of frames.")
-def command(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
-    as_json: bool,
-    clocks: bool,
-    frames: bool,
-) -> int:
+def command(opening: Opening, as_json: bool, clocks: bool, frames: bool) -> int:
     """Show what a recording holds.
 
     Streams, types, rates, spans, gaps, and what could not be read.
 
     Several paths are joined into one recording. Times are UTC unless the table names another clock.
     """
+    from ._opening import report_losses
     from ._progress import Progress
-    from ._recordings import exit_for, open_recording
     from ._tables import show_json
 
-    recording = open_recording(paths, read_as, options, strict, Progress(quiet=as_json))
+    recording = opening.open(Progress(quiet=as_json))
     if as_json:
         show_json(_document(recording, clocks, frames))
     else:
-        click.echo(repr(recording))
+        show_summary(recording)
         if frames:
             click.echo(f"\n{recording.frames!r}")
         if clocks:
             _show_clocks(recording)
-    return exit_for(recording)
+    return report_losses(recording)
+
+
+def show_summary(recording: Recording) -> None:
+    """Print what a recording holds: a headline, a table of streams that fits the terminal, losses, notes."""
+    from transect.recording import summary
+
+    from ._tables import show_table
+
+    click.echo(summary.headline(recording))
+    if recording.streams:
+        rows = [summary.stream_row(stream) for stream in recording.streams]
+        show_table(summary.HEADINGS, rows, summary.NUMBERS, order=summary.ORDER)
+    for line in (*summary.camera_lines(recording), *summary.footer_lines(recording)):
+        click.echo(line)
 
 
 def _document(recording: Recording, clocks: bool, frames: bool) -> dict[str, Any]:

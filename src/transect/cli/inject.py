@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._options import from_option, json_option, option_option, streams_option, strict_option, to_option
+from ._opening import Opening, opening
+from ._options import from_option, json_option, streams_option, to_option
+from ._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -15,10 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="PATH...")
-@strict_option
-@click.option("--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised.")
-@option_option
+@opening(required=False)
 @click.option("--fault", metavar="NAME", help="What happens; without it, the faults are listed.")
 @click.option("--severity", type=float, default=0.5, show_default=True, help="From 0, nothing, to 1.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same fault.")
@@ -28,12 +27,10 @@ if TYPE_CHECKING:
 @to_option
 @click.option("--format", "format_name", metavar="NAME", help="Write as this format; default its own.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to write: a new folder.")
+@all_option
 @json_option
 def command(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
+    opening: Opening,
     fault: str | None,
     severity: float,
     seed: int,
@@ -51,24 +48,24 @@ def command(
 
     For faults of files, --streams names files.
     """
-    from ._asked import new_folder
+    from ._opening import report_losses
+    from ._options import new_folder
     from ._progress import Progress
-    from ._recordings import exit_for, open_recording
 
     if fault is None:
         _list_faults(as_json)
         return 0
-    if not paths:
+    if not opening.paths:
         raise click.UsageError("nothing to open: give the path of a recording")
-    how = _how(fault, severity, settings, start, end)
+    how = _read_how(fault, severity, settings, start, end)
     target = new_folder(out)
     progress = Progress(quiet=as_json)
-    recording = open_recording(paths, read_as, options, strict, progress)
+    recording = opening.open(progress)
     expected = sum(len(s) if s.loader else 1 for s in recording)
     with progress.of_files(expected, "writing"):
         written = _written(recording, target, fault, seed, streams, format_name, how)
     _report(written, as_json)
-    return exit_for(recording)
+    return report_losses(recording)
 
 
 def _list_faults(as_json: bool) -> None:
@@ -96,17 +93,17 @@ def _list_faults(as_json: bool) -> None:
         show_table(("fault", "what happens", "severity 1"), rows)
 
 
-def _how(
+def _read_how(
     fault: str, severity: float, settings: tuple[str, ...], start: str | None, end: str | None
 ) -> dict[str, Any]:
     from transect.errors import UsageError
     from transect.simulation.faults import fault_named
 
-    from ._asked import key_values
+    from ._options import parse_pairs
 
     fault_named(fault)
     parameters: dict[str, float] = {}
-    for key, value in key_values(settings, "--set", "wind=2.5").items():
+    for key, value in parse_pairs(settings, "--set", "wind=2.5").items():
         try:
             parameters[key] = float(value)
         except ValueError:

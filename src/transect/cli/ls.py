@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ._options import json_option
+from ._tables import all_option
 
 
 @click.command()
@@ -15,6 +16,7 @@ from ._options import json_option
 @click.option(
     "--condition", "conditions", multiple=True, metavar="WORD", help="Only recordings with this condition."
 )
+@all_option
 @json_option
 def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> None:
     """List the recordings of a published data set.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ._options import json_option, streams_option
+from ._tables import all_option
 
 if TYPE_CHECKING:
     from transect.simulation.day import Options
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--scale", type=float, help="Size of images against the document's; 1 is theirs.")
 @streams_option
 @click.option("--condition", "conditions", multiple=True, metavar="KEY=VALUE", help="Such as light=night.")
+@all_option
 @json_option
 def command(
     world: str | None,
@@ -39,7 +41,7 @@ def command(
     """
     from transect.simulation import day
 
-    from ._asked import new_folder
+    from ._options import new_folder
     from ._progress import Progress
 
     if world is None:
@@ -88,18 +90,18 @@ def _options(
 ) -> Options:
     from transect.simulation.day import Options
 
-    from ._asked import key_values
+    from ._options import parse_pairs
 
     given = {"seconds": seconds, "seed": seed, "scale": scale}
     for name in ("seconds", "scale"):
-        _refuse_nothing(name, given[name])
+        _refuse_not_positive(name, given[name])
     chosen = {name: value for name, value in given.items() if value is not None}
     return dataclasses.replace(
-        Options(streams=streams, conditions=key_values(conditions, "--condition", "light=night")), **chosen
+        Options(streams=streams, conditions=parse_pairs(conditions, "--condition", "light=night")), **chosen
     )
 
 
-def _refuse_nothing(name: str, value: float | None) -> None:
+def _refuse_not_positive(name: str, value: float | None) -> None:
     from transect.errors import UsageError
 
     if value is not None and not value > 0:

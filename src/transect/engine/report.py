@@ -61,9 +61,13 @@ class RunStatistics:
             )
             for name, node in self.nodes.items()
         ]
+        return "\n".join([*table_lines([head, *rows], right=range(1, len(head))), self.summary()])
+
+    def summary(self) -> str:
+        """Return what became of samples that were not used, and what the run cost, without the nodes."""
         speed = f"{self.recorded_s / self.wall_s:.3g}x real time, " if self.wall_s and self.recorded_s else ""
-        last = f"{self.wall_s:.3g} s for {self.recorded_s:.3g} s recorded, {speed}peak {self.peak_mb:.0f} MB"
-        return "\n".join([*table_lines([head, *rows], right=range(1, len(head))), *_fates(self), last])
+        cost = f"{self.wall_s:.3g} s for {self.recorded_s:.3g} s recorded, {speed}peak {self.peak_mb:.0f} MB"
+        return "\n".join([*_fates(self), cost])
 
 
 def _fates(statistics: RunStatistics) -> list[str]:

@@ -8,24 +8,35 @@ if TYPE_CHECKING:
     from .absolute import AbsoluteError, absolute_error
     from .association import AssociationError, Pairs, associate
     from .clouds import CloudErrors, cloud_errors, cloud_map_errors
-    from .loading import load_trajectory, trajectory_of
+    from .figures import draw_results
+    from .judging import Judged, judge_maps, judge_trajectories
+    from .loading import load_trajectory, open_input, trajectory_of
+    from .map_report import evaluate_maps, open_map
     from .maps import MapErrors, map_errors
     from .nees import Consistency, consistency
     from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
     from .relations import RelationErrors, Relations, read_relations, relation_errors
     from .relative import RelativeError, relative_error
-    from .result import Result, load_result
+    from .report import Asked, evaluate
+    from .result import Result, load_result, load_results, save_results
+    from .runs import JudgedRun, judge_run
     from .segments import DriftCurve, SegmentErrors, drift_curve, segment_errors
+    from .static import ImuNoise, analyse_imu
     from .statistics import Statistics
+    from .tables import table_of, text_of
     from .vision import match_quality, pose_quality, track_histogram, triangulate
 
 __all__ = [
     "AbsoluteError",
     "AllanDeviation",
+    "Asked",
     "AssociationError",
     "CloudErrors",
     "Consistency",
     "DriftCurve",
+    "ImuNoise",
+    "Judged",
+    "JudgedRun",
     "MapErrors",
     "NoiseModel",
     "Pairs",
@@ -37,40 +48,128 @@ __all__ = [
     "Statistics",
     "absolute_error",
     "allan_deviation",
+    "analyse_imu",
     "associate",
     "cloud_errors",
     "cloud_map_errors",
     "consistency",
+    "draw_results",
     "drift_curve",
+    "evaluate",
+    "evaluate_maps",
+    "judge_maps",
+    "judge_run",
+    "judge_trajectories",
     "load_result",
+    "load_results",
     "load_trajectory",
     "map_errors",
     "match_quality",
     "noise_model",
+    "open_input",
+    "open_map",
     "pose_quality",
     "read_relations",
     "relation_errors",
     "relative_error",
+    "save_results",
     "segment_errors",
+    "table_of",
+    "text_of",
     "track_histogram",
     "trajectory_of",
     "triangulate",
 ]
 
 _HOMES = {
-    "absolute": ("AbsoluteError", "absolute_error"),
-    "association": ("AssociationError", "Pairs", "associate"),
-    "clouds": ("CloudErrors", "cloud_errors", "cloud_map_errors"),
-    "loading": ("load_trajectory", "trajectory_of"),
-    "maps": ("MapErrors", "map_errors"),
-    "nees": ("Consistency", "consistency"),
-    "noise": ("AllanDeviation", "NoiseModel", "allan_deviation", "noise_model"),
-    "relations": ("RelationErrors", "Relations", "read_relations", "relation_errors"),
-    "relative": ("RelativeError", "relative_error"),
-    "result": ("Result", "load_result"),
-    "segments": ("DriftCurve", "SegmentErrors", "drift_curve", "segment_errors"),
+    "absolute": (
+        "AbsoluteError",
+        "absolute_error",
+    ),
+    "association": (
+        "AssociationError",
+        "Pairs",
+        "associate",
+    ),
+    "clouds": (
+        "CloudErrors",
+        "cloud_errors",
+        "cloud_map_errors",
+    ),
+    "figures": ("draw_results",),
+    "judging": (
+        "Judged",
+        "judge_maps",
+        "judge_trajectories",
+    ),
+    "loading": (
+        "load_trajectory",
+        "open_input",
+        "trajectory_of",
+    ),
+    "map_report": (
+        "evaluate_maps",
+        "open_map",
+    ),
+    "maps": (
+        "MapErrors",
+        "map_errors",
+    ),
+    "nees": (
+        "Consistency",
+        "consistency",
+    ),
+    "noise": (
+        "AllanDeviation",
+        "NoiseModel",
+        "allan_deviation",
+        "noise_model",
+    ),
+    "relations": (
+        "RelationErrors",
+        "Relations",
+        "read_relations",
+        "relation_errors",
+    ),
+    "relative": (
+        "RelativeError",
+        "relative_error",
+    ),
+    "report": (
+        "Asked",
+        "evaluate",
+    ),
+    "result": (
+        "Result",
+        "load_result",
+        "load_results",
+        "save_results",
+    ),
+    "runs": (
+        "JudgedRun",
+        "judge_run",
+    ),
+    "segments": (
+        "DriftCurve",
+        "SegmentErrors",
+        "drift_curve",
+        "segment_errors",
+    ),
+    "static": (
+        "ImuNoise",
+        "analyse_imu",
+    ),
     "statistics": ("Statistics",),
-    "vision": ("match_quality", "pose_quality", "track_histogram", "triangulate"),
+    "tables": (
+        "table_of",
+        "text_of",
+    ),
+    "vision": (
+        "match_quality",
+        "pose_quality",
+        "track_histogram",
+        "triangulate",
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from transect._version import __version__
 from transect.base.arrays import Floats
-from transect.errors import GeometryError
+from transect.errors import GeometryError, UsageError
 from transect.geometry import rotations
+from transect.recording import Loss
 from transect.types import GridMap, Provenance, SourceFile
 
 from ._maps_grid import ELEVATION, heights_of
+from .loading import open_named
 from .maps import NO_SHIFT, MapErrors, map_errors
 from .result import Result
 
 METRIC = "map"
+SUFFIXES = (".tif", ".tiff")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +133,37 @@ def placed(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:
     return replace(
         grid, layers={**grid.layers, ELEVATION: heights}, transform=(a, b, c, d, e, f), frame=frame
     )
+
+
+def is_map(source: str) -> bool:
+    """Tell whether a path names a map: by its suffix, as ``PATH:STREAM``, or as ``RUN:PORT``."""
+    path = Path(_file_of_run(source))
+    if path.exists() or ":" not in source:
+        return path.suffix.lower() in SUFFIXES
+    recording, name = open_named(source)
+    return bool(name) and recording[name].type is GridMap
+
+
+def open_map(source: str) -> tuple[MapInput, tuple[Loss, ...]]:
+    """Open the only map that a path holds, or the named one; return it and what could not be read."""
+    recording, name = open_named(_file_of_run(source))
+    maps = [s for s in recording if s.type is GridMap and name in ("", s.name)]
+    samples = [(stream, row) for stream in maps for row in range(len(stream))]
+    losses = tuple(loss for stream in maps for loss in stream.losses)
+    if len(samples) != 1:
+        names = ", ".join(stream.name for stream in maps)
+        raise UsageError(
+            f"{source} has {len(samples) or 'no'} maps",
+            why=f"maps: {names}" if names else "",
+            hint="PATH:STREAM",
+        )
+    stream, row = samples[0]
+    called = recording.name if len(recording) == 1 else f"{recording.name}:{stream.name}"
+    return MapInput(called, stream[row].payload, tuple(recording.provenance.sources)), losses
+
+
+def _file_of_run(source: str) -> str:
+    """Return the file of a map that is named as the port of a run, ``RUN:PORT``; others as they are."""
+    folder, _, port = source.rpartition(":")
+    file = Path(folder) / f"{port}.tif"
+    return str(file) if folder and file.is_file() else source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from transect.base.clocks import NS
 from transect.errors import GeometryError, UsageError
 from transect.geometry import se3
 from transect.geometry.rotations import rotation_vector_from_matrix
+from transect.recording.source import sha256_bytes
 from transect.types import Provenance, SourceFile, Trajectory
 
 from .absolute import AbsoluteError, Align, absolute_error, matrices
@@ -22,7 +24,7 @@ from .association import LEAST, MAX_DIFF, By, Pairs, associate
 from .framing import at_frame_of, refuse_swapped
 from .nees import consistency
 from .offset import FoundOffset, find_offset
-from .relations import RelationErrors, Relations, relation_errors
+from .relations import RelationErrors, Relations, read_relations, relation_errors
 from .relative import Per, relative_error, travelled_distance
 from .result import Input, Result, dependence
 from .segments import drift_curve, segment_errors
@@ -76,6 +78,13 @@ class Asked:
     def between_relations(self) -> float:
         """Seconds from a relation's times to poses; by hand, they are not as near."""
         return RELATION_DIFF if self.max_diff is None else self.max_diff
+
+    def with_relations(self, file: Path, *, alone: bool = False) -> Asked:
+        """Return this with true relative motions from a file; if `alone`, they are all that is compared."""
+        content = file.read_bytes()
+        source = SourceFile(str(file), len(content), sha256_bytes(content))
+        relations: tuple[Relation, ...] = ("relations",) if alone else self.relations
+        return replace(self, relations=relations, truths=read_relations(file), truths_file=source)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import zipfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from transect.base.arrays import Array
 from transect.base.files import write_bytes
-from transect.errors import ParseError
+from transect.errors import ParseError, UsageError
 from transect.recording import FrameTree, Loss
 from transect.types import Provenance, SourceFile, Trajectory
 
@@ -216,6 +217,69 @@ def _refuse_compressed(archive: zipfile.ZipFile) -> None:
     for info in archive.infolist():
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
             raise ValueError(f"{info.filename} is compressed, which no result is")
+
+
+# Several results
+
+
+def save_results(results: Sequence[Result], out: Path) -> list[Path]:
+    """Write one result to the file `out` (``*.result``), or each to its own file in the folder `out`."""
+    refuse_one_file_for_many(out, len(results))
+    paths = [out if out.suffix == SUFFIX else out / f"{short_name(r.estimate)}{SUFFIX}" for r in results]
+    for result, path in zip(results, paths, strict=True):
+        result.save(path)
+    return paths
+
+
+def refuse_one_file_for_many(out: Path, estimates: int) -> None:
+    """Raise if results cannot be written to `out`; called before any work is done."""
+    if out.suffix == SUFFIX and estimates > 1:
+        raise UsageError(f"{out} cannot hold {estimates} results", hint="-o DIR writes one for each estimate")
+    if out.suffix != SUFFIX and out.is_file():
+        raise UsageError(f"{out} is a file", hint=f"-o FILE{SUFFIX}, or a folder")
+
+
+def load_results(paths: Sequence[Path | str]) -> list[Result]:
+    """Read result files, and those of folders; no two have the same reference and estimate."""
+    files = [file for path in paths for file in result_files(Path(path))]
+    results = [load_result(file) for file in files]
+    for reference in dict.fromkeys(r.reference for r in results):
+        mine = [k for k, r in enumerate(results) if r.reference == reference]
+        names = distinct_names([results[k].estimate for k in mine], [str(files[k]) for k in mine])
+        for k, name in zip(mine, names, strict=True):
+            results[k] = replace(results[k], estimate=name)
+    return results
+
+
+def result_files(path: Path) -> list[Path]:
+    """Return a file, or the result files of a folder and those below it."""
+    if path.is_file():
+        return [path]
+    inside = path.rglob(f"*{SUFFIX}") if path.is_dir() else ()
+    found = sorted(file for file in inside if not file.parent.is_symlink())  # `latest` is one of the others
+    if not found:
+        what = f"{path} has no results" if path.is_dir() else f"there is no {path}"
+        raise UsageError(what, hint=f"transect eval REF EST -o {path if path.is_dir() else 'DIR'}")
+    return found
+
+
+def distinct_names(names: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Return names that tell things apart: equal ones get their folder before them, or a number after."""
+    if len(set(names)) == len(names):
+        return list(names)
+    folders = [Path(path).resolve().parent.name for path in paths]
+    longer = [
+        f"{folder}/{name}" if names.count(name) > 1 else name
+        for folder, name in zip(folders, names, strict=True)
+    ]
+    if len(set(longer)) == len(longer):
+        return longer
+    return [f"{name} ({number})" for number, name in enumerate(names, 1)]
+
+
+def short_name(name: str) -> str:
+    """Return the name of an estimate as the name of a file, without blanks."""
+    return re.sub(r"[^\w.+-]+", "_", name).strip("._") or "estimate"
 
 
 # Independence

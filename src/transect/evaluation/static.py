@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
-from transect.errors import GeometryError
+from transect.errors import GeometryError, StreamError
+from transect.recording import Recording, Stream
+from transect.types import Imu
 
 from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 AXES = ("gyro_x", "gyro_y", "gyro_z", "acc_x", "acc_y", "acc_z")
+UNITS = {"gyro": "rad/s", "acc": "m/s2"}
 WINDOW = 1.0
 """Seconds over which noise is judged."""
 LOUDER = 2.0
@@ -53,6 +60,110 @@ class Axis:
         if np.isfinite(self.model.walk):
             return self.model.walk
         return float(self.allan.deviation[-1] * np.sqrt(3 / self.allan.tau[-1]))
+
+
+@dataclass(frozen=True)
+class ImuNoise:
+    """The noise of an inertial stream; `rest` is its [first, last) samples."""
+
+    stream: str
+    rest: tuple[int, int]
+    samples: int
+    seconds: float
+    rate: float
+    axes: Mapping[str, Axis]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, with the curves, by name."""
+        axes = {
+            name: {
+                "unit": unit_of(name),
+                "N": axis.model.white,
+                "B": axis.model.instability,
+                "K": axis.model.walk,
+                "K_limit": axis.walk_limit,
+                "minimum_tau_s": axis.model.tau,
+                "deviation": axis.allan.deviation,
+                "low": axis.allan.low,
+                "high": axis.allan.high,
+            }
+            for name, axis in self.axes.items()
+        }
+        return {
+            "stream": self.stream,
+            "rest": {"first": self.rest[0], "last": self.rest[1], "seconds": self.seconds},
+            "samples": self.samples,
+            "rate_hz": self.rate,
+            "tau_s": next(iter(self.axes.values())).allan.tau,
+            "axes": axes,
+            "notes": self.notes,
+        }
+
+    def kalibr(self) -> str:
+        """Return an IMU file for Kalibr."""
+        topic = self.stream if self.stream.startswith("/") else f"/{self.stream.lower()}"
+        return kalibr_text(self.axes, self.rate, topic)
+
+    def figure(self, name: str) -> Figure:
+        """Return a figure of the curves of all axes with what was fitted; `name` is the recording's."""
+        from transect.draw.evaluation import AllanCurve, allan_figure
+
+        panels: dict[str, dict[str, AllanCurve]] = {"gyroscope [rad/s]": {}, "accelerometer [m/s$^2$]": {}}
+        for axis_name, axis in self.axes.items():
+            sensor, letter = axis_name.split("_")
+            panel = next(label for label in panels if label.startswith(sensor))
+            a, m = axis.allan, axis.model
+            panels[panel][letter] = AllanCurve(
+                a.tau, a.deviation, a.low, a.high, m.white, m.instability, m.walk
+            )
+        title = f"{name}: {self.stream}, {self.seconds:.0f} s at {self.rate:.4g} Hz"
+        return allan_figure(panels, title=title)
+
+
+def unit_of(axis: str) -> str:
+    """Return the unit of an axis such as ``gyro_x``."""
+    return UNITS[axis.partition("_")[0]]
+
+
+def imu_of(recording: Recording, name: str | None = None) -> Stream:
+    """Return the IMU of a recording: the one of that name, or the only one."""
+    if name is not None:
+        chosen = recording[name]
+        if not issubclass(chosen.type, Imu):
+            raise StreamError(f"{chosen.name} is no IMU", why=f"its samples are {chosen.type.__name__}")
+        return chosen
+    found = [s for s in recording if issubclass(s.type, Imu) and len(s)]
+    if len(found) != 1:
+        what = "several IMUs" if found else "no IMU"
+        names = ", ".join(s.name for s in found or recording)
+        raise StreamError(f"{recording.name} has {what}", why=names, hint="--stream NAME")
+    return found[0]
+
+
+def analyse_imu(stream: Stream, *, whole: bool = False) -> ImuNoise:
+    """Return the noise of all axes of an IMU at rest.
+
+    Samples that were not measured are left out.
+
+    Parameters
+    ----------
+    whole : bool
+        Take all samples, not the longest rest among them.
+    """
+    t_ns, values = stream.t_ns, stream.array(*AXES)
+    order = np.argsort(t_ns, kind="stable")
+    known = order[np.isfinite(values[order]).all(axis=1)]
+    notes = [f"{len(t_ns) - len(known)} samples not measured: left out"] if len(known) < len(t_ns) else []
+    t_ns, values = t_ns[known], values[known]
+    first, last = 0, len(t_ns)
+    if not whole:
+        rest = longest_rest(t_ns, values[:, :3], values[:, 3:])
+        first, last = rest.first, rest.last
+    t_ns, values = t_ns[first:last], values[first:last]
+    axes = imu_noise(t_ns, values[:, :3], values[:, 3:])
+    rate = rate_of(t_ns)
+    return ImuNoise(stream.name, (first, last), len(known), len(t_ns) / rate, rate, axes, tuple(notes))
 
 
 def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats) -> Stretch:

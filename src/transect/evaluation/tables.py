@@ -200,6 +200,38 @@ def _text(cell: Cell) -> str:
     return "-" if cell is None else str(cell)
 
 
+def remarks(results: Sequence[Result]) -> list[str]:
+    """Return what to know of a table, a line each: what holds for all rows, then what holds for one."""
+    lines: list[str] = []
+    for text in dict.fromkeys(_conditions(result) for result in results if not result.failure):
+        lines.append(text)
+    shared = [note for note in results[0].notes if all(note in result.notes for result in results)]
+    lines += shared
+    before = len(results) > 1
+    for result in results:
+        own = [note for note in result.notes if note not in shared]
+        own += [f"failed: {result.failure}"] if result.failure else []
+        lines += [f"{result.estimate}: {note}" if before else note for note in own]
+    return lines
+
+
+def _conditions(result: Result) -> str:
+    truth, pairs = result.truth, result.pairs
+    said = [f"reference {result.reference}"]
+    if truth:
+        said[0] += f": {truth['poses']} poses, {truth['length_m']:.1f} m"
+    mode = result.alignment["mode"]
+    scale = f" (scale {result.alignment['scale']:.6g})" if mode == "sim3" else ""
+    said.append(f"alignment {mode}{scale}")
+    limit = f" within {pairs['max_diff_s']:g} s" if pairs["by"] != "rows" and "max_diff_s" in pairs else ""
+    said.append(f"pairs by {pairs['by']}{limit}")
+    if offset := pairs["offset_s"]:
+        said.append(f"offset {offset:+g} s")
+    if rpe := result.metrics.get("rpe"):
+        said.append(f"RPE per {rpe['step']:g} {rpe['per']}")
+    return "; ".join(said)
+
+
 # Formats
 
 

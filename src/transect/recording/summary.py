@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 HEADINGS = ("stream", "type", "samples", "rate", "start", "duration", "longest gap", "role")
+NUMBERS = frozenset({2, 3, 5, 6})
+"""Columns of numbers, aligned to the right."""
+ORDER = (0, 1, 2, 3, 5, 6, 7, 4)
+"""Columns from the most to the least important."""
 
 
 def duration_text(seconds: float) -> str:
@@ -97,12 +101,14 @@ def headline(recording: Recording) -> str:
 def text_summary(recording: Recording) -> str:
     """Return the table as plain text."""
     rows = [HEADINGS, *(stream_row(s) for s in recording.streams)]
-    table = table_lines(rows, right={2, 3, 5, 6}) if recording.streams else _cameras(recording)
-    return "\n".join([headline(recording), *table, *_footer(recording)])
+    table = table_lines(rows, NUMBERS) if recording.streams else []
+    return "\n".join([headline(recording), *table, *camera_lines(recording), *footer_lines(recording)])
 
 
-def _cameras(recording: Recording) -> list[str]:
+def camera_lines(recording: Recording) -> list[str]:
     """Return a line per camera where there are no streams: of a calibration file they are what matters."""
+    if recording.streams:
+        return []
     return [
         f"camera {name}: {c.width} x {c.height}, focal {c.K[0, 0]:.2f} {c.K[1, 1]:.2f}, "
         f"centre {c.K[0, 2]:.2f} {c.K[1, 2]:.2f}, {c.distortion} {c.coefficients.tolist()}"
@@ -110,7 +116,8 @@ def _cameras(recording: Recording) -> list[str]:
     ]
 
 
-def _footer(recording: Recording) -> list[str]:
+def footer_lines(recording: Recording) -> list[str]:
+    """Return what could not be read, and notes."""
     lost = recording.losses
     lines = [f"lost: {loss.where}: {loss.reason}{_times(loss.count)}" for loss in lost[:5]]
     lines += [f"... and {len(lost) - 5} more losses"] if len(lost) > 5 else []
@@ -128,7 +135,7 @@ def html_summary(recording: Recording) -> str:
         return "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row)
 
     body = "".join(f"<tr>{cells(stream_row(s), 'td')}</tr>" for s in recording.streams)
-    foot = "".join(f"<div>{html.escape(line)}</div>" for line in _footer(recording))
+    foot = "".join(f"<div>{html.escape(line)}</div>" for line in footer_lines(recording))
     return (
         f"<div><b>{html.escape(headline(recording))}</b></div>"
         f"<table><thead><tr>{cells(HEADINGS, 'th')}</tr></thead><tbody>{body}</tbody></table>{foot}"

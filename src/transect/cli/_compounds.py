@@ -1,16 +1,15 @@
-"""What `transect run` is asked, read and checked before anything is opened."""
+"""Compounds and parameters as a person names them: `Name/Implementation`, `--set NODE.PARAM=VALUE`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.errors import TimeError, UsageError
+from transect.errors import UsageError
 
-from ._asked import key_values
+from ._options import parse_pairs
 
 if TYPE_CHECKING:
     from transect.engine import Compound
@@ -19,7 +18,7 @@ EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 """Numbers that YAML 1.1 takes for text: 1e-3."""
 
 
-def compound(spec: str) -> Compound:
+def find_compound(spec: str) -> Compound:
     """Return the compound that is meant."""
     from transect.engine import Compound
 
@@ -30,23 +29,23 @@ def compound(spec: str) -> Compound:
     return Compound.of(spec)
 
 
-def description(spec: Path) -> tuple[Path, str]:
+def find_description(spec: Path) -> tuple[Path, str]:
     """Return the file of a description and the implementation: a file, `Name` or `Name/Implementation`."""
     if spec.exists() or spec.suffix:
         return spec, ""
-    found = compound(str(spec))
+    found = find_compound(str(spec))
     return Path(found.text.file), found.implementation
 
 
-def settings(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+def parse_settings(given: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what `--set node.param=value` says; values are read as YAML: 0.3, true, [1, 2], text."""
     from transect.engine.run import settings_from
 
-    texts = key_values(given, "--set", "icp.max_distance=0.3")
-    return settings_from({name: _value(name, text) for name, text in texts.items()})
+    texts = parse_pairs(given, "--set", "icp.max_distance=0.3")
+    return settings_from({name: _parse_value(name, text) for name, text in texts.items()})
 
 
-def _value(name: str, text: str) -> Any:
+def _parse_value(name: str, text: str) -> Any:
     import yaml
 
     if EXPONENT.fullmatch(text.strip()):
@@ -60,17 +59,3 @@ def _value(name: str, text: str) -> Any:
             hint="0.3, true, [1, 2], or text; quote what has brackets or colons",
         ) from error
     return "" if read is None and not text.strip() else read
-
-
-def wires(given: Sequence[str]) -> dict[str, str]:
-    """Return what `--wire INPUT=STREAM` says."""
-    return key_values(given, "--wire", "left=Cam0")
-
-
-@contextmanager
-def usage() -> Generator[None]:
-    """Take times and clocks that do not go with the recording for what they are: asked for by mistake."""
-    try:
-        yield
-    except TimeError as error:
-        raise UsageError(error.what, where=error.where, why=error.why, hint=error.hint) from error

@@ -13,17 +13,8 @@ from transect.errors import TransectError, UsageError
 if TYPE_CHECKING:
     from transect.engine import Compound
 
-ALL = "/*"
 
-
-def compounds(spec: str) -> list[Compound]:
-    """Return every implementation that is described of ``NAME/*``."""
-    from ._run_asked import compound
-
-    return compound(spec.removesuffix(ALL)).candidates()
-
-
-def refuse_alone(out: Path | None, as_json: bool, step: bool) -> None:
+def refuse_options_of_one(out: Path | None, as_json: bool, step: bool) -> None:
     """Refuse what goes with one run only."""
     if out is None:
         raise UsageError("several runs need a place", hint="-o DIR gets a folder for each")
@@ -33,7 +24,7 @@ def refuse_alone(out: Path | None, as_json: bool, step: bool) -> None:
         )
 
 
-def run_all(made: Sequence[Compound], out: Path, run: Callable[[Compound, Path], int]) -> int:
+def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, Path], int]) -> int:
     """Run one after the other, each into its folder, and print them in one table; one may fail.
 
     Returns
@@ -42,7 +33,7 @@ def run_all(made: Sequence[Compound], out: Path, run: Callable[[Compound, Path],
         The first exit code that is not 0.
     """
     codes: list[int] = []
-    for compound in made:
+    for compound in compounds:
         click.echo(click.style(f"> {compound.name}", bold=True))
         try:
             codes.append(run(compound, out / compound.implementation))
@@ -56,12 +47,11 @@ def run_all(made: Sequence[Compound], out: Path, run: Callable[[Compound, Path],
 
 def _show(out: Path) -> None:
     """Print the runs in CDFF's Table 5."""
-    from transect.evaluation.result import load_result
-
-    from ._eval_report import SUFFIX, show
+    from transect.cli._results import show_results
+    from transect.evaluation.result import SUFFIX, load_result
 
     folders = sorted(place for place in out.iterdir() if place.is_dir() and not place.is_symlink())
     results = [load_result(file) for folder in folders for file in sorted(folder.glob(f"*{SUFFIX}"))]
     if results:
-        show(results, "table", "runs", as_json=False)
+        show_results(results, "table", "runs")
         click.echo(f"again: transect compare {out} --layout runs")

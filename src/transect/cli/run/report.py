@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from transect.base import clocks
+from transect.cli._results import show_results
+from transect.cli._tables import show_table
 
 if TYPE_CHECKING:
     from transect.engine import Replay, Run
     from transect.engine.comparing import Difference
-    from transect.engine.graph import Graph
     from transect.errors import TransectError
     from transect.evaluation.result import Result
+    from transect.evaluation.runs import JudgedRun
     from transect.recording import Loss
 
 
@@ -31,11 +34,10 @@ def show_wiring(replay: Replay) -> None:
     click.echo("")
 
 
-def show_result(run: Run, golden: Difference | None) -> None:
-    """Print the statistics, the outputs, the digest, and where all that is."""
-    from ._tables import show_table
+def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
+    """Print the outputs, what is wrong with them, the digest, and with `stats` what each node took."""
+    from transect.engine.silence import silent_outputs
 
-    click.echo(f"{run.stats}\n")
     rows = [
         (name, output["type"], str(output["samples"]), _files(output["files"]))
         for name, output in _outputs(run).items()
@@ -43,6 +45,8 @@ def show_result(run: Run, golden: Difference | None) -> None:
     if rows:
         show_table(("output", "type", "samples", "files"), rows, right=frozenset((2,)))
         click.echo("")
+    if run.stats:
+        click.echo(str(run.stats) if stats else run.stats.summary())
     for name, reasons in silent_outputs(run).items():
         click.echo(f"nothing came out of {name}: {reasons}")
     if run.log:
@@ -51,56 +55,29 @@ def show_result(run: Run, golden: Difference | None) -> None:
     click.echo(f"digest {run.digest}")
     if golden is not None and not golden:
         click.echo(f"the same as the golden run: all {len(golden.equal)} ports are equal")
-    click.echo(f"wrote {run.folder}" if run.folder else "nothing is kept: -o DIR would write it to a folder")
 
 
-def silent_outputs(run: Run) -> dict[str, str]:
-    """Return outputs that gave nothing, and why: what the nodes say on which each depends."""
-    if run.replay is None:
-        return {}
-    graph, samples = run.replay.graph, {name: output["samples"] for name, output in _outputs(run).items()}
-    nodes = {name: _node(graph.outputs[name]) for name in samples}
-    spoke = {nodes[name] for name, number in samples.items() if number}
-    said: dict[str, str] = {}
-    for name in (name for name, number in samples.items() if not number):
-        node = nodes[name]
-        gave_others = node in spoke
-        reasons = _said(run, [node] if gave_others else _before(graph, node))
-        said[name] = f"{node} gave others; {reasons}" if gave_others else reasons
-    return said
+def show_evaluation(judged: JudgedRun) -> None:
+    """Print the numbers, where something was judged."""
+    if judged.error is not None:
+        click.echo(f"not evaluated: {judged.error}", err=True)
+    if judged.results:
+        click.echo("")
+        show_results(judged.results)
 
 
-def is_silent(run: Run) -> bool:
-    """Tell whether the first output that is declared, which a compound is there for, gave nothing."""
-    declared = run.replay.compound.text.outputs if run.replay else {}
-    return next(iter(declared), None) in silent_outputs(run)
-
-
-def _said(run: Run, nodes: Sequence[str]) -> str:
-    """Return why nodes skipped samples."""
-    counts = run.stats.nodes if run.stats else {}
-    said = [
-        f"{node}: {reason} ({number} of {counts[node].calls} times)"
-        for node in nodes
-        if node in counts
-        for reason, number in counts[node].skipped.items()
-    ]
-    return "; ".join(said) or "no node gave a reason"
-
-
-def _before(graph: Graph, node: str) -> list[str]:
-    """Return a node and all that it depends on, in the order in which they run."""
-    found, waiting = set[str](), [node]
-    while waiting:
-        part = waiting.pop()
-        if part in graph.parts and part not in found:
-            found.add(part)
-            waiting += [_node(feed.source) for feed in graph.parts[part].feeds.values()]
-    return [part for part in graph.parts if part in found]
-
-
-def _node(channel: str) -> str:
-    return channel.rpartition(".")[0]
+def show_conclusion(run: Run, judged: JudgedRun) -> None:
+    """Print what matters, in the last lines: how far, how good, and where everything is."""
+    if run.folder is None:
+        click.echo("nothing is kept: -o DIR would write it to a folder")
+        return
+    click.echo("")
+    if summary := judged.summary():
+        click.echo(click.style(summary, bold=sys.stdout.isatty()))
+    click.echo(f"wrote {run.folder}")
+    if judged.figures:
+        names = ", ".join(path.name for path in judged.figures)
+        click.echo(f"figures in {judged.figures[0].parent}: {names}")
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:

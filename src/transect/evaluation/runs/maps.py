@@ -1,45 +1,39 @@
-"""What `transect run` says of a height map where the recording has one of the same ground."""
+"""The height map of a run, where the recording has one of the same ground."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from transect.errors import TransectError
+from transect.evaluation.loading import open_input
+from transect.evaluation.map_report import MapInput, evaluate_maps, open_map, placed
+from transect.evaluation.reconstruction import placed_by_truth
+from transect.evaluation.result import Result
+from transect.geometry import se3
+from transect.recording import Recording, Stream
+from transect.types import GridMap
 
-from ._run_reference import POSE
-
-if TYPE_CHECKING:
-    from transect.evaluation.map_report import MapInput
-    from transect.evaluation.result import Result
-    from transect.recording import Recording, Stream
-    from transect.types import GridMap
+from .reference import POSE
 
 ELEVATION, MAP = "elevation", "dem"
 """The layer of heights, and the port of a compound's height map."""
 
 
-def judged_map(folder: Path, recording: Recording, name: str) -> Result | None:
-    """Hold a run's height map against the recording's own; None where one of them is missing.
+def judge_map(folder: Path, recording: Recording, name: str) -> Result | None:
+    """Compare a run's height map with the recording's own; return None where one of them is missing.
 
     A map in a frame of its own begins where its sensor was: it is put there by the truth of the first pose,
     and then shifted to where it fits best.
     """
-    from transect.evaluation.map_report import MapInput, evaluate_maps
-    from transect.evaluation.result import Result
-
-    from ._eval_inputs import Judged
-    from ._eval_maps import open_map
-
     reference = true_map(recording)
     if reference is None or not (folder / f"{MAP}.tif").is_file():
         return None
-    made = replace(open_map(str(folder / f"{MAP}.tif"), Judged(), strict=False), name=name)
-    command = f"transect run {name}"
+    opened, _ = open_map(str(folder / f"{MAP}.tif"))
+    made, command = replace(opened, name=name), f"transect run {name}"
     try:
         truth = MapInput(reference.name, reference[0].payload)
-        return evaluate_maps(truth, _placed(made, truth.grid, folder, recording), command=command)
+        return evaluate_maps(truth, _place(made, truth.grid, folder, recording), command=command)
     except TransectError as error:
         return Result(name, reference.name, failure=error.what)
 
@@ -49,21 +43,13 @@ def true_map(recording: Recording) -> Stream | None:
 
     Depth images are rasters too, but have no elevation, and come more than once.
     """
-    from transect.types import GridMap
-
     maps = [each for each in recording.streams if each.type is GridMap and len(each) == 1]
     found = [each for each in maps if ELEVATION in each[0].payload.layers]
     return next(iter(sorted(found, key=lambda each: each.role != "truth")), None)
 
 
-def _placed(made: MapInput, reference: GridMap, folder: Path, recording: Recording) -> MapInput:
+def _place(made: MapInput, reference: GridMap, folder: Path, recording: Recording) -> MapInput:
     """Return a map in the reference's frame; one that has a reference system knows where it is."""
-    from transect.evaluation.map_report import placed
-    from transect.evaluation.reconstruction import placed_by_truth
-    from transect.geometry import se3
-
-    from ._eval_open import open_input
-
     truth = recording.truth
     world = reference.frame or (truth.frame if truth is not None else "")
     if made.grid.crs or made.grid.frame == world:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from transect.base import clocks, files
 
 if TYPE_CHECKING:
+    from transect.cli._progress import Progress
     from transect.engine.player import Player
     from transect.engine.replay import Replay
-
-    from ._progress import Progress
 
 
 @contextmanager

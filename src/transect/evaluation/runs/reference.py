@@ -5,34 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
+from transect.evaluation.loading import POSES, input_of, trajectory_of
+from transect.evaluation.result import Input
+from transect.recording import Recording, Stream
+from transect.types import NavFix, Trajectory
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from transect.engine import Run
-    from transect.evaluation.result import Input
-    from transect.recording import Recording, Stream
-    from transect.types import Trajectory
 
 POSE = "pose"
 """The port of a run's own trajectory."""
 Fed = Literal["not", "wholly", "in part"]
 """Whether a run was given the positions that it is judged by."""
 SAME_M, SAME_SHARE = 0.05, 1e-3
-"""Metres, and part of the way, by which one receiver's track may differ from itself in another projection."""
+"""Metres, and share of the way, by which a receiver's track may differ from itself in another projection."""
 LEAST_WITHHELD = 10
 """Positions of the reference that the run was not fed and that are enough to judge by."""
 
 
 def reference_of(run: Run, recording: Recording, truth: Stream) -> tuple[Input, Fed]:
     """Return what to judge by, and how far the run was fed with it: left out of it, if enough is left."""
-    from ._eval_open import input_of
-
     made = input_of(str(recording.path or recording.name), recording, truth, truth.name)
     made = replace(made, notes=())  # of the recording, said when it was opened
-    names, used = _fed(made, run, recording)
+    names, used = _fed_positions(made, run, recording)
     if not names:
         return made, "not"
     given, withheld = " and ".join(names), int((~used).sum())
@@ -43,32 +42,25 @@ def reference_of(run: Run, recording: Recording, truth: Stream) -> tuple[Input, 
     return replace(made, trajectory=_part(made.trajectory, ~used), notes=(said,)), "in part"
 
 
-def _fed(reference: Input, run: Run, recording: Recording) -> tuple[list[str], NDArray[np.bool_]]:
+def _fed_positions(reference: Input, run: Run, recording: Recording) -> tuple[list[str], Mask]:
     """Return the streams that fed a run with positions of the reference, and which (n,) of them.
 
     What lies in `truth/` is no sensor's, however near it a sensor may be.
     """
-    import numpy as np
-
     names, used = list[str](), np.zeros(len(reference.trajectory), dtype=bool)
     if reference.stream.startswith("truth/"):
         return names, used
     for wire in run.config["wiring"].values():
-        same = _common(reference.trajectory, recording[str(wire["stream"])])
+        same = _shared_positions(reference.trajectory, recording[str(wire["stream"])])
         if len(same):
             names.append(str(wire["stream"]))
             used[same] = True
     return names, used
 
 
-def _common(reference: Trajectory, stream: Stream) -> NDArray[np.intp]:
+def _shared_positions(reference: Trajectory, stream: Stream) -> Ints:
     """Return which positions of a reference a stream has too: most of its own, at the same times."""
-    import numpy as np
-
-    from transect.evaluation.loading import POSES, trajectory_of
-    from transect.types import NavFix
-
-    nothing = np.zeros(0, np.intp)
+    nothing = np.zeros(0, np.int64)
     if not issubclass(stream.type, (*POSES, NavFix)) or stream.clock != reference.clock:
         return nothing
     try:
@@ -77,18 +69,16 @@ def _common(reference: Trajectory, stream: Stream) -> NDArray[np.intp]:
         return nothing
     _, ours, theirs = np.intersect1d(reference.t_ns, given.t_ns, return_indices=True)
     enough = 2 * len(ours) > len(given)
-    return ours if enough and _is_one(reference.positions[ours], given.positions[theirs]) else nothing
+    return ours if enough and _is_same_track(reference.positions[ours], given.positions[theirs]) else nothing
 
 
-def _is_one(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+def _is_same_track(a: Floats, b: Floats) -> bool:
     """Tell whether positions (n, 3) are one track, be it in other axes: all as far from the first."""
-    import numpy as np
-
     far, other = (np.linalg.norm(each - each[0], axis=1) for each in (a, b))
     return bool(far.max() > SAME_M and np.median(np.abs(far - other) - SAME_SHARE * far) < SAME_M)
 
 
-def _part(path: Trajectory, kept: NDArray[np.bool_]) -> Trajectory:
+def _part(path: Trajectory, kept: Mask) -> Trajectory:
     turned, spread = (None if each is None else each[kept] for each in (path.orientations, path.covariances))
     return replace(
         path, t_ns=path.t_ns[kept], positions=path.positions[kept], orientations=turned, covariances=spread

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,18 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS
+from transect.errors import UsageError
+from transect.types import GridMap
 
-MOST_CELLS = 1500
-"""Of a map that is drawn, along a side."""
+from .loading import open_named
+from .result import Result, short_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from transect.draw.evaluation import Background
-    from transect.evaluation.result import Result
+
+MOST_CELLS = 1500
+"""Largest number of cells along a side of a map that is drawn."""
 
 
-def draw(results: Sequence[Result], folder: Path, ground: str | None = None) -> list[Path]:
+def draw_results(results: Sequence[Result], folder: Path, ground: str | None = None) -> list[Path]:
     """Draw everything that the arrays of results allow into a folder; return the paths.
 
     Parameters
@@ -43,11 +46,6 @@ def draw(results: Sequence[Result], folder: Path, ground: str | None = None) -> 
     return written
 
 
-def file_name(name: str) -> str:
-    """Return a name that can be a file's."""
-    return re.sub(r"[^\w.+-]+", "_", name).strip("._") or "estimate"
-
-
 def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tuple[str, Figure]]:
     from transect.draw.evaluation import trajectory_figure
 
@@ -62,7 +60,7 @@ def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tu
             title=title,
             background=below,
         )
-        yield f"trajectory_{file_name(_label(result, results))}", figure
+        yield f"trajectory_{short_name(_label(result, results))}", figure
 
 
 def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[tuple[str, Figure]]:
@@ -74,7 +72,7 @@ def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[tup
     references = dict.fromkeys(r.reference for r in results)
     for reference in references:
         group = [r for r in results if r.reference == reference]
-        ending = f"_{file_name(reference)}" if len(references) > 1 else ""
+        ending = f"_{short_name(reference)}" if len(references) > 1 else ""
         yield f"errors{ending}", _errors(group, reference)
         if len(group) > 1:
             truth = max((r.arrays["reference"] for r in group), key=len)
@@ -123,7 +121,7 @@ def _maps(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
             extent = (0.0, float(np.hypot(a, d)) * cols, 0.0, float(np.hypot(b, e)) * rows)
         title = f"{result.estimate}: RMSE {result.metrics['map']['rmse']:.3g} m"
         figure = map_figure(difference, heights, extent, title=title)
-        yield f"map_{file_name(_label(result, results))}", figure
+        yield f"map_{short_name(_label(result, results))}", figure
 
 
 def _label(result: Result, results: Sequence[Result]) -> str:
@@ -140,10 +138,6 @@ def _common(results: Sequence[Result]) -> str:
 def _background(ground: str, results: Sequence[Result]) -> Background:
     """Return the first layer of a map; it must lie square in the references' frame, and under one of them."""
     from transect.draw.evaluation import Background
-    from transect.errors import UsageError
-    from transect.types import GridMap
-
-    from ._eval_open import open_named
 
     recording, name = open_named(ground)
     found = [recording[name]] if name else [s for s in recording if s.type is GridMap and len(s)]

@@ -12,8 +12,8 @@ import numpy as np
 from transect.base import clocks
 from transect.errors import TransectError, UsageError, did_you_mean
 
-from ._run_playing import pausing
-from ._run_report import where_it_is
+from .playing import pausing
+from .report import where_it_is
 
 if TYPE_CHECKING:
     from transect.engine import Replay

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ._options import from_option, json_option, opening, to_option
+from transect.cli._opening import Opening, opening
+from transect.cli._options import json_option
+from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
+    from transect.cli._progress import Progress
     from transect.engine import Compound, Options, Replay, Run
     from transect.engine.folder import RunFolder
     from transect.recording import Recording
 
-    from ._progress import Progress
+EVERY = "/*"
+"""The end of a name that means all implementations."""
 
 
 @dataclass(frozen=True)
-class How:
+class Manner:
     """How a run is played, shown and judged; nothing of it changes the result."""
 
     rate: float | None
     jobs: int
     step: bool
     strict: bool
+    stats: bool
     as_json: bool
     golden: Run | None
     progress: Progress
@@ -33,7 +40,7 @@ class How:
 
 @click.command()
 @click.argument("compound", metavar="COMPOUND")
-@opening
+@opening("times")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="A new folder for everything that comes of it."
 )
@@ -52,8 +59,6 @@ class How:
 @click.option(
     "--offset", "offsets", multiple=True, metavar="STREAM=S|auto", help="Added to a stream's times."
 )
-@from_option
-@to_option
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), metavar="X",
     help="Times real time; by default as fast as possible.",
@@ -63,25 +68,23 @@ class How:
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Threads.")
 @click.option("--step", is_flag=True, help="Play nothing by itself: step, play and look from a prompt.")
+@click.option("--stats", is_flag=True, help="Show what each node took; statistics.txt has it anyway.")
+@all_option
 @json_option
 def command(
     compound: str,
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
+    opening: Opening,
     out: Path | None,
     settings: tuple[str, ...],
     wires: tuple[str, ...],
     clock: Literal["sample", "log"],
     reorder: float,
     offsets: tuple[str, ...],
-    start: str | None,
-    end: str | None,
     rate: float | None,
     golden: Path | None,
     jobs: int,
     step: bool,
+    stats: bool,
     as_json: bool,
 ) -> int:
     """Run a compound on a recording.
@@ -93,63 +96,59 @@ def command(
     same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if it
     is not the same as the golden run, 130 if it was interrupted (what there is is kept).
     """
-    from transect import formats
+    from transect.cli._compounds import find_compound, parse_settings
+    from transect.cli._options import new_folder, parse_pairs
+    from transect.cli._progress import Progress
     from transect.engine import Options, Run
     from transect.engine.offsets import parse_offsets
 
-    from . import _run_all, _run_asked
-    from ._progress import Progress
-    from ._recordings import parsed_options
-    from ._run_terminal import refuse_company
+    from .implementations import refuse_options_of_one, run_each
+    from .terminal import refuse_company
 
     if step:
         refuse_company(jobs, as_json)
-    set_, wired = _run_asked.settings(settings), _run_asked.wires(wires)
-    asked = Options(set_, wired, clock, reorder, parse_offsets(offsets), start, end)
+    asked = Options(
+        parse_settings(settings), parse_pairs(wires, "--wire", "left=Cam0"), clock, reorder,
+        parse_offsets(offsets), opening.start, opening.end,
+    )  # fmt: skip
     expected = Run.load(golden) if golden else None
-    _refuse_occupied(out)
-    every = compound.endswith(_run_all.ALL)
-    if every:
-        _run_all.refuse_alone(out, as_json, step)
-    made = _run_all.compounds(compound) if every else [_run_asked.compound(compound)]
-    for each in made:
-        each.graph(asked.set)
-    recording = formats.open(*paths, format=read_as, **parsed_options(options))
-    how = How(rate, jobs, step, strict, as_json, expected, Progress(quiet=as_json))
-    if every and out is not None:
-        return _run_all.run_all(made, out, lambda one, place: _run(one, recording, asked, place, how))
-    return _run(made[0], recording, asked, out, how)
-
-
-def _refuse_occupied(out: Path | None) -> None:
-    from ._asked import new_folder
-
     if out is not None:
         new_folder(out)
+    every = compound.endswith(EVERY)
+    if every:
+        refuse_options_of_one(out, as_json, step)
+    found = find_compound(compound.removesuffix(EVERY))
+    compounds = found.candidates() if every else [found]
+    for each in compounds:
+        each.graph(asked.set)
+    recording = opening.open_unread()
+    manner = Manner(rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json))
+    if every and out is not None:
+        return run_each(compounds, out, lambda one, place: _run(one, recording, asked, place, manner))
+    return _run(found, recording, asked, out, manner)
 
 
-def _run(compound: Compound, recording: Recording, asked: Options, out: Path | None, how: How) -> int:
+def _run(compound: Compound, recording: Recording, asked: Options, out: Path | None, manner: Manner) -> int:
     from transect.engine import Replay
     from transect.engine.run import new_folder
 
-    from ._run_asked import usage
-    from ._run_report import show_wiring
+    from .report import show_wiring
 
     with new_folder(out) as folder:
-        with usage():
+        with _times_as_usage():
             replay = Replay(
-                compound, recording, asked, folder=folder.path if folder else None, rate=how.rate,
-                jobs=how.jobs, in_memory=False, strict=how.strict,
+                compound, recording, asked, folder=folder.path if folder else None, rate=manner.rate,
+                jobs=manner.jobs, in_memory=False, strict=manner.strict,
             )  # fmt: skip
-        used = _used(replay, how.strict)
-        if not how.as_json:
+        used = _streams_used(replay, manner.strict)
+        if not manner.as_json:
             show_wiring(replay)
-        result, interrupted = _played(replay, folder, how)
+        result, interrupted = _play(replay, folder, manner)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
-    return _reported(result, used, recording, interrupted, how)
+    return _report(result, used, recording, interrupted, manner)
 
 
-def _used(replay: Replay, strict: bool) -> Recording:
+def _streams_used(replay: Replay, strict: bool) -> Recording:
     """Return the recording with only the streams that are played, if there is something to play."""
     from transect.errors import UsageError
 
@@ -166,19 +165,19 @@ def _used(replay: Replay, strict: bool) -> Recording:
     return used
 
 
-def _played(replay: Replay, folder: RunFolder | None, how: How) -> tuple[Run, bool]:
+def _play(replay: Replay, folder: RunFolder | None, manner: Manner) -> tuple[Run, bool]:
     """Play to the end, or as a person says; return the run, and whether Ctrl-C ended it."""
     from transect.engine.folder import RUN
     from transect.engine.run import finished
 
-    from ._run_playing import bar, pausing
-    from ._run_terminal import Terminal
+    from .playing import bar, pausing
+    from .terminal import Terminal
 
     try:
-        if how.step:
+        if manner.step:
             terminal = Terminal(replay)
             return finished(replay, folder, terminal.talk), terminal.interrupted
-        with bar(how.progress, replay), pausing(replay.player):
+        with bar(manner.progress, replay), pausing(replay.player):
             result = finished(replay, folder)
         return result, result.status == "interrupted"
     except BaseException:
@@ -188,29 +187,30 @@ def _played(replay: Replay, folder: RunFolder | None, how: How) -> tuple[Run, bo
         raise
 
 
-def _reported(result: Run, used: Recording, whole: Recording, interrupted: bool, how: How) -> int:
+def _report(result: Run, used: Recording, whole: Recording, interrupted: bool, manner: Manner) -> int:
     """Print what came of it, judged by the truth of the whole recording; return the exit code, or raise."""
+    from transect.cli import BAD_VERDICT, INTERRUPTED
+    from transect.cli._opening import report_losses
+    from transect.cli._tables import show_json
     from transect.engine.comparing import RunsDifferError
+    from transect.engine.silence import is_silent
+    from transect.evaluation.runs import JudgedRun, judge_run
 
-    from . import BAD_VERDICT, INTERRUPTED
-    from ._recordings import exit_for
-    from ._run_evaluation import evaluated, show_evaluation
-    from ._run_report import document, is_silent, show_result
-    from ._tables import show_json
+    from .report import document, show_conclusion, show_evaluation, show_result
 
     complete = result.status == "complete"
-    found = result.diff(how.golden) if how.golden and complete else None
-    judged = evaluated(result, whole) if complete else []
-    if how.as_json:
-        golden = how.golden.folder if how.golden else None
-        show_json(document(result, found, golden, used.losses, judged))
+    found = result.diff(manner.golden) if manner.golden and complete else None
+    judged = judge_run(result, whole) if complete else JudgedRun()
+    if manner.as_json:
+        golden = manner.golden.folder if manner.golden else None
+        show_json(document(result, found, golden, used.losses, judged.results))
     else:
-        show_result(result, found)
-        if result.folder:
-            show_evaluation(judged, result.folder)
-    if how.golden and not complete:
-        click.echo(f"not compared with {how.golden.folder}: the run is {result.status}", err=True)
-    code = exit_for(used)
+        show_result(result, found, stats=manner.stats)
+        show_evaluation(judged)
+        show_conclusion(result, judged)
+    if manner.golden and not complete:
+        click.echo(f"not compared with {manner.golden.folder}: the run is {result.status}", err=True)
+    code = report_losses(used)
     for error in result.errors if interrupted else result.errors[1:]:  # the first is raised
         click.echo(f"error: {error}", err=True)
     if result.status == "interrupted":
@@ -219,14 +219,25 @@ def _reported(result: Run, used: Recording, whole: Recording, interrupted: bool,
         return INTERRUPTED
     if result.errors:
         raise result.errors[0]
-    if found and how.golden:
-        raise RunsDifferError(found, str(how.golden.folder))
+    if found and manner.golden:
+        raise RunsDifferError(found, str(manner.golden.folder))
     return BAD_VERDICT if complete and is_silent(result) else code
 
 
 def _say_how_far(result: Run, interrupted: bool) -> None:
-    from ._run_report import where_it_is
+    from .report import where_it_is
 
     at = where_it_is(result.replay) if result.replay else ""
     kept = f"what there is until then is kept in {result.folder}" if result.folder else "nothing is kept"
     click.echo(f"{'interrupted' if interrupted else 'stopped'}: {at}; {kept}", err=True)
+
+
+@contextmanager
+def _times_as_usage() -> Generator[None]:
+    """Turn times and clocks that do not go with the recording into errors of usage."""
+    from transect.errors import TimeError, UsageError
+
+    try:
+        yield
+    except TimeError as error:
+        raise UsageError(error.what, where=error.where, why=error.why, hint=error.hint) from error

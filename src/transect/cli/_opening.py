@@ -1,0 +1,143 @@
+"""What every verb that opens a recording takes on the command line, as one value that opens it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from ._options import (
+    from_option,
+    option_option,
+    parse_format_options,
+    streams_option,
+    strict_option,
+    to_option,
+)
+from ._progress import Progress
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
+
+Part = Literal["streams", "times"]
+BASIC = ("paths", "strict", "read_as", "options")
+PARTS: dict[Part, tuple[str, ...]] = {"streams": ("streams",), "times": ("start", "end")}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The recording that a person means, and the part of it.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        Of one recording; several are joined.
+    strict : bool
+        Refuse bad input instead of keeping its good part.
+    read_as : str or None
+        The format; by default it is recognised.
+    options : tuple of str
+        ``KEY=VALUE``, for the format.
+    streams : tuple of str
+        Patterns of the streams to take; all if there are none.
+    start, end : str or None
+        Times between which samples are taken.
+    """
+
+    paths: tuple[str, ...]
+    strict: bool = False
+    read_as: str | None = None
+    options: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+
+    def open_unread(self) -> Recording:
+        """Open the whole recording; no column is read yet, so `strict` cannot be checked."""
+        from transect import formats
+
+        return formats.open(*self.paths, format=self.read_as, **parse_format_options(self.options))
+
+    def open(self, progress: Progress | None = None) -> Recording:
+        """Open the whole recording and read all its columns, with a bar on a terminal."""
+        recording = self.open_unread()
+        for stream in (progress or Progress()).over(recording.streams, "reading", lambda s: s.name):
+            lost = stream.losses
+            if self.strict and lost:
+                raise lost[0].error()
+        return self.check(recording)
+
+    def check(self, recording: Recording) -> Recording:
+        """Return the recording; raise if it is strict and something could not be read."""
+        if self.strict and recording.losses:
+            raise recording.losses[0].error()
+        return recording
+
+    def each(self) -> list[Opening]:
+        """Return an opening for each path, where a verb takes several recordings."""
+        return [dataclasses.replace(self, paths=(path,)) for path in self.paths]
+
+    def cut(self, recording: Recording) -> Recording:
+        """Return the chosen streams of a recording between the two times."""
+        from transect.base import clocks
+        from transect.errors import UsageError
+
+        chosen = recording.select(*self.streams) if self.streams else recording
+        part = chosen.slice(self.start, self.end) if self.start or self.end else chosen
+        if any(len(s) for s in chosen) and not any(len(s) for s in part):
+            clock = chosen.clock
+            first, last = (clocks.text_from_ns(t, clock) for t in chosen.spans()[clock])
+            why = f"it was recorded from {first} to {last} ({clock})"
+            raise UsageError("there is nothing between these times", why=why)
+        return part
+
+
+def opening(*parts: Part, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add PATH..., --strict, --read-as and --option; the function gets them as `opening`, an `Opening`.
+
+    Parameters
+    ----------
+    parts : "streams", "times"
+        Add --streams, and --from and --to, as a part of the recording.
+    required : bool
+        Whether there must be a PATH.
+    """
+    decorators: list[Callable[..., Any]] = [
+        click.argument("paths", nargs=-1, required=required, metavar="PATH..."),
+        strict_option,
+        click.option("--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised."),
+        option_option,
+    ]
+    decorators += [streams_option] if "streams" in parts else []
+    decorators += [from_option, to_option] if "times" in parts else []
+    names = (*BASIC, *(name for part in parts for name in PARTS[part]))
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def packed(**given: Any) -> Any:
+            chosen = Opening(**{name: given.pop(name) for name in names})
+            return function(opening=chosen, **given)
+
+        for add in reversed(decorators):
+            packed = add(packed)
+        return packed
+
+    return decorate
+
+
+def report_losses(recording: Recording) -> int:
+    """Say on stderr what could not be read; return the exit code: 3, or 0 if nothing was lost."""
+    from . import LOSSY
+
+    lost = recording.losses
+    if not lost:
+        return 0
+    count = sum(loss.count for loss in lost)
+    click.echo(
+        f"warning: {count or 'some'} lines, messages or files could not be read (exit code 3)", err=True
+    )
+    return LOSSY

@@ -1,0 +1,152 @@
+"""Estimates that a person names by their paths, each compared with one reference: poses, or height maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from transect.errors import TransectError, UsageError
+from transect.recording import Loss
+
+from .loading import open_input
+from .report import Asked, evaluate, failed, judge_relations
+from .result import Input, Result, distinct_names
+
+
+@dataclass
+class Judged:
+    """Results in the order of the estimates; errors and losses by the path that they are of."""
+
+    results: list[Result] = field(default_factory=list[Result])
+    errors: dict[str, TransectError] = field(default_factory=dict[str, TransectError])
+    losses: dict[str, tuple[Loss, ...]] = field(default_factory=dict[str, tuple[Loss, ...]])
+
+
+def judge_trajectories(
+    paths: Sequence[str], asked: Asked, *, command: str = "", strict: bool = False
+) -> Judged:
+    """Compare trajectories with the first of them; an error of one of several does not stop the others.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The reference, then the estimates: files of poses, recordings, ``PATH:STREAM``, folders of runs. If
+        relations from a file are all that is asked for, there is no reference: all are estimates.
+    command : str
+        What was typed, for the provenance.
+    strict : bool
+        Raise if something could not be read.
+
+    Raises
+    ------
+    TransectError
+        If the reference cannot be opened, or the only estimate cannot be compared.
+    """
+    found = Judged()
+    by_relations = is_judged_by_relations(asked)
+    estimates = paths if by_relations else paths[1:]
+    if not estimates:
+        raise UsageError("there is nothing to compare", hint="transect eval REF EST")
+    reference = None if by_relations else _open(paths[0], True, strict, found)
+
+    names: dict[str, str] = {}
+
+    def compare(path: str) -> Result:
+        estimate = _open(path, False, strict, found)
+        names[path] = estimate.name
+        return _compare(reference, estimate, asked, command)
+
+    def fail(path: str, error: TransectError) -> Result:
+        return failed(reference, names.get(path, Path(path).name), error.what, command)
+
+    _judge_each(estimates, compare, fail, found)
+    return found
+
+
+def judge_maps(
+    paths: Sequence[str],
+    *,
+    register: bool = True,
+    shift: ArrayLike = (0.0, 0.0, 0.0),
+    command: str = "",
+    strict: bool = False,
+) -> Judged:
+    """Compare height maps with the first of them; an error of one of several does not stop the others.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The reference, then the estimates: ``*.tif``, ``PATH:STREAM``, ``RUN:PORT``.
+    register : bool
+        Find the shift in x, y, z that fits best, and take it out.
+    shift : (3,)
+        Metres that are added to the estimates first.
+    """
+    from .map_report import MapInput, evaluate_maps, open_map
+
+    if len(paths) < 2:
+        raise UsageError("there is nothing to compare", hint="transect eval REF.tif EST.tif")
+    found = Judged()
+
+    def open_one(path: str) -> MapInput:
+        grid, losses = open_map(path)
+        _note_losses(path, losses, strict, found)
+        return grid
+
+    reference = open_one(paths[0])
+
+    def compare(path: str) -> Result:
+        return evaluate_maps(reference, open_one(path), register=register, shift=shift, command=command)
+
+    def fail(path: str, error: TransectError) -> Result:
+        return Result(Path(path).name, reference.name, failure=error.what)
+
+    _judge_each(paths[1:], compare, fail, found)
+    return found
+
+
+def is_judged_by_relations(asked: Asked) -> bool:
+    """Tell whether a file of relations is all that estimates are held against."""
+    return asked.truths is not None and asked.relations == ("relations",)
+
+
+def _judge_each(
+    paths: Sequence[str],
+    compare: Callable[[str], Result],
+    fail: Callable[[str, TransectError], Result],
+    found: Judged,
+) -> None:
+    for path in paths:
+        try:
+            result = compare(path)
+        except TransectError as error:
+            if len(paths) == 1:
+                raise
+            found.errors[path] = error
+            result = fail(path, error)
+        found.results.append(result)
+    names = distinct_names([result.estimate for result in found.results], paths)
+    found.results = [replace(r, estimate=name) for r, name in zip(found.results, names, strict=True)]
+
+
+def _open(path: str, truth: bool, strict: bool, found: Judged) -> Input:
+    opened = open_input(path, truth=truth)
+    _note_losses(path, opened.losses, strict, found)
+    return opened
+
+
+def _note_losses(path: str, losses: tuple[Loss, ...], strict: bool, found: Judged) -> None:
+    if losses and strict:
+        raise losses[0].error()
+    if losses:
+        found.losses[path] = losses
+
+
+def _compare(reference: Input | None, estimate: Input, asked: Asked, command: str) -> Result:
+    if reference is not None:
+        return evaluate(reference, estimate, asked, command)
+    assert asked.truths is not None
+    return judge_relations(estimate, asked.truths, asked, command)

@@ -1,0 +1,237 @@
+"""A run against the truth of its recording: results and figures, written into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transect import formats
+from transect.base.arrays import Floats
+from transect.base.clocks import NS
+from transect.errors import TransectError
+from transect.evaluation.figures import draw_results
+from transect.evaluation.loading import POSES, open_input
+from transect.evaluation.report import Asked, evaluate, facts_of, failed
+from transect.evaluation.result import Input, Result
+from transect.recording import Recording, Stream
+from transect.types import NavFix, Trajectory
+
+from .maps import judge_map
+from .reference import POSE, Fed, reference_of
+
+if TYPE_CHECKING:
+    from transect.engine import Run
+
+FIGURES = "evaluation"
+"""The folder of the figures, below the run's."""
+STRAIGHT = 0.05
+"""Extent across a line, as a share of that along it, below which a path is straight."""
+MAP_FRAME = "map"
+"""The frame of poses that is east, north, up by what was measured: it need not be rolled onto the truth."""
+MODEL = "pointCloud"
+"""The port of what was seen from the run's own trajectory, in the frame of its first pose."""
+
+
+@dataclass
+class JudgedRun:
+    """How good a run is.
+
+    Attributes
+    ----------
+    results : list of Result
+        One for each trajectory, and the height map; empty where nothing can be compared.
+    error : TransectError or None
+        Why the truth of the recording could not be used.
+    trajectory : Trajectory or None
+        The poses of the run.
+    figures : list of Path
+        Pictures that were drawn.
+    """
+
+    results: list[Result] = field(default_factory=list[Result])
+    error: TransectError | None = None
+    trajectory: Trajectory | None = None
+    figures: list[Path] = field(default_factory=list[Path])
+
+    def summary(self) -> str:
+        """Return what matters in one line: poses, length, duration, errors."""
+        said = list[str]()
+        first = self.results[0] if self.results else None
+        if self.trajectory is not None:
+            matched = first.pairs if first and "ate" in first.metrics else None
+            poses = f"{len(self.trajectory)} poses"
+            if matched and matched["by"] != "cells":
+                poses = f"{matched['matched']} of {matched['candidates']} poses compared"
+            facts = facts_of(self.trajectory)
+            said += [poses, f"{facts['length_m']:.1f} m"]
+            said += [f"{facts['duration_s']:.1f} s"] if np.isfinite(facts["duration_s"]) else []
+        if first and (ate := first.metrics.get("ate")):
+            percent = "" if ate["percent"] is None else f" ({ate['percent']:.2g} % of the path)"
+            said.append(f"ATE {ate['translation']['rmse']:.3g} m{percent}")
+        if first and (heights := first.metrics.get("map")):
+            said.append(f"map RMSE {heights['rmse']:.3g} m")
+        return ", ".join(said)
+
+
+def judge_run(run: Run, recording: Recording) -> JudgedRun:
+    """Compare trajectories and the map that a run wrote with the recording's; write results and figures.
+
+    One that cannot be compared is a result too, which says why. What the run cost stands in each, and alone
+    in `run.result` where there is nothing to compare. A run that was not written to a folder is not judged.
+    """
+    judged = JudgedRun()
+    folder, truth = run.folder, recording.truth
+    if folder is None:
+        return judged
+    judged.trajectory = _own_trajectory(folder)
+    can_be_judged = (
+        truth is not None and issubclass(truth.type, (*POSES, NavFix)) and not run.config["used_truth"]
+    )
+    results: list[Result] = []
+    if can_be_judged and truth:
+        try:
+            results = list(_judge_trajectories(run, folder, recording, truth))
+        except TransectError as error:
+            judged.error = error
+    costs = {"run": _costs(run)}
+    metrics = costs | (_model_metrics(folder, recording) if results else {})
+    results = _join(results, judge_map(folder, recording, run.name))
+    judged.results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
+    bare = Result(run.name, "", costs, notes=("not judged: no truth",))
+    _write(judged.results or [bare], folder)
+    if judged.trajectory is not None and not can_be_judged:
+        _draw_path(judged.trajectory, folder, run.name)
+    _draw_clouds(folder)
+    judged.figures = sorted((folder / FIGURES).glob("*.png"))
+    return judged
+
+
+def _own_trajectory(folder: Path) -> Trajectory | None:
+    """Return the poses that a run wrote, if there are any."""
+    try:
+        return open_input(f"{folder}:{POSE}").trajectory if (folder / f"{POSE}.tum").is_file() else None
+    except TransectError:
+        return None
+
+
+def _judge_trajectories(run: Run, folder: Path, recording: Recording, truth: Stream) -> Iterator[Result]:
+    """Yield a result for each trajectory, `pose` first; ports that gave the same poses have one together."""
+    ports = sorted((path.stem for path in folder.glob("*.tum")), key=lambda port: (port != POSE, port))
+    if not ports:
+        return
+    reference, fed = reference_of(run, recording, truth)
+    command = f"transect run {run.name}"
+    seen: set[bytes] = set()
+    for port in ports:
+        name = run.name if port == POSE else f"{run.name}:{port}"
+        try:
+            estimate = replace(open_input(f"{folder}:{port}"), name=name, frames=recording.frames)
+            poses = estimate.trajectory.t_ns.tobytes() + estimate.trajectory.positions.tobytes()
+            if poses not in seen:
+                yield compare_run(reference, estimate, fed, command)
+            seen.add(poses)
+        except TransectError as error:
+            yield failed(reference, name, error.what, command)
+
+
+def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Result:
+    """Compare one trajectory; the truth is interpolated, as sensors and truth rarely share stamps.
+
+    Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
+    turned onto the truth, as its roll would be anything, is turned about the vertical if it is level, else
+    compared from its first pose on. One that was `fed` with positions of the truth is compared as it is, if
+    it is in their frame; with some of them, there is no way through the others to measure motions along.
+    """
+    times = reference.trajectory.t_ns
+    usual = float(np.median(np.diff(times))) / NS if len(times) > 1 else 0.0
+    straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
+    there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
+    level = estimate.trajectory.frame == MAP_FRAME
+    asked = Asked(
+        align="none" if there else "se3" if not straight else "yaw" if level else "origin",
+        relations=("ate",) if fed == "in part" else ("ate", "rpe", "segments", "drift"),
+        by="interpolate",
+        max_diff=1.5 * usual,
+        least=0.0,
+    )
+    return evaluate(reference, estimate, asked, command)
+
+
+def _is_straight(positions: Floats) -> bool:
+    """Tell whether positions (n, 3) extend across their line by less than a twentieth of their length."""
+    extents = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
+    return bool(extents[1] <= STRAIGHT * extents[0]) if len(extents) > 1 else True
+
+
+def _model_metrics(folder: Path, recording: Recording) -> dict[str, dict[str, float]]:
+    """Return how far a model of the scene is from the true ground; nothing where one of them is missing."""
+    from transect.evaluation.reconstruction import model_errors
+
+    if not ((folder / f"{MODEL}.ply").is_file() and (folder / f"{POSE}.tum").is_file()):
+        return {}
+    points = formats.open(folder / f"{MODEL}.ply").streams[0][0].payload.points
+    camera = open_input(f"{folder}:{POSE}").trajectory
+    found = model_errors(recording, points, camera.t_ns, camera.child)
+    return {} if found is None else {"cloud": found.metric()}
+
+
+def _costs(run: Run) -> dict[str, float | int]:
+    """Return what a run took, its steps, and how many of them gave nothing."""
+    assert run.stats is not None
+    nodes = run.stats.nodes.values()
+    return {
+        "wall_s": run.stats.wall_s,
+        "nodes_s": sum(node.wall_total for node in nodes),
+        "steps": sum(node.calls for node in nodes),
+        "failed": sum(number for node in nodes for number in node.skipped.values()),
+    }
+
+
+def _join(results: list[Result], made: Result | None) -> list[Result]:
+    """Return results of which the first says also how good the map is; a map without poses has its own."""
+    if made is None or not results:
+        return results if made is None else [made]
+    first, *others = results
+    notes = (f"the map is not compared: {made.failure}",) if made.failure else made.notes
+    joined = replace(
+        first,
+        metrics={**first.metrics, **made.metrics},
+        arrays={**first.arrays, **made.arrays},
+        notes=(*first.notes, *notes),
+    )
+    return [joined, *others]
+
+
+# Files
+
+
+def _write(results: Sequence[Result], folder: Path) -> None:
+    for result in results:
+        _, _, port = result.estimate.rpartition(":")
+        name = POSE if result.reference else "run"
+        result.save(folder / f"{port if ':' in result.estimate else name}.result")
+    if shown := [result for result in results if result.arrays]:
+        draw_results(shown, folder / FIGURES)
+
+
+def _draw_path(trajectory: Trajectory, folder: Path, name: str) -> None:
+    """Draw where the run went, where nothing says how good that is."""
+    from transect.draw.evaluation import path_figure
+    from transect.draw.figures import save_figure
+
+    save_figure(path_figure(trajectory.positions, title=name), folder / FIGURES / "path.png", dpi=200)
+
+
+def _draw_clouds(folder: Path) -> None:
+    """Draw every cloud that the run wrote, from above."""
+    from transect.draw.clouds import DRAWN, cloud_figure
+    from transect.draw.figures import save_figure
+
+    for file in sorted(folder.glob("*.ply")):
+        points = formats.open(file).streams[0][0].payload.points
+        if len(points) >= DRAWN:
+            save_figure(cloud_figure(points, title=file.stem), folder / FIGURES / f"{file.stem}.png", dpi=130)
