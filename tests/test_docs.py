@@ -3,13 +3,12 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-from tests.test_project import ROOT, readme_as_script, run
+from tests.test_project import ROOT, run_page
 
 from transect.cli import command
 from transect.robots.ida.faults import table_of_faults
@@ -42,11 +41,8 @@ def linked(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_every_code_block_runs_in_order_and_prints_what_is_shown(page: Path, tmp_path: Path):
     text = page.read_text("utf-8")
-    script = tmp_path / page.name
-    script.write_text(readme_as_script(text), "utf-8")
-    done = run(sys.executable, script, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert [block for block in shown_outputs(text) if block not in done.stdout] == []
+    printed = run_page(page, tmp_path)
+    assert [block for block in shown_outputs(text) if block not in printed] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import commands
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -51,7 +52,7 @@ def readme_as_script(text: str) -> str:
     Python blocks are kept as they are, and `transect ...` lines of shell blocks become calls, so that blocks
     may build on each other whatever their language. Other shell lines (make, git, pip) are left out.
     """
-    script = ["import subprocess"]
+    script = [""]
     language = None
     for line in text.splitlines()[1:]:
         fence = re.match(r"```(\w*)", line)
@@ -61,7 +62,7 @@ def readme_as_script(text: str) -> str:
         elif language in {"python", "py"}:
             script.append(line)
         elif language in {"sh", "bash", "shell", "console"} and re.match(r"(\$ )?transect ", line):
-            script.append(f"subprocess.run({line.removeprefix('$ ')!r}, shell=True, check=True)")
+            script.append(f"typed({line.removeprefix('$ ')!r})")
         else:
             script.append("")
     return "\n".join(script) + "\n"
@@ -71,16 +72,19 @@ def test_readme_script_keeps_code_on_its_line():
     text = "# Title\n```python\nx = 1\n```\nprose\n```sh\nmake demo\n$ transect info a\n```\n"
     lines = readme_as_script(text).splitlines()
     assert lines[2] == "x = 1"
-    assert lines[7] == "subprocess.run('transect info a', shell=True, check=True)"
-    assert not any(lines[i] for i in (1, 3, 4, 5, 6, 8))
+    assert lines[7] == "typed('transect info a')"
+    assert not any(lines[i] for i in (0, 1, 3, 4, 5, 6, 8))
+
+
+def run_page(page: Path, folder: Path) -> str:
+    """Run the code of a page in a folder, in order; what it printed."""
+    path = folder / page.name
+    path.write_text(readme_as_script(page.read_text("utf-8")), "utf-8")
+    return commands.script(path, cwd=folder, names={"typed": commands.typed}).stdout
 
 
 def test_every_code_block_of_the_readme_runs_in_order(tmp_path: Path):
-    script = tmp_path / "README.md"
-    script.write_text(readme_as_script((ROOT / "README.md").read_text("utf-8")), "utf-8")
-    done = run(sys.executable, script, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    demo = done.stdout  # what the demo prints is in it
+    demo = run_page(ROOT / "README.md", tmp_path)  # what the demo prints is in it
     for shown in ("longest gap", "VisualOdometry/KltKeyframes", "PoseFusion/ErrorStateFilter", "figures: "):
         assert shown in demo
 
@@ -91,7 +95,7 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_runs(example: Path, tmp_path: Path):
-    done = run(sys.executable, example, cwd=tmp_path)
+    done = commands.script(example, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
