@@ -1,7 +1,7 @@
 """Commands and scripts in this process: what a shell would start, without the second that each start takes.
 
-`transect.cli.main` is called as the console script calls it. What only a process of its own can show (a signal,
-a pipe, the peak of its memory, what it imports) is tested with a real one.
+`transect.cli.main` is called as the console script calls it. What only a process of its own can show (a
+signal, a pipe, the peak of its memory, what it imports) is tested with a real one.
 """
 
 from __future__ import annotations

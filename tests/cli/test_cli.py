@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,18 +10,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from tests.commands import transect as run
 
 from transect import formats
 from transect.formats.ameds.sample import sample_recording
-
-TRANSECT = [sys.executable, "-c", "from transect.cli import main; main()"]
-
-
-def run(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [*TRANSECT, *(str(a) for a in arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment}, timeout=120
-    )
 
 
 @pytest.fixture(scope="module")

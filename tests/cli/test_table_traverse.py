@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import Done, transect
 
 from transect.formats import ameds
 from transect.formats.ameds.sample import sample_recording
 
-TRANSECT = [sys.executable, "-c", "from transect.cli import main; main()", "table", "traverse"]
 
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*TRANSECT, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+def run(*arguments: object) -> Done:
+    return transect("table", "traverse", *arguments)
 
 
 @pytest.fixture(scope="module")
