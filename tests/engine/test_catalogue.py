@@ -259,3 +259,9 @@ def test_an_entry_point_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(catalogue_module, "_entry_points", lambda group: [broken] if group == "nodes" else [])
     with pytest.raises(TransectError, match="cannot be imported"):
         catalogue_for().node("Arm")
+
+
+def test_every_name_of_transect_is_a_node_or_a_compound_and_private_rooms_are_none():
+    catalogue = catalogue_for()
+    for name in catalogue.names():
+        assert catalogue.node(name) is not None or catalogue.compound(name) is not None, name

@@ -198,11 +198,14 @@ def _compound_file(name: str) -> CompoundText:
 
 
 def _files_in(place: Path) -> list[Path]:
-    """Return the files of a folder by name; of a package of transect also those of the packages under it."""
+    """Return the files of a folder by name; of a package of transect also those of the groups in it.
+
+    What lies deeper (`nodes/stereo/vo/`), or begins with an underscore, is private to its group.
+    """
     if not place.is_relative_to(PACKAGE):
         inside = place.glob("*")
     elif place.is_dir():
-        inside = (file for file in place.rglob("*") if not file.name.startswith("_"))
+        inside = (file for file in (*place.glob("*"), *place.glob("*/*")) if not file.name.startswith("_"))
     else:
         inside = [place.with_suffix(".py")]
     return sorted(file for file in inside if file.suffix in SUFFIXES and file.is_file())
