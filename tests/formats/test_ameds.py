@@ -26,7 +26,6 @@ from transect.formats.ameds.columns import BY_STEM, CSV_FILES
 from transect.formats.ameds.headers import read_header
 from transect.formats.ameds.names import stamped_table
 from transect.formats.ameds.sample import sample_recording
-from transect.formats.ameds.writing import unscaled
 from transect.recording import arrow, source_of
 from transect.simulation.faults import inject
 
@@ -748,16 +747,6 @@ def test_a_folder_with_something_in_it_is_not_written_over(rec: Recording, folde
         ameds.write(rec, folder)
     with pytest.raises(UsageError, match="folder"):
         ameds.write(rec, tmp_path / "out.zip")
-
-
-@given(
-    st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=50),
-    st.sampled_from([(np.pi / 180, 0.0), (1e-4, 0.0)]),
-)
-def test_unscaled_finds_the_number_that_was_read(numbers: list[float], unit: tuple[float, float]):
-    scale, offset = unit
-    values = np.array(numbers) * scale + offset
-    np.testing.assert_array_equal(unscaled(values, scale, offset) * scale + offset, values)
 
 
 # Recognition

@@ -13,7 +13,6 @@ from tests.formats.sdi_sample import assert_same_tables, opened
 from transect import formats, robots
 from transect.errors import StreamError, UnsupportedError, UsageError
 from transect.formats import sdi
-from transect.formats.sdi.text import undone
 from transect.recording import Recording, source_of, stream_of_values
 from transect.robots.argo.sweeps import assemble_sweeps
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Record, RigidBodyState, Twist
@@ -276,18 +275,6 @@ def test_a_plain_pose_can_be_written_as_nav(tmp_path: Path):
     np.testing.assert_allclose(again.array("roll", "pitch", "yaw"), [[0, 0.5, 0]], atol=1e-15)
     np.testing.assert_allclose(again.array("wx", "wy", "wz"), [[0.1, 0.2, 0.3]], atol=1e-15)
     assert np.isnan(again["covariance"]).all()
-
-
-@given(st.lists(st.floats(0, 1e5).map(lambda v: round(v, 3)), min_size=1, max_size=20))
-def test_units_can_be_undone_to_the_bit(written: list[float]):
-    numbers = np.array(written)
-    for convert, invert in (
-        (np.radians, np.degrees),
-        (lambda v: v / 100, lambda v: v * 100),
-        (lambda v: v * (2 * math.pi / 60), lambda v: v / (2 * math.pi / 60)),
-    ):
-        si = convert(numbers)
-        np.testing.assert_array_equal(convert(undone(si, convert, invert)), si)
 
 
 def test_four_scans_make_a_sweep(dataset: Path):

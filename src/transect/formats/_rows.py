@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Floats
 from transect.base.clocks import NS, Clock, ns_from_decimal
 from transect.base.files import refuse_existing
+from transect.base.units import Unit
 from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Source, Stream
 from transect.recording.source import Buffer
@@ -120,25 +123,49 @@ def float_texts(values: NDArray[np.float64]) -> list[str]:
     return [repr(v) for v in values.tolist()]
 
 
-def undone(
-    values: NDArray[np.float64],
-    forward: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    guess: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return `guess` moved by the last bits it takes for `forward` to give exactly `values` again.
+def invert(forward: Callable[..., Any], values: Floats, guess: Floats, *arguments: NDArray[Any]) -> Floats:
+    """Return the numbers that `forward` turns into exactly `values`, with few decimals where they will do.
 
     A reader's conversion (degrees to radians) rounds; what its inverse gives need not come back the same,
     although a number that does exists whenever the values were read from a file.
+
+    Parameters
+    ----------
+    forward : callable
+        What the reader does to the numbers in a file.
+    values : (n,) array
+        What it makes of them.
+    guess : (n,) array
+        Its inverse in floating point, often some last bits off; stays where no number near it fits.
+    arguments : (n,) arrays
+        Further arguments of `forward`.
     """
-    best = guess.copy()
-    for steps in (1, 2, 3):
-        for towards in (np.inf, -np.inf):
-            moved = guess
-            for _ in range(steps):
-                moved = np.nextafter(moved, towards)
-            fits = (forward(best) != values) & (forward(moved) == values)
-            best[fits] = moved[fits]
-    return best
+    result, missing = guess.copy(), np.flatnonzero(np.isfinite(guess))
+    with np.errstate(all="ignore"):
+        for candidate in _near(guess):
+            found = forward(candidate[missing], *(part[missing] for part in arguments)) == values[missing]
+            result[missing[found]] = candidate[missing[found]]
+            missing = missing[~found]
+            if not len(missing):
+                break
+    return result
+
+
+def from_si_exactly(values: Floats, unit: Unit) -> Floats:
+    """Return numbers in a unit that are exactly `values` when they are read and made SI; see `invert`."""
+    return invert(unit.to_si, values, unit.from_si(values))
+
+
+def _near(guess: Floats) -> Iterator[Floats]:
+    """Yield an array with fewer decimals, as it is, and with its last bits moved."""
+    for decimals in (0, 2, 4, 6, 9, 12):
+        yield np.round(guess, decimals)
+    yield guess
+    above = below = guess
+    for _ in range(3):
+        above, below = np.nextafter(above, np.inf), np.nextafter(below, -np.inf)
+        yield above
+        yield below
 
 
 def column_or_nan(stream: Stream, name: str) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import transect.types as types
 from transect.base.arrays import Floats
+from transect.base.units import to_si
 from transect.errors import StreamError
 from transect.recording import arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
@@ -218,7 +219,7 @@ def _scan(flat: Flat, mapped: Mapped, order: Order | None) -> None:
         raise StreamError("it has no ranges")
     values, offsets = ranges
     bad = values < RANGE_ERRORS
-    metres = np.where(bad, np.nan, values / 1000.0)
+    metres = np.where(bad, np.nan, to_si(values, "mm"))
     mapped.columns["ranges"] = arrow.ragged_from_offsets(metres, offsets)
     if bad.any():
         codes = np.where(bad, values, 0).clip(0, 255).astype(np.uint8)
@@ -226,7 +227,7 @@ def _scan(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     for name, path in (("start_angle", "startangle"), ("angle_increment", "angularresolution")):
         mapped.columns[name] = _floats(flat, path)
     for name, path in (("range_min", "minrange"), ("range_max", "maxrange")):
-        mapped.columns[name] = _floats(flat, path) / 1000.0
+        mapped.columns[name] = to_si(_floats(flat, path), "mm")
     if flat.has("speed"):
         mapped.columns["speed"] = _floats(flat, "speed")
         mapped.units["speed"] = "rad/s"
@@ -244,8 +245,8 @@ def _floats(flat: Flat, name: str) -> Floats:
 def _fix(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     if not flat.has("latitude") or not flat.has("longitude"):
         raise StreamError("it has no latitude and longitude")
-    mapped.columns["lat"] = np.radians(_floats(flat, "latitude"))
-    mapped.columns["lon"] = np.radians(_floats(flat, "longitude"))
+    mapped.columns["lat"] = to_si(_floats(flat, "latitude"), "deg")
+    mapped.columns["lon"] = to_si(_floats(flat, "longitude"), "deg")
     mapped.columns["alt"] = _floats(flat, "altitude")
     for name, path in (("north", "latitude"), ("east", "longitude"), ("down", "altitude")):
         if flat.has(f"deviation{path}"):

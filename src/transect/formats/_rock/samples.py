@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.units import from_si
 from transect.errors import ParseError
 from transect.recording import Recording, Stream
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
@@ -162,7 +163,7 @@ def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[i
     metres = np.array([np.nan if r is None else r for r in ranges], dtype=np.float64)
     codes = np.array(errors) if errors else np.full(len(metres), _MEASUREMENT_ERROR)
     bad = np.isnan(metres)
-    return np.where(bad, codes, np.round(np.where(bad, 0.0, metres) * 1000.0)).astype(np.int64).tolist()
+    return np.where(bad, codes, np.round(from_si(np.where(bad, 0.0, metres), "mm"))).astype(np.int64).tolist()
 
 
 def _frames(stream: Stream) -> Iterator[Sample]:

@@ -108,7 +108,7 @@ def _table_stream(source: Source, name: str, stem: str, spellings: Spellings) ->
     said = spellings.get(stem, {})
     build = partial(parse, file=file, name=name, spellings=said)
     digest = hashlib.sha256(repr(sorted(said.items())).encode()).hexdigest()[:16] if said else "-"
-    load = partial(cache.parsed, source, name, f"ameds.{stem}/1|{digest}", build)
+    load = partial(cache.parsed, source, name, f"ameds.{stem}/2|{digest}", build)
     return Stream(
         file.stream, file.type, load, role=file.role, tag=file.tag, frame=file.frame, child=file.child
     )

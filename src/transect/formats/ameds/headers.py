@@ -7,11 +7,12 @@ known here means nothing, rather than something by chance.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+
+from transect.base.units import Unit, unit_of
 
 Meaning = frozenset[str]
 
@@ -70,33 +71,19 @@ _GLUED: dict[str, Meaning] = {
 _ATTITUDE = {"x": "roll", "y": "pitch", "z": "yaw"}
 AXIS_OF = {angle: axis for axis, angle in _ATTITUDE.items()}
 
-_DEGREE = math.pi / 180
-UNITS: dict[str, dict[str, tuple[float, float]]] = {
-    "rad": {"rad": (1.0, 0.0), "deg": (_DEGREE, 0.0)},
-    "rad/s": {"rads": (1.0, 0.0), "radps": (1.0, 0.0), "degs": (_DEGREE, 0.0), "dps": (_DEGREE, 0.0)},
-    "m": {"m": (1.0, 0.0), "mm": (1e-3, 0.0), "cm": (1e-2, 0.0), "km": (1e3, 0.0)},
-    "m/s": {
-        "ms": (1.0, 0.0),
-        "mps": (1.0, 0.0),
-        "mms": (1e-3, 0.0),
-        "cms": (1e-2, 0.0),
-        "kmh": (1 / 3.6, 0.0),
-    },
-    "m/s2": {"ms2": (1.0, 0.0), "mps2": (1.0, 0.0), "g": (9.80665, 0.0), "mg": (9.80665e-3, 0.0)},
-    "T": {
-        "t": (1.0, 0.0),
-        "mt": (1e-3, 0.0),
-        "ut": (1e-6, 0.0),
-        "nt": (1e-9, 0.0),
-        "g": (1e-4, 0.0),
-        "mg": (1e-7, 0.0),
-    },
-    "degC": {"degc": (1.0, 0.0), "c": (1.0, 0.0), "k": (1.0, -273.15)},
-    "Pa": {"pa": (1.0, 0.0), "hpa": (100.0, 0.0), "mbar": (100.0, 0.0), "kpa": (1e3, 0.0), "bar": (1e5, 0.0)},
-    "s": {"s": (1.0, 0.0), "ms": (1e-3, 0.0), "us": (1e-6, 0.0), "ns": (1e-9, 0.0)},
-    "": {"": (1.0, 0.0), "ticks": (1.0, 0.0), "tick": (1.0, 0.0), "0-7": (1.0, 0.0)},
+UNITS = {
+    "rad": "rad deg",
+    "rad/s": "rad/s radps deg/s dps",
+    "m": "m mm cm km",
+    "m/s": "m/s mps mm/s cm/s km/h",
+    "m/s2": "m/s2 mps2 g mg",
+    "T": "T mT uT nT G mG",
+    "degC": "degC C K",
+    "Pa": "Pa hPa mbar kPa bar",
+    "s": "s ms us ns",
+    "": "ticks tick",
 }
-"""SI unit to the units it may be given in, as `_plain` spells them: ``SI = scale * value + offset``."""
+"""SI unit to the units that a column may be given in. Case does not count: `g` is G for a field in tesla."""
 
 _LONG_UNITS = {
     **dict.fromkeys(("°", "º", "degrees", "degree"), "deg"),
@@ -162,9 +149,16 @@ def simplified(words: Iterable[str]) -> Meaning:
     return frozenset(meaning)
 
 
-def conversion(si_unit: str, unit: str) -> tuple[float, float] | None:
-    """Return scale and offset from `unit`, as a person writes it, to SI; None if it is of another kind."""
-    return UNITS[si_unit].get(_plain(unit))
+def unit_from_header(si_unit: str, unit: str) -> Unit | None:
+    """Return the unit that a person wrote for a column in `si_unit`; None if it is of another kind."""
+    return _units()[si_unit].get(_plain(unit))
+
+
+@cache
+def _units() -> dict[str, dict[str, Unit]]:
+    known = {si: {_plain(name): unit_of(name) for name in names.split()} for si, names in UNITS.items()}
+    known[""] |= {"": Unit(""), "0-7": Unit("")}
+    return known
 
 
 def _split_unit(text: str) -> tuple[str, str | None]:
@@ -182,7 +176,7 @@ def _split_unit(text: str) -> tuple[str, str | None]:
 
 def _is_unit(text: str) -> bool:
     plain = _plain(text)
-    return bool(plain) and any(plain in units for units in UNITS.values())
+    return bool(plain) and any(plain in units for units in _units().values())
 
 
 @cache

@@ -23,7 +23,7 @@ from transect.types import FIX_TYPES, Pose
 from .._csv import Csv, Layout, read_csv
 from .._lines import is_number
 from .columns import DEVICE, TIME, CsvFile
-from .headers import conversion
+from .headers import unit_from_header
 from .plan import Plan, make_plan, plan_of_unknown
 from .spellings import Spelling
 
@@ -200,8 +200,8 @@ def _read(buffer: Buffer, sheet: Sheet, plan: Plan, name: str, documented: Conta
 
 def _unit_ns(unit: str | None, first: str) -> int:
     """Return the unit of a time column in ns: as its header says, else as its first value's size tells."""
-    stated = conversion("s", unit) if unit else None
-    return round(stated[0] * clocks.NS) if stated else unix_unit(first) or clocks.NS
+    stated = unit_from_header("s", unit) if unit else None
+    return round(stated.scale * clocks.NS) if stated else unix_unit(first) or clocks.NS
 
 
 def _without_device(buffer: Buffer, layout: Layout, name: str) -> Csv:
@@ -260,9 +260,9 @@ def _in_si(table: pa.Table, file: CsvFile, plan: Plan) -> dict[str, Any]:
         values = table.column(name)
         if name in documented and name != DEVICE:
             column = documented[name]
-            scale, offset = conversion(column.si, plan.units.get(name, column.unit)) or (1.0, 0.0)
-            if (scale, offset) != (1.0, 0.0):
-                values = arrow.numbers(table, name) * scale + offset
+            unit = unit_from_header(column.si, plan.units.get(name, column.unit))
+            if unit and not unit.is_si:
+                values = unit.to_si(arrow.numbers(table, name))
         result[name] = values
     return result
 

@@ -11,7 +11,7 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Pose
 
 from .columns import TIME, Column, CsvFile
-from .headers import AXIS_OF, Header, Meaning, conversion, read_header
+from .headers import AXIS_OF, Header, Meaning, read_header, unit_from_header
 from .spellings import Spelling
 
 _QUATERNION = ("qx", "qy", "qz", "qw")
@@ -135,7 +135,7 @@ def _time_column(headers: Sequence[Header], spellings: Mapping[str, Spelling]) -
 def _time_unit(header: Header, spellings: Mapping[str, Spelling]) -> str | None:
     said = spellings[TIME].unit if TIME in spellings else None
     unit = said or header.unit
-    return unit if unit is not None and conversion("s", unit) else None
+    return unit if unit is not None and unit_from_header("s", unit) else None
 
 
 def _bare(text: str) -> str:
@@ -204,7 +204,7 @@ def _units(
     for index, column in found.items():
         said = spellings[column.name].unit if column.name in spellings else None
         unit = said or headers[index].unit
-        if unit is not None and conversion(column.si, unit) is not None:
+        if unit is not None and unit_from_header(column.si, unit) is not None:
             units[column.name] = unit
         elif unit is not None:
             odd.append(f"{column.name} cannot be in {unit!r}, it is read as {column.unit!r}")

@@ -15,6 +15,7 @@ import numpy as np
 from transect import robots
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
+from transect.base.units import to_si
 from transect.geometry import geodesy
 from transect.recording import Parsed, Recording, Robot, Stream
 from transect.types import FIX_TYPES, Image, PointCloud
@@ -23,7 +24,6 @@ from .._images import file_table
 from .columns import BY_STREAM, DEVICE
 from .files import PAYLOADS, PayloadFiles
 from .frames import frames_of
-from .headers import conversion
 from .parse import make_table
 
 START_NS = 1_656_936_000 * NS
@@ -141,11 +141,10 @@ def _imu(rng: np.random.Generator, yaw: Floats) -> dict[str, Any]:
     acc = rng.normal((0.0, SPEED * YAW_RATE, -9.81), 0.02, (n, 3))
     gyro = rng.normal((0.0, 0.0, np.degrees(YAW_RATE)), 0.05, (n, 3)).round(6)
     mag = np.stack([0.27 * np.cos(yaw), -0.27 * np.sin(yaw), np.full(n, 0.36)], axis=1).round(6)
-    scales = [conversion("rad/s", "deg/s") or (1.0, 0.0), conversion("T", "G") or (1.0, 0.0)]
     return {
         **_vector("acc_", acc.T),
-        **_vector("gyro_", gyro.T * scales[0][0]),
-        **_vector("mag_", mag.T * scales[1][0]),
+        **_vector("gyro_", to_si(gyro.T, "deg/s")),
+        **_vector("mag_", to_si(mag.T, "G")),
         "temperature": 45.0,
         "pressure": 73_500.0,
         "outside_temperature": 18.5,

@@ -21,7 +21,7 @@ from transect.errors import ParseError, did_you_mean
 from transect.recording import Source
 
 from .columns import BY_STEM, TIME
-from .headers import conversion
+from .headers import unit_from_header
 
 FILE = "ameds_columns.yaml"
 
@@ -94,7 +94,7 @@ def _spelling(stem: str, name: str, said: Any, where: str) -> Spelling:
         raise ParseError(f"{stem} has no column {name!r}", where=where, hint=did_you_mean(str(name), known))
     entry: Mapping[str, Any] = said if isinstance(said, Mapping) else {"header": said}
     header, unit = entry.get("header", ()), entry.get("unit")
-    if unit is not None and conversion(known[name], str(unit)) is None:
+    if unit is not None and unit_from_header(known[name], str(unit)) is None:
         raise ParseError(
             f"{unit!r} is no unit for {stem}'s {name}", where=where, why=f"it is kept in {known[name]!r}"
         )

@@ -26,9 +26,10 @@ from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Image, Pose, Record
 
 from .._payloads import good_payloads, payload_bytes, source_file
+from .._rows import from_si_exactly
 from .columns import BY_STEM, BY_STREAM, DEVICE, Column, CsvFile
 from .files import PAYLOADS, VIDEOS, PayloadFiles
-from .headers import conversion
+from .headers import unit_from_header
 
 Columns = list[tuple[str, Any]]
 """Headers and what stands below them."""
@@ -133,24 +134,10 @@ def _fix_code(text: str | None) -> float:
 
 
 def _in_file_unit(values: Any, column: Column) -> Any:
-    scale, offset = conversion(column.si, column.unit) or (1.0, 0.0)
-    if column.name == DEVICE or (scale, offset) == (1.0, 0.0):
+    unit = unit_from_header(column.si, column.unit)
+    if column.name == DEVICE or unit is None or unit.is_si:
         return values
-    return unscaled(values, scale, offset)
-
-
-def unscaled(values: Floats, scale: float, offset: float) -> Floats:
-    """Return x such that ``x * scale + offset`` is `values`, to the last bit where there is such an x.
-
-    Division alone misses it by one unit in the last place now and then. Values that were read from a file
-    always have an x; of others, a few do not, and come back one unit in the last place away.
-    """
-    result = (values - offset) / scale
-    for towards in (np.inf, -np.inf):
-        beside = np.nextafter(result, towards)
-        better = (result * scale + offset != values) & (beside * scale + offset == values)
-        result = np.where(better, beside, result)
-    return result
+    return from_si_exactly(values, unit)
 
 
 def _add_extras(stream: Stream, columns: Columns, names: Sequence[str]) -> Iterator[str]:

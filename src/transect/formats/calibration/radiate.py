@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.units import to_si
 from transect.geometry import rotations
 from transect.types import CameraModel
 
@@ -40,4 +41,4 @@ def read_radiate(content: Mapping[str, Any]) -> Calibration:
 def _from_lidar(lidar: Mapping[str, Any], left: Mapping[str, Any]) -> Any:
     angles = numbers(lidar["R"], 3, what="R") - numbers(left["R"], 3, what="R")
     place = numbers(lidar["T"], 3, what="T") - numbers(left["T"], 3, what="T")
-    return rigid((_AXES @ rotations.matrix_from_euler("XYZ", np.radians(angles))).T, place)
+    return rigid((_AXES @ rotations.matrix_from_euler("XYZ", to_si(angles, "deg"))).T, place)

@@ -217,7 +217,7 @@ def _table(source: Source, spec: StreamSpec, files: Sequence[str], kind: type) -
     """Read the files of a stream one behind the other."""
     digest = json.dumps(dataclasses.asdict(spec), sort_keys=True)
     parts = [
-        cache.parsed(source, file, f"described/1|{file}|{digest}", partial(_parse, spec=spec, file=file))
+        cache.parsed(source, file, f"described/2|{file}|{digest}", partial(_parse, spec=spec, file=file))
         for file in files
     ]
     table = parts[0].table

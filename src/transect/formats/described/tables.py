@@ -226,7 +226,7 @@ class _Rows:
             )
         if isinstance(raw, list):
             raw = np.array(self.converted(raw, float, "a number", np.nan))
-        values = raw if unit.is_si else raw * unit.scale + unit.offset
+        values = unit.to_si(raw)
         if column.type != "float64" and not column.type.startswith("float"):
             limits = np.iinfo(column.type)
             self.keep &= (values >= limits.min) & (values <= limits.max)
@@ -240,7 +240,7 @@ class _Rows:
             values = np.array(text.split(), dtype=column.type)
             if size is not True and len(values) != size:
                 raise ValueError(text)
-            return values if unit.is_si else values * unit.scale + unit.offset
+            return unit.to_si(values)
 
         nothing = np.zeros(0 if size is True else int(size), dtype=column.type)
         return self.converted(self.raw(_sources(column)[0]), convert, "a list of numbers", nothing)
@@ -294,9 +294,7 @@ def read_parquet(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     for name, column in columns.items():
         source = _parquet_column(table, column.source, file)
         unit = column.conversion
-        found[name] = (
-            table.column(source) if unit.is_si else arrow.numbers(table, source) * unit.scale + unit.offset
-        )
+        found[name] = table.column(source) if unit.is_si else unit.to_si(arrow.numbers(table, source))
         units[name] = unit.si or units.get(source, "")
     t_ns, log_ns = (_parquet_times(table, time, file) for time in (spec.time, spec.log_time))
     t_ns = np.arange(table.num_rows) * NS if t_ns is None else t_ns

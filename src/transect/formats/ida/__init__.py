@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from transect import robots
 from transect.base.clocks import NS, decimal_from_ns
+from transect.base.units import to_si
 from transect.errors import ParseError, TransectError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow, cache
 from transect.robots.ida.arm import Arm
@@ -194,7 +195,7 @@ def _three_numbers(text: str) -> tuple[float, ...] | None:
         words = tokens(line)
         decimals = {len(word.partition(".")[2]) for word in words}
         if len(words) == 3 and all(map(is_number, words)) and (line[-1] in "\r\n" or len(decimals) == 1):
-            return tuple(float(word) / 1000.0 for word in words)
+            return tuple(to_si(float(word), "mm") for word in words)
     return None
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from transect.base.units import unit_of
+
 from .codes import STATUS_BITS
 
 MISSING = -99999.0
 MISSING_TEXT = "-99999.0000"
 """The label's invalid_constant."""
 
-_MILLI = 1e-3
+_MILLI = unit_of("mA").scale
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def _pose(suffix: str) -> tuple[Column, ...]:
 
 COLUMNS: tuple[Column, ...] = (
     Column("time", "s", "ns"),
-    Column("elapsed_time", "hr", "s", 3600.0),
+    Column("elapsed_time", "hr", "s", unit_of("hr").scale),
     *_joints("enc", "rad", "rad"),
     *_joints("pot", "rad", "rad"),
     *_joints("tcase", "C", "degC"),

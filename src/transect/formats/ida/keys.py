@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from transect.base.units import unit_of
 from transect.robots.ida.parameter_sets import fold
 
 Form = Literal["int", "real", "hex", "code", "time", "text"]
@@ -96,7 +97,7 @@ ARM = StatusText(
 SYSTEM = StatusText(
     "sys_status",
     (
-        Key("curr_limit", "real", 4, "mA", scale=1e-3),
+        Key("curr_limit", "real", 4, "mA", scale=unit_of("mA").scale),
         Key("mtr_volt", "real", 4, "V"),
         Key("brake", size=4),
         Key("use_pots", size=4),
@@ -131,8 +132,8 @@ SYSTEM = StatusText(
         Key("tau", "real", 4, "N m", 1),
         Key("delta_tau", "real", 1, "N m", 4),
         Key("track_state", "code"),
-        Key("energy_limit", "real", 1, "Wh", 1, 3600.0),
-        Key("energy_value", "real", 1, "Wh", 1, 3600.0),
+        Key("energy_limit", "real", 1, "Wh", 1, unit_of("Wh").scale),
+        Key("energy_value", "real", 1, "Wh", 1, unit_of("Wh").scale),
         Key("time_limit", "time", digits=1),  # the text says minutes, the example is an SCLK
         Key("grapple_state", "code"),
         Key("grapple_temp", "real", 1, "degC", 1),

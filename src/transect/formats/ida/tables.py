@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
+from transect.base.units import unit_of
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import HEAD, Buffer
 from transect.robots.ida.arm import TOOLS
@@ -28,7 +29,7 @@ from .codes import PHASES, SPARE_BITS, decode_status, names_of_codes, status_wor
 from .label import Label
 
 PARTS = ("main", "encoders", "potentiometers", "tool", "forces")
-_SCALES = {"A": 1.0, "mA": 1e-3, "hr": 3600.0, "h": 3600.0, "s": 1.0}
+_SCALES = {name: unit_of(name).scale for name in ("A", "mA", "hr", "h", "s")}
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import Clock
+from transect.base.units import DEGREES
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import Imu, NavFix, Twist
 
 from .._packets import LARGEST, Packets, read_packets
-from .._rows import column_or_nan, undone
+from .._rows import column_or_nan, from_si_exactly, invert
 from .calibration import IMU
 from .times import TimedFiles
 
@@ -75,8 +76,8 @@ def _yaw(yaw: Floats) -> Floats:
 def _fix(p: Mapping[str, Floats]) -> tuple[dict[str, Any], dict[str, str]]:
     """KITTI's body is x forward, y left, z up in ENU; ours is NED, in which pitch turns the other way."""
     columns = {
-        "lat": np.radians(p["lat"]),
-        "lon": np.radians(p["lon"]),
+        "lat": DEGREES.to_si(p["lat"]),
+        "lon": DEGREES.to_si(p["lon"]),
         "alt": p["alt"],
         **dict.fromkeys(("std_north", "std_east", "std_down"), p["pos_accuracy"]),
         "roll": p["roll"],
@@ -114,9 +115,9 @@ def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) 
     known: dict[str, Floats] = {}
     if fix is not None:
         lat, lon, yaw = (column_or_nan(fix, name) for name in ("lat", "lon", "yaw"))
-        known |= {"lat": undone(lat, np.radians, np.degrees(lat))}
-        known |= {"lon": undone(lon, np.radians, np.degrees(lon))}
-        known |= {"yaw": undone(yaw, _yaw, _yaw(yaw)), "pitch": -column_or_nan(fix, "pitch")}
+        known |= {"lat": from_si_exactly(lat, DEGREES)}
+        known |= {"lon": from_si_exactly(lon, DEGREES)}
+        known |= {"yaw": invert(_yaw, yaw, _yaw(yaw)), "pitch": -column_or_nan(fix, "pitch")}
         same = {"alt": "alt", "roll": "roll", "pos_accuracy": "std_north", "numsats": "satellites"}
         same |= {name: name for name in _MODES}
         known |= {theirs: column_or_nan(fix, ours) for theirs, ours in same.items()}

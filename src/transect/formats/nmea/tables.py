@@ -15,6 +15,7 @@ import numpy as np
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS, Clock
+from transect.base.units import to_si
 from transect.recording import Parsed, arrow
 from transect.recording.source import Buffer
 from transect.types import NavFix, Twist
@@ -22,7 +23,6 @@ from transect.types import NavFix, Twist
 from .sentences import Found, Sentence, find_sentences
 
 DAY_NS = 86_400 * NS
-KNOT = 1852.0 / 3600.0
 """Metres per second."""
 FIX_OF_QUALITY: dict[float, str] = {
     1: "3d",
@@ -210,9 +210,8 @@ def _place(lat: str, north: str, lon: str, east: str) -> tuple[float, float]:
         raise ValueError("the position is not degrees and minutes") from None
     if latitude > 90 or longitude > 180:
         raise ValueError("the position is not on Earth")
-    return math.radians(-latitude if north == "S" else latitude), math.radians(
-        -longitude if east == "W" else longitude
-    )
+    south, west = north == "S", east == "W"
+    return to_si(-latitude if south else latitude, "deg"), to_si(-longitude if west else longitude, "deg")
 
 
 def _fix_values(message: Any) -> tuple[Any, ...]:
@@ -233,8 +232,8 @@ def _fix_values(message: Any) -> tuple[Any, ...]:
 
 def _velocity_values(message: Any) -> tuple[Any, ...]:
     return (
-        KNOT * _number(message, "spd_over_grnd"),
-        math.radians(_number(message, "true_course")),
+        to_si(_number(message, "spd_over_grnd"), "kn"),
+        to_si(_number(message, "true_course"), "deg"),
         *_place(*message.data[2:6]),
         message.status,
         message.mode_indicator,

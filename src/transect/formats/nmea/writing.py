@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS, decimal_from_ns
+from transect.base.units import from_si
 from transect.recording import Recording, Stream
 
 from .._rows import column_or_nan
-from .tables import DAY_NS, FIX_OF_QUALITY, KNOT, STD
+from .tables import DAY_NS, FIX_OF_QUALITY, STD
 
 _QUALITY_OF_FIX = {**{fix: quality for quality, fix in reversed(FIX_OF_QUALITY.items())}, "2d": 1, "ppp": 2}
 _MINUTE = 10**8
@@ -183,7 +184,7 @@ def _places(stream: Stream) -> list[tuple[str, str, str, str]]:
 
 def _angles(radians: NDArray[np.float64], width: int, signs: str) -> list[tuple[str, str]]:
     """Return angles as degrees and minutes with their hemisphere."""
-    minutes = np.abs(np.degrees(radians)) * 60 * _MINUTE
+    minutes = np.abs(from_si(radians, "deg")) * 60 * _MINUTE
     result: list[tuple[str, str]] = []
     for value, negative in zip(minutes.tolist(), (radians < 0).tolist(), strict=True):
         if math.isnan(value):
@@ -201,7 +202,7 @@ def _polar(stream: Stream) -> tuple[list[str], list[str]]:
     else:
         north, east = column_or_nan(stream, "vx"), column_or_nan(stream, "vy")
         speed, course = np.hypot(north, east), np.arctan2(east, north) % (2 * np.pi)
-    return _texts(speed / KNOT, 6), _texts(np.degrees(course), 6)
+    return _texts(from_si(speed, "kn"), 6), _texts(from_si(course, "deg"), 6)
 
 
 def _qualities(stream: Stream) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.units import to_si
 from transect.errors import ParseError, TransectError
 from transect.geometry import rotations
 from transect.recording import Loss, Source
@@ -65,5 +66,5 @@ def _from_sensor(sensor: Mapping[str, Any], left: Mapping[str, Any]) -> NDArray[
     """Return T_left_sensor."""
     angles = numbers(sensor["R"], 3, what="R") - numbers(left["R"], 3, what="R")
     place = numbers(sensor["T"], 3, what="T") - numbers(left["T"], 3, what="T")
-    turn = _AXES @ rotations.matrix_from_euler("XYZ", np.radians(angles))
+    turn = _AXES @ rotations.matrix_from_euler("XYZ", to_si(np.asarray(angles, np.float64), "deg"))
     return rigid(turn.T, place)

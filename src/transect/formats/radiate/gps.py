@@ -25,11 +25,12 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS, Clock
+from transect.base.units import DEGREES
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import Imu, NavFix, Twist
 
 from .._packets import Packets, read_packets
-from .._rows import column_or_nan, undone
+from .._rows import column_or_nan, from_si_exactly
 from .index import Index
 
 Frames = Callable[[], Index]
@@ -104,7 +105,7 @@ def _table(packets: Callable[[], tuple[Packets, tuple[str, ...]]], part: Part) -
 def _fix(values: Floats) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
     latitude, longitude, altitude = values[:, _FIX].T
     east, north, up = np.sqrt(np.where(values[:, 3:12:4] >= 0, values[:, 3:12:4], np.nan)).T
-    columns = {"lat": np.radians(latitude), "lon": np.radians(longitude), "alt": altitude}
+    columns = {"lat": DEGREES.to_si(latitude), "lon": DEGREES.to_si(longitude), "alt": altitude}
     columns |= {"std_north": north, "std_east": east, "std_down": up}
     columns |= {"position_covariance": values[:, _COVARIANCE]}
     return columns, {**NavFix.units(), "position_covariance": "m2"}, ()
@@ -131,7 +132,7 @@ def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) 
     rows = np.full((len(first), WIDTH), np.nan)
     if fix is not None:
         lat, lon = column_or_nan(fix, "lat"), column_or_nan(fix, "lon")
-        angles = [undone(angle, np.radians, np.degrees(angle)) for angle in (lat, lon)]
+        angles = [from_si_exactly(angle, DEGREES) for angle in (lat, lon)]
         rows[:, _FIX] = np.column_stack([*angles, column_or_nan(fix, "alt")])
         rows[:, _COVARIANCE] = _covariance(fix)
     if imu is not None:

@@ -20,7 +20,7 @@ from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
 from .._catalogues.rosario import entry_of
 from .._payloads import good_payloads, payload_bytes
-from .._rows import column_or_nan, float_texts, text_rows, undone
+from .._rows import column_or_nan, float_texts, invert, text_rows
 from ..nmea import satellite_streams
 from ..nmea.writing import log_text
 from .calibration import CAMERAS, calibration_text
@@ -143,7 +143,7 @@ def _imu_text(stream: Stream) -> bytes:
 def _raw_texts(stream: Stream, name: str, unit: float, offset: float) -> list[str]:
     """Return a column in the log's unit: with twelve digits if they read back the same, else with all."""
     values = column_or_nan(stream, name)
-    raw = undone(values, lambda r: unit * (r - offset), values / unit + offset)
+    raw = invert(lambda r: unit * (r - offset), values, values / unit + offset)
     short = np.array([float(f"{value:.12g}") for value in raw.tolist()])
     return float_texts(np.where(unit * (short - offset) == values, short, raw))
 

@@ -18,7 +18,7 @@ from transect.types import Image, Odometry, Pose
 
 from .._catalogues.rosario import entry_of
 from .._payloads import good_payloads, payload_bytes, source_file
-from .._rows import column_or_nan, float_texts, text_rows, undone
+from .._rows import column_or_nan, float_texts, invert, text_rows
 from .layout import SAMPLE, base_of
 from .stamps import stamps_by
 from .texts import added_to
@@ -83,7 +83,7 @@ def _truth_text(stream: Stream, rosario: bool) -> bytes:
 
 
 def _before_subtracting(values: NDArray[np.float64], offset: float) -> NDArray[np.float64]:
-    return undone(values, lambda raw: raw - offset, values + offset)
+    return invert(lambda raw: raw - offset, values, values + offset)
 
 
 def _echo_text(stream: Stream) -> bytes:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS
+from transect.base.units import from_si, to_si
 from transect.recording import arrow
 from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, Record, Twist, Wrench
 
@@ -120,7 +121,7 @@ def _restore_imu(columns: dict[str, Any]) -> None:
 
 def _adapt_fix(columns: dict[str, Any]) -> None:
     """Degrees to radians; sigmas from the covariance (east, north, up) where its type is not `unknown`."""
-    columns["lat"], columns["lon"] = np.radians(columns["lat"]), np.radians(columns["lon"])
+    columns["lat"], columns["lon"] = to_si(columns["lat"], "deg"), to_si(columns["lon"], "deg")
     columns["fix"] = [FIX_OF_STATUS.get(status, "none") for status in columns["status"].tolist()]
     variance = np.where(
         columns["position_covariance_type"][:, None] > 0, columns["position_covariance"], np.nan
@@ -131,7 +132,7 @@ def _adapt_fix(columns: dict[str, Any]) -> None:
 
 
 def _restore_fix(columns: dict[str, Any]) -> None:
-    columns["lat"], columns["lon"] = np.degrees(columns["lat"]), np.degrees(columns["lon"])
+    columns["lat"], columns["lon"] = from_si(columns["lat"], "deg"), from_si(columns["lon"], "deg")
     if "status" not in columns and "fix" in columns:
         better = {"sbas": 1, "differential": 2, "ppp": 2, "rtk float": 2, "rtk fixed": 2}
         columns["status"] = np.array(

@@ -10,9 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.base.units import DEGREES, unit_of
 from transect.recording import arrow
 from transect.recording.arrow import T_NS
 
+from .._rows import from_si_exactly, invert
 from . import text as text
 from .lines import Problems
 from .payload import LINES, SENSOR_WORD, SENSORS, Line, Sensor
@@ -23,6 +25,7 @@ from .tables import (
     RADAR_WORD,
     STATES,
     bin_widths,
+    in_units,
     known_units,
     metres,
     radar,
@@ -55,8 +58,7 @@ def _unit_types(table: pa.Table) -> NDArray[np.int64]:
 
 
 def _in_unit(ranges: Floats, unit: NDArray[Any]) -> Floats:
-    factor = np.array([np.nan, 1000.0, 100.0, 1.0, 0.001])
-    return text.undone(ranges, metres, lambda r, kind: r * factor[kind], unit)
+    return invert(metres, ranges, in_units(ranges, unit), unit)
 
 
 def radar_lines(table: pa.Table) -> pa.Array:
@@ -73,7 +75,7 @@ def spectrum_lines(table: pa.Table) -> pa.Array:
     """Return radar spectra as lines: the angle in degrees, then the bins."""
     reflectivity, offsets = arrow.lists_of(table, "reflectivity")
     angle = _get(table, "angle")
-    degrees = text.undone(angle, np.radians, np.degrees)
+    degrees = from_si_exactly(angle, DEGREES)
     stamps, bins = text.stamps(arrow.numbers(table, T_NS)), text.lists(text.numbers(reflectivity), offsets)
     return text.lines(stamps, text.numbers(degrees), bins)
 
@@ -133,6 +135,6 @@ def _payload_rows(line: Line, table: pa.Table) -> pa.Array:
 
 def _sensor_rows(number: int, sensor: Sensor, table: pa.Table) -> pa.Array:
     si = _get(table, sensor.column)
-    value = text.undone(si, lambda v: v * sensor.factor, lambda v: v / sensor.factor)
+    value = from_si_exactly(si, unit_of(sensor.unit))
     stamps = text.stamps(arrow.numbers(table, T_NS))
     return text.lines(stamps, SENSOR_WORD.decode(), str(number), text.numbers(value))

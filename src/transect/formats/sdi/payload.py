@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.units import to_si, unit_of
 from transect.recording import arrow
 from transect.types import Record, Twist
 
 from .._scan import Tokens
 from .lines import Problems, sound_lines
 
-RPM = 2 * np.pi / 60
-"""Radians per second."""
 SENSOR_WORD = b"SENSOR_DATA"
 
 
@@ -32,12 +31,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Sensor:
-    """One of the numbered sensors of SENSOR_DATA lines; `factor` brings its value to SI."""
+    """One of the numbered sensors of SENSOR_DATA lines; `unit` is that of the log."""
 
     stream: str
     column: str
     unit: str
-    factor: float = 1.0
     type: type = Record
 
 
@@ -56,8 +54,8 @@ LINES = (
     ),
 )
 SENSORS = (
-    Sensor("Payload/Engine", "angular_velocity", "rad/s", RPM),
-    Sensor("Payload/Gearbox", "angular_velocity", "rad/s", RPM),
+    Sensor("Payload/Engine", "angular_velocity", "rpm"),
+    Sensor("Payload/Gearbox", "angular_velocity", "rpm"),
     Sensor("Payload/Battery12V", "voltage", "V"),
     Sensor("Payload/Battery24V", "voltage", "V"),
     Sensor("Payload/WheelLeft", "angular_velocity", "rad/s"),
@@ -93,8 +91,8 @@ def _sensor_tables(tokens: Tokens, lines: NDArray[np.int64], problems: Problems)
     return {
         sensor.stream: arrow.table(
             t_ns[number == i],
-            {sensor.column: value[number == i] * sensor.factor},
-            units={sensor.column: sensor.unit},
+            {sensor.column: to_si(value[number == i], sensor.unit)},
+            units={sensor.column: unit_of(sensor.unit).si},
         )
         for i, sensor in enumerate(SENSORS)
     }

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.base.units import to_si, unit_of
 from transect.recording import arrow
 from transect.robots import load
 from transect.robots.argo.radar import Radar
@@ -30,9 +31,8 @@ NAV_COLUMNS = (
 _NAV_UNITS = dict(zip(NAV_COLUMNS, ["m"] * 3 + ["m/s"] * 3 + ["rad"] * 3 + ["rad/s"] * 3, strict=True))
 STATES = len(NAV_COLUMNS)
 
-# RangeUnitType 1 to 4: mm, cm, m, km. One of the two factors is always 1, so that the result is rounded once.
-_DIVIDE = np.array([np.nan, 1000.0, 100.0, 1.0, 1.0])
-_MULTIPLY = np.array([np.nan, 1.0, 1.0, 1.0, 1000.0])
+RANGE_UNITS = {1: unit_of("mm"), 2: unit_of("cm"), 3: unit_of("m"), 4: unit_of("km")}
+"""By RangeUnitType."""
 _NO_UNIT = "RangeUnitType is none of 1 mm, 2 cm, 3 m, 4 km"
 
 
@@ -117,11 +117,20 @@ def laser_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
 
 def metres(ranges: Floats, unit_types: NDArray[Any]) -> Floats:
     """Return ranges in metres; RangeUnitType 1 mm, 2 cm, 3 m, 4 km, one for each range or one for all."""
-    kind = unit_types.astype(np.int64)
     with np.errstate(over="ignore"):
-        if len(kind) != 1:
-            return ranges * _MULTIPLY[kind] / _DIVIDE[kind]
-        return ranges * _MULTIPLY[kind[0]] if _DIVIDE[kind[0]] == 1 else ranges / _DIVIDE[kind[0]]
+        if len(unit_types) == 1:
+            return RANGE_UNITS[int(unit_types[0])].to_si(ranges)
+        return np.select(
+            [unit_types == kind for kind in RANGE_UNITS],
+            [u.to_si(ranges) for u in RANGE_UNITS.values()],
+            np.nan,
+        )
+
+
+def in_units(ranges: Floats, unit_types: NDArray[Any]) -> Floats:
+    """Return ranges that are in metres in their RangeUnitTypes, one for each range."""
+    kinds = [unit_types == kind for kind in RANGE_UNITS]
+    return np.select(kinds, [unit.from_si(ranges) for unit in RANGE_UNITS.values()], np.nan)
 
 
 def known_units(unit_types: Floats) -> NDArray[np.bool_]:
@@ -147,7 +156,7 @@ def spectrum_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]
         t_ns,
         {
             "reflectivity": arrow.ragged_from_offsets(reflectivity, offsets),
-            "angle": np.radians(tokens.column(1, lines)),
+            "angle": to_si(tokens.column(1, lines), "deg"),
             "bin_width": bin_widths(bins, problems),
             "range_offset": np.full(len(lines), radar().range_offset),
         },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,31 +62,3 @@ def file_bytes(texts: pa.Array) -> bytes:
         return b""
     every = pa.ListArray.from_arrays(arrow.from_numpy(np.array([0, len(texts)], np.int32)), texts)
     return pc.binary_join(every, constant("\n"))[0].as_buffer().to_pybytes() + b"\n"  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def undone(
-    values: Floats, convert: Callable[..., Floats], invert: Callable[..., Floats], *arguments: NDArray[Any]
-) -> Floats:
-    """Return what `convert` turns into `values`, to the last bit where that is possible, with few decimals.
-
-    Parameters
-    ----------
-    values : (n,) array
-        In SI units.
-    convert : callable
-        What the reader does to the numbers in a file.
-    invert : callable
-        Its inverse in floating point, which is often one bit off.
-    arguments : (n,) arrays
-        Further arguments of both.
-    """
-    with np.errstate(all="ignore"):
-        guess = invert(values, *arguments)
-        tries = [np.round(guess, decimals) for decimals in (0, 2, 4, 6, 9, 12)]
-        tries += [guess, np.nextafter(guess, np.inf), np.nextafter(guess, -np.inf)]
-        result, missing = guess.copy(), np.flatnonzero(np.isfinite(guess))
-        for candidate in tries:
-            found = convert(candidate[missing], *(part[missing] for part in arguments)) == values[missing]
-            result[missing[found]] = candidate[missing[found]]
-            missing = missing[~found]
-    return result

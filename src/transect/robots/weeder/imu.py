@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
+from transect.base.units import unit_of
 
-RADIANS = np.pi / 180.0
+RADIANS = unit_of("deg/s").scale
 """Rad/s of 1 deg/s."""
-MILLI_G = 9.80665e-3
+MILLI_G = unit_of("mg").scale
 """m/s2 of 1 milli-g."""
 
 
