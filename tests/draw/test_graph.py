@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from transect.draw._graph_heat import heat_colour
-from transect.draw._graph_paths import path_of
-from transect.draw._graph_places import Layout, layout_of
-from transect.draw._graph_slots import Net
 from transect.draw.graph import Box, Edge, Graph, Pin, mermaid_text, svg_text
+from transect.draw.graph.boxes import heat_colour
+from transect.draw.graph.layout import Layout, find_layers, lay_out
 from transect.errors import UsageError
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -92,13 +90,9 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph("random", tuple(boxes), tuple(dict.fromkeys(edges)))
 
 
-def rectangles(graph: Graph, layout: Layout) -> np.ndarray:
+def rectangles(layout: Layout) -> np.ndarray:
     """Left, top, right and bottom of each box, shape (n, 4)."""
-    tops = np.array(layout.tops)[: len(graph.boxes)]
-    shapes = layout.pieces.shapes
-    sides = [(layout.left(i), layout.right(i)) for i in range(len(graph.boxes))]
-    left, right = np.array(sides).T
-    return np.column_stack([left, tops + [s.top for s in shapes], right, tops + [s.height for s in shapes]])
+    return np.array([(x, y, x + width, y + shape.height) for x, y, width, shape in layout.places])
 
 
 def points_on(path: str) -> np.ndarray:
@@ -126,29 +120,20 @@ def bezier(controls: np.ndarray) -> np.ndarray:
     return controls[0]
 
 
-def nets(layout: Layout) -> list[Net]:
-    return list(dict.fromkeys(net for net, _ in layout.pieces.arrows))
-
-
-def layers(graph: Graph) -> dict[str, int]:
-    layout = layout_of(graph)
-    return {box.id: layout.pieces.slots[i].layer for i, box in enumerate(graph.boxes)}
-
-
 @given(graphs())
 def test_no_wire_runs_through_a_box(graph: Graph) -> None:
-    layout = layout_of(graph)
-    left, top, right, bottom = rectangles(graph, layout).T
-    for net in nets(layout):
-        x, y = points_on(path_of(net, layout)).T[:, :, None]
+    layout = lay_out(graph)
+    left, top, right, bottom = rectangles(layout).T
+    for wire in layout.wires:
+        x, y = points_on(wire.path).T[:, :, None]
         inside = (x > left + 0.2) & (x < right - 0.2) & (y > top + 0.2) & (y < bottom - 0.2)
         assert not inside.any()
 
 
 @given(graphs())
 def test_boxes_keep_apart_and_lie_inside_the_drawing(graph: Graph) -> None:
-    layout = layout_of(graph)
-    boxes = rectangles(graph, layout)
+    layout = lay_out(graph)
+    boxes = rectangles(layout)
     assert boxes.min() >= 0
     assert boxes[:, 2].max() <= layout.width
     assert boxes[:, 3].max() <= layout.height
@@ -161,7 +146,7 @@ def test_boxes_keep_apart_and_lie_inside_the_drawing(graph: Graph) -> None:
 
 @given(graphs())
 def test_every_wire_that_delivers_at_once_goes_right_unless_it_closes_a_loop(graph: Graph) -> None:
-    column = layers(graph)
+    column = find_layers(graph)
     backward = [e for e in graph.edges if not e.dashed and column[e.source] >= column[e.target]]
     assert all(_reaches(graph, edge.target, edge.source) for edge in backward)
 
@@ -177,7 +162,7 @@ def _reaches(graph: Graph, start: str, goal: str) -> bool:
 
 
 def test_inputs_stand_in_the_first_column_and_outputs_in_the_last() -> None:
-    column = layers(STEREO)
+    column = find_layers(STEREO)
     assert {column["left"], column["right"]} == {0}
     assert {column["cloud"], column["pose"]} == {max(column.values())}
     assert all(0 < column[n] < max(column.values()) for n in ("rectify_left", "stereo", "icp", "map"))
@@ -186,8 +171,8 @@ def test_inputs_stand_in_the_first_column_and_outputs_in_the_last() -> None:
 def test_a_chain_is_drawn_as_one_straight_line() -> None:
     names = [f"n{i}" for i in range(6)]
     graph = Graph("chain", tuple(map(node, names)), tuple(map(wire, names, names[1:])))
-    layout = layout_of(graph)
-    assert len(set(layout.tops)) == 1
+    layout = lay_out(graph)
+    assert len({y for _, y, _, _ in layout.places}) == 1
 
 
 def test_wires_that_need_not_cross_do_not() -> None:
@@ -195,23 +180,22 @@ def test_wires_that_need_not_cross_do_not() -> None:
     names = [f"n{i}" for i in range(6)]
     sinks = [f"m{i}" for i in range(6)]
     boxes = (*map(node, names), *map(node, reversed(sinks)))
-    layout = layout_of(Graph("matching", boxes, tuple(map(wire, names, sinks))))
-    starts = [layout.y(link.left) for link in layout.pieces.links]
-    ends = [layout.y(link.right) for link in layout.pieces.links]
-    assert np.argsort(starts).tolist() == np.argsort(ends).tolist()
+    layout = lay_out(Graph("matching", boxes, tuple(map(wire, names, sinks))))
+    ends = np.array([points_on(wire.path)[[0, -1], 1] for wire in layout.wires])
+    assert np.argsort(ends[:, 0]).tolist() == np.argsort(ends[:, 1]).tolist()
 
 
 def test_the_order_of_pins_decides_the_order_of_boxes() -> None:
     boxes = (node("b"), node("a"), node("join", 2))
-    layout = layout_of(Graph("join", boxes, (wire("a", "join.in0"), wire("b", "join.in1"))))
-    assert layout.tops[1] < layout.tops[0]
+    layout = lay_out(Graph("join", boxes, (wire("a", "join.in0"), wire("b", "join.in1"))))
+    assert layout.places[1][1] < layout.places[0][1]
 
 
 def test_a_loop_passes_above_its_box() -> None:
     graph = Graph("loop", (node("icp"),), (wire("icp", "icp", dashed=True),))
-    layout = layout_of(graph)
-    ((left, top, right, _),) = rectangles(graph, layout)
-    x, y = points_on(path_of(nets(layout)[0], layout)).T
+    layout = lay_out(graph)
+    ((left, top, right, _),) = rectangles(layout)
+    x, y = points_on(layout.wires[0].path).T
     assert y.min() < top
     assert x.min() < left
     assert x.max() > right

@@ -6,8 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from ._graph_data import Box, Edge, Graph
-from ._graph_heat import heat_colour, is_dark
+from .boxes import Box, Edge, Graph, heat_colour, ink_colour
 
 _SPECIAL = re.compile(r"[^\w .,:/%()]")
 """Characters that mean something to Mermaid, to HTML or to Markdown somewhere; written as ``#35;``."""
@@ -60,5 +59,4 @@ def _styles(graph: Graph, ids: dict[str, str]) -> Iterator[str]:
             yield f"class {','.join(members)} {name}"
     for box in graph.boxes:
         if box.heat is not None:
-            ink = "#ffffff" if is_dark(box.heat) else "#1e293b"
-            yield f"style {ids[box.id]} fill:{heat_colour(box.heat)},color:{ink}"
+            yield f"style {ids[box.id]} fill:{heat_colour(box.heat)},color:{ink_colour(box.heat)}"

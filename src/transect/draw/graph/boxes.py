@@ -1,0 +1,169 @@
+"""What a drawing of a graph is made of: boxes with named pins, wires between pins; and how large they are."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+from transect.errors import UsageError
+
+TITLE, SMALL = 13.0, 11.0
+"""Sizes of fonts, in SVG pixels."""
+TITLE_LINE, SMALL_LINE, ROW, PAD, BETWEEN_PINS, LONGEST = 18.0, 15.0, 19.0, 14.0, 26.0, 300.0
+# ColorBrewer's OrRd without its darkest end (Brewer 2003): light to dark also in print without colours.
+_HEAT = ((255, 247, 236), (253, 212, 158), (253, 187, 132), (252, 141, 89), (215, 48, 31))
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A named place on a box where wires end.
+
+    Attributes
+    ----------
+    note : str
+        Tooltip: type, meaning.
+    use : str
+        `unused` ones are grey; `unknown` ones, which the box does not really have, red.
+    """
+
+    name: str
+    note: str = ""
+    use: Literal["used", "unused", "unknown"] = "used"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node of the graph, or one of its inputs or outputs.
+
+    Attributes
+    ----------
+    id : str
+        Named by edges; unique.
+    subtitle : str
+        Smaller, below the title; may have several lines.
+    inputs, outputs : tuple of Pin
+        On the left and on the right, from top to bottom.
+    kind : str
+        `input` boxes stand in the first column, `output` boxes in the last.
+    note : str
+        Tooltip.
+    heat : float or None
+        0 to 1: the colour of the box.
+    heat_label : str
+        Such as ``12 ms, 61 %``; the last line of the box.
+    double : bool
+        Has a double border: the box is a graph of its own.
+    missing : bool
+        Red and dashed: named by a wire, or by another box, but not there.
+    """
+
+    id: str
+    title: str
+    subtitle: str = ""
+    inputs: tuple[Pin, ...] = ()
+    outputs: tuple[Pin, ...] = ()
+    kind: Literal["node", "input", "output"] = "node"
+    note: str = ""
+    heat: float | None = None
+    heat_label: str = ""
+    double: bool = False
+    missing: bool = False
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return what is written below the title."""
+        return tuple(line for line in (*self.subtitle.split("\n"), self.heat_label) if line)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A wire from an output pin to an input pin; a dashed one delivers later and may close a loop."""
+
+    source: str
+    source_pin: str
+    target: str
+    target_pin: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Boxes and wires, the lines below them (`caption`), and what the heat of boxes means (`legend`)."""
+
+    title: str
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...] = ()
+    subtitle: str = ""
+    caption: tuple[str, ...] = ()
+    legend: str = "share of the time"
+
+    def __post_init__(self) -> None:
+        if len({box.id for box in self.boxes}) < len(self.boxes):
+            raise UsageError(f"two boxes of {self.title!r} have the same id")
+        outputs = {(box.id, pin.name) for box in self.boxes for pin in box.outputs}
+        inputs = {(box.id, pin.name) for box in self.boxes for pin in box.inputs}
+        ends = [((e.source, e.source_pin), outputs, "output") for e in self.edges]
+        for end, known, side in [*ends, *(((e.target, e.target_pin), inputs, "input") for e in self.edges)]:
+            if end not in known:
+                raise UsageError(f"a wire ends at {'.'.join(end)}, and there is no such {side}")
+
+
+def heat_colour(heat: float) -> str:
+    """Return the colour of a number from 0 to 1, as ``#rrggbb``."""
+    at = min(max(heat, 0.0), 1.0) * (len(_HEAT) - 1)
+    i = min(int(at), len(_HEAT) - 2)
+    mixed = (round(a + (at - i) * (b - a)) for a, b in zip(_HEAT[i], _HEAT[i + 1], strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+def ink_colour(heat: float) -> str:
+    """Return the colour of text that reads well on that of a heat."""
+    return "#ffffff" if heat > 0.88 else "#1e293b"
+
+
+def number(x: float) -> str:
+    """Return a coordinate as text, to a tenth of a pixel."""
+    return f"{round(x, 1) + 0.0:.7g}"
+
+
+def text_width(text: str, size: float) -> float:
+    """Return about how wide a text is, rather more than less: fonts differ."""
+    wide = sum(c in "mwMW@%" or unicodedata.east_asian_width(c) in "WF" for c in text)
+    narrow, capital = sum(c in " .,:;'|!()[]/fijlrtI" for c in text), sum(c.isupper() for c in text)
+    return size * (0.6 * len(text) + 0.4 * wide + 0.14 * capital - 0.27 * narrow)
+
+
+def shorten(text: str, size: float, widest: float = LONGEST) -> str:
+    """Return a text that is not wider than `widest`, its end replaced by an ellipsis if need be."""
+    if text_width(text, size) <= widest:
+        return text
+    while text and text_width(text + "…", size) > widest:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a box, how high its head with title and subtitle is, and how far down its pins are."""
+
+    width: float
+    height: float
+    head: float
+    inputs: dict[str, float]
+    outputs: dict[str, float]
+
+
+def shape_of(box: Box) -> Shape:
+    """Return the size of a box by what is written on it."""
+    head = 12 + TITLE_LINE + SMALL_LINE * len(box.lines)
+    widths = [1.12 * text_width(shorten(box.title, TITLE), TITLE)]
+    widths += [text_width(shorten(line, SMALL), SMALL) for line in box.lines]
+    if box.kind != "node":
+        pins = {pin.name: head / 2 for pin in (*box.inputs, *box.outputs)}
+        return Shape(max(widths) + 2 * PAD + 4, head, head, pins, pins)
+    names = [[pin.name for pin in pins] for pins in (box.inputs, box.outputs)]
+    sides = [max((text_width(shorten(name, SMALL), SMALL) for name in side), default=0.0) for side in names]
+    ins, outs = ({name: head + 6 + ROW * (i + 0.5) for i, name in enumerate(side)} for side in names)
+    height = head + (11 + ROW * max(map(len, names)) if any(names) else 0)
+    return Shape(max(*widths, BETWEEN_PINS + sum(sides)) + 2 * PAD, height, head, ins, outs)
