@@ -78,3 +78,10 @@ def test_the_baseline_of_a_pair_stands_in_the_projection() -> None:
 
 def test_a_cloud_knows_its_size() -> None:
     assert len(PointCloud(np.zeros((7, 3)))) == 7
+
+
+def test_a_beam_came_back_if_its_range_lies_between_the_limits() -> None:
+    scan = LaserScan(np.array([np.nan, 0.0, 0.5, 3.0, 8.0, 81.91, np.inf]), 0.0, 0.1, range_max=80.0)
+    assert scan.returned().tolist() == [False, False, True, True, True, False, False]
+    assert scan.returned(nearest=1.0, farthest=8.0).tolist() == [False] * 3 + [True] + [False] * 3
+    assert LaserScan(scan.ranges, 0.0, 0.1).returned().tolist() == [False, False, *[True] * 4, False]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Mask
 
 from ._fields import NOWHERE, FromColumns, columns
 
@@ -50,7 +50,7 @@ class LaserScan(FromColumns):
     Attributes
     ----------
     ranges : (n,) float array
-        Metres; NaN where nothing came back.
+        Metres; NaN where nothing came back, see `returned`.
     start_angle, angle_increment : float
         Radians; beam i points at ``start_angle + i * angle_increment`` in the scan plane of `frame`,
         from its x axis towards its y axis.
@@ -71,6 +71,17 @@ class LaserScan(FromColumns):
     def angles(self) -> Floats:
         """(n,) beam angles in radians."""
         return self.start_angle + self.angle_increment * np.arange(len(self.ranges), dtype=np.float64)
+
+    def returned(self, nearest: float = 0.0, farthest: float = np.inf) -> Mask:
+        """Return (n,) which beams came back; the others are no return.
+
+        A beam came back if its range lies between the sensor's own limits and those that are given, in
+        metres, the limits themselves excluded. A reader makes NaN of what its format says is no return; the
+        code that some sensors send instead (81.91 m of a SICK laser) stays in `ranges`, and `range_max` or
+        `farthest` tells it.
+        """
+        low, high = max(nearest, self.range_min or 0.0), min(farthest, self.range_max or np.inf)
+        return (self.ranges > low) & (self.ranges < high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,7 @@ class LaserScanToPointCloud(Node):
     farthest: float = param(0.0, ge=0, unit="m", doc="farther returns are left out; 0: the sensor's limit")
 
     def process(self, scan: LaserScan) -> PointCloud | None:
-        low = max(self.nearest, scan.range_min or 0.0)
-        high = min(self.farthest or np.inf, scan.range_max or np.inf)
-        beams = np.flatnonzero((scan.ranges > low) & (scan.ranges < high))
+        beams = np.flatnonzero(scan.returned(self.nearest, self.farthest or np.inf))
         if not len(beams):
             return self.ctx.skip("no returns")
         reach, angle = scan.ranges[beams], scan.angles[beams]
