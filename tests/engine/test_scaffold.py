@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from transect.engine._check_types import OURS, PLAIN
 from transect.engine._importing import load_file
-from transect.engine._scaffold_code import snake_case
-from transect.engine._scaffold_node import new_module, new_test, renewed_module
 from transect.engine.catalogue import catalogue_for, key_of
 from transect.engine.checking import check
 from transect.engine.description import CompoundText, NodeText, PortText
 from transect.engine.reading import parse_description, read_description
 from transect.engine.scaffold import new_compound, new_node, sample_value
+from transect.engine.scaffold.code import snake_case
+from transect.engine.scaffold.nodes import renew_module, write_module, write_test
 from transect.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -284,12 +284,12 @@ def test_every_file_name_is_one_by_which_the_catalogue_finds_the_node(name: str)
 def test_any_description_gives_python(doc: str, port_doc: str, kind: str) -> None:
     ports = {name: PortText(name, kind, port_doc, unit=doc) for name in ("a", "b")}
     text = NodeText("Thing", doc, ports, {"b": ports["b"]}, ("Thing", "Other"))
-    source = new_module(text)
+    source = write_module(text)
     names = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     assert names == ["ThingInterface", "Thing", "Other"]
     assert all(ast.get_docstring(node) for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
-    assert renewed_module(source, text, "thing.py") == source
-    ast.parse(new_test(text))
+    assert renew_module(source, text, "thing.py") == source
+    ast.parse(write_test(text))
 
 
 @pytest.mark.parametrize(

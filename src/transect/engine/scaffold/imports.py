@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ._scaffold_code import call
+from .code import write_call
 
 Imports = dict[str, set[str]]
-"""Names by the module that they come from."""
+"""Names by the module that they come from; none where the module itself is imported."""
 
 
-def type_imports(kinds: Iterable[type]) -> Imports:
+def find_imports(kinds: Iterable[type]) -> Imports:
     """Return what annotations of these types need."""
     found: Imports = {}
     for kind in kinds:
@@ -27,21 +27,21 @@ def type_imports(kinds: Iterable[type]) -> Imports:
     return found
 
 
-def import_lines(imports: Mapping[str, Iterable[str]]) -> list[str]:
+def write_imports(imports: Mapping[str, Iterable[str]]) -> str:
     """Return import statements: the standard library first, then others, each sorted as ruff does."""
-    blocks = [
-        [module for module in sorted(imports) if (module == "typing") is ours] for ours in (True, False)
-    ]
-    statements = [[_import(module, imports[module]) for module in block] for block in blocks if block]
-    return "\n\n".join("\n".join(block) for block in statements).split("\n")
+    ordered = sorted(imports, key=lambda module: (module != "typing", bool(imports[module]), module))
+    text = "\n".join(_import(module, imports[module]) for module in ordered)
+    return text.replace("import Any\n", "import Any\n\n", 1)
 
 
 def _import(module: str, names: Iterable[str]) -> str:
     ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name.lower()))
-    return call(f"from {module} import ", ordered, "", brackets=False)
+    if not ordered:
+        return f"import {module}"
+    return write_call(f"from {module} import ", ordered, "", brackets=False)
 
 
-def with_imports(source: str, needed: Imports) -> str:
+def add_imports(source: str, needed: Imports) -> str:
     """Return a module with the imports that it lacks, in its statements for the same modules if it can be."""
     lines = source.split("\n")
     top = list(_top(ast.parse(source)))
@@ -56,7 +56,7 @@ def with_imports(source: str, needed: Imports) -> str:
             lines[statement.lineno - 1 : statement.end_lineno] = [_import(module, have | names)]
         else:
             _insert(lines, top, module, _import(module, names - have))
-        return with_imports("\n".join(lines), needed)
+        return add_imports("\n".join(lines), needed)
     return source
 
 

@@ -1,4 +1,4 @@
-"""Python written by a program: names, docstrings, signatures and imports as a person would write them."""
+"""Python written by a program: names, docstrings and calls as a person would write them; and templates."""
 
 from __future__ import annotations
 
@@ -6,19 +6,27 @@ import keyword
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from string import Template
 
 import numpy as np
 
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import UsageError, did_you_mean
 
-from ._check_types import kind_of, known_names
-from .catalogue import key_of
-from .description import PortText
+from .._check_types import kind_of, known_names
+from ..catalogue import key_of
+from ..description import PortText
 
 WIDTH = 88
 """Of a line: what ruff and black take by default, and no more than what anyone else does."""
 _WORD = re.compile(r"\d+[A-Z](?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def fill(template: str, **values: str) -> str:
+    """Return a file of `templates` with its names replaced, without its last line break."""
+    text = files("transect.engine.scaffold").joinpath("templates", f"{template}.txt").read_text("utf-8")
+    return Template(text.removesuffix("\n")).substitute(values)
 
 
 def snake_case(name: str) -> str:
@@ -27,7 +35,7 @@ def snake_case(name: str) -> str:
     return found if key_of(found) == key_of(name) else name.lower()  # letters of all alphabets may be in it
 
 
-def name_problem(name: str, what: str, file: str, line: int) -> Iterable[Problem]:
+def check_name(name: str, what: str, file: str, line: int) -> Iterable[Problem]:
     """Yield a problem if Python could not call something so."""
     if not name.isidentifier() or keyword.iskeyword(name) or name == "self":
         better = "".join(re.findall(r"\w+", name)) if not name.isidentifier() else f"{name}_"
@@ -35,7 +43,7 @@ def name_problem(name: str, what: str, file: str, line: int) -> Iterable[Problem
         yield problem_at(file, line, f"the {what} {name!r} cannot be a name in Python", hint)
 
 
-def type_problem(port: PortText, file: str) -> Iterable[Problem]:
+def check_type(port: PortText, file: str) -> Iterable[Problem]:
     """Yield a problem if the type of a port is not known."""
     if kind_of(port.type) is None:
         hint = did_you_mean(port.type, known_names(port.type))
@@ -62,7 +70,7 @@ def type_code(kind: type) -> str:
     return "NDArray[Any]" if kind is np.ndarray else kind.__name__
 
 
-def call(before: str, parts: Sequence[str], after: str, indent: int = 0, brackets: bool = True) -> str:
+def write_call(before: str, parts: Sequence[str], after: str, indent: int = 0, brackets: bool = True) -> str:
     """Return parts in brackets on one line, or each on its own; `brackets` are needed on one line too."""
     opening, closing = ("(", ")") if brackets else ("", "")
     line = f"{' ' * indent}{before}{opening}{', '.join(parts)}{closing}{after}"
@@ -72,8 +80,17 @@ def call(before: str, parts: Sequence[str], after: str, indent: int = 0, bracket
     return f"{' ' * indent}{before}(\n{inner}{' ' * indent}){after}"
 
 
-def docstring(doc: str, summary: str, more: Sequence[str] = (), indent: int = 0) -> list[str]:
-    """Return the lines of a docstring, indented.
+def write_list(name: str, words: Iterable[str]) -> str:
+    """Return the assignment of a list of strings."""
+    quoted = [f'"{word}"' for word in words]
+    line = f"{name} = [{', '.join(quoted)}]" if quoted else f"{name}: list[str] = []"
+    return (
+        line if len(line) <= WIDTH else "\n".join([f"{name} = [", *(f"    {word}," for word in quoted), "]"])
+    )
+
+
+def write_docstring(doc: str, summary: str, more: Sequence[str] = (), indent: int = 0) -> str:
+    """Return a docstring, indented.
 
     Parameters
     ----------
@@ -90,9 +107,8 @@ def docstring(doc: str, summary: str, more: Sequence[str] = (), indent: int = 0)
     lines += ["", *textwrap.wrap(text, WIDTH - indent)] if text and not fits else []
     lines += ["", *more] if more else []
     raw = "r" if any("\\" in line for line in lines) else ""
-    lines[0] = f'{raw}"""{lines[0]}'
-    lines = [*lines, '"""'] if len(lines) > 1 else [lines[0] + '"""']
-    return [" " * indent + line if line else "" for line in lines]
+    end = "\n" if len(lines) > 1 else ""
+    return textwrap.indent(f'{raw}"""' + "\n".join(lines) + f'{end}"""', " " * indent)
 
 
 def _sentence(doc: str) -> str:
@@ -107,7 +123,7 @@ def _plain(text: str) -> str:
     return " ".join(printable.split()).replace('"""', "'''")
 
 
-def port_lines(ports: Iterable[PortText], indent: int = 0) -> list[str]:
+def write_ports(ports: Iterable[PortText], indent: int = 0) -> list[str]:
     """Return ports as an entry of a numpydoc section each; `indent` is that of the docstring."""
     lines: list[str] = []
     for port in ports:

@@ -12,12 +12,11 @@ from pathlib import Path
 from transect.base.files import write_text
 from transect.errors import UsageError
 
-from ._scaffold_code import refuse, snake_case
-from ._scaffold_compound import compound_problems, compound_test, compound_yaml, controller_stubs, is_ours
-from ._scaffold_node import new_module, new_test, node_problems, renewed_module
-from ._scaffold_samples import sample_value
-from .description import CompoundText, NodeText
-from .reading import read_description, text_of
+from ..description import CompoundText, NodeText
+from ..reading import read_description, text_of
+from . import compounds, nodes
+from .code import refuse, snake_case
+from .samples import sample_value
 
 __all__ = ["Scaffold", "new_compound", "new_node", "sample_value"]
 
@@ -74,15 +73,15 @@ def new_node(file: Path | str, folder: Path | str | None = None) -> Scaffold:
     text = read_description(file)
     if not isinstance(text, NodeText):
         raise UsageError(f"{file} describes a compound", hint=f"transect new compound {file}")
-    refuse(str(file), node_problems(text))
+    refuse(str(file), nodes.check_node(text))
     place = Path(folder) if folder is not None else Path(file).parent
     name = snake_case(text.name)
     module, made = place / f"{name}.py", Scaffold(Path(file), place / f"test_{name}.py")
     if module.exists():
-        made.renew(module, renewed_module(text_of(module), text, str(module)))
+        made.renew(module, nodes.renew_module(text_of(module), text, str(module)))
     else:
-        made.once(module, lambda: new_module(text))
-    made.once(made.test, lambda: new_test(text))
+        made.once(module, lambda: nodes.write_module(text))
+    made.once(made.test, lambda: nodes.write_test(text))
     return made
 
 
@@ -99,18 +98,18 @@ def new_compound(file: Path | str, folder: Path | str | None = None) -> Scaffold
     text = read_description(file)
     if not isinstance(text, CompoundText):
         raise UsageError(f"{file} describes a node", hint=f"transect new node {file}")
-    refuse(str(file), compound_problems(text))
+    refuse(str(file), compounds.check_compound(text))
     place = Path(folder) if folder is not None else Path(file).parent
     source = text_of(file)
-    ours = is_ours(source, str(file))
+    ours = compounds.is_ours(source, str(file))
     there = ours and place.resolve() == Path(file).resolve().parent
     made = Scaffold(
         Path(file) if there else place / f"{text.name}.yaml", place / f"test_{snake_case(text.name)}.py"
     )
-    made.once(made.description, lambda: source if ours else compound_yaml(text, made.notes))
+    made.once(made.description, lambda: source if ours else compounds.write_yaml(text, made.notes))
     if not ours and made.description.exists() and made.description.samefile(file):
         made.notes.append(f"{file} stays in its form; -o with another folder writes it in ours")
-    for controller, stub in controller_stubs(text, made.notes).items():
+    for controller, stub in compounds.write_controllers(text, made.notes).items():
         made.once(place / controller, lambda stub=stub: stub)
-    made.once(made.test, lambda: compound_test(text.name, made.description))
+    made.once(made.test, lambda: compounds.write_test(text.name, made.description))
     return made
