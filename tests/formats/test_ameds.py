@@ -540,21 +540,21 @@ def test_a_user_adds_spellings_in_his_own_folder_or_in_the_call(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "message", "line"),
     [
-        ("GnssPoze: {lat: a}", "no file 'GnssPoze'"),
-        ("GnssPose: {latitude: a}", "no column 'latitude'"),
-        ("GnssPose: {lat: {header: a, unit: m}}", "'m' is no unit"),
-        ("- a", "mapping of files"),
-        ("GnssPose: 3", "mapping of its columns"),
-        ("a: [", "not YAML"),
+        ("GnssPoze: {lat: a}", "no file 'GnssPoze'", 1),
+        ("GnssPose:\n  latitude: a", "no column 'latitude'", 2),
+        ("GnssPose: {lat: {header: a, unit: m}}", "'m' is no unit", 1),
+        ("- a", "mapping of files", 1),
+        ("GnssPose: 3", "mapping of its columns", 1),
+        ("a: [\n", "not YAML", 2),
     ],
 )
-def test_a_wrong_table_of_spellings_says_what_is_wrong(folder: Path, text: str, message: str):
+def test_a_wrong_table_of_spellings_says_what_is_wrong(folder: Path, text: str, message: str, line: int):
     (folder / "ameds_columns.yaml").write_text(text)
     with pytest.raises(ParseError, match=message) as error:
         transect.open(folder)
-    assert error.value.where == "ameds_columns.yaml"
+    assert error.value.where == f"ameds_columns.yaml:{line}"
 
 
 def test_doubled_lines_of_table_7_are_read_if_they_are_there(tmp_path: Path):
