@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 GAP = "  "
 ELLIPSIS = "…"
@@ -38,12 +40,13 @@ def fit_table(
     *,
     width: int | None = None,
     order: Sequence[int] = (),
+    prose: Collection[int] = (),
 ) -> FittedTable:
     """Return a table that is at most `width` characters wide, if that is possible.
 
-    Long cells of text are shortened in the middle, as little as is needed. If that is not enough, whole
-    columns are left out, the least important first. Numbers, in columns aligned to the right, are never
-    shortened. The first column always stays.
+    Long cells of text are shortened in the middle, or wrapped, as little as is needed. If that is not enough,
+    whole columns are left out, the least important first. Numbers, in columns aligned to the right, are
+    never shortened. The first column always stays.
 
     Parameters
     ----------
@@ -55,6 +58,8 @@ def fit_table(
         Characters of a line; None for as many as are needed.
     order : sequence of int
         Columns from the most to the least important; those that it does not name follow from left to right.
+    prose : collection of int
+        Columns of sentences: they are wrapped to several lines instead of shortened.
     """
     table = [tuple(row) for row in rows]
     if not table:
@@ -72,7 +77,8 @@ def fit_table(
     table = [tuple(row[number] for number in columns) for row in table]
     texts = [k for k, number in enumerate(columns) if number not in right]
     if width is not None:
-        table = _shorten(table, texts, [least[number] for number in columns], width)
+        wrapped = [k for k, number in enumerate(columns) if number in prose]
+        table = _narrow(table, texts, wrapped, [least[number] for number in columns], width)
     aligned = [k for k in range(len(columns)) if k not in texts]
     return FittedTable(table_lines(table, aligned), tuple(headings[number] for number in sorted(left_out)))
 
@@ -86,19 +92,31 @@ def shorten(text: str, length: int) -> str:
     return f"{text[:head]}{ELLIPSIS}{text[len(text) - tail :]}"
 
 
-def _shorten(
-    table: Sequence[tuple[str, ...]], texts: Sequence[int], least: Sequence[int], width: int
+def _narrow(
+    table: Sequence[tuple[str, ...]],
+    texts: Sequence[int],
+    wrapped: Sequence[int],
+    least: Sequence[int],
+    width: int,
 ) -> list[tuple[str, ...]]:
-    """Return a table whose widest columns of text are made narrower until it fits, none below its least."""
+    """Return a table whose columns of text are made narrower until it fits, none below its least.
+
+    Columns to be wrapped are made narrower before others; their rows become several.
+    """
     widths = _widths(table)
     while _total(widths) > width:
-        able = [k for k in texts if widths[k] > least[k]]
+        able = [k for k in wrapped if widths[k] > least[k]] or [k for k in texts if widths[k] > least[k]]
         if not able:
             break
         widths[max(able, key=lambda k: widths[k])] -= 1
-    return [
-        tuple(shorten(cell, widths[k]) if k in texts else cell for k, cell in enumerate(row)) for row in table
-    ]
+    rows: list[tuple[str, ...]] = []
+    for row in table:
+        cells = [
+            (textwrap.wrap(cell, widths[k]) or [""]) if k in wrapped else [shorten(cell, widths[k])]
+            for k, cell in enumerate(row)
+        ]
+        rows += zip_longest(*cells, fillvalue="")
+    return rows
 
 
 def _widths(table: Sequence[Sequence[str]]) -> list[int]:

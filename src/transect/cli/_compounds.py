@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from transect.errors import UsageError
 
@@ -13,6 +16,7 @@ from ._options import parse_pairs
 
 if TYPE_CHECKING:
     from transect.engine import Compound
+    from transect.engine.listing import Listing, PortListing
 
 EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 """Numbers that YAML 1.1 takes for text: 1e-3."""
@@ -59,3 +63,66 @@ def _parse_value(name: str, text: str) -> Any:
             hint="0.3, true, [1, 2], or text; quote what has brackets or colons",
         ) from error
     return "" if read is None and not text.strip() else read
+
+
+def show_compounds(as_json: bool) -> None:
+    """Print the compounds that there are, what each needs and gives."""
+    from transect.engine.listing import list_compounds
+
+    from ._tables import show_json, show_table
+
+    compounds = list_compounds()
+    if as_json:
+        show_json({"compounds": [dataclasses.asdict(each) for each in compounds]})
+        return
+    rows: list[tuple[str, str]] = []
+    for each in compounds:
+        rows.append((each.name, each.doc))
+        rows.append(("", f"needs some of {', '.join(_port_names(each.inputs))}"))
+        rows.append(("", f"gives {', '.join(_port_names(each.outputs))}"))
+        rows.append(("", f"implementations: {', '.join(each.implementations)}"))
+    show_table(("compound", "what it makes, and of what"), rows, prose=(1,))
+    click.echo("\ntransect run NAME PATH -o DIR   run one on a recording; NAME/IMPLEMENTATION; 'NAME/*'")
+    click.echo("transect run NAME --help        list its inputs, outputs and parameters")
+
+
+def show_description(described: Listing) -> None:
+    """Print inputs, outputs and parameters of a compound or a node: of its first implementation."""
+    from ._tables import show_table
+
+    click.echo(f"{described.name}: {described.doc}\n")
+    names = [each.name for each in described.implementations]
+    shown = next(iter(described.implementations), None)
+    used = {*shown.inputs, *shown.outputs} if shown else set[str]()
+    for heading, ports in (("input", described.inputs), ("output", described.outputs)):
+        rows = [(p.name, p.type, _port_text(p)) for p in ports if p.name in used or not shown]
+        if rows:
+            show_table((heading, "type", "what"), rows, prose=(2,))
+            click.echo("")
+    if shown is None:
+        return
+    if len(names) > 1:
+        click.echo(f"implementations: {', '.join(names)}")
+    click.echo(f"parameters of {described.name}/{shown.name}, for --set NAME=VALUE:\n")
+    rows = [
+        (f"{node.id}.{p.name}" if node.id else p.name, _value_text(p.value), p.unit, p.range, p.doc)
+        for node in shown.nodes
+        for p in node.parameters
+    ]
+    if rows:
+        show_table(("name", "default", "unit", "range", "what"), rows, order=(0, 1, 2, 4, 3), prose=(4,))
+    else:
+        click.echo("none")
+
+
+def _port_names(ports: Sequence[PortListing]) -> list[str]:
+    return [f"{port.name} ({port.type})" for port in ports]
+
+
+def _port_text(port: PortListing) -> str:
+    said = [port.doc, f"tag {port.tag}" if port.tag else "", port.policy, port.unit]
+    return ", ".join(part for part in (*said, "optional" if port.optional else "") if part)
+
+
+def _value_text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else '""' if value == "" else str(value)

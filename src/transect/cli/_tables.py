@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
@@ -31,6 +31,7 @@ def show_table(
     rows: Sequence[Sequence[str]],
     right: frozenset[int] = frozenset(),
     order: Sequence[int] = (),
+    prose: Collection[int] = (),
 ) -> None:
     """Print rows under headings in aligned columns that fit the terminal; the headings are bold there.
 
@@ -40,12 +41,14 @@ def show_table(
         Columns that are aligned to the right: numbers.
     order : sequence of int
         Columns from the most to the least important; the last are left out where there is no room.
+    prose : collection of int
+        Columns of sentences, which are wrapped instead of shortened.
     """
     terminal = sys.stdout.isatty()
     context = click.get_current_context(silent=True)
     whole = not terminal or (context is not None and context.meta.get(ALL, False))
     width = None if whole else shutil.get_terminal_size().columns
-    table = fit_table([headings, *rows], right, width=width, order=order)
+    table = fit_table([headings, *rows], right, width=width, order=order, prose=prose)
     head, *lines = table.lines
     click.echo(click.style(head, bold=True) if terminal else head)
     for line in lines:

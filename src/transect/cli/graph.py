@@ -1,4 +1,4 @@
-"""`transect graph check|draw|schema`: descriptions of nodes and compounds; one file each, `_graph_*.py`."""
+"""`transect graph check|draw|schema|show`: nodes and compounds described; one file each, `_graph_*.py`."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ class Jobs(click.Group):
 
 @click.group(cls=Jobs)
 def command() -> None:
-    """Check and draw descriptions of nodes and compounds."""
+    """Check, draw and show descriptions of nodes and compounds."""

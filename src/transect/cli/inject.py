@@ -90,7 +90,7 @@ def _list_faults(as_json: bool) -> None:
         )
     else:
         rows = [(fault.name, fault.what, fault.severity) for fault in FAULTS.values()]
-        show_table(("fault", "what happens", "severity 1"), rows)
+        show_table(("fault", "what happens", "severity 1"), rows, prose=(1, 2))
 
 
 def _read_how(

@@ -35,7 +35,7 @@ def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> 
         if as_json:
             show_json([{"name": n, "recordings": int(c), "title": t} for n, c, t in rows])
         else:
-            show_table(("data set", "recordings", "what"), rows, right=frozenset({1}))
+            show_table(("data set", "recordings", "what"), rows, right=frozenset({1}), prose=(2,))
         return
     entries = _catalogues.matching(dataset, conditions)
     documents = [dataclasses.asdict(entry) for entry in entries]

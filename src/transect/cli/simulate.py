@@ -66,7 +66,7 @@ def _list_worlds(as_json: bool) -> None:
     if as_json:
         show_json({"worlds": [{"name": name, "what": what} for name, what in rows]})
     else:
-        show_table(("world", "what"), rows)
+        show_table(("world", "what"), rows, prose=(1,))
 
 
 def _what(world: str) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 EVERY = "/*"
 """The end of a name that means all implementations."""
+NAMED = "transect.run.named"
+"""Where the name of the compound is kept, for the help."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,31 @@ class Manner:
     progress: Progress
 
 
-@click.command()
-@click.argument("compound", metavar="COMPOUND")
-@opening("times")
+class RunCommand(click.Command):
+    """`transect run NAME --help` says what NAME takes and gives before what the verb does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[NAMED] = next((arg for arg in args if not arg.startswith("-")), "")
+        return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        from transect.errors import TransectError
+
+        if name := ctx.meta.get(NAMED, ""):
+            from transect.cli._compounds import show_description
+            from transect.engine.listing import describe
+
+            try:
+                show_description(describe(name))
+                click.echo("")
+            except TransectError as error:
+                click.echo(f"{error}\n")
+        return super().get_help(ctx)
+
+
+@click.command(cls=RunCommand)
+@click.argument("compound", required=False, metavar="COMPOUND")
+@opening("times", required=False)
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="A new folder for everything that comes of it."
 )
@@ -72,7 +96,7 @@ class Manner:
 @all_option
 @json_option
 def command(
-    compound: str,
+    compound: str | None,
     opening: Opening,
     out: Path | None,
     settings: tuple[str, ...],
@@ -87,7 +111,7 @@ def command(
     stats: bool,
     as_json: bool,
 ) -> int:
-    """Run a compound on a recording.
+    """Run a compound on a recording; without COMPOUND, list the compounds.
 
     COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs all
     implementations, each into a folder below DIR, and compares them.
@@ -96,7 +120,7 @@ def command(
     same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if it
     is not the same as the golden run, 130 if it was interrupted (what there is is kept).
     """
-    from transect.cli._compounds import find_compound, parse_settings
+    from transect.cli._compounds import find_compound, parse_settings, show_compounds
     from transect.cli._options import new_folder, parse_pairs
     from transect.cli._progress import Progress
     from transect.engine import Options, Run
@@ -105,6 +129,13 @@ def command(
     from .implementations import refuse_options_of_one, run_each
     from .terminal import refuse_company
 
+    if compound is None:
+        show_compounds(as_json)
+        return 0
+    if not opening.paths:
+        raise click.UsageError(
+            f"nothing to open: transect run {compound} PATH...; with --help it says what it needs"
+        )
     if step:
         refuse_company(jobs, as_json)
     asked = Options(

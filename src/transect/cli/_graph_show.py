@@ -1,0 +1,30 @@
+"""`transect graph show NAME`: what a compound or a node takes, gives, and can be set to."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from ._options import json_option
+from ._tables import all_option, show_json
+
+
+@click.command()
+@click.argument("name", metavar="NAME|FILE")
+@all_option
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Show the inputs, the outputs and every parameter of a compound or a node.
+
+    NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.
+    """
+    from transect.engine.listing import describe
+
+    from ._compounds import show_description
+
+    described = describe(name)
+    if as_json:
+        show_json(dataclasses.asdict(described))
+    else:
+        show_description(described)
