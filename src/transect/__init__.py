@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._version import __version__
+from .base.lazy import importer
 
 if TYPE_CHECKING:
     from .engine import Node, Run, compound, node, outputs, param, run
@@ -28,20 +29,14 @@ __all__ = [
     "run",
 ]
 
-_HOMES = {
-    "open": "formats",
-    **dict.fromkeys(("FrameTree", "Recording", "Robot", "Stream", "join"), "recording"),
-    **dict.fromkeys(("Node", "Run", "compound", "node", "outputs", "param", "run"), "engine"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: ``import transect`` itself does no work."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'transect' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+__getattr__ = importer(
+    __name__,
+    {
+        "engine": ("Node", "Run", "compound", "node", "outputs", "param", "run"),
+        "formats": ("open",),
+        "recording": ("FrameTree", "Recording", "Robot", "Stream", "join"),
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from transect.cli import command
 from transect.errors import TransectError
-from transect.formats.pcd import decode_cloud
+from transect.formats._clouds import decode_cloud
 
 
 def run(*arguments: object) -> Result:

@@ -16,8 +16,8 @@ from tests.evaluation.test_trajectories import circle, line, moved
 
 from transect import cli
 from transect.evaluation.result import load_result
-from transect.formats import tum
-from transect.formats.geotiff import encode_geotiff
+from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.tum.writing import pose_lines
 from transect.types import GridMap, Trajectory
 
 
@@ -48,7 +48,7 @@ def written(path: Path, trajectory: Trajectory, start: int = 1_600_000_000_000_0
     """Write a TUM file, on the UTC clock."""
     assert trajectory.orientations is not None
     columns = [*trajectory.positions.T, *trajectory.orientations.T]
-    path.write_bytes(tum.pose_lines(trajectory.t_ns + start, columns))
+    path.write_bytes(pose_lines(trajectory.t_ns + start, columns))
     return path
 
 

@@ -16,7 +16,8 @@ from transect.evaluation.figures import _maps
 from transect.evaluation.map_report import MapInput, evaluate_maps, placed
 from transect.evaluation.runs.maps import judge_map
 from transect.formats._images import file_table
-from transect.formats.geotiff import decode_geotiff, encode_geotiff
+from transect.formats.geotiff.reading import decode_geotiff
+from transect.formats.geotiff.writing import encode_geotiff
 from transect.geometry import se3
 from transect.recording import Recording, Stream
 from transect.recording.stream import stream_of_values

@@ -20,7 +20,7 @@ from transect.engine.keeping import KeepingError, PortWriter, file_base, read_po
 from transect.errors import ParseError, UnsupportedError
 from transect.formats._clouds import decode_cloud
 from transect.formats._images import decode_image
-from transect.formats.geotiff import decode_geotiff
+from transect.formats.geotiff.reading import decode_geotiff
 from transect.recording.arrow import unit_of
 from transect.types import (
     DepthMap,

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError
-from transect.formats.calibration import Calibration, kind_of, read_calibration, write_calibration
+from transect.formats.calibration import kind_of
+from transect.formats.calibration.model import Calibration
+from transect.formats.calibration.reading import read_calibration
+from transect.formats.calibration.writing import write_calibration
 from transect.geometry import rotations, se3
 from transect.recording import Recording, arrow
 from transect.types import CameraModel, Record

@@ -889,10 +889,10 @@ def test_unknown_bytes_are_not_recognised(tmp_path: Path):
 
 
 def test_opening_builds_no_image_and_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from transect.formats import cdff_msgpack
+    from transect.formats.cdff_msgpack import reading
 
     calls: list[Any] = []
-    monkeypatch.setattr(cdff_msgpack, "octets_of", lambda data: calls.append(1) or octets_of(data))
+    monkeypatch.setattr(reading, "octets_of", lambda data: calls.append(1) or octets_of(data))
     rec = opened(tmp_path, port("/cam.image", "Frame", [frame(START, np.zeros((3, 4), np.uint8))], [START]))
     assert len(rec["/cam.image"]) == 1
     assert dataclasses.is_dataclass(rec)

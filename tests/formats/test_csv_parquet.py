@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError, UsageError
+from transect.formats._clouds import encode_cloud
 from transect.formats._images import decode_image
 from transect.recording import FrameTree, Recording, Stream, arrow, source_of, stream_of_values
 from transect.types import CameraModel, GridMap, Image, Imu, LaserScan, NavFix, PointCloud, Record, Verdict
@@ -122,7 +123,7 @@ def payload_folder(path: Path) -> Path:
     path.mkdir()
     for i in range(3):
         cv2.imwrite(str(path / f"cam{1657000000 + i}.jpg"), np.full((8, 8), 40 * i, np.uint8))
-        data = formats.load("pcd").encode_cloud(PointCloud(np.full((5, 3), float(i), "f4")), ".ply")
+        data = encode_cloud(PointCloud(np.full((5, 3), float(i), "f4")), ".ply")
         (path / f"scan{1657000000 + i}.ply").write_bytes(data)
     return path
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import transect
 from transect.base.units import unit_of
 from transect.errors import ParseError, TransectError, UsageError
-from transect.formats import described
-from transect.formats.described.guess import pattern_of
+from transect.formats._clouds import encode_cloud
+from transect.formats.described.guess import guess, pattern_of
 from transect.formats.described.layout import layout_of
-from transect.formats.pcd import encode_cloud
+from transect.formats.described.model import json_schema
 from transect.recording import source_of
 from transect.types import Imu, NavFix, PointCloud, Record
 
@@ -398,7 +398,7 @@ def test_mutated_files_raise_nothing_but_transect_errors(
 
 
 def guessed(path: Path) -> tuple[transect.Recording, list[str]]:
-    text, said = described.guess(source_of(path))
+    text, said = guess(source_of(path))
     (path / "recording.yaml").write_text(text)
     return transect.open(path), said
 
@@ -485,7 +485,7 @@ def test_images_clouds_and_a_calibration_are_found(tmp_path: Path):
 
 def test_what_is_no_table_is_left_out_and_said(tmp_path: Path):
     (tmp_path / "diary.txt").write_text("we left early\nand came back late\n")
-    text, said = described.guess(source_of(tmp_path))
+    text, said = guess(source_of(tmp_path))
     assert yaml.safe_load(text)["streams"] == []
     assert any("diary.txt" in s for s in said)
 
@@ -507,7 +507,7 @@ def test_a_guess_opens_at_once_whatever_the_columns_are_called(
     path = tmp_path_factory.mktemp("g")
     lines = [",".join(repr(v) for v in row[: len(names)]) for row in rows]
     table(path, "some.csv", ",".join(names), lines)
-    text, _ = described.guess(source_of(path))
+    text, _ = guess(source_of(path))
     (path / "recording.yaml").write_text(text)
     recording = transect.open(path, format="described")
     for stream in recording:
@@ -577,7 +577,7 @@ def test_an_unknown_unit_has_a_hint():
 
 
 def test_the_json_schema_names_every_key():
-    schema = json.loads(json.dumps(described.json_schema()))
+    schema = json.loads(json.dumps(json_schema()))
     assert {"streams", "frames", "cameras", "calibration", "robot"} <= set(schema["properties"])
     assert {"columns", "time", "type", "files"} <= set(schema["$defs"]["StreamSpec"]["properties"])
 

@@ -13,6 +13,7 @@ from transect.base.clocks import ns_from_iso
 from transect.errors import ParseError, UsageError
 from transect.formats import nmea
 from transect.formats.nmea.tables import read_log
+from transect.formats.nmea.writing import log_text
 from transect.recording import Recording, Stream, source_of, stream_of_values
 from transect.types import FIX_TYPES, NavFix, Twist
 
@@ -359,7 +360,7 @@ def test_any_position_survives_to_the_precision_of_the_format(
 ) -> None:
     t, lat, lon, alt = (np.array(column) for column in zip(*rows, strict=True))
     fix = stream_of_values("Gps/Fix", t.astype(np.int64), {"lat": lat, "lon": lon, "alt": alt}, type=NavFix)
-    again = read_log(nmea.log_text(fix, None), "x").fix.table.to_pydict()
+    again = read_log(log_text(fix, None), "x").fix.table.to_pydict()
     assert again["t_ns"] == t.tolist()
     np.testing.assert_allclose(again["lat"], lat, rtol=0, atol=1.5e-12)
     np.testing.assert_allclose(again["lon"], lon, rtol=0, atol=1.5e-12)

@@ -14,7 +14,7 @@ from tests.formats import ameds_sample, ida_sample, rosario_sample, sdi_sample
 
 import transect
 from transect import formats
-from transect.formats.geotiff import encode_geotiff
+from transect.formats.geotiff.writing import encode_geotiff
 from transect.recording import Recording, arrow
 from transect.types import GridMap, Pose, Record
 

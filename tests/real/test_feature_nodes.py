@@ -15,7 +15,7 @@ from transect.engine.catalogue import catalogue_for
 from transect.engine.checking import check
 from transect.engine.description import CompoundText, NodeText
 from transect.engine.reading import parse_description
-from transect.formats.calibration import read_calibration
+from transect.formats.calibration.reading import read_calibration
 from transect.nodes.features.bundle_adjustment import GtsamAdjustment
 from transect.nodes.features.cameras_transform_estimation import EssentialMatrixDecomposition
 from transect.nodes.features.features_extraction_2d import (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import numbers
 import re
 from decimal import Decimal
 from typing import Literal
-
-import numpy as np
 
 from transect.errors import TimeError
 
@@ -100,7 +99,7 @@ def resolve(time: TimeLike, first_ns: int, clock: str = "utc") -> int:
 def _resolved(time: TimeLike, first_ns: int, clock: str) -> int:
     if isinstance(time, dt.datetime):
         return ns_from_iso(time.isoformat())
-    if isinstance(time, float | np.floating):
+    if isinstance(time, numbers.Real) and not isinstance(time, numbers.Integral):
         raise TimeError(
             f"{time!r} is a float, which cannot hold a time to the nanosecond",
             hint=f"'+{time:g}s' after the start, '{time:g}' as decimal seconds, or int nanoseconds",

@@ -187,7 +187,7 @@ def _draw(
 def _write_coloured(seen: View, path: Path) -> None:
     from transect.base.files import write_bytes
     from transect.errors import UsageError
-    from transect.formats.pcd import encode_cloud
+    from transect.formats._clouds import encode_cloud
     from transect.robots.colours import colours
     from transect.types import PointCloud
 

@@ -25,17 +25,18 @@ command.add_command(compound)
 def recording(folder: Path, force: bool) -> None:
     """Write FOLDER/recording.yaml by guessing what its files are, and say what was guessed."""
     from transect.base import files
-    from transect.formats import described
+    from transect.formats.described import FILE
+    from transect.formats.described.guess import guess
     from transect.recording import source_of
 
-    target = folder / described.FILE
+    target = folder / FILE
     if not force:
         files.refuse_existing(target, hint="edit it, or replace it with --force")
-    text, guesses = described.guess(source_of(folder))
+    text, guesses = guess(source_of(folder))
     files.write_text(target, text)
     click.echo(f"wrote {target}; this is what was guessed, please check it:")
-    for guess in guesses:
-        click.echo(f"  - {guess}")
+    for guessed in guesses:
+        click.echo(f"  - {guessed}")
     click.echo(f"next: transect info {folder}")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from transect.base.files import write_bytes
 from transect.formats._clouds import encode_cloud
 from transect.formats._images import encode_image
-from transect.formats.geotiff import encode_geotiff
+from transect.formats.geotiff.writing import encode_geotiff
 from transect.types import DepthMap, GridMap, Image, PointCloud
 
 PNG_TYPES = ("uint8", "uint16")

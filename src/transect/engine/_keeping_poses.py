@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.files import atomic_write, write_bytes
-from transect.formats import tum
+from transect.formats.tum.writing import header, pose_lines
 from transect.types import Trajectory
 
 BATCH = 4096
@@ -54,7 +54,7 @@ class PoseSink:
 
     def _flush(self, out: IO[bytes]) -> None:
         poses = np.array(self._poses, dtype=np.float64).reshape(-1, 7)
-        out.write(tum.pose_lines(np.array(self._times, np.int64), list(poses.T)))
+        out.write(pose_lines(np.array(self._times, np.int64), list(poses.T)))
         self._times.clear()
         self._poses.clear()
 
@@ -88,10 +88,10 @@ class TrajectorySink:
 def _trajectory_text(port: str, value: Trajectory) -> bytes:
     turned = value.orientations if value.orientations is not None else np.tile(_UNTURNED, (len(value), 1))
     columns = [*np.asarray(value.positions, np.float64).T, *np.asarray(turned, np.float64).T]
-    return _header(port, value.clock, value) + tum.pose_lines(np.asarray(value.t_ns), columns)
+    return _header(port, value.clock, value) + pose_lines(np.asarray(value.t_ns), columns)
 
 
 def _header(port: str, clock: str, value: Any) -> bytes:
     """Return the comments that a file begins with: port, clock, and the frames where they are known."""
     frames = [f"{key} {name}" for key in ("frame", "child") if (name := getattr(value, key))]
-    return tum.header(port, clock) + (f"# {', '.join(frames)}\n".encode() if frames else b"")
+    return header(port, clock) + (f"# {', '.join(frames)}\n".encode() if frames else b"")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from transect.base.files import atomic_write
 from transect.errors import TransectError
-from transect.formats.parquet import ABOUT
+from transect.formats.parquet.reading import ABOUT
 from transect.recording import arrow
 from transect.recording.arrow import T_NS
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.errors import ParseError, UnsupportedError
-from transect.formats import tum
+from transect.formats.tum.reading import parse_poses
 from transect.recording import Stream
 from transect.types import Odometry, Pose, Record, RigidBodyState, Trajectory
 
@@ -156,7 +156,7 @@ def read_port(path: Path) -> tuple[NDArray[np.int64], dict[str, Any]]:
 
 
 def _poses(path: Path) -> pa.Table:
-    return tum.parse_poses(path.read_bytes(), path.name).table
+    return parse_poses(path.read_bytes(), path.name).table
 
 
 def _table(path: Path) -> pa.Table:

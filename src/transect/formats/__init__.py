@@ -13,7 +13,7 @@ import pkgutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from transect.base.files import refuse_existing, staged
 from transect.errors import (
@@ -24,10 +24,13 @@ from transect.errors import (
     UsageError,
     did_you_mean,
 )
-from transect.recording import Recording, Source, join, source_of
+from transect.recording import Source, source_of
 
 from . import _truth
 from ._base import DataLost, Format, Match, WritingFormat, no
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
 
 __all__ = [
     "DataLost",
@@ -110,10 +113,16 @@ def open(*paths: PathLike, format: str | None = None, strict: bool = False, **op
     if not paths:
         raise TransectError("nothing to open", hint="give the path of a recording")
     parts = [_open_one(path, format, options) for path in paths]
-    recording = parts[0] if len(parts) == 1 else join(parts)
+    recording = parts[0] if len(parts) == 1 else _joined(parts)
     if strict and recording.losses:
         raise recording.losses[0].error()
     return recording
+
+
+def _joined(parts: list[Recording]) -> Recording:
+    from transect.recording import join
+
+    return join(parts)
 
 
 def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Recording:
@@ -126,7 +135,10 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
     read = load(chosen).read
     _check_options(chosen, read, options)
     recording = read(base, **options)
-    recording = recording if truth is None else _truth.attached(recording, truth)
+    if truth is not None:
+        from ._truth.reading import attached
+
+        recording = attached(recording, truth)
     return recording.replace(
         format=recording.format or chosen,
         source=recording.source or base,
@@ -229,12 +241,14 @@ def write(recording: Recording, path: PathLike, format: str, **options: Any) -> 
     options
         For the format: `chunk=10000`, ...
     """
+    from ._truth.writing import without, write_beside
+
     path = Path(path)
     module = check_target(path, format)
     _check_options(format, module.write, options)
     with staged(path) as new:
-        left_out = module.write(_truth.without(recording), new, **options)
-        left_out += _truth.write_beside(recording, new)
+        left_out = module.write(without(recording), new, **options)
+        left_out += write_beside(recording, new)
         if not any(file.is_file() for file in new.parent.rglob("*")):
             raise UnsupportedError(
                 f"nothing of {recording.name} can be written as {format}", why="; ".join(left_out)
@@ -255,8 +269,10 @@ def write_folder(recording: Recording, folder: Path, format: str, name: str = ""
     name : str
         Of the file inside, for a format that writes single files; else the format fills the folder.
     """
-    said = write(_truth.without(recording), folder / name if name else folder, format)
-    return said + _truth.write_beside(recording, folder)
+    from ._truth.writing import without, write_beside
+
+    said = write(without(recording), folder / name if name else folder, format)
+    return said + write_beside(recording, folder)
 
 
 def check_target(path: Path, format: str) -> WritingFormat:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from transect.recording import Recording, Source
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transect.recording import Recording, Source
 
 
 @dataclass(frozen=True)

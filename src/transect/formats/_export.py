@@ -18,8 +18,8 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import GridMap, Image, PointCloud
 
 from ._payloads import good_payloads, payload_bytes, payload_suffix
-from .calibration import write_calibration
 from .calibration.model import Calibration
+from .calibration.writing import write_calibration
 from .described.model import FILE, TYPES
 
 CALIBRATION = "calibration.yaml"
@@ -105,7 +105,7 @@ def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str, 
 def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
     """Return the suffix and the content of a payload's file."""
     if sample.stream.type is GridMap:
-        from .geotiff import encode_geotiff
+        from .geotiff.writing import encode_geotiff
 
         return ".tif", encode_geotiff(sample.value)
     suffix = payload_suffix(recording, sample)

@@ -16,7 +16,6 @@ from transect.types import CameraModel, Image
 
 from ._image_sizes import image_size
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".pgm", ".ppm", ".tif", ".tiff")
 MAX_PIXELS = 200_000_000
 """A header that claims more than this is not believed."""
 

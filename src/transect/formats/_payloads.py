@@ -16,8 +16,9 @@ from transect.recording.arrow import PAYLOAD
 from transect.types import Image, PointCloud
 
 from ._base import DataLost
-from ._clouds import CLOUD_SUFFIXES, encode_cloud, suffix_of
-from ._images import IMAGE_SUFFIXES, encode_image
+from ._clouds import encode_cloud
+from ._heads import CLOUD_SUFFIXES, IMAGE_SUFFIXES, suffix_of
+from ._images import encode_image
 
 T = TypeVar("T")
 

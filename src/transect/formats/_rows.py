@@ -17,30 +17,11 @@ from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Source, Stream
 from transect.recording.source import Buffer
 
+from ._heads import first_rows
 from ._lines import is_number, whole_lines
 from ._scan import Tokens, bad_stamp, scan, stamps
 
 _HASH, _PERCENT = ord("#"), ord("%")
-_ENOUGH = 50
-"""Lines that tell what a text is."""
-
-
-def first_rows(head: bytes) -> Iterator[list[bytes]]:
-    """Iterate over the fields of the first lines of a text, comments and a line cut by the end left out."""
-    whole = head.rpartition(b"\n")[0] if b"\n" in head else head
-    lines = (line.strip() for line in whole.split(b"\n"))
-    kept = (line for line in lines if line and not line.startswith((b"#", b"%")))
-    return (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_ENOUGH), strict=False))
-
-
-def number_rows(head: bytes, width: int) -> list[list[float]]:
-    """Return the first lines of a text as numbers, if most of them are `width` numbers; else nothing.
-
-    A damaged line among them does not change what the file is.
-    """
-    rows = list(first_rows(head))
-    good = [row for row in rows if len(row) == width and all(is_number(token) for token in row)]
-    return [[float(token) for token in row] for row in good] if 2 * len(good) > len(rows) else []
 
 
 def read_lines(

@@ -1,12 +1,17 @@
 """Recordings: streams on named clocks, frames over time, and the files they come from."""
 
-from .frames import FrameTree
-from .joining import join
-from .losses import Loss, Parsed
-from .recording import Recording
-from .robot import Robot
-from .source import Source, source_of
-from .stream import Role, Sample, Stream, Timing, stream_of_values
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import importer
+
+if TYPE_CHECKING:
+    from .frames import FrameTree
+    from .joining import join
+    from .losses import Loss, Parsed
+    from .recording import Recording
+    from .robot import Robot
+    from .source import Source, source_of
+    from .stream import Role, Sample, Stream, Timing, stream_of_values
 
 __all__ = [
     "FrameTree",
@@ -23,3 +28,16 @@ __all__ = [
     "source_of",
     "stream_of_values",
 ]
+
+__getattr__ = importer(
+    __name__,
+    {
+        "frames": ("FrameTree",),
+        "joining": ("join",),
+        "losses": ("Loss", "Parsed"),
+        "recording": ("Recording",),
+        "robot": ("Robot",),
+        "source": ("Source", "source_of"),
+        "stream": ("Role", "Sample", "Stream", "Timing", "stream_of_values"),
+    },
+)

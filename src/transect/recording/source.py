@@ -13,12 +13,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from transect.errors import ParseError, TransectError
-from transect.types import SourceFile
 
 from .losses import Loss
+
+if TYPE_CHECKING:
+    from transect.types import SourceFile
 
 Buffer = bytes | mmap.mmap | memoryview
 HEAD = 65_536
@@ -107,7 +109,12 @@ class Source(ABC):
 
     def touch(self, name: str, sha256: str | None = None) -> None:
         """Enter a file that was read in the provenance."""
-        self.touched.setdefault(name, lambda: SourceFile(name, self.size(name), sha256 or self.sha256(name)))
+        self.touched.setdefault(name, lambda: self._file_read(name, sha256))
+
+    def _file_read(self, name: str, sha256: str | None) -> SourceFile:
+        from transect.types import SourceFile  # needs numpy, which recognising a source does not
+
+        return SourceFile(name, self.size(name), sha256 or self.sha256(name))
 
     @property
     def files_read(self) -> tuple[SourceFile, ...]:

@@ -18,7 +18,7 @@ from transect import formats
 from transect.base import files
 from transect.base.clocks import decimal_from_ns
 from transect.errors import MissingExtraError, UsageError, did_you_mean
-from transect.formats.geotiff import encode_geotiff
+from transect.formats.geotiff.writing import encode_geotiff
 from transect.recording import Recording
 from transect.types import GridMap
 

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 from transect.types import PointCloud
 
+from .._heads import CLOUD_SUFFIXES, suffix_of
 from .._images import file_table
 from .pcd import decode_pcd, encode_pcd
 from .pcd import header_losses as pcd_losses
@@ -28,8 +27,6 @@ from .points import Columns, cloud_of
 from .vtk import decode_vtk, encode_vtk
 
 __all__ = [
-    "CLOUD_SUFFIXES",
-    "SURE_SUFFIXES",
     "cloud_loader",
     "cloud_of",
     "cloud_table",
@@ -37,9 +34,6 @@ __all__ = [
     "encode_cloud",
 ]
 
-SURE_SUFFIXES = (".pcd", ".ply", ".vtk")
-"""Files that can be nothing but points."""
-CLOUD_SUFFIXES = (*SURE_SUFFIXES, ".bin", ".xyz", ".csv")
 _DECODERS: dict[str, Callable[[Buffer, str], Columns]] = {
     ".pcd": decode_pcd,
     ".ply": decode_ply,
@@ -48,25 +42,6 @@ _DECODERS: dict[str, Callable[[Buffer, str], Columns]] = {
     ".xyz": decode_text,
     ".csv": decode_text,
 }
-
-
-def suffix_of(name: str) -> str:
-    """Return a file name's suffix in lower case, with its dot."""
-    dot = name.rfind(".")
-    return name[dot:].lower() if dot > name.rfind("/") else ""
-
-
-_COUNTS: WeakKeyDictionary[Source, Counter[str]] = WeakKeyDictionary()
-
-
-def suffix_counts(source: Source) -> Counter[str]:
-    """Return how many files there are of each suffix; counted once, since every format asks."""
-    if source not in _COUNTS:
-        endings = Counter(name[name.rfind(".") :] for name in source.names)
-        counts = _COUNTS[source] = Counter()
-        for ending, count in endings.items():
-            counts[suffix_of(ending)] += count
-    return _COUNTS[source]
 
 
 def decode_cloud(

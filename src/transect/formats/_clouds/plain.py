@@ -12,18 +12,9 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 from transect.types import PointCloud
 
-from .._lines import is_number
+from .._heads import BRIGHTEST, FARTHEST, LAYOUTS, MOST_RINGS, text_layout
 from .number_text import read_rows, text_of
-from .points import XYZ, Columns, columns_of
-
-LAYOUTS = {3: XYZ, 4: (*XYZ, "intensity"), 5: (*XYZ, "intensity", "ring")}
-"""What the columns of a headerless cloud mean: KITTI has four, nuScenes and Seeing Through Fog have five."""
-FARTHEST = 2_000.0
-"""Metres; no lidar of a vehicle sees farther, and a wrong number of columns soon does."""
-BRIGHTEST = 65_535.0
-FEWEST = 20
-"""Rows of numbers without a header that may be a cloud; a shorter table is taken for something else."""
-MOST_RINGS = 256
+from .points import Columns, columns_of
 
 
 def plausible_layout(data: Buffer) -> tuple[str, ...] | None:
@@ -90,56 +81,6 @@ def encode_raw(cloud: PointCloud) -> bytes:
     layout = LAYOUTS[3 + ("intensity" in cloud.fields) + ("ring" in cloud.fields)]
     columns = columns_of(cloud.points, cloud.fields)
     return np.column_stack([columns[key].astype("<f4") for key in layout]).tobytes()
-
-
-def text_layout(head: bytes) -> tuple[tuple[str, ...], int, bool]:
-    """Return the columns of a text of points, how many lines come before them, and whether these name them.
-
-    A first line with words is a header (libpointmatcher writes `x,y,z,nx,ny,nz`); without one, two columns
-    are x y, and three to five are as in `LAYOUTS`.
-    """
-    skip, names = 0, tuple[str, ...]()
-    for line in head.decode("utf-8-sig", "replace").splitlines():
-        words = _words(line)
-        if words and is_number(words[0]):
-            named = len(names) == len(words)
-            return names if named else _headerless(len(words)), skip, named
-        names = tuple(_cleaned(w) for w in words if _cleaned(w)) or names
-        skip += 1
-    return names, skip, bool(names)
-
-
-def _words(line: str) -> list[str]:
-    return line.replace(",", " ").replace(";", " ").split()
-
-
-def looks_like_text_points(head: bytes) -> bool:
-    """Tell whether a text is points: its header begins with x y, or its numbers are near and in no order.
-
-    Without a header a first column that only grows is the time of a log.
-    """
-    layout, skip, named = text_layout(head)
-    if layout[:2] != ("x", "y") or b"\0" in head:
-        return False
-    if named:
-        return True
-    lines = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", "replace").splitlines()[skip:]
-    rows = [words for words in map(_words, lines) if len(words) == len(layout) and all(map(is_number, words))]
-    first = np.array([float(words[0]) for words in rows])
-    if len(layout) > max(LAYOUTS) or len(first) < FEWEST or 2 * len(first) < len(lines):
-        return False
-    return bool((np.abs(first) < FARTHEST).all() and (np.diff(first) < 0).any())
-
-
-def _cleaned(word: str) -> str:
-    """Return a header's word without comment signs and quotes; X, Y, Z are x, y, z."""
-    word = word.lstrip("#/").strip('"')
-    return word.lower() if word.lower() in XYZ else word
-
-
-def _headerless(width: int) -> tuple[str, ...]:
-    base = LAYOUTS.get(width) or ("x", "y") if width < 6 else XYZ
-    return (*base, *(f"column_{i}" for i in range(len(base), width)))
 
 
 def decode_text(data: Buffer, name: str) -> Columns:

@@ -19,7 +19,8 @@ from transect.errors import ParseError
 from transect.recording import Loss
 from transect.types import PointCloud
 
-XYZ = ("x", "y", "z")
+from .._heads import XYZ
+
 _NORMALS = (("normal_x", "normal_y", "normal_z"), ("nx", "ny", "nz"))
 _COLOURS = (("red", "green", "blue"), ("r", "g", "b"))
 _NUMBERED = re.compile(r"(.+)_(\d+)")

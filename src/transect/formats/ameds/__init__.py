@@ -8,27 +8,17 @@ beside it: that is then the sample's time, and the first column its log time.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
-from typing import Any
-
-from transect import robots
-from transect.errors import ParseError, UsageError
-from transect.recording import Recording, Source, Stream, cache
-from transect.types import CameraModel, Image, Record
+from typing import TYPE_CHECKING
 
 from .._base import Match, no
-from .._catalogues.ameds import entry_of
-from .._images import image_loader
-from .cameras import cameras_of
-from .columns import BY_STEM, CSV_FILES
-from .files import Found, Listed, find, has_unix_time
-from .frames import frames_of
-from .names import stamped_table
-from .parse import parse, parse_unknown
-from .spellings import Spellings, load_spellings
+from .files import find, has_unix_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from transect.recording import Recording, Source
 
 
 def recognises(source: Source) -> Match:
@@ -54,36 +44,9 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
     columns : mapping, optional
         Headers that are not known, as in `ameds_columns.yaml`: ``{"GnssPose": {"lat": "Breite"}}``.
     """
-    found = find(source)
-    if found.first is None:
-        raise ParseError(f"{source.path} has no file of AMEDS Table 7", where=str(source.path))
-    if found.twice is not None:
-        raise _several(source, *found.twice)
-    robot = robots.load("interact")
-    cameras, resized = cameras_of(source, found.payloads, robot.cameras)
-    spellings = load_spellings(source, columns)
-    unknown = [name for name in found.others if has_unix_time(source, name)]
-    streams = (
-        *(
-            _table_stream(source, found.tables[f.stem], f.stem, spellings)
-            for f in CSV_FILES
-            if f.stem in found.tables
-        ),
-        *(_payload_stream(source, listed, cameras) for listed in found.payloads),
-        *(_unknown_stream(source, name) for name in unknown),
-    )
-    entry = entry_of(source.stem)
-    return Recording(
-        name=source.stem,
-        streams=streams,
-        frames=frames_of(robot, streams),
-        cameras=cameras,
-        robot=robot,
-        conditions=entry.facts() if entry else {},
-        format="ameds",
-        source=source,
-        notes=(*resized, *_notes(source, found, unknown)),
-    )
+    from . import reading
+
+    return reading.read(source, columns=columns)
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -91,72 +54,3 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     from .writing import write_folder
 
     return write_folder(recording, path)
-
-
-def _several(source: Source, one: str, other: str) -> UsageError:
-    folders = sorted(name.rpartition("/")[0] or "." for name in (one, other))
-    return UsageError(
-        f"{source.path} holds more than one AMEDS recording",
-        where=f"{one} and {other}",
-        why="one recording has only one of them",
-        hint=f"open one of them, {source.path / folders[0]}, or give several paths: they are joined",
-    )
-
-
-def _table_stream(source: Source, name: str, stem: str, spellings: Spellings) -> Stream:
-    file = BY_STEM[stem]
-    said = spellings.get(stem, {})
-    build = partial(parse, file=file, name=name, spellings=said)
-    digest = hashlib.sha256(repr(sorted(said.items())).encode()).hexdigest()[:16] if said else "-"
-    load = partial(cache.parsed, source, name, f"ameds.{stem}/2|{digest}", build)
-    return Stream(
-        file.stream, file.type, load, role=file.role, tag=file.tag, frame=file.frame, child=file.child
-    )
-
-
-def _payload_stream(source: Source, listed: Listed, cameras: Mapping[str, CameraModel]) -> Stream:
-    kind = listed.kind
-    camera = cameras.get(kind.frame)
-    return Stream(
-        kind.stream,
-        kind.type,
-        partial(stamped_table, listed.names, listed.start),
-        role=kind.role,
-        tag=kind.tag,
-        frame=kind.frame,
-        camera=kind.frame if camera else "",
-        loader=image_loader(source, kind.frame, camera)
-        if kind.type is Image
-        else _cloud_loader(source, kind.frame),
-    )
-
-
-def _cloud_loader(source: Source, frame: str) -> Any:
-    def load(row: Mapping[str, Any]) -> Any:
-        from .._clouds import cloud_loader
-
-        return cloud_loader(source, frame)(row)
-
-    return load
-
-
-def _unknown_stream(source: Source, name: str) -> Stream:
-    build = partial(parse_unknown, name=name)
-    return Stream(name[:-4], Record, partial(cache.parsed, source, name, "ameds.unknown/1", build))
-
-
-def _notes(source: Source, found: Found, unknown: list[str]) -> tuple[str, ...]:
-    """Say which files are there and were not read."""
-    notes = [f"{name} is not decoded; the images it was made from are read" for name in found.videos]
-    count = len(found.tables) + len(found.videos) + len(unknown) + sum(len(p.names) for p in found.payloads)
-    if count < len(source.names):
-        known = {
-            *found.tables.values(),
-            *found.videos,
-            *unknown,
-            *(n for p in found.payloads for n in p.names),
-        }
-        rest = [name for name in source.names if name not in known and name != "ameds_columns.yaml"]
-        shown = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
-        notes += [f"not read, since AMEDS Table 7 does not list them: {shown}"] if rest else []
-    return tuple(notes)

@@ -5,12 +5,34 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from transect.recording import Role, Source
-from transect.types import Image, PointCloud
+from .sheet import sniff, unix_unit
 
-from .columns import BY_STEM
-from .parse import sniff, unix_unit
+if TYPE_CHECKING:
+    from transect.recording import Role, Source
+    from transect.types import Image, PointCloud
+
+STEMS = frozenset(
+    {
+        "AuxArmJointAngles",
+        "AuxCamPoseEstimate",
+        "GnssBodyAcceleration",
+        "GnssBodyAngularVelocity",
+        "GnssBodyVelocity",
+        "GnssImu",
+        "GnssNedVelocity",
+        "GnssPose",
+        "MainArmJointAngles",
+        "MainCamPoseEstimate",
+        "Platform2DPoseEstimate",
+        "Platform2DTwistEstimate",
+        "Platform2DVelocity",
+        "PlatformMotorEncoders",
+        "PlatformWheelPoseEstimate",
+    }
+)
+"""The CSV files of Table 7; `columns` says what is in them."""
 
 
 @dataclass(frozen=True)
@@ -19,18 +41,24 @@ class PayloadFiles:
 
     prefix: str
     stream: str
-    type: type
     suffixes: tuple[str, ...] = (".jpg", ".jpeg", ".JPG", ".JPEG")
     role: Role = "measurement"
     tag: str = ""
     frame: str = ""
 
+    @property
+    def type(self) -> type[Image | PointCloud]:
+        """What the files hold."""
+        from transect.types import Image, PointCloud
+
+        return PointCloud if ".pcd" in self.suffixes else Image
+
 
 PAYLOADS = (
-    PayloadFiles("AuxCam_", "AuxCam", Image, tag="aux", frame="AuxCam"),
-    PayloadFiles("MainCam_", "MainCam", Image, tag="main", frame="MainCam"),
-    PayloadFiles("MainAuxCamProjected_", "MainAuxCam/Projected", Image, role="derived"),
-    PayloadFiles("LidarPointcloud_", "Lidar", PointCloud, (".pcd", ".PCD"), frame="Lidar"),
+    PayloadFiles("AuxCam_", "AuxCam", tag="aux", frame="AuxCam"),
+    PayloadFiles("MainCam_", "MainCam", tag="main", frame="MainCam"),
+    PayloadFiles("MainAuxCamProjected_", "MainAuxCam/Projected", role="derived"),
+    PayloadFiles("LidarPointcloud_", "Lidar", (".pcd", ".PCD"), frame="Lidar"),
 )
 VIDEOS = {"AuxCam": "AuxCamVideoFeed.mp4", "MainCam": "MainCamVideoFeed.mp4"}
 """Camera to its film, reconstructed from its images."""
@@ -80,14 +108,14 @@ def find(source: Source) -> Found:
     """Find the files of Table 7, in the folder itself or in folders below it."""
     csv_files = [name for name in source.names if name.endswith((".csv", ".CSV"))]
     stems = [(name.rpartition("/")[2][:-4], name) for name in csv_files]
-    known = [(stem, name) for stem, name in stems if stem in BY_STEM]
+    known = [(stem, name) for stem, name in stems if stem in STEMS]
     folders = ["", *(f"{folder}/" for folder in sorted(source.folders))]
     payloads = _payloads(source, folders)
     return Found(
         tables=dict(known),
         payloads=payloads,
         videos=[folder + film for folder in folders for film in VIDEOS.values() if folder + film in source],
-        others=[name for stem, name in stems if stem not in BY_STEM],
+        others=[name for stem, name in stems if stem not in STEMS],
         twice=_twice([*known, *((listed.kind.prefix, listed.names[0]) for listed in payloads)]),
     )
 

@@ -13,7 +13,8 @@ from typing import Any
 from transect.base.arrays import Floats
 from transect.errors import ParseError
 
-from .model import LARGEST, numbers
+from . import LARGEST
+from .model import numbers
 
 _DIRECTIVE = re.compile(r"\A\s*%YAML[^\n]*\n?")
 _TAG = re.compile(r"!!opencv-[\w-]+")

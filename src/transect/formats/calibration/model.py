@@ -16,8 +16,6 @@ from transect.recording import FrameTree
 from transect.types import CameraModel
 
 Edge = tuple[str, str, Floats]
-LARGEST = 4_000_000
-"""Bytes; a larger file is no calibration."""
 _LENSES = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
 
 

@@ -26,14 +26,12 @@ from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import lines_lost, token_stamps
 from .._scan import Tokens, bad_stamp
+from .forms import PLANAR, POSES, SCANS, Form
 
 MAX_RANGE = 81.83
 """Metres; readings of a SICK at or above this are codes that nothing came back."""
 STAMPS = 3
 """Tokens after the values: `ipc_timestamp host logger_timestamp`."""
-PLANAR = ("ODOM", "TRUEPOS")
-_POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
-_ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
 _METRES = ("x", "y", "odom_x", "odom_y", "accuracy", "forward_safety_dist", "side_safety_dist")
 _RADIANS = ("theta", "odom_theta", "field_of_view")
 _UNITS = {
@@ -43,36 +41,6 @@ _UNITS = {
     "rv": "rad/s",
     "accel": "m/s2",
     "logger_ns": "ns",
-}
-
-
-@dataclass(frozen=True)
-class Form:
-    """How a scan is laid out.
-
-    Attributes
-    ----------
-    head : tuple of str
-        Columns between the word and the number of readings.
-    tail : tuple of str
-        Columns after the readings.
-    remissions : bool
-        Whether a number of remissions and these follow the readings.
-    """
-
-    head: tuple[str, ...] = ()
-    tail: tuple[str, ...] = ()
-    remissions: bool = False
-
-
-OLD = Form(tail=_POSES)
-_DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "range_max", "accuracy")
-RAW = Form((*_DEVICE, "remission_mode"), remissions=True)
-ROBOT = Form(RAW.head, (*_POSES, *_ROBOT), remissions=True)
-SCANS: dict[str, Form] = {
-    **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
-    **{f"RAWLASER{n}": RAW for n in range(1, 6)},
-    **{f"ROBOTLASER{n}": ROBOT for n in range(6)},
 }
 
 
@@ -102,7 +70,7 @@ def _planar(tokens: Tokens, lines: Ints, file: str, word: str) -> Parsed:
         columns |= {"vx": rest[0], "vy": nothing, "vz": nothing, "wx": nothing, "wy": nothing}
         columns |= {"wz": rest[1], "accel": rest[2]}
         return times.parsed(columns, Odometry.units())
-    return times.parsed({**columns, **dict(zip(_POSES[3:], rest, strict=True))}, Pose.units())
+    return times.parsed({**columns, **dict(zip(POSES[3:], rest, strict=True))}, Pose.units())
 
 
 def _scans(tokens: Tokens, lines: Ints, file: str, form: Form) -> Parsed:

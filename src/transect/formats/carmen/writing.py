@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,8 +17,8 @@ from transect.recording import Recording, Stream
 from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import column_or_nan, float_texts, new_file
-from ..carmen import packed
-from .messages import MAX_RANGE, OLD, RAW, SCANS, sick_geometry
+from .forms import OLD, RAW, SCANS
+from .messages import MAX_RANGE, sick_geometry
 
 HEADER = "# CARMEN Logfile\n# message_name [message contents] ipc_timestamp ipc_hostname logger_timestamp\n"
 HOST = "transect"
@@ -34,7 +36,7 @@ def write_log(recording: Recording, path: Path) -> tuple[str, ...]:
     lines.sort(key=lambda line: line[0])
     text = HEADER + "".join(line for _, line in lines)
     target = new_file(path, f"{recording.name}.clf")
-    files.write_bytes(target, packed(text.encode(), target))
+    files.write_bytes(target, _packed(text.encode(), target))
     said = [f"{s.name}: CARMEN has no message for it" for s in recording.streams if s not in words]
     flat = [s.name for s, word in words.items() if word == "ODOM" and "theta" not in s.columns]
     return (*said, *(f"{name}: CARMEN's odometry is planar, z, roll and pitch are left out" for name in flat))
@@ -118,3 +120,10 @@ def _stamped(stream: Stream, word: str, bodies: Iterable[str]) -> list[tuple[int
         (t, f"{word} {body} {decimal_from_ns(t)} {HOST} {decimal_from_ns(logged)}\n")
         for t, logged, body in zip(t_ns, logger, bodies, strict=True)
     ]
+
+
+def _packed(text: bytes, path: Path) -> bytes:
+    """Return a text compressed as its file's suffix says."""
+    if path.suffix.lower() == ".bz2":
+        return bz2.compress(text)
+    return gzip.compress(text, mtime=0) if path.suffix.lower() == ".gz" else text

@@ -7,9 +7,7 @@ SIS 3.3.1 gives the SCLK as whole seconds and 1/65536 ticks, the CCSDS unsegment
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +17,8 @@ from transect.base.clocks import NS
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import Buffer
 
-from ..ida.names import APIDS
+from .headers import HEADERS, PRIMARY, TIME, Header, header_at, is_chain
 
-PRIMARY = struct.Struct(">HHH")
-TIME = struct.Struct(">IH")
-HEADERS = PRIMARY.size + TIME.size
 TICKS = 65536
 """Ticks of the clock per second."""
 SEQUENCES = 16384
@@ -31,62 +26,6 @@ SEQUENCES = 16384
 MAX_PAYLOAD = 65536 - TIME.size
 _START = re.compile(rb"[\x00\x08\x10\x18][\x54-\x59]")
 """First two bytes of a packet of APID 84 to 89: version 0, any type, with or without secondary header."""
-
-
-@dataclass(frozen=True)
-class Header:
-    """The primary header of a packet that begins at byte `at`.
-
-    Attributes
-    ----------
-    command : bool
-        Telecommand rather than telemetry.
-    timed : bool
-        Whether a secondary header follows.
-    flags : int
-        0 continuation, 1 first, 2 last segment, 3 unsegmented.
-    sequence : int
-        Sequence count, 0 to 16383.
-    size : int
-        Bytes of the whole packet.
-    """
-
-    at: int
-    apid: int
-    command: bool
-    timed: bool
-    flags: int
-    sequence: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        """First byte after the packet."""
-        return self.at + self.size
-
-
-def header_at(data: Buffer, at: int) -> Header | None:
-    """Return the header at a byte, or None if no packet of the IDA can begin there."""
-    if at + PRIMARY.size > len(data):
-        return None
-    first, second, length = PRIMARY.unpack(data[at : at + PRIMARY.size])
-    header = Header(
-        at=at,
-        apid=first & 0x7FF,
-        command=bool(first & 0x1000),
-        timed=bool(first & 0x0800),
-        flags=second >> 14,
-        sequence=second & 0x3FFF,
-        size=PRIMARY.size + length + 1,
-    )
-    plausible = first >> 13 == 0 and header.apid in APIDS
-    return header if plausible and (not header.timed or header.size >= HEADERS) else None
-
-
-def is_chain(data: Buffer, at: int, size: int) -> bool:
-    """Tell whether a packet begins at a byte and ends where another begins, or after all `size` bytes."""
-    header = header_at(data, at)
-    return header is not None and (header.end == size or header_at(data, header.end) is not None)
 
 
 def find_packets(data: Buffer, file: str, losses: list[Loss]) -> Iterator[Header]:

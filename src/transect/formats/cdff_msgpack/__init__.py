@@ -4,36 +4,18 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
-
-import numpy as np
-from numpy.typing import NDArray
-
-from transect.errors import FrameError, ParseError, UsageError
-from transect.recording import FrameTree, Loss, Parsed, Recording, Source, cache
-from transect.recording.source import Buffer
-from transect.types import CameraModel
+from typing import TYPE_CHECKING
 
 from .._base import Match, no
-from .._rock.files import groups_of, stream_names
-from .._rock.quaternions import Order
-from .._rock.streams import PROBED, Logged, Piece, Reading, streams_of
-from .arrays import octets_of, rows_of
-from .asn1 import BITSTREAM, Definitions, decoder, definitions_of
-from .config import is_config, read_config
-from .cursor import Broken, Cut
-from .file import Meta, Port, entries_of, meta_of, ports_of, unpacked
-from .samples import MAX_SAMPLES, flat_of
-from .writing import write
 
-__all__ = ["read", "recognises", "write"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transect.recording import Recording, Source
+
+    from .._rock.quaternions import Order
 
 SUFFIXES = (".msg", ".msg.zz")
-CHUNK = r"(.+)_(\d+)\.msg(?:\.zz)?"
-"""`<prefix>_%09d.msg`: parts of one log."""
 _MAP_AND_KEY = re.compile(
     rb"(?:[\x81-\x8f]|\xde..|\xdf....)(?:(?P<pair>\x92)|(?:[\xa1-\xbf]|\xd9.|\xda..)(?P<key>[!-~]+))",
     re.DOTALL,
@@ -42,7 +24,7 @@ _MAP_AND_KEY = re.compile(
 
 def recognises(source: Source) -> Match:
     """Recognise a MessagePack map whose first key is the name of a port, or a pair of frames."""
-    files = _files(source)
+    files = log_files(source)
     if not files:
         return no("no file is named .msg")
     if len(source.names) > 1:
@@ -52,7 +34,8 @@ def recognises(source: Source) -> Match:
     return Match(confidence, "a MessagePack map of ports") if confidence else no(_declined(files[0]))
 
 
-def _files(source: Source) -> list[str]:
+def log_files(source: Source) -> list[str]:
+    """Return the logs among the files; a file on its own is one whatever its name."""
     if len(source.names) == 1:
         return list(source.names)
     return [name for name in source.names if "/" not in name and name.lower().endswith(SUFFIXES)]
@@ -79,49 +62,6 @@ def _confidence(source: Source, file: str) -> float:
     return 0.9 if match["key"].startswith(b"/") else 0.7 if named else 0.0
 
 
-@dataclass
-class _Log:
-    """One file: its MessagePack bytes, and where its ports are."""
-
-    file: str
-    view: memoryview
-    ports: dict[str, Port] = field(default_factory=dict[str, Port])
-    metas: dict[str, Meta] = field(default_factory=dict[str, Meta])
-
-
-@dataclass
-class _Found:
-    """What the files of a source hold, while it is gathered."""
-
-    logs: dict[str, _Log] = field(default_factory=dict[str, _Log])
-    frames: FrameTree = field(default_factory=FrameTree)
-    cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
-    losses: list[Loss] = field(default_factory=list[Loss])
-    notes: list[str] = field(default_factory=list[str])
-
-    def add(self, source: Source, file: str) -> None:
-        """Look into a file: a log, or a configuration."""
-        view, losses = unpacked(source.buffer(file), file)
-        self.losses += losses
-        entries, losses = entries_of(view, file)
-        self.losses += losses
-        if is_config(view, entries):
-            source.touch(file)
-            frames, cameras, losses, notes = read_config(view, entries, file)
-            self.frames, self.cameras = self.frames.merged(frames), {**self.cameras, **cameras}
-            self.losses += losses
-            self.notes += notes
-            return
-        log = self.logs[file] = _Log(file, view)
-        log.ports, losses = ports_of(entries, file)
-        self.losses += losses
-        for name, port in log.ports.items():
-            log.metas[name], losses = meta_of(view, port.meta, file)
-            self.losses += losses
-            if port.meta is not None and not port.has_samples:
-                self.losses.append(Loss(file, f"{name} has times but no samples", byte=port.meta.start))
-
-
 def read(source: Source, *, quaternion: Order | None = None, definitions: str | None = None) -> Recording:
     """Read a log, a folder of logs and their parts, or a configuration file.
 
@@ -133,102 +73,40 @@ def read(source: Source, *, quaternion: Order | None = None, definitions: str | 
     definitions : path, optional
         ASN.1 definitions of bit streams; by default the `.asn` files beside the log.
     """
-    if quaternion not in (None, "xyzw", "wxyz"):
-        raise UsageError(f"quaternion is 'xyzw' or 'wxyz', not {quaternion!r}")
-    found = _Found()
-    files = _files(source)
-    for file in files:
-        _add(found, source, file, alone=len(files) == 1)
-    reading = Reading(partial(_octets, found.logs), partial(_rows, found.logs), found.cameras, quaternion)
-    groups = groups_of(found.logs, CHUNK)
-    names = stream_names({g: dict.fromkeys(_ports(found.logs, fs)) for g, fs in groups.items()})
-    asn1 = definitions_of(source, definitions)
-    logged = [
-        _logged(source, name, port, [found.logs[f] for f in groups[group]], asn1)
-        for (group, port), name in names.items()
-    ]
-    return Recording(
-        source.stem,
-        tuple(stream for each in logged for stream in streams_of(each, reading)),
-        frames=found.frames,
-        cameras=found.cameras,
-        format="cdff_msgpack",
-        source=source,
-        notes=(*found.notes, *_bitstream_notes(logged, asn1)),
-        reader_losses=tuple(found.losses),
+    from . import reading
+
+    return reading.read(source, quaternion=quaternion, definitions=definitions)
+
+
+def write(
+    recording: Recording,
+    path: Path,
+    *,
+    chunk: int | str = 0,
+    flatten: bool = False,
+    compress: bool = False,
+    bitstream: str | Path | None = None,
+) -> tuple[str, ...]:
+    """Write all streams as a log.
+
+    Times are microseconds, as in the logs that pocolog2msgpack makes; quaternions are x, y, z, w.
+
+    Parameters
+    ----------
+    path : Path
+        A file; without suffix it gets `.msg`, or `.msg.zz`. Of a chunked log `log.msg` stands for
+        `log_000000000.msg` and so on; without suffix it is a folder for them.
+    chunk : int
+        Samples per file, in time order; every file has all streams. By default there is one file.
+    flatten : bool
+        A list per field, `/task.port/field/sub`, instead of a list of samples.
+    compress : bool
+        With zlib; a path that ends in `.zz` says so too.
+    bitstream : path, optional
+        ASN.1 definitions by which poses are written as `asn1_bitstream` (uPER).
+    """
+    from . import writing
+
+    return writing.write(
+        recording, path, chunk=chunk, flatten=flatten, compress=compress, bitstream=bitstream
     )
-
-
-def _add(found: _Found, source: Source, file: str, alone: bool) -> None:
-    try:
-        found.add(source, file)
-    except (ParseError, FrameError) as error:
-        if alone:
-            raise
-        found.losses.append(Loss(file, error.why or error.what))
-
-
-def _ports(logs: dict[str, _Log], files: list[str]) -> list[str]:
-    """Names of the ports that have samples in any of the files."""
-    return [name for f in files for name, port in logs[f].ports.items() if port.has_samples]
-
-
-def _logged(source: Source, name: str, port: str, logs: list[_Log], asn1: Definitions) -> Logged:
-    having = [log for log in logs if port in log.ports and log.ports[port].has_samples]
-    type_name = next((log.metas[port].type for log in having if log.metas[port].type), "")
-    pieces = [Piece(log.file, *_builders(source, log, port, type_name, asn1)) for log in having]
-    if type_name == BITSTREAM:
-        type_name = _type_in_bitstream(having[0], port) or BITSTREAM
-    return Logged(name, type_name, pieces, log_name="the list of timestamps")
-
-
-def _builders(
-    source: Source, log: _Log, port: str, type_name: str, asn1: Definitions
-) -> tuple[Callable[[], Parsed], Callable[[], Parsed]]:
-    """Return what parses all samples of a port, through the cache, and what parses the first few."""
-    meta = Meta(log.metas[port].type or type_name, log.metas[port].ticks)
-    prepare = decoder(log.view, asn1) if meta.type == BITSTREAM else None
-
-    def build(_: Buffer) -> Parsed:
-        return flat_of(log.view, log.file, log.ports[port], meta, MAX_SAMPLES, prepare)
-
-    key = f"cdff.flat/1/{type_name}/{asn1.key}/{port}"
-    return (
-        lambda: cache.parsed(source, log.file, key, build),
-        lambda: flat_of(log.view, log.file, log.ports[port], meta, PROBED, prepare),
-    )
-
-
-def _type_in_bitstream(log: _Log, port: str) -> str:
-    plain = decoder(log.view, Definitions())
-    table = flat_of(log.view, log.file, log.ports[port], log.metas[port], 1, plain).table
-    return str(table.column("type")[0]) if "type" in table.column_names and table.num_rows else ""
-
-
-def _bitstream_notes(logged: list[Logged], asn1: Definitions) -> list[str]:
-    return [
-        f"{each.name}: bit streams of {each.type_name}, kept as bytes: its ASN.1 definition is not known "
-        "(put the .asn file beside the log, or give definitions=)"
-        for each in logged
-        if each.type_name.startswith(("asn1Scc", BITSTREAM)) and not asn1.knows(each.type_name)
-    ]
-
-
-def _octets(logs: dict[str, _Log], file: str, at: int, size: int) -> NDArray[np.uint8]:
-    with _located(file, at):
-        return octets_of(logs[file].view[at : at + size])
-
-
-def _rows(logs: dict[str, _Log], file: str, at: int, size: int, width: int) -> NDArray[np.float64]:
-    with _located(file, at):
-        return rows_of(logs[file].view[at : at + size], width)
-
-
-@contextmanager
-def _located(file: str, at: int) -> Generator[None]:
-    """Make a ParseError of what goes wrong with a payload."""
-    try:
-        yield
-    except (Cut, Broken, ValueError, TypeError) as error:
-        why = str(error) or "it is cut off"
-        raise ParseError("a list of numbers cannot be read", where=f"{file}@{at}", why=why) from error

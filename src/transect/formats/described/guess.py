@@ -9,13 +9,12 @@ from typing import Any
 
 from transect.recording import Source
 
-from .._clouds import suffix_of
 from .._grouping import Group, grouped
-from .._images import IMAGE_SUFFIXES
+from .._heads import IMAGE_SUFFIXES, suffix_of
 from ..calibration import kind_of
 from ..pcd import cloud_files
+from . import FILE
 from .columns import described_columns, described_time, sample_of
-from .model import FILE
 
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
 _PAPERS = ("readme", "source", "license", "licence", "copying", "notes", "requirements", "important")

@@ -14,7 +14,8 @@ from transect.errors import ParseError, TransectError, did_you_mean
 from transect.robots.checks import check_camera, check_edge
 from transect.types import type_from_alias
 
-FILE = "recording.yaml"
+from . import FILE
+
 Reference = int | str
 """A column: its number, counted from 0, or its name in the header."""
 ClockName = Literal["utc", "device", "sclk", "index"]

@@ -18,7 +18,7 @@ from transect.types import Image, Imu
 
 from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, text_rows
-from ..euroc import BIAS, BODY, IMU, TRUTH
+from .reading import BIAS, BODY, IMU, TRUTH
 
 IMU_HEADER = (
     "#timestamp [ns],w_RS_S_x [rad s^-1],w_RS_S_y [rad s^-1],w_RS_S_z [rad s^-1],"

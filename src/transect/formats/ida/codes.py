@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PHASES = ("Launch-Locked", "Stowed", "OK-To-Open", "SEIS-Grappled", "WTS-Grappled", "HP3-Grappled")
 """SIS Table 15."""
@@ -35,11 +37,15 @@ def status_word(text: str) -> int | None:
 
 def decode_status(words: NDArray[np.uint32]) -> dict[str, NDArray[np.bool_]]:
     """Return the (n,) bits of (n,) status words by name: `motor_on_1`, ..., `heater_on_4`."""
+    import numpy as np
+
     return {name: (words >> np.uint32(bit)) & np.uint32(1) != 0 for bit, name in enumerate(STATUS_BITS)}
 
 
 def encode_status(bits: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.uint32]:
     """Return the (n,) status words that have the given bits set; bits that are not given are 0."""
+    import numpy as np
+
     words = np.zeros(len(next(iter(bits.values()))), dtype=np.uint32)
     for bit, name in enumerate(STATUS_BITS):
         if name in bits:

@@ -15,8 +15,7 @@ from transect.recording import Loss, Source
 from .._lines import whole_lines
 from .._rows import clock_of_head
 from .._scan import NO_STAMP, bad_stamp
-
-STAMPS, SECONDS = "timestamps.txt", "times.txt"
+from . import SECONDS, STAMPS
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS, decimal_from_ns
+from transect.base.files import write_bytes
 from transect.base.units import from_si
+from transect.errors import UsageError
 from transect.recording import Recording, Stream
+from transect.types import NavFix, Twist
 
-from .._rows import column_or_nan
+from .._rows import column_or_nan, new_file
 from .tables import DAY_NS, FIX_OF_QUALITY, STD
 
 _QUALITY_OF_FIX = {**{fix: quality for quality, fix in reversed(FIX_OF_QUALITY.items())}, "2d": 1, "ppp": 2}
@@ -24,6 +28,26 @@ _MINUTE = 10**8
 _FAR_NS = DAY_NS // 4
 """A position further than this from the last date needs one of its own."""
 Lines = list[tuple[int, str]]
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write positions and velocities as one log; see `transect.formats.nmea.write`."""
+    file = new_file(path, "gps.nmea")
+    fix, velocity = satellite_streams(recording)
+    if fix is None and velocity is None:
+        raise UsageError(
+            f"{recording.name} has no positions to write as NMEA", why="it has no stream of type NavFix"
+        )
+    write_bytes(file, log_text(fix, velocity))
+    return not_carried(recording, fix, velocity)
+
+
+def satellite_streams(recording: Recording) -> tuple[Stream | None, Stream | None]:
+    """Return the positions and velocities (in NED) that an NMEA log can carry, the first of each."""
+    fits = [s for s in recording if s.clock in ("utc", "device") and s.role in ("measurement", "derived")]
+    fix = next((s for s in fits if s.type is NavFix), None)
+    moving = [s for s in fits if s.type is Twist and s.frame == "NED"]
+    return fix, next((s for s in moving if fix is None or s.clock == fix.clock), None)
 
 
 def log_text(fix: Stream | None, velocity: Stream | None, stamped: bool | None = None) -> bytes:

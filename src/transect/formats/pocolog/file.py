@@ -16,7 +16,8 @@ from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
-MAGIC = b"POCOSIM"
+from . import MAGIC
+
 VERSION = 2
 PROLOGUE = struct.Struct("<7sxII")
 """Magic, version, byte order (1 is big); spec-v2.txt leaves out the padding that the files have."""

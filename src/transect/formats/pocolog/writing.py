@@ -21,12 +21,12 @@ from .._rock.columns import VALUE
 from .._rock.flat import LOGICAL
 from .._rock.kinds import COVARIANCES
 from .._rock.samples import PARTS, Sample, form_of, not_carried, time_name
+from . import MAGIC
 from .encode import Encoder
 from .file import (
     BLOCK,
     DATA_BLOCK,
     DATA_STREAM,
-    MAGIC,
     PROLOGUE,
     SAMPLE,
     STREAM_BLOCK,

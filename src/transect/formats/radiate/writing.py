@@ -21,8 +21,10 @@ from .._clouds.number_text import text_of
 from .._images import encode_image
 from .._packets import one_unit
 from .._payloads import good_payloads, payload_bytes, source_file
-from ..radiate import ANNOTATIONS, CAMERAS, CARTESIAN, CONFIGURATION, GPS, LIDAR, META, POLAR, SUFFIXES
+from . import CAMERAS, CARTESIAN, GPS, LIDAR, POLAR, SUFFIXES
+from .description import CONFIGURATION
 from .gps import LINES, packets_of
+from .reading import ANNOTATIONS, META
 
 _FINE, _COARSE = 15, 5
 """Decimals of positions and covariances, and of everything else."""

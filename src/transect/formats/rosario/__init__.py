@@ -7,32 +7,15 @@ are the computer's.
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from transect import robots
-from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
-from transect.types import Image, Imu, Pose, WheelState
-
-from .. import nmea
 from .._base import Match, no
-from .._catalogues.rosario import CATALOGUE, entry_of
-from .._images import file_table, image_loader, stamps_of_names
-from .calibration import Calibration, read_calibration
-from .layout import KINDS, SPECIFIC, File, Sequence, choose_sequence, find_sequences, kind_of
-from .tables import is_telegram, read_imu, read_odometry, read_odometry_raw, read_truth
-from .writing import write_sequence
+from .layout import KINDS, SPECIFIC, kind_of
 
-__all__ = ["CATALOGUE", "read", "recognises", "write"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
-_IMAGE = r"(?i){}_(?P<s>[0-8]?\d{{1,9}})(?:\.(?P<f>\d{{1,9}}))?\.png"
-_NO_OFFSETS = "Imu: no offsets are known, none are subtracted"
-_STRAIGHT = "Odometry/Raw: straight ahead is -5.67 units of steering; the cleaned log has that taken off"
-_ANTENNA = (
-    "GroundTruth is the track of the gps antenna, 1.8 m ahead of base_link; its axes are those of the robot "
-    "at the start, its origin where the antenna began (4.7, see errata)"
-)
+    from transect.recording import Recording, Source
 
 
 def recognises(source: Source) -> Match:
@@ -59,130 +42,9 @@ def read(source: Source, sequence: str | int | None = None) -> Recording:
     sequence : str or int, optional
         Which, where there are several: "01".
     """
-    chosen = choose_sequence(find_sequences(source), sequence, str(source.path))
-    robot = robots.load("weeder")
-    calibration, calibration_name = _calibration(chosen)
-    cameras = {**robot.cameras, **calibration.cameras}
-    streams = [
-        *_image_streams(source, chosen, cameras),
-        *_imu_streams(chosen, calibration),
-        *_gps_streams(chosen),
-        *_wheel_streams(chosen),
-        *_truth_streams(chosen),
-    ]
-    entry = entry_of(chosen.name)
-    return Recording(
-        name=chosen.name,
-        streams=tuple(streams),
-        frames=calibration.frames(robot.frames, calibration_name),
-        cameras=cameras,
-        robot=robot,
-        conditions=entry.facts() if entry else {},
-        format="rosario",
-        source=source,
-        notes=_notes(chosen, calibration),
-        reader_losses=(*calibration.losses, *_stray_images(chosen)),
-    )
+    from . import reading
 
-
-def _calibration(chosen: Sequence) -> tuple[Calibration, str]:
-    if "calibration" not in chosen.files:
-        return Calibration(), ""
-    source, name = chosen.files["calibration"]
-    source.touch(name)
-    return read_calibration(source.read(name), name), name
-
-
-def _image_streams(source: Source, chosen: Sequence, cameras: Any) -> list[Stream]:
-    streams: list[Stream] = []
-    for side in ("left", "right"):
-        names = [name for name in chosen.images if name.rpartition("/")[2].lower().startswith(side)]
-        if names:
-            camera = cameras.get(side)
-            frame = f"{side}_camera"
-            streams.append(
-                Stream(
-                    f"Zed/{side.capitalize()}",
-                    Image,
-                    partial(_image_table, names, side),
-                    tag=side,
-                    frame=frame,
-                    loader=image_loader(source, frame=frame, camera=camera),
-                    camera=side,
-                )
-            )
-    return streams
-
-
-def _image_table(names: list[str], side: str) -> Parsed:
-    t_ns, matched, _ = stamps_of_names(names, _IMAGE.format(side))
-    return Parsed(file_table(t_ns, matched))
-
-
-def _stray_images(chosen: Sequence) -> list[Loss]:
-    """Return the images whose name is no time."""
-    _, _, others = stamps_of_names(chosen.images, _IMAGE.format("(?:left|right)"))
-    return [Loss(others[0], "the name is not <camera>_<seconds>.png", count=len(others))] if others else []
-
-
-def _imu_streams(chosen: Sequence, calibration: Calibration) -> list[Stream]:
-    if "imu" not in chosen.files:
-        return []
-    source, name = chosen.files["imu"]
-    gyro, acc = calibration.gyro_offset, calibration.acc_offset
-    offsets = {
-        key: [float(v) for v in values]
-        for key, values in (("gyro_offset", gyro), ("acc_offset", acc))
-        if values is not None
-    }
-    build = partial(read_imu, file=name, gyro_offset=gyro, acc_offset=acc)
-    load = partial(cache.parsed, source, name, f"rosario.imu/1 {offsets}", build)
-    return [Stream("Imu", Imu, load, frame="imu", meta=offsets)]
-
-
-def _gps_streams(chosen: Sequence) -> list[Stream]:
-    if "gps" not in chosen.files:
-        return []
-    return [nmea.stamped_stream(*chosen.files["gps"], kind) for kind in ("fix", "velocity")]
-
-
-def _wheel_streams(chosen: Sequence) -> list[Stream]:
-    """Return the cleaned and the raw log of the motors; where both are there, the cleaned one is derived."""
-    streams: list[Stream] = []
-    for kind, name in (("odometry_raw", "Odometry/Raw"), ("odometry", "Odometry")):
-        if kind in chosen.files:
-            role = "derived" if streams else "measurement"
-            streams.append(
-                Stream(name, WheelState, partial(_wheels, chosen.files[kind]), role=role, frame="base_link")
-            )
-    return streams
-
-
-def _wheels(file: File) -> Parsed:
-    source, name = file
-    raw = is_telegram(source.head(name))
-    build = partial(read_odometry_raw if raw else read_odometry, file=name)
-    return cache.parsed(source, name, f"rosario.{'odometry_raw' if raw else 'odometry'}/1", build)
-
-
-def _truth_streams(chosen: Sequence) -> list[Stream]:
-    if "truth" not in chosen.files:
-        return []
-    source, name = chosen.files["truth"]
-    load = partial(cache.parsed, source, name, "rosario.truth/1", partial(read_truth, file=name))
-    return [Stream("GroundTruth", Pose, load, role="truth", frame="world", child="gps")]
-
-
-def _notes(chosen: Sequence, calibration: Calibration) -> tuple[str, ...]:
-    notes: list[str] = []
-    if "imu" in chosen.files:
-        known = calibration.gyro_offset is not None or calibration.acc_offset is not None
-        notes.append("Imu: the calibration file's offsets are subtracted" if known else _NO_OFFSETS)
-    if "calibration" not in chosen.files:
-        notes.append("no calibration file: cameras are the robot's, and where the imu sits is not known")
-    if "odometry_raw" in chosen.files:
-        notes.append(_STRAIGHT)
-    return (*notes, _ANTENNA) if "truth" in chosen.files else tuple(notes)
+    return reading.read(source, sequence)
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -191,4 +53,6 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     ``sequence0N/{zed/, imu.log, gps.log, odometry_raw.log or odometry.log}``, ``calibration0N.yaml`` and
     ``sequence0N_gt.txt``; times to the microsecond, all values exactly.
     """
+    from .writing import write_sequence
+
     return write_sequence(recording, path)

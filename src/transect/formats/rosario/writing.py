@@ -21,8 +21,7 @@ from transect.types import CameraModel, Image, Imu, Pose, WheelState
 from .._catalogues.rosario import entry_of
 from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, invert, text_rows
-from ..nmea import satellite_streams
-from ..nmea.writing import log_text
+from ..nmea.writing import log_text, satellite_streams
 from .calibration import CAMERAS, calibration_text
 from .tables import (
     RAW,

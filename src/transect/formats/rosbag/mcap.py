@@ -16,10 +16,10 @@ from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
+from . import MCAP_MAGIC
 from .file import Channel, Chunk, ChunkedFile, Entry, Scan, gathered, signed
 from .packing import Bytes
 
-MAGIC = b"\x89MCAP0\r\n"
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX = range(1, 8)
 _CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F
 _LEAD = struct.Struct("<BQ")
@@ -67,8 +67,8 @@ class McapFile(ChunkedFile):
         self.profile = ""
         self._listed = 0
         self._schemas: dict[int, tuple[str, str, bytes]] = {}
-        if bytes(self.view[: len(MAGIC)]) != MAGIC:
-            start = bytes(self.view[: len(MAGIC)])
+        if bytes(self.view[: len(MCAP_MAGIC)]) != MCAP_MAGIC:
+            start = bytes(self.view[: len(MCAP_MAGIC)])
             raise ParseError(
                 f"{name} is not an MCAP file", where=f"{name}@0", why=f"it starts with {start!r}"
             )
@@ -117,10 +117,10 @@ class McapFile(ChunkedFile):
     def _summary(self) -> int | None:
         """Position of the summary if the file has one whose checksum is right."""
         foot_at = len(self.view) - 8 - _FOOT.size
-        if foot_at < len(MAGIC) or bytes(self.view[-8:]) != MAGIC:
+        if foot_at < len(MCAP_MAGIC) or bytes(self.view[-8:]) != MCAP_MAGIC:
             return None
         op, length, start, _, crc = _FOOT.unpack_from(self.view, foot_at)
-        if op != _FOOTER or length != 20 or not len(MAGIC) <= start < foot_at:
+        if op != _FOOTER or length != 20 or not len(MCAP_MAGIC) <= start < foot_at:
             return None
         return start if not crc or zlib.crc32(self.view[start : foot_at + _FOOT.size - 4]) == crc else None
 
@@ -171,7 +171,7 @@ class McapFile(ChunkedFile):
 
     def _walk(self) -> None:
         """Index a file without a summary by reading all its records."""
-        at, closed, data_end, attachments = len(MAGIC), False, None, 0
+        at, closed, data_end, attachments = len(MCAP_MAGIC), False, None, 0
         for record in _records(self.view, at):
             if record.op == _CHUNK:
                 self._add_walked(record)
@@ -203,7 +203,7 @@ class McapFile(ChunkedFile):
 
     def _add_loose(self, data_end: _Record | None) -> None:
         """Index the messages outside chunks, and check the one checksum that they have."""
-        entries = self._scan_from(self.view, len(MAGIC), known=range(16)).entries
+        entries = self._scan_from(self.view, len(MCAP_MAGIC), known=range(16)).entries
         if not entries:
             return
         size = len(self.view)
@@ -214,7 +214,7 @@ class McapFile(ChunkedFile):
             reason = (
                 f"the checksum of the data does not match: some of the {len(entries)} messages are changed"
             )
-            self.losses.append(Loss(self.name, reason, byte=len(MAGIC), count=0))
+            self.losses.append(Loss(self.name, reason, byte=len(MCAP_MAGIC), count=0))
 
     def _parsed(self, record: _Record, data: Bytes | None = None) -> Any:
         """Read a record with the mcap library; None if it is damaged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -10,14 +11,34 @@ from transect.base.arrays import Ints
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
 
+from .._payloads import PAYLOAD_ERRORS, LeftOut
 from .cameras import CAMERA_INFO
 from .frames import TF_TYPES
+from .sinks import encoding_of, sink_for
 from .write_payloads import camera_outgoing, frames_outgoing, payload_outgoing
 from .writing import Outgoing, columns_outgoing, log_times
 
 LATEST_STAMP_S = {"ros1": 2**32, "cdr": 2**31}
 LATEST_LOG_S = {"ros1": 2**32, "cdr": 2**63 // 10**9}
 """How far stamps and log times reach, in seconds."""
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write a recording as a bag; see `transect.formats.rosbag.write`."""
+    topics, said = outgoing_of(recording, encoding_of(path))
+    with sink_for(path) as open_topic:
+        writes = [open_topic(topic.topic, topic.type, topic.store) for topic in topics]
+        bad = [LeftOut(topic.topic) for topic in topics]
+        for which, row in in_log_order([topic.log_ns for topic in topics]):
+            log_ns = int(topics[which].log_ns[row])
+            try:
+                message = topics[which].message(row)
+            except PAYLOAD_ERRORS as error:
+                bad[which].add(error)
+                continue
+            writes[which](log_ns, log_ns, message)
+    said += [text for lost, topic in zip(bad, topics, strict=True) for text in lost.said(len(topic.log_ns))]
+    return tuple(said)
 
 
 def outgoing_of(recording: Recording, encoding: str) -> tuple[list[Outgoing], list[str]]:

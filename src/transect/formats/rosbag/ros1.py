@@ -14,10 +14,10 @@ from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
+from . import ROS1_MAGIC
 from .file import Channel, Chunk, ChunkedFile, Entry, Scan, gathered
 from .packing import Bytes
 
-MAGIC = b"#ROSBAG V2.0\n"
 _U32, _U64, _TIME = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<II")
 _OPS = tuple(bytes([op]) for op in (2, 3, 4, 5, 6, 7))
 _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = _OPS
@@ -76,15 +76,15 @@ class Ros1File(ChunkedFile):
 
     def __init__(self, name: str, buffer: Buffer) -> None:
         super().__init__(name, buffer)
-        if bytes(self.view[: len(MAGIC)]) != MAGIC:
+        if bytes(self.view[: len(ROS1_MAGIC)]) != ROS1_MAGIC:
             start = bytes(self.view[:13])
             raise ParseError(
                 f"{name} is not a ROS 1 bag of version 2.0",
                 where=f"{name}@0",
                 why=f"it starts with {start!r}",
             )
-        header = _record(self.view, len(MAGIC))
-        first = len(MAGIC)
+        header = _record(self.view, len(ROS1_MAGIC))
+        first = len(ROS1_MAGIC)
         index_at = 0
         if header is not None and header.op == _BAG:
             if header.fields.get(b"encryptor"):

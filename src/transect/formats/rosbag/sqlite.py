@@ -13,9 +13,9 @@ from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
+from . import SQLITE_MAGIC
 from .file import HEAD, Channel, Index, Messages, Place
 
-MAGIC = b"SQLite format 3\x00"
 MAX_IN_MEMORY = 1 << 30
 """A damaged file up to this size is read in memory, without the page where it is torn."""
 _LAST_ROW = 2**62
@@ -42,8 +42,8 @@ class SqliteFile:
         self.notes: list[str] = []
         self.heads: frozenset[int] = frozenset()
         self._unpack = unpack
-        if bytes(buffer[: len(MAGIC)]) != MAGIC:
-            start = bytes(buffer[: len(MAGIC)])
+        if bytes(buffer[: len(SQLITE_MAGIC)]) != SQLITE_MAGIC:
+            start = bytes(buffer[: len(SQLITE_MAGIC)])
             raise ParseError(
                 f"{name} is not an SQLite file", where=f"{name}@0", why=f"it starts with {start!r}"
             )

@@ -14,7 +14,7 @@ from transect.base.files import atomic_write, refuse_existing, write_bytes, writ
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS
-from transect.types import Image
+from transect.types import Image, LaserScan, Pose, RadarRange, RadarSpectrum, RigidBodyState, Twist
 
 from .._payloads import good_payloads, payload_bytes
 from ..calibration.matlab import matlab_from_camera
@@ -24,19 +24,39 @@ from .layout import (
     CALIBRATION,
     CALIBRATION_IMAGES,
     CALIBRATION_RESULT,
-    COLUMNS,
+    CAMERAS,
     LASERS,
     LOGS,
     NAV,
     PAYLOAD,
     RANGES,
     SPECTRUM,
-    TYPES,
 )
+from .payload import LINES, SENSORS
+from .tables import NAV_COLUMNS
 from .video import CALIBRATION_LOG, IMAGES, VIDEO_WORD
 
 ROWS = 4096
 """Rows that are turned into text together."""
+
+TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(LASERS, (LaserScan,)),
+    NAV: (RigidBodyState, Pose),
+    RANGES: (RadarRange,),
+    SPECTRUM: (RadarSpectrum,),
+    **dict.fromkeys((*CAMERAS, CALIBRATION_IMAGES), (Image,)),
+    **{part.stream: (part.type,) for part in (*LINES, *SENSORS)},
+}
+"""Which types of stream can be written under each name."""
+COLUMNS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(LASERS, frozenset({*LaserScan.units(), "end_angle", "range_unit"} - {"remission"})),
+    NAV: frozenset({*RigidBodyState.units(), *NAV_COLUMNS}),
+    RANGES: frozenset({*RadarRange.units(), "range_unit"}),
+    SPECTRUM: frozenset(RadarSpectrum.units()),
+    **{line.stream: frozenset(Twist.units() if line.type is Twist else line.columns) for line in LINES},
+    **{sensor.stream: frozenset({sensor.column}) for sensor in SENSORS},
+}
+"""Columns that the lines of each stream can carry."""
 
 _WRITERS: dict[str, Callable[[pa.Table], pa.Array]] = {
     **dict.fromkeys(LASERS, logs.laser_lines),

@@ -1,33 +1,26 @@
-"""Any folder of images or point clouds, with a calibration file beside them.
-
-The files of one sensor are a stream: those in one folder that are called alike but for a number, which is a
-time where it plainly is unix time, and else a place on the `index` clock. `left` and `right` in the names (or
-L and R, cam0 and cam1, Middlebury's im2 and im6) make a pair. A calibration applies to the images beside and
-below it whose size it has.
-"""
+"""Reading folders of images and point clouds, with the calibration beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from transect.base.files import refuse_existing, write_bytes
-from transect.errors import FrameError, ParseError, UnsupportedError
-from transect.recording import FrameTree, Loss, Parsed, Recording, Sample, Source, Stream
-from transect.types import CameraModel, Image, PointCloud
+from transect.errors import FrameError, ParseError
+from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream
+from transect.types import CameraModel, Image
 
-from ._base import Match, no
-from ._clouds import SURE_SUFFIXES, suffix_counts, suffix_of
-from ._clouds.truth import frames_beside
-from ._grouping import Group, grouped
-from ._image_sizes import image_size
-from ._images import IMAGE_SUFFIXES, file_table, image_loader
-from ._payloads import good_payloads, payload_bytes, payload_suffix, time_names
-from .calibration import kind_of, read_calibration, write_calibration
-from .calibration.model import Calibration, Edge
-from .pcd import cloud_files, cloud_stream
+from .._clouds.truth import frames_beside
+from .._grouping import Group, grouped
+from .._heads import IMAGE_SUFFIXES, suffix_of
+from .._image_sizes import image_size
+from .._images import file_table, image_loader
+from ..calibration import kind_of
+from ..calibration.model import Calibration
+from ..calibration.reading import read_calibration
+from ..pcd import cloud_files
+from ..pcd.reading import cloud_stream
 
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
 _DATA = (".csv", ".txt", ".log", ".dat", ".json")
@@ -35,15 +28,6 @@ _PAPERS = ("readme", "source", "license", "licence", "copying", "notes")
 _TRUTHS = ("disp", "gt", "groundtruth", "ground_truth", "depth")
 MANY = 200
 """So many small text files are looked into for a calibration."""
-
-
-def recognises(source: Source) -> Match:
-    """Say that these are images or clouds; every format that knows more than that is surer."""
-    counts = suffix_counts(source)
-    images, clouds = (sum(counts[s] for s in kinds) for kinds in (IMAGE_SUFFIXES, SURE_SUFFIXES))
-    if not images and not clouds:
-        return no("no images or point clouds")
-    return Match(0.2, f"{images} images and {clouds} point clouds")
 
 
 @dataclass(frozen=True)
@@ -203,31 +187,3 @@ def _uniquely_named(streams: list[Stream]) -> list[Stream]:
         s.replace(name=f"{s.name}/{s.type.__name__.lower()}") if names.count(s.name) > 1 else s
         for s in streams
     ]
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write images and clouds, a folder per stream, named by their times, and a calibration.yml."""
-    chosen = [s for s in recording.streams if s.type in (Image, PointCloud) and s.loader is not None]
-    if not chosen:
-        raise UnsupportedError(f"{recording.name} has neither images nor point clouds to write")
-    refuse_existing(path)
-    said = [
-        f"{s.name} is a {s.type.__name__} and was not written" for s in recording.streams if s not in chosen
-    ]
-    for stream in chosen:
-        names, sentences = time_names(stream)
-        said += sentences
-        for sample, (suffix, data) in good_payloads(stream, partial(_payload, recording), said):
-            write_bytes(path / stream.name / f"{names[sample.index]}{suffix}", data)
-    if recording.cameras:
-        edges: list[Edge] = [
-            (e.parent, e.child, e.matrix) for e in recording.frames.edges if e.matrix is not None
-        ]
-        data = write_calibration(Calibration(recording.cameras, tuple(edges)), "opencv")
-        write_bytes(path / "calibration.yml", data)
-    return tuple(said)
-
-
-def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
-    suffix = payload_suffix(recording, sample)
-    return suffix, payload_bytes(recording, sample, suffix)

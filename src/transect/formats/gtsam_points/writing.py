@@ -1,19 +1,8 @@
-"""gtsam_points dumps: raw clouds, `graph.txt` with their poses, and text of IMU and trajectory beside them.
-
-Three layouts, alone or together in one folder (koide3/gtsam_points, `data/`):
-
-- a dump: `000000/points.bin`, ... (float32 x y z) and a line ``v<i> x y z qx qy qz qw`` each in `graph.txt`;
-- Newer College features: `edges_000010.bin`, `planes_000010.bin`, ... and `graph.txt` in their order;
-- continuous time: `imu.txt` (``time ax ay az wx wy wz``; s, m/s2, rad/s) and `traj.txt`
-  (``time x y z qx qy qz qw``).
-
-They are written as they are read: a stream's name is the folder and the kind of its files.
-"""
+"""Writing gtsam_points dumps."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,137 +12,17 @@ from transect.base import files
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import refuse_existing
 from transect.errors import UnsupportedError, UsageError
-from transect.recording import Loss, Parsed, Recording, Sample, Source, Stream, arrow, cache
-from transect.recording.source import Buffer
+from transect.recording import Recording, Sample, Stream
 from transect.types import Imu, PointCloud, Pose
 
-from ._base import Match, no
-from ._clouds import cloud_loader, cloud_table, encode_cloud, suffix_counts
-from ._lines import whole_lines
-from ._payloads import good_payloads
-from ._rows import column_or_nan, exact_stamps, float_texts, read_lines, text_rows
-from ._scan import scan
+from .._clouds import encode_cloud
+from .._payloads import good_payloads
+from .._rows import column_or_nan, float_texts, text_rows
+from .reading import IMU, POSE
 
-_DUMP = re.compile(r"(?:.*/)?(\d{6})/points\.bin")
-_FEATURES = re.compile(r"(?:.*/)?(edges|planes)_(\d{6})\.bin")
-_POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
-_IMU = ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
 _KINDS = ("points", "edges", "planes")
 _MOST = 1_000_000
 """Clouds that the six digits of a file name can number."""
-_GRAPH_LINE = re.compile(rb"v0\s+[-+0-9.eE]+\s")
-
-
-def recognises(source: Source) -> Match:
-    """Say how sure we are, from the names and the first line of a graph.txt."""
-    if not suffix_counts(source)[".txt"]:
-        return no("no graph.txt, imu.txt or traj.txt")
-    graphs = [n for n in source.names if n.endswith("graph.txt") and n.rpartition("/")[2] == "graph.txt"]
-    raw = [n for n in source.names if n.endswith(".bin")] if graphs else []
-    clouds = [n for n in raw if _DUMP.fullmatch(n) or _FEATURES.fullmatch(n)]
-    if clouds and graphs:
-        if _GRAPH_LINE.match(source.head(graphs[0])):
-            return Match(0.95, f"{len(clouds)} dumped clouds and a graph.txt of their poses")
-        return no("it has dumped clouds and a graph.txt, but that does not begin with a vertex v0")
-    texts = {n.rpartition("/")[2] for n in source.names[:5]}
-    if {"imu.txt", "traj.txt"} <= texts and len(source.names) <= 4:
-        return Match(0.6, "imu.txt and traj.txt")
-    return no("it has a graph.txt but no points.bin" if graphs else "no points.bin with a graph.txt")
-
-
-def read(source: Source) -> Recording:
-    """Read the clouds, their poses on the `index` clock, and the continuous-time texts on `utc`."""
-    streams: list[Stream] = []
-    for folder in sorted({n.rpartition("/")[0] for n in source.names if n.rpartition("/")[2] == "graph.txt"}):
-        streams += _dump(source, folder)
-    for name in source.names:
-        if name.rpartition("/")[2] in ("imu.txt", "traj.txt"):
-            streams.append(_text(source, name))
-    return Recording(name=source.stem, streams=tuple(streams), format="gtsam_points", source=source)
-
-
-def _dump(source: Source, folder: str) -> list[Stream]:
-    """Return the clouds of one graph and the poses of its vertices, which come in the clouds' order."""
-    prefix = f"{folder}/" if folder else ""
-    sorts: dict[str, list[tuple[int, str]]] = {}
-    for name in source.names:
-        if not name.startswith(prefix):
-            continue
-        if match := _DUMP.fullmatch(name):
-            sorts.setdefault("points", []).append((int(match[1]), name))
-        elif match := _FEATURES.fullmatch(name):
-            sorts.setdefault(match[1], []).append((int(match[2]), name))
-    numbers = sorted({number for files in sorts.values() for number, _ in files})
-    streams = [_clouds(source, prefix + kind, sorted(files)) for kind, files in sorted(sorts.items())]
-    build = partial(_graph, numbers=numbers, file=f"{prefix}graph.txt")
-    pose = _stream(source, f"{prefix}graph.txt", f"gtsam_points.graph/1|{numbers}", build)
-    return [
-        *streams,
-        Stream(
-            f"{prefix}graph", Pose, pose, clock="index", role="truth", frame="map", child=f"{prefix}lidar"
-        ),
-    ]
-
-
-def _stream(
-    source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed]
-) -> Callable[[], Parsed]:
-    return lambda: cache.parsed(source, name, f"{parser}|{name}", build)
-
-
-def _clouds(source: Source, name: str, files: list[tuple[int, str]]) -> Stream:
-    frame = f"{name.rpartition('/')[0]}/lidar".lstrip("/")
-    t_ns, names = [number * NS for number, _ in files], [file for _, file in files]
-    return Stream(
-        name,
-        PointCloud,
-        partial(cloud_table, source, t_ns, names, ("x", "y", "z")),
-        clock="index",
-        frame=frame,
-        loader=cloud_loader(source, frame, partial=True, columns=("x", "y", "z")),
-    )
-
-
-def _graph(buffer: Buffer, numbers: list[int], file: str) -> Parsed:
-    """Parse ``v<i> x y z qx qy qz qw``; vertex i belongs to the i-th cloud."""
-    size, cut = whole_lines(buffer, file)
-    tokens = scan(buffer, size)
-    lines = np.flatnonzero(tokens.counts == 8)
-    good = [i for i in lines if not tokens.is_word[tokens.first[i] + 1 : tokens.first[i + 1]].any()]
-    labels = [tokens.text(int(tokens.first[i])) for i in good]
-    kept = [(i, int(w[1:])) for i, w in zip(good, labels, strict=True) if re.fullmatch(r"v\d{1,9}", w)]
-    rows = np.array([i for i, _ in kept], dtype=np.int64)
-    t_ns = [(numbers[v] if v < len(numbers) else v) * NS for _, v in kept]
-    values = tokens.block(1, 7, rows)
-    bad = sorted(set(range(len(tokens.line))) - set(rows.tolist()))
-    losses = (
-        [Loss(file, "not a vertex with its pose", line=int(tokens.line[bad[0]]), count=len(bad))]
-        if bad
-        else []
-    )
-    table = arrow.table(t_ns, {key: values[:, i] for i, key in enumerate(_POSE)}, units=Pose.units())
-    return Parsed(table, (*losses, *([cut] if cut else [])))
-
-
-def _text(source: Source, name: str) -> Stream:
-    is_imu = name.endswith("imu.txt")
-    columns, kind = (_IMU, Imu) if is_imu else (_POSE, Pose)
-    build = partial(_stamped, columns=columns, units=kind.units(), file=name)
-    parsed = _stream(source, name, f"gtsam_points.{'imu' if is_imu else 'trajectory'}/1", build)
-    title = name.removesuffix(".txt")
-    if is_imu:
-        return Stream(title, Imu, parsed, frame="imu")
-    return Stream(title, Pose, parsed, role="truth", frame="map", child="imu")
-
-
-def _stamped(buffer: Buffer, columns: tuple[str, ...], units: dict[str, str], file: str) -> Parsed:
-    """Parse ``time value ...`` lines; the stamp by integer arithmetic."""
-    width = len(columns)
-    tokens, lines, losses = read_lines(buffer, file, (width + 1,))
-    t_ns, lines, unstamped = exact_stamps(tokens, 0, lines, file)
-    values = tokens.block(1, width, lines)
-    table = arrow.table(t_ns, {key: values[:, i] for i, key in enumerate(columns)}, units=units)
-    return Parsed(table, (*losses, *unstamped))
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -235,7 +104,7 @@ def _poses_of(recording: Recording, clouds: Sequence[Stream]) -> Stream | None:
 
 
 def _has_attitude(stream: Stream) -> bool:
-    return stream.type is Pose and set(_POSE) <= set(stream.columns)
+    return stream.type is Pose and set(POSE) <= set(stream.columns)
 
 
 def _numbers(graph: Stream, clouds: Sequence[Stream]) -> dict[int, int]:
@@ -285,7 +154,7 @@ def _write_graph(stream: Stream, order: dict[int, int], file: Path, written: set
     vertices = [order.get(t, beyond.get(t)) for t in stream.t_ns.tolist()]
     kept = stream.take(np.array([vertex is not None for vertex in vertices], dtype=bool))
     labels = [f"v{vertex}" for vertex in vertices if vertex is not None]
-    yield from _write_rows(kept, labels, _POSE, file, written)
+    yield from _write_rows(kept, labels, POSE, file, written)
     if own and (lost := len(stream) - len(kept)):
         yield f"{stream.name}: {lost} poses are of no cloud, and their numbers are those of others"
 
@@ -303,7 +172,7 @@ def _write_text(stream: Stream, path: Path, written: set[Path]) -> Iterator[str]
         yield from _write_graph(stream, {}, file, written)
     elif kind != "graph":
         stamps = [decimal_from_ns(t) for t in stream.t_ns.tolist()]
-        yield from _write_rows(stream, stamps, _IMU if kind == "imu" else _POSE, file, written)
+        yield from _write_rows(stream, stamps, IMU if kind == "imu" else POSE, file, written)
 
 
 def _write_rows(

@@ -1,7 +1,4 @@
-"""CSV, one file per stream, units in the header, with a recording.yaml by which the folder opens again.
-
-Lists are written as numbers separated by blanks. Images and clouds lie in a folder per stream.
-"""
+"""Writing CSV files and the recording.yaml that opens them."""
 
 from __future__ import annotations
 
@@ -11,31 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transect.errors import UnsupportedError
-from transect.recording import Recording, Source, arrow
+from transect.recording import Recording, arrow
 from transect.recording.arrow import LOG_NS, T_NS
 
-from ._base import Match, no
-from ._export import export, times_of
+from .._export import export, times_of
 
 _NUMBERS = {
     name: name
     for name in ("float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
 } | {"double": "float64", "float": "float32"}
-
-
-def recognises(source: Source) -> Match:
-    """Leave opening to the description that is written beside the files."""
-    return no("CSV files are opened by the recording.yaml beside them")
-
-
-def read(source: Source, **options: Any) -> Recording:
-    """Refuse: a CSV file alone does not say what it is."""
-    raise UnsupportedError(
-        "a CSV file alone does not say what its columns are",
-        where=str(source.path),
-        hint=f"transect new recording {source.path}  writes a recording.yaml that does",
-    )
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

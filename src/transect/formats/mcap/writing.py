@@ -1,4 +1,4 @@
-"""MCAP files without ROS: JSON messages as columns, other messages as bytes."""
+"""Writing columns as JSON messages in an MCAP file."""
 
 from __future__ import annotations
 
@@ -8,27 +8,9 @@ from typing import Any
 
 from transect.base.files import atomic_write
 from transect.errors import UnsupportedError, UsageError
-from transect.recording import Recording, Source, Stream
+from transect.recording import Recording, Stream
 
-from ._base import Match, no
-from .rosbag.mcap import MAGIC, McapFile
-from .rosbag.streams import METADATA, recording_of
-
-
-def recognises(source: Source) -> Match:
-    """Recognise one MCAP file."""
-    found = [name for name in source.names if name.lower().endswith(".mcap")]
-    if len(source.names) != 1 or not found:
-        return no("it is not one .mcap file")
-    if source.head(found[0], len(MAGIC)) != MAGIC:
-        return no(f"{found[0]} is named .mcap but does not begin like one")
-    return Match(0.9, "an MCAP file")
-
-
-def read(source: Source) -> Recording:
-    """Read an MCAP file; each channel is a stream."""
-    name = source.names[0]
-    return recording_of(source, [McapFile(name, source.buffer(name))])
+from ..rosbag.streams import METADATA
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -47,8 +29,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """
     from mcap.writer import Writer
 
-    from .rosbag.json_schema import messages_of, schema_of
-    from .rosbag.outgoing import in_log_order
+    from ..rosbag.json_schema import messages_of, schema_of
+    from ..rosbag.outgoing import in_log_order
 
     if path.is_dir():
         raise UsageError(

@@ -1,0 +1,135 @@
+"""What the names and first bytes of files tell, for `recognises`: the standard library only."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ._lines import is_number
+
+if TYPE_CHECKING:
+    from transect.recording import Source
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".pgm", ".ppm", ".tif", ".tiff")
+SURE_SUFFIXES = (".pcd", ".ply", ".vtk")
+"""Files that can be nothing but points."""
+CLOUD_SUFFIXES = (*SURE_SUFFIXES, ".bin", ".xyz", ".csv")
+XYZ = ("x", "y", "z")
+LAYOUTS = {3: XYZ, 4: (*XYZ, "intensity"), 5: (*XYZ, "intensity", "ring")}
+"""What the columns of a headerless cloud mean: KITTI has four, nuScenes and Seeing Through Fog have five."""
+FARTHEST = 2_000.0
+"""Metres; no lidar of a vehicle sees farther, and a wrong number of columns soon does."""
+BRIGHTEST = 65_535.0
+MOST_RINGS = 256
+FEWEST = 20
+"""Rows of numbers without a header that may be a cloud; a shorter table is taken for something else."""
+_ENOUGH = 50
+"""Lines that tell what a text is."""
+_COUNTS: WeakKeyDictionary[Source, Counter[str]] = WeakKeyDictionary()
+
+
+def suffix_of(name: str) -> str:
+    """Return a file name's suffix in lower case, with its dot."""
+    dot = name.rfind(".")
+    return name[dot:].lower() if dot > name.rfind("/") else ""
+
+
+def suffix_counts(source: Source) -> Counter[str]:
+    """Return how many files there are of each suffix; counted once, since every format asks."""
+    if source not in _COUNTS:
+        endings = Counter(name[name.rfind(".") :] for name in source.names)
+        counts = _COUNTS[source] = Counter()
+        for ending, count in endings.items():
+            counts[suffix_of(ending)] += count
+    return _COUNTS[source]
+
+
+def first_rows(head: bytes) -> Iterator[list[bytes]]:
+    """Iterate over the fields of the first lines of a text, comments and a line cut by the end left out."""
+    whole = head.rpartition(b"\n")[0] if b"\n" in head else head
+    lines = (line.strip() for line in whole.split(b"\n"))
+    kept = (line for line in lines if line and not line.startswith((b"#", b"%")))
+    return (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_ENOUGH), strict=False))
+
+
+def number_rows(head: bytes, width: int) -> list[list[float]]:
+    """Return the first lines of a text as numbers, if most of them are `width` numbers; else nothing.
+
+    A damaged line among them does not change what the file is.
+    """
+    rows = list(first_rows(head))
+    good = [row for row in rows if len(row) == width and all(is_number(token) for token in row)]
+    return [[float(token) for token in row] for row in good] if 2 * len(good) > len(rows) else []
+
+
+def text_layout(head: bytes) -> tuple[tuple[str, ...], int, bool]:
+    """Return the columns of a text of points, how many lines come before them, and whether these name them.
+
+    A first line with words is a header (libpointmatcher writes `x,y,z,nx,ny,nz`); without one, two columns
+    are x y, and three to five are as in `LAYOUTS`.
+    """
+    skip, names = 0, tuple[str, ...]()
+    for line in head.decode("utf-8-sig", "replace").splitlines():
+        words = _words(line)
+        if words and is_number(words[0]):
+            named = len(names) == len(words)
+            return names if named else _headerless(len(words)), skip, named
+        names = tuple(_cleaned(w) for w in words if _cleaned(w)) or names
+        skip += 1
+    return names, skip, bool(names)
+
+
+def _words(line: str) -> list[str]:
+    return line.replace(",", " ").replace(";", " ").split()
+
+
+def looks_like_raw_points(data: bytes) -> bool:
+    """Tell whether float32 numbers can be points of 3, 4 or 5 columns, by the rules of `plausible_layout`."""
+    values = array("f", data[: len(data) // 4 * 4])
+    if sys.byteorder == "big":
+        values.byteswap()
+    exact = [width for width in (5, 4, 3) if len(data) % (4 * width) == 0]
+    return any(_plausible(values, width) for width in exact or (5, 4, 3))
+
+
+def _plausible(values: array[float], width: int) -> bool:
+    rows = len(values) // width
+    columns = [values[i : rows * width : width] for i in range(width)]
+    far = any(abs(v) > FARTHEST for column in columns[:3] for v in column)
+    bright = all(0 <= v <= BRIGHTEST for column in columns[3:4] for v in column)
+    ringed = all(0 <= v < MOST_RINGS and v == int(v) for column in columns[4:] for v in column)
+    return rows > 0 and not far and bright and ringed
+
+
+def looks_like_text_points(head: bytes) -> bool:
+    """Tell whether a text is points: its header begins with x y, or its numbers are near and in no order.
+
+    Without a header a first column that only grows is the time of a log.
+    """
+    layout, skip, named = text_layout(head)
+    if layout[:2] != ("x", "y") or b"\0" in head:
+        return False
+    if named:
+        return True
+    lines = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", "replace").splitlines()[skip:]
+    rows = [words for words in map(_words, lines) if len(words) == len(layout) and all(map(is_number, words))]
+    first = [float(words[0]) for words in rows]
+    if len(layout) > max(LAYOUTS) or len(first) < FEWEST or 2 * len(first) < len(lines):
+        return False
+    return all(abs(x) < FARTHEST for x in first) and any(b < a for a, b in pairwise(first))
+
+
+def _cleaned(word: str) -> str:
+    """Return a header's word without comment signs and quotes; X, Y, Z are x, y, z."""
+    word = word.lstrip("#/").strip('"')
+    return word.lower() if word.lower() in XYZ else word
+
+
+def _headerless(width: int) -> tuple[str, ...]:
+    base = LAYOUTS.get(width) or ("x", "y") if width < 6 else XYZ
+    return (*base, *(f"column_{i}" for i in range(len(base), width)))

@@ -1,0 +1,69 @@
+"""Truth beside a recording: a folder `truth/` that no reader sees, and that every recording gets as streams.
+
+`truth/trajectory.tum` is the body in the world (x east, y north, z up); a comment at its top names both
+frames (`# frame world, child body`). Each `truth/*.parquet` is a table with `t_ns`, each `truth/*.tif` a map
+in the trajectory's world. Their streams have the role truth and are called `truth/<file>`; on writing they
+become a folder `truth/` again. Other files in the folder (depth images) are copied along.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transect.recording import Source
+
+FOLDER = "truth"
+TRAJECTORY, TABLE, MAP = ".tum", ".parquet", ".tif"
+_DEEPEST = 4
+
+
+def apart(source: Source) -> tuple[Source, Source | None]:
+    """Return the recording's own files, and the files of its truth as seen from their folder, if any.
+
+    A zip often has one folder at the top: truth lies in there then.
+    """
+    for above in _levels(source.names):
+        folder = f"{above}{FOLDER}"
+        if _is_truth(source, above, folder):
+            return source.without(folder), source.at(folder)
+    return source, None
+
+
+def _levels(names: tuple[str, ...]) -> Iterator[str]:
+    """Yield "" and, while all files lie in one folder, that folder; names are sorted, so two of them tell."""
+    above = ""
+    for _ in range(_DEEPEST if names else 0):
+        yield above
+        top, slash, _ = names[0][len(above) :].partition("/")
+        above = f"{above}{top}/"
+        if not slash or not names[-1].startswith(above):
+            return
+
+
+def _is_truth(source: Source, above: str, folder: str) -> bool:
+    first = bisect_left(source.names, f"{folder}/")
+    if first == len(source.names) or not source.names[first].startswith(f"{folder}/"):
+        return False
+    for name in _descriptions(above):
+        if name in source and f"{FOLDER}/".encode() in source.head(name):
+            return False  # a description that names these files has its own idea of them
+    truth = source.at(folder)
+    here = [name for name in truth.names if "/" not in name]
+    if any(name.endswith((TRAJECTORY, TABLE)) for name in here):
+        return True
+    return any(name.endswith(MAP) for name in here) and _is_map(truth)
+
+
+def _descriptions(above: str) -> list[str]:
+    from ..described import NAMES
+
+    return [f"{above}{name}" for name in NAMES]
+
+
+def _is_map(truth: Source) -> bool:
+    from .. import geotiff
+
+    return geotiff.recognises(truth).confidence >= 0.5

@@ -1,0 +1,99 @@
+"""Reading CARMEN logs, packed or not."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from transect.errors import ParseError
+from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
+from transect.recording.source import Buffer
+from transect.recording.zips import MAX_RATIO, RATIO_FREE_BYTES
+from transect.types import LaserScan, Odometry, Pose
+
+from .._lines import whole_lines
+from .._rows import clock_of, only_file
+from .._scan import blocks
+from . import CHUNK, UNPACK
+from .messages import parse_messages
+
+
+def read(source: Source) -> Recording:
+    """Read scans, odometry and true poses; the clock is that of the IPC stamps."""
+    name = only_file(source)
+    parts = cache.parsed_many(source, name, "carmen/2", partial(_parse, file=name))
+    streams = [_stream(key, part) for key, part in parts.items() if key]
+    losses = parts[""].losses
+    if not streams:
+        why = losses[0].reason if losses else "no line begins with FLASER or ODOM"
+        raise ParseError(f"{name} holds no scan and no odometry", where=name, why=why)
+    return Recording(
+        Path(source.stem).stem if Path(name).suffix.lower() in UNPACK else source.stem,
+        tuple(streams),
+        format="carmen",
+        source=source,
+        notes=parts[""].notes,
+        reader_losses=losses,
+    )
+
+
+def _stream(key: str, part: Parsed) -> Stream:
+    first = part.table.column("t_ns")[0].as_py() if part.table.num_rows else 0
+    clock = clock_of(first)
+    if key == "ODOM":
+        return Stream(key, Odometry, part, clock=clock, frame="odom", child="robot")
+    if key == "TRUEPOS":
+        return Stream(key, Pose, part, clock=clock, role="truth", frame="world", child="robot")
+    return Stream(key, LaserScan, part, clock=clock, frame="laser")
+
+
+def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
+    """Return a table per kind of message; under "" stand the losses and notes of the file as a whole."""
+    text, damage = _unpacked(buffer, file)
+    size, cut = whole_lines(text, file)
+    found: dict[str, list[Parsed]] = {}
+    others: dict[str, int] = {}
+    for tokens in blocks(text, size):
+        for key, part in parse_messages(tokens, file, others).items():
+            found.setdefault(key, []).append(part)
+    said = ", ".join(f"{count} of {word}" for word, count in sorted(others.items()))
+    rest = Parsed(
+        pa.table({"t_ns": pa.nulls(0, pa.int64())}),
+        tuple(loss for loss in (damage, cut) if loss),
+        (f"lines that are not read: {said}",) if said else (),
+    )
+    return {"": rest, **{key: _joined(parts) for key, parts in found.items()}}
+
+
+def _joined(parts: list[Parsed]) -> Parsed:
+    """Lay the pieces of one table end to end; losses for the same reason become one."""
+    losses: dict[str, Loss] = {}
+    for loss in (loss for part in parts for loss in part.losses):
+        first = losses.get(loss.reason, loss)
+        count = loss.count + (first.count if loss.reason in losses else 0)
+        losses[loss.reason] = Loss(loss.file, loss.reason, line=first.line, count=count)
+    return Parsed(pa.concat_tables([part.table for part in parts]), tuple(losses.values()))
+
+
+def _unpacked(buffer: Buffer, file: str) -> tuple[Buffer, Loss | None]:
+    """Return the text; a compressed file that is damaged, or grows beyond belief, keeps its good part."""
+    opener = UNPACK.get(Path(file).suffix.lower())
+    if opener is None:
+        return buffer, None
+    most = max(RATIO_FREE_BYTES, MAX_RATIO * len(buffer))
+    chunks: list[bytes] = []
+    size, reason = 0, ""
+    try:
+        with opener(io.BytesIO(bytes(buffer))) as stream:
+            while size <= most and (chunk := stream.read1(CHUNK)):
+                chunks.append(chunk)
+                size += len(chunk)
+    except (EOFError, OSError, ValueError, zlib.error) as error:
+        reason = f"the compressed data is damaged: {error}"
+    if size > most:
+        reason = f"it unpacks to more than {MAX_RATIO} times its size"
+    return b"".join(chunks), Loss(file, reason, byte=size, count=0) if reason else None

@@ -1,0 +1,176 @@
+"""Reading CDFF's MessagePack logs, their parts and configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import FrameError, ParseError, UsageError
+from transect.recording import FrameTree, Loss, Parsed, Recording, Source, cache
+from transect.recording.source import Buffer
+from transect.types import CameraModel
+
+from .._rock.files import groups_of, stream_names
+from .._rock.quaternions import Order
+from .._rock.streams import PROBED, Logged, Piece, Reading, streams_of
+from . import log_files
+from .arrays import octets_of, rows_of
+from .asn1 import BITSTREAM, Definitions, decoder, definitions_of
+from .config import is_config, read_config
+from .cursor import Broken, Cut
+from .file import Meta, Port, entries_of, meta_of, ports_of, unpacked
+from .samples import MAX_SAMPLES, flat_of
+
+CHUNK = r"(.+)_(\d+)\.msg(?:\.zz)?"
+"""`<prefix>_%09d.msg`: parts of one log."""
+
+
+@dataclass
+class _Log:
+    """One file: its MessagePack bytes, and where its ports are."""
+
+    file: str
+    view: memoryview
+    ports: dict[str, Port] = field(default_factory=dict[str, Port])
+    metas: dict[str, Meta] = field(default_factory=dict[str, Meta])
+
+
+@dataclass
+class _Found:
+    """What the files of a source hold, while it is gathered."""
+
+    logs: dict[str, _Log] = field(default_factory=dict[str, _Log])
+    frames: FrameTree = field(default_factory=FrameTree)
+    cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
+    losses: list[Loss] = field(default_factory=list[Loss])
+    notes: list[str] = field(default_factory=list[str])
+
+    def add(self, source: Source, file: str) -> None:
+        """Look into a file: a log, or a configuration."""
+        view, losses = unpacked(source.buffer(file), file)
+        self.losses += losses
+        entries, losses = entries_of(view, file)
+        self.losses += losses
+        if is_config(view, entries):
+            source.touch(file)
+            frames, cameras, losses, notes = read_config(view, entries, file)
+            self.frames, self.cameras = self.frames.merged(frames), {**self.cameras, **cameras}
+            self.losses += losses
+            self.notes += notes
+            return
+        log = self.logs[file] = _Log(file, view)
+        log.ports, losses = ports_of(entries, file)
+        self.losses += losses
+        for name, port in log.ports.items():
+            log.metas[name], losses = meta_of(view, port.meta, file)
+            self.losses += losses
+            if port.meta is not None and not port.has_samples:
+                self.losses.append(Loss(file, f"{name} has times but no samples", byte=port.meta.start))
+
+
+def read(source: Source, *, quaternion: Order | None = None, definitions: str | None = None) -> Recording:
+    """Read a log, a folder of logs and their parts, or a configuration file."""
+    if quaternion not in (None, "xyzw", "wxyz"):
+        raise UsageError(f"quaternion is 'xyzw' or 'wxyz', not {quaternion!r}")
+    found = _Found()
+    files = log_files(source)
+    for file in files:
+        _add(found, source, file, alone=len(files) == 1)
+    reading = Reading(partial(_octets, found.logs), partial(_rows, found.logs), found.cameras, quaternion)
+    groups = groups_of(found.logs, CHUNK)
+    names = stream_names({g: dict.fromkeys(_ports(found.logs, fs)) for g, fs in groups.items()})
+    asn1 = definitions_of(source, definitions)
+    logged = [
+        _logged(source, name, port, [found.logs[f] for f in groups[group]], asn1)
+        for (group, port), name in names.items()
+    ]
+    return Recording(
+        source.stem,
+        tuple(stream for each in logged for stream in streams_of(each, reading)),
+        frames=found.frames,
+        cameras=found.cameras,
+        format="cdff_msgpack",
+        source=source,
+        notes=(*found.notes, *_bitstream_notes(logged, asn1)),
+        reader_losses=tuple(found.losses),
+    )
+
+
+def _add(found: _Found, source: Source, file: str, alone: bool) -> None:
+    try:
+        found.add(source, file)
+    except (ParseError, FrameError) as error:
+        if alone:
+            raise
+        found.losses.append(Loss(file, error.why or error.what))
+
+
+def _ports(logs: dict[str, _Log], files: list[str]) -> list[str]:
+    """Names of the ports that have samples in any of the files."""
+    return [name for f in files for name, port in logs[f].ports.items() if port.has_samples]
+
+
+def _logged(source: Source, name: str, port: str, logs: list[_Log], asn1: Definitions) -> Logged:
+    having = [log for log in logs if port in log.ports and log.ports[port].has_samples]
+    type_name = next((log.metas[port].type for log in having if log.metas[port].type), "")
+    pieces = [Piece(log.file, *_builders(source, log, port, type_name, asn1)) for log in having]
+    if type_name == BITSTREAM:
+        type_name = _type_in_bitstream(having[0], port) or BITSTREAM
+    return Logged(name, type_name, pieces, log_name="the list of timestamps")
+
+
+def _builders(
+    source: Source, log: _Log, port: str, type_name: str, asn1: Definitions
+) -> tuple[Callable[[], Parsed], Callable[[], Parsed]]:
+    """Return what parses all samples of a port, through the cache, and what parses the first few."""
+    meta = Meta(log.metas[port].type or type_name, log.metas[port].ticks)
+    prepare = decoder(log.view, asn1) if meta.type == BITSTREAM else None
+
+    def build(_: Buffer) -> Parsed:
+        return flat_of(log.view, log.file, log.ports[port], meta, MAX_SAMPLES, prepare)
+
+    key = f"cdff.flat/1/{type_name}/{asn1.key}/{port}"
+    return (
+        lambda: cache.parsed(source, log.file, key, build),
+        lambda: flat_of(log.view, log.file, log.ports[port], meta, PROBED, prepare),
+    )
+
+
+def _type_in_bitstream(log: _Log, port: str) -> str:
+    plain = decoder(log.view, Definitions())
+    table = flat_of(log.view, log.file, log.ports[port], log.metas[port], 1, plain).table
+    return str(table.column("type")[0]) if "type" in table.column_names and table.num_rows else ""
+
+
+def _bitstream_notes(logged: list[Logged], asn1: Definitions) -> list[str]:
+    return [
+        f"{each.name}: bit streams of {each.type_name}, kept as bytes: its ASN.1 definition is not known "
+        "(put the .asn file beside the log, or give definitions=)"
+        for each in logged
+        if each.type_name.startswith(("asn1Scc", BITSTREAM)) and not asn1.knows(each.type_name)
+    ]
+
+
+def _octets(logs: dict[str, _Log], file: str, at: int, size: int) -> NDArray[np.uint8]:
+    with _located(file, at):
+        return octets_of(logs[file].view[at : at + size])
+
+
+def _rows(logs: dict[str, _Log], file: str, at: int, size: int, width: int) -> NDArray[np.float64]:
+    with _located(file, at):
+        return rows_of(logs[file].view[at : at + size], width)
+
+
+@contextmanager
+def _located(file: str, at: int) -> Generator[None]:
+    """Make a ParseError of what goes wrong with a payload."""
+    try:
+        yield
+    except (Cut, Broken, ValueError, TypeError) as error:
+        why = str(error) or "it is cut off"
+        raise ParseError("a list of numbers cannot be read", where=f"{file}@{at}", why=why) from error

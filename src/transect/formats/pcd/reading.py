@@ -1,0 +1,58 @@
+"""Reading point clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from transect.recording import Parsed, Recording, Source, Stream
+from transect.types import PointCloud
+
+from .._clouds import cloud_loader, cloud_table, raw_columns
+from .._clouds.truth import frames_beside, is_cloud_list, truth_stream
+from .._grouping import Group, grouped
+from .._heads import suffix_of
+from . import cloud_files
+
+PAIR = ("source", "target")
+"""Names of two clouds that are to be registered, which say which is which."""
+
+
+def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
+    """Read point clouds; each is loaded when it is asked for."""
+    files = list(source.names) if len(source.names) == 1 else cloud_files(source)
+    streams = [cloud_stream(source, group, columns) for group in grouped(files, "Lidar")]
+    lists = [n for n in source.names if suffix_of(n) == ".csv" and is_cloud_list(source.head(n, 1024))]
+    streams += [truth_stream(source, name) for name in lists]
+    frames, losses = frames_beside(source)
+    return Recording(
+        name=source.stem,
+        streams=tuple(streams),
+        frames=frames,
+        format="pcd",
+        source=source,
+        reader_losses=tuple(losses),
+    )
+
+
+def cloud_stream(source: Source, group: Group, columns: Sequence[str] | None = None) -> Stream:
+    """Return the stream of one sensor's clouds; what files lack is reported when its table is asked for."""
+    if suffix_of(group.files[0]) == ".bin" and not columns and source.size(group.files[0]):
+        columns = raw_columns(source, group.files[0])
+    return Stream(
+        group.name,
+        PointCloud,
+        partial(_table, source, group, columns),
+        clock=group.clock,
+        tag=group.tag or (group.name if group.name in PAIR else ""),
+        frame=group.name,
+        loader=cloud_loader(source, group.name, partial=True, columns=columns),
+    )
+
+
+def _table(source: Source, group: Group, columns: Sequence[str] | None) -> Parsed:
+    table = cloud_table(source, group.t_ns, group.files, columns)
+    if suffix_of(group.files[0]) != ".bin":
+        return table
+    said = " ".join(columns or ())
+    return Parsed(table.table, table.losses, (f"{group.name}: raw float32 points read as {said}",))
