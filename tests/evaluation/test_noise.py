@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from transect.errors import GeometryError
-from transect.evaluation import allan_deviation, noise_model
+from transect.evaluation import allan_deviation, noise, noise_model
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -54,3 +54,10 @@ def test_a_signal_that_is_too_short_or_not_measured_is_refused():
         allan_deviation([1.0, np.nan, 2.0, 3.0], RATE)
     with pytest.raises(GeometryError, match="no averaging time fits"):
         allan_deviation(np.arange(10.0), RATE, tau=[100.0])
+
+
+def test_the_compiled_allan_deviation_is_that_of_numpy(monkeypatch: pytest.MonkeyPatch):
+    signal = np.cumsum(np.random.default_rng(0).normal(size=(30_000, 2)), axis=0) * 1e-3
+    plain = allan_deviation(signal, 100.0)
+    monkeypatch.setattr(noise, "COMPILED_FROM", 0)
+    np.testing.assert_allclose(allan_deviation(signal, 100.0).deviation, plain.deviation, rtol=1e-12)

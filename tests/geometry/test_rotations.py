@@ -302,3 +302,44 @@ def test_the_left_jacobian_of_a_small_rotation_is_its_power_series(scale):
 def test_the_inverse_left_jacobian_is_the_inverse(v):
     product = rot.left_jacobian(v) @ rot.inverse_left_jacobian(v)
     np.testing.assert_allclose(product, np.tile(np.eye(3), (len(v), 1, 1)), atol=1e-10)
+
+
+# The nearest and the least rotation
+
+
+def test_the_nearest_rotation_of_a_rounded_one_is_that_rotation():
+    R = rot.matrix_from_euler("rpy", [[0.3, -1.2, 2.5], [0, 0, 0]])
+    np.testing.assert_allclose(rot.nearest_rotation(R.round(3)), R, atol=1e-3)
+    np.testing.assert_allclose(rot.nearest_rotation(2.5 * R), R, atol=1e-14)
+
+
+@given(st.integers(0, 10_000))
+def test_no_rotation_is_nearer_than_the_nearest(seed: int):
+    rng = np.random.default_rng(seed)
+    M = rng.normal(size=(3, 3))
+    found = rot.nearest_rotation(M)
+    assert np.linalg.det(found) == pytest.approx(1)
+    np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-12)
+    others = rot.matrix_from_rotation_vector(rng.normal(size=(50, 3))) @ found
+    assert (np.linalg.norm(others - M, axis=(1, 2)) >= np.linalg.norm(found - M) - 1e-12).all()
+
+
+directions = st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda v: np.linalg.norm(v) > 0.1).map(np.array)
+
+
+@given(directions, directions)
+def test_the_least_rotation_takes_one_direction_to_the_other(a: np.ndarray, b: np.ndarray):
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    if np.linalg.norm(np.cross(a, b)) < 1e-6:
+        return
+    found = rot.rotation_between(a, b)
+    np.testing.assert_allclose(found @ a, b, atol=1e-9)
+    assert np.trace(found) == pytest.approx(1 + 2 * (a @ b), abs=1e-9)
+
+
+@pytest.mark.parametrize("v", [[0, 0, 2.0], [1, -2, 3.0], [0, 5.0, 0]])
+def test_between_opposite_directions_it_is_a_half_turn_and_between_equal_ones_none(v: list[float]):
+    found = rot.rotation_between(v, -np.array(v))
+    np.testing.assert_allclose(found @ v, -np.array(v), atol=1e-12)
+    assert np.trace(found) == pytest.approx(-1)
+    np.testing.assert_array_equal(rot.rotation_between(v, v), np.eye(3))

@@ -6,6 +6,7 @@ import numpy as np
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS
+from transect.geometry.interpolation import nearest_index
 
 UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
 """What stamps may have been written in, where seconds were expected."""
@@ -66,6 +67,4 @@ def _median_gap(reference: Ints, estimate: Ints) -> float:
     inside = short[(short >= axis[0]) & (short <= axis[-1])]
     if not len(inside):
         inside = short
-    right = np.clip(np.searchsorted(axis, inside), 0, len(axis) - 1)
-    left = np.maximum(right - 1, 0)
-    return float(np.median(np.minimum(np.abs(inside - axis[left]), np.abs(axis[right] - inside))))
+    return float(np.median(np.abs(inside - axis[nearest_index(axis, inside)])))

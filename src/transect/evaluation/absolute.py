@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.errors import UsageError
-from transect.geometry import align, rotations, se3
+from transect.geometry import align, kernels, rotations, se3
 from transect.types import Trajectory
 
-from ._columns import angles, blocks, lengths, product, unit
 from .association import Pairs
 from .statistics import Statistics
 
@@ -83,12 +82,12 @@ def absolute_error(pairs: Pairs, mode: Align = "se3") -> AbsoluteError:
     aligned = _moved(matrix, estimate.positions)
     return AbsoluteError(
         t_ns=reference.t_ns,
-        translation=lengths((aligned - reference.positions).T),
+        translation=kernels.norm((aligned - reference.positions).T),
         rotation=_angles(reference, estimate, matrix, scale),
         mode=mode,
         alignment=matrix,
         scale=scale,
-        path=float(lengths(np.diff(reference.positions.T)).sum()),
+        path=float(kernels.norm(np.diff(reference.positions.T)).sum()),
         aligned=aligned,
     )
 
@@ -115,7 +114,7 @@ def matrices(trajectory: Trajectory) -> Floats:
 def _moved(matrix: Floats, positions: Floats) -> Floats:
     """Return positions (n, 3) moved; in blocks, for which no library starts its threads."""
     moved = np.empty_like(positions)
-    for block in blocks(len(positions)):
+    for block in kernels.blocks(len(positions)):
         moved[block] = se3.apply(matrix, positions[block])
     return moved
 
@@ -123,9 +122,10 @@ def _moved(matrix: Floats, positions: Floats) -> Floats:
 def _angles(reference: Trajectory, estimate: Trajectory, matrix: Floats, scale: float) -> Floats | None:
     if reference.orientations is None or estimate.orientations is None:
         return None
-    turn = rotations.quaternion_from_matrix(matrix[:3, :3] / scale)
+    attitudes = estimate.orientations, reference.orientations
+    turn = rotations.quaternion_from_matrix(matrix[:3, :3] / scale).tolist()
     found = np.empty(len(reference))
-    for block in blocks(len(reference)):
-        turned = product(turn[:, None], unit(estimate.orientations[block]))
-        found[block] = angles(turned, unit(reference.orientations[block]))
+    for block in kernels.blocks(len(reference)):
+        said, true = (kernels.normalise(kernels.columns(t[block])) for t in attitudes)
+        found[block] = kernels.angle_between(kernels.multiply(turn, said), true)
     return found

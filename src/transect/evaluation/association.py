@@ -16,9 +16,9 @@ from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.errors import TransectError, UsageError
 from transect.geometry.interpolation import interpolate_attitudes, interpolate_columns
+from transect.geometry.kernels import norm
 from transect.types import Trajectory
 
-from ._columns import lengths
 from ._explaining import explained
 
 By = Literal["nearest", "interpolate", "rows"]
@@ -210,7 +210,7 @@ def _refuse_bad(called: str, trajectory: Trajectory) -> None:
         )
     if trajectory.orientations is None:
         return
-    off = np.abs(lengths(trajectory.orientations.T) - 1)
+    off = np.abs(norm(trajectory.orientations.T) - 1)
     if not (off < 1e-2).all():  # also true for NaN
         worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
         raise AssociationError(

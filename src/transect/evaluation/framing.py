@@ -120,10 +120,9 @@ def refuse_swapped(pairs: Pairs) -> None:
     if len(ref) < 4:
         return
     a, b = est - est.mean(axis=0), ref - ref.mean(axis=0)
-    u, strength, vt = np.linalg.svd(b.T @ a)
-    _refuse_mirrored(a, b, strength, float(np.linalg.det(u) * np.linalg.det(vt)))
-    turn = u @ np.diag([1.0, 1.0, np.linalg.det(u) * np.linalg.det(vt)]) @ vt
-    _refuse_w_first(pairs.reference, pairs.estimate, few, turn)
+    strength = np.linalg.svd(b.T @ a, compute_uv=False).astype(np.float64)
+    _refuse_mirrored(a, b, strength, float(np.linalg.det(b.T @ a)))
+    _refuse_w_first(pairs.reference, pairs.estimate, few, rotations.nearest_rotation(b.T @ a))
 
 
 def _refuse_mirrored(a: Floats, b: Floats, strength: Floats, sign: float) -> None:

@@ -15,6 +15,7 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS, ns_from_decimal
 from transect.errors import GeometryError, ParseError
 from transect.geometry import se3
+from transect.geometry.interpolation import nearest_index
 from transect.geometry.rotations import quaternion_from_euler, rotation_vector_from_matrix
 from transect.types import Trajectory
 
@@ -113,7 +114,7 @@ def relation_errors(relations: Relations, estimate: Trajectory, max_diff: float 
     """
     order = np.argsort(estimate.t_ns, kind="stable")
     poses = rows(estimate, order)
-    first, last = (_nearest(poses.t_ns, t) for t in (relations.first_ns, relations.last_ns))
+    first, last = (nearest_index(poses.t_ns, t) for t in (relations.first_ns, relations.last_ns))
     limit = round(max_diff * NS)
     near = (np.abs(poses.t_ns[first] - relations.first_ns) <= limit) & (
         np.abs(poses.t_ns[last] - relations.last_ns) <= limit
@@ -130,9 +131,3 @@ def relation_errors(relations: Relations, estimate: Trajectory, max_diff: float 
         np.linalg.norm(rotation_vector_from_matrix(error[:, :3, :3]), axis=1),
         int((~near).sum()),
     )
-
-
-def _nearest(axis: Ints, times: Ints) -> Ints:
-    right = np.clip(np.searchsorted(axis, times), 0, len(axis) - 1)
-    left = np.maximum(right - 1, 0)
-    return np.where(times - axis[left] <= axis[right] - times, left, right)

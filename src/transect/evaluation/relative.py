@@ -13,9 +13,9 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError, UsageError
+from transect.geometry import kernels
 from transect.types import Trajectory
 
-from ._columns import angles, blocks, columns, inverse, lengths, product, rotated, unit
 from .association import Pairs
 from .statistics import Statistics
 
@@ -100,26 +100,27 @@ def relative_errors(pairs: Pairs, first: Ints, last: Ints) -> tuple[Floats, Floa
     The translation of E is the difference of the two motions, turned; its length is that of the difference.
     """
     translation, rotation = np.empty(len(first)), np.empty(len(first))
-    for block in blocks(len(first)):
+    for block in kernels.blocks(len(first)):
         true_move, true_turn = _motions(pairs.reference, first[block], last[block])
         said_move, said_turn = _motions(pairs.estimate, first[block], last[block])
-        translation[block] = lengths(said_move - true_move)
-        rotation[block] = angles(true_turn, said_turn)
+        translation[block] = kernels.norm([b - a for a, b in zip(true_move, said_move, strict=True)])
+        rotation[block] = kernels.angle_between(true_turn, said_turn)
     return translation, rotation
 
 
-def _motions(trajectory: Trajectory, first: Ints, last: Ints) -> tuple[Floats, Floats]:
-    """Return translations (3, n) and rotations (4, n) between poses, in the frame of the first."""
+def _motions(trajectory: Trajectory, first: Ints, last: Ints) -> tuple[kernels.Parts, kernels.Parts]:
+    """Return components of the translations and rotations between poses, in the frame of the first."""
     if trajectory.orientations is None:
         raise UsageError("this needs attitudes, the trajectory has positions only")
-    back = inverse(unit(trajectory.orientations[first]))
-    way = columns(trajectory.positions[last] - trajectory.positions[first])
-    return rotated(back, way), product(back, unit(trajectory.orientations[last]))
+    start, end = (kernels.normalise(kernels.columns(trajectory.orientations[i])) for i in (first, last))
+    back = kernels.conjugate(start)
+    way = kernels.columns(trajectory.positions[last] - trajectory.positions[first])
+    return kernels.rotate(back, way), kernels.multiply(back, end)
 
 
 def travelled_distance(positions: Floats) -> Floats:
     """Return (n,) metres travelled up to each of (n, 3) positions."""
-    return np.concatenate([[0.0], np.cumsum(lengths(np.diff(positions.T)))])
+    return np.concatenate([[0.0], np.cumsum(kernels.norm(np.diff(positions.T)))])
 
 
 def steps_of(pairs: Pairs, step: float, per: Per, overlapping: bool) -> tuple[Ints, Ints]:

@@ -3,8 +3,9 @@
 Ask the module for what you need (``from transect.geometry import rotations, se3``):
 
 - `rotations`: quaternions, matrices, Euler angles, rotation vectors, slerp
+- `kernels`: the formulas of rotations on components, unchecked, for loops
 - `se3`: rigid transforms ``T_a_b`` as 4x4 matrices, twists, adjoints, covariances
-- `planar`: poses and motions in the plane, put together along exact arcs
+- `planar`: poses and motions in the plane, put together along exact arcs; points from ranges and bearings
 - `align`: the transform between two sets of corresponding points (Horn, Umeyama, yaw only, origin)
 - `camera`: pinhole and fisheye projection, lens distortion both ways, intrinsics
 - `geodesy`: WGS84 latitude and longitude, ECEF, local ENU / NED / NWU, UTM

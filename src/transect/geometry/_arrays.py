@@ -67,10 +67,12 @@ def measured_rows(array: Floats) -> Mask:
 
 def norms(vectors: Floats) -> Floats:
     """Euclidean length along the last axis, which stays (length 1)."""
-    return np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.sqrt(np.add.reduce(vectors * vectors, axis=-1, keepdims=True))
 
 
 def _fits(shape: tuple[int, ...], pattern: Shape) -> bool:
+    if len(pattern) > 1 and pattern[0] is ... and shape[1 - len(pattern) :] == pattern[1:]:
+        return True  # the usual case, answered in a fraction of a microsecond
     if pattern and pattern[0] is ...:
         pattern = pattern[1:]
         shape = shape[len(shape) - len(pattern) :] if len(shape) >= len(pattern) else ()

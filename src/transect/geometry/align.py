@@ -93,9 +93,7 @@ def umeyama(source: ArrayLike, target: ArrayLike, *, with_scale: bool = False) -
     """Least-squares alignment of (n, 3) onto (n, 3) by singular values (Umeyama, PAMI 13(4), 1991)."""
     a, b = _pairs(source, target, least=3)
     a_centred, b_centred = _centred(a, b)
-    u, _, vt = np.linalg.svd(b_centred.T @ a_centred)
-    mirror = np.diag([1.0, 1.0, np.linalg.det(u) * np.linalg.det(vt)])
-    return _finished(a, b, u @ mirror @ vt, with_scale)
+    return _finished(a, b, rotations.nearest_rotation(b_centred.T @ a_centred), with_scale)
 
 
 def horn(source: ArrayLike, target: ArrayLike, *, with_scale: bool = False) -> Alignment:

@@ -11,20 +11,23 @@ about the fixed axes (extrinsic), capitals about the moving ones (intrinsic), so
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
+from transect.geometry import kernels
 from transect.geometry._arrays import floats, norms
+from transect.geometry.kernels import join, join_matrix, scale_matrix, split
 
 GIMBAL_LOCK = 1e-7
 """Distance of the middle Euler angle from its singular value (rad) below which the last angle is set to 0."""
 
-SMALL_ANGLE = 1e-4
-"""Angle (rad) below which the second terms of the Jacobians' series vanish in float64."""
+_IDENTITY = np.eye(3)
 
 
 # Quaternions
@@ -32,45 +35,27 @@ SMALL_ANGLE = 1e-4
 
 def normalise(q: ArrayLike) -> Floats:
     """Quaternions (..., 4) scaled to norm 1; NaN where the norm is zero."""
-    raw = floats("quaternions", q, (..., 4))
-    # Divided by the largest part first: the squares of tiny or huge parts would vanish or overflow.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scaled = raw / np.max(np.abs(raw), axis=-1, keepdims=True)
-    return scaled / norms(scaled)
+    return join(_unit(q))
 
 
 def conjugate(q: ArrayLike) -> Floats:
     """Quaternions (..., 4) with the vector part negated: the inverse rotation of a unit quaternion."""
-    return floats("quaternions", q, (..., 4)) * np.array([-1.0, -1.0, -1.0, 1.0])
+    return join(kernels.conjugate(_parts(q)))
 
 
 def multiply(p: ArrayLike, q: ArrayLike) -> Floats:
     """Hamilton product of quaternions (..., 4): ``q_a_c = multiply(q_a_b, q_b_c)``, `q` turns first."""
-    px, py, pz, pw = np.moveaxis(floats("quaternions", p, (..., 4)), -1, 0)
-    qx, qy, qz, qw = np.moveaxis(floats("quaternions", q, (..., 4)), -1, 0)
-    return np.stack(
-        [
-            pw * qx + px * qw + py * qz - pz * qy,
-            pw * qy - px * qz + py * qw + pz * qx,
-            pw * qz + px * qy - py * qx + pz * qw,
-            pw * qw - px * qx - py * qy - pz * qz,
-        ],
-        axis=-1,
-    )
+    return join(kernels.multiply(_parts(p), _parts(q)))
 
 
 def rotate(q: ArrayLike, vectors: ArrayLike) -> Floats:
     """Vectors (..., 3) turned by quaternions (..., 4): ``v_a`` from ``q_a_b`` and ``v_b``."""
-    q, v = normalise(q), floats("vectors", vectors, (..., 3))
-    axis, w = q[..., :3], q[..., 3:]
-    twice = 2.0 * np.cross(axis, v)
-    return v + w * twice + np.cross(axis, twice)
+    return join(kernels.rotate(_unit(q), split(floats("vectors", vectors, (..., 3)))))
 
 
 def angle_between(p: ArrayLike, q: ArrayLike) -> Floats:
     """Angle (...) in [0, pi] of the rotation that takes attitude `p` to attitude `q`, both (..., 4)."""
-    difference = multiply(conjugate(normalise(p)), normalise(q))
-    return 2.0 * np.arctan2(norms(difference[..., :3])[..., 0], np.abs(difference[..., 3]))
+    return kernels.angle_between(_unit(p), _unit(q))
 
 
 def slerp(p: ArrayLike, q: ArrayLike, fraction: ArrayLike) -> Floats:
@@ -87,15 +72,15 @@ def slerp(p: ArrayLike, q: ArrayLike, fraction: ArrayLike) -> Floats:
     -------
     (..., 4) unit quaternions. Between opposite attitudes (180 degrees) both arcs are as short; one is taken.
     """
-    p, q = normalise(p), normalise(q)
-    s = floats("fraction", fraction, (...,))[..., None]
-    q = np.where(np.sum(p * q, axis=-1, keepdims=True) < 0, -q, q)
-    # arctan2 keeps its digits for nearly equal attitudes; arccos of the dot product loses half of them.
-    angle = 2.0 * np.arctan2(norms(q - p), norms(q + p)) / np.pi
-    # sin((1-s) a) / sin(a), written with np.sinc(x) = sin(pi x) / (pi x), which is smooth at a = 0.
-    weight_p = (1.0 - s) * np.sinc((1.0 - s) * angle) / np.sinc(angle)
-    weight_q = s * np.sinc(s * angle) / np.sinc(angle)
-    return normalise(weight_p * p + weight_q * q)
+    return join(kernels.slerp(_unit(p), _unit(q), kernels.number(floats("fraction", fraction, (...,)))))
+
+
+def _parts(q: ArrayLike) -> Sequence[Any]:
+    return split(floats("quaternions", q, (..., 4)))
+
+
+def _unit(q: ArrayLike) -> Sequence[Any]:
+    return kernels.normalise(_parts(q))
 
 
 # Matrices
@@ -103,12 +88,7 @@ def slerp(p: ArrayLike, q: ArrayLike, fraction: ArrayLike) -> Floats:
 
 def matrix_from_quaternion(q: ArrayLike) -> Floats:
     """Rotation matrices (..., 3, 3) of quaternions (..., 4)."""
-    x, y, z, w = np.moveaxis(normalise(q), -1, 0)
-    return _square(
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    )
+    return join_matrix(kernels.matrix_from_quaternion(_unit(q)))
 
 
 def quaternion_from_matrix(matrix: ArrayLike) -> Floats:
@@ -117,38 +97,53 @@ def quaternion_from_matrix(matrix: ArrayLike) -> Floats:
     Of a matrix that is rounded (as printed in a file) the nearest rotation is taken; a reflection
     (determinant < 0) is refused.
     """
-    m = _nearly_orthogonal(floats("rotation matrices", matrix, (..., 3, 3)))
-    if np.any(np.linalg.det(m) < 0):
+    return join(_quaternion(matrix))
+
+
+def _quaternion(matrix: ArrayLike) -> Sequence[Any]:
+    elements = kernels.split_matrix(_nearly_orthogonal(floats("rotation matrices", matrix, (..., 3, 3))))
+    if np.any(kernels.dot(elements[:3], kernels.cross(elements[3:6], elements[6:])) < 0):
         raise GeometryError(
             "a matrix with a negative determinant is no rotation", hint="does one axis point the wrong way?"
         )
-    # Row i is 4 q_i q; the row with the largest diagonal is never near zero (Shepperd 1978).
-    xx, yy, zz = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
-    xy, xz, yz = m[..., 1, 0] + m[..., 0, 1], m[..., 0, 2] + m[..., 2, 0], m[..., 2, 1] + m[..., 1, 2]
-    xw, yw, zw = m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]
-    rows = _square(
-        [1 + xx - yy - zz, xy, xz, xw],
-        [xy, 1 - xx + yy - zz, yz, yw],
-        [xz, yz, 1 - xx - yy + zz, zw],
-        [xw, yw, zw, 1 + xx + yy + zz],
-    )
-    best = np.argmax(np.diagonal(rows, axis1=-2, axis2=-1), axis=-1)
-    q = normalise(np.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :])
-    return np.where(q[..., 3:] < 0, -q, q)
+    return kernels.quaternion_from_matrix(elements)
 
 
 def _nearly_orthogonal(matrix: Floats) -> Floats:
     """Return matrices a Newton step nearer to their polar factor: of a rounded one, the nearest rotation."""
-    excess = np.swapaxes(matrix, -1, -2) @ matrix - np.eye(3)
+    excess = np.swapaxes(matrix, -1, -2) @ matrix - _IDENTITY
     rounded = np.abs(excess).max(axis=(-2, -1), keepdims=True) < 0.01  # the step squares that
     return np.where(rounded, matrix - 0.5 * matrix @ excess, matrix)
 
 
+def nearest_rotation(matrix: ArrayLike) -> Floats:
+    """Rotations (..., 3, 3) nearest to any matrices (..., 3, 3): ``R`` with the largest ``trace(R^T M)``.
+
+    Of the correlation ``sum b a^T`` of pairs of vectors it is the rotation that takes `a` to `b` best.
+    """
+    u, _, vt = np.linalg.svd(floats("matrices", matrix, (..., 3, 3)))
+    u[..., 2] *= np.copysign(1.0, np.linalg.det(u) * np.linalg.det(vt))[..., None]
+    return u @ vt
+
+
+def rotation_between(start: ArrayLike, end: ArrayLike) -> Floats:
+    """Rotation (3, 3) by the least angle that takes the direction of `start` (3,) to that of `end` (3,).
+
+    Between opposite directions every half turn is as short; one is taken.
+    """
+    a, b = (floats("direction", each, (3,)) for each in (start, end))
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    axis = np.cross(a, b)
+    sine, cosine = float(np.linalg.norm(axis)), float(a @ b)
+    if sine == 0 and cosine < 0:
+        across = np.cross(a, _IDENTITY[np.argmin(np.abs(a))])
+        return matrix_from_rotation_vector(across * (np.pi / np.linalg.norm(across)))
+    return matrix_from_rotation_vector((axis / sine if sine else axis) * np.arctan2(sine, cosine))
+
+
 def skew(vectors: ArrayLike) -> Floats:
     """Matrices (..., 3, 3) that do the cross product: ``skew(a) @ b = a x b`` for vectors (..., 3)."""
-    x, y, z = np.moveaxis(floats("vectors", vectors, (..., 3)), -1, 0)
-    o = np.zeros_like(x)
-    return _square([o, -z, y], [z, o, -x], [-y, x, o])
+    return join_matrix(kernels.skew(split(floats("vectors", vectors, (..., 3)))))
 
 
 # Euler angles
@@ -166,11 +161,11 @@ def quaternion_from_euler(convention: str, angles: ArrayLike) -> Floats:
     """
     axes, intrinsic = _axes_of(convention)
     turns = floats(f"Euler angles {convention!r}", angles, (..., len(axes)))
-    result = np.array([0.0, 0.0, 0.0, 1.0])
-    for k, axis in enumerate(axes):
-        turn = quaternion_from_rotation_vector(turns[..., k, None] * np.eye(3)[axis])
-        result = multiply(result, turn) if intrinsic else multiply(turn, result)
-    return result
+    result: Sequence[Any] = (0.0, 0.0, 0.0, 1.0)
+    for axis, angle in zip(axes, split(turns), strict=True):
+        turn = kernels.quaternion_from_rotation_vector([angle * unit for unit in _IDENTITY[axis].tolist()])
+        result = kernels.multiply(result, turn) if intrinsic else kernels.multiply(turn, result)
+    return join(result)
 
 
 def euler_from_quaternion(convention: str, q: ArrayLike) -> Floats:
@@ -192,8 +187,8 @@ def euler_from_quaternion(convention: str, q: ArrayLike) -> Floats:
     proper = i == k
     k = 3 - i - j
     sign = (i - j) * (j - k) * (k - i) / 2.0
-    parts = normalise(q)
-    w, qi, qj, qk = parts[..., 3], parts[..., i], parts[..., j], sign * parts[..., k]
+    parts = _unit(q)
+    w, qi, qj, qk = parts[3], parts[i], parts[j], sign * parts[k]
     a, b, c, d = (w, qi, qj, qk) if proper else (w - qj, qi + qk, w + qj, qk - qi)
     middle = 2.0 * np.arctan2(np.hypot(c, d), np.hypot(a, b))
     half_sum, half_difference = _unlocked(middle, np.arctan2(b, a), np.arctan2(d, c), intrinsic)
@@ -201,7 +196,7 @@ def euler_from_quaternion(convention: str, q: ArrayLike) -> Floats:
     if not proper:
         middle, third = middle - np.pi / 2, sign * third
     ordered = [third, middle, first] if intrinsic else [first, middle, third]
-    return _wrapped(np.stack(ordered, axis=-1))
+    return _wrapped(join(ordered))
 
 
 def matrix_from_euler(convention: str, angles: ArrayLike) -> Floats:
@@ -219,28 +214,23 @@ def euler_from_matrix(convention: str, matrix: ArrayLike) -> Floats:
 
 def quaternion_from_rotation_vector(vectors: ArrayLike) -> Floats:
     """Exponential map: unit quaternions (..., 4) of rotation vectors (..., 3), axis times angle in rad."""
-    v = floats("rotation vectors", vectors, (..., 3))
-    angle = norms(v)
-    return np.concatenate([0.5 * np.sinc(angle / (2 * np.pi)) * v, np.cos(angle / 2)], axis=-1)
+    return join(kernels.quaternion_from_rotation_vector(_vector(vectors)))
 
 
 def rotation_vector_from_quaternion(q: ArrayLike) -> Floats:
     """Logarithm: rotation vectors (..., 3) no longer than pi of quaternions (..., 4)."""
-    q = normalise(q)
-    q = np.where(q[..., 3:] < 0, -q, q)
-    sine = norms(q[..., :3])
-    angle = 2.0 * np.arctan2(sine, q[..., 3:])
-    return q[..., :3] * np.divide(angle, sine, out=np.full_like(sine, 2.0), where=sine != 0)
+    return join(kernels.rotation_vector_from_quaternion(_unit(q)))
 
 
 def matrix_from_rotation_vector(vectors: ArrayLike) -> Floats:
     """Exponential map: rotation matrices (..., 3, 3) of rotation vectors (..., 3)."""
-    return matrix_from_quaternion(quaternion_from_rotation_vector(vectors))
+    q = kernels.normalise(kernels.quaternion_from_rotation_vector(_vector(vectors)))
+    return join_matrix(kernels.matrix_from_quaternion(q))
 
 
 def rotation_vector_from_matrix(matrix: ArrayLike) -> Floats:
     """Logarithm: rotation vectors (..., 3) no longer than pi of rotation matrices (..., 3, 3)."""
-    return rotation_vector_from_quaternion(quaternion_from_matrix(matrix))
+    return join(kernels.rotation_vector_from_quaternion(kernels.normalise(_quaternion(matrix))))
 
 
 def quaternion_from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Floats:
@@ -261,27 +251,22 @@ def axis_angle_from_quaternion(q: ArrayLike) -> tuple[Floats, Floats]:
 
 def left_jacobian(vectors: ArrayLike) -> Floats:
     """Left Jacobian of SO(3) (..., 3, 3) at rotation vectors (..., 3): ``exp(v + d) ~ exp(J d) exp(v)``."""
-    v = floats("rotation vectors", vectors, (..., 3))
-    angle, cross = norms(v)[..., None], skew(v)
-    small = angle < SMALL_ANGLE
-    safe = np.where(small, 1.0, angle)
-    first = 0.5 * np.sinc(angle / (2 * np.pi)) ** 2  # (1 - cos a) / a^2
-    second = np.where(small, 1 / 6, (safe - np.sin(safe)) / safe**3)
-    return np.eye(3) + first * cross + second * (cross @ cross)
+    v = _vector(vectors)
+    cross = join_matrix(kernels.skew(v))
+    first, second = kernels.left_jacobian_terms(kernels.norm(v))
+    return _IDENTITY + scale_matrix(first, cross) + scale_matrix(second, cross @ cross)
 
 
 def inverse_left_jacobian(vectors: ArrayLike) -> Floats:
     """Inverse (..., 3, 3) of `left_jacobian` at rotation vectors (..., 3) shorter than 2 pi."""
-    v = floats("rotation vectors", vectors, (..., 3))
-    angle, cross = norms(v)[..., None], skew(v)
-    small = angle < SMALL_ANGLE
-    safe = np.where(small, 1.0, angle)
-    second = np.where(small, 1 / 12, (1 - safe / 2 / np.tan(safe / 2)) / safe**2)
-    return np.eye(3) - cross / 2 + second * (cross @ cross)
+    v = _vector(vectors)
+    cross = join_matrix(kernels.skew(v))
+    second = kernels.inverse_left_jacobian_term(kernels.norm(v))
+    return _IDENTITY - cross / 2 + scale_matrix(second, cross @ cross)
 
 
-def _square(*rows: list[Floats]) -> Floats:
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+def _vector(vectors: ArrayLike) -> Sequence[Any]:
+    return split(floats("rotation vectors", vectors, (..., 3)))
 
 
 def _axes_of(convention: str) -> tuple[list[int], bool]:
@@ -305,8 +290,8 @@ def _unlocked(middle: Floats, half_sum: Floats, half_diff: Floats, intrinsic: bo
     only_sum = middle < GIMBAL_LOCK
     only_difference = np.pi - middle < GIMBAL_LOCK
     return (
-        np.where(only_difference, -last * half_diff, half_sum),
-        np.where(only_sum, -last * half_sum, half_diff),
+        kernels.choose(only_difference, -last * half_diff, half_sum),
+        kernels.choose(only_sum, -last * half_sum, half_diff),
     )
 
 

@@ -129,6 +129,8 @@ def _turn(matrices: Floats, vectors: Floats) -> Floats:
 
 
 def _leading(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    if first == second:
+        return first
     try:
         return np.broadcast_shapes(first, second)
     except ValueError as error:

@@ -2,15 +2,13 @@
 
 There are two code paths for the same arithmetic. `Motion.at` answers one time in plain Python floats: numpy
 spends more time on each call than the whole of it takes. `Motion.block` answers many times at once and keeps
-every matrix element contiguous: arrays are (3, 4, m), the upper three rows of m transforms. It does not call
-`transect.geometry.rotations.slerp`, which normalises and checks what was normalised and checked once, here,
-when the edge was added; with it a lookup falls below a million times a second. The tests hold both paths and
-`slerp` equal.
+every matrix element contiguous: arrays are (3, 4, m), the upper three rows of m transforms. Both call the
+formulas of `transect.geometry.kernels`: `rotations.slerp` would normalise and check what was normalised and
+checked once, here, when the edge was added. The tests hold both paths and `slerp` equal.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import FrameError
+from transect.geometry.kernels import conjugate, matrix_from_quaternion, slerp_weights
 from transect.geometry.rotations import normalise
-
-NEARLY_EQUAL = 1.0 - 1e-14
-"""Dot product of two attitudes above which their sine is useless, and slerp is lerp to the last bit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +73,7 @@ class Motion:
         w = (t_ns - start) / (self._times[i + 1] - start)
         ax, ay, az, ai, aj, ak, ar, bx, by, bz, bi, bj, bk, br = self._numbers[7 * i : 7 * i + 14].tolist()
         v = 1.0 - w
-        p, q = _slerp_weights(ai * bi + aj * bj + ak * bk + ar * br, v, w)
+        p, q = slerp_weights((ai, aj, ak, ar), (bi, bj, bk, br), w)
         return (_inverse_matrix if inverted else _matrix)(
             (v * ax + w * bx, v * ay + w * by, v * az + w * bz),
             (p * ai + q * bi, p * aj + q * bj, p * ak + q * bk, p * ar + q * br),
@@ -104,7 +100,7 @@ class Motion:
         w[held] = 0.0
         a, b = np.take(self.poses, low, axis=0).T, np.take(self.poses, high, axis=0).T
         v = 1.0 - w
-        p, q = _slerp_weight_arrays(np.einsum("im,im->m", a[3:], b[3:]), v, w)
+        p, q = slerp_weights(a[3:], b[3:], w)
         return _blocks(v * a[:3] + w * b[:3], p * a[3:] + q * b[3:]), outside
 
     def outside(self, t_ns: Ints, slack_ns: float) -> Mask:
@@ -222,47 +218,23 @@ def _frozen(times: Ints, poses: Floats, seams: tuple[int, ...] = ()) -> Motion:
     return Motion(times, poses, seams)
 
 
-def _slerp_weights(dot: float, v: float, w: float) -> tuple[float, float]:
-    if dot > NEARLY_EQUAL:
-        return v, w
-    angle = math.acos(dot)
-    sine = math.sin(angle)
-    return math.sin(v * angle) / sine, math.sin(w * angle) / sine
-
-
-def _slerp_weight_arrays(dot: Floats, v: Floats, w: Floats) -> tuple[Floats, Floats]:
-    equal = dot > NEARLY_EQUAL
-    angle = np.arccos(np.where(equal, 0.5, dot))
-    sine = np.sin(angle)
-    return np.where(equal, v, np.sin(v * angle) / sine), np.where(equal, w, np.sin(w * angle) / sine)
-
-
 def _matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:
     px, py, pz = xyz
-    a, b, c, d, e, f, g, h, i = _rotation(*q)
+    a, b, c, d, e, f, g, h, i = matrix_from_quaternion(q)
     return np.array((a, b, c, px, d, e, f, py, g, h, i, pz, 0.0, 0.0, 0.0, 1.0)).reshape(4, 4)
 
 
 def _inverse_matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:
-    x, y, z, w = q
     px, py, pz = xyz
-    a, b, c, d, e, f, g, h, i = _rotation(-x, -y, -z, w)
+    a, b, c, d, e, f, g, h, i = matrix_from_quaternion(conjugate(q))
     back = (-a * px - b * py - c * pz, -d * px - e * py - f * pz, -g * px - h * py - i * pz)
     return np.array((a, b, c, back[0], d, e, f, back[1], g, h, i, back[2], 0.0, 0.0, 0.0, 1.0)).reshape(4, 4)
-
-
-def _rotation(x: Any, y: Any, z: Any, w: Any) -> tuple[Any, ...]:
-    """Rotation matrix of a unit quaternion, row by row: floats from floats, (m,) arrays from (m,) arrays."""
-    x2, y2, z2 = x + x, y + y, z + z
-    xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
-    wx, wy, wz = w * x2, w * y2, w * z2
-    return (1.0 - yy - zz, xy - wz, xz + wy, xy + wz, 1.0 - xx - zz, yz - wx, xz - wy, yz + wx, 1.0 - xx - yy)
 
 
 def _blocks(xyz: Floats, q: Floats) -> Floats:
     """Turn positions (3, m) and unit quaternions (4, m) into (3, 4, m) blocks."""
     result = np.empty((3, 4, xyz.shape[1]))
-    for k, elements in enumerate(_rotation(*q)):
+    for k, elements in enumerate(matrix_from_quaternion(q)):
         result[k // 3, k % 3] = elements
     result[:, 3] = xyz
     return result

@@ -14,7 +14,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
-from transect.geometry import robust, se3
+from transect.geometry import robust, rotations, se3
 
 FEWEST = 5
 """Boards: each gives two equations, and the closed form has nine unknowns."""
@@ -104,8 +104,7 @@ def _closed_form(normals: Floats, distances: Floats, flat: Floats) -> Floats:
         )
     H = np.linalg.lstsq(rows, distances)[0].reshape(3, 3)
     turn = np.column_stack([H[:, 0], H[:, 1], np.cross(H[:, 0], H[:, 1])])
-    u, _, vt = np.linalg.svd(turn)
-    return se3.from_matrix(u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt, H[:, 2])
+    return se3.from_matrix(rotations.nearest_rotation(turn), H[:, 2])
 
 
 def _residuals(mount: Floats, normals: Floats, distances: Floats, points: Floats) -> tuple[Floats, Floats]:

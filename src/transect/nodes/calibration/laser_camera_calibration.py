@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
+from transect.geometry.planar import points_from_polar
 from transect.nodes.features._pictures import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import CameraModel, Image, LaserScan, Transform
@@ -119,7 +120,7 @@ def board_plane(
 
 def straight_pieces(scan: LaserScan, longest: float, fewest: int = 5) -> list[Floats]:
     """Return the pieces (n, 2) of a sweep, in metres, that lie on a line and could be a board."""
-    points = scan.ranges[:, None] * np.stack([np.cos(scan.angles), np.sin(scan.angles)], axis=1)
+    points = points_from_polar(scan.ranges, scan.angles)[:, :2]
     with np.errstate(invalid="ignore"):
         ends = ~(np.linalg.norm(np.diff(points, axis=0), axis=1) < JUMP)
     pieces = np.split(points, np.flatnonzero(ends) + 1)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.engine import Node, param
+from transect.geometry.planar import points_from_polar
 from transect.types import LaserScan, PointCloud
 
 
@@ -25,8 +26,7 @@ class LaserScanToPointCloud(Node):
         beams = np.flatnonzero(scan.returned(self.nearest, self.farthest or np.inf))
         if not len(beams):
             return self.ctx.skip("no returns")
-        reach, angle = scan.ranges[beams], scan.angles[beams]
-        points = np.column_stack([reach * np.cos(angle), reach * np.sin(angle), np.zeros(len(beams))])
+        points = points_from_polar(scan.ranges[beams], scan.angles[beams])
         fields: dict[str, NDArray[Any]] = {"beam": beams}
         if scan.remission is not None:
             fields["intensity"] = np.asarray(scan.remission)[beams]

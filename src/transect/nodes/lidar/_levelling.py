@@ -20,7 +20,7 @@ LEAST_POSES = 5
 
 def upright(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
     """Return the least rotation (3, 3) that makes the frame of poses level, by an IMU on the body."""
-    return least_rotation(_felt_up(felt, poses, frames), UP)
+    return rotations.rotation_between(_felt_up(felt, poses, frames), UP)
 
 
 def _felt_up(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
@@ -62,11 +62,3 @@ def _integrated(t_ns: Ints, values: Floats) -> Floats:
     """Return the integral (n, 3) over time from the first on, by trapezoids."""
     steps = np.diff(t_ns)[:, None] / NS * (values[1:] + values[:-1]) / 2
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
-
-
-def least_rotation(a: Floats, b: Floats) -> Floats:
-    """Return the rotation (3, 3) by the least angle that takes the direction (3,) of `a` to that of `b`."""
-    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
-    axis = np.cross(a, b)
-    angle = np.arctan2(np.linalg.norm(axis), a @ b)
-    return rotations.matrix_from_rotation_vector(axis / max(float(np.linalg.norm(axis)), 1e-12) * angle)

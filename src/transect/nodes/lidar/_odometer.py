@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.geometry import se3
+from transect.geometry import rotations, se3
 
 from ..registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
 from ._deskewing import straightened
@@ -221,5 +221,4 @@ class Odometer:
 
 def _rigid(transform: Floats) -> Floats:
     """Return a transform (4, 4) whose rotation is one again: errors of rounding double with each product."""
-    u, _, v = np.linalg.svd(transform[:3, :3])
-    return se3.from_matrix(u @ v, transform[:3, 3])
+    return se3.from_matrix(rotations.nearest_rotation(transform[:3, :3]), transform[:3, 3])

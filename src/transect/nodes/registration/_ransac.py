@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
-from transect.geometry import align, se3
+from transect.geometry import align, rotations, se3
 
 BATCH = 256
 """Samples drawn and judged at a time."""
@@ -73,9 +73,7 @@ def _best_of(source: Floats, sink: Floats, chosen: NDArray[np.int64], reach: flo
 def _transforms(a: Floats, b: Floats) -> Floats:
     """Transforms (k, 4, 4) that take triangles (k, 3, 3) to others: Umeyama, for all of them at once."""
     mean_a, mean_b = a.mean(axis=1), b.mean(axis=1)
-    u, _, vt = np.linalg.svd(np.einsum("kni,knj->kij", b - mean_b[:, None], a - mean_a[:, None]))
-    u[:, :, 2] *= (np.linalg.det(u) * np.linalg.det(vt))[:, None]
-    turn = u @ vt
+    turn = rotations.nearest_rotation(np.einsum("kni,knj->kij", b - mean_b[:, None], a - mean_a[:, None]))
     return se3.from_matrix(turn, mean_b - np.einsum("kij,kj->ki", turn, mean_a))
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.geometry.rotations import matrix_from_rotation_vector as exp
+from transect.geometry.rotations import skew
 
 POSITION, ATTITUDE, VELOCITY = slice(0, 3), slice(3, 6), slice(6, 9)
 GYRO_BIAS, FORCE_BIAS = slice(9, 12), slice(12, 15)
@@ -23,28 +25,6 @@ SIZE = 35
 POSE = slice(0, 6)
 UP = np.array([0.0, 0.0, 1.0])
 _EYE = np.eye(SIZE)
-
-
-def skew(v: Floats) -> Floats:
-    """Matrix (3, 3) of the cross product with v (3,); `rotations.skew` for one vector, without its checks."""
-    x, y, z = v
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def turn(v: Floats) -> Floats:
-    """Rotation (3, 3) of a rotation vector (3,), by Rodrigues' formula."""
-    angle = float(np.sqrt(v @ v))
-    cross = skew(v)
-    if angle < 1e-6:
-        return np.eye(3) + cross + cross @ cross / 2
-    return np.eye(3) + np.sin(angle) / angle * cross + (1 - np.cos(angle)) / angle**2 * (cross @ cross)
-
-
-def turned_by(R: Floats) -> Floats:
-    """Rotation vector (3,) of a rotation (3, 3) by less than half a turn."""
-    sine = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
-    size = float(np.sqrt(sine @ sine))
-    return sine * (np.arctan2(size, (np.trace(R) - 1) / 2) / size) if size > 1e-9 else sine
 
 
 @dataclass(frozen=True)
@@ -146,7 +126,7 @@ class State:
         """Take an error (35,) off the state."""
         self.p = self.p + e[POSITION]
         self.v = self.v + e[VELOCITY]
-        self.rotation = turn(e[ATTITUDE]) @ self.rotation
+        self.rotation = exp(e[ATTITUDE]) @ self.rotation
         self.gyro_bias = self.gyro_bias + e[GYRO_BIAS]
         self.force_bias = self.force_bias + e[FORCE_BIAS]
         self.scale += float(e[SCALE])
@@ -158,7 +138,7 @@ class State:
         for slot, kept in enumerate(self.clones):
             if kept is not None:
                 where, how = CLONES[slot]
-                self.clones[slot] = kept[0], kept[1] + e[where], turn(e[how]) @ kept[2]
+                self.clones[slot] = kept[0], kept[1] + e[where], exp(e[how]) @ kept[2]
 
 
 # Moving on
@@ -176,7 +156,7 @@ def move_inertially(
     densities : (float, float)
         White noise of the two: m/s2/sqrt(Hz), rad/s/sqrt(Hz).
     """
-    half = turn((rate - x.gyro_bias) * (seconds / 2))
+    half = exp((rate - x.gyro_bias) * (seconds / 2))
     R_middle = x.rotation @ half
     pull = R_middle @ (force - x.force_bias)
     acceleration = pull - noise.gravity * UP

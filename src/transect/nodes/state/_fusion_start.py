@@ -163,7 +163,8 @@ def _rates_at_rest(events: Sequence[Event]) -> Floats | None:
 
 
 def _size(transform: Floats) -> tuple[float, float]:
-    return float(np.linalg.norm(transform[:3, 3])), float(np.linalg.norm(ekf.turned_by(transform[:3, :3])))
+    turned = rotations.rotation_vector_from_matrix(transform[:3, :3])
+    return float(np.linalg.norm(transform[:3, 3])), float(np.linalg.norm(turned))
 
 
 def _first_velocity(begun: Beginning, events: Sequence[Event]) -> Floats:

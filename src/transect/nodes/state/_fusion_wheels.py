@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.geometry.rotations import matrix_from_rotation_vector as exp
+from transect.geometry.rotations import rotation_vector_from_matrix as log
+from transect.geometry.rotations import skew
 
 from ._error_state import (
     ATTITUDE,
@@ -26,9 +29,6 @@ from ._error_state import (
     Residual,
     State,
     add_variance,
-    skew,
-    turn,
-    turned_by,
 )
 
 
@@ -128,7 +128,7 @@ def move_by_step(
     x.covariance[ATTITUDE, ATTITUDE] += variance[3] * np.outer(up, up)
     x.covariance[VELOCITY, :] = x.covariance[:, VELOCITY] = 0.0
     x.covariance[VELOCITY, VELOCITY] = spread / seconds**2
-    x.p, x.v, x.rotation = x.p + in_map, in_map / seconds, x.rotation @ turn(UP * turned)
+    x.p, x.v, x.rotation = x.p + in_map, in_map / seconds, x.rotation @ exp(UP * turned)
 
 
 def step_residual(x: State, transform: Floats, slot: int, variances: Floats, wheels: bool) -> Residual:
@@ -152,10 +152,10 @@ def step_residual(x: State, transform: Floats, slot: int, variances: Floats, whe
     measured, R_step = transform[:3, 3], transform[:3, :3]
     if wheels:
         measured, turned, by = by_wheels(x, transform)
-        R_step = turn(UP * turned)
+        R_step = exp(UP * turned)
         H[:3] -= by[:3]
         H[5] -= by[3]
-    rotation = turned_by((R_then.T @ x.rotation).T @ R_step)
+    rotation = log((R_then.T @ x.rotation).T @ R_step)
     r = np.concatenate([measured - R_then.T @ moved, rotation])
     rows = [0, 1, 2, 5] if wheels else list(range(6))
     return Residual(r[rows], H[rows], variances[np.ix_(rows, rows)])

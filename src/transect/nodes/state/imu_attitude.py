@@ -10,9 +10,10 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import rotations
+from transect.geometry.rotations import matrix_from_rotation_vector as exp
 from transect.types import Imu, RigidBodyState
 
-from ._error_state import UP, turn
+from ._error_state import UP
 
 MOST_SECONDS = 1.0
 """Over a longer gap the sensor may have turned anywhere."""
@@ -108,10 +109,10 @@ class Complementary(ImuAttitude):
             return self.told(imu, resting)
         if resting:
             self.bias += min(seconds / self.seconds, 1.0) * (imu.angular_velocity - self.bias)
-        self.rotation = self.rotation @ turn((imu.angular_velocity - self.bias) * seconds)
+        self.rotation = self.rotation @ exp((imu.angular_velocity - self.bias) * seconds)
         felt = self.rotation @ imu.acceleration
         self.rotation = (
-            turn(np.cross(felt / np.linalg.norm(felt), UP) * min(seconds / self.seconds, 1.0)) @ self.rotation
+            exp(np.cross(felt / np.linalg.norm(felt), UP) * min(seconds / self.seconds, 1.0)) @ self.rotation
         )
         drift = np.sqrt(self.spread[2, 2]) + (0.0 if resting else self.heading_rate * seconds)
         self.spread[2, 2] = drift**2
@@ -150,7 +151,7 @@ class GravityFilter(ImuAttitude):
     def _move_on(self, imu: Imu, seconds: float) -> None:
         F = np.eye(6)
         F[:3, 3:] = -self.rotation * seconds
-        self.rotation = self.rotation @ turn((imu.angular_velocity - self.bias) * seconds)
+        self.rotation = self.rotation @ exp((imu.angular_velocity - self.bias) * seconds)
         noise = [self.gyro_density**2 * seconds] * 3 + [self.gyro_walk**2 * seconds] * 3
         self.spread = F @ self.spread @ F.T + np.diag(noise)
 
@@ -159,6 +160,6 @@ class GravityFilter(ImuAttitude):
         R = np.eye(len(r)) * std**2
         K = np.linalg.solve(H @ self.spread @ H.T + R, H @ self.spread).T
         e = K @ r
-        self.rotation, self.bias = turn(e[:3]) @ self.rotation, self.bias + e[3:]
+        self.rotation, self.bias = exp(e[:3]) @ self.rotation, self.bias + e[3:]
         J = np.eye(6) - K @ H
         self.spread = J @ self.spread @ J.T + K @ R @ K.T

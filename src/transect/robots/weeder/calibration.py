@@ -45,12 +45,9 @@ def mean_direction(positions: ArrayLike) -> Floats:
 def rotation_between(direction: ArrayLike, target: ArrayLike = FORWARD) -> Floats:
     """Smallest rotation (3, 3) that takes one direction (3,) to another: R(theta) of eq. 1."""
     a, b = (np.asarray(v, dtype=np.float64) / np.linalg.norm(v) for v in (direction, target))
-    axis, cosine = np.cross(a, b), float(a @ b)
-    sine = float(np.linalg.norm(axis))
-    if sine == 0 and cosine < 0:
+    if not np.cross(a, b).any() and a @ b < 0:
         raise GeometryError("opposite directions have no smallest rotation between them")
-    unit = axis / sine if sine > 0 else axis
-    return rotations.matrix_from_rotation_vector(unit * np.arctan2(sine, cosine))
+    return rotations.rotation_between(a, b)
 
 
 def odometry_from_camera(positions: ArrayLike) -> Floats:
