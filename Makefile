@@ -9,6 +9,8 @@ core := .venv/.installed-core
 full := .venv/.installed-test
 
 export PYTHON
+# pytest keeps the tests that it has compiled: to compile them again takes every worker ten seconds.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test lint types imports contracts pytest coverage fuzz bench docs clean
 .DEFAULT_GOAL := help

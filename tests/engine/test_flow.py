@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.engine import At, Batch, Latest, Node, PortError, Shape, Synced, outputs, param
@@ -344,7 +344,6 @@ def test_samples_of_one_stream_that_share_a_time_are_all_accounted_for():
 TIMES = st.lists(st.integers(0, 40), min_size=0, max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
 @given(x=TIMES, y=TIMES, z=TIMES, horizon=st.integers(0, 10))
 def test_every_sample_that_reaches_a_port_has_exactly_one_fate(
     x: list[int], y: list[int], z: list[int], horizon: int

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import transect
@@ -344,7 +344,6 @@ def test_memory_does_not_grow_with_the_number_of_values(
 
 
 @given(st.lists(st.floats(width=64), min_size=1, max_size=20), st.integers(-(2**62), 2**62))
-@settings(max_examples=50, deadline=None)
 def test_numbers_read_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, values: Any, t: int) -> None:
     folder = tmp_path_factory.mktemp("port")
     times, columns = read_port(write_port(folder, "v", float, [t] * len(values), values)[0])

@@ -43,7 +43,7 @@ def accounts(flow: Flow) -> dict[str, Any]:
 TIMES = st.lists(st.integers(0, 40), min_size=0, max_size=25)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(x=TIMES, y=TIMES, z=TIMES, horizon=st.integers(0, 10), jobs=st.integers(2, 4))
 def test_any_flow_gives_the_same_on_any_number_of_threads(
     x: list[int], y: list[int], z: list[int], horizon: int, jobs: int

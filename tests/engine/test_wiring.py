@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.engine.wiring import Input, WiringError, wire_inputs, words
@@ -195,7 +195,6 @@ def test_a_wiring_prints_as_an_aligned_table() -> None:
 
 
 @given(st.permutations(["left", "right", "main", "any"]), st.permutations(["left", "right", "main", ""]))
-@settings(max_examples=50)
 def test_the_order_of_inputs_and_streams_does_not_matter(order: list[str], tags: list[str]) -> None:
     day = recording(*(stream(f"cam_{tag or 'plain'}", Image, tag=tag) for tag in tags))
     wiring = wire_inputs({name: Input(name, Image) for name in order}, day)

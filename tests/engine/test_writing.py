@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.engine.description import (
@@ -87,7 +87,6 @@ def without_lines(compound: CompoundText) -> CompoundText:
     return replace(bare(compound), file="")
 
 
-@settings(max_examples=50, deadline=None)
 @given(compounds())
 def test_reading_what_was_written_gives_the_same(compound: CompoundText) -> None:
     again = parse_description(to_yaml(compound), "x.yaml")

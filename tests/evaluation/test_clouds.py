@@ -35,7 +35,7 @@ def test_distances_both_ways_of_a_few_points_by_hand():
     assert not errors.registration.searched
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 1000))
 def test_a_small_motion_that_was_put_in_is_found_and_reported(seed: int):
     twist = np.random.default_rng(seed).uniform(-0.03, 0.03, 6)

@@ -47,7 +47,7 @@ def test_a_map_against_itself_has_no_error_and_is_complete():
     assert errors.resampling == "bilinear"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.floats(-0.3, 0.3), st.floats(-0.3, 0.3), st.floats(-2, 2))
 def test_the_shift_that_was_put_in_is_found_and_taken_out(x: float, y: float, z: float):
     errors = map_errors(made(), made(moved=(x, y, z)))

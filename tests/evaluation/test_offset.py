@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.evaluation.offset import OffsetError, find_offset
@@ -24,7 +24,6 @@ def drive(rate: float = 20.0, seconds: float = 60.0, start: float = 0.0) -> Traj
     return Trajectory(np.round(t * 1e9).astype(np.int64), np.cumsum(steps, axis=0), turned)
 
 
-@settings(max_examples=20)
 @given(st.floats(-8, 8))
 def test_an_offset_that_was_put_in_is_found(seconds: float) -> None:
     late = drive()

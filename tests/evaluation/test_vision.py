@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError
@@ -52,7 +52,6 @@ def test_the_literal_reading_grows_with_the_set_and_the_other_does_not():
     assert twice.q_mean == pytest.approx(once.q_mean)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.floats(-2, 2), st.floats(-1, 1), st.floats(2, 30), st.integers(2, 4))
 def test_pixels_without_noise_give_the_point_back(x: float, y: float, z: float, cameras: int):
     P = np.stack([camera(0.3 * k) for k in range(cameras)])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.ameds_sample import (
     CLOUD,
@@ -919,7 +919,6 @@ DAMAGE = st.lists(
 """Where (modulo the length), how many bytes go, and what comes instead."""
 
 
-@settings(max_examples=40)
 @given(which=st.integers(0, 10**6), damage=DAMAGE)
 def test_damaged_bytes_never_raise_anything_but_our_errors_nor_lose_rows_unseen(
     which: int,

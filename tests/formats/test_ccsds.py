@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import transect
@@ -210,7 +210,6 @@ def test_what_is_no_packet_file_is_not_recognised(tmp_path: Path, content: bytes
     assert not dict(recognise(tmp_path))["ccsds"]
 
 
-@settings(max_examples=40)
 @given(data=st.data())
 def test_mutated_packets_are_kept_or_reported(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory):
     content = bytearray(b"".join(map(row, range(6))))

@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import transect
@@ -229,7 +229,6 @@ def test_a_sample_is_taken_apart_by_field() -> None:
     st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=4),
     st.integers(1, 9),
 )
-@settings(max_examples=50, deadline=None)
 def test_chunks_hold_every_sample_once_in_the_order_recorded(all_times: list[list[int]], size: int) -> None:
     streams = [stream_of_values(f"s{i}", np.array(t, np.int64), {}) for i, t in enumerate(all_times)]
     parts = list(chunks_of(streams, size))

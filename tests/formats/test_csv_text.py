@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.formats._csv import Layout, read_csv
@@ -182,7 +182,6 @@ def test_a_file_read_in_pieces_keeps_its_line_numbers_and_counts_each_reason_onc
 
 
 @pytest.mark.parametrize("piece", [1, 30])
-@settings(max_examples=25)
 @given(bad=st.sets(st.integers(2, 13)))
 def test_the_size_of_the_pieces_changes_nothing(piece: int, bad: set[int]) -> None:
     lines = ["t,x,y", *("1,bad,1" if i in bad else f"{i},{i}.5,1" for i in range(2, 14))]

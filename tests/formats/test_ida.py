@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats import ida_sample as sample
 
@@ -830,7 +830,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[bytes, 
     return {n: (c, times_of(tmp_path_factory.mktemp("one"), n, c)[0]) for n, c in contents.items()}
 
 
-@settings(max_examples=30)
 @given(data=st.data())
 def test_of_a_mutated_product_no_row_is_lost_in_silence(
     data: st.DataObject, written: dict[str, tuple[bytes, Times]], tmp_path_factory: pytest.TempPathFactory
@@ -844,7 +843,6 @@ def test_of_a_mutated_product_no_row_is_lost_in_silence(
     assert repr(rec)
 
 
-@settings(max_examples=30)
 @given(data=st.data())
 def test_a_product_that_is_cut_anywhere_keeps_what_stands_before(
     data: st.DataObject, written: dict[str, tuple[bytes, Times]], tmp_path_factory: pytest.TempPathFactory

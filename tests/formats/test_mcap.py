@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mcap.reader import make_reader
 from mcap.writer import CompressionType, IndexType, Writer
@@ -220,7 +220,6 @@ def test_other_tools_read_what_was_written(tmp_path: Path):
     assert read[1] == {"gyro_x": None, "acc_x": 1.0}
 
 
-@settings(max_examples=20)
 @given(
     values=st.lists(st.floats(), min_size=1, max_size=10),
     text=st.lists(st.text(st.characters(blacklist_categories=["Cs"])), min_size=1, max_size=10),
@@ -274,7 +273,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     return path, path.read_bytes()
 
 
-@settings(max_examples=50)
 @given(data=st.data())
 def test_a_changed_byte_is_found_or_does_not_matter(written: tuple[Path, bytes], data: st.DataObject):
     path, content = written

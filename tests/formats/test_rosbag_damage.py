@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats import bag_sample as bags
 from tests.formats.bag_sample import STORES, Make
@@ -239,7 +239,6 @@ def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return path, file_of(path).read_bytes()
 
 
-@settings(max_examples=25)
 @given(data=st.data())
 def test_changed_bytes_never_raise_anything_untyped(sound: tuple[Path, bytes], data: st.DataObject):
     path, content = sound
@@ -266,7 +265,6 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Reco
     return folder / "checked.mcap", (folder / "checked.mcap").read_bytes(), rec
 
 
-@settings(max_examples=40)
 @given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_no_flipped_bit_changes_a_value_unseen(checked: tuple[Path, bytes, Recording], at: float, bit: int):
     path, content, whole = checked

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.geometry import kernels as k
 from transect.geometry import rotations, se3
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 20), st.sampled_from([1e-9, 1e-3, 1.0]))
 def test_columns_are_turned_as_rows_are(seed: int, n: int, small: float):
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -44,7 +44,6 @@ def step(convention: Convention, i: int, q: float) -> Floats:
 
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
-@settings(max_examples=50, deadline=None)
 @given(q=ANGLES)
 def test_poses_are_products_of_turns_and_shifts(convention: Convention, q: list[float]) -> None:
     poses, steps, expected = chain(convention).poses(q), chain(convention).steps(q), np.eye(4)
@@ -58,7 +57,6 @@ def test_poses_are_products_of_turns_and_shifts(convention: Convention, q: list[
 
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
-@settings(max_examples=50, deadline=None)
 @given(q=ANGLES, point=st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=3))
 def test_the_jacobian_is_how_the_end_moves(
     convention: Convention, q: list[float], point: list[float]
@@ -87,7 +85,6 @@ def test_many_samples_are_as_one_each(leading: tuple[int, ...]) -> None:
         np.testing.assert_allclose(arm.jacobian(q, point)[index], arm.jacobian(q[index], point[index]))
 
 
-@settings(max_examples=25, deadline=None)
 @given(q=st.lists(st.floats(-1.5, 1.5), min_size=5, max_size=5))
 def test_the_inverse_reaches_the_pose(q: list[float]) -> None:
     arm = chain("standard")

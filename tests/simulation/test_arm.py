@@ -6,7 +6,7 @@ which does not call them.
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transect.robots.ida.arm import Arm as PrintedArm
@@ -65,7 +65,6 @@ def test_the_arm_sags_as_much_as_table_12_shows() -> None:
     assert np.abs(sag - [-0.0014, -0.0010, 0.0034]).max() < 0.0015
 
 
-@settings(max_examples=25, deadline=None)
 @given(angles, st.sampled_from(range(10)), st.sampled_from([1, 2, 3, 4, 5]))
 def test_flight_software_and_robot_model_agree_on_poses(q: np.ndarray, tool: int, phase: int) -> None:
     stiff, sagging = FLIGHT.poses(q, tool, phase)
@@ -115,7 +114,6 @@ def test_a_motor_holds_the_weight_times_its_lever() -> None:
     assert torque[3] == pytest.approx(0.0, abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     angles,
     st.tuples(st.floats(-30, 30), st.floats(-30, 30), st.floats(-30, 30)),
@@ -140,7 +138,6 @@ def test_forces_come_back_from_the_torques_that_hold_them(
         assert found[2] == pytest.approx(force[2], abs=0.05)
 
 
-@settings(max_examples=25, deadline=None)
 @given(angles, st.lists(st.booleans(), min_size=4, max_size=4), st.integers(0, 9))
 def test_flight_software_and_robot_model_agree_on_forces(q: np.ndarray, power: list[bool], tool: int) -> None:
     tau = np.array([[3.0, -12.0, 5.0, 0.7]])
@@ -201,7 +198,6 @@ def test_a_payload_weighs_on_the_arm_until_it_stands() -> None:
 LIMITS = Limits.of(SETS)
 
 
-@settings(max_examples=50, deadline=None)
 @given(angles, angles, st.floats(0.3, 1.0))
 def test_moves_arrive_within_the_limits_of_speed_and_acceleration(
     start: np.ndarray, goal: np.ndarray, speed: float

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import UsageError
@@ -37,7 +37,6 @@ def to_the_end(legs: list[Leg]) -> driving.Course:
     return course(legs, sum(leg.seconds for leg in legs) + 4 * len(legs) + 2)
 
 
-@settings(max_examples=20)
 @given(LEGS)
 def test_a_course_goes_as_far_and_turns_as_much_as_its_legs_say(legs: list[Leg]) -> None:
     way = to_the_end(legs)
@@ -49,7 +48,6 @@ def test_a_course_goes_as_far_and_turns_as_much_as_its_legs_say(legs: list[Leg])
     assert abs(way.speed[-1]) < 1e-12
 
 
-@settings(max_examples=20)
 @given(LEGS)
 def test_accelerations_of_a_course_are_finite_and_continuous(legs: list[Leg]) -> None:
     way = to_the_end(legs)
@@ -89,7 +87,6 @@ def test_corners_that_do_not_fit_are_refused() -> None:
         driving.along([[0, 0], [10, 0], [10, 1], [0, 1]], radius=2.0, speed=0.5)
 
 
-@settings(max_examples=20)
 @given(LEGS, st.integers(0, 5))
 def test_place_attitude_and_rates_of_a_motion_agree(legs: list[Leg], seed: int) -> None:
     motion = drive(to_the_end(legs), ROVER, hills, slide=0.2, seed=seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import TransectError
@@ -84,7 +84,6 @@ def test_rays_that_meet_nothing_stay_above_the_ground(lava: Scene) -> None:
     assert np.isnan(hits.normal[free]).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([(2, 2), (3, 9), (17, 6), (33, 33)]))
 def test_any_small_terrain_is_watertight_from_above(seed: int, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(seed)

@@ -214,9 +214,14 @@ def test_the_same_seed_gives_the_same_bytes_and_each_index_its_own_noise() -> No
 
 def test_another_process_with_another_hash_seed_gives_the_same_bytes() -> None:
     program = "from tests.simulation import test_render; print(test_render.digest())"
-    env = {**os.environ, "PYTHONHASHSEED": "4242", "PYTHONPATH": str(Path(__file__).parents[2])}
+    env = {**os.environ, "PYTHONHASHSEED": "4242"}
     said = subprocess.run(
-        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        env=env,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert said.stdout.strip() == digest()
 

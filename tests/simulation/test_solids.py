@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.geometry import rotations
@@ -64,7 +64,6 @@ def test_the_nearest_of_several_is_met():
     assert (found[0], number[0]) == (pytest.approx(3.0), 2)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.floats(-1, 1), min_size=3, max_size=3),
     st.floats(0.1, 3),
@@ -83,7 +82,6 @@ def test_where_a_ray_meets_a_ball_is_on_the_ball_and_the_normal_points_out(aim, 
         assert normal[0] @ direction <= 1e-6
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(-3, 3), min_size=3, max_size=3), st.lists(st.floats(-1, 1), min_size=3, max_size=3))
 def test_turning_ray_and_box_together_changes_no_distance(turn, aim):
     R = rotations.matrix_from_rotation_vector(np.array(turn))

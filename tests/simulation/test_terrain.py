@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import TransectError
@@ -30,7 +30,6 @@ def test_beyond_the_edge_the_ground_goes_on_as_at_the_edge() -> None:
     assert land.at([[-9.0, -9.0], [9.0, 9.0]]).tolist() == [0.0, 3.0]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.floats(-1, 0.99), st.floats(2, 3.99), st.floats(-2, 2), st.floats(-2, 2))
 def test_a_plane_has_its_own_height_and_normal_everywhere(x: float, y: float, a: float, b: float) -> None:
     rows, columns = np.mgrid[0:5, 0:5] * 0.5

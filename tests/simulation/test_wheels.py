@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
@@ -97,7 +97,6 @@ def test_straight_wheels_and_wheels_at_rest_give_no_steer_ticks() -> None:
     assert steer_ticks(np.zeros((1, 4))).tolist() == [[0, 0, 0, 0]]
 
 
-@settings(max_examples=30)
 @given(st.floats(-0.8, 0.8))
 def test_steer_ticks_are_those_of_equation_5(degrees: float) -> None:
     phi = np.full((1, 4), degrees)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import TransectError
@@ -19,7 +19,6 @@ FILTERS = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 0.9), st.floats(0.5, 50.0), st.sampled_from(FILTERS))
 def test_a_wall_stays_where_it_is_however_little_of_it_was_measured(
     seed: int, lost: float, depth: float, node: DepthFiltering

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, K
 
@@ -21,7 +21,6 @@ def disparity_image(values: np.ndarray) -> Image:
     return Image(values.astype(np.float32), "disparity", t_ns=9, frame="left", camera=RIGHT)
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1))
 def test_points_projected_into_both_cameras_are_the_pixels_they_came_from(seed: int):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
@@ -32,7 +32,6 @@ def test_wheels_alike_drive_straight_and_opposite_ones_turn_on_the_spot():
 
 
 @given(RATES, RATES, st.floats(0.1, 1), st.floats(0.5, 4))
-@settings(max_examples=50)
 def test_wheels_from_motion_is_the_inverse(left: float, right: float, radius: float, track: float):
     drive = Drive(radius, track)
     again = wheels_from_motion(*motion_from_wheels(left, right, drive), drive)
@@ -40,7 +39,6 @@ def test_wheels_from_motion_is_the_inverse(left: float, right: float, radius: fl
 
 
 @given(st.floats(-2, 2), st.floats(-1, 1), st.lists(st.integers(1, 3_000), min_size=1, max_size=8))
-@settings(max_examples=50)
 def test_steady_motion_stays_on_its_circle_however_long_the_steps(v: float, w: float, steps: list[int]):
     t_ms = np.concatenate([[0], np.cumsum(steps)])
     path = path_of(T0 + t_ms * 1_000_000, np.full(len(t_ms), v), np.full(len(t_ms), w), (1.0, 2.0, 0.5))

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import pytest
 import scipy.signal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
@@ -32,7 +32,6 @@ def test_bins_are_as_wide_as_the_errata_say():
 
 
 @given(st.floats(-1, 150))
-@settings(max_examples=50)
 def test_ranges_and_bins_are_inverse(distance: float):
     assert RADAR.range_from_bin(RADAR.bin_from_range(distance)) == pytest.approx(distance, abs=1e-9)
 
@@ -135,7 +134,6 @@ def test_a_shoulder_is_no_peak():
 
 
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=24))
-@settings(max_examples=50)
 def test_scipy_finds_the_same_peaks(line: list[int]):
     found = find_peaks([line], count=len(line)).bin[0]
     # Of equal bins the first is meant; the vertex lies half way to the second.
@@ -159,7 +157,6 @@ def test_no_amplitude_beside_a_peak_leaves_the_bin():
 
 
 @given(st.lists(st.floats(-80, 80), min_size=3, max_size=20), st.sampled_from(["amplitude", "dB"]))
-@settings(max_examples=50)
 def test_the_vertex_stays_within_half_a_bin_of_its_peak(line: list[float], fit: Scale):
     peaks = find_peaks([line], fit=fit)
     number = peaks.bin[0, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError, ParseError
@@ -81,7 +81,6 @@ def test_the_references_of_the_arm_status_are_one_count_high() -> None:
 ANGLES = st.lists(st.floats(-4.0, 4.0), min_size=4, max_size=4)
 
 
-@settings(max_examples=50, deadline=None)
 @given(angle=ANGLES)
 def test_an_angle_survives_a_whole_count_to_half_of_it(angle: list[float]) -> None:
     counts = encoder_from_angle(angle, SIS)
@@ -92,7 +91,6 @@ def test_an_angle_survives_a_whole_count_to_half_of_it(angle: list[float]) -> No
     assert (error <= 0.5 * pot_resolution(SIS) + 1e-12).all()
 
 
-@settings(max_examples=50, deadline=None)
 @given(raw=st.lists(st.integers(0, 4095), min_size=5, max_size=5))
 def test_a_whole_reading_comes_back_exactly(raw: list[int]) -> None:
     four = raw[:4]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.geometry import se3
@@ -117,7 +117,6 @@ def plain_statics(q: tuple[float, ...], payload: float) -> tuple[np.ndarray, np.
     return v, w
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     q=ANGLES, carried=st.sampled_from([("OK-To-Open", 0.0), ("SEIS-Grappled", 8.9), ("HP3-Grappled", 2.7)])
 )
@@ -130,7 +129,6 @@ def test_the_sag_is_that_of_plain_statics(q, carried):
     np.testing.assert_allclose(result.rotation, w.sum(axis=0), rtol=0, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(q=ANGLES)
 def test_first_order_is_enough(q):
     # the same small motions of the frames, composed as finite transforms from the base to the wrist

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError
@@ -33,7 +33,6 @@ def naive(flags: list[bool], limit: int, breaks: list[bool]) -> list[bool]:
     return over
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=40),
     limits=st.tuples(st.integers(0, 5), st.integers(0, 5)),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.robots.ida.arm import Arm
@@ -51,7 +51,6 @@ def cylindrical(q: np.ndarray, radial: float, transverse: float, vertical: float
     return np.array([c * radial - s * transverse, s * radial + c * transverse, vertical])
 
 
-@settings(max_examples=50, deadline=None)
 @given(angles=ANGLES, force=FORCES)
 def test_forces_come_back_from_the_moments_of_virtual_work(angles, force):
     q = np.array(angles)
@@ -154,7 +153,6 @@ def proximal(q: np.ndarray, centre: tuple[float, ...], i: int) -> np.ndarray:
     return (T @ turned(q[i]) @ [*centre, 1.0])[:3]
 
 
-@settings(max_examples=30, deadline=None)
 @given(angles=ANGLES)
 def test_the_moments_of_gravity_are_those_of_virtual_work(angles):
     q = np.array(angles)

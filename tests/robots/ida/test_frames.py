@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -80,7 +80,6 @@ def test_a_level_lander_that_looks_east_by_hand() -> None:
 directions = st.tuples(st.floats(-0.9, 0.9), st.floats(-1.0, 1.0), st.floats(0.2, 1.0))
 
 
-@settings(max_examples=50, deadline=None)
 @given(gravity=directions, azimuth=st.floats(-3.0, 3.0))
 def test_the_level_frame_is_a_rotation_with_payload_s_x_at_its_azimuth(
     gravity: tuple[float, float, float], azimuth: float

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -137,7 +137,6 @@ def test_a_grapple_hangs_below_its_attach_point_along_gravity() -> None:
 # --- forward, inverse, Jacobian ---
 
 
-@settings(max_examples=50, deadline=None)
 @given(q=ANGLES)
 def test_rigid_tools_are_where_the_matrices_put_them(q: tuple[float, ...]) -> None:
     for tool, offset in (("Scoop", LOST["x_scoop"]), ("Wrist", (0.0, 0.0, 0.0, 0.0))):
@@ -146,7 +145,6 @@ def test_rigid_tools_are_where_the_matrices_put_them(q: tuple[float, ...]) -> No
         assert np.sin(pose[3]) == pytest.approx(np.sin(expected[3]), abs=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(q=ANGLES)
 def test_the_camera_is_where_the_matrices_put_it_with_the_wrist_at_zero(q: tuple[float, ...]) -> None:
     x_rac = (-0.560000002, -0.055, -0.150000006, 1.570799947)
@@ -156,7 +154,6 @@ def test_the_camera_is_where_the_matrices_put_it_with_the_wrist_at_zero(q: tuple
 
 
 @pytest.mark.parametrize("tool", KINDS)
-@settings(max_examples=50, deadline=None)
 @given(q=ANGLES)
 def test_one_branch_of_the_inverse_is_the_angles_that_made_the_pose(tool: str, q: tuple[float, ...]) -> None:
     pose = tool_pose(ARM, q, tool)
@@ -213,7 +210,6 @@ def test_the_free_wrist_is_the_caller_s() -> None:
 
 
 @pytest.mark.parametrize("tool", KINDS)
-@settings(max_examples=50, deadline=None)
 @given(q=ANGLES)
 def test_the_jacobian_is_the_finite_difference_of_the_pose(tool: str, q: tuple[float, ...]) -> None:
     h = 1e-6

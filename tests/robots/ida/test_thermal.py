@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError, TimeError
@@ -56,7 +56,6 @@ def test_without_current_a_rotor_cools_with_the_time_constant_of_the_spec(mode, 
     np.testing.assert_allclose(cooled[-1], -50.0 + 100.0 / np.e, atol=0.1)
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 130))
 def test_the_recurrence_is_the_plain_loop(seed, rows):
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulation.faults.scene import START, labelled_rows, scene, touched_rows
 
@@ -65,7 +65,6 @@ def test_the_seed_decides_and_nothing_else(fault: str) -> None:
         assert stream.table.equals(other[stream.name].table)
 
 
-@settings(max_examples=40)
 @given(
     st.sampled_from(OF_STREAMS),
     st.integers(0, 50),
