@@ -48,7 +48,7 @@ fuzz: $(full) ## the hypothesis tests with new random examples; ARGS="--seconds 
 
 docs: $(full) ## draw the pictures of docs/robots and docs/field-days again
 	@for r in argo ida interact weeder; do \
-	  .venv/bin/transect draw robot $$r --dpi 120 -o docs/robots && \
+	  .venv/bin/transect draw robot $$r --dpi 100 -o docs/robots && \
 	  .venv/bin/transect draw frames $$r --dpi 90 -o docs/robots/$$r-frames.png || exit 1; \
 	done
 	@TRANSECT=.venv/bin/transect tools/draw-field-days.sh docs/field-days

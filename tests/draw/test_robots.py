@@ -1,118 +1,99 @@
-"""Parts of the drawings of robots: views, axes, numbers, and sheets."""
+"""Drawings of robots: views, axes, hulls and lengths."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.colors import to_rgba
 
-from transect.draw import _robots_parts as parts
+from transect.draw import robots
 from transect.draw.figures import new_figure, save_figure
 from transect.draw.frames import AXIS_COLOURS
-from transect.draw.robots import HEADING, WIDTH, Picture, sheet_figure
+from transect.draw.robots import VIEWS, WIDTH, Scene, Solid, Span, robot_figure
+from transect.errors import UsageError
 
 
 def axes():
     ax = new_figure(4.0, 4.0).add_subplot()
-    parts.drawing(ax)
-    parts.show(ax, (-1, -1), (1, 1))
+    ax.set(xlim=(-1, 1), ylim=(-1, 1))
     return ax
 
 
-def arrows(ax) -> dict[str, np.ndarray]:
+def box(*size: float) -> np.ndarray:
+    signs = np.stack(np.meshgrid(*[[-0.5, 0.5]] * 3), axis=-1).reshape(-1, 3)
+    return signs * size
+
+
+def arrows(ax) -> dict[tuple[float, ...], np.ndarray]:
     """Tips of the arrows by colour."""
-    return {
-        text.arrow_patch.get_edgecolor(): np.array(text.xy)
-        for text in ax.texts
-        if hasattr(text, "arrow_patch")
-    }
+    return {t.arrow_patch.get_edgecolor(): np.array(t.xy) for t in ax.texts if hasattr(t, "arrow_patch")}
 
 
 @pytest.mark.parametrize(
-    ("view", "tips"),
+    ("view", "tips", "marker"),
     [
-        # x, y, z of an upright frame on the paper; None stands on it
-        (parts.TOP_LEFT, [(0, 1), (-1, 0), None]),
-        (parts.TOP_RIGHT, [(0, 1), (1, 0), None]),
-        (parts.BEHIND, [None, (-1, 0), (0, 1)]),
-        (parts.SIDE, [(1, 0), None, (0, -1)]),
+        # x, y, z on the paper; None stands on it. From above z comes to the reader, from the right y goes
+        # away, from the front x comes.
+        ("top", [(1, 0), (0, 1), None], "o"),
+        ("side", [(1, 0), None, (0, 1)], "x"),
+        ("front", [None, (1, 0), (0, 1)], "o"),
     ],
 )
-def test_a_triad_points_as_its_view_has_it(view, tips):
-    from matplotlib.colors import to_rgba
-
+def test_axes_point_as_their_view_has_it(view, tips, marker):
     ax = axes()
-    parts.triad(ax, view, np.eye(4), 1.0)
+    robots._draw_axes(ax, VIEWS[view][1], np.eye(4), 1.0)
     found = arrows(ax)
     for colour, tip in zip(AXIS_COLOURS, tips, strict=True):
         if tip is None:
             assert to_rgba(colour) not in found
         else:
             np.testing.assert_allclose(found[to_rgba(colour)], tip)
-
-
-@pytest.mark.parametrize(
-    ("view", "marker"),
-    [(parts.TOP_LEFT, "o"), (parts.TOP_RIGHT, "x"), (parts.BEHIND, "x"), (parts.SIDE, "o")],
-)
-def test_an_axis_towards_the_reader_is_a_dot_and_one_away_a_cross(view, marker):
-    # from above on z up: a dot; on z down: a cross; from behind x goes away; from the right y (right) comes
-    ax = axes()
-    parts.triad(ax, view, np.eye(4), 1.0)
     assert [line.get_marker() for line in ax.lines] == ["o", marker]
 
 
+def test_a_hull_has_the_corners_only_and_runs_against_the_clock():
+    points = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.5], [0.5, 0], [0, 0]], dtype=float)
+    np.testing.assert_allclose(robots._hull(points), [[0, 0], [1, 0], [1, 1], [0, 1]])
+
+
 @pytest.mark.parametrize(
-    ("value", "digits", "told"),
-    [
-        (12.4, 0, "+12°"),
-        (-3.44, 1, "−3.4°"),
-        (0.0, 0, "0°"),
-        (-0.2, 0, "0°"),
-        (0.04, 1, "0.0°"),
-        (10.0, 0, "+10°"),
-    ],
+    ("metres", "told"), [(1.6, "1.60 m"), (0.402, "0.402 m"), (1.0, "1.00 m"), (0.97666, "0.977 m")]
 )
-def test_signs_are_told_but_not_of_zero(value, digits, told):
-    assert parts.signed(value, digits) == told
+def test_lengths_have_two_or_three_digits(metres, told):
+    assert Span("", np.zeros(3), np.array([metres, 0, 0])).text == told
 
 
-def test_an_arc_begins_and_ends_at_its_angles():
-    points = parts.arc((1.0, 2.0), 3.0, 0.0, np.pi / 2)
-    np.testing.assert_allclose(points[[0, -1]], [(4.0, 2.0), (1.0, 5.0)], atol=1e-12)
+def scene(**parts) -> Scene:
+    solids = [Solid(box(2.0, 1.0, 0.5)), Solid(box(0.4, 0.1, 0.4) - [0, 0.6, 0.3], "wheel", "left")]
+    return Scene("a robot", {"base": np.eye(4)}, solids, **parts)
 
 
-def test_a_box_stands_where_it_should_and_along_its_heading():
-    ax = axes()
-    parts.box(ax, (0.2, 0.1), (0.0, 1.0), 0.6, 0.2)
-    ax.figure.draw_without_rendering()
-    corners = ax.transData.inverted().transform(ax.patches[0].get_window_extent().corners())
-    np.testing.assert_allclose(corners[[0, -1]], [(0.1, -0.2), (0.3, 0.4)], atol=0.01)
+def test_each_length_is_shown_once_in_a_view_where_it_is_true():
+    spans = [Span(name, np.zeros(3), np.eye(3)[k]) for k, name in enumerate(("along", "across", "up"))]
+    figure = robot_figure(scene(spans=spans))
+    shown = [[t.get_text() for t in ax.texts if t.get_text().endswith("m")] for ax in figure.axes]
+    assert [sorted(texts) for texts in shown] == [["across 1.00 m", "along 1.00 m"], ["up 1.00 m"], []]
 
 
-def picture(name: str, height: float) -> Picture:
-    def draw(figure) -> None:
-        figure.subplots().set_title(name)
+def test_all_views_have_one_scale_and_the_side_stands_below_the_top():
+    figure = robot_figure(scene())
+    assert [len(figure.axes), figure.get_size_inches()[0]] == [3, WIDTH]
+    top, side, front = figure.axes
+    scales = [ax.get_window_extent().width / np.ptp(ax.get_xlim()) for ax in figure.axes]
+    scales += [ax.get_window_extent().height / np.ptp(ax.get_ylim()) for ax in figure.axes]
+    np.testing.assert_allclose(scales, scales[0])
+    assert top.get_xlim() == side.get_xlim()
+    assert top.get_window_extent().y0 >= side.get_window_extent().y1 - 1
+    assert front.get_window_extent().x0 >= side.get_window_extent().x1 - 1
 
-    return Picture(name, height, draw)
 
-
-def test_a_picture_alone_is_as_wide_as_all_and_as_high_as_it_says():
-    assert picture("one", 3.0).figure().get_size_inches().tolist() == [WIDTH, 3.0]
-
-
-def test_a_sheet_has_all_pictures_below_each_other_under_a_heading():
-    sheet = sheet_figure([picture("one", 3.0), picture("two", 2.0)], "robot")
-    assert isinstance(sheet, Figure)
-    assert sheet.get_size_inches().tolist() == [WIDTH, pytest.approx(5.0 + HEADING)]
-    sheet.draw_without_rendering()
-    one, two = sheet.axes
-    assert (one.get_title(), two.get_title()) == ("one", "two")
-    assert one.get_window_extent().y0 > two.get_window_extent().y1
-    assert sheet.subfigs[0].texts[0].get_text() == "robot"
+def test_one_view_alone_and_a_wrong_name_says_which_there_are():
+    assert len(robot_figure(scene(), "side").axes) == 1
+    with pytest.raises(UsageError, match="did you mean 'front'"):
+        robot_figure(scene(), "fron")
 
 
 def test_the_same_picture_is_the_same_file(tmp_path):
     for name in ("a.png", "b.png"):
-        save_figure(picture("one", 2.0).figure(), tmp_path / name)
+        save_figure(robot_figure(scene()), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

@@ -1,4 +1,4 @@
-"""The pictures of the robots: they follow the models, all words fit, and docs/ has them as they are drawn."""
+"""Pictures of the robots: they follow the descriptions, all words fit, and docs/ has them."""
 
 from __future__ import annotations
 
@@ -14,39 +14,33 @@ from matplotlib.text import Text
 
 from transect import robots
 from transect.draw.figures import save_figure
-from transect.draw.robots import WIDTH, Picture
-from transect.errors import TransectError
-from transect.robots import _pictures_argo, _pictures_ida, _pictures_interact, _pictures_weeder
-from transect.robots.argo.radar import Radar
-from transect.robots.ida.arm import Arm
-from transect.robots.ida.parameters import Parameters
-from transect.robots.interact.geometry import Geometry
-from transect.robots.pictures import model_of, pictures_of
-from transect.robots.weeder.geometry import Geometry as Weeder
+from transect.draw.robots import WIDTH, Scene, robot_figure
+from transect.errors import ParseError, TransectError
+from transect.robots import urdf
+from transect.robots.body import body_of, number_of
+from transect.robots.pictures import load_scene, scene_of, scene_of_urdf
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "robots"
-DPI = 120
+DPI = 100
 """Of the pictures in docs/; docs/robots.md has the command."""
-ALL = [(name, picture) for name in robots.names() for picture in pictures_of(robots.load(name))]
-EACH = pytest.mark.parametrize(
-    ("robot", "picture"), ALL, ids=[f"{name}-{picture.name}" for name, picture in ALL]
-)
+EACH = pytest.mark.parametrize("name", robots.names())
+
+
+def scene(name: str) -> Scene:
+    return load_scene(name)[1]
 
 
 def words(figure: Figure) -> list[tuple[str, tuple[float, ...]]]:
-    """What is written on a figure, but for the numbers at ticks, and where: left, bottom, right, top."""
+    """What is written on a figure and where: left, bottom, right, top."""
     figure.draw_without_rendering()
-    found = [*figure.texts]
-    for ax in figure.axes:
-        legend = ax.get_legend()
-        found += [*ax.texts, ax._left_title, ax.title, *(legend.get_texts() if legend else ())]
+    found = [*figure.texts, *(text for ax in figure.axes for text in ax.texts)]
     shown = [text for text in found if text.get_text().strip()]
     return [(text.get_text(), Text.get_window_extent(text).extents) for text in shown]
 
 
 @EACH
-def test_all_words_are_on_the_paper_and_none_is_on_another(robot: str, picture: Picture):
-    figure = picture.figure()
+def test_all_words_are_on_the_paper_and_none_is_on_another(name: str):
+    figure = robot_figure(scene(name))
     placed = words(figure)
     assert placed
     width, height = figure.bbox.size
@@ -60,9 +54,9 @@ def test_all_words_are_on_the_paper_and_none_is_on_another(robot: str, picture: 
 
 
 @EACH
-def test_docs_have_the_picture_as_it_is_drawn_today(robot: str, picture: Picture, tmp_path: Path):
-    save_figure(picture.figure(), tmp_path / "now.png", DPI)
-    then, now = imread(DOCS / f"{robot}-{picture.name}.png"), imread(tmp_path / "now.png")
+def test_docs_have_the_picture_as_it_is_drawn_today(name: str, tmp_path: Path):
+    save_figure(robot_figure(scene(name)), tmp_path / "now.png", DPI)
+    then, now = imread(DOCS / f"{name}-views.png"), imread(tmp_path / "now.png")
     assert then.shape == now.shape
     assert now.shape[1] == round(WIDTH * DPI)
     # Other versions of matplotlib may smooth a line differently; a moved or changed thing is more than that.
@@ -70,83 +64,115 @@ def test_docs_have_the_picture_as_it_is_drawn_today(robot: str, picture: Picture
     assert now[..., :3].std() > 0.05
 
 
-def test_a_copy_is_drawn_by_the_model_whose_constants_it_has():
-    for name in robots.names():
-        copy = dataclasses.replace(robots.load(name), name="mine")
-        assert model_of(copy) == name
-        assert [p.name for p in pictures_of(copy)] == [p.name for p in pictures_of(robots.load(name))]
-
-
-def test_a_robot_of_no_model_is_refused_with_what_there_is():
-    strange = dataclasses.replace(robots.load("weeder"), name="mine", constants={"wheelbase": 1.2})
-    with pytest.raises(TransectError, match=r"no model draws the robot mine[\s\S]*weeder has wheelbase"):
-        pictures_of(strange)
-
-
-def test_a_picture_by_its_name_is_that_one_and_a_wrong_name_lists_them():
-    assert [p.name for p in pictures_of(robots.load("ida"), "sag")] == ["sag"]
-    with pytest.raises(TransectError, match="did you mean 'sag'"):
-        pictures_of(robots.load("ida"), "sagg")
-
-
-def test_the_drawn_manoeuvres_are_those_of_figure_7_and_no_wheel_slides():
-    g = Geometry.of(robots.load("interact"))
-    drawn = _pictures_interact._manoeuvres(g)
-    sides = [f"{side} {turn}" for turn in ("turn", "crab turn", "spot turn") for side in ("left", "right")]
-    assert [manoeuvre.name for manoeuvre in drawn] == ["straight", *sides]
-    for manoeuvre in drawn:
-        way = manoeuvre.velocities / np.linalg.norm(manoeuvre.velocities, axis=1, keepdims=True)
-        across = np.stack([-np.sin(manoeuvre.steering), np.cos(manoeuvre.steering)], axis=-1)
-        np.testing.assert_allclose((way * across).sum(axis=1), 0.0, atol=1e-12)
+@EACH
+def test_the_drawing_shows_every_frame_of_the_description(name: str):
+    assert set(robots.load(name).frames.frames) <= set(scene(name).poses)
 
 
 def test_the_drawn_wheels_are_at_the_documents_places():
     # AMEDS section 4: L = 402, W = 396, d = 143, H = 135 mm; Table 2: Platform is 81 mm below Origin
-    wheels = _pictures_interact._wheels(robots.load("interact"), Geometry.of(robots.load("interact")))
-    np.testing.assert_allclose(wheels.poses[0, :3, 3], [0.402, 0.396 + 0.143, -0.135])
-    np.testing.assert_allclose(wheels.origin[:3, 3], [0, 0, 0.081], atol=1e-12)
+    wheels = [solid for solid in scene("interact").solids if solid.kind == "wheel"]
+    centres = np.array([(wheel.points.min(axis=0) + wheel.points.max(axis=0)) / 2 for wheel in wheels])
+    assert [wheel.name for wheel in wheels] == ["1", "2", "3", "4"]
+    np.testing.assert_allclose(centres[0], [0.402, 0.396 + 0.143, -0.081 - 0.135], atol=1e-12)
+    np.testing.assert_allclose(centres[2], [-0.402, -0.396 - 0.143, -0.081 - 0.135], atol=1e-12)
 
 
-def test_the_weeder_turns_by_half_a_turn_in_the_papers_form_and_less_in_the_scripts():
-    turns = _pictures_weeder._turns(Weeder.of(robots.load("weeder")))
-    # 90 units are 18 degrees; 0.95 of them, 17.1: the turn is tan(17.1) / tan(18) of 180 degrees
-    shorter = 180 * np.tan(np.radians(17.1)) / np.tan(np.radians(18.0))
-    assert np.degrees(turns.paths["paper"][-1, 2]) == pytest.approx(180.0)
-    assert np.degrees(turns.paths["scripts"][-1, 2]) == pytest.approx(shorter)
-
-
-def test_the_radars_bearings_run_against_those_of_the_lasers():
-    fields = {
-        f.name: f for f in (_pictures_argo._fan(robots.load("argo"), n) for n in ("LaserPort", "Radar"))
+def test_the_drawn_lengths_are_the_documents():
+    # AMEDS section 4; Rosario 4.6 and Table 1; document 004, Table 1; SIS 5.1.3.1
+    expected = {
+        "interact": {"L 0.402 m", "W 0.396 m", "d 0.143 m", "H 0.135 m", "Lidar over Origin 1.389 m"},
+        "weeder": {"wheelbase 1.60 m", "antenna ahead 1.80 m", "antenna up 1.593 m"},
+        "argo": {"wheels apart 1.57 m", "Radar over Body 1.399 m", "side lasers apart 1.083 m"},
+        "ida": {"upper arm 0.977 m", "forearm 0.858 m"},
     }
-    spin = {name: np.cross(*(f.rim[[40, 60]] - f.origin))[2] for name, f in fields.items()}
-    assert spin["LaserPort"] > 0 > spin["Radar"]  # about z, which points down: clockwise from above
+    for name, texts in expected.items():
+        assert {span.text for span in scene(name).spans} == texts
+
+
+def test_the_radar_looks_below_the_horizon_and_its_bearings_run_against_those_of_the_lasers():
+    poses = scene("argo").poses
     # errata: the radar hangs upside down; its pitch of 191.16 degrees looks 11.16 below the horizon
-    assert np.degrees(fields["Radar"].below) == pytest.approx(11.16, abs=0.01)
+    assert np.degrees(np.arcsin(-poses["Radar"][2, 0])) == pytest.approx(11.16, abs=0.01)
+    assert poses["Radar"][2, 2] > 0.9 > 0 > poses["LaserPort"][2, 2]
 
 
-def test_the_drawn_peak_is_off_by_less_than_its_bin():
-    peaks = _pictures_argo._peaks(Radar.of(robots.load("argo")))
-    assert peaks.bin_width == pytest.approx(0.2815, abs=5e-5)  # document 004, 3.2.4: 0.28 m
-    for fit in ("amplitude", "dB"):
-        assert np.abs(peaks.errors[fit]).max() < 0.06 * peaks.bin_width
-        assert abs(peaks.found[fit] - peaks.true) == pytest.approx(
-            abs(float(np.interp(0.3, peaks.between, peaks.errors[fit]))), rel=0.05
-        )
+def test_the_drawn_arm_stands_where_the_sis_prints_it():
+    # target.x of the IDC, SIS 5.1.1: 0.960 0.218 -0.098 in Payload, z down; 6, 2 and 5 mm are left (sag)
+    place = scene("ida").poses["IDC"][:3, 3]
+    np.testing.assert_allclose(place * [1, -1, -1], [0.960, 0.218, -0.098], atol=7e-3)
 
 
-def test_the_frames_of_the_sagging_arm_move_less_the_nearer_they_are_to_the_base():
-    sag = _pictures_ida._sag(Arm.of(Parameters.printed(), fitted=True))
-    moved = np.linalg.norm(sag.moved["SEIS"], axis=1)
-    assert moved[0] == 0.0
-    assert (np.diff(moved) > 0).all()
-    # The wrist of the stiff frame 3, seen alone, comes down about as far as what hangs on it.
-    assert -sag.moved["SEIS"][3, 1] == pytest.approx(sag.down["SEIS"], rel=0.05)
+def test_a_copy_follows_its_constants_and_its_body():
+    weeder = robots.load("weeder")
+    shorter = dataclasses.replace(weeder, constants={**weeder.constants, "wheelbase": 1.2})
+    assert "wheelbase 1.20 m" in {span.text for span in scene_of(shorter).spans}
+    bare = scene_of(dataclasses.replace(weeder, body={}))
+    assert not bare.spans
+    assert all(solid.kind == "camera" for solid in bare.solids)
 
 
-def test_the_drawn_poses_are_the_printed_ones():
-    arm = Arm.of(Parameters.printed(), fitted=True)
-    # SIS 5.1.1; spec 4.5: 6, 2 and 5 mm are left of the IDC's place, nothing of its angle
-    for name, atol in (("TARGET", 7e-3), ("VIA", 5e-4)):
-        posture = _pictures_ida._posture(arm, *getattr(_pictures_ida, name))
-        np.testing.assert_allclose(posture.computed, posture.printed, atol=atol)
+def test_frames_that_only_a_recording_places_are_named():
+    facts = dict(scene_of(dataclasses.replace(robots.load("weeder"), body={})).facts)
+    assert facts["not drawn: only a recording\nknows their place"] == ["imu", "left_camera", "right_camera"]
+
+
+def test_numbers_may_be_sums_of_constants():
+    interact = robots.load("interact")
+    assert number_of(interact, "-platform.half_length - platform.swivel_length + 1.5") == pytest.approx(0.955)
+    with pytest.raises(TransectError, match=r"no constant platform\.width"):
+        number_of(interact, "platform.width")
+    with pytest.raises(TransectError, match="no sum of constants"):
+        number_of(interact, "2 * platform.half_width")
+
+
+BAD = """name: mine
+frames: [{frame: a, child: b}]
+body:
+  wheels:
+    - {frame: a, xyz: [0, 0], diameter: 0.3, width: 0.1}
+  lengths: [{name: x, frame: a, start: [0, 0, 0], finish: [1, 0, 0]}]
+"""
+
+
+def test_what_is_wrong_with_a_body_is_listed_with_its_line():
+    with pytest.raises(ParseError) as caught:
+        robots.robot_from_text(BAD, "mine.yaml")
+    assert "mine.yaml:6: lengths has an unknown key 'finish'" in str(caught.value) or "finish" in str(
+        caught.value
+    )
+    with pytest.raises(ParseError) as caught:
+        robots.robot_from_text(BAD.replace("finish", "end"), "mine.yaml")
+    assert (caught.value.what, caught.value.where) == ("xyz has 2 numbers, expected 3", "mine.yaml:5")
+
+
+def test_a_body_that_names_a_strange_frame_says_which_there_are():
+    good = BAD.replace("finish", "end").replace("frame: a, xyz: [0, 0]", "frame: c, xyz: [0, 0, 0]")
+    mine = robots.robot_from_text(good, "mine.yaml")
+    assert body_of(mine).wheels[0].frame == "c"
+    with pytest.raises(TransectError, match=r"'c' is no frame[\s\S]*its frames are a, b"):
+        scene_of(mine)
+
+
+URDF = """<robot name="arm">
+<link name="base"><visual><geometry><box size="0.4 0.3 0.2"/></geometry></visual></link>
+<link name="upper"><visual><origin xyz="0 0 0.25"/><geometry><cylinder radius="0.05" length="0.5"/></geometry>
+</visual></link><link name="ball"><visual><geometry><sphere radius="0.1"/></geometry></visual></link>
+<joint name="turn" type="revolute"><parent link="base"/><child link="upper"/><origin xyz="0 0 0.1"/>
+<axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+<joint name="end" type="fixed"><parent link="upper"/><child link="ball"/><origin xyz="0 0 0.5"/></joint>
+</robot>"""
+
+
+def test_a_urdf_is_drawn_with_its_shapes_and_overall_lengths(tmp_path: Path):
+    drawn = scene_of_urdf(urdf.parse(URDF.encode(), "arm.urdf"))
+    assert set(drawn.poses) == {"base", "upper", "ball"}
+    # the base is 0.2 high about its origin; the ball's centre is at 0.6 over it, its radius 0.1
+    assert [span.text for span in drawn.spans] == ["length 0.40 m", "width 0.30 m", "height 0.80 m"]
+    save_figure(robot_figure(drawn), tmp_path / "arm.png", 60)
+    assert imread(tmp_path / "arm.png")[..., :3].std() > 0.02
+
+
+def test_a_robot_without_frames_is_refused():
+    with pytest.raises(TransectError, match="has no frames to draw"):
+        scene_of(dataclasses.replace(robots.load("weeder"), frames=type(robots.load("weeder").frames)()))

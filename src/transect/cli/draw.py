@@ -73,33 +73,24 @@ def streams(opening: Opening, out: Path, dpi: int) -> int:
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    help="PNG, SVG or PDF for all pictures on one sheet, or a folder for a file each; default NAME.png.",
+    help="PNG, SVG or PDF, or a folder for NAME-views.png; default NAME.png.",
 )
 @dpi_option
-@click.option("--picture", metavar="NAME", help="Draw this one only; a wrong name lists what there is.")
+@click.option("--picture", metavar="VIEW", help="Draw one view only: top, side or front.")
 def robot(name: str, out: Path | None, dpi: int, picture: str | None) -> int:
-    """Draw the conventions of a robot: where its parts are, which way they count, what its models do.
+    """Draw a robot from above, from the right and from the front, with its frames, sensors and lengths.
 
-    NAME is a robot (argo, ida, interact, weeder), or the path of your own copy of its YAML file.
+    NAME is a robot (argo, ida, interact, weeder), or the path of your own .yaml or .urdf file.
     """
-    from transect import robots
     from transect.draw.figures import save_figure
-    from transect.draw.robots import sheet_figure
-    from transect.robots.pictures import pictures_of
+    from transect.draw.robots import robot_figure
+    from transect.robots.pictures import load_scene
 
-    described = robots.load(name)
-    drawn = pictures_of(described, picture)
-    out = out or Path(f"{described.name}.png")
-    if out.suffix:
-        whole = (
-            sheet_figure(drawn, described.title or described.name) if len(drawn) > 1 else drawn[0].figure()
-        )
-        figures = {out: whole}
-    else:
-        figures = {out / f"{described.name}-{each.name}.png": each.figure() for each in drawn}
-    for path, figure in figures.items():
-        save_figure(figure, path, dpi)
-        click.echo(f"wrote {path}")
+    called, scene = load_scene(name)
+    out = out or Path(f"{called}.png")
+    path = out if out.suffix else out / f"{called}-{picture or 'views'}.png"
+    save_figure(robot_figure(scene, picture), path, dpi)
+    click.echo(f"wrote {path}")
     return 0
 
 

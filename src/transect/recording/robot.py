@@ -34,6 +34,8 @@ class Robot:
         Where the values come from.
     z_down : bool
         Whether z of the robot's root frame points down.
+    body : mapping
+        What it looks like: boxes, wheels, fields of sensors, lengths (`transect.robots.body`).
     """
 
     name: str
@@ -43,6 +45,7 @@ class Robot:
     constants: Mapping[str, Any] = field(default_factory=_nothing)
     reference: str = ""
     z_down: bool = False
+    body: Mapping[str, Any] = field(default_factory=_nothing)
 
     def __repr__(self) -> str:
         return (

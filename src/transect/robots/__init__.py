@@ -110,6 +110,7 @@ def _robot(description: Any, lines: Lines) -> Robot:
         constants=description.get("constants") or {},
         reference=description.get("reference") or "",
         z_down=bool(description.get("z_down", False)),
+        body=description.get("body") or {},
     )
 
 

@@ -10,7 +10,9 @@ import numpy as np
 from transect.base.yaml_parts import Part, is_number, shown
 from transect.errors import GeometryError, did_you_mean
 
-ROBOT_KEYS = ("name", "title", "reference", "z_down", "frames", "cameras", "constants")
+from .body import check_body
+
+ROBOT_KEYS = ("name", "title", "reference", "z_down", "frames", "cameras", "constants", "body")
 ROTATIONS = ("euler", "quaternion", "matrix")
 EDGE_KEYS = ("frame", "child", "xyz", *ROTATIONS)
 CAMERA_KEYS = ("size", "focal", "centre", "distortion", "frame", "invented")
@@ -39,6 +41,8 @@ def check_robot(part: Part) -> None:
         elif key == "cameras":
             for name in inner.data or ():
                 check_camera(str(name), inner.child(name))
+    if part.has("body"):
+        check_body(part.child("body"))
 
 
 def check_edge(part: Part) -> None:

@@ -1,51 +1,264 @@
-"""The pictures of a robot's conventions, drawn from the numbers of its YAML.
-
-A user's own YAML is drawn by the model whose constants it has: copy `interact.yaml`, change its numbers, and
-the wheels move.
-"""
+"""A robot's picture, made from its description alone: frames, cameras, arms, and what its `body` says."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from transect.draw.robots import Picture
-from transect.errors import TransectError, did_you_mean
-from transect.recording import Robot
+import numpy as np
+from numpy.typing import ArrayLike
 
-MODELS = {
-    "interact": ("platform", "drive", "steer"),
-    "weeder": ("wheelbase", "steering_unit", "steering_scale"),
-    "argo": ("radar", "laser", "laser_to_visual_camera", "laser_to_ir_camera"),
-    "ida": ("parameters", "joints"),
-}
-"""The models that have pictures, and the constants by which their robots are known."""
+from transect.base.arrays import Floats
+from transect.draw.robots import Scene, Solid, Span
+from transect.errors import TransectError
+from transect.geometry import rotations, se3
+from transect.geometry.planar import points_from_polar
+from transect.recording import FrameTree, Robot
+from transect.types import CameraModel
+
+from . import load
+from .body import Body, body_of, number_of, numbers_of
+
+if TYPE_CHECKING:
+    from .urdf import Arm, Urdf
+
+REACH = 0.28
+"""How far a sensor's field is drawn, as a part of the robot's largest extent."""
+OVERALL = (("length", 0), ("width", 1), ("height", 2))
 
 
-def model_of(robot: Robot) -> str:
-    """Return the model that describes a robot: that of its name, or the one whose constants it has.
+def load_scene(name: str | Path) -> tuple[str, Scene]:
+    """Return the name and the drawing of a robot, by its name or the path of its YAML or URDF file."""
+    if Path(name).suffix in (".urdf", ".xacro"):
+        from . import urdf
+
+        read = urdf.read(name)
+        return read.name, scene_of_urdf(read)
+    robot = load(name)
+    return robot.name, scene_of(robot)
+
+
+def scene_of(robot: Robot) -> Scene:
+    """Return the drawing of a robot that is described in YAML.
+
+    Arms stand in the posture that its `body` gives. Frames whose place only a recording knows are left out
+    and named among the facts.
 
     Raises
     ------
     TransectError
-        If there is none.
+        If it has no frames, or its body names a frame or a constant that is not there.
     """
-    if robot.name in MODELS:
-        return robot.name
-    for model, constants in MODELS.items():
-        if all(name in robot.constants for name in constants):
-            return model
-    raise TransectError(
-        f"no model draws the robot {robot.name}",
-        why="it has the constants of none: "
-        + "; ".join(f"{model} has {', '.join(constants)}" for model, constants in MODELS.items()),
-        hint="copy the YAML of the robot most like yours; `transect draw frames` draws any",
-    )
+    from .urdf import arms_of
+
+    if not len(robot.frames):
+        raise TransectError(
+            f"the robot {robot.name} has no frames to draw", hint="describe its frames in YAML"
+        )
+    body, arms = body_of(robot), arms_of(robot)
+    tree = _posed(robot, body, arms)
+    poses = _poses(tree, robot.z_down)
+    solids = [*_boxes(robot, body, poses), *_wheels(robot, body, poses)]
+    shown = [arm for arm in arms if arm.frames[-1] in poses]
+    chains = [np.stack([poses[frame][:3, 3] for frame in arm.frames]) for arm in shown]
+    reach = REACH * _extent([*(pose[:3, 3][None] for pose in poses.values()), *(s.points for s in solids)])
+    solids += [*_fields(robot, body, poses, reach)]
+    inner = {frame for arm in arms for frame in arm.frames if frame not in robot.frames}
+    return Scene(
+        robot.title or robot.name,
+        {name: pose for name, pose in poses.items() if name not in inner},
+        solids,
+        chains,
+        [
+            Span(each.name, *(se3.apply(_pose(poses, each.frame, robot), numbers_of(robot, end))
+                              for end in (each.start, each.end)))
+            for each in body.lengths
+        ],
+        _facts(robot, body, arms, [name for name in tree.frames if name not in poses]),
+    )  # fmt: skip
 
 
-def pictures_of(robot: Robot, only: str | None = None) -> list[Picture]:
-    """Return the pictures of a robot's conventions, or the one with that name."""
-    drawn: list[Picture] = import_module(f"transect.robots._pictures_{model_of(robot)}").pictures(robot)
-    names = [picture.name for picture in drawn]
-    if only is not None and only not in names:
-        raise TransectError(f"the robot {robot.name} has no picture {only!r}", hint=did_you_mean(only, names))
-    return [picture for picture in drawn if only in (None, picture.name)]
+def scene_of_urdf(urdf: Urdf) -> Scene:
+    """Return the drawing of a URDF, joints at zero, with the boxes, cylinders and spheres of its links."""
+    tree = urdf.frames(dict.fromkeys(urdf.driven, 0.0))
+    poses = _poses(tree, False) if len(tree) else {urdf.root: np.eye(4)}
+    solids = [
+        Solid(se3.apply(poses[link.name] @ shape.origin.matrix, points))
+        for link in urdf.links
+        for shape in link.shapes
+        if shape.use == "visual" and link.name in poses
+        if (points := _points_of_shape(shape.kind, shape.size)) is not None
+    ]
+    moving = [joint for joint in urdf.joints if joint.type != "fixed"]
+    chains = [
+        np.stack([poses[joint.parent][:3, 3], poses[joint.child][:3, 3]])
+        for joint in moving
+        if joint.child in poses
+    ]
+    hidden = [link.name for link in urdf.links if link.name not in poses]
+    facts = [("joints, at zero", _cut([f"{j.name}: {j.type}" for j in moving], 12))] if moving else []
+    facts += [("not drawn: their place is not fixed", _cut(hidden, 8))] if hidden else []
+    spans = _overall(np.concatenate([solid.points for solid in solids])) if solids else []
+    return Scene(urdf.name, poses, solids, chains, spans, facts)
+
+
+# Frames
+
+
+def _posed(robot: Robot, body: Body, arms: Iterable[Arm]) -> FrameTree:
+    """Return the robot's frames with its arms in a posture, and with what only the picture places."""
+    tree = robot.frames.copy()
+    for arm in arms:
+        q = np.asarray(body.posture.get(arm.frames[0], np.zeros(arm.chain.joints)), dtype=np.float64)
+        if q.shape != (arm.chain.joints,):
+            raise TransectError(
+                f"the posture of {arm.frames[0]} has {q.size} angles, expected {arm.chain.joints}",
+                where=f"body of the robot {robot.name}",
+            )
+        for parent, child, step in zip(arm.frames[:-1], arm.frames[1:], arm.chain.steps(q), strict=True):
+            tree.add_static(parent, child, step, source="posture")
+    for frame, (x, y, z, *angles) in body.place.items():
+        place = se3.from_matrix(rotations.matrix_from_euler("rpy", angles), (x, y, z))
+        tree.add_static(_largest(tree)[0], frame, place, source="place in the picture")
+    return tree
+
+
+def _largest(tree: FrameTree) -> list[str]:
+    """Return the frames of the largest tree, its root first."""
+
+    def root_of(frame: str) -> str:
+        parent = tree.parent_of(frame)
+        return frame if parent is None else root_of(parent)
+
+    below: dict[str, list[str]] = {}
+    for frame in tree.frames:
+        below.setdefault(root_of(frame), []).append(frame)
+    root = max(below, key=lambda name: len(below[name]))
+    return [root, *(frame for frame in below[root] if frame != root)]
+
+
+def _poses(tree: FrameTree, z_down: bool) -> dict[str, Floats]:
+    """Return the poses of the largest tree, z up."""
+    upright = np.diag([1.0, -1.0, -1.0, 1.0]) if z_down else np.eye(4)
+    root, *others = _largest(tree)
+    return {frame: upright @ tree.lookup(root, frame) for frame in (root, *others)}
+
+
+def _pose(poses: Mapping[str, Floats], frame: str, robot: Robot) -> Floats:
+    if frame not in poses:
+        raise TransectError(
+            f"{frame!r} is no frame that can be drawn", where=f"body of the robot {robot.name}",
+            hint=f"its frames are {', '.join(poses)}",
+        )  # fmt: skip
+    return poses[frame]
+
+
+# What stands on them
+
+
+def _boxes(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[Solid]:
+    for name, box in body.boxes.items():
+        points = numbers_of(robot, box.xyz) + _box_points(numbers_of(robot, box.size))
+        yield Solid(se3.apply(_pose(poses, box.frame, robot), points), "body", name, box.invented)
+
+
+def _wheels(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[Solid]:
+    for wheel in body.wheels:
+        diameter, width = numbers_of(robot, [wheel.diameter, wheel.width])
+        points = numbers_of(robot, wheel.xyz) + _cylinder_points(diameter / 2, width)[:, [0, 2, 1]]
+        yield Solid(se3.apply(_pose(poses, wheel.frame, robot), points), "wheel", wheel.name, wheel.invented)
+
+
+def _fields(robot: Robot, body: Body, poses: Mapping[str, Floats], reach: float) -> Iterable[Solid]:
+    for camera in robot.cameras.values():
+        if camera.frame in poses:
+            yield Solid(se3.apply(poses[camera.frame], reach * _pyramid(camera)), "camera")
+    for scan in body.scans:
+        half = min(number_of(robot, scan.opening), 2 * np.pi) / 2
+        rim = points_from_polar(reach, np.linspace(-half, half, 61))
+        yield Solid(se3.apply(_pose(poses, scan.frame, robot), np.vstack([rim, np.zeros(3)])), "scan")
+
+
+def _pyramid(camera: CameraModel) -> Floats:
+    """(5, 3): the camera and the corners of its image, 1 m away, without its distortion."""
+    corners = np.array([[0, 0], [camera.width, 0], [camera.width, camera.height], [0, camera.height]])
+    rays = np.concatenate([(corners - camera.K[:2, 2]) / camera.K.diagonal()[:2], np.ones((4, 1))], axis=1)
+    return np.vstack([np.zeros(3), rays])
+
+
+def _points_of_shape(kind: str, size: tuple[float, ...]) -> Floats | None:
+    """Return points (k, 3) of a URDF shape; None for a mesh."""
+    if kind == "box":
+        return _box_points(size)
+    if kind == "sphere":
+        angles = np.linspace(-np.pi / 2, np.pi / 2, 13)
+        rims = [_cylinder_points(size[0] * np.cos(angle), 2 * size[0] * np.sin(angle)) for angle in angles]
+        return np.concatenate(rims)
+    return _cylinder_points(*size) if kind in ("cylinder", "capsule") else None
+
+
+def _box_points(size: ArrayLike) -> Floats:
+    signs = np.stack(np.meshgrid(*[[-0.5, 0.5]] * 3), axis=-1).reshape(-1, 3)
+    return signs * np.asarray(size, dtype=np.float64)
+
+
+def _cylinder_points(radius: float, length: float) -> Floats:
+    """Return both rims of a cylinder about z."""
+    ring = points_from_polar(radius, np.linspace(0, 2 * np.pi, 48, endpoint=False))
+    half = np.array([0.0, 0.0, length / 2])
+    return np.concatenate([ring + half, ring - half])
+
+
+def _extent(points: Iterable[Floats]) -> float:
+    return float(np.ptp(np.concatenate(list(points)), axis=0).max()) or 1.0
+
+
+def _overall(points: Floats) -> list[Span]:
+    """Return length, width and height of points."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    corners = {axis: np.where(np.arange(3) == axis, high, low) for axis in range(3)}
+    return [Span(name, low, corners[axis]) for name, axis in OVERALL if high[axis] > low[axis]]
+
+
+# Words
+
+
+def _facts(robot: Robot, body: Body, arms: Iterable[Arm], hidden: list[str]) -> list[tuple[str, list[str]]]:
+    facts: list[tuple[str, list[str]]] = []
+    if robot.cameras:
+        facts.append(("cameras", [_camera_text(camera) for camera in robot.cameras.values()]))
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for arm in arms:
+        name = arm.frames[0].removesuffix(" (base)")
+        alike.setdefault(tuple(_range_texts(arm, name)), []).append(name)
+    facts += [(f"joints of {', '.join(names)}", list(lines)) for lines, names in alike.items()]
+    if hidden:
+        facts.append(("not drawn: only a recording\nknows their place", _cut(hidden, 6)))
+    guesses = any(part.invented for part in (*body.boxes.values(), *body.wheels))
+    drawn = ["fields of view end where it suits"] if robot.cameras or body.scans else []
+    drawn += ["dashed: a guess, not in the document"] if guesses else []
+    drawn += [f"place of {', '.join(body.place)}: a guess"] if body.place else []
+    return [*facts, *([("drawn", drawn)] if drawn else [])]
+
+
+def _camera_text(camera: CameraModel) -> str:
+    size = np.array([camera.width, camera.height])
+    centre, focal = camera.K[:2, 2], camera.K.diagonal()[:2]
+    across, up = np.degrees(np.arctan(centre / focal) + np.arctan((size - centre) / focal))
+    guess = " (a guess)" if camera.invented else ""
+    return f"{camera.name}  {camera.width} × {camera.height}, {across:.0f}° × {up:.0f}°{guess}"
+
+
+def _range_texts(arm: Arm, name: str) -> Iterable[str]:
+    limits = np.degrees(np.stack(np.broadcast_arrays(arm.chain.lower, arm.chain.upper), axis=-1))
+    for joint, (low, high) in zip(arm.joints, limits.tolist(), strict=True):
+        yield f"{joint.removeprefix(name).strip()}  {_degrees(low)} to {_degrees(high)}"
+
+
+def _degrees(angle: float) -> str:
+    return f"{angle:+.0f}°".replace("-", "\N{MINUS SIGN}") if np.isfinite(angle) else "no limit"
+
+
+def _cut(lines: list[str], most: int) -> list[str]:
+    return lines if len(lines) <= most else [*lines[: most - 1], f"and {len(lines) - most + 1} more"]
