@@ -26,7 +26,7 @@ import transect
 from benchmarks._harness import quality
 from transect.geometry import se3
 from transect.geometry.interpolation import Limits, interpolate_poses
-from transect.nodes.lidar._timing import point_offsets
+from transect.nodes.lidar._deskewing import point_offsets
 from transect.nodes.lidar.scan_odometry import VoxelGaussians
 from transect.recording import Recording, Stream
 from transect.simulation.day import Options, simulate, write_day

@@ -12,7 +12,7 @@ import transect
 from transect.engine import compound
 from transect.engine.catalogue import catalogue_for
 from transect.nodes.calibration.stereo_calibration import StereoCalibration
-from transect.nodes.stereo._matching import METHODS
+from transect.nodes.stereo.disparity.matching import METHODS
 from transect.nodes.stereo.disparity_image import DisparityImage
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset
 from transect.nodes.stereo.stereo_rectification import StereoRectification

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from transect.errors import MissingExtraError, TransectError, UsageError
-from transect.nodes.features._tracks import tracks_of
+from transect.nodes.features.adjustment.tracks import tracks_of
 from transect.nodes.features.bundle_adjustment import (
     Bundle,
     BundleAdjustment,
@@ -197,7 +197,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch):
     def missing() -> None:
         raise MissingExtraError("gtsam", "fusion")
 
-    monkeypatch.setattr("transect.nodes.features._adjustment.gtsam", missing)
+    monkeypatch.setattr("transect.nodes.features.adjustment.factors.gtsam", missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'transect\[fusion\]'"):
         GtsamAdjustment()(drive().maps)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from transect.errors import TransectError, UnsupportedError
-from transect.nodes.image._noise import noise_sigma
 from transect.nodes.image.image_filtering import (
     BackgroundExtraction,
     BackgroundSubtractorMOG2,
@@ -14,6 +13,7 @@ from transect.nodes.image.image_filtering import (
     DerivativeEdgeDetection,
     KMeansClustering,
     NormalVectorExtraction,
+    noise_sigma,
 )
 from transect.types import CameraModel, Image
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from transect.geometry import rotations
-from transect.nodes.lidar._levelling import gravity_reaction, upright
+from transect.nodes.lidar.scan_placement import gravity_reaction, upright
 from transect.recording import FrameTree
 from transect.types import Imu, Pose
 

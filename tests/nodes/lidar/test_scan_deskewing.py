@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.nodes.lidar.rooms import PERIOD_NS, motion, off_the_walls, scan
 
 from transect.geometry import se3
-from transect.nodes.lidar._deskewing import straightened
-from transect.nodes.lidar._timing import point_offsets, revolutions
+from transect.nodes.lidar._deskewing import point_offsets, revolutions, straightened
 from transect.nodes.lidar.scan_deskewing import ConstantVelocity, Gyroscope, KnownPoses
 from transect.nodes.lidar.scan_placement import ScanPlacement
 from transect.types import Imu, PointCloud, Pose

@@ -10,7 +10,7 @@ import pytest
 from tests.nodes.lidar.rooms import CORRIDOR, ROOM, motion, off_the_walls, scan
 
 from transect.geometry import rotations, se3
-from transect.nodes.lidar._unsteadiness import Unsteadiness
+from transect.nodes.lidar.odometry.unsteadiness import Unsteadiness
 from transect.nodes.lidar.scan_odometry import PointToPlane, ScanMotion, ScanOdometry, VoxelGaussians
 from transect.nodes.registration._small_gicp import Aligned, thinned_size
 from transect.types import PointCloud

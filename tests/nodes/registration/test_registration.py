@@ -13,9 +13,13 @@ from transect.geometry import rotations, se3
 from transect.nodes.cloud.features_description_3d import Fpfh
 from transect.nodes.cloud.features_extraction_3d import Uniform
 from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
-from transect.nodes.registration._ransac import consensus
 from transect.nodes.registration._small_gicp import VoxelMap, thinned
-from transect.nodes.registration.features_matching_3d import FeaturesMatching3D, KissMatcher, Ransac3D
+from transect.nodes.registration.features_matching_3d import (
+    FeaturesMatching3D,
+    KissMatcher,
+    Ransac3D,
+    consensus,
+)
 from transect.nodes.registration.registration_3d import Gicp, PointToPlane, PointToPoint, Registration3D
 from transect.types import Features3D, PointCloud, Pose
 

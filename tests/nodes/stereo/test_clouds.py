@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, K
 
 from transect.errors import TransectError
-from transect.nodes.stereo._clouds import PIXEL_SIGMA, covariances
+from transect.nodes.stereo.disparity.clouds import PIXEL_SIGMA, covariances
 from transect.nodes.stereo.disparity_to_point_cloud import DisparityToPointCloud
 from transect.nodes.stereo.disparity_to_point_cloud_with_intensity import DisparityToPointCloudWithIntensity
 from transect.types import Image

@@ -10,7 +10,7 @@ import pytest
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, wall
 
 from transect.errors import TransectError
-from transect.nodes.stereo._texture import shared_texture
+from transect.nodes.stereo.disparity.texture import shared_texture
 from transect.nodes.stereo.disparity_image import DisparityImage
 from transect.nodes.stereo.stereo_pairing import StereoPairing
 from transect.nodes.stereo.stereo_reconstruction import StereoReconstruction

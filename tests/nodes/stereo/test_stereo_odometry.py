@@ -23,10 +23,10 @@ from tests.nodes.stereo.drives import (
 
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
-from transect.nodes.stereo._vo_camera import Rig, rig_of
-from transect.nodes.stereo._vo_motion import _slopes, locate
-from transect.nodes.stereo._vo_tracking import corners
 from transect.nodes.stereo.stereo_odometry import DescriptorTracks, KltFrameToFrame, KltKeyframes
+from transect.nodes.stereo.vo.camera import Rig, rig_of
+from transect.nodes.stereo.vo.motion import _slopes, locate
+from transect.nodes.stereo.vo.tracking import corners
 from transect.types import Image
 
 RIG = Rig(FOCAL, FOCAL, WIDTH / 2, HEIGHT / 2, BASELINE, WIDTH, HEIGHT)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.engine import Node, Unit, outputs, param
-from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._gray import gray_of
 from transect.types import CameraModel, Image
 
 from ._boards import Board, enough_boards

@@ -11,7 +11,7 @@ from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
-from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import CameraModel, Image, LaserScan, Transform
 

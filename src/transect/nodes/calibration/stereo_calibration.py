@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
-from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._gray import gray_of
 from transect.nodes.stereo.stereo_rectification import rectifying
 from transect.types import CameraModel, Image, Transform
 

@@ -1,4 +1,4 @@
-"""OpenCV's key points as arrays, and which of them to keep."""
+"""Key points and their matches: OpenCV's as arrays, some rows of them, and which to keep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints, Singles
-from transect.types import Features2D, Image
+from transect.types import Correspondences2D, Features2D, Image
 
 GRID = (6, 8)
 """Rows and columns into which an image is cut to tell how much of it has points."""
@@ -46,7 +46,7 @@ def keypoints_of(features: Features2D, diameter: float) -> list[Any]:
     return [cv2.KeyPoint(x, y, d, a, 0.0, 0, i) for i, ((x, y), d, a) in enumerate(rows)]
 
 
-def taken(features: Features2D, rows: NDArray[Any]) -> Features2D:
+def take_features(features: Features2D, rows: NDArray[Any]) -> Features2D:
     """Return some rows of features, in that order."""
 
     def of(values: Any) -> Any:
@@ -61,6 +61,24 @@ def taken(features: Features2D, rows: NDArray[Any]) -> Features2D:
         features.t_ns,
         features.frame,
         features.camera,
+    )
+
+
+def take_matches(matches: Correspondences2D, rows: NDArray[Any]) -> Correspondences2D:
+    """Return some rows of correspondences, in that order."""
+
+    def of(values: Any) -> Any:
+        return None if values is None else values[rows]
+
+    return Correspondences2D(
+        matches.source[rows],
+        matches.sink[rows],
+        of(matches.probability),
+        of(matches.source_index),
+        of(matches.sink_index),
+        matches.source_camera,
+        matches.sink_camera,
+        matches.t_ns,
     )
 
 

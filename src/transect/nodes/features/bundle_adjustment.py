@@ -13,12 +13,23 @@ from transect.errors import UsageError
 from transect.geometry import se3
 from transect.types import CorrespondenceMaps2D, PointCloud, Trajectory
 
-from ._adjustment import Adjusted, Covariances, Problem, adjust, covariances_of, residuals
-from ._factorisation import factorised
-from ._first_guess import Guess, Poses, placed
-from ._rig import Rig, rig_of
-from ._tracks import Tracks, tracks_of
 from ._views import Triangulated
+from .adjustment import (
+    Adjusted,
+    Covariances,
+    Guess,
+    Poses,
+    Problem,
+    Rig,
+    Tracks,
+    adjust,
+    covariances_of,
+    factorised,
+    placed,
+    residuals,
+    rig_of,
+    tracks_of,
+)
 
 FAR = 0.3
 """Standard deviation of a point as a part of its distance, from which on it may as well be at infinity, where

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from transect.engine import Node, outputs, param
+from transect.nodes.image._gray import gray_of
 from transect.types import Features2D, Image
 
-from ._keypoints import keypoints_of, taken
-from ._pictures import gray_of
+from ._keypoints import keypoints_of, take_features
 
 
 @outputs
@@ -47,7 +47,7 @@ class FeaturesDescription2D(Node, interface=True):
             return self.ctx.skip("no features that can be described")
         rows = np.array([keypoint.class_id for keypoint in keypoints], np.int64)
         order = np.argsort(rows, kind="stable")
-        kept = dataclasses.replace(taken(features, rows[order]), descriptors=descriptors[order])
+        kept = dataclasses.replace(take_features(features, rows[order]), descriptors=descriptors[order])
         return Described(kept, len(kept) / len(features))
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.engine import Node, outputs, param
+from transect.nodes.image._gray import gray_of, mask_of
 from transect.types import Features2D, Image
 
-from ._keypoints import best_first, coverage, features_of, taken
-from ._pictures import gray_of, mask_of
+from ._keypoints import best_first, coverage, features_of, take_features
 
 
 @outputs
@@ -42,7 +42,7 @@ class FeaturesExtraction2D(Node, interface=True):
         """Return the best of the features found in a frame."""
         if not len(found) or found.response is None:
             return self.ctx.skip("no points of interest: too dark, blurred or without texture")
-        kept = taken(found, best_first(found.points, found.response, self.cell)[: self.count])
+        kept = take_features(found, best_first(found.points, found.response, self.cell)[: self.count])
         return Extracted(kept, coverage(kept.points, frame))
 
 

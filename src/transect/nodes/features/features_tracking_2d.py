@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Mask, Singles
 from transect.engine import Node, outputs, param
+from transect.nodes.image._gray import gray_of
 from transect.types import Correspondences2D, Features2D, Image
-
-from ._pictures import gray_of
 
 
 @outputs

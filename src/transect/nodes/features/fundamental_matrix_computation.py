@@ -11,8 +11,8 @@ from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.types import Correspondences2D
 
-from ._correspondences import taken
 from ._epipolar import epipolar_distances, fundamental_by_sampling, fundamental_refitted, off_plane
+from ._keypoints import take_matches
 from ._views import straightened
 
 
@@ -80,7 +80,7 @@ class FundamentalMatrixComputation(Node, interface=True):
             return self._refused("a flat or far scene, or only a turn: the matrix is not determined")
         error = float(np.sqrt(np.mean(distances[rows] ** 2)))
         return Fundamental(
-            matrix / np.linalg.norm(matrix), True, taken(matches, seen[rows]), ratio, error, apart
+            matrix / np.linalg.norm(matrix), True, take_matches(matches, seen[rows]), ratio, error, apart
         )
 
     def _refused(self, reason: str) -> Fundamental:

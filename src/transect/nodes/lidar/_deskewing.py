@@ -1,15 +1,63 @@
-"""A scan of a moving sensor as if all of it had been measured at one time."""
+"""When each point of a scan was measured, and the scan as if all of it had been measured at one time."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
+from transect.types import PointCloud
 
+OFFSETS = "t_offset_ns"
+BLOCKS = 256
+"""Of consecutive points, whose mean direction stands for their beams: those of one shot differ by degrees."""
+STEADY = 0.95
+"""Share of blocks that must turn the same way; clouds in another order do not come near it."""
+LEAST_TURN, MOST_TURN = 0.75, 1.1
+"""Revolutions in a scan; a cloud ordered by rings has one for each ring."""
 EXACT = 1e-9
 """Where the series ends, relative to the largest coordinate: nanometres in a scan of metres."""
+
+
+def point_offsets(cloud: PointCloud, period_ns: int) -> Ints | None:
+    """Return when each point (n,) was measured, in ns after the cloud's time; None where nothing tells.
+
+    Parameters
+    ----------
+    cloud : PointCloud
+        With `t_offset_ns`, or of one revolution in the order of firing.
+    period_ns : int
+        Of a revolution; only asked for where the cloud has no times.
+    """
+    if OFFSETS in cloud.fields:
+        return np.asarray(cloud.fields[OFFSETS], dtype=np.int64)
+    turned = revolutions(cloud.points)
+    return None if turned is None else np.rint(turned * period_ns).astype(np.int64)
+
+
+def revolutions(points: NDArray[np.floating]) -> Floats | None:
+    """Return how far (n,) a spinning lidar had turned at each point, in revolutions from 0 at the first.
+
+    The way in which it turns is found from the order of the points (n, 3). None for clouds that were not
+    fired in this order: sorted, thinned, straightened already, or not of a spinning lidar.
+    """
+    if len(points) < 4 * BLOCKS:
+        return None
+    # A few points of each block will do.
+    picked = np.arange(0, len(points), max(len(points) // (16 * BLOCKS), 1))
+    flat = np.nan_to_num(np.asarray(points[picked, :2], dtype=np.float64))
+    flat /= np.maximum(np.hypot(flat[:, 0], flat[:, 1]), 1e-9)[:, None]
+    edges = np.linspace(0, len(picked), BLOCKS + 1).astype(np.int64)
+    means = np.add.reduceat(flat, edges[:-1], axis=0)
+    azimuth = np.unwrap(np.arctan2(means[:, 1], means[:, 0]))
+    way = np.sign(azimuth[-1] - azimuth[0])
+    turn = np.maximum.accumulate(way * (azimuth - azimuth[0])) / (2 * np.pi)
+    steady = float(np.mean(way * np.diff(azimuth) > 0))
+    if steady < STEADY or not LEAST_TURN <= turn[-1] <= MOST_TURN:
+        return None
+    middles = (picked[edges[:-1]] + picked[edges[1:] - 1]) / 2
+    return np.interp(np.arange(len(points)), middles, turn)
 
 
 def straightened(points: NDArray[np.floating], seconds: Floats, twist: Floats) -> Floats:

@@ -13,9 +13,8 @@ from transect.engine import Batch, Node, param
 from transect.geometry import rotations, se3
 from transect.types import Imu, PointCloud, Pose
 
-from ._deskewing import straightened
+from ._deskewing import OFFSETS, point_offsets, straightened
 from ._passing import PassingPoses
-from ._timing import OFFSETS, point_offsets
 
 
 class ScanDeskewing(Node, interface=True):

@@ -15,9 +15,8 @@ from transect.types import PointCloud, Pose
 
 from ..registration._small_gicp import Aligned, Limits, VoxelMap, thinned_size
 from ._accumulation import VoxelSums
-from ._odometer import LocalMap, Odometer, Scan, Settings, Step
-from ._submap import Submap
-from ._timing import point_offsets
+from ._deskewing import point_offsets
+from .odometry import LocalMap, Odometer, Scan, Settings, Step, Submap
 
 FRAME = "odom"
 VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)
@@ -44,7 +43,7 @@ class ScanMotion:
         Weakest over strongest direction in which the map holds the scan: near 0 it can slide, as in a tunnel.
     covariance : (6, 6) array
         Of the motion since the pose before: m, then rad, in the axes of the lidar; not before the sixth scan.
-        By how unsteady the motion was found (`_unsteadiness`), and how well the map held the scan.
+        By how unsteady the motion was found (`odometry.unsteadiness`), and how well the map held the scan.
     map : PointCloud
         All scans, thinned; once, at the end.
     """

@@ -14,8 +14,7 @@ from transect.geometry import se3
 from transect.types import PointCloud, Pose
 
 from ..cloud._clouds import measured
-from ._quality import Quality, quality_of
-from ._refining import Refined, Scales, refine, scales_of
+from ._refinement import Quality, Refined, Scales, quality_of, refine, scales_of
 from ._small_gicp import Method
 
 LEAST_POINTS = 50

@@ -9,11 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.geometry import se3
-from transect.nodes.stereo._vo_camera import Rig
-from transect.nodes.stereo._vo_landmarks import Landmarks, gray_at
-from transect.nodes.stereo._vo_motion import Located, locate
-from transect.nodes.stereo._vo_odometer import AGREE, is_dark
-from transect.nodes.stereo._vo_tracking import corners, follow
+from transect.nodes.stereo.vo import AGREE, Landmarks, Located, Rig, corners, follow, gray_at, is_dark, locate
 
 from ._mono_geometry import deepened, first_motion, parallax, project
 from ._mono_window import View, adjust, rescaled, shift_by_reference

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from transect.engine import At, Node, Shape, outputs, param
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
-from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import Image, PointCloud, Pose
 

@@ -7,7 +7,7 @@ from typing import get_args
 from transect.engine import Node, outputs, param
 from transect.types import Image, StereoPair
 
-from ._matching import METHODS, Method, Search, coverage, match
+from .disparity import METHODS, Method, Search, coverage, match
 
 
 @outputs

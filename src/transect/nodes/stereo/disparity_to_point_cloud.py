@@ -5,7 +5,7 @@ from __future__ import annotations
 from transect.engine import Node, param
 from transect.types import Image, PointCloud
 
-from ._clouds import Limits, cloud_from_disparity
+from .disparity import Limits, cloud_from_disparity
 
 
 class DisparityToPointCloud(Node):

@@ -11,8 +11,7 @@ from transect.engine import Latest, Node, outputs
 from transect.errors import UsageError
 from transect.nodes.cloud._scene import Memory
 from transect.nodes.cloud.point_cloud_transformation import transformed
-from transect.nodes.features._correspondences import taken as matched
-from transect.nodes.features._keypoints import taken
+from transect.nodes.features._keypoints import take_features, take_matches
 from transect.types import Correspondences2D, Features2D, PointCloud, Pose
 
 
@@ -63,8 +62,8 @@ class SceneLandmarks(Node):
     ) -> Landmarks:
         if matches.source_index is None:
             raise UsageError("these matches do not say which features they are of")
-        good = matched(matches, np.asarray(points.fields["index"]))
-        now = _Seen(taken(features, np.asarray(good.source_index)), points)
+        good = take_matches(matches, np.asarray(points.fields["index"]))
+        now = _Seen(take_features(features, np.asarray(good.source_index)), points)
         before = self.memory.after(now, self.ctx.time, view, _placed)
         return Landmarks(good) if before is None else Landmarks(good, *now, *before)
 

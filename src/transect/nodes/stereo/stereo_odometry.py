@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from transect.engine import Node, Shape, Synced, outputs, param
 from transect.geometry import se3
-from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._gray import gray_of
 from transect.types import Image, PointCloud, Pose
 
-from ._vo_camera import rig_of
-from ._vo_fronts import Descriptors, Front, Klt, Pair
-from ._vo_odometer import Odometer, Settings
+from .vo import Descriptors, Front, Klt, Odometer, Pair, Settings, rig_of
 
 R_ODOM_CAMERA = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
 """Takes vectors of a camera (x right, y down, z forward) to x forward, y left, z up."""

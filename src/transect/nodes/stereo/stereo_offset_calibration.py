@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transect.engine import Node, outputs, param
 from transect.geometry import robust
-from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import CameraModel, StereoPair
 
 from ._offset import Pull, StereoTracks, combined, frame_pull, trusted, vertical_offset
 from ._pairs import disparity_camera, moved, zero_disparity
-from ._tracks import Grays, stereo_tracks
+from .vo import coarse_disparities, corners, follow
 
+CLOSED = 0.7
+"""Pixels by which a point may miss its start after a round through all four images; tenths are noise."""
+WIDEST = 0.25
+"""Largest disparity that is looked for, as a share of the width."""
 LEAST_PULLS = 30
 """Steps that must have been looked at before no more are."""
 
@@ -137,3 +143,30 @@ def _centred(tracks: StereoTracks, shift: float) -> StereoTracks:
     return dataclasses.replace(
         tracks, before_right=move(tracks.before_right), now_right=move(tracks.now_right)
     )
+
+
+class Grays(NamedTuple):
+    """Both images of a pair as (h, w) uint8."""
+
+    left: NDArray[np.uint8]
+    right: NDArray[np.uint8]
+
+
+def stereo_tracks(before: Grays, now: Grays, cell: int) -> StereoTracks:
+    """Follow corners from the left image before to the right one, to the left one now, and round.
+
+    Parameters
+    ----------
+    cell : int
+        Pixels: of each square of this edge the best corner is taken.
+    """
+    pixels = corners(before.left, np.zeros((0, 2)), cell)
+    guess = coarse_disparities(before.left, before.right, pixels, WIDEST * before.left.shape[1])
+    pixels, guess = pixels[np.isfinite(guess)], guess[np.isfinite(guess)]
+    beside = np.stack([guess, np.zeros_like(guess)], axis=1)
+    right, seen = follow(before.left, before.right, pixels, pixels - beside)
+    moved, still = follow(before.left, now.left, pixels, pixels)
+    moved_right, both = follow(now.left, now.right, moved, moved - pixels + right)
+    round_, back = follow(now.right, before.right, moved_right, right)
+    good = seen & still & both & back & (np.linalg.norm(round_ - right, axis=1) < CLOSED)
+    return StereoTracks(pixels[good], right[good], moved[good], moved_right[good])

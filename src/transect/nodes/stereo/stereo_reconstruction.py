@@ -7,8 +7,7 @@ from typing import Annotated
 from transect.engine import Node, Synced, outputs, param
 from transect.types import Image, PointCloud
 
-from ._clouds import Limits, cloud_from_disparity
-from ._matching import Method, Search, coverage, match
+from .disparity import Limits, Method, Search, cloud_from_disparity, coverage, match
 
 
 @outputs

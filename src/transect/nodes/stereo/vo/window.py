@@ -13,7 +13,7 @@ from transect.base.arrays import Floats, Ints
 from transect.nodes._gtsam import adjusted
 from transect.nodes._gtsam import gtsam as library
 
-from ._vo_camera import Rig
+from .camera import Rig
 
 FEWEST = 3
 """Keyframes that must have seen a point: two say little more than its own stereo does."""

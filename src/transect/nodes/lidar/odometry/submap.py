@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.geometry import rotations, se3
-
-from ..registration._small_gicp import Aligned, Limits, Method, Prepared, align, prepare
+from transect.nodes.registration._small_gicp import Aligned, Limits, Method, Prepared, align, prepare
 
 
 class Submap:

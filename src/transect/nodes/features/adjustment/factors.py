@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Mask
 from transect.geometry import se3
+from transect.nodes._gtsam import gtsam
 
-from .._gtsam import gtsam
-from ._rig import Rig
-from ._tracks import Tracks
+from .rig import Rig
+from .tracks import Tracks
 
 FIXED = 1e-5
 """Deviation, in m and rad, of what is not to move: the first pose, and a distance that sets the scale. With a

@@ -10,11 +10,11 @@ from transect.base.arrays import Bytes, Floats
 from transect.base.clocks import NS
 from transect.geometry import se3
 
-from ._vo_camera import Rig
-from ._vo_fronts import Front, Pair, Sight, Tracks
-from ._vo_landmarks import Landmarks, gray_at
-from ._vo_motion import Located, locate
-from ._vo_window import SIGMA, Keyframe, adjust
+from .camera import Rig
+from .fronts import Front, Pair, Sight, Tracks
+from .landmarks import Landmarks, gray_at
+from .motion import Located, locate
+from .window import SIGMA, Keyframe, adjust
 
 DARK = 8.0
 """Gray values, of 255: where nine in ten pixels are darker, noise is what is left to track."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Bytes, Floats, Ints, Mask
 
-from ._vo_camera import Rig
-from ._vo_tracking import coarse_disparities, corners, follow, match_right
+from .camera import Rig
+from .tracking import coarse_disparities, corners, follow, match_right
 
 LARGEST = 1 / 8
 """Of the picture's width: disparity of the nearest points, which soon leave the picture on the way."""

@@ -11,7 +11,7 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError
 from transect.types import CameraModel, CorrespondenceMaps2D
 
-from ._views import calibrated, straightened
+from .._views import calibrated, straightened
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from transect.errors import TransectError
 from transect.nodes.image._lens import CALIBRATIONS, calibrated, is_rectified
 from transect.types import Image
 
-from ._pairs import disparity_camera, pair_baseline, zero_disparity
+from .._pairs import disparity_camera, pair_baseline, zero_disparity
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry import rotations, se3
+from transect.nodes.registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
 
-from ..registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
-from ._deskewing import straightened
-from ._unsteadiness import Unsteadiness
+from .._deskewing import straightened
+from .unsteadiness import Unsteadiness
 
 COARSER = 2.0
 """Voxels of scans are so much larger where nothing is known of the motion."""

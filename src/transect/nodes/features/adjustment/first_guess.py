@@ -10,7 +10,7 @@ from transect.base.arrays import Floats
 from transect.geometry import se3
 from transect.types import CameraModel
 
-from ._epipolar import (
+from .._epipolar import (
     Pairs,
     epipolar_distances,
     fundamental_by_sampling,
@@ -19,10 +19,10 @@ from ._epipolar import (
     off_plane,
     turned_only,
 )
-from ._pnp import pose_of_most, refined_on_inliers
-from ._rig import Rig
-from ._tracks import Tracks
-from ._views import Triangulated, focal_length, triangulate
+from .._pnp import pose_of_most, refined_on_inliers
+from .._views import Triangulated, focal_length, triangulate
+from .rig import Rig
+from .tracks import Tracks
 
 Poses = dict[int, Floats]
 """By moment: ``T_body_world``; the world is the body at the first moment."""

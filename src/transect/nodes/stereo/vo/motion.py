@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.geometry import robust, rotations, se3
 
-from ._vo_camera import Rig
+from .camera import Rig
 
 SAMPLES = 100
 """Quadruples that are tried: with half of the points wrong, 99.8 % sure that a good one is among them."""

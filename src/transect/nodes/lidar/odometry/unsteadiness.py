@@ -17,8 +17,7 @@ from collections import deque
 import numpy as np
 
 from transect.base.arrays import Floats
-
-from ..registration._small_gicp import Aligned
+from transect.nodes.registration._small_gicp import Aligned
 
 KEPT, LEAST = 30, 3
 """Third differences that count, and that must be there."""

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Bytes
 from transect.errors import TransectError
-from transect.nodes.features._pictures import gray_of
+from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import Image
 
-from ._pairs import disparity_camera, zero_disparity
-from ._texture import shared_texture
+from .._pairs import disparity_camera, zero_disparity
+from .texture import shared_texture
 
 Method = Literal["block", "semi-global", "scanline"]
 METHODS: tuple[Method, ...] = ("block", "semi-global", "scanline")
@@ -45,7 +45,7 @@ class Search:
     speckle : int
         Largest patch, in pixels, that differs from all around it and is left out.
     false_alarms : float
-        Share of surface without texture, such as sky, that is matched all the same (`_texture`); 1: all.
+        Share of surface without texture, such as sky, that is matched all the same (`texture`); 1: all.
     """
 
     method: Method = "scanline"
@@ -137,7 +137,7 @@ def _matcher(search: Search, count: int) -> Any:
     if search.method == "block":
         matcher = cv2.StereoBM.create(count, max(search.window, 5))
         matcher.setUniquenessRatio(search.uniqueness)
-        matcher.setTextureThreshold(0)  # in grey levels, which says nothing; `_texture` takes its place
+        matcher.setTextureThreshold(0)  # in grey levels, which says nothing; `texture` takes its place
         matcher.setDisp12MaxDiff(1)
         matcher.setSpeckleWindowSize(search.speckle)
         matcher.setSpeckleRange(STEP)  # a pixel: this matcher counts sixteenths here, the other one pixels

@@ -1,0 +1,6 @@
+"""Odometry by scans: the odometer, the map that it aligns to, and how sure it is."""
+
+from .odometer import LocalMap, Odometer, Scan, Settings, Step
+from .submap import Submap
+
+__all__ = ["LocalMap", "Odometer", "Scan", "Settings", "Step", "Submap"]
