@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow.csv as pv
 
 from benchmarks import _harness
-from transect.formats import _scan
 from transect.formats.sdi.lines import read_log
 from transect.formats.sdi.tables import laser_block
+from transect.recording.text import scanning
 
 BEAMS = 181
 SMALL, LARGE = 12_000, 65_000
@@ -24,11 +24,11 @@ SMALL, LARGE = 12_000, 65_000
 
 _PARSE = """
 import mmap, sys
-from transect.formats import _scan
+from transect.recording.text import scanning
 from transect.formats.sdi.lines import read_log
 from transect.formats.sdi.tables import laser_block
 if sys.argv[2] == "compiled":
-    _scan._loops()
+    scanning._loops()
 with open(sys.argv[1], "rb") as file:
     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     assert read_log(data, "laser", laser_block)["table"].table.num_rows == int(sys.argv[3])
@@ -64,7 +64,7 @@ def main() -> None:
     _harness.compare(
         "the plain way, below 512 MB / numpy.loadtxt", ours, lambda: np.loadtxt(io.BytesIO(bare))
     )
-    _scan.scan(text, compiled=True)  # compiled and loaded before the clock starts
+    scanning.scan(text, compiled=True)  # compiled and loaded before the clock starts
     _harness.compare("SDI laser text / numpy.loadtxt", ours, lambda: np.loadtxt(io.BytesIO(bare)), target=6.0)
     _harness.compare(
         "SDI laser text / pyarrow.csv", ours, lambda: pv.read_csv(io.BytesIO(bare), options, parse)

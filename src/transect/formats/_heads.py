@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ._lines import is_number
+from transect.recording.text import is_number
 
 if TYPE_CHECKING:
     from transect.recording import Source

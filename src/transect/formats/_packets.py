@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from transect.recording import Loss, Source, Stream
 from transect.recording.source import sha256_bytes
-
-from ._lines import is_number
+from transect.recording.text import is_number
 
 LARGEST = 1 << 16
 """Bytes; a packet is never larger."""

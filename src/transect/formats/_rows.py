@@ -16,10 +16,9 @@ from transect.base.units import Unit
 from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Source, Stream
 from transect.recording.source import Buffer
+from transect.recording.text import Tokens, bad_stamp, is_number, scan, stamps, whole_lines
 
 from ._heads import first_rows
-from ._lines import is_number, whole_lines
-from ._scan import Tokens, bad_stamp, scan, stamps
 
 _HASH, _PERCENT = ord("#"), ord("%")
 

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Array
 from transect.recording import Loss, arrow
 from transect.recording.source import Buffer
-
-from .._lines import whole_lines
-from .._scan import Tokens, bad_stamp, scan
+from transect.recording.text import Tokens, bad_stamp, scan, whole_lines
 
 Lines = NDArray[np.int64]
 

@@ -12,10 +12,10 @@ from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.recording import FrameTree, Loss, Parsed, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
+from transect.recording.text import whole_lines
 from transect.types import Pose
 
 from .._grouping import grouped
-from .._lines import whole_lines
 
 _MATRIX = re.compile(r"(?:.*/)?T_([A-Za-z0-9]+)_([A-Za-z0-9]+)\.txt")
 _ELEMENTS = tuple(f"gT{row}{column}" for row in range(4) for column in range(4))

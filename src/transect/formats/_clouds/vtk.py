@@ -11,9 +11,9 @@ from transect.base.arrays import Array
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 from transect.recording.source import Buffer
+from transect.recording.text import scan
 from transect.types import PointCloud
 
-from .._scan import scan
 from .points import Columns, columns_of, promised
 
 ENCODINGS = ("ascii", "binary")

@@ -15,11 +15,10 @@ from transect.errors import TimeError
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import Buffer
+from transect.recording.text import Csv, Layout, is_number, read_csv
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Pose
 
-from .._csv import Csv, Layout, read_csv
-from .._lines import is_number
 from .columns import DEVICE, TIME, CsvFile
 from .headers import unit_from_header
 from .plan import Plan, make_plan, plan_of_unknown

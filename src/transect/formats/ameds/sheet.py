@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from transect.base import clocks
 from transect.errors import TimeError
 from transect.recording.source import HEAD, Buffer
-
-from .._lines import is_number
+from transect.recording.text import is_number
 
 _DELIMITERS = ",;\t"
 _COMMENT = "#% "

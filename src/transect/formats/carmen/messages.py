@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
 from transect.recording import Loss, Parsed, arrow
+from transect.recording.text import Tokens, bad_stamp
 from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import lines_lost, token_stamps
-from .._scan import Tokens, bad_stamp
 from .forms import PLANAR, POSES, SCANS, Form
 
 MAX_RANGE = 81.83

@@ -12,12 +12,11 @@ import pyarrow as pa
 from transect.errors import ParseError
 from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
 from transect.recording.source import Buffer
+from transect.recording.text import blocks, whole_lines
 from transect.recording.zips import MAX_RATIO, RATIO_FREE_BYTES
 from transect.types import LaserScan, Odometry, Pose
 
-from .._lines import whole_lines
 from .._rows import clock_of, only_file
-from .._scan import blocks
 from . import CHUNK, UNPACK
 from .messages import parse_messages
 

@@ -11,8 +11,8 @@ import numpy as np
 from transect import types
 from transect.base.arrays import Floats
 from transect.base.units import G0, is_unit, unit_of
+from transect.recording.text import is_number
 
-from .._lines import is_number
 from .layout import Text, fields_of, layout_of, split_unit
 
 ROWS = 500

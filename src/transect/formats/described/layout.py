@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from transect.base.units import is_unit
 from transect.errors import ParseError, did_you_mean
+from transect.recording.text import is_number
 
-from .._lines import is_number
 from .model import Reference
 
 _NAME_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]\s*")

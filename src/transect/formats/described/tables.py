@@ -17,11 +17,9 @@ from transect.base.clocks import NS, ns_from_decimal, ns_from_iso
 from transect.errors import ParseError, TimeError, did_you_mean
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import HEAD, Buffer
+from transect.recording.text import Layout, Tokens, bad_stamp, read_csv, scan, whole_lines
 
-from .._csv import Layout, read_csv
-from .._lines import whole_lines
 from .._rows import lines_lost
-from .._scan import Tokens, bad_stamp, scan
 from .columns import sample_of
 from .layout import Text, fields_of, layout_of, split_unit
 from .model import Column, Reference, StreamSpec, Time, type_named

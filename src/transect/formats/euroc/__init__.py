@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from transect.recording.text import is_number
+
 from .._base import Match, no
 from .._heads import first_rows
-from .._lines import is_number
 
 if TYPE_CHECKING:
     from pathlib import Path

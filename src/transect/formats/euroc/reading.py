@@ -11,14 +11,12 @@ from transect.errors import TransectError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
+from transect.recording.text import Layout, is_number, read_csv, scan, whole_lines
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
-from .._csv import Layout, read_csv
 from .._heads import first_rows
 from .._images import file_table, image_loader
-from .._lines import is_number, whole_lines
 from .._rows import clock_of_head, exact_stamps, lines_lost, only_file
-from .._scan import scan
 from ..calibration.documents import documents, matrix
 from ..calibration.model import Calibration
 from ..calibration.reading import read_calibration

@@ -11,12 +11,11 @@ import numpy as np
 from transect.base.clocks import NS
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
+from transect.recording.text import scan, whole_lines
 from transect.types import Imu, PointCloud, Pose
 
 from .._clouds import cloud_loader, cloud_table
-from .._lines import whole_lines
 from .._rows import exact_stamps, read_lines
-from .._scan import scan
 from . import DUMP, FEATURES
 
 POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")

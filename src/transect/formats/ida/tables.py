@@ -21,9 +21,9 @@ from transect.base.clocks import NS
 from transect.base.units import unit_of
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import HEAD, Buffer
+from transect.recording.text import Layout, read_csv
 from transect.robots.ida.arm import TOOLS
 
-from .._csv import Layout, read_csv
 from . import columns as known
 from .codes import PHASES, SPARE_BITS, decode_status, names_of_codes, status_word
 from .label import Label

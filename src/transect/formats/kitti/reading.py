@@ -13,13 +13,13 @@ from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import Parsed, Recording, Role, Source, Stream, cache, source_of
 from transect.recording.source import Buffer
+from transect.recording.text.scanning import NO_STAMP
 from transect.types import CameraModel, Image, PointCloud, Pose
 
 from .._clouds import cloud_loader, cloud_table
 from .._heads import number_rows
 from .._images import file_table, image_loader
 from .._rows import lines_lost, only_file, read_lines
-from .._scan import NO_STAMP
 from ..tum.reading import pose_table, role_of_name
 from . import CAMERAS, CLOUDS, SECONDS, STAMPS, find_drives, find_pose_file
 from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration

@@ -13,11 +13,10 @@ from transect.base.clocks import NS
 from transect.recording import Loss, Parsed, Source, Timing, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
+from transect.recording.text import scan, whole_lines
 
 from .._images import file_table
-from .._lines import whole_lines
 from .._rows import exact_stamps, lines_lost
-from .._scan import scan
 
 
 @dataclass(frozen=True, eq=False)

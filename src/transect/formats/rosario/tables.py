@@ -14,13 +14,12 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS, ns_from_decimal
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import Buffer
+from transect.recording.text import Tokens, scan, whole_lines
 from transect.robots.weeder.geometry import FASTEST, Geometry
 from transect.robots.weeder.imu import si_from_raw
 from transect.types import Imu, Pose, WheelState
 
-from .._lines import whole_lines
 from .._rows import exact_stamps, lines_lost, read_lines
-from .._scan import Tokens, scan
 
 RAW = ("left_raw", "right_raw", "steering_raw", "direction_raw")
 """Columns of what was read."""

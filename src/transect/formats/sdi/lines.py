@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Ints, Mask
 from transect.recording import Loss, Parsed
 from transect.recording.source import Buffer
-
-from .._lines import ends_whole, whole_lines
-from .._scan import Tokens, bad_stamp, blocks, scan
+from transect.recording.text import Tokens, bad_stamp, blocks, ends_whole, scan, whole_lines
 
 
 class Problems:

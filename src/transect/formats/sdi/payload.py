@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from transect.base.units import to_si, unit_of
 from transect.recording import arrow
+from transect.recording.text import Tokens
 from transect.types import Record, Twist
 
-from .._scan import Tokens
 from .lines import Problems, sound_lines
 
 SENSOR_WORD = b"SENSOR_DATA"

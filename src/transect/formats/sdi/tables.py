@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.base.units import to_si, unit_of
 from transect.recording import arrow
+from transect.recording.text import Tokens
 from transect.robots import load
 from transect.robots.argo.radar import Radar
 from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState
 
-from .._scan import Tokens
 from .lines import Problems, lines_of, sound_lines, whole_numbers
 
 TABLE = "table"

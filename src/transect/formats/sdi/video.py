@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from transect.recording import Loss, Parsed, Source, arrow, cache
+from transect.recording.text import Tokens
 from transect.types import CameraModel, Image
 
 from .._images import file_table, image_loader, stamps_of_names
-from .._scan import Tokens
 from .layout import LOGS
 from .lines import Problems, lines_of, read_log, timed_lines
 

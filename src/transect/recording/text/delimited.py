@@ -20,10 +20,11 @@ import pyarrow.csv as pv
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS
-from transect.recording import Loss, arrow
-from transect.recording.source import Buffer
 
-from ._lines import whole_lines
+from .. import arrow
+from ..losses import Loss
+from ..source import Buffer
+from .lines import whole_lines
 
 _NULLS = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "N/A", "n/a"]
 _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}

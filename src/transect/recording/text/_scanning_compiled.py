@@ -1,4 +1,4 @@
-"""The compiled loops of `_scan`: one pass that splits and reads tokens, one that reads time stamps.
+"""The compiled loops of `scanning`: one pass that splits and reads tokens, one that reads time stamps.
 
 A decimal whose digits make a number up to 2**53 converts exactly by one division by a power of ten up to
 10**22 (Clinger 1990). Up to 19 digits and any usual exponent go through a 128-bit product (Lemire, "Number
@@ -171,7 +171,7 @@ def _decimal(data: Any, at: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def scan_compiled(data: Any) -> Any:
-    """Split and read all tokens of a text that ends with a newline; the arrays of `_scan.Tokens` in order."""
+    """Split and read all tokens of a text that ends with a newline: the arrays of `Tokens` in order."""
     most = len(data) // 2  # a token and its separator; pages that are not written to take no memory
     values, kind = np.empty(most, np.float64), np.empty(most, np.uint8)
     begin, end = np.empty(most, np.int64), np.empty(most, np.int64)

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.recording import cache as table_cache
-from transect.recording.source import Buffer
-
-from ._scan_plain import HARD, NEWLINE, NO_STAMP, WORD, scan_plain, stamps_plain
+from .. import cache as table_cache
+from ..source import Buffer
+from ._scanning_plain import HARD, NEWLINE, NO_STAMP, WORD, scan_plain, stamps_plain
 
 COMPILED_FROM = 512_000_000
 """Texts of at least this many bytes go through compiled code; loading it takes longer than smaller ones."""
@@ -180,7 +179,7 @@ def _bytes_of(buffer: Buffer, size: int | None) -> NDArray[np.uint8]:
 
 
 def _is_large(size: int) -> bool:
-    loaded = f"{__package__}._scan_compiled" in sys.modules
+    loaded = f"{__package__}._scanning_compiled" in sys.modules
     return size >= (COMPILED_FROM_WHEN_LOADED if loaded else COMPILED_FROM)
 
 
@@ -188,9 +187,9 @@ def _is_large(size: int) -> bool:
 def _loops() -> Any:
     """Load the compiled loops; what numba compiles is kept in the user's cache, not beside the source."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
-    from . import _scan_compiled
+    from . import _scanning_compiled
 
-    return _scan_compiled
+    return _scanning_compiled
 
 
 def _end_of_line(data: NDArray[np.uint8], at: int, step: int = 65_536) -> int:

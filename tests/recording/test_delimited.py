@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.formats._csv import Layout, read_csv
-from transect.formats._lines import whole_lines
 from transect.recording import arrow
+from transect.recording.text import Layout, read_csv, whole_lines
 
 LAYOUT = Layout(names=("t", "x", "y"), times={"t": 10**9})
 WITH_TEXT = Layout(names=("t", "word", "x"), times={"t": 10**9}, texts=("word",), skip=0)
@@ -159,7 +158,7 @@ def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
 
 @pytest.fixture
 def tiny_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.formats._csv._PIECE", 8)
+    monkeypatch.setattr("transect.recording.text.delimited._PIECE", 8)
 
 
 @pytest.mark.usefixtures("tiny_pieces")
@@ -187,7 +186,7 @@ def test_the_size_of_the_pieces_changes_nothing(piece: int, bad: set[int]) -> No
     lines = ["t,x,y", *("1,bad,1" if i in bad else f"{i},{i}.5,1" for i in range(2, 14))]
     text = "".join(f"{line}\n" for line in lines)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transect.formats._csv._PIECE", piece)
+        patch.setattr("transect.recording.text.delimited._PIECE", piece)
         t, x, losses = read(text)
     assert t == [i * 10**9 for i in range(2, 14) if i not in bad]
     assert x == [i + 0.5 for i in range(2, 14) if i not in bad]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from transect.recording import Loss
-from transect.recording.source import Buffer
+from ..losses import Loss
+from ..source import Buffer
 
 _FIELD = re.compile(rb"[^\s,;]+")
 _CHUNK = 1 << 20

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transect.base.clocks import ns_from_decimal
-from transect.formats._lines import whole_lines
-from transect.formats._scan import Tokens, bad_stamp, blocks, scan, stamps
+from transect.recording.text import Tokens, bad_stamp, blocks, scan, stamps, whole_lines
 
 ARRAYS = ("values", "is_word", "begin", "end", "first", "line")
 HARD_NUMBERS = (

@@ -1,4 +1,4 @@
-"""The plain way of `_scan`: whole arrays at a time by numpy and Arrow, nothing to compile or load.
+"""The plain way of `scanning`: whole arrays at a time by numpy and Arrow, nothing to compile or load.
 
 Most tokens of a log are short whole numbers. Up to eight digits are one machine word, read by three
 multiplications that combine pairs, fours and eights of digits; all other tokens go through Arrow, or where it
@@ -26,7 +26,7 @@ _IS_STRANGE = ~np.isin(np.arange(256), [*b"0123456789+-.eEnaifNAIFtyTY"])
 
 
 def scan_plain(data: Bytes) -> tuple[Any, ...]:
-    """Split and read all tokens of a text: the arrays of `_scan.Tokens` in order, kinds for `is_word`."""
+    """Split and read all tokens of a text: the arrays of `scanning.Tokens` in order, kinds for `is_word`."""
     begin, end, first, line = _split(data)
     values, kind = _numbers(data, begin, end)
     return values, kind, begin, end, first, line

@@ -1,0 +1,38 @@
+"""Numbers and exact times out of text, for readers: bad rows are located and left out.
+
+- `read_csv` reads delimited text with a known `Layout`, through pyarrow.
+- `scan` and `blocks` read free text, blanks or commas, words among numbers, into `Tokens`.
+- `whole_lines` says where the complete lines of a text end, `is_number` what a number is.
+"""
+
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import importer
+
+if TYPE_CHECKING:
+    from .delimited import Csv, Layout, read_csv
+    from .lines import ends_whole, is_number, whole_lines
+    from .scanning import Tokens, bad_stamp, blocks, scan, stamps
+
+__all__ = [
+    "Csv",
+    "Layout",
+    "Tokens",
+    "bad_stamp",
+    "blocks",
+    "ends_whole",
+    "is_number",
+    "read_csv",
+    "scan",
+    "stamps",
+    "whole_lines",
+]
+
+__getattr__ = importer(
+    __name__,
+    {
+        "delimited": ("Csv", "Layout", "read_csv"),
+        "lines": ("ends_whole", "is_number", "whole_lines"),
+        "scanning": ("Tokens", "bad_stamp", "blocks", "scan", "stamps"),
+    },
+)
