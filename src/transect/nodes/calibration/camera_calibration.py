@@ -55,11 +55,13 @@ class CameraCalibration(Node):
     When the images end it gives the camera, or an error if too few of them showed the board.
     """
 
-    columns: int = param(9, ge=3, doc="inner corners along a row of the board")
-    rows: int = param(6, ge=3, doc="inner corners along a column")
-    square: float = param(0.025, gt=0, unit="m", doc="width of a square")
-    square_height: float = param(0.0, ge=0, unit="m", doc="its height; 0: as its width")
-    least_boards: int = param(8, ge=3, doc="images that must show the board")
+    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
+    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
+    square: float = param(0.025, gt=0, unit="m", doc="width of a square of the board")
+    square_height: float = param(
+        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
+    )
+    least_boards: int = param(8, ge=3, doc="smallest number of images in which the board is found")
 
     def reset(self) -> None:
         self.corners: list[Floats] = []

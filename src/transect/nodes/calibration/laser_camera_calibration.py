@@ -56,12 +56,14 @@ class LaserCameraCalibration(Node):
     were seen by both or all were tilted alike.
     """
 
-    columns: int = param(9, ge=3, doc="inner corners along a row of the board")
-    rows: int = param(6, ge=3, doc="inner corners along a column")
-    square: float = param(0.075, gt=0, unit="m", doc="width of a square")
-    square_height: float = param(0.0, ge=0, unit="m", doc="its height; 0: as its width")
+    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
+    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
+    square: float = param(0.075, gt=0, unit="m", doc="width of a square of the board")
+    square_height: float = param(
+        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
+    )
     apart: float = param(1.0, gt=0, unit="m", doc="largest distance between laser and camera")
-    least_boards: int = param(8, ge=FEWEST, doc="boards that both must see")
+    least_boards: int = param(8, ge=FEWEST, doc="smallest number of board positions seen by both sensors")
 
     def reset(self) -> None:
         self.sightings: list[Sighting] = []

@@ -55,11 +55,15 @@ class StereoCalibration(Node):
     error if too few of them showed the board on both sides.
     """
 
-    columns: int = param(9, ge=3, doc="inner corners along a row of the board")
-    rows: int = param(6, ge=3, doc="inner corners along a column")
-    square: float = param(0.025, gt=0, unit="m", doc="width of a square; the baseline is in its measure")
-    square_height: float = param(0.0, ge=0, unit="m", doc="its height; 0: as its width")
-    least_boards: int = param(8, ge=3, doc="pairs that must show the board")
+    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
+    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
+    square: float = param(
+        0.025, gt=0, unit="m", doc="width of a square of the board; it sets the scale of the baseline"
+    )
+    square_height: float = param(
+        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
+    )
+    least_boards: int = param(8, ge=3, doc="smallest number of image pairs in which the board is found")
 
     def reset(self) -> None:
         self.corners: list[tuple[Floats, Floats]] = []

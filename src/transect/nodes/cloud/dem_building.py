@@ -33,9 +33,9 @@ class DemBuilding(Node, interface=True):
     """
 
     out_name = "dem"
-    cell: float = param(0.1, gt=0, unit="m", doc="edge of a cell")
-    least: int = param(3, ge=1, doc="cells with fewer points have no elevation")
-    range_noise: float = param(0.03, ge=0, unit="m", doc="deviation of a single range")
+    cell: float = param(0.1, gt=0, unit="m", doc="edge length of a grid cell")
+    least: int = param(3, ge=1, doc="smallest number of points in a cell with an elevation")
+    range_noise: float = param(0.03, ge=0, unit="m", doc="standard deviation of a single range measurement")
 
     def reset(self) -> None:
         self.sums: VoxelSums | None = None
@@ -85,9 +85,16 @@ class MeanElevation(DemBuilding):
 class GroundElevation(DemBuilding):
     """The mean of the lowest points of a cell: without what stands or hangs over the ground."""
 
-    layer: float = param(0.05, gt=0, unit="m", doc="height of the layers in which points are counted")
+    layer: float = param(
+        0.05, gt=0, unit="m", doc="thickness of the horizontal layers in which points are counted"
+    )
     lowest: float = param(0.05, gt=0, lt=1, doc="share of a cell's points that may lie below the ground")
-    thickness: float = param(0.3, gt=0, unit="m", doc="of the ground within a cell, from there on")
+    thickness: float = param(
+        0.3,
+        gt=0,
+        unit="m",
+        doc="thickness of the ground within a cell, measured upwards from its lowest layer",
+    )
 
     def process(self, cloud: PointCloud) -> GridMap | None:
         return self._added(cloud, self.layer)

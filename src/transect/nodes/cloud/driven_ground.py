@@ -45,10 +45,24 @@ class DrivenGround(Node):
     """
 
     out_name = "ground"
-    robot: str = param("", doc="whose wheels; by default the robot's whose frames the recording has")
-    spacing: float = param(0.05, gt=0, unit="m", doc="between points along the way of a wheel")
-    radius: float = param(0.0, ge=0, unit="m", doc="of interact's wheels; by default by its ticks and speeds")
-    track: float = param(0.0, ge=0, unit="m", doc="between the weeder's left and right wheels")
+    robot: str = param(
+        "", doc="name of the robot whose wheels are used; empty: the robot whose frames are in the recording"
+    )
+    spacing: float = param(
+        0.05, gt=0, unit="m", doc="distance between ground points along the path of a wheel"
+    )
+    radius: float = param(
+        0.0,
+        ge=0,
+        unit="m",
+        doc="wheel radius of the interact rover; 0: computed from encoder ticks and speeds",
+    )
+    track: float = param(
+        0.0,
+        ge=0,
+        unit="m",
+        doc="distance between left and right wheels of the weeder; 0: ground along the middle of the axles",
+    )
 
     def reset(self) -> None:
         self.poses: list[Pose] = []

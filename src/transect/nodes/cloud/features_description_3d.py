@@ -31,8 +31,13 @@ class FeaturesDescription3D(Node, interface=True):
 class Fpfh(FeaturesDescription3D):
     """Fast point feature histograms of 33 numbers (Rusu 2009)."""
 
-    radius: float = param(0.0, ge=0, unit="m", doc="of a neighbourhood; 0 is seven times the cloud's spacing")
-    neighbours: int = param(20, ge=5, doc="points that a normal is made from")
+    radius: float = param(
+        0.0,
+        ge=0,
+        unit="m",
+        doc="radius of the neighbourhood that is described; 0: seven times the point spacing of the cloud",
+    )
+    neighbours: int = param(20, ge=5, doc="number of points from which a normal is estimated")
 
     def process(
         self, pointcloud: PointCloud, features: Features3D, normals: PointCloud | None = None

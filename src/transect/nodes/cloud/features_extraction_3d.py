@@ -25,8 +25,15 @@ class FeaturesExtraction3D(Node, interface=True):
 class Iss(FeaturesExtraction3D):
     """Where a surface spreads differently along all three axes (Zhong 2009)."""
 
-    radius: float = param(0.0, ge=0, unit="m", doc="of a neighbourhood; 0 is six times the cloud's spacing")
-    ratio: float = param(0.975, gt=0, lt=1, doc="by which each axis must be shorter than the one before")
+    radius: float = param(
+        0.0,
+        ge=0,
+        unit="m",
+        doc="radius of the neighbourhood of a keypoint; 0: six times the point spacing of the cloud",
+    )
+    ratio: float = param(
+        0.975, gt=0, lt=1, doc="largest ratio of each eigenvalue of the neighbourhood to the next larger one"
+    )
 
     def process(self, pointcloud: PointCloud) -> Features3D | None:
         cloud = without_gaps(pointcloud)
@@ -39,9 +46,14 @@ class Iss(FeaturesExtraction3D):
 class HarrisDetector3D(FeaturesExtraction3D):
     """Corners: where the normals around a point go in all directions (Harris on normals)."""
 
-    radius: float = param(0.0, ge=0, unit="m", doc="of a neighbourhood; 0 is six times the cloud's spacing")
-    neighbours: int = param(12, ge=5, doc="points that a normal is made from")
-    least: float = param(1e-3, ge=0, doc="response of a corner; where three planes meet it is 0.037")
+    radius: float = param(
+        0.0,
+        ge=0,
+        unit="m",
+        doc="radius of the neighbourhood of a keypoint; 0: six times the point spacing of the cloud",
+    )
+    neighbours: int = param(12, ge=5, doc="number of points from which a normal is estimated")
+    least: float = param(1e-3, ge=0, doc="smallest corner response; a corner of three planes has 0.037")
 
     def process(self, pointcloud: PointCloud) -> Features3D | None:
         cloud = without_gaps(pointcloud)

@@ -19,8 +19,10 @@ class LaserScanToPointCloud(Node):
     """
 
     out_name = "pointCloud"
-    nearest: float = param(0.0, ge=0, unit="m", doc="nearer returns are left out")
-    farthest: float = param(0.0, ge=0, unit="m", doc="farther returns are left out; 0: the sensor's limit")
+    nearest: float = param(0.0, ge=0, unit="m", doc="smallest range of the returns that are kept")
+    farthest: float = param(
+        0.0, ge=0, unit="m", doc="largest range of the returns that are kept; 0: the limit of the sensor"
+    )
 
     def process(self, scan: LaserScan) -> PointCloud | None:
         beams = np.flatnonzero(scan.returned(self.nearest, self.farthest or np.inf))

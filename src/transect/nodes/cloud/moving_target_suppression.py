@@ -41,11 +41,25 @@ class FreeSpace(MovingTargetSuppression):
     saw something there, the greater number decides.
     """
 
-    scans: int = param(10, ge=1, doc="earlier scans that are asked")
-    least_votes: int = param(3, ge=1, doc="scans that must have seen through")
-    margin: float = param(0.2, gt=0, unit="m", doc="so much nearer than what was seen is in front of it")
-    margin_share: float = param(0.03, ge=0, doc="of the range, added to the margin: poses are not exact")
-    step_degrees: float = param(1.0, gt=0, le=30, doc="angle of a cell of directions; about twice the beams'")
+    scans: int = param(10, ge=1, doc="number of earlier scans that vote on each point")
+    least_votes: int = param(
+        3, ge=1, doc="smallest number of scans that saw through the place of a moving point"
+    )
+    margin: float = param(
+        0.2,
+        gt=0,
+        unit="m",
+        doc="distance by which a point must lie in front of the surface that was seen earlier",
+    )
+    margin_share: float = param(
+        0.03, ge=0, doc="share of the range that is added to the margin, for inexact poses"
+    )
+    step_degrees: float = param(
+        1.0,
+        gt=0,
+        le=30,
+        doc="angular size in degrees of a cell of the range image; about twice the beam spacing",
+    )
 
     def reset(self) -> None:
         self.views: list[View] = []

@@ -49,7 +49,7 @@ class NeighbourPointAverage(PointCloudAssembly):
     cloud. Surfaces grow together where clouds overlap, and no step is left where they end.
     """
 
-    max_distance: float = param(0.05, gt=0, unit="m", doc="neighbours are no farther apart")
+    max_distance: float = param(0.05, gt=0, unit="m", doc="largest distance between points that are averaged")
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         pairs = nearest_within(first.points, second.points, self.max_distance)
@@ -63,7 +63,7 @@ class NeighbourPointAverage(PointCloudAssembly):
 class NeighbourSinglePointAverage(PointCloudAssembly):
     """As `NeighbourPointAverage`, but of all neighbours of a point only the nearest is averaged with it."""
 
-    max_distance: float = param(0.05, gt=0, unit="m", doc="neighbours are no farther apart")
+    max_distance: float = param(0.05, gt=0, unit="m", doc="largest distance between points that are averaged")
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         pairs = nearest_within(first.points, second.points, self.max_distance)
@@ -77,7 +77,7 @@ class NeighbourSinglePointAverage(PointCloudAssembly):
 class VoxelBinning(PointCloudAssembly):
     """One point for each voxel: the mean of all that ever fell into it; `count` says how many."""
 
-    size: float = param(0.03, gt=0, unit="m", doc="edge of a voxel")
+    size: float = param(0.03, gt=0, unit="m", doc="edge length of a voxel")
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         weights = [_counts(each).astype(np.float64) for each in (first, second)]
@@ -87,7 +87,7 @@ class VoxelBinning(PointCloudAssembly):
 class WeightedVoxel(PointCloudAssembly):
     """One point for each voxel: the mean of all that fell into it, each by the inverse of its variance."""
 
-    size: float = param(0.03, gt=0, unit="m", doc="edge of a voxel")
+    size: float = param(0.03, gt=0, unit="m", doc="edge length of a voxel")
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         weights = np.concatenate([weights_of(first), weights_of(second)])

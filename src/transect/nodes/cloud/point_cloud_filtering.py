@@ -25,8 +25,10 @@ class PointCloudFiltering(Node, interface=True):
 class StatisticalOutlierRemoval(PointCloudFiltering):
     """Leaves out points farther from their neighbours than points of the cloud usually are (Rusu 2008)."""
 
-    neighbours: int = param(20, ge=1, doc="nearest points that the mean distance is taken to")
-    deviations: float = param(2.0, gt=0, doc="standard deviations beyond the mean distance that are kept")
+    neighbours: int = param(20, ge=1, doc="number of nearest points of which the mean distance is taken")
+    deviations: float = param(
+        2.0, gt=0, doc="largest mean distance that is kept, in standard deviations above the average"
+    )
 
     def process(self, pointCloud: PointCloud) -> PointCloud | None:
         return selected(
@@ -37,8 +39,10 @@ class StatisticalOutlierRemoval(PointCloudFiltering):
 class VoxelGrid(PointCloudFiltering):
     """One point for each voxel: the mean of those in it, with the other fields of the first of them."""
 
-    size: float = param(0.0, ge=0, unit="m", doc="edge of a voxel; 0 chooses it by `points`")
-    points: int = param(5000, ge=10, doc="about how many points are left where `size` is 0")
+    size: float = param(
+        0.0, ge=0, unit="m", doc="edge length of a voxel; 0: chosen so that about `points` points are left"
+    )
+    points: int = param(5000, ge=10, doc="approximate number of points that are left where `size` is 0")
 
     def process(self, pointCloud: PointCloud) -> PointCloud | None:
         cloud = without_gaps(pointCloud)
@@ -53,9 +57,11 @@ class DynamicRadius(PointCloudFiltering):
     """Leaves out returns with too few neighbours for their range: rain, snow, dust (DROR, Charron 2018)."""
 
     resolution: float = param(0.004, gt=0, unit="rad", doc="angle between neighbouring beams")
-    neighbours: int = param(3, ge=1, doc="how many there must be within the radius")
-    multiplier: float = param(3.0, gt=0, doc="the radius is this times range times resolution")
-    least_radius: float = param(0.04, gt=0, unit="m", doc="smallest radius, near the sensor")
+    neighbours: int = param(3, ge=1, doc="smallest number of neighbours within the radius")
+    multiplier: float = param(
+        3.0, gt=0, doc="factor of the search radius, which is this times range times resolution"
+    )
+    least_radius: float = param(0.04, gt=0, unit="m", doc="smallest search radius, used near the sensor")
 
     def process(self, pointCloud: PointCloud) -> PointCloud | None:
         keep = neighbours.dynamic_radius_inliers(
@@ -72,8 +78,8 @@ class DynamicRadius(PointCloudFiltering):
 class RangeFilter(PointCloudFiltering):
     """Keeps what lies between two distances from the sensor."""
 
-    nearest: float = param(0.5, ge=0, unit="m", doc="nearer points are left out")
-    farthest: float = param(100.0, gt=0, unit="m", doc="farther points are left out")
+    nearest: float = param(0.5, ge=0, unit="m", doc="smallest distance of the points that are kept")
+    farthest: float = param(100.0, gt=0, unit="m", doc="largest distance of the points that are kept")
 
     def process(self, pointCloud: PointCloud) -> PointCloud | None:
         reach = np.linalg.norm(pointCloud.points - seen_from(pointCloud), axis=1)
@@ -86,9 +92,9 @@ class SelfFilter(PointCloudFiltering):
     boxes: list = param(  # pyright: ignore[reportMissingTypeArgument, reportUnknownVariableType]
         [[-0.5, -0.4, -0.5, 0.5, 0.4, 0.5]],
         unit="m",
-        doc="boxes along the axes of `frame`, each lowest x, y, z then highest x, y, z",
+        doc="boxes whose points are removed, each as lowest x, y, z then highest x, y, z in `frame`",
     )
-    frame: str = param("", doc="frame of the boxes; that of the cloud if not given")
+    frame: str = param("", doc="frame of the boxes; empty: the frame of the cloud")
 
     def process(self, pointCloud: PointCloud) -> PointCloud | None:
         points = pointCloud.points

@@ -15,7 +15,7 @@ class PointCloudVoxelization(Node):
     """Space that a cloud shows to be occupied: cubes of equal size around its points."""
 
     out_name = "octree"
-    resolution: float = param(0.1, gt=0, unit="m", doc="edge of the smallest cubes")
+    resolution: float = param(0.1, gt=0, unit="m", doc="edge length of the smallest cubes")
 
     def process(self, pointCloud: PointCloud) -> Octree | None:
         points = np.asarray(pointCloud.points[measured(pointCloud)], dtype=np.float64)

@@ -17,10 +17,8 @@ class SceneModel(Node):
     """
 
     out_name = "pointCloud"
-    after: int = param(
-        0, ge=0, doc="clouds after which the model is given; 0: only the whole one, at the end"
-    )
-    least: int = param(1, ge=1, doc="measurements that a point must be the mean of")
+    after: int = param(0, ge=0, doc="number of clouds after which the model is emitted; 0: once, at the end")
+    least: int = param(1, ge=1, doc="smallest number of measurements of a point of the model")
 
     def reset(self) -> None:
         self.model: PointCloud | None = None

@@ -29,8 +29,8 @@ class Voxelization(Node, interface=True):
 class Octree(Voxelization):
     """Cubes of equal size around the points of the image."""
 
-    resolution: float = param(0.05, gt=0, unit="m", doc="edge of the smallest cubes")
-    farthest: float = param(20.0, gt=0, unit="m", doc="depth beyond which nothing is believed")
+    resolution: float = param(0.05, gt=0, unit="m", doc="edge length of the smallest cubes")
+    farthest: float = param(20.0, gt=0, unit="m", doc="largest depth that is used")
 
     def process(self, depth: Image) -> Leaves | None:
         points = _points(depth, self.farthest)

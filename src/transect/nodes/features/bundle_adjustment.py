@@ -75,9 +75,12 @@ class BundleAdjustment(Node, interface=True):
     """
 
     sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a pixel coordinate")
-    least: int = param(15, ge=6, doc="an image with fewer points is placed nowhere")
+    least: int = param(15, ge=6, doc="smallest number of points of an image")
     baseline: float = param(
-        1.0, gt=0, unit="m", doc="largest distance from the first camera, where neither rig nor guess says it"
+        1.0,
+        gt=0,
+        unit="m",
+        doc="largest distance from the first camera, used where neither rig nor guess gives a scale",
     )
 
     def process(
@@ -96,8 +99,8 @@ class BundleAdjustment(Node, interface=True):
 class GtsamAdjustment(BundleAdjustment):
     """Levenberg and Marquardt on a factor graph: with Huber's cost, then without what does not agree."""
 
-    gate: float = param(3.5, gt=0, doc="largest distance of a sighting that agrees, in deviations")
-    share: float = param(0.5, ge=0, le=1, doc="least part of the sightings that must agree")
+    gate: float = param(3.5, gt=0, doc="largest reprojection error of an inlier, in standard deviations")
+    share: float = param(0.5, ge=0, le=1, doc="smallest share of the observations that must be inliers")
 
     def process(
         self,
@@ -146,9 +149,12 @@ class SvdDecomposition(BundleAdjustment):
     least three images, knows no outliers, and gives no covariances. Something to begin an adjustment with.
     """
 
-    limit: float = param(1.5, gt=0, unit="px", doc="largest root mean square distance that is left")
+    limit: float = param(1.5, gt=0, unit="px", doc="largest root mean square reprojection error")
     turn: float = param(
-        0.1, ge=0, unit="rad", doc="least turn from the first camera: with less, depth and turn trade off"
+        0.1,
+        ge=0,
+        unit="rad",
+        doc="smallest rotation from the first camera; with less, depth and rotation are not separable",
     )
 
     def process(

@@ -54,13 +54,13 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
     It fails where the matches do not determine a motion: the camera only turned, or the scene is flat.
     """
 
-    baseline: float = param(
-        1.0, gt=0, unit="m", doc="distance between the cameras, which matches cannot tell"
-    )
+    baseline: float = param(1.0, gt=0, unit="m", doc="distance between the cameras, which sets the scale")
     sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a matched pixel coordinate")
     threshold: float = param(1.5, gt=0, unit="px", doc="largest distance of an inlier from its epipolar line")
-    least: int = param(15, ge=8, doc="fewer inliers are none")
-    off_plane: float = param(0.05, ge=0, lt=1, doc="least part of the inliers off any one plane")
+    least: int = param(15, ge=8, doc="smallest number of inliers")
+    off_plane: float = param(
+        0.05, ge=0, lt=1, doc="smallest share of the inliers that must lie off any one plane"
+    )
 
     def process(self, fundamentalMatrix: np.ndarray, matches: Correspondences2D) -> CameraMotion:
         one = calibrated(matches.source_camera, "the first image of the matches")

@@ -54,7 +54,7 @@ class FeaturesDescription2D(Node, interface=True):
 class OrbDescriptor(FeaturesDescription2D):
     """Binary comparisons along the direction of the feature (Rublee et al. 2011), 32 bytes."""
 
-    patch: int = param(31, ge=5, unit="px", doc="side of the square that is described")
+    patch: int = param(31, ge=5, unit="px", doc="side length of the square that is described")
 
     def process(self, frame: Image, features: Features2D) -> Described | None:
         import cv2
@@ -67,7 +67,10 @@ class SiftDescriptor(FeaturesDescription2D):
     """Histograms of gradients (Lowe 2004), 128 numbers."""
 
     diameter: float = param(
-        6.0, gt=0, unit="px", doc="of features that came without; what is described is six times as wide"
+        6.0,
+        gt=0,
+        unit="px",
+        doc="diameter of features without a size; the described area is six times as wide",
     )
 
     def process(self, frame: Image, features: Features2D) -> Described | None:

@@ -33,8 +33,13 @@ class Extracted:
 class FeaturesExtraction2D(Node, interface=True):
     """Points that can be found again in another image of the same scene, from an image in any mode."""
 
-    count: int = param(1000, ge=1, doc="at most so many")
-    cell: int = param(64, ge=0, unit="px", doc="the best of each such square come first; 0: the best of all")
+    count: int = param(1000, ge=1, doc="largest number of features per image")
+    cell: int = param(
+        64,
+        ge=0,
+        unit="px",
+        doc="side length of the squares that share the features evenly; 0: the best of the whole image",
+    )
 
     def process(self, frame: Image) -> Extracted | None: ...
 
@@ -49,10 +54,14 @@ class FeaturesExtraction2D(Node, interface=True):
 class HarrisDetector2D(FeaturesExtraction2D):
     """Corners of Harris and Stephens (1988), to a fraction of a pixel; without descriptors."""
 
-    quality: float = param(0.01, gt=0, lt=1, doc="least response, as a part of the image's best")
-    distance: float = param(5.0, ge=1, unit="px", doc="least distance between two")
-    block: int = param(3, ge=2, unit="px", doc="neighbourhood over which gradients are summed")
-    k: float = param(0.04, gt=0, lt=0.25, doc="Harris' free parameter")
+    quality: float = param(
+        0.01, gt=0, lt=1, doc="smallest corner response, as a share of the best response in the image"
+    )
+    distance: float = param(5.0, ge=1, unit="px", doc="smallest distance between two features")
+    block: int = param(
+        3, ge=2, unit="px", doc="side length of the neighbourhood over which gradients are summed"
+    )
+    k: float = param(0.04, gt=0, lt=0.25, doc="free parameter k of the Harris response")
 
     def process(self, frame: Image) -> Extracted | None:
         return self.best(self._corners(frame), frame)
@@ -92,9 +101,14 @@ class HarrisDetector2D(FeaturesExtraction2D):
 class OrbDetectorDescriptor(FeaturesExtraction2D):
     """Oriented FAST corners with binary descriptors (Rublee et al. 2011)."""
 
-    threshold: int = param(20, ge=1, le=255, doc="grey levels by which a ring must differ from its centre")
-    levels: int = param(8, ge=1, doc="of the pyramid")
-    scale: float = param(1.2, gt=1, doc="from one level of the pyramid to the next")
+    threshold: int = param(
+        20,
+        ge=1,
+        le=255,
+        doc="smallest difference in grey levels between a corner and the ring around it (FAST)",
+    )
+    levels: int = param(8, ge=1, doc="number of levels of the image pyramid")
+    scale: float = param(1.2, gt=1, doc="scale factor from one level of the image pyramid to the next")
 
     def process(self, frame: Image) -> Extracted | None:
         import cv2
@@ -107,8 +121,10 @@ class OrbDetectorDescriptor(FeaturesExtraction2D):
 class SiftDetectorDescriptor(FeaturesExtraction2D):
     """Scale-invariant blobs with gradient histograms (Lowe 2004)."""
 
-    contrast: float = param(0.04, gt=0, doc="least contrast of a blob")
-    edge: float = param(10.0, gt=1, doc="largest ratio of the two curvatures")
+    contrast: float = param(0.04, gt=0, doc="smallest contrast of a feature")
+    edge: float = param(
+        10.0, gt=1, doc="largest ratio of the two principal curvatures of a feature; more is an edge"
+    )
 
     def process(self, frame: Image) -> Extracted | None:
         import cv2
@@ -120,7 +136,7 @@ class SiftDetectorDescriptor(FeaturesExtraction2D):
 class AkazeDetectorDescriptor(FeaturesExtraction2D):
     """Blobs in a scale space that keeps edges, with binary descriptors (Alcantarilla et al. 2013)."""
 
-    threshold: float = param(0.001, gt=0, doc="least response")
+    threshold: float = param(0.001, gt=0, doc="smallest response of a feature")
 
     def process(self, frame: Image) -> Extracted | None:
         import cv2

@@ -39,10 +39,13 @@ class FeaturesMatching2D(Node, interface=True):
     """Matches features by their descriptors."""
 
     ratio: float = param(
-        0.8, gt=0, le=1, doc="nearest distance, as a part of the second nearest (Lowe 2004); 1: any"
+        0.8,
+        gt=0,
+        le=1,
+        doc="largest ratio of the best to the second best distance (Lowe 2004); 1: no ratio test",
     )
-    cross_check: bool = param(True, doc="a match must be the best one seen from both sides")
-    least: int = param(8, ge=1, doc="fewer matches are none: a fundamental matrix needs 8")
+    cross_check: bool = param(True, doc="whether a match must be the best one in both directions")
+    least: int = param(8, ge=1, doc="smallest number of matches; a fundamental matrix needs 8")
 
     def process(self, sourceFeatures: Features2D, sinkFeatures: Features2D) -> Matched | None: ...
 
@@ -81,7 +84,9 @@ class BruteForceMatcher(FeaturesMatching2D):
 class FlannMatcher(FeaturesMatching2D):
     """Searches trees or hash tables (Muja and Lowe 2009): faster from some thousand features, not exact."""
 
-    checks: int = param(64, ge=1, doc="leaves that are looked into; more is slower and nearer to exact")
+    checks: int = param(
+        64, ge=1, doc="number of leaves that are searched; more is slower and closer to exact"
+    )
 
     def process(self, sourceFeatures: Features2D, sinkFeatures: Features2D) -> Matched | None:
         import cv2

@@ -39,12 +39,16 @@ class FeaturesTracking2D(Node, interface=True):
 class KltTracker(FeaturesTracking2D):
     """Lucas and Kanade (1981) on a pyramid, forwards and back again."""
 
-    window: int = param(21, ge=5, odd=True, unit="px", doc="neighbourhood that is followed")
-    levels: int = param(3, ge=0, doc="halvings of the image; each doubles the motion that can be followed")
-    consistency: float = param(0.5, gt=0, unit="px", doc="largest distance after tracking back")
-    texture: float = param(1e-4, ge=0, doc="least eigenvalue of the gradients, a pixel; less is not followed")
-    least: int = param(8, ge=1, doc="fewer are none")
-    share: float = param(0.1, ge=0, le=1, doc="least part of the features: by chance alone some return")
+    window: int = param(21, ge=5, odd=True, unit="px", doc="side length of the tracking window")
+    levels: int = param(3, ge=0, doc="number of pyramid levels; each doubles the motion that can be tracked")
+    consistency: float = param(
+        0.5, gt=0, unit="px", doc="largest distance from the start after tracking forward and back"
+    )
+    texture: float = param(
+        1e-4, ge=0, doc="smallest eigenvalue of the gradient matrix per pixel of a tracked feature"
+    )
+    least: int = param(8, ge=1, doc="smallest number of tracked features")
+    share: float = param(0.1, ge=0, le=1, doc="smallest share of the features that must be tracked")
 
     def process(self, sourceFrame: Image, sinkFrame: Image, sourceFeatures: Features2D) -> Tracked | None:
         if sourceFrame is sinkFrame:  # a delayed wire that another stream's sample moved on

@@ -52,11 +52,16 @@ class FundamentalMatrixComputation(Node, interface=True):
     """
 
     threshold: float = param(
-        1.5, gt=0, unit="px", doc="largest distance of an inlier: 3 deviations of 0.5 px"
+        1.5,
+        gt=0,
+        unit="px",
+        doc="largest distance of an inlier from its epipolar line: three deviations of 0.5 px",
     )
-    least: int = param(15, ge=8, doc="fewer inliers are none")
-    share: float = param(0.3, ge=0, le=1, doc="least part of the matches that must be inliers")
-    off_plane: float = param(0.05, ge=0, lt=1, doc="least part of the inliers off any one plane")
+    least: int = param(15, ge=8, doc="smallest number of inliers")
+    share: float = param(0.3, ge=0, le=1, doc="smallest share of the matches that must be inliers")
+    off_plane: float = param(
+        0.05, ge=0, lt=1, doc="smallest share of the inliers that must lie off any one plane"
+    )
 
     def process(self, matches: Correspondences2D) -> Fundamental: ...
 

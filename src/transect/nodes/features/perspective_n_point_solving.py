@@ -52,10 +52,12 @@ class PerspectiveNPointSolving(Node, interface=True):
     or do not determine a pose. The camera is that of the projections.
     """
 
-    sigma: float = param(0.5, gt=0, unit="px", doc="least standard deviation of a pixel coordinate")
-    threshold: float = param(2.0, gt=0, unit="px", doc="largest distance of an inlier in the image")
-    least: int = param(6, ge=6, doc="fewer inliers are none")
-    share: float = param(0.3, ge=0, le=1, doc="least part of the points that must be inliers")
+    sigma: float = param(
+        0.5, gt=0, unit="px", doc="smallest standard deviation that is assumed for a pixel coordinate"
+    )
+    threshold: float = param(2.0, gt=0, unit="px", doc="largest reprojection error of an inlier")
+    least: int = param(6, ge=6, doc="smallest number of inliers")
+    share: float = param(0.3, ge=0, le=1, doc="smallest share of the points that must be inliers")
 
     def process(self, points: PointCloud, projections: Features2D) -> Resection: ...
 

@@ -40,8 +40,10 @@ class Triangulation(PointCloudReconstruction2DTo3D):
     """The most likely point for the two rays of each match; where they hardly cross, none."""
 
     sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a matched pixel coordinate")
-    parallax: float = param(0.005, ge=0, unit="rad", doc="least angle between the rays of a point")
-    gate: float = param(3.0, gt=0, doc="largest distance between rays and point, in deviations")
+    parallax: float = param(0.005, ge=0, unit="rad", doc="smallest angle between the two rays of a point")
+    gate: float = param(
+        3.0, gt=0, doc="largest distance between the rays and the point, in standard deviations"
+    )
 
     def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None:
         cameras = (

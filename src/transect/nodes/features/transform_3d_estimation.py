@@ -64,7 +64,7 @@ class Estimated:
 class Transform3DEstimation(Node, interface=True):
     """Finds the transform between the frames of each pair of clouds from the points matched in both."""
 
-    least: int = param(6, ge=3, doc="fewer matches, or inliers, determine no transform")
+    least: int = param(6, ge=3, doc="smallest number of matches, and of inliers, per transform")
 
     def process(self, matches: CorrespondenceMaps3D) -> Estimated: ...
 
@@ -101,7 +101,10 @@ class RobustEstimation(Transform3DEstimation):
     """Truncated least squares by graduated non-convexity (Yang et al. 2020): for matches with outliers."""
 
     threshold: float = param(
-        0.1, gt=0, unit="m", doc="largest distance of an inlier: 3 deviations of a point"
+        0.1,
+        gt=0,
+        unit="m",
+        doc="largest distance between an inlier and its match: three deviations of a point",
     )
 
     def process(self, matches: CorrespondenceMaps3D) -> Estimated:

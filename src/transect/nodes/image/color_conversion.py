@@ -24,7 +24,7 @@ class ColorConversion(Node):
     """
 
     out_name = "convertedImage"
-    to: str = param("gray", choices=(*PLAIN, *SPACES), doc="the colour space of the result")
+    to: str = param("gray", choices=(*PLAIN, *SPACES), doc="colour space of the result")
 
     def process(self, originalImage: Image) -> Image:
         return converted(originalImage, self.to)

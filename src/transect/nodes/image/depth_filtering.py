@@ -28,7 +28,11 @@ class ConvolutionFilter(DepthFiltering):
     """
 
     window: int = param(
-        5, ge=3, odd=True, unit="px", doc="edge of the kernel; its deviation is a quarter of it"
+        5,
+        ge=3,
+        odd=True,
+        unit="px",
+        doc="edge length of the Gaussian kernel; its standard deviation is a quarter of it",
     )
 
     def process(self, inputFrame: Image) -> Image:
@@ -49,8 +53,8 @@ class ConvolutionFilter(DepthFiltering):
 class MedianFilter(DepthFiltering):
     """Median of the measured neighbours; a pixel with too few of them is an outlier and left out."""
 
-    window: int = param(3, ge=3, odd=True, unit="px", doc="edge of the neighbourhood")
-    least: float = param(0.25, ge=0, le=1, doc="share of the neighbourhood that must be measured")
+    window: int = param(3, ge=3, odd=True, unit="px", doc="edge length of the neighbourhood")
+    least: float = param(0.25, ge=0, le=1, doc="smallest share of the neighbourhood that must be measured")
 
     def process(self, inputFrame: Image) -> Image:
         depth = _depth(inputFrame)

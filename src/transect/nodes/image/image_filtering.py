@@ -57,8 +57,8 @@ class BackgroundExtraction(ImageFiltering):
     each new one (McFarlane and Schofield 1995): who passes does not count, who stays becomes background.
     """
 
-    frames: int = param(20, ge=1, doc="images whose median is the first background")
-    step: float = param(1.0, gt=0, unit="grey levels", doc="how far the background moves with each image")
+    frames: int = param(20, ge=1, doc="number of images whose median is the first background")
+    step: float = param(1.0, gt=0, unit="grey levels", doc="change of the background with each image")
 
     def reset(self) -> None:
         self.first: list[NDArray[Any]] = []
@@ -84,8 +84,10 @@ class BackgroundSubtractorMOG2(ImageFiltering):
     out, so a run with this node cannot be frozen: it is forked from its start.
     """
 
-    history: int = param(100, ge=1, doc="images that the mixtures remember")
-    deviations: float = param(4.0, gt=0, doc="how far from all background a pixel of the foreground is")
+    history: int = param(100, ge=1, doc="number of images that the mixture model remembers")
+    deviations: float = param(
+        4.0, gt=0, doc="smallest distance of a foreground pixel from the background, in standard deviations"
+    )
 
     def reset(self) -> None:
         self.mixtures: Any = None
@@ -118,9 +120,14 @@ class CannyEdgeDetection(ImageFiltering):
     """
 
     low: float = param(
-        0.0, ge=0, unit="grey levels", doc="gradient down to which an edge goes on; 0: by noise"
+        0.0, ge=0, unit="grey levels", doc="smallest gradient along an edge; 0: chosen from the image noise"
     )
-    high: float = param(0.0, ge=0, unit="grey levels", doc="gradient at which an edge begins; 0: by noise")
+    high: float = param(
+        0.0,
+        ge=0,
+        unit="grey levels",
+        doc="smallest gradient at which an edge starts; 0: chosen from the image noise",
+    )
 
     def process(self, image: Image) -> Image:
         import cv2
@@ -176,8 +183,8 @@ class KMeansClustering(ImageFiltering):
     Clusters begin at equal shares of the pixels by brightness, not at random: same image, same clusters.
     """
 
-    clusters: int = param(4, ge=2, le=64)
-    iterations: int = param(10, ge=1)
+    clusters: int = param(4, ge=2, le=64, doc="number of colour clusters")
+    iterations: int = param(10, ge=1, doc="largest number of iterations")
 
     def process(self, image: Image) -> Image:
         import cv2

@@ -49,8 +49,10 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
     is not known at their time are left out.
     """
 
-    robot: str = param("argo", doc="whose limits of ranges and mirror: a name, or a YAML file like argo.yaml")
-    voxel: float = param(0.1, gt=0, unit="m", doc="edge to which the clouds are thinned")
+    robot: str = param(
+        "argo", doc="robot with the range limits and mirror rates: a name, or a YAML file like argo.yaml"
+    )
+    voxel: float = param(0.1, gt=0, unit="m", doc="edge length of the voxels to which the clouds are thinned")
 
     def reset(self) -> None:
         self.lasers, self.radar = VoxelSums(self.voxel), VoxelSums(self.voxel)
@@ -99,7 +101,7 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
 class RecordedFrames(LaserAssembly):
     """By the frames of the recording, in which the vehicle moves."""
 
-    target: str = param("Navigation", doc="the fixed frame")
+    target: str = param("Navigation", doc="name of the fixed frame")
 
     def gather(
         self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], nav: Sequence[RigidBodyState]
@@ -111,7 +113,9 @@ class RecordedFrames(LaserAssembly):
 class NavStates(LaserAssembly):
     """By states of the vehicle; measurements wait for the state after them."""
 
-    max_gap: float = param(1.0, gt=0, unit="s", doc="between states further apart nothing is known")
+    max_gap: float = param(
+        1.0, gt=0, unit="s", doc="largest time between two vehicle states that are interpolated"
+    )
 
     def reset(self) -> None:
         super().reset()

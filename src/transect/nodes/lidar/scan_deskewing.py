@@ -31,7 +31,7 @@ class ScanDeskewing(Node, interface=True):
     """
 
     out_name = "cloud"
-    max_gap: float = param(1.0, gt=0, unit="s", doc="over longer ones the motion is not known")
+    max_gap: float = param(1.0, gt=0, unit="s", doc="largest time between two poses that are interpolated")
 
     def reset(self) -> None:
         self.passing = PassingPoses(round(self.max_gap * NS))

@@ -61,12 +61,23 @@ class ScanOdometry(Node, interface=True):
     """Pose of a lidar by its scans, from its first one on; scans of a moving sensor are straightened."""
 
     voxel: float = param(
-        0.0, ge=0, le=5, unit="m", doc="edge to which scans are thinned; 0 finds it from the first scan"
+        0.0,
+        ge=0,
+        le=5,
+        unit="m",
+        doc="edge length of the voxels to which scans are thinned; 0: chosen from the first scan",
     )
-    near: float = param(1.0, ge=0, unit="m", doc="nearer returns are of the vehicle, or of fog before it")
-    deskew: bool = param(True, doc="straighten scans by the motion between them")
-    least_points: int = param(100, ge=10, doc="scans with fewer are refused")
-    least_share: float = param(0.4, gt=0, lt=1, doc="share of points that must find a partner in the map")
+    near: float = param(
+        1.0,
+        ge=0,
+        unit="m",
+        doc="smallest range of the returns that are used; nearer ones are the vehicle, or fog",
+    )
+    deskew: bool = param(True, doc="whether scans are corrected for the motion during the scan")
+    least_points: int = param(100, ge=10, doc="smallest number of points of a scan")
+    least_share: float = param(
+        0.4, gt=0, lt=1, doc="smallest share of points that must find a partner in the map"
+    )
 
     def reset(self) -> None:
         self.odometer: Odometer | None = None
@@ -164,7 +175,9 @@ class ScanOdometry(Node, interface=True):
 class VoxelGaussians(ScanOdometry):
     """To a map of one Gaussian per voxel, which forgets what it has not seen for long (VGICP, small_gicp)."""
 
-    history: int = param(300, ge=10, doc="scans after which a voxel that was not seen is forgotten")
+    history: int = param(
+        300, ge=10, doc="number of scans after which an unseen voxel is removed from the map"
+    )
 
     def process(self, cloud: PointCloud) -> ScanMotion | None:
         return self._moved(cloud, lambda: VoxelMap(self.edge, self.history))
@@ -173,9 +186,13 @@ class VoxelGaussians(ScanOdometry):
 class PointToPlane(ScanOdometry):
     """To the planes around the points of the last keyframes (small_gicp)."""
 
-    keyframes: int = param(20, ge=1, doc="how many make the map")
-    spacing: float = param(1.0, gt=0, unit="m", doc="a scan this far from the last keyframe becomes one")
-    turning: float = param(0.2, gt=0, unit="rad", doc="and so does one turned this far")
+    keyframes: int = param(20, ge=1, doc="number of keyframes in the map")
+    spacing: float = param(
+        1.0, gt=0, unit="m", doc="distance from the last keyframe at which a scan becomes a keyframe"
+    )
+    turning: float = param(
+        0.2, gt=0, unit="rad", doc="rotation from the last keyframe at which a scan becomes a keyframe"
+    )
 
     def process(self, cloud: PointCloud) -> ScanMotion | None:
         shape = (self.keyframes, self.spacing, self.turning)

@@ -37,8 +37,10 @@ class ScanPlacement(Node):
     """
 
     out_name = "cloud"
-    max_gap: float = param(1.0, gt=0, unit="s", doc="between poses further apart nothing is known")
-    settling: float = param(5.0, ge=0, unit="s", doc="for which the IMU feels where up is")
+    max_gap: float = param(1.0, gt=0, unit="s", doc="largest time between two poses that are interpolated")
+    settling: float = param(
+        5.0, ge=0, unit="s", doc="time at the start in which the IMU measures the direction of gravity"
+    )
 
     def reset(self) -> None:
         self.passing = PassingPoses(round(self.max_gap * NS))

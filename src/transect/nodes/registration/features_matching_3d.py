@@ -53,8 +53,13 @@ class Matched:
 class FeaturesMatching3D(Node, interface=True):
     """Matches keypoints that are each other's most alike, and finds the transform on which they agree."""
 
-    noise: float = param(0.0, ge=0, unit="m", doc="of a right match; 0 is a twentieth of the sink's radius")
-    least_inliers: int = param(10, ge=4, doc="matches that must agree; a few always do by chance")
+    noise: float = param(
+        0.0,
+        ge=0,
+        unit="m",
+        doc="largest position error of a correct match; 0: a twentieth of the sink's radius",
+    )
+    least_inliers: int = param(10, ge=4, doc="smallest number of matches that must agree")
 
     def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None: ...
 
@@ -75,7 +80,7 @@ class FeaturesMatching3D(Node, interface=True):
 class Ransac3D(FeaturesMatching3D):
     """By random samples of three matches (Fischler and Bolles 1981)."""
 
-    samples: int = param(20000, ge=100, doc="of three matches; few of them are congruent and cost time")
+    samples: int = param(20000, ge=100, doc="number of random samples of three matches")
 
     def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None:
         source, sink, noise = self.pairs(sourceFeatures, sinkFeatures)

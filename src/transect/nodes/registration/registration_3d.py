@@ -60,13 +60,26 @@ class Registration3D(Node, interface=True):
     """Finds the pose of the source cloud in the frame of the sink cloud, from a guess where there is one."""
 
     method: ClassVar[Method]
-    coarse_voxel: float = param(0.0, ge=0, unit="m", doc="thinning at the coarse level; 0 chooses by points")
-    fine_voxel: float = param(0.0, ge=0, unit="m", doc="thinning at the fine level; 0 chooses by points")
-    coarse_points: int = param(5000, ge=100, doc="about what is left of the sink at the coarse level")
-    fine_points: int = param(20000, ge=100, doc="about what is left of the sink at the fine level")
-    iterations: int = param(100, ge=1, doc="of each level, at most")
-    least_fitness: float = param(0.5, ge=0, le=1, doc="share of the source that must lie on the sink")
-    least_degeneracy: float = param(0.01, ge=0, le=1, doc="surfaces that hold a motion less leave it open")
+    coarse_voxel: float = param(
+        0.0, ge=0, unit="m", doc="voxel edge length at the coarse level; 0: chosen from `coarse_points`"
+    )
+    fine_voxel: float = param(
+        0.0, ge=0, unit="m", doc="voxel edge length at the fine level; 0: chosen from `fine_points`"
+    )
+    coarse_points: int = param(
+        5000, ge=100, doc="approximate number of points of the sink at the coarse level"
+    )
+    fine_points: int = param(20000, ge=100, doc="approximate number of points of the sink at the fine level")
+    iterations: int = param(100, ge=1, doc="largest number of iterations per level")
+    least_fitness: float = param(
+        0.5, ge=0, le=1, doc="smallest share of the source that must lie on the sink"
+    )
+    least_degeneracy: float = param(
+        0.01,
+        ge=0,
+        le=1,
+        doc="smallest degeneracy value of a successful registration: 0 free to slide, 1 well held",
+    )
 
     def process(
         self,

@@ -26,11 +26,22 @@ class DisparityImage(Node):
     where the pair is not rectified or its baseline not known.
     """
 
-    method: str = param("scanline", choices=METHODS, doc="how pixels are matched")
-    window: int = param(5, ge=3, odd=True, unit="px", doc="edge of the matching window")
-    disparities: int = param(0, ge=0, unit="px", doc="how many are searched; 0: as many as are in use")
-    false_alarms: float = param(0.001, gt=0, le=1, doc="share of sky and the like that is matched; 1: all")
-    least_coverage: float = param(0.01, ge=0, le=1, doc="share of the image that must be matched")
+    method: str = param(
+        "scanline",
+        choices=METHODS,
+        doc="matching method: block matching, semi-global matching or its faster scanline form",
+    )
+    window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
+    disparities: int = param(
+        0, ge=0, unit="px", doc="number of disparities that are searched; 0: chosen from the images"
+    )
+    false_alarms: float = param(
+        0.001,
+        gt=0,
+        le=1,
+        doc="share of untextured surface, such as sky, that is matched by chance; 1: no texture test",
+    )
+    least_coverage: float = param(0.01, ge=0, le=1, doc="smallest share of the image that must be matched")
 
     def process(self, framePair: StereoPair) -> Disparities | None:
         method = next(known for known in get_args(Method) if known == self.method)

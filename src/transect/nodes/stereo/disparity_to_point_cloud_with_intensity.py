@@ -12,9 +12,11 @@ class DisparityToPointCloudWithIntensity(Node):
     """As `DisparityToPointCloud`, with the `intensity` or `rgb` of the left image as a further field."""
 
     out_name = "pointCloud"
-    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="deviation of a disparity")
-    max_error: float = param(0.1, gt=0, doc="largest deviation of a range, as a share of it")
-    max_range: float = param(0.0, ge=0, unit="m", doc="of the points that are kept; 0: any")
+    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="standard deviation of a disparity")
+    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, as a share of the range")
+    max_range: float = param(
+        0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
+    )
 
     def process(self, dispImage: Image, intensityImage: Image) -> PointCloud | None:
         limits = Limits(self.disparity_sigma, self.max_error, self.max_range)

@@ -17,7 +17,7 @@ class ScenePick(Node):
     """
 
     out_name = "pose"
-    row: int = param(-1, doc="which one; from the end where it is negative")
+    row: int = param(-1, doc="index of the pose that is picked; negative values count from the end")
 
     def process(self, poses: Trajectory, anchor: Latest[Pose | None] = None) -> Pose | None:
         if poses.orientations is None or not np.any(poses.orientations[self.row]):

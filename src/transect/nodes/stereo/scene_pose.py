@@ -45,7 +45,7 @@ class ScenePose(Node):
     """
 
     max_step: float = param(
-        3.0, gt=0, unit="m", doc="a camera that moved farther since the pair before is lost"
+        3.0, gt=0, unit="m", doc="largest motion between two pairs; a camera that moved farther is lost"
     )
 
     def reset(self) -> None:

@@ -17,8 +17,8 @@ class SceneSurface(Node):
     """
 
     out_name = "surface"
-    max_sigma: float = param(0.25, gt=0, unit="m", doc="largest deviation of a point along its ray")
-    least: int = param(500, ge=1, doc="points; fewer are no surface")
+    max_sigma: float = param(0.25, gt=0, unit="m", doc="largest standard deviation of a point along its ray")
+    least: int = param(500, ge=1, doc="smallest number of points of a surface")
 
     def process(self, cloud: PointCloud) -> PointCloud | None:
         sigma = cloud.fields.get("sigma_along")

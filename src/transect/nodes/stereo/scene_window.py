@@ -60,7 +60,7 @@ class SceneWindow(Node):
     pose in the scene so far. `view` comes back by a delayed wire.
     """
 
-    pairs: int = param(4, ge=2, doc="of pictures in the window")
+    pairs: int = param(4, ge=2, doc="number of image pairs in the window")
 
     def reset(self) -> None:
         self.frames: list[Frame] = []

@@ -86,8 +86,8 @@ class StereoOdometry(Node, interface=True):
 class KltFrameToFrame(StereoOdometry):
     """Corners followed by gray values; each motion from the points of the pair before, nothing adjusted."""
 
-    features: int = param(400, ge=50, doc="corners of a picture, at most")
-    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
+    features: int = param(400, ge=50, doc="largest number of corners per image")
+    least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
 
     def begin(self) -> tuple[Front, Settings]:
         return Klt(self.features), Settings(self.least_inliers)
@@ -96,12 +96,14 @@ class KltFrameToFrame(StereoOdometry):
 class KltKeyframes(StereoOdometry):
     """Corners followed by gray values; poses and points of the last keyframes adjusted together (gtsam)."""
 
-    features: int = param(400, ge=50, doc="corners of a picture, at most")
-    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
-    keyframes: int = param(5, ge=3, doc="that are adjusted together")
-    keyframe_every: int = param(3, ge=1, doc="frames after which there is another keyframe, at the latest")
-    keyframe_share: float = param(0.8, gt=0, le=1, doc="of a keyframe's points; when fewer are left, it ages")
-    steps: int = param(2, ge=1, doc="of the adjustment at each keyframe")
+    features: int = param(400, ge=50, doc="largest number of corners per image")
+    least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
+    keyframes: int = param(5, ge=3, doc="number of keyframes that are adjusted together")
+    keyframe_every: int = param(3, ge=1, doc="largest number of frames between two keyframes")
+    keyframe_share: float = param(
+        0.8, gt=0, le=1, doc="share of a keyframe's points below which a new keyframe starts"
+    )
+    steps: int = param(2, ge=1, doc="number of iterations of the adjustment at each keyframe")
 
     def begin(self) -> tuple[Front, Settings]:
         return Klt(self.features), Settings(
@@ -113,13 +115,15 @@ class DescriptorTracks(StereoOdometry):
     """Points compared by descriptors, for pictures too far apart to follow gray values; with keyframes."""
 
     descriptor: str = param(
-        "SIFT", choices=("SIFT", "ORB"), doc="ORB is faster, and places corners only to whole pixels"
+        "SIFT",
+        choices=("SIFT", "ORB"),
+        doc="feature descriptor; ORB is faster but locates corners only to whole pixels",
     )
-    features: int = param(1500, ge=50, doc="of a picture, at most")
-    reach: float = param(60.0, gt=0, unit="px", doc="from where a point is expected to where it may be")
-    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
-    keyframes: int = param(5, ge=3, doc="that are adjusted together")
-    steps: int = param(2, ge=1, doc="of the adjustment at each keyframe")
+    features: int = param(1500, ge=50, doc="largest number of features per image")
+    reach: float = param(60.0, gt=0, unit="px", doc="largest distance of a match from its predicted position")
+    least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
+    keyframes: int = param(5, ge=3, doc="number of keyframes that are adjusted together")
+    steps: int = param(2, ge=1, doc="number of iterations of the adjustment at each keyframe")
 
     def begin(self) -> tuple[Front, Settings]:
         front = Descriptors("SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.reach)

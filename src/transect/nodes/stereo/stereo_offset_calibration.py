@@ -58,10 +58,16 @@ class StereoOffsetCalibration(Node, interface=True):
     or sees nothing, or is calibrated well, changes nothing. Off, pairs pass as they are.
     """
 
-    enabled: bool = param(True, doc="whether to look for an offset at all")
-    cell: int = param(40, ge=8, unit="px", doc="edge of the squares of which the best corner is followed")
-    stride: int = param(1, ge=1, doc="of how many steps between pairs one is looked at; neighbours say alike")
-    settled: float = param(0.02, gt=0, unit="px", doc="deviation at which no more is looked for")
+    enabled: bool = param(True, doc="whether the disparity offset is estimated and removed")
+    cell: int = param(
+        40, ge=8, unit="px", doc="edge length of the squares of which the best corner is tracked"
+    )
+    stride: int = param(
+        1, ge=1, doc="every how many pairs the motion is used; neighbouring pairs tell the same"
+    )
+    settled: float = param(
+        0.02, gt=0, unit="px", doc="standard deviation of the offset at which the search ends"
+    )
 
     def reset(self) -> None:
         self.pairs = 0

@@ -37,14 +37,25 @@ class StereoReconstruction(Node, interface=True):
     rectified or its baseline not known.
     """
 
-    disparities: int = param(0, ge=0, unit="px", doc="how many are searched; 0: as many as are in use")
-    uniqueness: int = param(10, ge=0, le=100, unit="%", doc="by how much a match is better than any other")
-    speckle: int = param(200, ge=0, unit="px", doc="largest patch unlike its surroundings that is left out")
-    false_alarms: float = param(0.001, gt=0, le=1, doc="share of sky and the like that is matched; 1: all")
-    least_coverage: float = param(0.01, ge=0, le=1, doc="share of the image that must be matched")
-    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="deviation of a disparity")
-    max_error: float = param(0.1, gt=0, doc="largest deviation of a range, as a share of it")
-    max_range: float = param(0.0, ge=0, unit="m", doc="of the points that are kept; 0: any")
+    disparities: int = param(
+        0, ge=0, unit="px", doc="number of disparities that are searched; 0: chosen from the images"
+    )
+    uniqueness: int = param(
+        10, ge=0, le=100, unit="%", doc="margin by which the best match must beat the second best"
+    )
+    speckle: int = param(200, ge=0, unit="px", doc="largest area of an isolated patch that is removed")
+    false_alarms: float = param(
+        0.001,
+        gt=0,
+        le=1,
+        doc="share of untextured surface, such as sky, that is matched by chance; 1: no texture test",
+    )
+    least_coverage: float = param(0.01, ge=0, le=1, doc="smallest share of the image that must be matched")
+    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="standard deviation of a disparity")
+    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, as a share of the range")
+    max_range: float = param(
+        0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
+    )
 
     def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None: ...
 
@@ -62,7 +73,7 @@ class StereoReconstruction(Node, interface=True):
 class DisparityMapping(StereoReconstruction):
     """Block matching: fast, exact where there is texture, and silent elsewhere."""
 
-    window: int = param(11, ge=5, odd=True, unit="px", doc="edge of the matching window")
+    window: int = param(11, ge=5, odd=True, unit="px", doc="edge length of the matching window")
 
     def process(self, left: Image, right: Image) -> Reconstructed | None:
         return self.reconstructed(left, right, "block", self.window)
@@ -71,7 +82,7 @@ class DisparityMapping(StereoReconstruction):
 class HirschmullerDisparityMapping(StereoReconstruction):
     """Semi-global matching along five paths (Hirschmüller 2008): the most complete, and the slowest."""
 
-    window: int = param(5, ge=3, odd=True, unit="px", doc="edge of the matching window")
+    window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
 
     def process(self, left: Image, right: Image) -> Reconstructed | None:
         return self.reconstructed(left, right, "semi-global", self.window)
@@ -80,7 +91,7 @@ class HirschmullerDisparityMapping(StereoReconstruction):
 class ScanlineOptimization(StereoReconstruction):
     """Semi-global matching along three paths: nearly as complete, in a fraction of the time."""
 
-    window: int = param(5, ge=3, odd=True, unit="px", doc="edge of the matching window")
+    window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
 
     def process(self, left: Image, right: Image) -> Reconstructed | None:
         return self.reconstructed(left, right, "scanline", self.window)

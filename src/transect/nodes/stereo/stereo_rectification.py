@@ -34,7 +34,7 @@ class StereoRectification(Node):
         0.0,
         ge=0,
         le=1,
-        doc="0 shows only what both lenses saw everywhere, 1 all that they saw, and black edges",
+        doc="visible part of the images: 0 only pixels valid everywhere, 1 all pixels with black borders",
     )
 
     def reset(self) -> None:
