@@ -11,13 +11,13 @@ from click.testing import CliRunner, Result
 
 from transect import robots
 from transect.cli import command
-from transect.cli._draw_moment import Asked, moment_of
-from transect.cli._draw_moment_sample import Moment, revolution
-from transect.cli._draw_moment_views import panel_of
 from transect.draw.moment import Field, Graph, OverTime, Photo, Points, Ranges, Rows, Spectrum, Together
 from transect.errors import StreamError, TransectError, UsageError
 from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
+from transect.robots.moment import Choice, draw_recordings
+from transect.robots.moment.sample import Moment, revolution
+from transect.robots.moment.views import panel_of
 from transect.types import GridMap, Image, LaserScan, Pose, RadarRange, RadarSpectrum, Record
 
 NS = 1_000_000_000
@@ -108,7 +108,7 @@ def test_detected_ranges_lie_in_their_spectrum_and_have_no_panel_of_their_own(da
     assert panel.detected is not None
     assert panel.detected[:, 1] == pytest.approx(np.full(len(panel.bearings), 5.0))
     assert np.sort(panel.detected[:, 0]) == pytest.approx(np.sort(panel.bearings))
-    figure = moment_of([day], Asked(times=("+1.5s",), tolerance=0.6))
+    figure = draw_recordings([day], Choice(times=("+1.5s",), tolerance=0.6))[0]
     titles = [ax.get_title(loc="left").partition(",")[0] for ax in figure.axes]
     assert [title for title in titles if title] == ["LaserPort", "RadarSpectrum"]
 
@@ -219,12 +219,12 @@ def test_a_map_lies_where_its_corners_are_and_depth_is_an_image(day: Recording):
 
 def test_recordings_beside_each_other_are_told_apart(day: Recording):
     dusty = dataclasses.replace(day, name="dust")
-    figure = moment_of([day, dusty], Asked(panels=("LaserPort:dots",), times=("+1s",)))
+    figure = draw_recordings([day, dusty], Choice(panels=("LaserPort:dots",), times=("+1s",)))[0]
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "day: LaserPort, 1 scan",
         "dust: LaserPort, 1 scan",
     ]
-    figure = moment_of([day], Asked(panels=("LaserPort",), times=("+1s", "+1.1s"), title="both"))
+    figure = draw_recordings([day], Choice(panels=("LaserPort",), times=("+1s", "+1.1s"), title="both"))[0]
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "+1s: LaserPort,  ΔT +0 ms",
         "+1.1s: LaserPort,  ΔT +0 ms",
@@ -233,7 +233,9 @@ def test_recordings_beside_each_other_are_told_apart(day: Recording):
 
 
 def test_panels_come_in_the_order_asked_for_and_a_glob_is_one_for_each(day: Recording):
-    figure = moment_of([day], Asked(panels=("Radar*:angle", "LaserPort:dots"), start="+1s", end="+2s"))
+    figure = draw_recordings(
+        [day], Choice(panels=("Radar*:angle", "LaserPort:dots"), start="+1s", end="+2s")
+    )[0]
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "RadarSpectrum, angle",
         "RadarRangeBearing, angle",
@@ -251,32 +253,30 @@ def test_panels_come_in_the_order_asked_for_and_a_glob_is_one_for_each(day: Reco
 )
 def test_a_panel_that_cannot_be_drawn_is_refused(day: Recording, panel: str, what: str):
     with pytest.raises(TransectError, match=what):
-        moment_of([day], Asked(panels=(panel,), times=("+1s",)))
+        draw_recordings([day], Choice(panels=(panel,), times=("+1s",)))
 
 
 def test_streams_are_chosen_in_one_way_only(day: Recording):
     with pytest.raises(UsageError, match="both choose"):
-        moment_of([day], Asked(panels=("LaserPort",), streams=("Laser*",), times=("+1s",)))
+        draw_recordings([day], Choice(panels=("LaserPort",), streams=("Laser*",), times=("+1s",)))
 
 
 def test_a_wrong_view_lists_what_there_is(day: Recording):
     with pytest.raises(UsageError) as caught:
-        moment_of([day], Asked(panels=("LaserPort:photo",), times=("+1s",)))
+        draw_recordings([day], Choice(panels=("LaserPort:photo",), times=("+1s",)))
     assert "above, side, dots, lines, time" in str(caught.value)
 
 
-def test_a_stream_that_is_far_in_time_is_left_out_and_named(
-    day: Recording, capsys: pytest.CaptureFixture[str]
-):
-    figure = moment_of([day], Asked(times=("+2.5s",)))
+def test_a_stream_that_is_far_in_time_is_left_out_and_named(day: Recording):
+    figure, notes = draw_recordings([day], Choice(times=("+2.5s",)))
     titles = [ax.get_title(loc="left").partition(",")[0] for ax in figure.axes]
     assert [title for title in titles if title] == ["RadarSpectrum"]
-    assert "left out: LaserPort: its nearest sample is -1.400 s away" in capsys.readouterr().err
+    assert notes == ["left out: LaserPort: its nearest sample is -1.400 s away"]
 
 
 def test_streams_without_pictures_are_refused(day: Recording):
     with pytest.raises(StreamError, match="no images, scans, radars or clouds"):
-        moment_of([day.select("Laser*").replace(streams=())], Asked())
+        draw_recordings([day.select("Laser*").replace(streams=())], Choice())
 
 
 @pytest.fixture(scope="module")

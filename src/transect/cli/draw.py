@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._draw_moment import Asked, draw_moment, moment_options
+from ._draw_moment import draw_moment, moment_options
 from ._opening import Opening, opening
 from ._options import streams_option
 
@@ -144,7 +144,7 @@ def moment(
     dpi: int,
     beside: tuple[str, ...],
     colours: int | None,
-    **asked: Any,
+    **choice: Any,
 ) -> int:
     """Draw all that cameras, lasers, radars and lidars saw at one time, side by side.
 
@@ -154,7 +154,7 @@ def moment(
 
     others = [dataclasses.replace(opening, paths=(path,)) for path in beside]
     recordings = [each.open() for each in (opening, *others)]
-    draw_moment(recordings, out, dpi, colours, Asked(**asked))
+    draw_moment(recordings, out, dpi, colours, **choice)
     click.echo(f"wrote {out}")
     return max(report_losses(recording) for recording in recordings)
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from transect.base.arrays import Floats
 
-from ._moment_panels import Limits, Points, Together
-from ._moment_parts import draw_bar, draw_grid, draw_things, name_axes
-from .frames import INK
+from ..frames import INK
+from .panels import Limits, Points, Together
+from .parts import draw_bar, draw_grid, draw_things, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

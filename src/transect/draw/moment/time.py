@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
-from ._moment_panels import Field, Graph, Limits, OverTime, Rows
-from ._moment_parts import draw_bar, draw_grid, draw_legend, name_axes
-from ._moment_ranges import NOISE
-from .frames import AXIS_COLOURS
+from ..frames import AXIS_COLOURS
+from .panels import Field, Graph, Limits, OverTime, Rows
+from .parts import draw_bar, draw_grid, draw_legend, name_axes
+from .ranges import NOISE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ DEEP = 4.0
 """The largest value of an image over its smallest from which on colours tell the logarithm."""
 
 
-def draw_rows(ax: Axes, seen: Rows) -> None:
+def draw_rows(ax: Axes, seen: Rows, _: Limits) -> None:
     """Draw red, green and blue along a line: as lines of one image, as dots of many."""
     pixels = np.arange(seen.rgb.shape[1])
     for k, (name, colour) in enumerate(zip("RGB", AXIS_COLOURS, strict=True)):
@@ -73,7 +73,7 @@ def _fewer(seen: OverTime) -> tuple[Floats, NDArray[Any]]:
     return seen.seconds[first], np.maximum.reduceat(seen.values, first, axis=0)
 
 
-def draw_graph(ax: Axes, seen: Graph) -> None:
+def draw_graph(ax: Axes, seen: Graph, _: Limits) -> None:
     """Draw numbers over time, or over each other."""
     for k, (name, x, y) in enumerate(seen.curves):
         ax.plot(x, y, lw=1.2, color=CURVES[k % len(CURVES)], label=name)
@@ -83,7 +83,7 @@ def draw_graph(ax: Axes, seen: Graph) -> None:
     draw_grid(ax)
 
 
-def draw_field(ax: Axes, seen: Field) -> None:
+def draw_field(ax: Axes, seen: Field, _: Limits) -> None:
     """Draw a map with its metres, or an image of numbers, near ones red."""
     from matplotlib.colors import LogNorm, Normalize
 

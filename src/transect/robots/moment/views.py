@@ -9,11 +9,11 @@ import numpy as np
 
 from transect.draw.moment import Field, Graph, OverTime, Panel, Photo, Rows
 from transect.errors import StreamError, UsageError
-from transect.robots.colours import rgb_of
 from transect.types import GridMap, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum, Record
 
-from . import _draw_moment_ranges as ranges
-from ._draw_moment_sample import Moment
+from ..colours import rgb_of
+from . import ranges
+from .sample import Moment
 
 if TYPE_CHECKING:
     from transect.recording import Stream

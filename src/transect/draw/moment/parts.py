@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .frames import INK
-from .labels import place_names
-from .overlay import SOFT
+from ..frames import INK
+from ..labels import place_names
+from ..overlay import SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

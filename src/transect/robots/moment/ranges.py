@@ -14,15 +14,15 @@ from transect.errors import StreamError, UsageError
 from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
 from transect.recording import arrow
-from transect.robots.overlay import points_of
 from transect.types import LaserScan, PointCloud, RadarRange, RadarSpectrum, Record
 
-from ._draw_moment_sample import revolution
+from ..overlay import points_of
+from .sample import revolution
 
 if TYPE_CHECKING:
     from transect.recording import Stream
 
-    from ._draw_moment_sample import Moment
+    from .sample import Moment
 
 
 FLAT = 0.05

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ._moment_panels import (
+from ..figures import new_figure
+from ..frames import INK, QUIET
+from ..overlay import SOFT
+from .panels import (
     Field,
     Graph,
     Limits,
@@ -18,33 +21,19 @@ from ._moment_panels import (
     Rows,
     Spectrum,
     Together,
-)
-from ._moment_points import draw_points, draw_together, shape
-from ._moment_ranges import draw_ranges, draw_spectrum
-from ._moment_time import draw_field, draw_graph, draw_over_time, draw_rows
-from .figures import new_figure
-from .frames import INK, QUIET
-from .overlay import SOFT
+)  # fmt: skip
+from .points import draw_points, draw_together, shape
+from .ranges import draw_ranges, draw_spectrum
+from .time import draw_field, draw_graph, draw_over_time, draw_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "Field",
-    "Graph",
-    "Limits",
-    "OverTime",
-    "Panel",
-    "Photo",
-    "Points",
-    "Ranges",
-    "Rows",
-    "Spectrum",
-    "Together",
-    "draw_panel",
-    "moment_figure",
-]
+    "Field", "Graph", "Limits", "OverTime", "Panel", "Photo", "Points", "Ranges", "Rows", "Spectrum",
+    "Together", "draw_panel", "moment_figure",
+]  # fmt: skip
 
 WIDTH, HEIGHT, LOW, TITLE, HEAD = 4.4, 3.7, 2.7, 0.4, 0.45
 """Inches of a panel, of one that may be low, of the title above each, and of the one above all."""
@@ -90,25 +79,7 @@ def moment_figure(
 
 def draw_panel(ax: Axes, panel: Panel, limits: Limits) -> None:
     """Draw what one sensor saw into axes of your own figure."""
-    match panel:
-        case Photo():
-            _draw_photo(ax, panel)
-        case Points():
-            draw_points(ax, panel, limits)
-        case Together():
-            draw_together(ax, panel, limits)
-        case Ranges():
-            draw_ranges(ax, panel, limits)
-        case Spectrum():
-            draw_spectrum(ax, panel, limits)
-        case Rows():
-            draw_rows(ax, panel)
-        case OverTime():
-            draw_over_time(ax, panel, limits)
-        case Graph():
-            draw_graph(ax, panel)
-        case Field():
-            draw_field(ax, panel)
+    _DRAWERS[type(panel)](ax, panel, limits)
     ax.tick_params(labelsize=8, colors=SOFT, length=2)
     for side in ax.spines.values():
         side.set_edgecolor(QUIET)
@@ -139,8 +110,21 @@ def _late(seconds: float | None) -> str:
     return f",  ΔT {round(seconds * 1e3):+d} ms".replace("-", "\N{MINUS SIGN}")
 
 
-def _draw_photo(ax: Axes, photo: Photo) -> None:
+def _draw_photo(ax: Axes, photo: Photo, _: Limits) -> None:
     ax.imshow(photo.rgb, interpolation="antialiased")
     if photo.row is not None:
         ax.axhline(photo.row, color="black", lw=1.2)
     ax.set(xticks=(), yticks=())
+
+
+_DRAWERS: dict[type, Callable[[Axes, Any, Limits], None]] = {
+    Photo: _draw_photo,
+    Points: draw_points,
+    Together: draw_together,
+    Ranges: draw_ranges,
+    Spectrum: draw_spectrum,
+    Rows: draw_rows,
+    OverTime: draw_over_time,
+    Graph: draw_graph,
+    Field: draw_field,
+}
