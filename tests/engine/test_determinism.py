@@ -22,8 +22,7 @@ import numpy as np
 
 from transect.engine import Batch, Latest, Node, node
 from transect.engine.compound import Compound, compound
-from transect.engine.keeping import PortWriter
-from transect.engine.kept import Output
+from transect.engine.keeping import Output, PortWriter
 from transect.engine.replay import Replay
 from transect.engine.run import run
 from transect.recording import Recording

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.engine._check_types import OURS, PLAIN
 from transect.engine._importing import load_file
 from transect.engine.catalogue import catalogue_for, key_of
 from transect.engine.checking import check
+from transect.engine.checking.types import OURS, PLAIN
 from transect.engine.description import CompoundText, NodeText, PortText
 from transect.engine.reading import parse_description, read_description
 from transect.engine.scaffold import new_compound, new_node, sample_value

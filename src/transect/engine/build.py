@@ -11,10 +11,10 @@ from typing import Any
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import TransectError, UsageError, did_you_mean
 
-from ._check_faces import Faces, Given
-from ._check_flow import check_flow, flow_of, unwritten
-from ._check_types import kind_of
 from .catalogue import Catalogue
+from .checking.faces import Faces, Given
+from .checking.flow import check_flow, flow_of, unwritten
+from .checking.types import kind_of
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire
 from .determinism import seed_libraries

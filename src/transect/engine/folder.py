@@ -30,7 +30,7 @@ from transect.errors import ParseError, UsageError
 from transect.recording import arrow
 
 from .comparing import Trace
-from .kept import FileKeeper, described
+from .keeping import FileKeeper, described
 
 if TYPE_CHECKING:
     from .replay import Replay

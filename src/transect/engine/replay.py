@@ -25,7 +25,7 @@ from .determinism import one_thread_per_library
 from .flow import Flow
 from .graph import Graph
 from .inboxes import NS
-from .kept import Count, FileKeeper, Keeper, Output
+from .keeping import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
 from .player import Player
 from .report import RunStatistics

@@ -19,7 +19,7 @@ from .compound import Compound
 from .context import Store, Verdicts
 from .digest import digest_of_ports
 from .inboxes import NS
-from .kept import Output
+from .keeping import Output
 from .offsets import Offset
 from .player import END
 from .replay import Options, Replay

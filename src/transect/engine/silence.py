@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .graph import Graph
-from .kept import described
+from .keeping import described
 
 if TYPE_CHECKING:
     from .run import Run

@@ -81,7 +81,7 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:
-    from transect.engine.kept import described
+    from transect.engine.keeping import described
 
     return described(run.replay.kept) if run.replay else {}
 

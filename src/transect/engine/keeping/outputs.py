@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .keeping import PortWriter
-from .ports import type_name
+from ..ports import type_name
+from .ports import PortWriter
 
 
 class Output:

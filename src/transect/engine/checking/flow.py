@@ -10,12 +10,12 @@ from pathlib import Path
 
 from transect.errors import TransectError, did_you_mean
 
-from ._check_faces import Face, Faces, Finding, Socket, faces_of, socket_of
-from ._check_types import fits, shown
-from ._importing import load_object
-from .controller import Controller
-from .description import CompoundText, ImplementationText, NodeUse, Wire
-from .params import ParameterError
+from .._importing import load_object
+from ..controller import Controller
+from ..description import CompoundText, ImplementationText, NodeUse, Wire
+from ..params import ParameterError
+from .faces import Face, Faces, Finding, Socket, faces_of, socket_of
+from .types import fits, shown
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from functools import cache
 from transect import types
 from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES
 
-from ._check_faces import Description, Finding
-from .description import CompoundText, PortText
-from .reading import FILE_KEYS, NODE_KEYS, PORT_KEYS
+from ..description import CompoundText, PortText
+from ..reading import FILE_KEYS, NODE_KEYS, PORT_KEYS
+from .faces import Description, Finding
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

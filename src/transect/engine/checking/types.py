@@ -10,7 +10,7 @@ import numpy as np
 from transect import types
 from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES, CDFF_SCALARS, short_name, type_from_alias
 
-from .ports import type_name
+from ..ports import type_name
 
 Kind = type | str | None
 """A type, CDFF's name for something that has none here, or None where it is not known."""

@@ -15,13 +15,13 @@ from pathlib import Path
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import TransectError, did_you_mean
 
-from ._check_faces import Description, Faces, Finding, Given
-from ._check_flow import check_flow, flow_of
-from ._check_types import kind_of, known_names
-from ._check_words import documents, names, ports, spelling, vocabulary
-from .catalogue import Catalogue, catalogue_for
-from .description import CompoundText, ImplementationText
-from .reading import DescriptionError, examine, text_of
+from ..catalogue import Catalogue, catalogue_for
+from ..description import CompoundText, ImplementationText
+from ..reading import DescriptionError, examine, text_of
+from .faces import Description, Faces, Finding, Given
+from .flow import check_flow, flow_of
+from .types import kind_of, known_names
+from .words import documents, names, ports, spelling, vocabulary
 
 __all__ = ["Problem", "Report", "check"]
 

@@ -26,9 +26,9 @@ from transect.formats.tum.reading import parse_poses
 from transect.recording import Stream
 from transect.types import Odometry, Pose, Record, RigidBodyState, Trajectory
 
-from ._keeping_files import CODINGS, FileSink
-from ._keeping_poses import PoseSink, TrajectorySink
-from ._keeping_tables import KeepingError, TableSink
+from .files import CODINGS, FileSink
+from .poses import PoseSink, TrajectorySink
+from .tables import KeepingError, TableSink
 
 __all__ = ["KeepingError", "PortWriter", "file_base", "read_port", "write_port"]
 

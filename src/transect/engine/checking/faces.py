@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from transect.errors import TransectError, did_you_mean
 
-from ._check_types import Kind, kind_of
-from .catalogue import Catalogue, key_of, keys_of
-from .description import CompoundText, NodeText, NodeUse, PortText
-from .node import Node
-from .ports import Port
+from ..catalogue import Catalogue, key_of, keys_of
+from ..description import CompoundText, NodeText, NodeUse, PortText
+from ..node import Node
+from ..ports import Port
+from .types import Kind, kind_of
 
 Description = CompoundText | NodeText
 

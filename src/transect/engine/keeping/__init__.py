@@ -1,0 +1,11 @@
+"""What a run gives: every output port in memory, or as a file that a person can use."""
+
+from __future__ import annotations
+
+from .outputs import Count, FileKeeper, Keeper, Output, described
+from .ports import KeepingError, PortWriter, file_base, read_port, write_port
+
+__all__ = [
+    "Count", "FileKeeper", "Keeper", "KeepingError", "Output", "PortWriter", "described", "file_base",
+    "read_port", "write_port",
+]  # fmt: skip
