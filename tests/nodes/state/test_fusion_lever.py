@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transect.nodes.state._fusion_lever import Swing
+from transect.nodes.state.fusion.lever import Swing
 
 LEVER = np.array([1.96, -0.2, 1.0])
 STEP = 0.007

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect.geometry import rotations, se3
-from transect.nodes.state._fusion_events import std_of
+from transect.nodes.state.fusion.events import std_of
 from transect.nodes.state.gnss_pose import GnssPose
 from transect.recording import FrameTree
 from transect.types import NavFix

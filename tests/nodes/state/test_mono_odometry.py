@@ -8,8 +8,8 @@ from tests.nodes.stereo.drives import AHEAD, DOWN, LEFT, SECOND, K, drive, pictu
 
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
-from transect.nodes.state._mono_geometry import deepened, first_motion, project
 from transect.nodes.state.local_pose import LocalPose
+from transect.nodes.state.mono.geometry import deepened, first_motion, project
 from transect.nodes.state.mono_odometry import MonoKeyframes
 from transect.recording import FrameTree
 from transect.types import Image, NavFix, Pose

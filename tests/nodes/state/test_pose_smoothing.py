@@ -14,18 +14,18 @@ from transect import run
 from transect.engine import compound
 from transect.errors import TimeError, TransectError
 from transect.geometry import planar, rotations, se3
-from transect.nodes.state._fusion_events import Inertial, Place, Step
-from transect.nodes.state._smooth_batch import Smoothed, smooth
-from transect.nodes.state._smooth_evidence import Evidence
-from transect.nodes.state._smooth_graph import Noise
-from transect.nodes.state._smooth_inertial import turns_of
-from transect.nodes.state._smooth_lag import Window
-from transect.nodes.state._smooth_motion import PlanarPath, PosePath
-from transect.nodes.state._smooth_places import joined, moved_points
-from transect.nodes.state._smooth_start import HeadingUnknownError
-from transect.nodes.state._smooth_wheels import WheelLinks, WheelNoise
 from transect.nodes.state.batch_smoother import BatchSmoother
 from transect.nodes.state.fixed_lag_smoother import FixedLagSmoother
+from transect.nodes.state.fusion.events import Inertial, Place, Step
+from transect.nodes.state.smoothing.batch import Smoothed, smooth
+from transect.nodes.state.smoothing.evidence import Evidence
+from transect.nodes.state.smoothing.graph import Noise
+from transect.nodes.state.smoothing.inertial import turns_of
+from transect.nodes.state.smoothing.lag import Window
+from transect.nodes.state.smoothing.motion import PlanarPath, PosePath
+from transect.nodes.state.smoothing.places import join, moved_points
+from transect.nodes.state.smoothing.start import HeadingUnknownError
+from transect.nodes.state.smoothing.wheels import WheelLinks, WheelNoise
 from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.types import Odometry, Pose
 
@@ -288,7 +288,7 @@ def test_between_keyframes_the_body_pitches_as_its_gyroscopes_say():
     path = PlanarPath.of([step(np.array([0.5, 0.0, 0.0]), 0, NS // 2)])
     poses, spread = np.tile(np.eye(4), (2, 1, 1)), np.zeros((2, 6, 6))
     poses[1, 0, 3] = 0.5
-    found = Smoothed(t_ns[[0, -1]], path, turns_of(samples), poses, spread, np.zeros((2, 4)), (), joined([]))
+    found = Smoothed(t_ns[[0, -1]], path, turns_of(samples), poses, spread, np.zeros((2, 4)), (), join([]))
     poses, _ = found.at(t_ns)
     np.testing.assert_allclose(np.arcsin(-poses[:, 2, 0]), 0.02 * np.sin(phase), atol=1e-4)
     np.testing.assert_allclose(poses[:, 0, 3], t_ns / NS, atol=1e-9)

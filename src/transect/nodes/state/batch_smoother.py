@@ -7,14 +7,12 @@ from bisect import bisect
 import numpy as np
 
 from transect.base.clocks import NS
-from transect.engine import Batch, param
-from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
+from transect.engine import param
+from transect.types import Pose, Trajectory
 
-from ._fusion_events import Place
-from ._smooth_batch import Smoothed, smooth
-from ._smooth_evidence import Evidence
-from ._smooth_node import innovations, noise_of
+from .fusion import Batches, Place
 from .pose_fusion import PERIOD, FusedPose, PoseFusion, refuse_too_little
+from .smoothing import Evidence, Smoothed, innovations, noise_of, smooth
 
 
 class BatchSmoother(PoseFusion, passes=2):
@@ -37,19 +35,9 @@ class BatchSmoother(PoseFusion, passes=2):
         self.path: Trajectory | None = None
         self.ticks: list[int] = []
 
-    def process(
-        self,
-        wheels: Batch[WheelState] | None = None,
-        odometry: Batch[Odometry] | None = None,
-        motion: Batch[Pose] | None = None,
-        motion_covariance: Batch[np.ndarray] | None = None,
-        imu: Batch[Imu] | None = None,
-        fix: Batch[NavFix] | None = None,
-        position: Batch[Pose] | None = None,
-    ) -> FusedPose | None:
+    def fuse(self, given: Batches) -> FusedPose | None:
         if self.smoothed is not None and self.path is not None:
-            return self._told(self.smoothed, self.path)
-        given = (wheels, odometry, motion, motion_covariance, imu, fix, position)
+            return self._pose_now(self.smoothed, self.path)
         self.evidence.add(self.gathered.gather(self.ctx, *given))
         self.ticks.append(self.ctx.time)
         return None
@@ -67,7 +55,7 @@ class BatchSmoother(PoseFusion, passes=2):
         self.path = found.trajectory(inside, self._frame(), self.gathered.body)
         return None
 
-    def _told(self, found: Smoothed, path: Trajectory) -> FusedPose:
+    def _pose_now(self, found: Smoothed, path: Trajectory) -> FusedPose:
         """Return where the body was at this tick: the ticks of both passes are the same."""
         now, i = self.ctx.time, int(np.searchsorted(path.t_ns, self.ctx.time))
         known = i < len(path) and path.t_ns[i] == now

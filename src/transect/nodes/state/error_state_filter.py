@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.engine import Batch, param
+from transect.engine import param
 from transect.geometry import rotations
-from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Trajectory, WheelState
+from transect.types import Pose, RigidBodyState, Trajectory
 
-from . import _error_state as ekf
-from ._fusion_filter import Filter
-from ._fusion_start import Priors
+from .fusion import Batches, Filter, Noise, Priors
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
 
 PLACES = ("fix", "position")
-_NOISE = ekf.Noise.__dataclass_fields__
+_NOISE = Noise.__dataclass_fields__
 _PRIORS = Priors.__dataclass_fields__
 
 
@@ -64,17 +62,7 @@ class ErrorStateFilter(PoseFusion):
         self.fed: set[str] = set()
         self.kept: list[tuple[int, Floats, Floats, Floats]] = []
 
-    def process(
-        self,
-        wheels: Batch[WheelState] | None = None,
-        odometry: Batch[Odometry] | None = None,
-        motion: Batch[Pose] | None = None,
-        motion_covariance: Batch[np.ndarray] | None = None,
-        imu: Batch[Imu] | None = None,
-        fix: Batch[NavFix] | None = None,
-        position: Batch[Pose] | None = None,
-    ) -> FusedPose | None:
-        given = (wheels, odometry, motion, motion_covariance, imu, fix, position)
+    def fuse(self, given: Batches) -> FusedPose | None:
         if self.filter is None:
             self.filter = self._new_filter()
         self.fed = self.fed | {name for name, batch in zip(self.inputs, given, strict=True) if batch}
@@ -82,7 +70,7 @@ class ErrorStateFilter(PoseFusion):
         if not self.filter.take(self.ctx, events):
             self.ctx.skip(self.filter.waiting_for)
             return FusedPose(success=False)
-        return self._told(self.filter)
+        return self._pose_now(self.filter)
 
     def finish(self) -> FusedPose | None:
         """Return the whole trajectory, and log what every sensor's innovations were."""
@@ -107,14 +95,14 @@ class ErrorStateFilter(PoseFusion):
         values = self.values
         return Filter(
             self.new_inputs(),
-            ekf.Noise(**{name: values[name] for name in _NOISE}),
+            Noise(**{name: values[name] for name in _NOISE}),
             Priors(**{name: values[name] for name in _PRIORS}),
             wait=self.wait if any(map(self.ctx.fed, PLACES)) else 0.0,
             adapt=self.adapt,
             patience=self.patience,
         )
 
-    def _told(self, filtered: Filter) -> FusedPose:
+    def _pose_now(self, filtered: Filter) -> FusedPose:
         """Return what is known now, and keep it for the trajectory."""
         now = filtered.at(self.ctx.time)
         q = rotations.quaternion_from_matrix(now.rotation)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.engine import Batch, param
+from transect.engine import param
 from transect.geometry import se3
-from transect.types import Imu, NavFix, Odometry, Pose, Trajectory, WheelState
+from transect.types import Pose, Trajectory
 
-from ._smooth_lag import Fit, Window
-from ._smooth_node import innovations, noise_of, stamped
-from ._smooth_places import joined
+from .fusion import Batches
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
+from .smoothing import Fit, Window, innovations, join, noise_of
 
 
 class FixedLagSmoother(PoseFusion):
@@ -36,17 +35,7 @@ class FixedLagSmoother(PoseFusion):
         self.fits: list[Fit] = []
         self.last_ns = -(2**63)
 
-    def process(
-        self,
-        wheels: Batch[WheelState] | None = None,
-        odometry: Batch[Odometry] | None = None,
-        motion: Batch[Pose] | None = None,
-        motion_covariance: Batch[np.ndarray] | None = None,
-        imu: Batch[Imu] | None = None,
-        fix: Batch[NavFix] | None = None,
-        position: Batch[Pose] | None = None,
-    ) -> FusedPose | None:
-        given = (wheels, odometry, motion, motion_covariance, imu, fix, position)
+    def fuse(self, given: Batches) -> FusedPose | None:
         fit = self.window.advance(self.gathered.gather(self.ctx, *given))
         now = self.window.predict(self.ctx.time)
         if now is None:
@@ -57,8 +46,9 @@ class FixedLagSmoother(PoseFusion):
         if now.t_ns <= self.last_ns:
             return FusedPose(success=True)  # dead reckoning has told nothing new since
         self.last_ns = now.t_ns
+        attitude, place = se3.to_quaternion(now.pose)
         return FusedPose(
-            pose=stamped(now.pose, now.t_ns, self._frame(), self.gathered.body),
+            pose=Pose(place, attitude, now.t_ns, self._frame(), self.gathered.body),
             covariance=now.covariance,
             success=True,
             innovations=None if fit is None else innovations(*fit, self.ctx.time),
@@ -70,7 +60,7 @@ class FixedLagSmoother(PoseFusion):
         keyframes = self.window.finish()
         if not keyframes:
             return None
-        self.ctx.log(str(joined([judged for _, judged in self.fits])))
+        self.ctx.log(str(join([judged for _, judged in self.fits])))
         attitudes, places = se3.to_quaternion(np.array([each.pose for each in keyframes]))
         return FusedPose(
             trajectory=Trajectory(

@@ -8,7 +8,7 @@ from transect.engine import Node, outputs, param
 from transect.geometry import rotations
 from transect.types import NavFix, Pose, RigidBodyState
 
-from ._fusion_events import Inputs, Place
+from .fusion import Inputs, Place
 
 
 @outputs

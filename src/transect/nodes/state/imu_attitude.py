@@ -13,7 +13,7 @@ from transect.geometry import rotations
 from transect.geometry.rotations import matrix_from_rotation_vector as exp
 from transect.types import Imu, RigidBodyState
 
-from ._error_state import UP
+from .fusion import UP
 
 MOST_SECONDS = 1.0
 """Over a longer gap the sensor may have turned anywhere."""

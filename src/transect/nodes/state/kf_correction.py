@@ -7,8 +7,8 @@ import numpy as np
 from transect.engine import Node, outputs, param
 from transect.types import RigidBodyState
 
-from ._fusion_gate import limit
 from ._rigid_body import POSE_SIZE, SIZE, covariance_of, difference, moved_by
+from .fusion import limit
 
 
 @outputs

@@ -14,7 +14,7 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import Image, PointCloud, Pose
 
-from ._mono_odometer import MonoOdometer, Settings, Shot
+from .mono import MonoOdometer, Settings, Shot
 
 BEYOND = 1.0
 """Seconds for which a moving mount is taken to hold still after its last sample."""

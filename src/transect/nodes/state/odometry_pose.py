@@ -8,7 +8,7 @@ from transect.engine import Node
 from transect.geometry import se3
 from transect.types import Odometry, Pose
 
-from ._fusion_events import Inputs, Step
+from .fusion import Inputs, Step
 
 
 class OdometryPose(Node):

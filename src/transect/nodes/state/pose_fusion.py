@@ -12,7 +12,7 @@ from transect.engine.ports import Shape
 from transect.errors import UsageError
 from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, Trajectory, WheelState
 
-from ._fusion_events import Inputs
+from .fusion import Batches, Inputs
 
 PERIOD = 0.1
 """Seconds between two ticks."""
@@ -102,7 +102,12 @@ class PoseFusion(Node, interface=True, every=PERIOD):
         imu: Batch[Imu] | None = None,
         fix: Batch[NavFix] | None = None,
         position: Batch[Pose] | None = None,
-    ) -> FusedPose | None: ...
+    ) -> FusedPose | None:
+        return self.fuse((wheels, odometry, motion, motion_covariance, imu, fix, position))
+
+    def fuse(self, given: Batches) -> FusedPose | None:
+        """Return what is known at a tick; `given` is what came since the last one, port by port."""
+        raise NotImplementedError
 
 
 def refuse_too_little(came: Collection[str], said: str) -> None:

@@ -12,7 +12,7 @@ from transect.engine import Node, Shape, outputs, param
 from transect.geometry import rotations
 from transect.types import Pose, Trajectory
 
-from ._fusion_gate import limit
+from .fusion import limit
 
 
 @outputs

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.geometry.rotations import matrix_from_rotation_vector as exp
 from transect.geometry.rotations import rotation_vector_from_matrix as log
 from transect.geometry.rotations import skew
 
-from ._error_state import (
+from .error_state import (
     ATTITUDE,
     BEND,
     CLONES,
@@ -30,6 +31,7 @@ from ._error_state import (
     State,
     add_variance,
 )
+from .events import Step, Turning
 
 
 def by_wheels(x: State, transform: Floats) -> tuple[Floats, float, Floats]:
@@ -168,3 +170,89 @@ def turn_residual(x: State, transform: Floats, seconds: float, variance: float, 
     H[0, GYRO_HEADING] = -seconds
     r = turned - gyro.angle + x.gyro_bias[2] * seconds
     return Residual(np.array([r]), H, np.array([[variance + gyro.variance]]))
+
+
+# The gyroscope that wheels are compared with
+
+
+KEPT_NS = NS
+"""Rates older than this before the newest are forgotten."""
+SILENT_NS = NS // 5
+"""Over a longer gap of an IMU neither a turn nor a motion is known."""
+DIFFERENCES = 6.0
+"""Variance of the second difference of white noise over that of the noise."""
+FOLLOWED = 5.0
+"""Seconds over which the noise is averaged."""
+LEAST_DENSITY = 1e-6
+"""rad/s/sqrt(Hz), of the best gyroscopes."""
+
+
+class Gyro:
+    """Keeps the newest rates, and how noisy they are: by their second differences, vibration included."""
+
+    def __init__(self) -> None:
+        self.rates: list[Turning] = []
+        self.density = 0.0
+
+    def take(self, turning: Turning) -> None:
+        """Take a rate, later than the one before."""
+        if self.rates and turning.t_ns <= self.rates[-1].t_ns:
+            return
+        self.rates = [*(each for each in self.rates if each.t_ns > turning.t_ns - KEPT_NS), turning]
+        if len(self.rates) < 3:
+            return
+        a, b, c = self.rates[-3:]
+        seconds = (c.t_ns - a.t_ns) / 2 / NS
+        found = (a.rate - 2 * b.rate + c.rate) ** 2 * seconds / DIFFERENCES
+        weight = 1.0 if not self.density else min(seconds / FOLLOWED, 1.0)
+        self.density += weight * (found - self.density)
+
+    def between(self, since_ns: int, t_ns: int) -> GyroTurn | None:
+        """Return the turn between two times; None where rates do not cover them."""
+        times = np.array([each.t_ns for each in self.rates], np.int64)
+        if len(times) < 2 or times[0] > since_ns + SILENT_NS or times[-1] < t_ns - SILENT_NS:
+            return None
+        rates = np.array([each.rate for each in self.rates])
+        inside = times[(times > since_ns) & (times < t_ns)]
+        at = np.concatenate([[since_ns], inside, [t_ns]]).astype(np.int64)
+        if np.diff(at).max() > SILENT_NS:
+            return None
+        elapsed = (at - since_ns) / NS
+        values = np.interp(elapsed, (times - since_ns) / NS, rates)
+        angle = float(np.trapezoid(values, elapsed))
+        return GyroTurn(angle, max(self.density, LEAST_DENSITY**2) * (t_ns - since_ns) / NS)
+
+
+# When wheels cannot be believed
+
+
+WINDOW = 0.09
+"""Seconds over which a speed is measured, at least: in less, encoders count single pulses."""
+STANDING = 0.03
+"""m/s; slower wheels stand."""
+MOST_ACCELERATION = 5.0
+"""m/s2: half of gravity is more than wheels hold on soil."""
+
+
+class Pace:
+    """Follows the speed that wheels report, to tell when they set off or leap.
+
+    Wheels that count pulses do not measure their direction: it is that of the command, which changes before a
+    rolling body does, or not at all when a body rolls back. Near a standstill pulses are too rare to give a
+    speed: the last one is held, or leaps.
+    """
+
+    def __init__(self) -> None:
+        self.speed = self.way = self.seconds = 0.0
+
+    def leaps(self, step: Step) -> bool:
+        """Take a step, and tell whether wheels set off with it, or leapt: most of their speed is new."""
+        self.way += float(step.transform[0, 3])
+        self.seconds += (step.t_ns - step.since_ns) / NS
+        if self.seconds < WINDOW:
+            return False
+        before, now, most = self.speed, self.way / self.seconds, MOST_ACCELERATION * self.seconds
+        self.speed, self.way, self.seconds = now, 0.0, 0.0
+        if abs(now) < STANDING:
+            return False
+        return abs(before) < STANDING or abs(now - before) > max(most, abs(now) / 2)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
 from transect.geometry import interpolation, rotations, se3
+from transect.types import Record
 
-from ._fusion_events import Place
-from ._fusion_gate import POWER, USUAL, limit, minimal_detectable
-from ._smooth_motion import PlanarPath, PosePath
+from ..fusion import Place
+from ..fusion.gate import POWER, USUAL, limit, minimal_detectable
+from .motion import PlanarPath, PosePath
 
 CORRELATED = 30.0
 """Seconds over which errors of a fix that is no RTK fix are alike: the ionosphere and multipath."""
@@ -87,7 +89,7 @@ class Judged:
         )
 
 
-def joined(parts: Sequence[Judged]) -> Judged:
+def join(parts: Sequence[Judged]) -> Judged:
     """Return all of them as one."""
     if not parts:
         return Judged(np.zeros(0), np.zeros(0, np.bool_), np.zeros(0))
@@ -109,6 +111,21 @@ def judge(hung: Hung, used: NDArray[np.bool_], poses: Floats, covariances: Float
     nis = np.einsum("ni,ni->n", off, np.linalg.solve(left, off[..., None])[..., 0])
     innovation = np.where(used[:, None, None], R @ np.linalg.solve(left, R), left)
     return Judged(nis, used, np.array([minimal_detectable(each) for each in innovation]))
+
+
+def innovations(places: Sequence[Place], judged: Judged, t_ns: int) -> Record | None:
+    """Return how positions fitted, by sensor and in the words of the filter; None if there were none."""
+    values: dict[str, Any] = {}
+    sensors = np.array([each.sensor for each in places])
+    for name in sorted(set(sensors.tolist())):
+        some = sensors == name
+        nis = judged.nis[some]
+        values[f"{name}_count"] = float(len(nis))
+        values[f"{name}_below"] = float(np.count_nonzero(nis <= limit(USUAL, 3)))
+        values[f"{name}_refused"] = float(np.count_nonzero(~judged.used[some]))
+        values[f"{name}_nis"] = float(np.mean(nis)) / 3
+        values[f"{name}_detectable"] = float(np.max(judged.detectable[some]))
+    return Record(values, t_ns=t_ns) if values else None
 
 
 def _at_least(matrices: Floats, floor: Floats) -> Floats:

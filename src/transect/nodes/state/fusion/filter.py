@@ -13,16 +13,12 @@ from transect.engine.context import Context
 from transect.geometry import align, se3
 from transect.types import Record
 
-from . import _error_state as ekf
-from . import _fusion_wheels as wheels
-from ._fusion_events import Event, Inertial, Inputs, Place, Step, Turning
-from ._fusion_gate import FALSE_ALARMS, Sensor, limit
-from ._fusion_gyro import Gyro
-from ._fusion_pace import Pace
-from ._fusion_start import LEAST_WAY, Priors, begin, first_state
+from . import error_state as ekf
+from . import wheels
+from .events import Event, Inertial, Inputs, Place, Step, Turning
+from .gate import FALSE_ALARMS, Sensor, limit
+from .start import LEAST_WAY, Priors, begin, first_state
 
-SILENT_NS = NS // 5
-"""An IMU silent for longer is not used to move on."""
 SENSORS = ("wheels", "odometry", "motion", "fix", "position")
 """That have innovations."""
 WHEELS, MOTION = 0, 1
@@ -35,8 +31,6 @@ WHITE_PART = 0.5
 """Of a fix's sigma is new in every fix, where errors last; the filter finds out how much it is."""
 ANY_HEADING = np.pi**2 / 3
 """Variance of a heading that may be any, rad2."""
-DIFFERENCES = 6.0
-"""Variance of the second difference of white noise over that of the noise."""
 
 
 class Filter:
@@ -69,8 +63,8 @@ class Filter:
         self.wait_ns = round(wait * NS)
         self.adapt, self.patience = adapt, patience
         self.sensors: dict[str, Sensor] = {}
-        self.gyro = Gyro()
-        self.pace = Pace()
+        self.gyro = wheels.Gyro()
+        self.pace = wheels.Pace()
         self.unseen = 0.0
         self.state: ekf.State | None = None
         self.frame, self.waiting_for = "odom", ""
@@ -136,7 +130,7 @@ class Filter:
             self.pending.append(event)
 
     def _alive(self, t_ns: int) -> bool:
-        return bool(self.inertial) and t_ns - self.inertial[-1].t_ns <= SILENT_NS
+        return bool(self.inertial) and t_ns - self.inertial[-1].t_ns <= wheels.SILENT_NS
 
     def _take_inertial(self, x: ekf.State, event: Inertial) -> None:
         if self._alive(event.t_ns):
@@ -161,7 +155,7 @@ class Filter:
                 for u, v, w in ((a.force, b.force, c.force), (a.rate, b.rate, c.rate))
             ]
         )
-        found *= seconds / DIFFERENCES
+        found *= seconds / wheels.DIFFERENCES
         weight = 1.0 if not self.densities.any() else min(seconds / 5.0, 1.0)
         self.densities = (1 - weight) * self.densities + weight * found
 
@@ -322,7 +316,7 @@ class Filter:
         assert self.state is not None
         x = self.state.copy()
         seconds = (t_ns - x.t_ns) / NS
-        if seconds <= 0 or seconds * NS > SILENT_NS:
+        if seconds <= 0 or seconds * NS > wheels.SILENT_NS:
             return x
         if self._alive(t_ns):
             self._advance(x, t_ns)

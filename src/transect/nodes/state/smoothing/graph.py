@@ -15,13 +15,13 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import TransectError
+from transect.nodes._gtsam import gtsam
 
-from .._gtsam import gtsam
-from ._smooth_evidence import Evidence
-from ._smooth_inertial import InertialNoise, add_inertial
-from ._smooth_motion import CALIBRATION, PlanarPath, PosePath
-from ._smooth_places import Hung, hang
-from ._smooth_wheels import WheelLinks, WheelNoise, add_linear
+from .evidence import Evidence
+from .inertial import InertialNoise, add_inertial
+from .motion import CALIBRATION, PlanarPath, PosePath
+from .places import Hung, hang
+from .wheels import WheelLinks, WheelNoise, add_linear
 
 MAX_STEPS, MAX_HALVINGS, ENOUGH = 100, 8, 1e-3
 """Gauss-Newton: steps, halvings of one, and the gain below which it is done: in halves of squared sigmas."""
@@ -54,6 +54,12 @@ class Noise:
     tilt: float = 0.05
     robust: float = 2.0
     start: float = 1e-3
+
+
+def noise_of(wheel_noise: float, unsteady: float, tilt: float, gravity: float) -> Noise:
+    """Return the noise that a node's parameters mean."""
+    wheels = WheelNoise(unsteady=unsteady).times(wheel_noise)
+    return Noise(wheels=wheels, inertial=InertialNoise(gravity=gravity), tilt=tilt)
 
 
 @dataclass(eq=False)

@@ -10,10 +10,10 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.geometry import se3
+from transect.nodes._gtsam import gtsam
 
-from .._gtsam import gtsam
-from ._fusion_events import Inertial, Step
-from ._smooth_motion import PosePath
+from ..fusion import Inertial, Step
+from .motion import PosePath
 
 
 @dataclass(frozen=True)

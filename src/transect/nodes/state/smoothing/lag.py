@@ -17,12 +17,12 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
+from transect.nodes._gtsam import Kept, gtsam
 
-from .._gtsam import Kept, gtsam
-from ._fusion_events import Event, Place
-from ._smooth_batch import first_values
-from ._smooth_evidence import Evidence, keyframe_times
-from ._smooth_graph import (
+from ..fusion import Event, Place
+from .batch import first_values
+from .evidence import Evidence, keyframe_times
+from .graph import (
     SWAPPED,
     Noise,
     Stretch,
@@ -33,9 +33,9 @@ from ._smooth_graph import (
     solve,
     stretch_of,
 )
-from ._smooth_places import GATE, Hung, Judged, judge
-from ._smooth_start import HeadingUnknownError, guess, path_poses
-from ._smooth_wheels import WheelLinks
+from .places import GATE, Hung, Judged, judge
+from .start import HeadingUnknownError, guess, path_poses
+from .wheels import WheelLinks
 
 T = TypeVar("T")
 Fit = tuple[Sequence[Place], Judged]

@@ -11,8 +11,8 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry import align, interpolation, rotations, se3
 
-from . import _error_state as ekf
-from ._fusion_events import Event, Inertial, Place, Step
+from . import error_state as ekf
+from .events import Event, Inertial, Place, Step
 
 LEVELLING = 0.5
 """Seconds of inertial measurements that tell up."""

@@ -17,7 +17,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.geometry import planar, robust, rotations
 
-from ._smooth_motion import Span
+from .motion import Span
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from transect.geometry import se3
 from transect.nodes._gtsam import adjusted
 from transect.nodes._gtsam import gtsam as library
 
-from ._mono_geometry import PIXEL
+from .geometry import PIXEL
 
 ROBUST = 2.0
 """Multiples of a pixel's noise from which on an observation loses weight (Huber)."""

@@ -15,7 +15,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TimeError
 from transect.geometry import interpolation, planar, rotations, se3
 
-from ._fusion_events import Step
+from ..fusion import Step
 
 CALIBRATION = 4
 """Numbers that are learnt of wheels: relative errors of lengths and of turns, a curvature in rad/m, and the

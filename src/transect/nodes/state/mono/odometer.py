@@ -11,8 +11,8 @@ from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.geometry import se3
 from transect.nodes.stereo.vo import AGREE, Landmarks, Located, Rig, corners, follow, gray_at, is_dark, locate
 
-from ._mono_geometry import deepened, first_motion, parallax, project
-from ._mono_window import View, adjust, rescaled, shift_by_reference
+from .geometry import deepened, first_motion, parallax, project
+from .window import View, adjust, rescaled, shift_by_reference
 
 SAME_WAY = 0.9
 """Least cosine between the first motion as seen and by the reference: of few pixels, or where a camera mostly

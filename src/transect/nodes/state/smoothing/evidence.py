@@ -11,7 +11,7 @@ from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.errors import TimeError
 
-from ._fusion_events import Event, Inertial, Place, Step
+from ..fusion import Event, Inertial, Place, Step
 
 
 @dataclass(eq=False)

@@ -8,8 +8,8 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError, TransectError
 from transect.geometry import align, rotations, se3
 
-from ._smooth_motion import PlanarPath, PosePath
-from ._smooth_places import Hung
+from .motion import PlanarPath, PosePath
+from .places import Hung
 
 HALF_WINDOW = 5.0
 """Seconds to both sides within which a heading is fitted."""

@@ -10,16 +10,16 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.errors import TimeError, TransectError
 from transect.geometry import interpolation, se3
+from transect.nodes._gtsam import gtsam
 from transect.types import Trajectory
 
-from .._gtsam import gtsam
-from ._fusion_events import Place
-from ._smooth_evidence import Evidence, check_overlap, keyframe_times
-from ._smooth_graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of
-from ._smooth_inertial import turns_of
-from ._smooth_motion import CALIBRATION, PlanarPath, PosePath
-from ._smooth_places import GATE, Judged, judge
-from ._smooth_start import guess, path_poses
+from ..fusion import Place
+from .evidence import Evidence, check_overlap, keyframe_times
+from .graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of
+from .inertial import turns_of
+from .motion import CALIBRATION, PlanarPath, PosePath
+from .places import GATE, Judged, judge
+from .start import guess, path_poses
 
 LEAST_PLACES = 3
 

@@ -18,9 +18,8 @@ from transect.errors import FrameError
 from transect.geometry import geodesy, rotations, se3
 from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
-from ._fusion_lever import Swing
-from ._path_heading import PathHeading
-from .wheel_odometry import MAX_GAP, Reckoning, model_for
+from ..wheel_odometry import MAX_GAP, Reckoning, model_for
+from .lever import Swing
 
 BODIES = ("Platform", "base_link", "base_footprint", "Body")
 """Names of a body's frame, looked for in this order."""
@@ -108,6 +107,18 @@ class Place:
 
 
 Event = Step | Inertial | Turning | Place
+
+Batches = tuple[
+    Sequence[WheelState] | None,
+    Sequence[Odometry] | None,
+    Sequence[Pose] | None,
+    Sequence[Floats] | None,
+    Sequence[Imu] | None,
+    Sequence[NavFix] | None,
+    Sequence[Pose] | None,
+]
+"""Samples of the ports of `PoseFusion`, in their order; None of a port that nothing feeds."""
+
 UP_SECONDS = 5.0
 """Over which specific force is averaged to tell up in an IMU whose mount is not known."""
 
@@ -356,3 +367,36 @@ def _paired(motion: Sequence[Pose] | None, covariances: Sequence[Floats] | None)
     """Return one covariance, or None, with each motion: they come from one node, at equal times."""
     poses, given = motion or (), covariances or ()
     return given if len(given) == len(poses) else [None] * len(poses)
+
+
+LEAST_STEP = 1e-6
+"""Metres; shorter steps have no direction."""
+
+
+class PathHeading:
+    """Follows a dead-reckoned path, whose body moves along its own heading, forwards or backwards.
+
+    The causal form of `robots.weeder.odometry.path_headings`: the path's direction gives the heading up to
+    half a turn. Between two steps a body cannot turn by 90 degrees, so where the direction does, it has
+    changed gear. While it stands the heading stays.
+    """
+
+    def __init__(self) -> None:
+        self.place: Floats | None = None
+        self.heading = 0.0
+
+    def follow(self, place: Floats) -> float:
+        """Return the heading in rad at a new place (2,) or (3,) of the path."""
+        if self.place is None:
+            self.place = np.array(place[:2])
+        step = place[:2] - self.place
+        if np.linalg.norm(step) > LEAST_STEP:
+            self.place = np.array(place[:2])
+            self._turn(float(np.arctan2(step[1], step[0])))
+        return self.heading
+
+    def _turn(self, direction: float) -> None:
+        turn = direction - self.heading
+        if np.cos(turn) < 0:
+            turn += np.pi
+        self.heading += (turn + np.pi) % (2 * np.pi) - np.pi
