@@ -63,7 +63,7 @@ clean: ## remove .venv and everything generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(core): pyproject.toml tools/setup.sh
-	@tools/setup.sh fusion
+	@tools/setup.sh fusion,geo
 	@touch $@
 
 $(full): pyproject.toml tools/setup.sh tools/apt-extras.sh

@@ -1,4 +1,4 @@
-"""`transect demo`: a tour on field days that it simulates itself."""
+"""`transect demo`: a tour on a field day that it simulates itself."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from transect.evaluation.runs import JudgedRun
     from transect.recording import Recording
 
+DRIVE_S, IMAGES_S, IMAGE_SCALE = 140.0, 11.0, 0.3
+"""Seconds of the drive, of the part with images, and the size of these against the camera's own."""
+NAVIGATION = ("Odometry", "Imu", "Gps/*")
+"""What is recorded on the whole drive: wheels, IMU, satellite receiver."""
 FAULT, SEVERITY = "gnss_spike", 0.8
-"""What is planted in the field day."""
+"""What is planted in the drive."""
 
 
 @click.command()
@@ -20,58 +25,89 @@ FAULT, SEVERITY = "gnss_spike", 0.8
     "-o", "--out", type=click.Path(path_type=Path), default=Path("transect-demo"), help="Where to write."
 )
 def command(out: Path) -> None:
-    """Simulate two field days; look at one, find out where the robot was in the other, plant a fault."""
-    etna = _simulated("etna", out / "etna", seconds=4.0, scale=0.05)
-    _step(f"transect info {out / 'etna'}")
-    click.echo(repr(etna))
-    _step("where is the lidar on the rover?  rec.frames.lookup('Origin', 'Lidar')")
-    click.echo(str(etna.frames.lookup("Origin", "Lidar").round(3)))
-    _run("WheelDrift", etna, out / "etna", out / "drift")
-    field = _simulated("rosario", out / "field", seconds=6.0, scale=0.4)
-    for compound, folder in (("VisualOdometry", "odometry"), ("PoseFusion", "fused")):
-        _run(compound, field, out / "field", out / folder)
-    _plant(field, out / "field-with-fault")
-    click.echo(f"\nnext: transect compare {out / 'odometry'} {out / 'fused'}, or look at the pictures")
+    """Simulate a weeding robot's drive, look at it, find out where the robot was, and break its GNSS.
+
+    Takes a minute or two. Every step is a command that you can type on your own recording.
+    """
+    from .info import show_summary
+
+    drive, rows = out / "drive", out / "rows"
+    _say("A weeding robot drives down a row, turns on the headland and comes back: 100 m, with truth.")
+    recorded = _simulate(drive, DRIVE_S, NAVIGATION)
+    _say("What was recorded?")
+    _step(f"transect info {drive}")
+    show_summary(recorded)
+    _say("Where was the robot? Wheels, IMU and GNSS fused, judged by the truth.")
+    judged = [_run("PoseFusion", recorded, drive, out / "fused")]
+    _say(f"What if the GNSS is wrong? {FAULT} moves single fixes by up to 50 m.")
+    broken = _plant(recorded, drive, out / "drive-with-spikes")
+    judged.append(_run("PoseFusion", broken, out / "drive-with-spikes", out / "fused-with-spikes"))
+    _say("And by its cameras alone? A stereo camera on the first 11 m.")
+    judged.append(_run("VisualOdometry", _simulate(rows, IMAGES_S, (), IMAGE_SCALE), rows, out / "odometry"))
+    _say("All runs in one table.")
+    _compare([out / name for name in ("fused", "fused-with-spikes", "odometry")])
+    click.echo("\nPictures to look at:")
+    for path in (path for each in judged for path in each.figures if path.stem.startswith("trajectory")):
+        click.echo(f"  {path}")
+    click.echo(f"Next: transect draw streams {drive}; transect run; transect info PATH/OF/YOUR/OWN/DATA")
 
 
-def _simulated(world: str, folder: Path, seconds: float, scale: float) -> Recording:
+def _simulate(folder: Path, seconds: float, streams: tuple[str, ...], scale: float = 1.0) -> Recording:
     """Simulate a day, write it, and open what was written."""
     from transect import formats
     from transect.simulation.day import Options, simulate, write_day
 
-    _step(f"transect simulate {world} -o {folder} --seconds {seconds:g} --scale {scale:g}")
+    chosen = "".join(f" --streams '{name}'" for name in streams)
+    sized = "" if scale == 1.0 else f" --scale {scale:g}"
+    _step(f"transect simulate rosario -o {folder} --seconds {seconds:g}{sized}{chosen}")
     shutil.rmtree(folder, ignore_errors=True)
-    for sentence in write_day(simulate(world, Options(seconds=seconds, scale=scale)), folder):
+    day = simulate("rosario", Options(seconds=seconds, scale=scale, streams=streams))
+    for sentence in write_day(day, folder):
         click.echo(f"note: {sentence}")
     return formats.open(folder)
 
 
-def _run(compound: str, recording: Recording, path: Path, folder: Path) -> None:
-    """Run a compound on the recording; print what each node cost, the digest, and how good it is."""
+def _run(compound: str, recording: Recording, path: Path, folder: Path) -> JudgedRun:
+    """Run a compound on the recording; print the digest and how good it is."""
     from transect import engine
     from transect.evaluation.runs import judge_run
 
-    from .run.report import show_conclusion, show_evaluation
+    from .run.report import show_conclusion
 
     _step(f"transect run {compound} {path} -o {folder}")
     shutil.rmtree(folder, ignore_errors=True)
     run = engine.run(compound, recording, out=folder)
-    click.echo(f"digest {run.digest}: same bytes in, same digest out")
+    click.echo(f"{run.name}, digest {run.digest}: same bytes in, same digest out")
     judged = judge_run(run, recording)
-    show_evaluation(judged)
     show_conclusion(run, judged)
+    return judged
 
 
-def _plant(recording: Recording, folder: Path) -> None:
+def _plant(recording: Recording, path: Path, folder: Path) -> Recording:
     """Write the recording again with a fault, and say where its labels are."""
+    from transect import formats
     from transect.simulation.faults.written import write_injected
 
-    _step(f"transect inject {folder.parent / 'field'} --fault {FAULT} --severity {SEVERITY} -o {folder}")
+    _step(f"transect inject {path} --fault {FAULT} --severity {SEVERITY} -o {folder}")
     shutil.rmtree(folder, ignore_errors=True)
     written = write_injected(recording, folder, FAULT, SEVERITY)
     touched = written.labels.num_rows
     click.echo(f"{touched} samples are touched, labelled in {folder / 'truth' / 'faults.parquet'}")
+    return formats.open(folder)
+
+
+def _compare(folders: list[Path]) -> None:
+    from transect.evaluation.result import load_results
+
+    from ._results import show_results
+
+    _step(f"transect compare {' '.join(str(folder) for folder in folders)}")
+    show_results(load_results(folders))
+
+
+def _say(text: str) -> None:
+    click.echo(f"\n{text}")
 
 
 def _step(text: str) -> None:
-    click.echo(click.style(f"\n> {text}", bold=True))
+    click.echo(click.style(f"> {text}", bold=True))
