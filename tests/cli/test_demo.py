@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from transect.cli import demo
 from transect.simulation.day import Options, simulate
@@ -25,3 +26,20 @@ def test_the_demo_prints_the_digest_of_the_run_that_it_kept_and_how_good_it_is(
     assert shown[0][1].endswith(f"digest {kept['digest']}: same bytes in, same digest out")
     assert shown[1][1] == shown[0][1]
     assert (tmp_path / "run" / "odometry.tum").stat().st_size > 1000
+
+
+def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(demo, "DRIVE_S", 8.0)
+    monkeypatch.setattr(demo, "IMAGES_S", 1.5)
+    monkeypatch.setattr(demo, "IMAGE_SCALE", 0.25)
+    done = CliRunner().invoke(demo.command, ["-o", str(tmp_path)], catch_exceptions=False)
+    assert done.exit_code == 0
+    for shown in ("longest gap", "VisualOdometry/KltKeyframes", "PoseFusion/ErrorStateFilter", "touched"):
+        assert shown in done.output
+    named = [
+        Path(line.strip()) for line in done.output.splitlines() if line.endswith(".png") and line[0] == " "
+    ]
+    assert [path.parent.parent.name for path in named] == ["fused", "fused-with-spikes", "odometry"]
+    assert all(path.is_file() for path in named)

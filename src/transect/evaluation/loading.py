@@ -23,7 +23,8 @@ POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 SIGMAS = ("std_east", "std_north", "std_down")
 PLAIN = ("tum", "kitti", "euroc")
 """Formats of trajectories in one file; asked first, as importing all the others takes longer than reading."""
-RUN = "run.json"
+RUN, POSE = "run.json", "pose"
+"""The file that says what a run was, and the port of its own trajectory."""
 _HEADER = re.compile(r"^# (?:frame (?P<frame>[^,\n]+))?(?:, )?(?:child (?P<child>[^,\n]+))?$", re.MULTILINE)
 
 

@@ -14,14 +14,14 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.figures import draw_results
-from transect.evaluation.loading import POSES, open_input
+from transect.evaluation.loading import POSE, POSES, open_input
 from transect.evaluation.report import Asked, evaluate, facts_of, failed
 from transect.evaluation.result import Input, Result
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
 
 from .maps import judge_map
-from .reference import POSE, Fed, reference_of
+from .reference import Fed, reference_of
 
 if TYPE_CHECKING:
     from transect.engine import Run

@@ -6,15 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from transect.errors import TransectError
-from transect.evaluation.loading import open_input
+from transect.evaluation.loading import POSE, open_input
 from transect.evaluation.map_report import MapInput, evaluate_maps, open_map, placed
 from transect.evaluation.reconstruction import placed_by_truth
 from transect.evaluation.result import Result
 from transect.geometry import se3
 from transect.recording import Recording, Stream
 from transect.types import GridMap
-
-from .reference import POSE
 
 ELEVATION, MAP = "elevation", "dem"
 """The layer of heights, and the port of a compound's height map."""

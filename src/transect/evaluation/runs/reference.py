@@ -17,8 +17,6 @@ from transect.types import NavFix, Trajectory
 if TYPE_CHECKING:
     from transect.engine import Run
 
-POSE = "pose"
-"""The port of a run's own trajectory."""
 Fed = Literal["not", "wholly", "in part"]
 """Whether a run was given the positions that it is judged by."""
 SAME_M, SAME_SHARE = 0.05, 1e-3
