@@ -17,7 +17,7 @@ from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.robots.moment import Choice, draw_recordings
 from transect.robots.moment.sample import Moment, revolution
-from transect.robots.moment.views import panel_of
+from transect.robots.moment.views import make_panel
 from transect.types import GridMap, Image, LaserScan, Pose, RadarRange, RadarSpectrum, Record
 
 NS = 1_000_000_000
@@ -102,7 +102,7 @@ def test_a_revolution_is_half_a_turn_to_either_side(day: Recording):
 
 
 def test_detected_ranges_lie_in_their_spectrum_and_have_no_panel_of_their_own(day: Recording):
-    panel = panel_of(moment(day, 3 * NS // 2), [day["RadarSpectrum"]], "")
+    panel = make_panel(moment(day, 3 * NS // 2), [day["RadarSpectrum"]], "")
     assert isinstance(panel, Spectrum)
     assert panel.reflectivity.shape == (len(panel.bearings), 8)
     assert panel.detected is not None
@@ -114,7 +114,7 @@ def test_detected_ranges_lie_in_their_spectrum_and_have_no_panel_of_their_own(da
 
 
 def test_scans_are_drawn_in_the_body_with_left_positive_and_without_what_did_not_return(day: Recording):
-    panel = panel_of(moment(day), [day["LaserPort"]], "above")
+    panel = make_panel(moment(day), [day["LaserPort"]], "above")
     assert isinstance(panel, Points)
     assert panel.frame == "Body"
     # Table 2.2.5 of document 004: the laser is 0.55 m to port of the body, which is left.
@@ -126,7 +126,7 @@ def test_scans_are_drawn_in_the_body_with_left_positive_and_without_what_did_not
 
 def test_in_a_window_the_points_of_all_its_scans_are_drawn(day: Recording):
     once, all_of_them = (
-        panel_of(moment(day, window=window), [day["LaserPort"]], "above") for window in (None, (0, 2 * NS))
+        make_panel(moment(day, window=window), [day["LaserPort"]], "above") for window in (None, (0, 2 * NS))
     )
     assert len(all_of_them.points) == 2 * len(once.points)
     assert (once.dt, all_of_them.dt) == (0.0, None)
@@ -134,13 +134,13 @@ def test_in_a_window_the_points_of_all_its_scans_are_drawn(day: Recording):
 
 def test_a_scan_in_a_vertical_plane_is_seen_from_the_side_unless_asked_for(day: Recording):
     upright = day["LaserPort"].replace(name="LaserVertical", frame="LaserVertical")
-    assert panel_of(moment(day), [upright], "").side
-    assert not panel_of(moment(day), [day["LaserPort"]], "").side
+    assert make_panel(moment(day), [upright], "").side
+    assert not make_panel(moment(day), [day["LaserPort"]], "").side
 
 
 def test_ranges_over_bearing_are_one_for_each_scan_or_turn(day: Recording):
-    scans = panel_of(moment(day, window=(0, 2 * NS)), [day["LaserPort"]], "dots")
-    turns = panel_of(moment(day, window=(0, 3 * NS)), [day["RadarRangeBearing"]], "lines")
+    scans = make_panel(moment(day, window=(0, 2 * NS)), [day["LaserPort"]], "dots")
+    turns = make_panel(moment(day, window=(0, 3 * NS)), [day["RadarRangeBearing"]], "lines")
     assert isinstance(scans, Ranges)
     assert (scans.name, len(scans.scans)) == ("LaserPort, 2 scans", 2)
     assert (turns.name, len(turns.scans)) == ("RadarRangeBearing, 3 turns", 3)
@@ -148,7 +148,7 @@ def test_ranges_over_bearing_are_one_for_each_scan_or_turn(day: Recording):
 
 
 def test_beams_without_a_return_are_no_dots_but_take_lines_off_the_picture(day: Recording):
-    dots, lines = (panel_of(moment(day), [day["LaserPort"]], view) for view in ("dots", "lines"))
+    dots, lines = (make_panel(moment(day), [day["LaserPort"]], view) for view in ("dots", "lines"))
     assert np.isnan(dots.scans[0][2, 1])
     assert lines.scans[0][2, 1] == 81.91
 
@@ -158,13 +158,13 @@ def test_known_things_are_named_at_bearing_and_range_from_the_sensor_where_somet
 ):
     known = day.replace(streams=(*day.streams, *truth_streams()))
     streams = [known["LaserPort"], known["truth/objects"]]
-    panel = panel_of(moment(known), streams, "dots")
+    panel = make_panel(moment(known), streams, "dots")
     assert [name for name, _ in panel.things] == ["pole"]
     bearing, distance = panel.things[0][1]
     # The return straight ahead of the laser is 4 m away, and so, to 0.2 m, is the pole that it came from.
     assert bearing == pytest.approx(0.0, abs=0.05)
     assert distance == pytest.approx(4.0, abs=0.2)
-    together = panel_of(moment(known), streams, "above")
+    together = make_panel(moment(known), streams, "above")
     assert isinstance(together, Together)
     assert [name for name, _ in together.things] == ["pole"]
 
@@ -173,17 +173,17 @@ def test_a_line_of_images_is_taken_where_it_was_asked_for(day: Recording):
     video = image_stream()
     filmed = day.replace(streams=(*day.streams, video))
     marked, row, time = (
-        panel_of(moment(filmed, window=(0, 3 * NS)), [video], view) for view in ("marked", "row", "time")
+        make_panel(moment(filmed, window=(0, 3 * NS)), [video], view) for view in ("marked", "row", "time")
     )
     assert [type(panel) for panel in (marked, row, time)] == [Photo, Rows, OverTime]
     assert marked.row == 2
     assert row.rgb[:, 0].tolist() == [[200, 0, 0], [200, 10, 0], [200, 20, 0]]
     assert time.seconds.tolist() == [0.0, 1.0, 2.0]
-    assert panel_of(moment(filmed), [video], "row").rgb.shape == (1, 6, 3)
+    assert make_panel(moment(filmed), [video], "row").rgb.shape == (1, 6, 3)
 
 
 def test_scans_and_spectra_over_time_have_a_line_for_each_sample(day: Recording):
-    scans, spectra = (panel_of(moment(day), [day[name]], "time") for name in ("LaserPort", "RadarSpectrum"))
+    scans, spectra = (make_panel(moment(day), [day[name]], "time") for name in ("LaserPort", "RadarSpectrum"))
     assert scans.values.shape == (2, 3)
     assert scans.across.tolist() == sorted(scans.across.tolist(), reverse=True)
     assert np.isnan(scans.values).sum() == 2
@@ -196,7 +196,7 @@ def test_a_column_is_drawn_over_time_or_over_another_with_its_unit(day: Recordin
     columns = {"Fz": np.array([0.0, 5.0, 9.0]), "depth": np.array([0.0, 0.1, 0.2])}
     felt = stream_of_values("Forces", t_ns, columns, units={"Fz": "N", "depth": "m"})
     pressed = day.replace(streams=(felt,))
-    over_time, over_depth = (panel_of(moment(pressed), [felt], view) for view in ("Fz", "Fz~depth"))
+    over_time, over_depth = (make_panel(moment(pressed), [felt], view) for view in ("Fz", "Fz~depth"))
     assert isinstance(over_time, Graph)
     assert over_time.curves[0][1].tolist() == [0.0, 1.0, 2.0]
     assert (over_depth.xlabel, over_depth.ylabel) == ("depth / m", "Fz / N")
@@ -211,7 +211,7 @@ def test_a_map_lies_where_its_corners_are_and_depth_is_an_image(day: Recording):
         stream = Stream(
             "dem", GridMap, arrow.table(np.zeros(1, np.int64), {}), loader=lambda _, grid=grid: grid
         )
-        panels.append(panel_of(moment(day), [stream], ""))
+        panels.append(make_panel(moment(day), [stream], ""))
     assert all(isinstance(panel, Field) for panel in panels)
     assert [panel.extent for panel in panels] == [(10.0, 11.5, 6.0, 7.0), None]
     assert [panel.label for panel in panels] == ["elevation / m", "depth / m"]

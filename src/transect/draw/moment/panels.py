@@ -1,4 +1,8 @@
-"""What a panel of a moment's picture shows, as plain arrays."""
+"""What a panel of a moment's picture shows, as plain arrays.
+
+Every panel has a `name`, which is its title, and `dt`: the seconds by which its sample is later than the
+moment, None where there is no one sample.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +37,7 @@ class Photo:
 
     Attributes
     ----------
-    name : str
     rgb : (h, w, 3) uint8 array
-    dt : float or None
-        Seconds by which the sample is later than the moment; None where there is no one sample.
     row : int or None
         A line of pixels that is marked.
     """
@@ -53,10 +54,8 @@ class Points:
 
     Attributes
     ----------
-    name : str
     points : (n, 3) array
         x forward, y left, z up, in metres; NaN where nothing came back.
-    dt : float or None
     by_height : bool
         Whether colours tell z.
     frame : str
@@ -93,14 +92,12 @@ class Spectrum:
 
     Attributes
     ----------
-    name : str
     reflectivity : (n, bins) array
         As the radar scales it.
     bearings : (n,) array
         rad to the left.
     ranges : (bins,) array
         m.
-    dt : float or None
     detected : (k, 2) array
         Bearing (rad) and range (m) of what the radar took for targets.
     frame : str
@@ -122,12 +119,10 @@ class Ranges:
 
     Attributes
     ----------
-    name : str
     scans : sequence of (n, 2) arrays
         Bearing (rad to the left) and range (m) in each.
     lines : bool
         Whether the beams of a scan are joined; else they are dots.
-    dt : float or None
     frame : str
         From whose x axis bearings count.
     things : sequence of (str, (2,) array)
@@ -157,7 +152,6 @@ class OverTime:
 
     Attributes
     ----------
-    name : str
     values : (k, n) array, or (k, n, 3) uint8 array
         One line for each sample; colours as they are, or numbers for the colour bar.
     seconds : (k,) array
@@ -167,8 +161,6 @@ class OverTime:
         Which of these: `pixel`, `bearing` or `range`.
     label : str
         What the colour bar tells.
-    dt : None
-        There is no one sample.
     """
 
     name: str
@@ -197,14 +189,12 @@ class Field:
 
     Attributes
     ----------
-    name : str
     values : (h, w) array
         NaN where there are none.
     label : str
         What they are, with the unit.
     extent : (left, right, bottom, top) or None
         In metres, of a map; None where it is an image.
-    dt : float or None
     """
 
     name: str

@@ -15,7 +15,7 @@ from transect.errors import StreamError, TransectError, UsageError
 
 from ..overlay import ROLES
 from .sample import Moment
-from .views import KINDS, everything, panel_of
+from .views import KINDS, everything, make_panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,7 +147,7 @@ def _panels(moment: Moment, choice: Choice, notes: list[str]) -> list[Panel]:
     panels: list[Panel] = []
     for streams, view in jobs:
         try:
-            panels.append(panel_of(moment, streams, view))
+            panels.append(make_panel(moment, streams, view))
         except TransectError as error:
             if choice.panels:
                 raise

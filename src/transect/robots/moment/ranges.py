@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.draw.moment import OverTime, Points, Ranges, Spectrum, Together
@@ -36,23 +35,14 @@ NEAR = 0.15
 # Points
 
 
-def above(moment: Moment, streams: Sequence[Stream]) -> Points | Together:
-    """Return what was there, from above; a scan in a vertical plane alone is seen from the side."""
-    return _seen(moment, streams, side=None)
-
-
-def side(moment: Moment, streams: Sequence[Stream]) -> Points | Together:
-    """Return what was there, from the right side."""
-    return _seen(moment, streams, side=True)
-
-
-def _seen(moment: Moment, streams: Sequence[Stream], side: bool | None) -> Points | Together:
+def show_points(moment: Moment, streams: Sequence[Stream], side: bool | None = None) -> Points | Together:
+    """Return what was there, from above or from the right side; None: only vertical scans from the side."""
     parts = [_points(moment, stream, side) for stream in streams if stream.type is not Record]
     if not parts:
         raise StreamError(f"{streams[0].name} has no points")
     if len(streams) == 1:
         return parts[0]
-    things = _things(moment, streams, np.concatenate([part.points for part in parts]))
+    things = _find_things(moment, streams, np.concatenate([part.points for part in parts]))
     said = "returns, and + where things are" if things else "returns"
     return Together(f"{moment.heading}{said}", tuple(parts), things)
 
@@ -84,19 +74,15 @@ def _stands(points: Floats) -> bool:
     return bool(spread[1] < FLAT * max(spread[0], spread[2]))
 
 
-def _limit(moment: Moment, scan: LaserScan) -> float:
-    """Return the range from which on nothing came back: so SICK lasers say it."""
+def _returned(moment: Moment, scan: LaserScan) -> Floats:
+    """Return the ranges (n,) of a scan, NaN where nothing came back, for which SICK lasers say a maximum."""
     robot = moment.recording.robot
     laser = robot.constants.get("laser", {}) if robot is not None else {}
-    return scan.range_max or float(laser.get("maximum_range", np.inf))
+    limit = scan.range_max or float(laser.get("maximum_range", np.inf))
+    return np.where(scan.ranges < limit, scan.ranges, np.nan)
 
 
-def _returned(moment: Moment, scan: LaserScan) -> Floats:
-    """Return the ranges (n,) of a scan, NaN where nothing came back."""
-    return np.where(scan.ranges < _limit(moment, scan), scan.ranges, np.nan)
-
-
-def _things(moment: Moment, streams: Sequence[Stream], points: Floats) -> tuple[tuple[str, Floats], ...]:
+def _find_things(moment: Moment, streams: Sequence[Stream], points: Floats) -> tuple[tuple[str, Floats], ...]:
     """Return names and places (3,) in the body of known things from which points (n, 3) came back."""
     found: list[tuple[str, Floats]] = []
     for stream in streams:
@@ -117,17 +103,8 @@ def _things(moment: Moment, streams: Sequence[Stream], points: Floats) -> tuple[
 # Range over bearing
 
 
-def dots(moment: Moment, streams: Sequence[Stream]) -> Ranges:
-    """Return ranges over bearing, each for itself."""
-    return _ranges(moment, streams, lines=False)
-
-
-def lines(moment: Moment, streams: Sequence[Stream]) -> Ranges:
-    """Return ranges over bearing, joined; a beam that did not come back goes off the picture."""
-    return _ranges(moment, streams, lines=True)
-
-
-def _ranges(moment: Moment, streams: Sequence[Stream], lines: bool) -> Ranges:
+def show_ranges(moment: Moment, streams: Sequence[Stream], lines: bool = False) -> Ranges:
+    """Return ranges over bearing as dots or as lines, which go off the picture where no beam came back."""
     stream = streams[0]
     if extra := [other.name for other in streams[1:] if other.type is not Record]:
         raise UsageError(
@@ -139,14 +116,11 @@ def _ranges(moment: Moment, streams: Sequence[Stream], lines: bool) -> Ranges:
     said = f"{len(scans)} {word}{'s' if len(scans) > 1 else ''}"
     points = moment.upright(T, _points_of_scans(polar))
     sensor = moment.upright(T, np.zeros((1, 3)))[0]
-    things = [
-        (name, _bearing_and_range(place - sensor)) for name, place in _things(moment, streams[1:], points)
-    ]
+    things: list[tuple[str, Floats]] = []
+    for name, place in _find_things(moment, streams[1:], points):
+        x, y, _ = place - sensor
+        things.append((name, np.array([np.arctan2(y, x), np.hypot(x, y)])))
     return Ranges(moment.name(stream, said), scans, lines, None, frame, tuple(things))
-
-
-def _bearing_and_range(place: Floats) -> Floats:
-    return np.array([np.arctan2(place[1], place[0]), np.hypot(place[0], place[1])])
 
 
 def _polar(moment: Moment, stream: Stream, lines: bool) -> tuple[list[Floats], str]:
@@ -161,29 +135,25 @@ def _polar(moment: Moment, stream: Stream, lines: bool) -> tuple[list[Floats], s
     return polar, "scan"
 
 
-def scans_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
+def show_scans_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
     """Return the range of each beam over time; of interleaved scans the nearest beam is taken."""
     stream = streams[0]
     part = moment.throughout(stream)
     T, _ = moment.placed(stream)
     scans = [sample.value for sample in part]
     grid = max((scan.angles for scan in scans), key=len)
-    ranges = np.stack([_returned(moment, scan)[_nearest(scan.angles, grid)] for scan in scans])
+    nearest = [np.abs(scan.angles - grid[:, None]).argmin(axis=1) for scan in scans]
+    ranges = np.stack([_returned(moment, scan)[at] for scan, at in zip(scans, nearest, strict=True)])
     bearings = moment.bearings(T, grid)
     order = np.argsort(-bearings, kind="stable")
     name, seconds = moment.name(stream), moment.seconds(part)
     return OverTime(name, ranges[:, order], seconds, bearings[order], "bearing", "range / m")
 
 
-def _nearest(angles: Floats, grid: Floats) -> NDArray[np.int64]:
-    """Return which of some angles (n,) is nearest to each of the grid (m,)."""
-    return np.abs(angles - grid[:, None]).argmin(axis=1)
-
-
 # Spectra
 
 
-def spectrum(moment: Moment, streams: Sequence[Stream]) -> Spectrum:
+def show_spectrum(moment: Moment, streams: Sequence[Stream]) -> Spectrum:
     """Return a turn of a radar, and what another stream found in it."""
     stream = streams[0]
     value, dt = moment.sample(stream)
@@ -193,11 +163,11 @@ def spectrum(moment: Moment, streams: Sequence[Stream]) -> Spectrum:
         turn = revolution(stream, moment.t_ns)
         rows, angles = turn.column("reflectivity"), turn.column("angle")
     bearings = moment.bearings(T, np.atleast_1d(angles))
-    detected = _detected(moment, stream, T)
+    detected = _find_detected(moment, stream, T)
     return Spectrum(moment.name(stream), np.atleast_2d(rows), bearings, value.ranges, dt, detected, frame)
 
 
-def _detected(moment: Moment, stream: Stream, T: Floats) -> Floats | None:
+def _find_detected(moment: Moment, stream: Stream, T: Floats) -> Floats | None:
     """Return bearings and ranges (k, 2) that the vehicle's software found in the same turn."""
     for other in moment.recording.streams:
         if other.type is RadarRange and other.frame == stream.frame and len(other):
@@ -206,7 +176,7 @@ def _detected(moment: Moment, stream: Stream, T: Floats) -> Floats | None:
     return None
 
 
-def spectra_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
+def show_spectra_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
     """Return the spectra over time, whichever way the radar looked."""
     stream = streams[0]
     part = moment.throughout(stream)

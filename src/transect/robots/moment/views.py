@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ def everything(streams: Sequence[Stream]) -> list[Job]:
     return [([s], "") for s in streams if s.type is not RadarRange or s.frame not in shown]
 
 
-def panel_of(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
+def make_panel(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
     """Return the picture of streams; the view is that of the first one."""
     first = streams[0]
     views = VIEWS.get(first.type, {})
@@ -43,7 +44,7 @@ def panel_of(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
         return views[chosen](moment, streams)
     y, _, x = view.partition("~")
     if y and all(name in stream.columns for stream in streams for name in (y, x) if name):
-        return graph(moment, streams, y, x)
+        return plot_columns(moment, streams, y, x)
     there = [*views, *(name for name in first.columns if not name.startswith("_"))]
     raise UsageError(
         f"{first.name} has no view {view!r}" if view else f"{first.name} needs a view",
@@ -51,17 +52,11 @@ def panel_of(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
     )
 
 
-def photo(moment: Moment, streams: Sequence[Stream]) -> Photo:
-    """Return the image."""
-    value, dt = moment.sample(streams[0])
-    return Photo(moment.name(streams[0]), rgb_of(value), dt)
-
-
-def marked_photo(moment: Moment, streams: Sequence[Stream]) -> Photo:
-    """Return the image with the line of pixels marked that other views take."""
+def show_image(moment: Moment, streams: Sequence[Stream], marked: bool = False) -> Photo:
+    """Return the image; the line of pixels that other views take may be marked."""
     value, dt = moment.sample(streams[0])
     rgb = rgb_of(value)
-    return Photo(moment.name(streams[0]), rgb, dt, _line(moment, rgb.shape[0]))
+    return Photo(moment.name(streams[0]), rgb, dt, _line(moment, rgb.shape[0]) if marked else None)
 
 
 def _line(moment: Moment, height: int) -> int:
@@ -79,14 +74,14 @@ def _rows(moment: Moment, part: Stream) -> np.ndarray[tuple[int, int, int], np.d
     return np.stack(found)
 
 
-def row(moment: Moment, streams: Sequence[Stream]) -> Rows:
+def show_row(moment: Moment, streams: Sequence[Stream]) -> Rows:
     """Return red, green and blue along a line of all images."""
     part = moment.during(streams[0])
     said = f"{len(part)} images" if len(part) > 1 else ""
     return Rows(moment.name(streams[0], said), _rows(moment, part))
 
 
-def rows_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
+def show_rows_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
     """Return a line of all images over time."""
     part = moment.throughout(streams[0])
     rows = _rows(moment, part)
@@ -94,7 +89,7 @@ def rows_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
     return OverTime(moment.name(streams[0]), rows, moment.seconds(part), pixels, "pixel")
 
 
-def field(moment: Moment, streams: Sequence[Stream]) -> Field:
+def show_map(moment: Moment, streams: Sequence[Stream]) -> Field:
     """Return the first layer of a map, or of a depth image."""
     stream = streams[0]
     value: GridMap
@@ -108,10 +103,10 @@ def field(moment: Moment, streams: Sequence[Stream]) -> Field:
     return Field(moment.name(stream), np.asarray(values, np.float64), f"{layer} / m", extent, dt)
 
 
-def graph(moment: Moment, streams: Sequence[Stream], y: str, x: str = "") -> Graph:
+def plot_columns(moment: Moment, streams: Sequence[Stream], y: str, x: str = "") -> Graph:
     """Return a column over time, or over another column."""
 
-    def told(name: str) -> str:
+    def label(name: str) -> str:
         unit = streams[0].units.get(name, "")
         return f"{name} / {unit}" if unit else name
 
@@ -121,23 +116,23 @@ def graph(moment: Moment, streams: Sequence[Stream], y: str, x: str = "") -> Gra
     )
     said = f"{y} over {x}" if x else y
     name = moment.name(streams[0], said) if len(streams) == 1 else f"{moment.heading}{said}"
-    return Graph(name, curves, told(x) if x else "time / s", told(y))
+    return Graph(name, curves, label(x) if x else "time / s", label(y))
 
 
-View = Callable[[Moment, Sequence["Stream"]], Panel]
-VIEWS: Mapping[type, Mapping[str, View]] = {
-    Image: {"image": photo, "marked": marked_photo, "row": row, "time": rows_over_time},
-    LaserScan: {
-        "above": ranges.above,
-        "side": ranges.side,
-        "dots": ranges.dots,
-        "lines": ranges.lines,
-        "time": ranges.scans_over_time,
+POINTS = {"above": ranges.show_points, "side": partial(ranges.show_points, side=True)}
+RANGES = {"dots": ranges.show_ranges, "lines": partial(ranges.show_ranges, lines=True)}
+VIEWS: Mapping[type, Mapping[str, Callable[[Moment, Sequence[Stream]], Panel]]] = {
+    Image: {
+        "image": show_image,
+        "marked": partial(show_image, marked=True),
+        "row": show_row,
+        "time": show_rows_over_time,
     },
-    RadarRange: {"above": ranges.above, "dots": ranges.dots, "lines": ranges.lines},
-    RadarSpectrum: {"spectrum": ranges.spectrum, "time": ranges.spectra_over_time},
-    PointCloud: {"above": ranges.above, "side": ranges.side},
-    GridMap: {"map": field},
+    LaserScan: {**POINTS, **RANGES, "time": ranges.show_scans_over_time},
+    RadarRange: {"above": ranges.show_points, **RANGES},
+    RadarSpectrum: {"spectrum": ranges.show_spectrum, "time": ranges.show_spectra_over_time},
+    PointCloud: POINTS,
+    GridMap: {"map": show_map},
     Record: {},
 }
-"""The first view of each is taken unasked."""
+"""The first view of each type is taken unasked."""
