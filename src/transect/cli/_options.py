@@ -71,15 +71,3 @@ def parse_format_options(options: Sequence[str]) -> dict[str, Any]:
     if reserved := {"format", "strict"} & given.keys():
         raise UsageError(f"--option {reserved.pop()} is not for the format", hint="use --read-as or --strict")
     return {key: {"true": True, "false": False}.get(value.lower(), value) for key, value in given.items()}
-
-
-# In the form that verbs had before `_opening`; the tables of papers and `draw moment` still use it
-
-
-def opening(function: F) -> F:
-    """Add what every verb that opens a recording takes: PATH..., --strict, --read-as, --option."""
-    read_as = click.option(
-        "--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised."
-    )
-    paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-    return add_options(paths, strict_option, read_as, option_option)(function)

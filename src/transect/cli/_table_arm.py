@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import BAD_VERDICT
-from ._options import json_option, opening
+from ._opening import Opening, opening
+from ._options import json_option
+from ._tables import all_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +40,8 @@ HEADINGS = (
 
 
 @click.command()
-@opening
+@opening()
+@all_option
 @json_option
 @click.option(
     "--parameters",
@@ -46,14 +49,7 @@ HEADINGS = (
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A parameter file of the arm, to be put over those of the recording.",
 )
-def command(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
-    as_json: bool,
-    parameter_file: Path | None,
-) -> int:
+def command(opening: Opening, as_json: bool, parameter_file: Path | None) -> int:
     """Check a SciHi or SciLo table of InSight's arm against itself.
 
     Tool poses, sag, rotor temperatures, velocities, torques and forces are recomputed from encoders,
@@ -64,12 +60,12 @@ def command(
     """
     from transect.robots.ida.consistency import check_recording
 
+    from ._opening import report_losses
     from ._progress import Progress
-    from ._recordings import exit_for, open_recording
     from ._tables import show_json
 
-    recording = open_recording(paths, read_as, options, strict, Progress(quiet=as_json))
-    parameters, lost = _parameters(recording, parameter_file, strict)
+    recording = opening.open(Progress(quiet=as_json))
+    parameters, lost = _parameters(recording, parameter_file, opening.strict)
     recording = recording.replace(reader_losses=(*recording.reader_losses, *lost))
     tables = check_recording(recording, parameters)
     if as_json:
@@ -77,7 +73,7 @@ def command(
     else:
         _show(tables)
     if all(residual.verdict != "disagrees" for residual in _all(tables)):
-        return exit_for(recording)
+        return report_losses(recording)
     if recording.losses:
         click.echo(f"warning: not all of {recording.name} could be read", err=True)
     return BAD_VERDICT

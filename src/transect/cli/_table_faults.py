@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from . import BAD_VERDICT
-from ._options import json_option, option_option, strict_option
+from ._opening import Opening, opening
+from ._options import json_option
+from ._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -16,11 +18,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH...]")
-@strict_option
-@option_option
+@opening(required=False)
+@all_option
 @json_option
-def command(paths: tuple[str, ...], strict: bool, options: tuple[str, ...], as_json: bool) -> int:
+def command(opening: Opening, as_json: bool) -> int:
     """List the faults of InSight's arm, or look for them in a recording.
 
     Without PATH: every fault that the flight software knows, with its parameters as the SIS prints them, how
@@ -31,7 +32,7 @@ def command(paths: tuple[str, ...], strict: bool, options: tuple[str, ...], as_j
     """
     from ._tables import show_json
 
-    if not paths:
+    if not opening.paths:
         from transect.robots.ida.faults import table_of_faults
         from transect.robots.ida.parameters import Parameters
 
@@ -41,17 +42,17 @@ def command(paths: tuple[str, ...], strict: bool, options: tuple[str, ...], as_j
         else:
             _show_rules(rows)
         return 0
+    from ._opening import report_losses
     from ._progress import Progress
-    from ._recordings import exit_for, open_recording
 
-    recording = open_recording(paths, None, options, strict, Progress(quiet=as_json))
+    recording = opening.open(Progress(quiet=as_json))
     found = _found(recording)
     if as_json:
         show_json({name: asdict(findings) for name, findings in found.items()})
     else:
         for name, findings in found.items():
             _show_findings(recording, name, findings)
-    lost = exit_for(recording)
+    lost = report_losses(recording)
     return BAD_VERDICT if any(findings.events for findings in found.values()) else lost
 
 

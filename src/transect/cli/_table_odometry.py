@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._options import json_option, opening
+from ._opening import Opening, opening
+from ._options import json_option
+from ._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -31,7 +33,7 @@ HEADINGS = (
 
 
 @click.command()
-@opening
+@opening()
 @click.option(
     "--form",
     type=click.Choice(["scripts", "paper"]),
@@ -39,15 +41,9 @@ HEADINGS = (
     show_default=True,
     help="Of the odometry, where it is integrated from the wheels.",
 )
+@all_option
 @json_option
-def command(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
-    form: Form,
-    as_json: bool,
-) -> int:
+def command(opening: Opening, form: Form, as_json: bool) -> int:
     """Compare the weeding robot's wheel odometry with RTK.
 
     A row for each PATH; of a folder with several sequences, for each --option sequence=01. Errors are what is
@@ -56,15 +52,15 @@ def command(
     """
     from transect.robots.weeder.recorded import compare
 
+    from ._opening import report_losses
     from ._progress import Progress
-    from ._recordings import exit_for, open_recording
 
     code, rows = 0, list[dict[str, Any]]()
-    for path in paths:
-        for chosen in _by_sequence(options):
-            recording = open_recording((path,), read_as, chosen, strict, Progress(quiet=as_json))
+    for one in opening.each():
+        for options in _by_sequence(opening.options):
+            recording = dataclasses.replace(one, options=options).open(Progress(quiet=as_json))
             rows.append(_row(recording, compare(recording, form)))
-            code = max(code, exit_for(recording))
+            code = max(code, report_losses(recording))
     _show(rows, as_json)
     return code
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._options import from_option, json_option, opening, to_option
+from ._opening import Opening, opening
+from ._options import json_option
+from ._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -29,9 +31,7 @@ HEADINGS = (
 
 
 @click.command()
-@opening
-@from_option
-@to_option
+@opening("times")
 @click.option(
     "--stop-speed",
     type=click.FloatRange(min=0.0),
@@ -41,35 +41,26 @@ HEADINGS = (
     help="A second in which the robot is slower is a stop.",
 )
 @click.option("--stream", metavar="NAME", help="Positions from this stream; default: the best there is.")
+@all_option
 @json_option
-def command(
-    paths: tuple[str, ...],
-    strict: bool,
-    read_as: str | None,
-    options: tuple[str, ...],
-    start: str | None,
-    end: str | None,
-    stop_speed: float,
-    stream: str | None,
-    as_json: bool,
-) -> int:
+def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bool) -> int:
     """Print length, height, duration, speeds and RTK coverage of traverses.
 
     One row for each PATH, and their total. What was published of a recording stands below its row.
     """
     from transect.robots.traverse import total, traverse_of
 
+    from ._opening import report_losses
     from ._progress import Progress
-    from ._recordings import cut, exit_for, open_recording
 
     progress = Progress(quiet=as_json)
-    whole = [open_recording((path,), read_as, options, strict, progress) for path in paths]
-    measured = [traverse_of(cut(r, (), start, end), stream, stop_speed) for r in whole]
+    whole = [one.open(progress) for one in opening.each()]
+    measured = [traverse_of(opening.cut(r), stream, stop_speed) for r in whole]
     # A part of a traverse is not what was published.
-    printed = [None if start or end else published(recording) for recording in whole]
+    printed = [None if opening.start or opening.end else published(recording) for recording in whole]
     summed = total(measured) if len(measured) > 1 else None
     (_show_json if as_json else _show_rows)(measured, printed, summed)
-    return max(exit_for(recording) for recording in whole)
+    return max(report_losses(recording) for recording in whole)
 
 
 def published(recording: Recording) -> dict[str, Any] | None:
