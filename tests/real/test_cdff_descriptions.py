@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from transect.cli._graph_schema import schema_text
+from transect.cli.graph.schema import schema_text
 from transect.engine.checking import Report, check
 from transect.engine.description import CompoundText, NodeText
 from transect.engine.reading import DescriptionError, parse_description, read_description

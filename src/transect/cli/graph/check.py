@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import BAD_VERDICT
-from ._options import json_option
+from transect.cli import BAD_VERDICT
+from transect.cli._options import json_option
 
 if TYPE_CHECKING:
     from transect.engine.checking import Problem, Report
@@ -26,9 +26,8 @@ def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
     Exits with 4 if there are problems; hints alone do not count. A folder is searched for .yaml and .yml, and
     nodes are also found in Python files beside a description.
     """
+    from transect.cli._tables import show_json
     from transect.engine.checking import check as checked
-
-    from ._tables import show_json
 
     reports = checked(_files(paths))
     if as_json:
@@ -41,9 +40,8 @@ def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
 
 def _files(paths: Iterable[Path]) -> list[Path]:
     """Return the files meant by the arguments, each once."""
+    from transect.cli._compounds import find_description
     from transect.errors import UsageError
-
-    from ._compounds import find_description
 
     found: dict[Path, None] = {}
     for named in paths:

@@ -6,8 +6,8 @@ import dataclasses
 
 import click
 
-from ._options import json_option
-from ._tables import all_option, show_json
+from transect.cli._options import json_option
+from transect.cli._tables import all_option, show_json
 
 
 @click.command()
@@ -19,9 +19,8 @@ def show(name: str, as_json: bool) -> None:
 
     NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.
     """
+    from transect.cli._compounds import show_description
     from transect.engine.listing import describe
-
-    from ._compounds import show_description
 
     described = describe(name)
     if as_json:
