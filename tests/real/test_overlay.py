@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import transect
-from transect.robots.colours import colours
+from transect.geometry.colours import colours
 from transect.robots.overlay import View, view
 
 

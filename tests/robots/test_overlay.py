@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from transect.errors import StreamError
+from transect.geometry.colours import colours, fitted_camera, rgb_of, visible
 from transect.recording import FrameTree, Recording, Robot, Stream, arrow
 from transect.recording.stream import stream_of_values
-from transect.robots.colours import colours, fitted_camera, rgb_of, visible
 from transect.robots.overlay import camera_stream, points_of, view
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 

@@ -15,13 +15,13 @@ from transect.robots.ida.forces import end_effector_forces, moments
 from transect.robots.ida.kinematics import tool_pose
 from transect.robots.ida.links import Links as PrintedLinks
 from transect.robots.ida.parameters import Parameters
-from transect.simulation._arm_contact import Dents, Soil, Support, touch
-from transect.simulation._arm_flight import Flight
-from transect.simulation._arm_motors import Winding
-from transect.simulation._arm_moves import SLOWEST, Limits, move
-from transect.simulation._arm_sensors import Sensors
-from transect.simulation.arm import Arm, Links, Load, holding_torques, settle
-from transect.simulation.worlds._insight_parameters import parameter_sets
+from transect.simulation.arm.contact import Dents, Soil, Support, touch
+from transect.simulation.arm.flight import Flight
+from transect.simulation.arm.model import Arm, Links, Load, holding_torques, settle
+from transect.simulation.arm.motors import Winding
+from transect.simulation.arm.moves import SLOWEST, Limits, move
+from transect.simulation.arm.sensors import Sensors
+from transect.simulation.worlds.insight.parameters import parameter_sets
 
 SETS = parameter_sets()
 ARM = Arm.of(SETS)

@@ -13,8 +13,8 @@ from ._options import json_option
 from ._tables import all_option
 
 if TYPE_CHECKING:
+    from transect.evaluation.traverse import Traverse
     from transect.recording import Recording
-    from transect.robots.traverse import Traverse
 
 HEADINGS = (
     "traverse",
@@ -48,7 +48,7 @@ def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bo
 
     One row for each PATH, and their total. What was published of a recording stands below its row.
     """
-    from transect.robots.traverse import total, traverse_of
+    from transect.evaluation.traverse import total, traverse_of
 
     from ._opening import report_losses
     from ._progress import Progress
@@ -103,7 +103,7 @@ def _facts(traverse: Traverse) -> dict[str, Any]:
 def _show_rows(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
-    from transect.robots.traverse import COVERED, STRIDE
+    from transect.evaluation.traverse import COVERED, STRIDE
 
     from ._tables import show_table
 

@@ -179,7 +179,7 @@ def _write_coloured(seen: View, path: Path) -> None:
     from transect.base.files import write_bytes
     from transect.errors import UsageError
     from transect.formats._clouds import encode_cloud
-    from transect.robots.colours import colours
+    from transect.geometry.colours import colours
     from transect.types import PointCloud
 
     clouds = [s for s in seen.sightings if isinstance(s.value, PointCloud) and s.T_camera_sensor is not None]

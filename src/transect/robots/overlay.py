@@ -20,12 +20,12 @@ from transect.draw.overlay import Dots, Outline, Triad
 from transect.errors import FrameError, StreamError, TransectError, did_you_mean
 from transect.geometry import se3
 from transect.geometry.camera import project_points
+from transect.geometry.colours import fitted_camera, rgb_of
 from transect.geometry.interpolation import nearest_index
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Stream
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
-from .colours import fitted_camera, rgb_of
 from .shapes import Shape, shapes_of
 
 if TYPE_CHECKING:

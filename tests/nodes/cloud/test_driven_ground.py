@@ -11,9 +11,9 @@ from transect.engine.statistics import NodeCount
 from transect.geometry import rotations
 from transect.nodes.cloud.driven_ground import JUMP, DrivenGround
 from transect.simulation import driving, terrain
-from transect.simulation.worlds import _rosario_robot
-from transect.simulation.worlds._rosario_route import LANE
 from transect.simulation.worlds.rosario import WHEEL_SIZE
+from transect.simulation.worlds.rosario.robot import chassis, weeder
+from transect.simulation.worlds.rosario.route import LANE
 from transect.types import PointCloud, Pose, WheelState
 
 NS = 1_000_000_000
@@ -69,10 +69,10 @@ def test_interact_touches_a_slope_where_its_wheels_are_with_the_radius_that_it_t
 
 
 def test_the_weeder_touches_the_simulated_field_as_its_wheels_feel_it():
-    robot = _rosario_robot.weeder()
+    robot = weeder()
     land = terrain.field(1, row_length=6.0, rows=6, headland=2.0, cell=0.05).smoothed(WHEEL_SIZE)
     way = driving.course([driving.straight(3.0, 0.8)], 4.0, start=(1.0, LANE, 0.1))
-    motion = driving.drive(way, _rosario_robot.chassis(robot), land.at)
+    motion = driving.drive(way, chassis(robot), land.at)
     poses = [
         Pose(motion.position[i], motion.quaternion[i], int(motion.t_ns[i]), "world", "base_link")
         for i in range(0, len(motion), driving.RATE // 10)

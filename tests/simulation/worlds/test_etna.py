@@ -18,8 +18,8 @@ from transect.robots.interact.geometry import Geometry
 from transect.simulation import inertial
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.motion import Motion
-from transect.simulation.worlds import _etna_tables as tables
-from transect.simulation.worlds._etna_state import State
+from transect.simulation.worlds.etna import tables
+from transect.simulation.worlds.etna.state import State
 
 SECONDS = 10.0
 SEEDS = (0, 1)

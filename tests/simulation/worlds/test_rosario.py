@@ -19,8 +19,8 @@ from transect.geometry import camera as lens
 from transect.geometry import geodesy
 from transect.recording import Recording
 from transect.simulation.day import Day, Options, simulate, write_day
-from transect.simulation.worlds import _rosario_sensors as sensors
 from transect.simulation.worlds import rosario
+from transect.simulation.worlds.rosario import sensors
 
 SEED = 3
 SMALL = Options(seconds=1.2, seed=SEED, scale=0.2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.robots import colours
+from transect.geometry import colours
 from transect.types import Image
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from transect.draw.moment import Field, Graph, OverTime, Panel, Photo, Rows
 from transect.errors import StreamError, UsageError
+from transect.geometry.colours import rgb_of
 from transect.types import GridMap, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum, Record
 
-from ..colours import rgb_of
 from . import ranges
 from .sample import Moment
 

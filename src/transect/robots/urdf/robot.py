@@ -1,0 +1,231 @@
+"""From a robot's description to links and joints: fixed ones for its frames, turning ones for its arms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.errors import UnsupportedError
+from transect.geometry import rotations
+from transect.recording import Robot
+
+from ..chains import Chain
+from .model import Joint, Limit, Link, Origin, Urdf
+
+_ODD = re.compile(r"[^A-Za-z0-9_]+")
+_ARM_END = re.compile(r"(.+) \(end\)")
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """A chain in a robot's tree.
+
+    Attributes
+    ----------
+    chain : Chain
+    frames : sequence of str
+        Its frames 0 to n, the base first; those that the robot does not name are made.
+    joints : sequence of str
+        Names of its n joints.
+    effort, velocity : (n,) array
+        Largest torque (N m) and speed (rad/s) of the joints; NaN where not known.
+    """
+
+    chain: Chain
+    frames: Sequence[str]
+    joints: Sequence[str]
+    effort: Floats = field(default_factory=lambda: np.array(np.nan))
+    velocity: Floats = field(default_factory=lambda: np.array(np.nan))
+
+
+def arms_of(robot: Robot) -> tuple[Arm, ...]:
+    """Return the arms that a robot's constants describe in Denavit and Hartenberg's parameters.
+
+    `arm` (a, alpha, d; modified) lies between each pair of frames "X (base)" and "X (end)", as on Interact;
+    `parameters` with RA_ARM_PARAMS between ArmBase, Forearm (frame 3) and Wrist (frame 4), as on InSight.
+    """
+    from ..interact.arms import chain_of
+
+    arms: list[Arm] = []
+    if "arm" in robot.constants:
+        ends = (match for frame in robot.frames.frames if (match := _ARM_END.fullmatch(frame)))
+        sides = [match[1] for match in ends if f"{match[1]} (base)" in robot.frames]
+        arms += [_arm_between(side, chain_of(robot)) for side in sides]
+    sets = robot.constants.get("parameters")
+    if isinstance(sets, Mapping) and "RA_ARM_PARAMS" in sets:
+        arms.append(_insight_arm(sets, robot.constants["joints"]))
+    return tuple(arms)
+
+
+def _insight_arm(sets: Mapping[str, Any], joints: Sequence[str]) -> Arm:
+    from ..ida import arm as insight
+    from ..ida.frames import LINKS
+    from ..ida.parameters import Parameters
+
+    parameters = Parameters.over_printed(sets)
+    return Arm(
+        insight.Arm.of(parameters).chain,
+        LINKS,
+        joints,
+        effort=parameters.numbers("RA_TAU_PARAMS", "limit"),
+        velocity=parameters.numbers("RA_CTRL_PARAMS", "vel_max"),
+    )
+
+
+def _arm_between(name: str, chain: Chain) -> Arm:
+    inner = [f"{name} link {i}" for i in range(1, chain.joints)]
+    joints = [f"{name} joint {i}" for i in range(1, chain.joints + 1)]
+    return Arm(chain, (f"{name} (base)", *inner, f"{name} (end)"), joints)
+
+
+def urdf_from_robot(robot: Robot, arms: Iterable[Arm] | None = None) -> Urdf:
+    """Return a robot's frames as links.
+
+    Parameters
+    ----------
+    robot : Robot
+    arms : iterable of Arm, optional
+        Chains to put in; by default those that its constants describe (`arms_of`).
+
+    Returns
+    -------
+    Urdf
+        Names hold letters, digits and underscores only. A URDF is one tree: where the robot has several,
+        because only data say how they stand to each other, a floating joint ties them to the largest.
+    """
+    if not len(robot.frames):
+        raise UnsupportedError(f"{robot.name} has no frames to write", why="a URDF has at least one link")
+    names = _Names()
+    joints = [
+        Joint(
+            names.joint(f"{edge.parent} to {edge.child}"),
+            "fixed",
+            names.link(edge.parent),
+            names.link(edge.child),
+            Origin.of(edge.matrix),
+        )
+        for edge in robot.frames.edges
+        if edge.matrix is not None
+    ]
+    for arm in arms_of(robot) if arms is None else arms:
+        joints += _arm_joints(arm, names)
+    joints = _from_the_root([*joints, *_floating(joints, names)])
+    children = [joint.child for joint in joints]
+    roots = [name for name in names.links if name not in children]
+    links = tuple(Link(name) for name in (*roots, *children))
+    return Urdf(names.plain(robot.name), links, joints, notes=_notes(robot, joints))
+
+
+def _arm_joints(arm: Arm, names: _Names) -> list[Joint]:
+    """Return a chain's joints, axis z.
+
+    Modified: ``Rx(alpha) Tx(a) Tz(d)``, then the turn. Standard: the turn comes first, so that a fixed joint
+    ``Tz(d) Tx(a) Rx(alpha)`` has to follow it.
+    """
+    chain, axis = arm.chain, (0.0, 0.0, 1.0)
+    joints: list[Joint] = []
+    for i, limit in enumerate(_limits(arm)):
+        parent, child = names.link(arm.frames[i]), names.link(arm.frames[i + 1])
+        name, kind = names.joint(arm.joints[i]), "continuous" if limit is None else "revolute"
+        fixed = Origin.of(_fixed_part(chain, i))
+        if chain.convention == "modified":
+            joints.append(Joint(name, kind, parent, child, fixed, axis, limit))
+        else:
+            turned = names.link(f"{arm.joints[i]} turned")
+            joints.append(Joint(name, kind, parent, turned, Origin(), axis, limit))
+            joints.append(Joint(names.joint(f"{arm.joints[i]} to {child}"), "fixed", turned, child, fixed))
+    return joints
+
+
+def _limits(arm: Arm) -> list[Limit | None]:
+    """Return the limits of each joint; None for one that turns without end."""
+    columns = (arm.chain.lower, arm.chain.upper, arm.effort, arm.velocity)
+    rows = np.stack([np.broadcast_to(column, arm.chain.joints) for column in columns], axis=1)
+    return [Limit(*row) if np.isfinite(row[:2]).all() else None for row in rows.tolist()]
+
+
+def _fixed_part(chain: Chain, i: int) -> Floats:
+    """What of link i does not turn; ``Tx(a) Rx(alpha)`` equals ``Rx(alpha) Tx(a)``."""
+    T = np.eye(4)
+    T[:3, :3] = rotations.matrix_from_euler("x", [chain.alpha[i]])
+    shift = np.array([chain.a[i], 0.0, chain.d[i]])
+    T[:3, 3] = shift if chain.convention == "standard" else T[:3, :3] @ shift
+    return T
+
+
+def _floating(joints: Sequence[Joint], names: _Names) -> list[Joint]:
+    """Tie all other trees to the largest."""
+    parent_of = {joint.child: joint.parent for joint in joints}
+
+    def root_of(link: str) -> str:
+        while link in parent_of:
+            link = parent_of[link]
+        return link
+
+    sizes: dict[str, int] = {}
+    for link in names.links:
+        sizes[root_of(link)] = sizes.get(root_of(link), 0) + 1
+    main, *others = sorted(sizes, key=lambda root: (-sizes[root], root))
+    return [Joint(names.joint(f"{main} to {other}"), "floating", main, other) for other in others]
+
+
+def _from_the_root(joints: Sequence[Joint]) -> tuple[Joint, ...]:
+    """Return the joints so that each comes after the one that leads to it."""
+    below: dict[str, list[Joint]] = {}
+    for joint in joints:
+        below.setdefault(joint.parent, []).append(joint)
+    children = {joint.child for joint in joints}
+    pending = [joint for joint in reversed(joints) if joint.parent not in children]
+    ordered: list[Joint] = []
+    while pending:
+        ordered.append(pending.pop())
+        pending += reversed(below.get(ordered[-1].child, []))
+    return tuple(ordered)
+
+
+def _notes(robot: Robot, joints: Sequence[Joint]) -> tuple[str, ...]:
+    notes = [" ".join(text.split()) for text in (robot.title, robot.reference) if text]
+    if robot.z_down:
+        notes.append("z of the root points down")
+    if any(joint.type == "floating" for joint in joints):
+        notes.append("floating: only a recording says how these parts stand to each other")
+    if robot.cameras:
+        notes.append(f"without the optics of its cameras, which URDF cannot hold: {', '.join(robot.cameras)}")
+    return tuple(notes)
+
+
+class _Names:
+    """Names that ROS accepts, one for each thing, in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, str] = {}
+        self._joints: set[str] = set()
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        return tuple(self._links.values())
+
+    def plain(self, name: str) -> str:
+        return _ODD.sub("_", name).strip("_") or "unnamed"
+
+    def link(self, frame: str) -> str:
+        if frame not in self._links:
+            self._links[frame] = self._unused(frame, set(self._links.values()))
+        return self._links[frame]
+
+    def joint(self, wanted: str) -> str:
+        name = self._unused(wanted, self._joints)
+        self._joints.add(name)
+        return name
+
+    def _unused(self, wanted: str, taken: set[str]) -> str:
+        name = plain = self.plain(wanted)
+        number = 2
+        while name in taken:
+            name, number = f"{plain}_{number}", number + 1
+        return name

@@ -1,0 +1,174 @@
+"""How the arm gets from pose to pose: coordinated trapezoids at the control rate, by via points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints, Mask
+
+from .model import Sets
+
+SLOWEST = 0.3
+"""Part of its greatest speed below which no joint cruises: a motor that is on must turn its encoder by
+`enc_delta` counts in every loop (SIS 5.1.3.11), which takes 0.24 of that speed in all four joints. A joint
+with little to do arrives earlier instead."""
+DEAD_BAND = 3
+"""Counts that are not worth a move (deadband_strt)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What moves keep to, from RA_CTRL_PARAMS, RA_PATH_PARAMS and RA_JOINT_PARAMS.
+
+    Attributes
+    ----------
+    velocity, acceleration, count : (4,) array
+        rad/s, rad/s2, and rad of one encoder count.
+    loop : float
+        Period of the control loop, s.
+    joint_delta : float
+        rad between via points.
+    """
+
+    velocity: Floats
+    acceleration: Floats
+    count: Floats
+    loop: float
+    joint_delta: float
+
+    @classmethod
+    def of(cls, sets: Sets) -> Limits:
+        """Return the limits of some parameter sets."""
+        control, joints = sets["RA_CTRL_PARAMS"], sets["RA_JOINT_PARAMS"]
+        return cls(
+            velocity=np.asarray(control["vel_max"], dtype=np.float64),
+            acceleration=np.asarray(control["acc_max"], dtype=np.float64),
+            count=np.abs(np.asarray(joints["rad_per_enc"]) / np.asarray(joints["gear_ratio"])),
+            loop=float(control["loop_time"]),
+            joint_delta=float(sets["RA_PATH_PARAMS"]["path.joint_delta"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """The joints over time, a row per turn of the control loop.
+
+    Attributes
+    ----------
+    q, velocity : (n, 4) array
+        rad, rad/s.
+    on : (n, 4) bool array
+        Whether the motor had power since the row before.
+    sense : (n, 4) array
+        Which way it was to turn, -1 or 1; 0 where it was off.
+    via : (n, 4) array
+        The via point ahead, rad.
+    via_step : (n,) int array
+        Its number in the move; 0 at rest.
+    """
+
+    q: Floats
+    velocity: Floats
+    on: Mask
+    sense: Floats
+    via: Floats
+    via_step: Ints
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Timeline]) -> Timeline:
+        """Return timelines one after the other."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
+
+
+_NAMES = ("q", "velocity", "on", "sense", "via", "via_step")
+
+
+@dataclass(frozen=True)
+class Trapezoid:
+    """From rest to rest over a way of length 1: ramp time, duration (s) and the rate in between (1/s)."""
+
+    ramp: float
+    duration: float
+    rate: float
+
+    @classmethod
+    def fastest(cls, way: float, speed: float, push: float) -> Trapezoid:
+        """Return the profile over `way` (rad) that keeps to a speed (rad/s) and an acceleration (rad/s2)."""
+        ramp = min(speed / push, float(np.sqrt(way / push)))
+        reached = push * ramp
+        return cls(ramp, way / reached + ramp, reached / way)
+
+    def at(self, t: Floats) -> tuple[Floats, Floats]:
+        """Part of the way (k,) and its rate (k,) in 1/s at times (k,)."""
+        inside = np.clip(t, 0.0, self.duration)
+        push = self.rate / self.ramp
+        first = np.minimum(inside, self.ramp)
+        last = np.maximum(inside - (self.duration - self.ramp), 0.0)
+        part = push * (first**2 - last**2) / 2 + self.rate * (inside - first)
+        return part, push * np.minimum(first, self.duration - inside)
+
+
+def move(start: Floats, goal: Floats, limits: Limits, speed: float = 1.0) -> Timeline:
+    """Move from rest to rest; the first row is one loop after the start, the last the first at rest.
+
+    Parameters
+    ----------
+    start, goal : (4,) array
+        rad. A joint that is within the dead band of its goal stays.
+    speed : float
+        Part of the greatest velocities.
+    """
+    way = np.where(np.abs(goal - start) > DEAD_BAND * limits.count, goal - start, 0.0)
+    profiles = _profiles(np.abs(way), limits, speed)
+    longest = max((profile.duration for profile in profiles if profile), default=0.0)
+    t = limits.loop * np.arange(1, int(np.ceil(longest / limits.loop - 1e-9)) + 1, dtype=np.float64)
+    n = len(t)
+    part, rate, on = np.zeros((n, 4)), np.zeros((n, 4)), np.zeros((n, 4), dtype=bool)
+    for joint, profile in enumerate(profiles):
+        if profile:
+            part[:, joint], rate[:, joint] = profile.at(t)
+            on[:, joint] = t - limits.loop < profile.duration - 1e-9
+    pieces = max(1, int(np.ceil(np.abs(way).max() / limits.joint_delta - 1e-9)))
+    ahead = np.minimum(np.floor(part * pieces + 1e-9) + 1, pieces)
+    return Timeline(
+        q=start + part * way,
+        velocity=rate * way,
+        on=on,
+        sense=np.where(on, np.sign(way), 0.0),
+        via=start + ahead / pieces * way,
+        via_step=ahead.max(axis=1, initial=0).astype(np.int64),
+    )
+
+
+def _profiles(way: Floats, limits: Limits, speed: float) -> list[Trapezoid | None]:
+    """Return each joint's profile: that of the slowest for all, unless it would be too slow to be seen."""
+    joints = list(zip(way.tolist(), limits.velocity.tolist(), limits.acceleration.tolist(), strict=True))
+    part = max(speed, SLOWEST)
+    own = [Trapezoid.fastest(w, part * v, a) for w, v, a in joints if w]
+    slowest = max(own, key=lambda profile: profile.duration, default=Trapezoid(0.0, 0.0, 0.0))
+
+    def profile(w: float, v: float, a: float) -> Trapezoid | None:
+        if not w:
+            return None
+        return slowest if slowest.rate * w >= SLOWEST * v else Trapezoid.fastest(w, SLOWEST * v, a)
+
+    return [profile(*joint) for joint in joints]
+
+
+def rest(q: Floats, rows: int) -> Timeline:
+    """Stay at joint angles (4,) for some rows, brakes on."""
+    still, off = np.tile(q, (rows, 1)), np.zeros((rows, 4))
+    return Timeline(still, off, off.astype(bool), off.copy(), still.copy(), np.zeros(rows, dtype=np.int64))
+
+
+def jam(q: Floats, joint: int, sense: float, rows: int) -> Timeline:
+    """Drive joint 1 to 4 for some rows without its moving: something holds it."""
+    stuck = rest(q, rows)
+    stuck.on[:, joint - 1], stuck.sense[:, joint - 1] = True, sense
+    return stuck

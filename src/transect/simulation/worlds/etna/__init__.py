@@ -1,0 +1,68 @@
+"""Mount Etna: ESA's rover Interact drives around the lander, recorded as in AMEDS (document 000).
+
+Every stream of Table 7 at its documented rate, but for MainAuxCam/Projected: its images are drawings over
+others. Samples are stamped when they are taken; only Gnss/Pose is logged 1 to 4 ms later.
+
+Conditions
+----------
+rtk : {"yes", "no", "gaps"}
+    Table 6 has traverses with and without. With gaps: float, single and no fix, from 8 to 17 s.
+soil : {"loose", "firm"}
+    Wheels slip with the slope, or not at all.
+light : {"day", "low_sun", "night", "night_with_lights"}
+depth : {"off", "on"}
+    Truth gets the depth of every image.
+
+A smaller `scale` makes smaller images and, in the same measure, thinner clouds. AMEDS has no place for the
+intrinsics: its reader scales those of full size to the images.
+"""
+
+from __future__ import annotations
+
+from transect.formats.ameds.frames import frames_of
+from transect.recording import Recording, arrow
+
+from ... import driving
+from ...day import Day, Options, Truth
+from . import tables, views
+from .state import KNOWN, State
+
+
+def day(options: Options) -> Day:
+    """Return a day on Etna."""
+    state = State(options)
+    recording = _recording(state)
+    return Day(recording.select(*options.streams) if options.streams else recording, _truth(state))
+
+
+def _recording(state: State) -> Recording:
+    streams = (*tables.streams(state), *views.streams(state))
+    options, robot = state.options, state.rover.robot
+    asked = {name: state.condition(name) for name in KNOWN}
+    return Recording(
+        name=f"etna-{options.seed}",
+        streams=streams,
+        frames=frames_of(robot, streams),
+        cameras=views.cameras(state),
+        robot=robot,
+        conditions={"simulated": True, "seed": options.seed, "scale": options.scale, **asked},
+        format="ameds",
+    )
+
+
+def _truth(state: State) -> Truth:
+    motion = driving.truth(state.motion)
+    t_ns = state.times(tables.MOTORS)
+    units = {"slip_angle": "rad", "rim": "m/s", "ground": "m/s", "sliding": "m/s", "steering": "rad"}
+    touched = {"x": "m", "y": "m", "z": "m", "load": "N"}
+    return Truth(
+        motion=motion,
+        tables={
+            "slip": arrow.table(t_ns, tables.slip_columns(state, t_ns), units=units),
+            "contact": arrow.table(t_ns, tables.contact_columns(state, t_ns), units=touched),
+        },
+        maps={"dem": state.land.as_grid()},
+        files=views.depth_files(state) if state.condition("depth") == "on" else {},
+        origin=state.rover.origin,
+        body="Platform",
+    )

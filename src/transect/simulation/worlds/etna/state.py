@@ -1,0 +1,190 @@
+"""What is true on a day on Etna: the ground, the lander on it, and the rover that drives around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+from transect.errors import UsageError, did_you_mean
+
+from ... import driving, inertial, terrain, wheels
+from ...day import Options
+from ...driving import Course
+from ...gnss import Coverage
+from ...light import PRESETS, Light
+from ...motion import Motion
+from ...raycast import Hits, Scene
+from ...solids import Look, Solid, Solids, box, rod
+from ...terrain import Terrain
+from .rover import Rover, lap
+
+START_NS = 1_656_936_000 * NS
+"""2022-07-04 12:00 UTC, in the weeks of the campaign."""
+WHEEL_SIZE = 0.25
+"""m over which a wheel averages the ground."""
+SLOPE = (0.05, 0.03)
+"""Rise per metre towards east and north."""
+CLEAR = (0.7, 0.06)
+"""Within so many metres of the rover's middle no rock is higher than this: someone chose the way."""
+AROUND = 3.0
+"""Rocks further than this from the way, m, are not that high anyway."""
+SOILS = {"loose": wheels.LOOSE, "firm": wheels.FIRM}
+COVERAGES = {
+    "yes": Coverage("rtk fixed"),
+    "no": Coverage("3d"),
+    "gaps": Coverage("rtk fixed", [(8.0, 12.0, "rtk float"), (12.0, 15.0, "3d"), (15.0, 17.0, "none")]),
+}
+KNOWN = {"rtk": COVERAGES, "soil": SOILS, "light": PRESETS, "depth": ("off", "on")}
+"""Conditions and their values, the usual one first."""
+METAL = Look(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The world at every moment, from what was asked for."""
+
+    options: Options
+
+    def __post_init__(self) -> None:
+        for name, value in self.options.conditions.items():
+            if name not in KNOWN:
+                raise UsageError(f"Etna knows no condition {name!r}", hint=did_you_mean(name, KNOWN))
+            if value not in KNOWN[name]:
+                raise UsageError(f"Etna knows no {name}={value!r}", hint=f"one of {', '.join(KNOWN[name])}")
+        if self.options.seconds < 2:
+            raise UsageError(f"a day of {self.options.seconds} s is too short", hint="2 seconds or more")
+
+    @property
+    def seed(self) -> int:
+        """Of everything."""
+        return self.options.seed
+
+    def condition(self, name: str) -> str:
+        """What was asked for, or the usual."""
+        return self.options.conditions.get(name, next(iter(KNOWN[name])))
+
+    @cached_property
+    def rover(self) -> Rover:
+        """Interact."""
+        return Rover.load()
+
+    @cached_property
+    def soil(self) -> wheels.Soil:
+        """Loose or firm."""
+        return SOILS[self.condition("soil")]
+
+    @property
+    def light(self) -> Light:
+        """Sun and sky."""
+        return PRESETS[self.condition("light")]()
+
+    # The rover
+
+    @cached_property
+    def course(self) -> Course:
+        """What its driver wants."""
+        return lap(self.options.seconds, START_NS)
+
+    @cached_property
+    def motion(self) -> Motion:
+        """Of Platform, at `driving.RATE`."""
+        under_wheels = self.land.smoothed(WHEEL_SIZE)
+        return driving.drive(
+            self.course, self.rover.chassis, under_wheels.at, slide=self.soil.slide, seed=self.seed
+        )
+
+    @cached_property
+    def spatial_dual(self) -> Motion:
+        """Of Origin: the receiver and its IMU, x forward, y right, z down."""
+        return inertial.mounted(self.motion, self.rover.in_platform("Origin"))
+
+    @cached_property
+    def rolling(self) -> wheels.Rolling:
+        """Of the four wheels, at `driving.RATE`."""
+        steering = wheels.four_wheel_steering(self.course, self.rover.swivels)
+        velocities = wheels.ground_velocities(self.motion, self.rover.contacts(steering), 1 / driving.RATE)
+        ahead = self.motion.transforms[:, :3, 0]
+        slopes = ahead[:, 2] / np.hypot(ahead[:, 0], ahead[:, 1])
+        return wheels.roll(velocities, steering, slopes, self.soil, self.seed, 1 / driving.RATE)
+
+    @cached_property
+    def gravity(self) -> float:
+        """m/s2 at the lander."""
+        return inertial.normal_gravity(float(self.rover.origin[0]), float(self.rover.origin[2]))
+
+    def times(self, rate: float) -> Ints:
+        """Sample times (n,) at a rate in Hz, from the start to the end of the day."""
+        count = int(np.floor((self.motion.t_ns[-1] - START_NS) * rate / NS)) + 1
+        return START_NS + np.rint(np.arange(count) * (NS / rate)).astype(np.int64)
+
+    # The ground
+
+    @cached_property
+    def land(self) -> Terrain:
+        """Lava with rocks, none of them large where the rover drives."""
+        rocky, bare = _mountain(self.seed)
+        near, low = CLEAR
+        window, distance = _distances(rocky, self.course.pose[:, :2])
+        height = rocky.height.copy()
+        highest = bare.height[window] + low + np.maximum(distance - near, 0)
+        height[window] = np.minimum(height[window], highest)
+        return replace(rocky, height=height)
+
+    @cached_property
+    def scene(self) -> Scene:
+        """The ground and the lander."""
+        return Scene(self.land, self.lander)
+
+    @cached_property
+    def lander(self) -> Solids:
+        """At the world's origin."""
+        return Solids.of(_lander(float(self.land.at(np.zeros(2)))))
+
+    def reflectance(self, places: Floats, hits: Hits) -> Floats:
+        """Near-infrared reflectance (n,) of what rays hit at places (n, 3)."""
+        rock = self.land.rock[_corners(self.land, places)]
+        # Every rock has its own shade; the golden ratio spreads their numbers evenly.
+        shade = np.where(rock == 0, 0.16, 0.10 + 0.22 * (rock * 0.6180339887 % 1.0))
+        solid = np.maximum(hits.kind - 1, 0)
+        return np.where(hits.kind > 0, self.lander.near_infrared[solid], shade)
+
+
+@lru_cache(maxsize=2)
+def _mountain(seed: int) -> tuple[Terrain, Terrain]:
+    """The slope with its rocks and without them."""
+    return terrain.rough(seed, slope=SLOPE), terrain.rough(seed, slope=SLOPE, rocks=0)
+
+
+def _corners(land: Terrain, places: Floats) -> tuple[Ints, Ints]:
+    """Row and column of the corners of the grid nearest to places (n, 2 or 3)."""
+    at = np.rint((places[:, :2] - land.origin) / land.cell).astype(np.int64)
+    rows, columns = land.height.shape
+    return np.clip(at[:, 1], 0, rows - 1), np.clip(at[:, 0], 0, columns - 1)
+
+
+def _distances(land: Terrain, way: Floats) -> tuple[tuple[slice, slice], Floats]:
+    """A window of the corners around a way (n, 2), and their distances from it in m."""
+    from scipy.ndimage import distance_transform_edt
+
+    rows, columns = _corners(land, way)
+    margin = round(AROUND / land.cell)
+    window = tuple(slice(max(int(at.min()) - margin, 0), int(at.max()) + margin) for at in (rows, columns))
+    away = np.ones(land.height.shape, bool)
+    away[rows, columns] = False
+    distances = np.asarray(distance_transform_edt(away[window]), dtype=np.float64)
+    return (window[0], window[1]), distances * land.cell
+
+
+def _lander(ground: float) -> list[Solid]:
+    legs = [(x, y) for x in (-1.3, 1.3) for y in (-1.3, 1.3)]
+    return [
+        box("lander", (-0.9, -0.9, ground + 0.9), (0.9, 0.9, ground + 2.1), METAL),
+        *(
+            rod("lander", (0.6 * x, 0.6 * y, ground + 1.0), (x, y, ground - 0.2), 0.06, METAL)
+            for x, y in legs
+        ),
+    ]

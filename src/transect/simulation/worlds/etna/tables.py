@@ -1,0 +1,253 @@
+"""The CSV streams of Table 7 (document 000), as Interact would have recorded them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+from transect.formats.ameds.columns import BY_STREAM, DEVICE
+from transect.formats.ameds.parse import make_table
+from transect.geometry import geodesy, planar, rotations, se3
+from transect.recording import Stream
+from transect.robots.interact.arms import ATTITUDE
+from transect.types import FIX_TYPES
+
+from ... import driving, gnss, inertial, wheels
+from ...inertial import ImuNoise
+from ...motion import Motion
+from ...randomness import generator
+from .rover import WHEEL_RADIUS
+from .state import COVERAGES, START_NS, State
+
+ARMS, MOTORS, FAST = 1.0, 50.0, 100.0
+"""Hz, Table 7."""
+ATTITUDE_STD = np.radians([0.03, 0.03, 0.06])
+VELOCITY_STD = 0.007
+"""rad and m/s: the Spatial Dual's (Table 1)."""
+ATTITUDE_SECONDS = 30.0
+"""The attitude of an inertial system errs slowly. This and what follows is not in the document: invented."""
+SPATIAL_DUAL = ImuNoise(
+    acc_density=1e-3,
+    gyro_density=7e-5,
+    acc_walk=2e-5,
+    gyro_walk=1e-6,
+    acc_bias=0.01,
+    gyro_bias=3e-5,
+)
+JOINT_STD = 5e-5
+RIM_STD = 0.003
+FIELD = np.array([1.8e-6, 26.9e-6, -36.2e-6])
+"""T, east, north and up: 45 uT, 53 degrees down, 4 degrees east."""
+FIELD_STD = 1e-7
+LATENCY_NS = (1_000_000, 4_000_000)
+"""Between the receiver's stamp and the middleware's."""
+SLIP_STD = 0.05
+"""What the rover believes of its wheels: metres per metre."""
+
+
+def streams(state: State) -> Iterator[Stream]:
+    """Return the streams of tables, in the order of Table 7."""
+    yield from _arms(state)
+    yield from _gnss(state)
+    yield from _platform(state)
+
+
+def _stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints | None = None) -> Stream:
+    """A stream of Table 7; a number stands for a column that does not change."""
+    file = BY_STREAM[name]
+    full = {key: np.broadcast_to(value, t_ns.shape).copy() for key, value in columns.items()}
+    table = make_table(file, t_ns, full, log_ns)
+    return Stream(name, file.type, table, role=file.role, tag=file.tag, frame=file.frame, child=file.child)
+
+
+def _xyz(names: str, values: Floats) -> dict[str, Floats]:
+    return dict(zip(names.split(), values.T, strict=True))
+
+
+def _numbered(name: str, values: Floats) -> dict[str, Floats]:
+    return {name.format(i): column for i, column in enumerate(values.T, 1)}
+
+
+def _white(state: State, name: str, std: float, shape: tuple[int, ...]) -> Floats:
+    return std * generator(state.seed, name, "noise").standard_normal(shape)
+
+
+def elapsed(t_ns: Ints) -> Floats:
+    """Seconds since the day began."""
+    return (t_ns - START_NS).astype(np.float64) / NS
+
+
+# Arms
+
+
+def _arms(state: State) -> Iterator[Stream]:
+    t_ns = state.times(ARMS)
+    measured = {
+        side: state.rover.joints(side, elapsed(t_ns))
+        + _white(state, f"{side}Arm/JointAngles", JOINT_STD, (len(t_ns), 7))
+        for side in ("Aux", "Main")
+    }
+    for side, angles in measured.items():
+        yield _stream(f"{side}Arm/JointAngles", t_ns, _numbered("joint_{}", angles))
+    for side, angles in measured.items():
+        pose = state.rover.camera_in_origin(side, angles)
+        turns = rotations.euler_from_matrix(ATTITUDE, pose[:, :3, :3])
+        columns = _xyz("x y z", pose[:, :3, 3]) | _xyz("roll pitch yaw", turns)
+        yield _stream(f"{side}Cam/PoseEstimate", t_ns, columns)
+
+
+# The receiver
+
+
+def _gnss(state: State) -> Iterator[Stream]:
+    t_ns = state.times(FAST)
+    truth = state.spatial_dual.at(t_ns)
+    shape = (len(t_ns), 3)
+    acceleration = inertial.in_sensor(truth, truth.acceleration)
+    yield _stream(
+        "Gnss/BodyAcceleration",
+        t_ns,
+        _xyz("ax ay az", acceleration + _white(state, "Gnss/BodyAcceleration", 0.01, shape)),
+    )
+    rate = truth.angular_velocity + _white(state, "Gnss/BodyAngularVelocity", 7e-4, shape)
+    yield _stream("Gnss/BodyAngularVelocity", t_ns, _xyz("wx wy wz", rate))
+    velocity = truth.velocity + _white(state, "Gnss/Velocity", VELOCITY_STD, shape)
+    std = dict.fromkeys(("std_vx", "std_vy", "std_vz"), VELOCITY_STD)
+    yield _stream("Gnss/BodyVelocity", t_ns, _xyz("vx vy vz", inertial.in_sensor(truth, velocity)) | std)
+    yield _stream("Gnss/Imu", t_ns, _imu(state, truth))
+    ned = geodesy.change_axes(velocity, "ENU", "NED")
+    yield _stream("Gnss/NedVelocity", t_ns, _xyz("vx vy vz", ned) | std)
+    late = generator(state.seed, "Gnss/Pose", "latency").integers(*LATENCY_NS, len(t_ns))
+    yield _stream("Gnss/Pose", t_ns, _fix(state, truth), t_ns + late)
+
+
+def imu_samples(state: State, truth: Motion) -> inertial.ImuSamples:
+    """What the Spatial Dual's IMU says at samples of its motion, with its biases."""
+    return inertial.measure(truth, SPATIAL_DUAL, state.gravity, state.seed, "Gnss/Imu")
+
+
+def _imu(state: State, truth: Motion) -> dict[str, Any]:
+    samples, seconds = imu_samples(state, truth), elapsed(truth.t_ns)
+    magnetic = inertial.magnetometer(truth, FIELD, FIELD_STD, state.seed, "Gnss/Imu")
+    heights = truth.position[:, 2] + state.rover.origin[2]
+    return {
+        **_xyz("acc_x acc_y acc_z", samples.acc),
+        **_xyz("gyro_x gyro_y gyro_z", samples.gyro),
+        **_xyz("mag_x mag_y mag_z", magnetic),
+        "temperature": 45.0 - 4.0 * np.exp(-seconds / 300.0),
+        "pressure": inertial.air_pressure(heights) + _white(state, "pressure", 3.0, heights.shape),
+        "outside_temperature": 18.5 + 0.3 * np.sin(seconds / 90.0),
+    }
+
+
+def _fix(state: State, truth: Motion) -> dict[str, Any]:
+    coverage = COVERAGES[state.condition("rtk")]
+    columns = gnss.fixes(truth, state.rover.origin, coverage, state.seed, "Gnss/Pose")
+    wrong = generator(state.seed, "Gnss/Pose", "attitude")
+    error = gnss.gauss_markov(wrong, truth.t_ns, 3, ATTITUDE_SECONDS) * ATTITUDE_STD
+    kept = ("lat", "lon", "alt", "std_north", "std_east", "std_down")
+    codes = np.array([FIX_TYPES.index(fix) for fix in columns["fix"]], dtype=np.float64)
+    angles = _xyz("roll pitch yaw", ned_angles(truth) + error)
+    return {DEVICE: truth.t_ns} | {name: columns[name] for name in kept} | angles | {"fix": codes}
+
+
+def ned_angles(motion: Motion) -> Floats:
+    """Roll, pitch, yaw (n, 3) in rad against north, east, down."""
+    matrices = rotations.matrix_from_quaternion(motion.quaternion)
+    r_ned_enu = geodesy.change_axes(np.eye(3), "ENU", "NED").T
+    return rotations.euler_from_matrix("rpy", r_ned_enu @ matrices)
+
+
+# The platform
+
+
+def _platform(state: State) -> Iterator[Stream]:
+    rover, t_ns = state.rover, state.times(MOTORS)
+    motors = _motors(state, t_ns)
+    steering = rover.steering(motors["steer"])
+    twist = rover.platform_twist(motors["velocity"], steering)
+    columns = _numbered("drive_velocity_{}", motors["velocity"]) | _numbered("drive_cmd_{}", motors["cmd"])
+    columns |= _numbered("drive_ticks_{}", motors["ticks"]) | _numbered("steer_ticks_{}", motors["steer"])
+    yield _stream("Platform/MotorEncoders", t_ns, columns)
+    # Three speeds from four rims of this deviation, at about 0.65 m from the middle.
+    yield _stream("Platform/2DVelocity", t_ns, _xyz("vx vy wz", twist) | {"std_wz": RIM_STD / 1.3})
+    fast = state.times(FAST)
+    estimate = _twist_estimate(state, t_ns, twist, fast)
+    yield _stream("Platform/2DPoseEstimate", fast, _dead_reckoned(state, fast, estimate))
+    yield _stream("Platform/2DTwistEstimate", fast, _xyz("vx vy wz", estimate) | {"std_wz": 1e-3})
+    yield _stream(
+        "Platform/WheelPoseEstimate", fast, _wheel_poses(state, t_ns, motors["ticks"], steering, fast)
+    )
+
+
+def _motors(state: State, t_ns: Ints) -> dict[str, Floats]:
+    """Rim speeds as measured and as commanded, m/s, and ticks of both motors, (n, 4) each."""
+    rover, rolling = state.rover, state.rolling
+    rows = (t_ns - START_NS) // (NS // driving.RATE)
+    metres = wheels.travelled(rolling.rim, 1 / driving.RATE)
+    return {
+        "velocity": rolling.rim[rows] + _white(state, "Platform/MotorEncoders", RIM_STD, (len(rows), 4)),
+        "cmd": rover.commanded_speeds(state.course, rolling.steering)[rows],
+        "ticks": wheels.drive_ticks(metres, rover.metres_per_tick)[rows],
+        "steer": rover.steer_ticks(rolling.steering)[rows],
+    }
+
+
+def _twist_estimate(state: State, t_ns: Ints, twist: Floats, fast: Ints) -> Floats:
+    """The rover's own guess (m, 3): speeds from the wheels, the turn rate from the gyroscope."""
+    known = [np.interp(fast, t_ns, column) for column in twist[:, :2].T]
+    gyro = imu_samples(state, state.spatial_dual.at(fast)).gyro
+    return np.column_stack([*known, -gyro[:, 2]])
+
+
+def _dead_reckoned(state: State, t_ns: Ints, twist: Floats) -> dict[str, Floats]:
+    """x, y, yaw in NWU from where the rover truly started, with deviations that grow as it goes."""
+    first = state.motion.at(t_ns[:1])
+    place = geodesy.change_axes(first.position, "ENU", "NWU")[0]
+    ahead = geodesy.change_axes(first.transforms[0, :3, 0], "ENU", "NWU")
+    start = (place[0], place[1], float(np.arctan2(ahead[1], ahead[0])))
+    pose = planar.integrate(planar.motions_from_rates(t_ns, twist), start)
+    way = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(pose[:, :2], axis=0).T))])
+    std_yaw = 0.001 + SPATIAL_DUAL.gyro_bias * elapsed(t_ns)
+    std = np.hypot(0.02, SLIP_STD * way)
+    return _xyz("x y yaw", pose) | {"std_x": std, "std_y": std, "std_yaw": std_yaw}
+
+
+def _wheel_poses(state: State, t_ns: Ints, ticks: Floats, steering: Floats, fast: Ints) -> dict[str, Floats]:
+    """Attitudes and angles of the wheels from the ticks, at other times."""
+    rover = state.rover
+
+    def at_fast(values: Floats) -> Floats:
+        return np.column_stack([np.interp(fast, t_ns, column) for column in values.T])
+
+    phi, psi = at_fast(steering), at_fast(ticks) * (rover.metres_per_tick / WHEEL_RADIUS)
+    turns = rotations.euler_from_matrix(ATTITUDE, rover.wheel_rotations(phi, psi))
+    angles = {
+        f"wheel_{i}_{name}": turns[:, i - 1, k]
+        for i in range(1, 5)
+        for k, name in enumerate(("roll", "pitch", "yaw"))
+    }
+    return angles | _numbered("drive_angle_{}", psi) | _numbered("steer_angle_{}", phi)
+
+
+# Truth
+
+
+def slip_columns(state: State, t_ns: Ints) -> dict[str, Floats]:
+    """What the wheels truly do at times (n,) of the motion, (n, 4) each."""
+    rows, rolling = (t_ns - START_NS) // (NS // driving.RATE), state.rolling
+    names = ("slip", "slip_angle", "rim", "ground", "sliding", "steering")
+    return {name: getattr(rolling, name)[rows] for name in names}
+
+
+def contact_columns(state: State, t_ns: Ints) -> dict[str, Floats]:
+    """Where the wheels touch the ground in the world, m, and with which force, N: (n, 4) each."""
+    motion, rover = state.motion.at(t_ns), state.rover
+    places = rover.contacts(slip_columns(state, t_ns)["steering"])
+    world = se3.apply(motion.transforms[:, None], places)
+    touched = {"x": world[..., 0], "y": world[..., 1], "z": state.land.at(world[..., :2])}
+    return touched | {"load": rover.loads(inertial.specific_force(motion, state.gravity))}

@@ -1,0 +1,130 @@
+"""InSight: an arm on a lander deploys instruments, presses on the soil and looks around (IDA products).
+
+Conditions that it knows:
+
+- ``story``: `deploy`, `soil`, `imaging`, or `all` of them (default). A story takes 5 to 20 minutes; a shorter
+  recording holds its most telling acts, a longer one several rounds of it.
+- ``fault``: one or more of `encoder-pot`, `stalled`, `grapple-overheat` and `vref`, separated by commas.
+- ``no_load``: how the flight software takes friction off a motor's current, which the SIS leaves open:
+  `along` the current (default), or `subtracted` whatever its direction.
+
+The arm bends, heats and touches things as it would (`transect.simulation.arm`); its flight software knows
+only what its sensors say. Pictures of the camera are the stream `IDC`; IDA products have no place for them,
+so that a written day has them in `truth/idc/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatch
+
+import numpy as np
+
+from transect import robots
+from transect.base.arrays import Ints
+from transect.base.clocks import NS
+from transect.formats.ida import names
+from transect.geometry import rotations
+from transect.recording import FrameTree, Recording, Robot, Stream
+
+from ...day import Day, Options
+from .life import Life, live
+from .parameters import invented_keys
+from .products import Product, science
+from .scene import NAME, Camera
+from .status import RING, statuses
+from .truth import truth
+
+SOL = 209
+"""Of the label in SIS appendix E."""
+SCILO_EVERY, STATUS_EVERY = 10, 5
+"""Turns of the control loop between rows."""
+GAP_NS = 2 * NS
+"""A longer silence begins a new file."""
+LINKS = ("ArmBase", "Shoulder", "UpperArm", "Forearm", "Wrist")
+
+
+def day(options: Options) -> Day:
+    """Return a day of the arm."""
+    life, robot = live(options), robots.load("ida")
+    camera = Camera.of(life, robot, options.scale, options.seed)
+
+    def asked(name: str) -> bool:
+        return not options.streams or any(fnmatch(name, glob) for glob in options.streams)
+
+    made = [(stream, product) for stream, product in _telemetry(life) if asked(stream.name)]
+    pictures = [camera.stream()] if camera.rows and asked(NAME) else []
+    files = camera.files() if pictures else {}
+    streams = (*(stream for stream, _ in made), *pictures)
+    return Day(_recording(life, robot, camera, streams, options), truth(life, made, files))
+
+
+def _telemetry(life: Life) -> Iterator[tuple[Stream, Product]]:
+    """Yield the streams that IDA products hold, each with the rows it is made of."""
+    t_ns, rows = life.seen.t_ns, life.recorded
+
+    def product(chosen: Ints, apid: int, name: str) -> Product:
+        return Product.of(chosen, t_ns, apid, name, SOL, GAP_NS)
+
+    for device, apid, every in (("SciHi", 87, 1), ("SciLo", 88, SCILO_EVERY)):
+        some = product(
+            rows[rows % every == 0] if (rows % every == 0).any() else rows[:1], apid, names.SCIENCE
+        )
+        yield from ((stream, some) for stream in science(device, life.seen, some))
+    told = _told(life)
+    now = np.intersect1d(rows, told) if np.isin(rows, told).any() else rows[:1]
+    arm, system = product(now, 89, names.ARM_FLOAT), product(now, 89, names.SYSTEM_FLOAT)
+    yield from statuses(life, "", arm, system)
+    ring = product(told[told <= rows[-1]][-RING:], 85, names.SYSTEM_FLOAT)
+    yield from statuses(life, "History/", ring, ring)
+
+
+def _told(life: Life) -> Ints:
+    """Rows (k,) in which the flight software puts down its status: regularly, and when a command begins."""
+    begun = np.flatnonzero(np.diff(life.plan.step, prepend=-1))
+    return np.union1d(np.arange(0, len(life.plan), STATUS_EVERY), begun)
+
+
+def _recording(
+    life: Life, robot: Robot, camera: Camera, streams: tuple[Stream, ...], options: Options
+) -> Recording:
+    t_ns = int(life.seen.t_ns[life.recorded[0]])
+    file = str(names.new_name(86, names.PARAMETERS, (t_ns, t_ns), SOL))
+    sets = life.flight.sets
+    return Recording(
+        name="insight",
+        streams=streams,
+        frames=_frames(life, robot),
+        cameras={NAME: camera.model},
+        robot=robot,
+        conditions={
+            "simulated": True,
+            "seed": options.seed,
+            **life.conditions,
+            "sols": (SOL,),
+            "invented": invented_keys(),
+            "parameters": sets,
+            "parameter_files": {file: {"time_ns": t_ns, "parameters": sets}},
+            "sc_coordinates": tuple(robot.frames.lookup("Payload", "Lander")[:3, 3].tolist()),
+        },
+        format="ida",
+        notes=("simulated; parameters that the SIS lost are invented",),
+    )
+
+
+def _frames(life: Life, robot: Robot) -> FrameTree:
+    """Return the frames of the robot, moved as the encoders say."""
+    frames, rows = robot.frames.copy(), life.recorded
+    t_ns, q = life.seen.t_ns[rows], life.seen.readings.enc[rows]
+    arm = life.site.arm
+    for joint in range(4):
+        angle, a = q[:, joint], arm.a[joint]
+        place = np.column_stack([a * np.cos(angle), a * np.sin(angle), np.full(len(q), arm.d[joint])])
+        about_z = rotations.quaternion_from_axis_angle([0.0, 0.0, 1.0], angle)
+        turned = rotations.multiply(
+            about_z, rotations.quaternion_from_axis_angle([1.0, 0.0, 0.0], arm.alpha[joint])
+        )
+        frames.add_moving(
+            LINKS[joint], LINKS[joint + 1], t_ns, place, turned, clock="sclk", source="Arm/SciHi/Encoders"
+        )
+    return frames

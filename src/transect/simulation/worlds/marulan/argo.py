@@ -1,0 +1,308 @@
+"""The Argo in a place: where it is, and what its sensors record there.
+
+Held in memory: the ground (4 MB), the motion (at 100 Hz while it drives, one pose while it stands), the times
+of all samples, the errors of Nav. Made when asked for: scans (4 s together), spectra and ranges (1 s), states
+(10 s), pictures (one by one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+
+import numpy as np
+import pyarrow as pa
+
+from transect.base.arrays import Floats, Ints
+from transect.formats.sdi.layout import LASERS, NAV, RANGES, SPECTRUM
+from transect.formats.sdi.payload import LINES, SENSORS
+from transect.formats.sdi.tables import NAV_COLUMNS
+from transect.geometry import se3
+from transect.recording import Parsed, Robot, Stream, arrow
+from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState, Twist
+
+from ... import lasers, radar
+from ...motion import Motion
+from ...nav import Drive, Skid, driven, nav_columns, payload_columns, state_errors, true_states
+from ...randomness import generator
+from ...raycast import Scene
+from ...solids import Solids
+from .places import GROUND
+from .streams import Blocks, simulated
+
+SCANS, LINES_TOGETHER, STATES_TOGETHER = 300, 1001, 200
+"""Rows of a block of a laser, of the radar and of Nav."""
+NAV_RATE, PAYLOAD_RATE = 20.0, 10.0
+"""Hz; the report does not say."""
+UTM_ORIGIN = np.array([6_156_000.0, 226_000.0, -640.0])
+"""North, east and down of the world's origin, m: near Marulan, zone 56, to the kilometre."""
+
+
+@dataclass(frozen=True, eq=False)
+class Argo:
+    """A vehicle on a simulated day.
+
+    Attributes
+    ----------
+    robot : Robot
+        Its frames and constants.
+    scene : Scene
+    solids : Solids
+        Of the scene.
+    motion : Motion
+        Of the body (x forward, y left, z up) in the world; reaches a little beyond the day.
+    start_ns, seconds : int, float
+        Of the day.
+    seed : int
+    stands : bool
+        The vehicle does not move.
+    still : bool
+        Nothing moves, so that all sweeps of a laser meet the same.
+    """
+
+    robot: Robot
+    scene: Scene
+    solids: Solids
+    motion: Motion
+    start_ns: int
+    seconds: float
+    seed: int
+    stands: bool
+    still: bool
+
+    def poses(self, sensor: str) -> Callable[[Ints], Floats]:
+        """Return the function from times (n,) in ns to ``T_world_sensor`` (n, 4, 4)."""
+        mount = se3.from_quaternion([1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0]) @ self.robot.frames.lookup(
+            "Body", sensor
+        )
+        if self.stands:
+            fixed = self.motion.transforms[0] @ mount
+            return lambda t_ns: np.broadcast_to(fixed, (len(t_ns), 4, 4))
+        return lambda t_ns: self.motion.at(t_ns).transforms @ mount
+
+    def numbers(self, rate: float) -> Ints:
+        """Return the numbers (n,) of the samples that a sensor of `rate` Hz takes on the day."""
+        return np.arange(int(np.ceil(self.seconds * rate - 1e-9)))
+
+
+def streams(argo: Argo) -> list[Stream]:
+    """Return the streams of lasers, radar and localisation; and of the vehicle, if it drives (3.2.6)."""
+    made = [*(laser_stream(argo, name) for name in LASERS), nav_stream(argo), *radar_streams(argo)]
+    return made if argo.stands else made + payload_streams(argo)
+
+
+# Lasers
+
+
+def laser_stream(argo: Argo, name: str) -> Stream:
+    """Return the scans of a laser."""
+    sick = lasers.Sick.of(argo.robot)
+    scanner = Scanner(argo, name, sick)
+    times = sick.times(argo.numbers(sick.mirror_rate), argo.start_ns)
+    tag = name.removeprefix("Laser").lower()
+    return simulated(name, LaserScan, Blocks(times, SCANS, scanner.rows), tag=tag, frame=name)
+
+
+@dataclass(frozen=True, eq=False)
+class Scanner:
+    """One laser on the Argo."""
+
+    argo: Argo
+    name: str
+    sick: lasers.Sick
+
+    def returns(self, number: Ints) -> lasers.Returns:
+        """Return what scans (n,) meet."""
+        if not self.argo.still:
+            return self._cast(number)
+        sweep, scan = self._sweep, number % self.sick.scans
+        return lasers.Returns(sweep.range[scan], sweep.kind[scan], sweep.cosine[scan])
+
+    @cached_property
+    def _sweep(self) -> lasers.Returns:
+        return self._cast(np.arange(self.sick.scans))
+
+    def _cast(self, number: Ints) -> lasers.Returns:
+        poses = self.argo.poses(self.name)
+        return lasers.cast_scans(self.sick, self.argo.scene, poses, number, self.argo.start_ns)
+
+    def rows(self, number: Ints) -> pa.Table:
+        """Return the rows of a block of scans."""
+        met = self.returns(number)
+        good = lasers.seen(self.sick, met, self.argo.solids, GROUND.near_infrared)
+        noise = generator(self.argo.seed, self.name, "noise", int(number[0]) // SCANS)
+        return lasers.scan_table(
+            self.sick, number, self.argo.start_ns, lasers.measure(self.sick, met, good, noise)
+        )
+
+
+def hits(argo: Argo) -> pa.Table:
+    """Return what every beam of every scan met.
+
+    `kinds` has a number for each beam; `hit_kinds` names them.
+    """
+    sick = lasers.Sick.of(argo.robot)
+    number = argo.numbers(sick.mirror_rate)
+    coded = np.concatenate([[0, 1], argo.solids.kind + 2]).astype(np.uint8)
+    there = np.arange(sick.beams) < sick.counts(number)[:, None]
+    parts = [
+        coded[Scanner(argo, name, sick).returns(number[i : i + SCANS]).kind + 1][there[i : i + SCANS]]
+        for name in LASERS
+        for i in range(0, len(number), SCANS)
+    ]
+    offsets = np.concatenate([[0], np.cumsum(np.tile(sick.counts(number), len(LASERS)))])
+    columns = {
+        "stream": arrow.strings(name for name in LASERS for _ in number),
+        "index": np.tile(number, len(LASERS)),
+        "kinds": arrow.ragged_from_offsets(np.concatenate(parts), offsets),
+    }
+    return arrow.table(np.tile(sick.times(number, argo.start_ns), len(LASERS)), columns)
+
+
+def hit_kinds(argo: Argo) -> pa.Table:
+    """Return the names of what beams can hit, by the number that `hits` has for it."""
+    names = ("nothing", "ground", *argo.solids.kinds)
+    columns = {"number": np.arange(len(names)), "kind": arrow.strings(names)}
+    return arrow.table(np.full(len(names), argo.start_ns), columns)
+
+
+# Radar
+
+
+def radar_streams(argo: Argo) -> list[Stream]:
+    """Return the radar's ranges and its spectra."""
+    fmcw = radar.Fmcw.of(argo.robot)
+    number = argo.numbers(fmcw.line_rate)
+    times = fmcw.times(number, argo.start_ns)
+    # Ranges are found in the spectra: a block of these is kept for whoever asks second.
+    spectra = lru_cache(maxsize=16)(Sweeper(argo, fmcw, len(number)).spectra)
+    ranges = Blocks(times, LINES_TOGETHER, partial(_range_rows, fmcw, argo.start_ns, spectra))
+    lines = Blocks(times, LINES_TOGETHER, partial(_spectrum_rows, fmcw, argo.start_ns, spectra))
+    return [
+        simulated(RANGES, RadarRange, ranges, role="derived", frame="Radar"),
+        simulated(SPECTRUM, RadarSpectrum, lines, frame="Radar"),
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweeper:
+    """The radar on the Argo; a block is eight turns of its head, after which it looks where it did."""
+
+    argo: Argo
+    fmcw: radar.Fmcw
+    lines: int
+
+    def spectra(self, block: int) -> Floats:
+        """Return a block's spectra (n, bins) in dB."""
+        number = np.arange(block * LINES_TOGETHER, min((block + 1) * LINES_TOGETHER, self.lines))
+        whole = self.argo.still and len(number) == LINES_TOGETHER
+        echoes = self._unmoved if whole else self._echoes(number)
+        noise = generator(self.argo.seed, SPECTRUM, "noise", block)
+        return radar.spectra(self.fmcw, len(number), echoes, noise)
+
+    @cached_property
+    def _unmoved(self) -> tuple[radar.Echoes, ...]:
+        return self._echoes(np.arange(LINES_TOGETHER))
+
+    def _echoes(self, number: Ints) -> tuple[radar.Echoes, ...]:
+        argo, t_ns = self.argo, self.fmcw.times(number, self.argo.start_ns)
+        head = radar.head_poses(argo.poses("Radar")(t_ns), self.fmcw.bearings(number))
+        t = (t_ns - argo.start_ns).astype(np.float64) * 1e-9
+        return (
+            radar.surface_echoes(self.fmcw, argo.scene, argo.solids, GROUND.backscatter, head, t),
+            radar.point_echoes(self.fmcw, argo.scene, argo.solids, head, t),
+        )
+
+
+def _range_rows(fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints) -> pa.Table:
+    distance, reflectivity = radar.strongest(fmcw, spectra(int(number[0]) // LINES_TOGETHER))
+    columns = {
+        "range": np.round(distance, 3),
+        "angle": fmcw.bearings(number),
+        "reflectivity": np.round(reflectivity, 2),
+        "range_unit": np.full(len(number), 3, np.int8),
+    }
+    return arrow.table(fmcw.times(number, start_ns), columns, units=RadarRange.units())
+
+
+def _spectrum_rows(
+    fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints
+) -> pa.Table:
+    decibels = spectra(int(number[0]) // LINES_TOGETHER)
+    columns = {
+        "reflectivity": arrow.ragged_from_offsets(
+            decibels.reshape(-1), np.arange(len(number) + 1) * fmcw.bins
+        ),
+        "angle": fmcw.bearings(number),
+        "bin_width": np.full(len(number), fmcw.bin_width),
+        "range_offset": np.full(len(number), fmcw.range_offset),
+    }
+    return arrow.table(fmcw.times(number, start_ns), columns, units=RadarSpectrum.units())
+
+
+# The vehicle itself
+
+
+def nav_stream(argo: Argo) -> Stream:
+    """Return the localisation: the true motion and small correlated errors."""
+    times = _times(argo, NAV_RATE)
+
+    @lru_cache(maxsize=1)
+    def errors() -> Floats:
+        return state_errors(times, argo.seed)
+
+    def rows(number: Ints) -> pa.Table:
+        states = np.round(true_states(argo.motion.at(times[number]), UTM_ORIGIN) + errors()[number], 6)
+        columns = {**nav_columns(states), **dict(zip(NAV_COLUMNS, states.T, strict=True))}
+        units = dict(zip(NAV_COLUMNS, ["m"] * 3 + ["m/s"] * 3 + ["rad"] * 3 + ["rad/s"] * 3, strict=True))
+        return arrow.table(times[number], columns, units={**RigidBodyState.units(), **units})
+
+    blocks = Blocks(times, STATES_TOGETHER, rows)
+    return simulated(NAV, RigidBodyState, blocks, role="truth", frame="Navigation", child="Body")
+
+
+def _times(argo: Argo, rate: float) -> Ints:
+    return argo.start_ns + np.rint(argo.numbers(rate) * (1e6 / rate)).astype(np.int64) * 1000
+
+
+def _skid(argo: Argo) -> Skid:
+    return Skid(float(argo.robot.constants["drive"]["wheel_separation"]))
+
+
+def _drive(argo: Argo) -> Drive:
+    return driven(_skid(argo), argo.motion.at(_times(argo, PAYLOAD_RATE)), argo.seed)
+
+
+def payload_streams(argo: Argo) -> list[Stream]:
+    """Return the streams of the vehicle's own data."""
+
+    @lru_cache(maxsize=1)
+    def columns() -> dict[str, dict[str, Floats]]:
+        return payload_columns(_skid(argo), _drive(argo), argo.seed)
+
+    def rows(name: str, units: Mapping[str, str] | None) -> Parsed:
+        values = {key: np.round(column, 4) for key, column in columns()[name].items()}
+        return Parsed(arrow.table(_times(argo, PAYLOAD_RATE), values, units=units))
+
+    units: dict[str, Mapping[str, str]] = {sensor.stream: {sensor.column: sensor.unit} for sensor in SENSORS}
+    units |= {line.stream: Twist.units() for line in LINES if line.type is Twist}
+    return [
+        Stream(part.stream, part.type, partial(rows, part.stream, units.get(part.stream)), frame="Body")
+        for part in (*LINES, *SENSORS)
+    ]
+
+
+def slip(argo: Argo) -> pa.Table:
+    """Return the true slip of the wheels, their speeds and the vehicle's."""
+    drive = _drive(argo)
+    columns = {
+        "left": drive.slip[:, 0],
+        "right": drive.slip[:, 1],
+        "wheel_left": drive.wheels[:, 0],
+        "wheel_right": drive.wheels[:, 1],
+        "speed": drive.speed,
+        "turn_rate": drive.turn,
+    }
+    units = {"wheel_left": "rad/s", "wheel_right": "rad/s", "speed": "m/s", "turn_rate": "rad/s"}
+    return arrow.table(_times(argo, PAYLOAD_RATE), columns, units=units)

@@ -1,0 +1,177 @@
+"""Rosario: a weeding robot drives along the rows of a soybean field and turns on its headland (document 001).
+
+The robot is the document's: frames of Table 1, lenses and wheels of `weeder.yaml`, rates and files of its
+section 4. The field is invented, and so is what the document does not give: how the imu is mounted (that is
+in the calibration file), its noise, the robot's track width, the soil. Conditions that a user may set:
+
+- ``depth``: `true` writes the true depth of every picture to `truth/depth/`; else `false`
+- ``light``: `noon`, or `low_sun`
+- ``rtk``: `fixed`, or `gaps` for float solutions and four seconds without any
+- ``start``: `row`, or `turn` for a day that begins where the robot turns
+
+Not simulated: the rolling shutter, wind in the leaves, people who walk by, wheels in the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from transect.base.arrays import Ints
+from transect.base.clocks import NS, ns_from_iso
+from transect.errors import UsageError, did_you_mean
+from transect.geometry import rotations
+from transect.recording import FrameTree, Recording, Robot, Stream
+
+from ... import driving, inertial, terrain
+from ...day import Day, Options, Truth
+from ...driving import Course
+from ...light import low_sun
+from ...motion import Motion
+from ...raycast import Scene
+from ...terrain import Terrain
+from . import sensors
+from .cameras import Eye, Sky, eyes, noon
+from .robot import ANTENNA, BASE, IMU, calibrated_frames, chassis, weeder
+from .route import ROW_LENGTH, ROW_SPACING, ROWS, drive_lanes
+
+NAME = "sequence00"
+"""The real sequences are 01 to 06."""
+START_NS = ns_from_iso("2018-01-15T15:00:00Z")
+TRUTH_RATE = 100
+AFTER = 0.5
+"""s that the world goes on after the recording: shutters that are still open then."""
+RATES = {"Zed": 15, "Imu": 142, "Gps": 5, "Odometry": sensors.WHEEL_RATE}
+"""Hz (3.2, Table 2, 4.4.1)."""
+PHASES = {"Zed": 13_200_000, "Imu": 2_100_000, "Gps": 0, "Odometry": 41_000_000}
+"""ns after the start at which each begins; nothing ties them together (4.2)."""
+HEADLAND = 18.0
+"""m; turns need 8, the rest is what cameras see beyond."""
+WHEEL_SIZE = 0.25
+"""m over which a wheel does not feel the ground's roughness."""
+CONDITIONS = {
+    "depth": ("false", "true"),
+    "light": ("noon", "low_sun"),
+    "rtk": ("fixed", "gaps"),
+    "start": ("row", "turn"),
+}
+"""Values that each condition may have, the usual one first."""
+LEAST_SECONDS = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A field and a robot that drives through it.
+
+    Attributes
+    ----------
+    land : Terrain
+    robot : Robot
+    frames : FrameTree
+        Of the robot, calibrated.
+    way : Course
+    motion : Motion
+        Of base_link.
+    """
+
+    land: Terrain
+    robot: Robot
+    frames: FrameTree
+    way: Course
+    motion: Motion
+
+    def mounted(self, frame: str, t_ns: Ints) -> Motion:
+        """Return the motion of a sensor's frame at some times."""
+        return inertial.mounted(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
+
+
+def day(options: Options) -> Day:
+    """Return a day in the field."""
+    chosen = _conditions(options.conditions)
+    if options.seconds < LEAST_SECONDS:
+        raise UsageError(f"{options.seconds:g} s are too short a day", hint=f"at least {LEAST_SECONDS:g} s")
+    world = _world(options, at_turn=chosen["start"] == "turn")
+    light = low_sun() if chosen["light"] == "low_sun" else noon()
+    pair = eyes(
+        world.robot, world.frames, options.scale, stamps("Zed", options.seconds), world.motion,
+        Scene(world.land), Sky(light, options.seed),
+    )  # fmt: skip
+    streams, truth = _streams_and_truth(world, options, pair, chosen)
+    recording = Recording(
+        NAME,
+        tuple(streams),
+        frames=world.frames,
+        cameras={side: eye.camera for side, eye in pair.items()},
+        robot=world.robot,
+        conditions={"simulated": True, "world": "rosario", "seed": options.seed, **chosen},
+        format="rosario",
+        notes=("simulated: field, driving, imu noise and calibration are invented",),
+    )
+    return Day(recording.select(*options.streams) if options.streams else recording, truth)
+
+
+def stamps(sensor: str, seconds: float) -> Ints:
+    """Times (n,) at which a sensor samples in a day of some seconds; whole microseconds, as in the files."""
+    rate = RATES[sensor]
+    count = int(seconds * rate + 1e-6)
+    return START_NS + PHASES[sensor] + np.arange(count, dtype=np.int64) * NS // rate // 1000 * 1000
+
+
+def _conditions(given: Mapping[str, str]) -> dict[str, str]:
+    """Return all conditions, the usual ones where none are given."""
+    for name, value in given.items():
+        if name not in CONDITIONS:
+            raise UsageError(f"rosario knows no condition {name!r}", hint=did_you_mean(name, CONDITIONS))
+        if value not in CONDITIONS[name]:
+            raise UsageError(f"{name} cannot be {value!r}", hint=f"one of {', '.join(CONDITIONS[name])}")
+    return {name: given.get(name, values[0]) for name, values in CONDITIONS.items()}
+
+
+@lru_cache(maxsize=2)
+def field(seed: int) -> Terrain:
+    """Return the field of a seed; the last two are kept for further days in them."""
+    return terrain.field(seed, ROW_LENGTH, ROWS, ROW_SPACING, headland=HEADLAND)
+
+
+def _world(options: Options, at_turn: bool) -> World:
+    land = field(options.seed)
+    robot = weeder()
+    way = drive_lanes(options.seed, options.seconds + AFTER, START_NS, at_turn)
+    heights, slide = land.smoothed(WHEEL_SIZE).at, sensors.SOIL.slide
+    motion = driving.drive(way, chassis(robot), heights, slide, options.seed)
+    return World(land, robot, calibrated_frames(robot), way, motion)
+
+
+def _streams_and_truth(
+    world: World, options: Options, pair: Mapping[str, Eye], chosen: Mapping[str, str]
+) -> tuple[list[Stream], Truth]:
+    seed, seconds = options.seed, options.seconds
+    imu_ns = stamps("Imu", seconds)
+    imu = sensors.measured_imu(world.mounted(IMU, imu_ns), seed)
+    rolling = sensors.rear_wheels(world.motion, seed)
+    antenna = world.mounted(ANTENNA, stamps("Gps", seconds))
+    streams = [
+        *(eye.stream() for eye in pair.values()),
+        sensors.imu_stream(imu_ns, imu),
+        *sensors.gps_streams(antenna, chosen["rtk"] == "gaps", seed),
+        sensors.wheel_stream(stamps("Odometry", seconds), world.way, rolling, world.robot, seed),
+        sensors.antenna_track(antenna, _heading(world.motion)),
+    ]
+    slip = sensors.slip_table(world.motion, rolling, driving.RATE // TRUTH_RATE)
+    truth = Truth(
+        driving.truth(world.motion, TRUTH_RATE),
+        tables={"slip": slip, "imu_bias": sensors.bias_table(imu_ns, imu)},
+        maps={"dem": world.land.as_grid()},
+        files=pair["left"].depth_files() | pair["right"].depth_files() if chosen["depth"] == "true" else {},
+        origin=sensors.ORIGIN,
+        body=BASE,
+    )
+    return streams, truth
+
+
+def _heading(motion: Motion) -> float:
+    """Heading of the body at the start, rad from east to north."""
+    return float(rotations.euler_from_quaternion("rpy", motion.quaternion[0])[2])
