@@ -1,6 +1,6 @@
 """Simulated field days: worlds with exact truth, recorded in the real formats, and faults on purpose.
 
-A world (`worlds/<name>.py`) makes a `Day`: a `Recording` as the robot of a document would have made it, and
+A world (`worlds/<name>`) makes a `Day`: a `Recording` as the robot of a document would have made it, and
 the `Truth` that no real recording has. Truth is taken from the state of the world; constants are shared with
 `robots/`, functions that are judged by simulated data are not.
 
