@@ -58,13 +58,14 @@ def picture_of(
     Graph
         What wires name and nothing declares is there too, marked as missing.
     """
-    chosen = _chosen(text, implementation)
-    ports = _ports_of(chosen, catalogue or catalogue_for(text.file or None))
-    ends = _Ends(text, chosen, ports)
-    edges = tuple(dict.fromkeys(ends.edge(wire) for wire in chosen.wires))
-    boxes = [*ends.own_boxes("input"), *_node_boxes(chosen, ports, stats or {}), *ends.own_boxes("output")]
+    chosen = _choose(text, implementation)
+    ports = _ports_by_node(chosen, catalogue or catalogue_for(text.file or None))
+    edges = tuple(dict.fromkeys(map(_make_edge, chosen.wires)))
+    inputs = _port_boxes("input", text.inputs, [wire.source for wire in chosen.wires])
+    outputs = _port_boxes("output", text.outputs, [wire.target for wire in chosen.wires])
+    boxes = [*inputs, *_node_boxes(chosen, ports, stats or {}), *outputs]
     title = f"{text.name} / {chosen.name}" if chosen.name and chosen.name != text.name else text.name
-    caption = tuple(_caption(text, chosen, boxes, list(problems)))
+    caption = tuple(_write_caption(text, chosen, boxes, list(problems)))
     return Graph(title, tuple(boxes), edges, " ".join(text.doc.split()), caption)
 
 
@@ -89,7 +90,7 @@ def read_picture(path: Path | str, implementation: str = "", also: Iterable[Path
     return picture_of(text, implementation, catalogue=catalogue_for(path, also), problems=problems)
 
 
-def _chosen(text: CompoundText, name: str) -> ImplementationText:
+def _choose(text: CompoundText, name: str) -> ImplementationText:
     known = text.implementations
     if name and name not in known:
         hint = did_you_mean(name, filter(None, known))
@@ -100,9 +101,9 @@ def _chosen(text: CompoundText, name: str) -> ImplementationText:
     return next((one for one in known.values() if one.complete), shared) if not name else shared
 
 
-def _ports_of(chosen: ImplementationText, catalogue: Catalogue) -> dict[str, _Ports]:
+def _ports_by_node(chosen: ImplementationText, catalogue: Catalogue) -> dict[str, _Ports]:
     """Return the ports of all nodes, those among them that only wires name."""
-    found = {use.id: _found(use, catalogue) for use in chosen.nodes.values()}
+    found = {use.id: _find_ports(use, catalogue) for use in chosen.nodes.values()}
     for wire in chosen.wires:
         for end, side in ((wire.source, "outputs"), (wire.target, "inputs")):
             node, _, port = end.rpartition(".")
@@ -111,7 +112,7 @@ def _ports_of(chosen: ImplementationText, catalogue: Catalogue) -> dict[str, _Po
     return found
 
 
-def _found(use: NodeUse, catalogue: Catalogue) -> _Ports:
+def _find_ports(use: NodeUse, catalogue: Catalogue) -> _Ports:
     """Return what the catalogue knows of a node; what is wrong with its file is said on its box."""
     try:
         kind = catalogue.implementation(use.node, use.implementation) or catalogue.node(use.node)
@@ -125,12 +126,12 @@ def _found(use: NodeUse, catalogue: Catalogue) -> _Ports:
     if described is None:
         return _Ports()
     inputs, outputs = (
-        {n: _said(p) for n, p in ports.items()} for ports in (described.inputs, described.outputs)
+        {n: _describe_port(p) for n, p in ports.items()} for ports in (described.inputs, described.outputs)
     )
     return _Ports(inputs, outputs, described.doc, isinstance(described, CompoundText))
 
 
-def _said(port: PortText) -> str:
+def _describe_port(port: PortText) -> str:
     """Return what a file says of a port, for a tooltip."""
     extras = [f"{key} {value}" for key in ("tag", "unit", "frame") if (value := getattr(port, key))]
     lines = (": ".join(part for part in (port.name, port.type) if part), *extras, " ".join(port.doc.split()))
@@ -152,10 +153,10 @@ def _node_boxes(chosen: ImplementationText, ports: Mapping[str, _Ports], stats: 
         yield Box(
             f"node {id_}",
             id_,
-            "\n".join(_subtitle(use)),
+            "\n".join(_write_subtitle(use)),
             _pins(of, "inputs"),
             _pins(of, "outputs"),
-            note="\n".join(_note(use, of)),
+            note="\n".join(_write_note(use, of)),
             heat=heat,
             heat_label=label,
             double=of.is_compound,
@@ -163,20 +164,20 @@ def _node_boxes(chosen: ImplementationText, ports: Mapping[str, _Ports], stats: 
         )
 
 
-def _subtitle(use: NodeUse) -> Iterable[str]:
+def _write_subtitle(use: NodeUse) -> Iterable[str]:
     yield from (name for name in (use.node, use.implementation) if name and name != use.id)
     if use.every is not None:
         yield f"every {use.every:g} s"
 
 
-def _note(use: NodeUse, of: _Ports) -> Iterable[str]:
+def _write_note(use: NodeUse, of: _Ports) -> Iterable[str]:
     yield from filter(None, (of.trouble, " ".join(of.doc.split())))
     yield from (f"{name} = {value}" for name, value in use.params.items())
     if use.trigger:
         yield f"runs on {use.trigger}"
 
 
-def _caption(
+def _write_caption(
     text: CompoundText, chosen: ImplementationText, boxes: Iterable[Box], problems: list[Problem]
 ) -> Iterable[str]:
     named = [one.name for one in text.implementations.values() if one.name]
@@ -196,39 +197,24 @@ def _caption(
         yield f"{len(problems)} of the file's parts could not be read: transect graph check says which."
 
 
-class _Ends:
-    """The ends of wires, and the boxes of the compound's own inputs and outputs."""
-
-    def __init__(self, text: CompoundText, chosen: ImplementationText, ports: Mapping[str, _Ports]) -> None:
-        self.ports = ports
-        self.declared = {"input": text.inputs, "output": text.outputs}
-        self.named: dict[str, dict[str, None]] = {
-            "input": {wire.source: None for wire in chosen.wires if "." not in wire.source},
-            "output": {wire.target: None for wire in chosen.wires if "." not in wire.target},
-        }
-
-    def edge(self, wire: Wire) -> Edge:
-        """Return the edge of a wire."""
-        return Edge(*_end(wire.source, "input"), *_end(wire.target, "output"), wire.delayed)
-
-    def own_boxes(self, kind: Literal["input", "output"]) -> Iterable[Box]:
-        """Yield the declared inputs or outputs, then those that only wires name."""
-        for name in dict.fromkeys((*self.declared[kind], *self.named[kind])):
-            port = self.declared[kind].get(name)
-            pins = (Pin(name, _said(port) if port else "not declared"),)
-            yield Box(
-                f"{kind} {name}",
-                name,
-                port.type if port else "",
-                pins if kind == "output" else (),
-                pins if kind == "input" else (),
-                kind,
-                note=_said(port) if port else "not declared",
-                missing=port is None,
-            )
+def _port_boxes(
+    kind: Literal["input", "output"], declared: Mapping[str, PortText], ends: Iterable[str]
+) -> Iterable[Box]:
+    """Yield the declared inputs or outputs of the compound, then those that only wires name."""
+    for name in dict.fromkeys((*declared, *(end for end in ends if "." not in end))):
+        port = declared.get(name)
+        note = _describe_port(port) if port else "not declared"
+        pins = (Pin(name, note),)
+        inputs, outputs = (pins, ()) if kind == "output" else ((), pins)
+        type_ = port.type if port else ""
+        yield Box(f"{kind} {name}", name, type_, inputs, outputs, kind, note=note, missing=port is None)
 
 
-def _end(end: str, own: str) -> tuple[str, str]:
+def _make_edge(wire: Wire) -> Edge:
+    return Edge(*_split_end(wire.source, "input"), *_split_end(wire.target, "output"), wire.delayed)
+
+
+def _split_end(end: str, own: str) -> tuple[str, str]:
     """Return the box and the pin of a wire's end."""
     node, _, port = end.rpartition(".")
     return (f"node {node}" if node else f"{own} {port}"), port

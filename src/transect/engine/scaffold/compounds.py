@@ -56,17 +56,17 @@ def write_yaml(text: CompoundText, notes: list[str]) -> str:
     first = next(iter(others), text.name)
     if len(others) > 1:
         notes.append(f"{first} has the nodes and wires; its siblings are only named, to be copied from it")
-    return to_yaml(replace(text, implementations={**others, first: _own(shared, first)}))
+    return to_yaml(replace(text, implementations={**others, first: _copy_shared(shared, first)}))
 
 
-def _own(shared: ImplementationText, name: str) -> ImplementationText:
+def _copy_shared(shared: ImplementationText, name: str) -> ImplementationText:
     """Return what is shared as an implementation with ids of its own for its nodes."""
     nodes = {snake_case(id_): NodeUse(snake_case(id_), use.node) for id_, use in shared.nodes.items()}
-    wires = tuple(Wire(_renamed(wire.source), _renamed(wire.target)) for wire in shared.wires)
+    wires = tuple(Wire(_rename_end(wire.source), _rename_end(wire.target)) for wire in shared.wires)
     return ImplementationText(name, nodes, wires)
 
 
-def _renamed(end: str) -> str:
+def _rename_end(end: str) -> str:
     node, dot, port = end.rpartition(".")
     return f"{snake_case(node)}{dot}{port}"
 
@@ -80,11 +80,11 @@ def write_controllers(text: CompoundText, notes: list[str]) -> dict[str, str]:
             notes.append(f"{one.name} is controlled by {one.controller}, which is to be written there")
         elif one.controller:
             head = fill("controllers.py", doc=write_docstring("", f"What controls {text.name}."))
-            stubs[place] = stubs.get(place, head) + _controller(text, one, name)
+            stubs[place] = stubs.get(place, head) + _write_controller(text, one, name)
     return {place: stub + "\n" for place, stub in stubs.items()}
 
 
-def _controller(text: CompoundText, one: ImplementationText, name: str) -> str:
+def _write_controller(text: CompoundText, one: ImplementationText, name: str) -> str:
     named = {"Inputs": text.inputs, "Nodes": one.nodes, "Outputs": text.outputs}
     lines = [f"{what}: {', '.join(names) or 'none'}." for what, names in named.items()]
     wrapped = [part for line in lines for part in textwrap.wrap(line, 84, subsequent_indent="    ")]
@@ -97,7 +97,7 @@ def write_test(name: str, description: Path) -> str:
     from ..checking import check
 
     problems = [problem.what for problem in check([description])[str(description)].problems]
-    known = "\n".join(["STILL_WRONG = [", *(f"    {_quoted(what)}," for what in problems), "]"])
+    known = "\n".join(["STILL_WRONG = [", *(f"    {_quote(what)}," for what in problems), "]"])
     doc = "What is wrong with it now is listed here: shorten the list as you mend it, until it is empty."
     return (
         fill(
@@ -111,7 +111,7 @@ def write_test(name: str, description: Path) -> str:
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a string as code, on several lines if it is long."""
     lines = textwrap.wrap(text, 70, drop_whitespace=False) if len(text) > 80 else [text]
     if len(lines) == 1:
