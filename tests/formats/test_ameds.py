@@ -24,7 +24,7 @@ from transect.errors import ParseError, TransectError, UnknownFormatError, Usage
 from transect.formats import ameds, recognise
 from transect.formats.ameds.columns import BY_STEM, CSV_FILES
 from transect.formats.ameds.headers import read_header
-from transect.formats.ameds.names import stamped_table
+from transect.formats.ameds.reading import stamped_table
 from transect.formats.ameds.sample import sample_recording
 from transect.recording import arrow, source_of
 from transect.simulation.faults import inject

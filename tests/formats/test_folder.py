@@ -13,7 +13,7 @@ from transect import formats
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats._clouds import encode_cloud
 from transect.formats._grouping import grouped, natural_key
-from transect.formats._image_sizes import image_size
+from transect.formats._images import image_size
 from transect.recording import Recording
 from transect.types import Image, PointCloud
 

@@ -144,7 +144,9 @@ def _joints(stream: Stream) -> Iterator[Sample]:
 def _scans(stream: Stream) -> Iterator[Sample]:
     ranges, errors = _lists(stream, "ranges") or [], _lists(stream, "range_error")
     remission = _lists(stream, "remission")
-    limits = np.nan_to_num(1000.0 * np.array(rows(stream, "range_min", "range_max"))).round().astype(int)
+    limits = (
+        np.nan_to_num(from_si(np.array(rows(stream, "range_min", "range_max")), "mm")).round().astype(int)
+    )
     angles = rows(stream, "start_angle", "angle_increment", "speed")
     for i, t in enumerate(stream.t_ns.tolist()):
         yield {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from transect.formats._images import image_size
 from transect.geometry.camera import scale_intrinsics
 from transect.recording import Source
 from transect.types import CameraModel
 
-from .._image_sizes import image_size
 from .files import Listed
 
 

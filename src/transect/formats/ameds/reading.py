@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from transect import robots
+from transect.base.clocks import NS
 from transect.errors import ParseError, UsageError
-from transect.recording import Recording, Source, Stream, cache
+from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
+from transect.robots.interact.moving import frame_tree
 from transect.types import CameraModel, Image, Record
 
 from .._catalogues.ameds import entry_of
-from .._images import image_loader
+from .._images import file_table, image_loader, stamps_of_names
 from .cameras import cameras_of
 from .columns import BY_STEM, CSV_FILES
 from .files import Found, Listed, find, has_unix_time
-from .frames import frames_of
-from .names import stamped_table
 from .parse import parse, parse_unknown
 from .spellings import Spellings, load_spellings
 
@@ -47,7 +50,7 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
     return Recording(
         name=source.stem,
         streams=streams,
-        frames=frames_of(robot, streams),
+        frames=frame_tree(robot, streams),
         cameras=cameras,
         robot=robot,
         conditions=entry.facts() if entry else {},
@@ -124,3 +127,69 @@ def _notes(source: Source, found: Found, unknown: list[str]) -> tuple[str, ...]:
         shown = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
         notes += [f"not read, since AMEDS Table 7 does not list them: {shown}"] if rest else []
     return tuple(notes)
+
+
+_STAMP = r"(?P<s>\d{1,11})(?:[._,-](?P<f>\d+))?"
+_WHOLE_UNITS = {10: NS, 13: 10**6, 16: 10**3, 19: 1}
+"""Digits of a stamp without a decimal point, and what one of them counts in ns: s, ms, us or ns."""
+
+
+def stamped_table(names: Sequence[str], prefix: str) -> Parsed:
+    """Return the table of a payload stream from its files' names, in time order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        `<prefix><unix seconds>.<suffix>`.
+    prefix : str
+        What stands before the stamp, folder included.
+    """
+    by_length: dict[int, list[str]] = {}
+    for name in names:
+        by_length.setdefault(len(name), []).append(name)
+    times: list[NDArray[np.int64]] = []
+    files: list[str] = []
+    others: list[str] = []
+    for alike in by_length.values():
+        t_ns = _equal_names(alike, len(prefix))
+        if t_ns is None:
+            found, alike, bad = stamps_of_names(alike, rf"{_base(prefix)}{_STAMP}\.\w+")
+            t_ns = np.array(found, dtype=np.int64)
+            others += bad
+        times.append(t_ns)
+        files += alike
+    t_ns = np.concatenate(times) if times else np.zeros(0, np.int64)
+    order = np.argsort(t_ns, kind="stable")
+    losses = (Loss(others[0], "no unix time in the file's name", count=len(others)),) if others else ()
+    return Parsed(file_table(t_ns[order], [files[i] for i in order.tolist()]), losses)
+
+
+def _base(prefix: str) -> str:
+    return prefix.rpartition("/")[2]
+
+
+def _equal_names(names: Sequence[str], start: int) -> NDArray[np.int64] | None:
+    """Return the times of names that differ only in the digits of their stamps; None if they do not."""
+    length = len(names[0])
+    end = names[0].rfind(".")
+    whole, _, fraction = names[0][start:end].replace("_", ".").partition(".")
+    if (
+        not (whole + fraction).isdecimal()
+        or len(fraction) > 9
+        or (len(whole) > 11 and len(whole) not in _WHOLE_UNITS)
+    ):
+        return None
+    try:
+        letters = np.frombuffer("".join(names).encode("ascii"), np.uint8).reshape(-1, length)
+    except UnicodeEncodeError:
+        return None
+    digits = [*range(start, start + len(whole)), *range(start + len(whole) + 1, end)]
+    numbers = letters[:, digits] - np.uint8(ord("0"))
+    rest = np.delete(np.arange(length), digits)
+    if (numbers > 9).any() or (letters[:, rest] != letters[0, rest]).any():
+        return None
+    unit = NS // 10 ** len(fraction) if fraction or len(whole) <= 11 else _WHOLE_UNITS[len(whole)]
+    value = np.zeros(len(names), np.int64)
+    for column in range(len(digits)):
+        value = value * 10 + numbers[:, column]
+    return value * unit

@@ -18,12 +18,12 @@ from transect.base.clocks import NS
 from transect.base.units import to_si
 from transect.geometry import geodesy
 from transect.recording import Parsed, Recording, Robot, Stream
+from transect.robots.interact.moving import frame_tree
 from transect.types import FIX_TYPES, Image, PointCloud
 
 from .._images import file_table
 from .columns import BY_STREAM, DEVICE
 from .files import PAYLOADS, PayloadFiles
-from .frames import frames_of
 from .parse import make_table
 
 START_NS = 1_656_936_000 * NS
@@ -58,7 +58,7 @@ def sample_recording(seconds: float = 5.0, start_ns: int = START_NS, name: str =
     return Recording(
         name=name,
         streams=every,
-        frames=frames_of(robot, every),
+        frames=frame_tree(robot, every),
         cameras=robot.cameras,
         robot=robot,
         conditions={"made_up": True},

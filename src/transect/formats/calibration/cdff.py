@@ -7,12 +7,12 @@ import re
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.units import to_si
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
 from .model import Calibration, Edge, camera, pinhole, rigid, scalars
 
-_MM = 1e-3
 _SIX_DIGITS = re.compile(r"-?(?:0\.0*[1-9]\d{0,5}|[1-9]\d{0,5}(?:\.\d+)?|0)")
 
 
@@ -116,7 +116,7 @@ def read_callab(text: str) -> Calibration:
         cameras[name] = camera(name, size, scalars(values[key]).reshape(3, 3), "radtan", lens)
         if start + "R" in values:
             turn, place = scalars(values[start + "R"]), scalars(values[start + "T"])
-            frames.append(("world", name, rigid(turn.reshape(3, 3), place * _MM)))
+            frames.append(("world", name, rigid(turn.reshape(3, 3), to_si(place, "mm"))))
     if not cameras:
         raise KeyError("camera.A")
     return Calibration(cameras, tuple(frames), "callab")

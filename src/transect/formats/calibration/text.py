@@ -7,14 +7,13 @@ import re
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.units import from_si, to_si
 from transect.errors import UnsupportedError
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
 from .matlab import camera_from_matlab, matlab_from_camera, variables_from_matlab
 from .model import Calibration, Edge, camera, pinhole, rigid, scalars
-
-_MM = 1e-3
 
 
 def _entries(text: str) -> dict[str, Floats]:
@@ -110,7 +109,7 @@ def read_matlab(text: str, name: str) -> Calibration:
         kc = values.get(f"kc_{side}", np.zeros(5)).reshape(-1)
         cameras[side] = camera(side, size, pinhole(fx, fy, cx, cy, skew), "radtan", kc)
     turn = values["R"] if "R" in values else rotations.matrix_from_rotation_vector(values["om"].reshape(3))
-    T = rigid(turn.reshape(3, 3), values["T"].reshape(3) * _MM)
+    T = rigid(turn.reshape(3, 3), to_si(values["T"].reshape(3), "mm"))
     notes = ("the translation of Calib_Results_stereo.m is taken to be in millimetres",)
     return Calibration(cameras, (("right", "left", T),), "matlab", notes)
 
@@ -127,7 +126,7 @@ def write_matlab(calibration: Calibration) -> bytes:
         values = variables_from_matlab(matlab_from_camera(model))
         lines += [f"{key}_{side} = {_matlab(values[key])};" for key in ("fc", "cc", "alpha_c", "kc")]
     if (T := calibration.transform(models[1].name, models[0].name)) is not None:
-        lines += [f"R = {_matlab(T[:3, :3])};", f"T = {_matlab(T[:3, 3] / _MM)};"]
+        lines += [f"R = {_matlab(T[:3, :3])};", f"T = {_matlab(from_si(T[:3, 3], 'mm'))};"]
     lines += [f"nx = {models[0].width};", f"ny = {models[0].height};"]
     return ("\n".join(lines) + "\n").encode()
 

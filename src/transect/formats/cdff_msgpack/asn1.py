@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transect.errors import MissingExtraError, ParseError, UsageError
-from transect.recording import Source
+from transect.errors import MissingExtraError, ParseError, UnsupportedError, UsageError
+from transect.recording import Source, Stream, source_of
+from transect.types import Pose
 
+from .._rock.samples import Form, form_of
 from .arrays import octets_of
 from .cursor import Broken
 
@@ -86,3 +88,38 @@ def decoder(view: memoryview, definitions: Definitions) -> Callable[[Any], Any]:
         return {**sample, "data": data}
 
     return decode
+
+
+_TYPE = "Pose"
+
+
+def bitstream_form(definitions: str | Path) -> Form:
+    """Return how a stream of poses is written where its ASN.1 definition is known.
+
+    Parameters
+    ----------
+    definitions : path
+        A file, or a folder of files, with a type `Pose` of `pos` and `orient`.
+    """
+    known = definitions_of(source_of(definitions), None)
+    if not known.knows(_TYPE):
+        raise UnsupportedError(f"no type {_TYPE} is defined", where=str(definitions))
+
+    def samples(stream: Stream) -> Iterator[dict[str, Any]]:
+        plain = form_of(stream)
+        for sample in plain.samples(stream) if plain else ():
+            data = _encoded(known.compiled, sample, stream.name)
+            yield {"serialization_method": 0, "type": f"asn1Scc{_TYPE}", "data": list(data)}
+
+    return Form(BITSTREAM, samples, frozenset(Pose.units()), timed=False)
+
+
+def _encoded(compiled: Any, sample: dict[str, Any], name: str) -> bytes:
+    import asn1tools
+
+    try:
+        return bytes(compiled.encode(_TYPE, sample))
+    except asn1tools.Error as error:
+        raise UnsupportedError(
+            f"the poses of {name} do not fit the ASN.1 definition", why=str(error)
+        ) from error

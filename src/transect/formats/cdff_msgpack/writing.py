@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transect.base import files
 from transect.errors import UsageError
-from transect.recording import Recording, Stream
+from transect.formats.cdff_msgpack.flattening import Flattened, spooled
+from transect.recording import Parsed, Recording, Stream
 from transect.types import Pose
 
 from .._payloads import loadable
 from .._rock.samples import Form, form_of, not_carried
-from ._bitstreams import bitstream_form
-from ._chunks import chunks_of, pieces_of
-from ._flattening import Flattened, spooled
+from .asn1 import bitstream_form
 from .file import MAX_SAMPLES, MAX_UNPACKED, META
 
 _US = 1000
@@ -206,3 +207,36 @@ def _write_fields(
 def _is_ambiguous(stream: Stream, paths: Sequence[str], names: set[str]) -> bool:
     slashed = any("/" in column for column in stream.columns)
     return slashed or any(f"{stream.name}{path}" in names for path in paths if path)
+
+
+ROWS = 4096
+"""Rows of a stream that are made into samples at a time."""
+
+
+def chunks_of(streams: Sequence[Stream], size: int) -> Iterator[list[Stream]]:
+    """Yield all streams again and again, each time with their part of the next `size` samples in time order.
+
+    The samples of a stream stay in the order recorded, whatever their times are; a size of 0 is everything.
+    """
+    if not size:
+        yield list(streams)
+        return
+    times = [np.maximum.accumulate(stream.t_ns) if len(stream) else stream.t_ns for stream in streams]
+    merged = np.concatenate(times)
+    rank = np.empty(len(merged), dtype=np.int64)
+    rank[np.argsort(merged, kind="stable")] = np.arange(len(merged))
+    ranks = np.split(rank, np.cumsum([len(t) for t in times])[:-1])
+    for start in range(0, max(len(merged), 1), size):
+        ends = [np.searchsorted(each, (start, start + size)) for each in ranks]
+        yield [part_of(s, int(a), int(b)) for s, (a, b) in zip(streams, ends, strict=True)]
+
+
+def part_of(stream: Stream, start: int, end: int) -> Stream:
+    """Return the rows [start, end) of a stream, a view."""
+    return stream.replace(source=Parsed(stream.table.slice(start, end - start)), seams=())
+
+
+def pieces_of(stream: Stream) -> Iterator[Stream]:
+    """Yield a stream piece by piece, so that not all of its samples are in memory at once."""
+    for start in range(0, len(stream), ROWS):
+        yield part_of(stream, start, min(start + ROWS, len(stream)))

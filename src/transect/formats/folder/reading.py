@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from transect.errors import FrameError, ParseError
+from transect.formats._images import image_size
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream
 from transect.types import CameraModel, Image
 
 from .._clouds.truth import frames_beside
 from .._grouping import Group, grouped
 from .._heads import IMAGE_SUFFIXES, suffix_of
-from .._image_sizes import image_size
 from .._images import file_table, image_loader
 from ..calibration import kind_of
 from ..calibration.model import Calibration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -11,18 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.clocks import decimal_from_ns
 from transect.base.files import refuse_existing, write_text
+from transect.base.units import from_si
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
 
 from . import columns as known
 from . import names as names
 from .codes import STATUS_BITS, encode_status
-from .csv_write import science_csv
-from .keys import ARM, SYSTEM, StatusText
+from .keys import ARM, SYSTEM, Key, StatusText
 from .parameters import parameters_text
-from .status import INDEX, POINT
-from .status_write import history_text, status_text
+from .status import EXTRA, INDEX, POINT
+from .text import bracketed, shortest
 
 Status = tuple[StatusText, dict[str, Any]]
 FILE = "file"
@@ -185,7 +187,7 @@ def _plan_conditions(plan: _Plan) -> None:
     if "parameters" in conditions:
         _plan_parameters(plan, conditions["parameters"], conditions.get("parameter_files", {}))
     if "sc_coordinates" in conditions:
-        place = ",".join(f"{1000.0 * value:.3f}" for value in conditions["sc_coordinates"])
+        place = ",".join(f"{from_si(value, 'mm'):.3f}" for value in conditions["sc_coordinates"])
         plan.texts[names.COORDINATES] = f"x_coord(mm),y_coord(mm),z_coord(mm)\r\n{place}\r\n"
 
 
@@ -202,3 +204,135 @@ def _plan_parameters(plan: _Plan, latest: Mapping[str, Any], files: Mapping[str,
         stamp = np.array([time_ns or 0], dtype=np.int64)
         name = plan.name(ordered[-1] if ordered else "", 86, names.PARAMETERS, stamp)
         plan.texts[name] = parameters_text(latest, time_ns)
+
+
+Row = Mapping[str, Any]
+
+
+def status_lines(kind: StatusText, row: Row) -> Iterator[str]:
+    """Yield the lines of one status; keys without a value are left out.
+
+    Parameters
+    ----------
+    kind : StatusText
+    row : mapping
+        Columns as `parse_status` makes them, with the joint angles as `jnt_enc` and `jnt_pot`.
+    """
+    for key in kind.keys:
+        if key.name == "time":
+            for name in sorted(name for name in row if name.startswith(EXTRA) and row[name]):
+                yield _line(kind, name.removeprefix(EXTRA), row[name])
+        text = _text(key, {**row, "time_ns": row["t_ns"]})
+        if text is not None:
+            yield _line(kind, key.name, text)
+
+
+def _line(kind: StatusText, name: str, value: str) -> str:
+    return f"{kind.prefix}.{name}".ljust(kind.width) + f" = {value}"
+
+
+def _text(key: Key, row: Row) -> str | None:
+    value = row.get(key.column)
+    if key.form == "code":
+        number = "" if value is None else str(value)
+        return f"{number} {row.get(f'{key.column}_text') or ''}".strip() or None
+    if value is None or value == "":
+        return None
+    if key.form == "text":
+        return str(value)
+    if key.form == "time":
+        return decimal_from_ns(value, _time_digits(value, key.digits or 1))
+    values = value if isinstance(value, list) else [value]
+    if all(number is None or math.isnan(number) for number in values):
+        return None
+    words = [_word(key, number) for number in values]
+    return bracketed(words) if key.size > 1 else words[0]
+
+
+def _word(key: Key, number: float) -> str:
+    if key.form == "hex":
+        return f"{int(number):X}"
+    if key.form == "int":
+        return str(int(number))
+    printed = number / key.scale
+    return f"{printed:.{key.digits}f}" if key.digits is not None else shortest(round(printed, 6))
+
+
+def _time_digits(t_ns: int, least: int) -> int:
+    """Return how many decimals of a second hold a time exactly, at least those of the format."""
+    return next(digits for digits in range(least, 10) if t_ns % 10 ** (9 - digits) == 0)
+
+
+def status_text(statuses: Sequence[tuple[StatusText, Row]]) -> str:
+    """Return a status file of some blocks, in their order."""
+    blocks = ["\n".join(status_lines(kind, row)) + "\n" for kind, row in statuses]
+    return "\n".join(blocks)
+
+
+def history_text(statuses: Sequence[tuple[StatusText, Row]]) -> str:
+    """Return a history file: blocks of one point stand under its heading, the oldest first."""
+    lines: list[str] = []
+    heading = ""
+    for kind, row in sorted(statuses, key=lambda item: -item[1][POINT]):
+        wanted = f"{row[POINT]} points before latest (index = {row[INDEX]}):"
+        if wanted != heading:
+            lines += ["", wanted] if lines else [wanted]
+            heading = wanted
+        lines += status_lines(kind, row)
+    return "\n".join(lines) + "\n"
+
+
+CRLF = "\r\n"
+DECIMALS = 4
+
+
+def science_csv(t_ns: NDArray[np.int64], columns: Mapping[str, Any], units: Mapping[str, str]) -> str:
+    """Return the text of a table.
+
+    Parameters
+    ----------
+    t_ns : (n,) int64 array
+        SCLK.
+    columns : mapping of str to (n,) array
+        Named as in `_ida_columns.COLUMNS`, in the units that these have inside. Documented columns that are
+        not given are written as -99999.0000, the codes as 0; `elapsed_time` is left out (Table 12 lacks it).
+    units : mapping of str to str
+        Units of columns that the SIS does not know.
+    """
+    elapsed = columns.get("elapsed_time")
+    names = known.NAMES_57 if elapsed is None or np.isnan(elapsed).all() else known.NAMES_58
+    others = [name for name in columns if name not in known.BY_NAME]
+    headings = [known.BY_NAME[name].header for name in names]
+    headings += [f"{name}({units[name]})" if units.get(name) else name for name in others]
+    fields = [_field(name, t_ns, columns.get(name)) for name in (*names, *others)]
+    row = ",".join(form for form, _ in fields)
+    rows = zip(*(values for _, values in fields), strict=True)
+    return CRLF.join(["#" + ",".join(headings), *(row % values for values in rows)]) + CRLF
+
+
+def _field(name: str, t_ns: NDArray[np.int64], values: Any) -> tuple[str, list[Any]]:
+    """Return how a column is printed, and its values."""
+    if name == "time":
+        return "%s", _times(t_ns)
+    if name == "stat" or name in known.CODES:
+        return "%d", _whole(values, len(t_ns))
+    if isinstance(values, list):
+        return "%s", values
+    return f"%.{DECIMALS}f", _numbers(name, values, len(t_ns))
+
+
+def _whole(values: Any, count: int) -> list[int]:
+    return [0] * count if values is None else np.nan_to_num(values).astype(np.int64).tolist()
+
+
+def _times(t_ns: NDArray[np.int64]) -> list[str]:
+    digits = next(d for d in range(1, 10) if not (t_ns % 10 ** (9 - d)).any())
+    return [decimal_from_ns(t, digits) for t in t_ns.tolist()]
+
+
+def _numbers(name: str, values: Any, count: int) -> list[float]:
+    if values is None:
+        return [known.MISSING] * count
+    scale = known.BY_NAME[name].scale if name in known.BY_NAME else 1.0
+    numbers = np.asarray(values, dtype=np.float64) / scale
+    return np.where(np.isnan(numbers), known.MISSING, numbers).tolist()

@@ -1,8 +1,6 @@
 """What RADIATE says of its sensors: config.yaml (the radar) and default-calib.yaml (cameras, lidar).
 
-Sensors are placed as the data set's own tools do it. `T` is in metres along the axes of a camera (x right, y
-down, z forward) and `R` in degrees about those of the radar: a point of a sensor goes to the left camera by
-``(axes Rx Ry Rz)' p + t``, with the differences of the two `R` as angles and of the two `T` as t.
+`calibration.radiate` says how the sensors are placed.
 """
 
 from __future__ import annotations
@@ -10,23 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from transect.base.units import to_si
 from transect.errors import ParseError, TransectError
-from transect.geometry import rotations
 from transect.recording import Loss, Source
 
 from ..calibration.documents import documents
-from ..calibration.model import Calibration, numbers, rigid
-from ..calibration.radiate import read_radiate
+from ..calibration.model import Calibration, numbers
+from ..calibration.radiate import place_sensor, read_radiate
 
 CONFIGURATION = ("config.yaml", "default-calib.yaml")
 BIN_WIDTH = 0.173611
 """Metres per range bin of the Navtech CTS350-X as RADIATE ran it, where no config.yaml says so."""
 RADAR, LIDAR = "radar", "lidar"
-_AXES = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
 
 
 def read_description(source: Source) -> tuple[Calibration, float, list[Loss]]:
@@ -53,18 +45,10 @@ def read_description(source: Source) -> tuple[Calibration, float, list[Loss]]:
 def _calibration(content: Mapping[str, Any]) -> Calibration:
     stereo = read_radiate({key: value for key, value in content.items() if key != "lidar_calib"})
     placed = [
-        ("left", name, _from_sensor(content[f"{name}_calib"], content["left_cam_calib"]))
+        ("left", name, place_sensor(content[f"{name}_calib"], content["left_cam_calib"]))
         for name in (RADAR, LIDAR)
         if f"{name}_calib" in content
     ]
     calibration = Calibration(stereo.cameras, (*stereo.frames, *placed), stereo.kind, stereo.notes)
     calibration.tree()  # raises where one of the transforms is not rigid
     return calibration
-
-
-def _from_sensor(sensor: Mapping[str, Any], left: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return T_left_sensor."""
-    angles = numbers(sensor["R"], 3, what="R") - numbers(left["R"], 3, what="R")
-    place = numbers(sensor["T"], 3, what="T") - numbers(left["T"], 3, what="T")
-    turn = _AXES @ rotations.matrix_from_euler("XYZ", to_si(np.asarray(angles, np.float64), "deg"))
-    return rigid(turn.T, place)

@@ -16,8 +16,7 @@ from transect.types import Image, Odometry, Pose
 from .._catalogues.rosario import entry_of
 from .._images import file_table, image_loader
 from .layout import ODOMETRY, SAMPLE, TRUTH, base_of, chosen_sequence, sequences
-from .stamps import stamps_by
-from .texts import added_to, read_echo, read_truth
+from .texts import added_to, read_echo, read_truth, stamps_by
 
 _UNTIMED = "Odometry has no times: "
 _INDEX = "it is on the index clock"

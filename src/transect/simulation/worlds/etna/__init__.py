@@ -19,8 +19,8 @@ intrinsics: its reader scales those of full size to the images.
 
 from __future__ import annotations
 
-from transect.formats.ameds.frames import frames_of
 from transect.recording import Recording, arrow
+from transect.robots.interact.moving import frame_tree
 
 from ... import driving
 from ...day import Day, Options, Truth
@@ -42,7 +42,7 @@ def _recording(state: State) -> Recording:
     return Recording(
         name=f"etna-{options.seed}",
         streams=streams,
-        frames=frames_of(robot, streams),
+        frames=frame_tree(robot, streams),
         cameras=views.cameras(state),
         robot=robot,
         conditions={"simulated": True, "seed": options.seed, "scale": options.scale, **asked},

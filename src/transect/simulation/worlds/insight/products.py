@@ -14,7 +14,7 @@ from transect.base.clocks import NS
 from transect.formats.ida import names
 from transect.formats.ida.codes import PHASES, decode_status, names_of_codes
 from transect.formats.ida.columns import BY_NAME, FORCES
-from transect.formats.ida.csv_write import DECIMALS
+from transect.formats.ida.writing import DECIMALS
 from transect.recording import Stream, arrow
 from transect.robots.ida.arm import TOOLS
 from transect.types import JointState, Record
