@@ -23,10 +23,10 @@ class BatchSmoother(PoseFusion, passes=2):
     factors. `state` is not told.
     """
 
-    spacing: float = param(0.5, gt=0, unit="s", doc="between keyframes")
-    wheel_noise: float = param(1.0, gt=0, doc="factor on the usual noise of wheels")
-    unsteady: float = param(1.0, ge=0, doc="part of the way that wheels may mistake near a standstill")
-    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch that nothing measures")
+    spacing: float = param(0.5, gt=0, unit="s", doc="time between keyframes")
+    wheel_noise: float = param(1.0, gt=0, doc="factor on the default noise of the wheels")
+    unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels near a standstill")
+    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
 
     def reset(self) -> None:
         self.gathered = self.new_inputs()

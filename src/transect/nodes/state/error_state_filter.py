@@ -26,36 +26,50 @@ class ErrorStateFilter(PoseFusion):
     relative poses, fixes and positions by their places. `docs/fusion.md` has models and formulas.
     """
 
-    fix_seconds: float = param(60.0, gt=0, unit="s", doc="for which errors of single fixes stay alike")
-    wait: float = param(3.0, ge=0, unit="s", doc="for a first place; then it begins without")
-    adapt: float = param(0.1, ge=0, lt=1, doc="how fast noise follows innovations; 0 never")
-    patience: int = param(3, ge=1, doc="places refused in a row, after which the state is doubted")
-    gyro_bias: float = param(2e-3, gt=0, unit="rad/s", doc="sigma at the start")
-    force_bias: float = param(0.05, gt=0, unit="m/s2", doc="sigma at the start")
-    gyro_walk: float = param(1e-5, gt=0, unit="rad/s/sqrt(s)", doc="of the gyroscopes' biases")
-    force_walk: float = param(1e-4, gt=0, unit="m/s2/sqrt(s)", doc="of the accelerometers' biases")
-    scale: float = param(0.05, gt=0, doc="sigma of the wheels' scale at the start")
-    scale_walk: float = param(1e-3, ge=0, unit="1/sqrt(m)", doc="by which that scale changes")
-    slip: float = param(0.03, gt=0, doc="sigma of slip that changes along the way")
-    slip_length: float = param(2.0, gt=0, unit="m", doc="along which slip stays alike")
-    unsteady: float = param(1.0, ge=0, doc="sigma of slip as wheels set off or leap: 2 is a wrong direction")
-    steer: float = param(0.1, gt=0, doc="sigma of the relative error of turns at the start")
-    steer_walk: float = param(5e-3, ge=0, unit="1/sqrt(m)", doc="by which that error changes")
-    side: float = param(0.02, gt=0, unit="rad", doc="sigma of the angle beside the heading at the start")
-    side_walk: float = param(2e-3, ge=0, unit="rad/sqrt(m)", doc="by which that angle changes")
-    bend: float = param(0.02, gt=0, unit="rad/m", doc="sigma of the curvature that wheels do not see")
-    bend_walk: float = param(5e-4, ge=0, unit="rad/m/sqrt(m)", doc="by which that curvature changes")
-    along: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="white noise of wheels along the way")
-    across: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="and across it")
-    up: float = param(0.03, gt=0, unit="m/sqrt(m)", doc="and off the plane of the body")
-    hill: float = param(0.1, gt=0, unit="m/sqrt(m)", doc="of heights, where nothing tells the slope")
-    heading: float = param(5e-3, gt=0, unit="rad/sqrt(m)", doc="white noise of the wheels' heading")
-    skid: float = param(0.1, gt=0, unit="rad/sqrt(rad)", doc="white noise of the wheels' turns")
-    speed_floor: float = param(0.05, gt=0, unit="m/sqrt(s)", doc="that wheels do not see, also at rest")
-    turn_floor: float = param(5e-3, gt=0, unit="rad/sqrt(s)", doc="and of turns")
-    drift: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="of the frame of `motion`: 0.3 % after 10 m")
-    drift_turn: float = param(1e-3, gt=0, unit="rad/sqrt(m)", doc="by which that frame turns")
-    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch by gravity, or unmeasured")
+    fix_seconds: float = param(
+        60.0, gt=0, unit="s", doc="correlation time of errors of fixes that are not RTK"
+    )
+    wait: float = param(3.0, ge=0, unit="s", doc="longest wait for a first position before starting without")
+    adapt: float = param(0.1, ge=0, lt=1, doc="share by which noise follows an innovation; 0 keeps it")
+    patience: int = param(3, ge=1, doc="positions refused in a row before the state is doubted")
+    gyro_bias: float = param(2e-3, gt=0, unit="rad/s", doc="sigma of the gyroscope biases at the start")
+    force_bias: float = param(0.05, gt=0, unit="m/s2", doc="sigma of the accelerometer biases at the start")
+    gyro_walk: float = param(1e-5, gt=0, unit="rad/s/sqrt(s)", doc="random walk of the gyroscope biases")
+    force_walk: float = param(1e-4, gt=0, unit="m/s2/sqrt(s)", doc="random walk of the accelerometer biases")
+    scale: float = param(0.05, gt=0, doc="sigma of the scale of the wheels at the start")
+    scale_walk: float = param(1e-3, ge=0, unit="1/sqrt(m)", doc="random walk of the scale of the wheels")
+    slip: float = param(0.03, gt=0, doc="sigma of the slip of the wheels")
+    slip_length: float = param(2.0, gt=0, unit="m", doc="distance over which slip stays correlated")
+    unsteady: float = param(
+        1.0, ge=0, doc="sigma of slip at a start or jump of the wheels; 2 covers a wrong sign"
+    )
+    steer: float = param(0.1, gt=0, doc="sigma of the relative error of turns by the wheels at the start")
+    steer_walk: float = param(5e-3, ge=0, unit="1/sqrt(m)", doc="random walk of the relative error of turns")
+    side: float = param(0.02, gt=0, unit="rad", doc="sigma of the sideslip angle at the start")
+    side_walk: float = param(2e-3, ge=0, unit="rad/sqrt(m)", doc="random walk of the sideslip angle")
+    bend: float = param(0.02, gt=0, unit="rad/m", doc="sigma of unmeasured curvature at the start")
+    bend_walk: float = param(5e-4, ge=0, unit="rad/m/sqrt(m)", doc="random walk of unmeasured curvature")
+    along: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels along the path")
+    across: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels across the path")
+    up: float = param(0.03, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels normal to the ground")
+    hill: float = param(
+        0.1, gt=0, unit="m/sqrt(m)", doc="white noise of height if nothing measures the slope"
+    )
+    heading: float = param(
+        5e-3, gt=0, unit="rad/sqrt(m)", doc="white noise of the wheels' heading per distance"
+    )
+    skid: float = param(0.1, gt=0, unit="rad/sqrt(rad)", doc="white noise of the wheels' heading per turn")
+    speed_floor: float = param(
+        0.05, gt=0, unit="m/sqrt(s)", doc="white noise of the wheels' position, also at rest"
+    )
+    turn_floor: float = param(
+        5e-3, gt=0, unit="rad/sqrt(s)", doc="white noise of the wheels' heading, also at rest"
+    )
+    drift: float = param(
+        0.01, gt=0, unit="m/sqrt(m)", doc="position drift of `motion`; the default is 0.3 % after 10 m"
+    )
+    drift_turn: float = param(1e-3, gt=0, unit="rad/sqrt(m)", doc="attitude drift of `motion`")
+    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch, at the start or not measured")
 
     def reset(self) -> None:
         self.filter: Filter | None = None

@@ -21,12 +21,12 @@ class FixedLagSmoother(PoseFusion):
     `state` is not told.
     """
 
-    lag: float = param(40.0, gt=0, unit="s", doc="from the first keyframe to the last; longer than outages")
-    wait: float = param(30.0, ge=0, unit="s", doc="for a first place; then it begins without")
-    spacing: float = param(1.0, gt=0, unit="s", doc="between keyframes, and between solutions")
-    wheel_noise: float = param(1.0, gt=0, doc="factor on the usual noise of wheels")
-    unsteady: float = param(1.0, ge=0, doc="part of the way that wheels may mistake near a standstill")
-    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch that nothing measures")
+    lag: float = param(40.0, gt=0, unit="s", doc="length of the window; should exceed the outages")
+    wait: float = param(30.0, ge=0, unit="s", doc="longest wait for a first position before starting without")
+    spacing: float = param(1.0, gt=0, unit="s", doc="time between keyframes, and between solutions")
+    wheel_noise: float = param(1.0, gt=0, doc="factor on the default noise of the wheels")
+    unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels near a standstill")
+    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
 
     def reset(self) -> None:
         self.gathered = self.new_inputs()

@@ -33,10 +33,8 @@ class GnssPose(Node):
     The deviation is the fix's own, or what is usual for its type.
     """
 
-    body: str = param(
-        "", doc="frame of the body; by default Platform, base_link or Body, as the frames have it"
-    )
-    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
+    body: str = param("", doc="frame of the body; if empty, Platform, base_link, base_footprint or Body")
+    antenna: str = param("", doc="frame of the antenna; if empty, that of the fixes, or gps")
 
     def reset(self) -> None:
         self.events = Inputs(self.body, self.antenna, fix_period=0.0)

@@ -41,9 +41,11 @@ class Attitude:
 class ImuAttitude(Node, interface=True):
     """Attitude of an inertial sensor by its own measurements; heading is relative, and drifts."""
 
-    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the sensor is")
-    rest_force: float = param(0.15, gt=0, unit="m/s2", doc="specific force off gravity by less: at rest")
-    rest_rate: float = param(0.02, gt=0, unit="rad/s", doc="and slower than this")
+    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="magnitude of gravity at the site")
+    rest_force: float = param(
+        0.15, gt=0, unit="m/s2", doc="largest deviation of the specific force from gravity at rest"
+    )
+    rest_rate: float = param(0.02, gt=0, unit="rad/s", doc="largest angular rate at rest")
 
     def reset(self) -> None:
         self.last_ns: int | None = None
@@ -94,9 +96,11 @@ def _measured(imu: Imu) -> bool:
 class Complementary(ImuAttitude):
     """Gyroscope for what is quick, gravity for what is slow (Mahony's filter with proportional feedback)."""
 
-    seconds: float = param(5.0, gt=0, unit="s", doc="in which gravity corrects a tilt")
-    tilt_std: float = param(0.02, gt=0, unit="rad", doc="sigma of roll and pitch that it is told to have")
-    heading_rate: float = param(2e-3, gt=0, unit="rad/s", doc="sigma of the heading's drift")
+    seconds: float = param(
+        5.0, gt=0, unit="s", doc="time constant with which gravity corrects roll and pitch"
+    )
+    tilt_std: float = param(0.02, gt=0, unit="rad", doc="sigma of roll and pitch that is put out")
+    heading_rate: float = param(2e-3, gt=0, unit="rad/s", doc="sigma of the drift of the heading")
 
     def process(self, imu: Imu) -> Attitude | None:
         if not _measured(imu):
@@ -123,9 +127,11 @@ class GravityFilter(ImuAttitude):
     """Error-state Kalman filter of attitude and gyroscope bias; acceleration is noise on gravity."""
 
     gyro_density: float = param(2e-4, gt=0, unit="rad/s/sqrt(Hz)", doc="white noise of the gyroscope")
-    gyro_bias: float = param(5e-3, gt=0, unit="rad/s", doc="sigma of its bias at the start")
-    gyro_walk: float = param(1e-5, gt=0, unit="rad/s/sqrt(s)", doc="by which that changes")
-    force_std: float = param(0.3, gt=0, unit="m/s2", doc="acceleration and noise in one specific force")
+    gyro_bias: float = param(5e-3, gt=0, unit="rad/s", doc="sigma of the gyroscope bias at the start")
+    gyro_walk: float = param(1e-5, gt=0, unit="rad/s/sqrt(s)", doc="random walk of the gyroscope bias")
+    force_std: float = param(
+        0.3, gt=0, unit="m/s2", doc="sigma of one specific force: motion of the body and noise"
+    )
 
     def process(self, imu: Imu) -> Attitude | None:
         if not _measured(imu):

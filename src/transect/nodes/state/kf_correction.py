@@ -45,7 +45,7 @@ class KFCorrection(Node, interface=True):
 class KalmanCorrector(KFCorrection):
     """The linear correction, the covariance in Joseph's form; what is NaN was not measured."""
 
-    gate: float = param(0.999, gt=0, le=1, doc="of measurements that fit are taken; 1 takes all")
+    gate: float = param(0.999, gt=0, le=1, doc="share of correct measurements accepted; 1 accepts all")
 
     def process(
         self,

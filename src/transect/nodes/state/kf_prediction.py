@@ -36,8 +36,8 @@ class KFPrediction(Node, interface=True):
 class KalmanPredictor(KFPrediction):
     """Constant velocities, with white accelerations."""
 
-    acceleration: float = param(0.5, gt=0, unit="m/s2/sqrt(Hz)", doc="white noise on the velocity")
-    turning: float = param(0.2, gt=0, unit="rad/s2/sqrt(Hz)", doc="white noise on the angular velocity")
+    acceleration: float = param(0.5, gt=0, unit="m/s2/sqrt(Hz)", doc="white noise of the acceleration")
+    turning: float = param(0.2, gt=0, unit="rad/s2/sqrt(Hz)", doc="white noise of the angular acceleration")
 
     def process(self, previousState: RigidBodyState, currentTime: int) -> Predicted | None:
         seconds = (currentTime - previousState.t_ns) / NS

@@ -80,16 +80,18 @@ class MonoKeyframes(MonoOdometry):
     of a tenth: between these, 8 to 10 m are best. Noise of fixes, centimetres, is less than that after 3 m.
     """
 
-    body: str = param("", doc="frame that the reference is the pose of; the one it names itself, if empty")
-    features: int = param(400, ge=50, doc="corners of a picture, at most")
-    least_inliers: int = param(20, ge=6, doc="points that must agree on a motion")
-    keyframes: int = param(8, ge=3, doc="that are adjusted together")
+    body: str = param("", doc="frame whose pose the reference gives; if empty, the one that it names")
+    features: int = param(400, ge=50, doc="largest number of corners per image")
+    least_inliers: int = param(20, ge=6, doc="smallest number of points that agree on a motion")
+    keyframes: int = param(8, ge=3, doc="number of keyframes that are adjusted together")
     parallax: float = param(
-        10.0, gt=0, unit="px", doc="that points move, turning aside, until the next keyframe"
+        10.0, gt=0, unit="px", doc="motion of points, without rotation, for a new keyframe"
     )
-    keyframe_share: float = param(0.7, gt=0, le=1, doc="of a keyframe's points; with fewer left it ages")
-    steps: int = param(4, ge=1, doc="of the adjustment at each keyframe")
-    memory: float = param(10.0, gt=0, unit="m", doc="way over which the reference's lengths are averaged")
+    keyframe_share: float = param(
+        0.7, gt=0, le=1, doc="share of tracked points below which a keyframe is made"
+    )
+    steps: int = param(4, ge=1, doc="iterations of the adjustment at each keyframe")
+    memory: float = param(10.0, gt=0, unit="m", doc="distance over which the scale is averaged")
 
     def process(self, image: Image, reference: At[Pose]) -> MonoMoved:
         if self.odometer is None:

@@ -21,8 +21,8 @@ class Drift:
 class PoseDrift(Node):
     """Holds an odometry against a reference: level, and begun at the reference's place and heading."""
 
-    reference_body: str = param("Origin", doc="frame whose pose the reference is")
-    estimate_body: str = param("Platform", doc="frame whose pose the estimate is")
+    reference_body: str = param("Origin", doc="frame whose pose the reference gives")
+    estimate_body: str = param("Platform", doc="frame whose pose the estimate gives")
 
     def reset(self) -> None:
         self.anchor: Floats | None = None

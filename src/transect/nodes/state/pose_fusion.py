@@ -76,14 +76,12 @@ class PoseFusion(Node, interface=True, every=PERIOD):
         Of an antenna, or of whatever `child` says, in metres; orientations may be NaN.
     """
 
-    body: str = param(
-        "", doc="frame of the body; by default Platform, base_link or Body, as the frames have it"
-    )
-    antenna: str = param("", doc="frame of the antenna; by default that of the fixes, or gps")
-    track: float = param(0.0, ge=0, unit="m", doc="between left and right wheels that do not steer")
-    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`: RTK's")
-    fix_period: float = param(0.2, ge=0, unit="s", doc="fixes that come faster are one receiver's filter")
-    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="where the body is")
+    body: str = param("", doc="frame of the body; if empty, Platform, base_link, base_footprint or Body")
+    antenna: str = param("", doc="frame of the antenna; if empty, that of the fixes, or gps")
+    track: float = param(0.0, ge=0, unit="m", doc="distance between left and right wheels that do not steer")
+    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`; the default is for RTK")
+    fix_period: float = param(0.2, ge=0, unit="s", doc="shortest time between two fixes that are used")
+    gravity: float = param(9.80665, gt=0, unit="m/s2", doc="magnitude of gravity at the site")
 
     def ready(self) -> None:
         """Refuse a wiring of which nothing can be fused."""

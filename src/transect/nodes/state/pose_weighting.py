@@ -33,11 +33,11 @@ class PoseWeighting(Node, interface=True):
 class KalmanFilter(PoseWeighting):
     """A pose that walks at random, corrected by each prediction with the weight of its covariance."""
 
-    place_walk: float = param(0.1, gt=0, unit="m/sqrt(s)", doc="by which the element moves")
-    turn_walk: float = param(0.1, gt=0, unit="rad/sqrt(s)", doc="by which it turns")
-    place_std: float = param(0.05, gt=0, unit="m", doc="sigma of a prediction that does not tell its own")
-    turn_std: float = param(0.05, gt=0, unit="rad", doc="sigma of a prediction that does not tell its own")
-    gate: float = param(0.999, gt=0, le=1, doc="of predictions that fit are used; 1 uses all")
+    place_walk: float = param(0.1, gt=0, unit="m/sqrt(s)", doc="random walk of the position")
+    turn_walk: float = param(0.1, gt=0, unit="rad/sqrt(s)", doc="random walk of the attitude")
+    place_std: float = param(0.05, gt=0, unit="m", doc="sigma of a predicted position without covariance")
+    turn_std: float = param(0.05, gt=0, unit="rad", doc="sigma of a predicted attitude without covariance")
+    gate: float = param(0.999, gt=0, le=1, doc="share of correct predictions accepted; 1 accepts all")
 
     def reset(self) -> None:
         self.pose: tuple[Floats, Floats] | None = None

@@ -19,8 +19,8 @@ class SideWheels(Node):
 
     out_name = "wheels"
 
-    radius: float = param(0.0, ge=0, unit="m", doc="effective one of the tyres; 0 is not known")
-    column: str = param("angular_velocity", doc="of the records, rad/s")
+    radius: float = param(0.0, ge=0, unit="m", doc="effective radius of the tyres; 0 if not known")
+    column: str = param("angular_velocity", doc="column of the records with the angular velocity in rad/s")
 
     def process(self, left: Record, right: Annotated[Record, Synced(0.1)]) -> WheelState | None:
         if not self.radius:

@@ -140,8 +140,10 @@ class WheelOdometry(Node, interface=True):
 class FourWheelSteer(WheelOdometry):
     """The motion that fits four driven and steered wheels best (`robots.interact.odometry`)."""
 
-    robot: str = param("interact", doc="whose geometry: a name, or a YAML file like interact.yaml")
-    max_gap: float = param(MAX_GAP, gt=0, unit="s", doc="over longer ones the robot is taken to stand")
+    robot: str = param("interact", doc="robot that gives the geometry: a name, or a YAML file")
+    max_gap: float = param(
+        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
+    )
 
     def process(self, wheels: WheelState) -> Pose | None:
         if wheels.velocity is None or wheels.steer_ticks is None:
@@ -152,9 +154,13 @@ class FourWheelSteer(WheelOdometry):
 class Ackermann(WheelOdometry):
     """Two driven wheels behind, one steering angle in front (`robots.weeder.odometry`)."""
 
-    robot: str = param("weeder", doc="whose geometry: a name, or a YAML file like weeder.yaml")
-    form: str = param("scripts", choices=("paper", "scripts"), doc="tan(delta), or tan(0.95 delta)")
-    max_gap: float = param(MAX_GAP, gt=0, unit="s", doc="over longer ones the robot is taken to stand")
+    robot: str = param("weeder", doc="robot that gives the geometry: a name, or a YAML file")
+    form: str = param(
+        "scripts", choices=("paper", "scripts"), doc="paper: tan(delta); scripts: tan(0.95 delta)"
+    )
+    max_gap: float = param(
+        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
+    )
 
     def process(self, wheels: WheelState) -> Pose | None:
         if wheels.velocity is None or wheels.steering is None:
@@ -167,9 +173,11 @@ class Ackermann(WheelOdometry):
 class Differential(WheelOdometry):
     """Wheels on two sides that do not steer: also skid-steered ones, with an effective track."""
 
-    track: float = param(0.0, ge=0, unit="m", doc="between the left and the right wheels; 0 is not known")
+    track: float = param(0.0, ge=0, unit="m", doc="distance between left and right wheels; 0 if not known")
     child: str = param("base_link", doc="frame of the body")
-    max_gap: float = param(MAX_GAP, gt=0, unit="s", doc="over longer ones the robot is taken to stand")
+    max_gap: float = param(
+        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
+    )
 
     def process(self, wheels: WheelState) -> Pose | None:
         if not self.track:
