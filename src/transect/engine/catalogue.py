@@ -109,13 +109,13 @@ class Catalogue:
         """Return all names, as their files or classes spell them; nothing is imported for that."""
         files = [DESCRIBES.sub("", file.stem) for file in self._files if not file.stem.startswith("_")]
         points = [point.name for group in ("nodes", "compounds") for point in _entry_points(group)]
-        return sorted({*self._registered, *map(_spelt, files), *points})
+        return sorted({*self._registered, *map(_spell, files), *points})
 
     def compound_names(self) -> list[str]:
         """Return the names of all descriptions, as their files spell them."""
         files = [DESCRIBES.sub("", file.stem) for file in self._files if file.suffix != ".py"]
         known = [name for name, things in self._registered.items() if not isinstance(things[0], type)]
-        return sorted({*known, *map(_spelt, files), *(point.name for point in _entry_points("compounds"))})
+        return sorted({*known, *map(_spell, files), *(point.name for point in _entry_points("compounds"))})
 
     @cached_property
     def _files(self) -> list[Path]:
@@ -211,7 +211,7 @@ def _files_in(place: Path) -> list[Path]:
     return sorted(file for file in inside if file.suffix in SUFFIXES and file.is_file())
 
 
-def _spelt(stem: str) -> str:
+def _spell(stem: str) -> str:
     """Return the name that a file in snake case stands for."""
     return "".join(word[:1].upper() + word[1:] for word in stem.split("_"))
 

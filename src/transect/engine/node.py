@@ -111,7 +111,7 @@ class Node:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Process one set of inputs, their types and that of the result checked; as a unit test does."""
         name = type(self).__name__
-        bound = _bound(name, self.inputs, args, kwargs)
+        bound = _bind(name, self.inputs, args, kwargs)
         result = type(self).process(self, **bound)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
         check_result(name, self.outputs, result)
         return result
@@ -196,7 +196,7 @@ def _check_between(inputs: Mapping[str, Port], owner: str) -> None:
             check_interpolable(port.type, f"{owner}.{port.name}")
 
 
-def _bound(
+def _bind(
     name: str, inputs: Mapping[str, Port], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the inputs by name, as a call gives them; each fits its port."""

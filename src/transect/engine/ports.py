@@ -157,7 +157,7 @@ def is_outputs(kind: Any) -> bool:
 def outputs_class(process: Callable[..., Any] | None) -> type | None:
     """Return the class marked with `outputs` that a signature returns, None if it returns no such class."""
     hints = get_type_hints(process, include_extras=True) if process else {}
-    returned = _annotated(hints.get("return"))[0]
+    returned = _split_annotation(hints.get("return"))[0]
     return returned if is_outputs(returned) else None
 
 
@@ -209,7 +209,7 @@ def ports_of(
         return Ports(inputs, known.outputs, known.bundled)
     outputs = _outputs_of(hints["return"], out_name)
     inherited = {name: _inherit(port, known.outputs.get(name)) for name, port in outputs.items()}
-    return Ports(inputs, inherited, is_outputs(_annotated(hints["return"])[0]))
+    return Ports(inputs, inherited, is_outputs(_split_annotation(hints["return"])[0]))
 
 
 def _input(
@@ -258,10 +258,10 @@ def _port(name: str, hint: Any, policy: Policy = TRIGGER) -> Port:
 
     `policy` is the one of an annotation that names none; a batch is then a `Sequence[T]`.
     """
-    hint, extras = _annotated(hint)
+    hint, extras = _split_annotation(hint)
     policy = next((extra for extra in extras if isinstance(extra, Policy)), policy)
     if policy == BATCH:
-        hint, of_samples = _annotated(next(iter(get_args(hint)), hint))
+        hint, of_samples = _split_annotation(next(iter(get_args(hint)), hint))
         extras += of_samples
     kind = get_origin(hint) or hint
     said = {type(extra): extra for extra in extras}
@@ -269,7 +269,7 @@ def _port(name: str, hint: Any, policy: Policy = TRIGGER) -> Port:
     return Port(name, object if kind is Any else kind, policy, shape=said.get(Shape), unit=unit, frame=frame)
 
 
-def _annotated(hint: Any) -> tuple[Any, list[Any]]:
+def _split_annotation(hint: Any) -> tuple[Any, list[Any]]:
     """Return a type without what is annotated to it, and that."""
     hint = _without_none(hint)
     if get_origin(hint) is not Annotated:

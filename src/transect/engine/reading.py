@@ -210,7 +210,7 @@ def _shared(whole: Part, name: str) -> list[ImplementationText]:
     """Return what the top level says of nodes and wires: Code Sample 2's part for all, or the only one."""
     wires = tuple(_port_wires(whole))
     if _only_named(whole) and (wires or whole.has("dfns")):
-        nodes = _by_name(whole, "node", map(_declared, whole.items("dfns")))
+        nodes = _by_name(whole, "node", map(_read_declared, whole.items("dfns")))
         return [ImplementationText("", nodes, wires, complete=False, line=whole.child("dfns").line)]
     return [_flow(whole, name, wires)] if whole.has(*FLOW_KEYS) else []
 
@@ -224,7 +224,7 @@ def _only_named(whole: Part) -> bool:
     return listed and not whole.has(*(key for key in FLOW_KEYS if key != "dfns"))
 
 
-def _declared(part: Part) -> NodeUse | None:
+def _read_declared(part: Part) -> NodeUse | None:
     """Return one of Code Sample 2's `dfns`, which are only named."""
     if not part.is_mapping("a DFN", "name"):
         return None
@@ -385,14 +385,14 @@ def _wires(part: Part) -> Iterator[Wire]:
     yield from filter(None, map(_wire, part.items("wires")))
     for one in part.items("input_connections"):
         target = _end(one, "an input connection", "dfn_id", "dfpc_input")
-        yield from _joined(_own_end(one, "dfpc_input"), target, one)
+        yield from _join(_own_end(one, "dfpc_input"), target, one)
     for one in part.items("internal_connections"):
         if one.is_mapping("an internal connection", "from", "to"):
             source, target = (_end(one.child(key), f"{key!r}", "dfn_id") for key in ("from", "to"))
-            yield from _joined(source, target, one)
+            yield from _join(source, target, one)
     for one in part.items("output_connections"):
         source = _end(one, "an output connection", "dfn_id", "dfpc_output")
-        yield from _joined(source, _own_end(one, "dfpc_output"), one)
+        yield from _join(source, _own_end(one, "dfpc_output"), one)
 
 
 def _wire(part: Part) -> Wire | None:
@@ -418,6 +418,6 @@ def _own_end(part: Part, key: str) -> str:
     return part.needed(key, "a connection") if isinstance(part.data, Mapping) else ""
 
 
-def _joined(source: str, target: str, part: Part) -> Iterator[Wire]:
+def _join(source: str, target: str, part: Part) -> Iterator[Wire]:
     if source and target:
         yield Wire(source, target, line=part.line)

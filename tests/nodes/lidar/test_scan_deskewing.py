@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.nodes.lidar.rooms import PERIOD_NS, motion, off_the_walls, scan
 
 from transect.geometry import se3
-from transect.nodes.lidar._deskewing import point_offsets, revolutions, straightened
+from transect.nodes.lidar._deskewing import point_offsets, revolutions, straighten
 from transect.nodes.lidar.scan_deskewing import ConstantVelocity, Gyroscope, KnownPoses
 from transect.nodes.lidar.scan_placement import ScanPlacement
 from transect.types import Imu, PointCloud, Pose
@@ -37,7 +37,7 @@ def bent_and_straight(
 @given(st.lists(numbers, min_size=6, max_size=6), st.floats(-0.5, 0.5))
 def test_a_point_goes_where_the_exponential_of_the_twist_takes_it(twist: list[float], seconds: float):
     points = np.array([[10.0, -4.0, 1.0], [0.5, 20.0, -2.0]])
-    found = straightened(points, np.array([seconds, -seconds]), np.array(twist))
+    found = straighten(points, np.array([seconds, -seconds]), np.array(twist))
     for sign, point, moved in zip((1, -1), points, found, strict=True):
         expected = se3.apply(se3.exp(sign * seconds * np.array(twist)), point)
         np.testing.assert_allclose(moved, expected, atol=1e-6)

@@ -13,7 +13,7 @@ from transect.geometry import rotations, se3
 from transect.nodes.cloud.features_description_3d import Fpfh
 from transect.nodes.cloud.features_extraction_3d import Uniform
 from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
-from transect.nodes.registration._small_gicp import VoxelMap, thinned
+from transect.nodes.registration._small_gicp import VoxelMap, thin
 from transect.nodes.registration.features_matching_3d import (
     FeaturesMatching3D,
     KissMatcher,
@@ -175,7 +175,7 @@ def test_samples_find_the_few_right_matches_among_many_wrong_ones():
 
 
 def test_a_copy_of_a_map_that_forgot_scans_aligns_to_the_same_bits():
-    voxels, scan = VoxelMap(0.5, history=10), thinned(SINK.points, 0.4)
+    voxels, scan = VoxelMap(0.5, history=10), thin(SINK.points, 0.4)
     for i in range(60):  # a room every 0.7 m: only the last dozen overlap with any that is remembered
         voxels.insert(scan, se3.exp(np.array([0.7 * i, 0, 0, 0, 0, 0])))
     other = copy.deepcopy(voxels)

@@ -14,10 +14,10 @@ from transect.nodes.stereo._offset import (
     OffsetEstimate,
     Pull,
     StereoTracks,
-    combined,
+    combine,
     disparity_offset,
     frame_pull,
-    trusted,
+    shrink,
 )
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset, TwoPassOffset
 from transect.types import CameraModel
@@ -69,7 +69,7 @@ def test_frames_one_by_one_tell_what_all_of_them_tell_together():
     tracks = drive(0.25, step=1.0)
     together = disparity_offset(tracks, CAMERA)
     pulls = [pull for each in tracks if (pull := frame_pull(each, CAMERA, 0.2)) is not None]
-    delta, sigma = combined(pulls)
+    delta, sigma = combine(pulls)
     assert delta == pytest.approx(together.delta_px, abs=together.sigma_px)
     assert sigma == pytest.approx(together.sigma_px, rel=0.3)
 
@@ -94,10 +94,10 @@ def test_a_camera_without_baseline_is_refused():
 
 
 def test_an_offset_is_believed_as_far_as_it_stands_out():
-    assert trusted(0.05, 0.03) == 0.0
-    assert trusted(0.3, 0.01) == pytest.approx(0.3, abs=0.02)
-    assert trusted(-0.3, 0.01) == -trusted(0.3, 0.01)
-    assert trusted(0.3, np.inf) == 0.0
+    assert shrink(0.05, 0.03) == 0.0
+    assert shrink(0.3, 0.01) == pytest.approx(0.3, abs=0.02)
+    assert shrink(-0.3, 0.01) == -shrink(0.3, 0.01)
+    assert shrink(0.3, np.inf) == 0.0
     assert OffsetEstimate().trusted_px == 0.0
 
 
@@ -127,7 +127,7 @@ def test_frames_that_err_together_are_believed_less():
         errors = np.zeros(100)
         for i in range(1, 100):  # neighbours share three fifths of what is wrong with them
             errors[i] = 0.6 * errors[i - 1] + rng.normal(0, 0.04)
-        found, sigma = combined([Pull(-0.2 + error, 400.0) for error in errors])
+        found, sigma = combine([Pull(-0.2 + error, 400.0) for error in errors])
         inside += abs(found + 0.2) < 2 * sigma
         as_if_alone += abs(found + 0.2) < 2 * errors.std() / 10
     assert as_if_alone < 0.75 * 300

@@ -15,12 +15,12 @@ from transect.types import PointCloud
 Rows = NDArray[np.int64] | NDArray[np.bool_]
 
 
-def measured(cloud: PointCloud) -> NDArray[np.bool_]:
+def find_measured(cloud: PointCloud) -> NDArray[np.bool_]:
     """Rows (n,) that are points: none of their coordinates is NaN."""
     return np.asarray(np.isfinite(cloud.points).all(axis=1))
 
 
-def selected(cloud: PointCloud, rows: Rows) -> PointCloud:
+def select(cloud: PointCloud, rows: Rows) -> PointCloud:
     """The cloud with these rows only, given as a mask (n,) or as indices (k,)."""
     fields = {name: values[rows] for name, values in cloud.fields.items()}
     return replace(cloud, points=cloud.points[rows], fields=fields)
@@ -28,8 +28,8 @@ def selected(cloud: PointCloud, rows: Rows) -> PointCloud:
 
 def without_gaps(cloud: PointCloud) -> PointCloud:
     """The cloud without rows that have NaN; itself if it has none."""
-    known = measured(cloud)
-    return cloud if known.all() else selected(cloud, known)
+    known = find_measured(cloud)
+    return cloud if known.all() else select(cloud, known)
 
 
 def seen_from(cloud: PointCloud) -> Floats:

@@ -97,7 +97,7 @@ def nearest_within(first: Floats, second: Floats, reach: float) -> Neighbours:
     return Neighbours(np.asarray(partner, np.int64)[found], found, np.asarray(distance)[found])
 
 
-def displaced(points: Floats, replaced: Ints, moved: Floats) -> tuple[Floats, Ints]:
+def displace(points: Floats, replaced: Ints, moved: Floats) -> tuple[Floats, Ints]:
     """Move the points (n, 3) that were not replaced as the nearest replaced one was moved.
 
     Parameters

@@ -51,13 +51,13 @@ class DemBuilding(Node, interface=True):
         voxels, sums = self.sums.sums()
         found = _by_cell(voxels, sums, self._ground(voxels, sums))
         layers = surface(found, self.cell, self.height, self.least, self.range_noise)
-        return gridded(found.cells, layers, self.cell, self.frame)
+        return make_grid(found.cells, layers, self.cell, self.frame)
 
     def _ground(self, voxels: Ints, sums: Floats) -> NDArray[np.bool_]:
         """Return which voxels (m,) count: all of them."""
         return np.ones(len(voxels), dtype=np.bool_)
 
-    def _added(self, cloud: PointCloud, layer: float) -> None:
+    def _add(self, cloud: PointCloud, layer: float) -> None:
         """Add a cloud to the sums over cells, in layers of a height (m)."""
         points = np.asarray(cloud.points, dtype=np.float64)
         points = points[np.isfinite(points).all(axis=1)]
@@ -79,7 +79,7 @@ class MeanElevation(DemBuilding):
     """The mean of all points of a cell."""
 
     def process(self, cloud: PointCloud) -> GridMap | None:
-        return self._added(cloud, ALL_HEIGHTS)
+        return self._add(cloud, ALL_HEIGHTS)
 
 
 class GroundElevation(DemBuilding):
@@ -97,7 +97,7 @@ class GroundElevation(DemBuilding):
     )
 
     def process(self, cloud: PointCloud) -> GridMap | None:
-        return self._added(cloud, self.layer)
+        return self._add(cloud, self.layer)
 
     def _ground(self, voxels: Ints, sums: Floats) -> NDArray[np.bool_]:
         """Return which voxels (m,), ordered by cell and then by height, lie in the ground."""
@@ -223,7 +223,7 @@ def surface(sums: CellSums, cell: float, height: float, least: int, noise: float
     }
 
 
-def gridded(cells: Ints, layers: Mapping[str, Floats], cell: float, frame: str) -> GridMap:
+def make_grid(cells: Ints, layers: Mapping[str, Floats], cell: float, frame: str) -> GridMap:
     """Return layers (m,) of cells (m, 2) as a map, north up; NaN where there is no cell, but 0 for counts."""
     low, high = cells.min(axis=0), cells.max(axis=0)
     columns, rows = (high - low + 1).tolist()

@@ -13,7 +13,7 @@ from transect.engine import At, Node, outputs, param
 from transect.geometry import se3
 from transect.types import PointCloud, Pose
 
-from ._clouds import selected, without_gaps
+from ._clouds import select, without_gaps
 
 
 @outputs
@@ -73,7 +73,7 @@ class FreeSpace(MovingTargetSuppression):
         moving = self._moving(se3.apply(T, points))
         step = math.radians(self.step_degrees)
         self.views = [*self.views, view_of(points[~moving], T, step)][-self.scans :]
-        return Suppressed(selected(cloud, ~moving), selected(cloud, moving), int(moving.sum()))
+        return Suppressed(select(cloud, ~moving), select(cloud, moving), int(moving.sum()))
 
     def _moving(self, points: Floats) -> NDArray[np.bool_]:
         """Tell which points (n, 3) of the fixed frame stand where earlier scans saw through."""

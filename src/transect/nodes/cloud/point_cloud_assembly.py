@@ -14,8 +14,8 @@ from transect.engine import Latest, Node, param
 from transect.engine.ports import Unit
 from transect.types import PointCloud, Pose
 
-from ._clouds import joined_fields, selected, without_gaps
-from ._fusing import displaced, fuse, nearest_within, weights_of
+from ._clouds import joined_fields, select, without_gaps
+from ._fusing import displace, fuse, nearest_within, weights_of
 
 
 class PointCloudAssembly(Node, interface=True):
@@ -34,7 +34,7 @@ class PointCloudAssembly(Node, interface=True):
         viewCenter: Latest[Pose] | None = None,
         viewRadius: Annotated[Latest[float], Unit("m")] = 100.0,
     ) -> PointCloud | None:
-        return viewed(self.join(*_clouds(firstPointCloud, secondPointCloud)), viewCenter, viewRadius)
+        return crop(self.join(*_clouds(firstPointCloud, secondPointCloud)), viewCenter, viewRadius)
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         """Return one cloud made of two without gaps; the first is empty before there is one."""
@@ -57,7 +57,7 @@ class NeighbourPointAverage(PointCloudAssembly):
         size = np.bincount(group, minlength=len(rows))[:, None]
         sums = [np.bincount(group, axis, minlength=len(rows)) for axis in second.points[pairs.second].T]
         means = (first.points[rows] + np.column_stack(sums) / np.maximum(size, 1)) / 2
-        return _averaged(first, second, (rows, means), (pairs.second, means[group]))
+        return _average(first, second, (rows, means), (pairs.second, means[group]))
 
 
 class NeighbourSinglePointAverage(PointCloudAssembly):
@@ -71,7 +71,7 @@ class NeighbourSinglePointAverage(PointCloudAssembly):
         rows, nearest = np.unique(pairs.first[order], return_index=True)
         partners = pairs.second[order][nearest]
         means = (first.points[rows] + second.points[partners]) / 2
-        return _averaged(first, second, (rows, means), (partners, means))
+        return _average(first, second, (rows, means), (partners, means))
 
 
 class VoxelBinning(PointCloudAssembly):
@@ -81,7 +81,7 @@ class VoxelBinning(PointCloudAssembly):
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         weights = [_counts(each).astype(np.float64) for each in (first, second)]
-        return voxelised(first, second, np.concatenate(weights), self.size)
+        return voxelise(first, second, np.concatenate(weights), self.size)
 
 
 class WeightedVoxel(PointCloudAssembly):
@@ -91,10 +91,10 @@ class WeightedVoxel(PointCloudAssembly):
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
         weights = np.concatenate([weights_of(first), weights_of(second)])
-        return voxelised(first, second, weights, self.size)
+        return voxelise(first, second, weights, self.size)
 
 
-def voxelised(first: PointCloud, second: PointCloud, weights: Floats, size: float) -> PointCloud:
+def voxelise(first: PointCloud, second: PointCloud, weights: Floats, size: float) -> PointCloud:
     """Return weighted means over voxels of both clouds; other fields are those of the first point in each."""
     numbers = np.concatenate([_counts(first), _counts(second)])
     fused = fuse(np.concatenate([first.points, second.points]), weights, size, numbers)
@@ -106,29 +106,29 @@ def voxelised(first: PointCloud, second: PointCloud, weights: Floats, size: floa
     return replace(second, points=fused.points, fields=fields)
 
 
-def viewed(cloud: PointCloud, centre: Pose | None, radius: float) -> PointCloud:
+def crop(cloud: PointCloud, centre: Pose | None, radius: float) -> PointCloud:
     """Return what lies within a radius (m) of a place; all of it where no place is given."""
     if centre is None:
         return cloud
     offset = cloud.points - centre.position
-    return selected(cloud, np.einsum("ni,ni->n", offset, offset) < radius**2)
+    return select(cloud, np.einsum("ni,ni->n", offset, offset) < radius**2)
 
 
 def _clouds(first: PointCloud | None, second: PointCloud) -> tuple[PointCloud, PointCloud]:
     """Return both clouds without gaps and in float64; an empty one for a first that has not come."""
     if first is None:
-        first = selected(second, np.zeros(0, np.int64))
+        first = select(second, np.zeros(0, np.int64))
     both = (without_gaps(each) for each in (first, second))
     a, b = (replace(each, points=np.asarray(each.points, dtype=np.float64)) for each in both)
     return a, b
 
 
-def _averaged(
+def _average(
     first: PointCloud, second: PointCloud, ours: tuple[Ints, Floats], theirs: tuple[Ints, Floats]
 ) -> PointCloud:
     """Return the replaced points of the first cloud, then what is left of both, moved along."""
-    left_first, rest_first = displaced(first.points, *ours)
-    left_second, rest_second = displaced(second.points, *theirs)
+    left_first, rest_first = displace(first.points, *ours)
+    left_second, rest_second = displace(second.points, *theirs)
     rows = np.concatenate([ours[0], rest_first, len(first) + rest_second])
     points = np.concatenate([ours[1], left_first, left_second])
     fields = {name: values[rows] for name, values in joined_fields(first, second).items()}

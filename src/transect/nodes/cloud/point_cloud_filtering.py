@@ -11,7 +11,7 @@ from transect.errors import UsageError
 from transect.geometry import neighbours, se3, surfaces
 from transect.types import PointCloud
 
-from ._clouds import seen_from, selected, without_gaps
+from ._clouds import seen_from, select, without_gaps
 
 
 class PointCloudFiltering(Node, interface=True):
@@ -31,7 +31,7 @@ class StatisticalOutlierRemoval(PointCloudFiltering):
     )
 
     def process(self, pointCloud: PointCloud) -> PointCloud | None:
-        return selected(
+        return select(
             pointCloud, neighbours.statistical_inliers(pointCloud.points, self.neighbours, self.deviations)
         )
 
@@ -49,7 +49,7 @@ class VoxelGrid(PointCloudFiltering):
         if len(cloud) < 2:
             return self.ctx.skip("too few points")
         size = self.size or surfaces.voxel_for(cloud.points, self.points)
-        thinned = selected(cloud, neighbours.voxel_indices(cloud.points, size))
+        thinned = select(cloud, neighbours.voxel_indices(cloud.points, size))
         return replace(thinned, points=neighbours.voxel_means(cloud.points, size))
 
 
@@ -72,7 +72,7 @@ class DynamicRadius(PointCloudFiltering):
             self.least_radius,
             seen_from(pointCloud),
         )
-        return selected(pointCloud, keep)
+        return select(pointCloud, keep)
 
 
 class RangeFilter(PointCloudFiltering):
@@ -83,7 +83,7 @@ class RangeFilter(PointCloudFiltering):
 
     def process(self, pointCloud: PointCloud) -> PointCloud | None:
         reach = np.linalg.norm(pointCloud.points - seen_from(pointCloud), axis=1)
-        return selected(pointCloud, (reach >= self.nearest) & (reach <= self.farthest))
+        return select(pointCloud, (reach >= self.nearest) & (reach <= self.farthest))
 
 
 class SelfFilter(PointCloudFiltering):
@@ -103,7 +103,7 @@ class SelfFilter(PointCloudFiltering):
         keep = np.asarray(np.isfinite(points).all(axis=1))
         for low, high in self._corners():
             keep &= ~((points >= low) & (points <= high)).all(axis=1)
-        return selected(pointCloud, keep)
+        return select(pointCloud, keep)
 
     def _corners(self) -> np.ndarray[tuple[int, int, int], np.dtype[np.float64]]:
         """Return the boxes (k, 2, 3)."""

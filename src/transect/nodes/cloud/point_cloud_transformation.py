@@ -26,10 +26,10 @@ class CartesianSystemTransform(PointCloudTransformation):
     def process(self, pointCloud: PointCloud, pose: Pose) -> PointCloud | None:
         if not (np.isfinite(pose.position).all() and np.isfinite(pose.orientation).all()):
             return self.ctx.skip("the pose is not known")
-        return transformed(pointCloud, se3.from_quaternion(pose.orientation, pose.position), pose.frame)
+        return transform(pointCloud, se3.from_quaternion(pose.orientation, pose.position), pose.frame)
 
 
-def transformed(cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
+def transform(cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
     """Return a cloud taken to another frame by ``T_frame_cloud`` (4, 4).
 
     Of its fields, `normal` (n, 3) and `covariance` (n, 9) are turned too.

@@ -7,7 +7,7 @@ import numpy as np
 from transect.engine import Node, param
 from transect.types import Octree, PointCloud
 
-from ._clouds import measured
+from ._clouds import find_measured
 from ._octree import octree
 
 
@@ -18,7 +18,7 @@ class PointCloudVoxelization(Node):
     resolution: float = param(0.1, gt=0, unit="m", doc="edge length of the smallest cubes")
 
     def process(self, pointCloud: PointCloud) -> Octree | None:
-        points = np.asarray(pointCloud.points[measured(pointCloud)], dtype=np.float64)
+        points = np.asarray(pointCloud.points[find_measured(pointCloud)], dtype=np.float64)
         if not len(points):
             return self.ctx.skip("the cloud is empty")
         return octree(points, self.resolution, pointCloud.t_ns, pointCloud.frame)

@@ -6,7 +6,7 @@ from transect.engine import Latest, Node, outputs
 from transect.types import PointCloud, Pose
 
 from ._scene import Memory
-from .point_cloud_transformation import transformed
+from .point_cloud_transformation import transform
 
 
 @outputs
@@ -27,5 +27,5 @@ class SceneCloud(Node):
         self.memory = Memory[PointCloud]()
 
     def process(self, cloud: PointCloud, view: Latest[Pose | None] = None) -> CloudPair | None:
-        before = self.memory.after(cloud, self.ctx.time, view, transformed)
+        before = self.memory.after(cloud, self.ctx.time, view, transform)
         return None if before is None else CloudPair(cloud, before)

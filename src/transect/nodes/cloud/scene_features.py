@@ -30,11 +30,11 @@ class SceneFeatures(Node):
         self.memory = Memory[Features3D]()
 
     def process(self, features: Features3D, view: Latest[Pose | None] = None) -> FeaturesPair | None:
-        before = self.memory.after(features, self.ctx.time, view, _placed)
+        before = self.memory.after(features, self.ctx.time, view, _place)
         return None if before is None else FeaturesPair(features, before)
 
 
-def _placed(features: Features3D, T_scene_cloud: Floats, frame: str) -> Features3D:
+def _place(features: Features3D, T_scene_cloud: Floats, frame: str) -> Features3D:
     points = se3.apply(T_scene_cloud, features.points)
     normals = None if features.normals is None else features.normals @ T_scene_cloud[:3, :3].T
     return replace(features, points=points, normals=normals, frame=frame)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from transect.engine import Node, param
 from transect.types import PointCloud
 
-from ._clouds import selected
+from ._clouds import select
 
 
 class SceneModel(Node):
@@ -27,14 +27,14 @@ class SceneModel(Node):
 
     def process(self, model: PointCloud) -> PointCloud | None:
         self.model, self.added = model, self.added + 1
-        return self._shown() if self.after and self.added % self.after == 0 else None
+        return self._show() if self.after and self.added % self.after == 0 else None
 
     def finish(self) -> PointCloud | None:
-        return None if self.model is None or self.given == self.added else self._shown()
+        return None if self.model is None or self.given == self.added else self._show()
 
-    def _shown(self) -> PointCloud | None:
+    def _show(self) -> PointCloud | None:
         assert self.model is not None
         self.given = self.added
         count = self.model.fields.get("count")
-        sure = self.model if count is None else selected(self.model, count >= self.least)
+        sure = self.model if count is None else select(self.model, count >= self.least)
         return replace(sure, t_ns=self.ctx.time)

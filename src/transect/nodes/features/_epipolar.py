@@ -41,7 +41,7 @@ def fundamental_by_sampling(source: Floats, sink: Floats, method: int, threshold
     return _matrix(cv2.findFundamentalMat(source, sink, method, threshold, 0.9999, 5000)[0])
 
 
-def fundamental_refitted(F: Floats, source: Floats, sink: Floats, threshold: float) -> Floats:
+def refit_fundamental(F: Floats, source: Floats, sink: Floats, threshold: float) -> Floats:
     """Return the least-squares matrix of all pairs that agree with F, which came from a sample of seven."""
     import cv2
 
@@ -120,7 +120,7 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.source)
 
-    def taken(self, rows: Mask) -> Pairs:
+    def take(self, rows: Mask) -> Pairs:
         """Return some of them."""
         return Pairs(self.source[rows], self.sink[rows], self.K_source, self.K_sink)
 
@@ -165,7 +165,7 @@ def motion_from(F: Floats, pairs: Pairs, sigma: float) -> Motion | None:
     chosen = _in_front_of_both(pairs.K_sink.T @ F @ pairs.K_source, pairs, sigma)
     if chosen is None:
         return None
-    T, covariance = _refined(chosen, pairs, sigma)
+    T, covariance = _refine(chosen, pairs, sigma)
     seen = triangulate([np.eye(4), se3.invert(T)], pairs.places, sigma / pairs.focal_lengths)
     return Motion(T, covariance, float(np.mean(seen.in_front)), float(np.median(seen.parallax)))
 
@@ -188,7 +188,7 @@ def _in_front_of_both(E: Floats, pairs: Pairs, sigma: float) -> Floats | None:
     return candidates[order[0]]
 
 
-def _refined(T: Floats, pairs: Pairs, sigma: float) -> tuple[Floats, Floats]:
+def _refine(T: Floats, pairs: Pairs, sigma: float) -> tuple[Floats, Floats]:
     """Return the motion of least robust epipolar distances, and its covariance (6, 6)."""
     best = T
     for _ in range(ROUNDS):
@@ -197,7 +197,7 @@ def _refined(T: Floats, pairs: Pairs, sigma: float) -> tuple[Floats, Floats]:
         weight = np.sqrt(robust.huber_weights(left / sigma))
         solved = np.linalg.lstsq(weight[:, None] * slopes, -weight * left, rcond=None)[0]
         step = np.asarray(solved, np.float64)
-        best = _moved(best, across, step)
+        best = _move(best, across, step)
         if np.abs(step).max() < STEP:
             break
     across = _tangents(best[:3, 3])
@@ -210,7 +210,7 @@ def _refined(T: Floats, pairs: Pairs, sigma: float) -> tuple[Floats, Floats]:
 def _slopes(T: Floats, across: Floats, pairs: Pairs) -> tuple[Floats, Floats]:
     """Return the epipolar distances (n,) and their derivatives (n, 5): across the translation, then turns."""
     left = _distances(T, pairs)
-    ahead = [_distances(_moved(T, across, move), pairs) for move in STEP * np.eye(5)]
+    ahead = [_distances(_move(T, across, move), pairs) for move in STEP * np.eye(5)]
     return left, (np.array(ahead) - left).T / STEP
 
 
@@ -226,7 +226,7 @@ def _tangents(direction: Floats) -> Floats:
     return np.linalg.svd(direction[None])[2][1:].T
 
 
-def _moved(T: Floats, across: Floats, step: Floats) -> Floats:
+def _move(T: Floats, across: Floats, step: Floats) -> Floats:
     direction = T[:3, 3] + across @ step[:2]
     turned = rotations.matrix_from_rotation_vector(step[2:]) @ T[:3, :3]
     return se3.from_matrix(turned, direction / np.linalg.norm(direction))

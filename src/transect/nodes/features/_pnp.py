@@ -42,7 +42,7 @@ def pose_of_most(points: Floats, pixels: Floats, K: Floats, threshold: float) ->
     return _transform(turn, shift) if found else None
 
 
-def refined(T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats) -> Floats:
+def refine(T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats) -> Floats:
     """Return the pose of least squared pixel distances near a pose."""
     import cv2
 
@@ -52,7 +52,7 @@ def refined(T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats) -
     return T_camera_world if better is None else better
 
 
-def refined_on_inliers(
+def refine_on_inliers(
     T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats, threshold: float
 ) -> tuple[Floats, Mask]:
     """Return the pose refined on the points that agree with it, and which those are (n,)."""
@@ -61,7 +61,7 @@ def refined_on_inliers(
     for _ in range(3):
         if np.count_nonzero(inliers) < 6:
             break
-        best = refined(best, points[inliers], pixels[inliers], K)
+        best = refine(best, points[inliers], pixels[inliers], K)
         before, inliers = inliers, pixel_distances(best, points, pixels, K) <= threshold
         if np.array_equal(before, inliers):
             break

@@ -24,8 +24,8 @@ from .adjustment import (
     Tracks,
     adjust,
     covariances_of,
-    factorised,
-    placed,
+    factorise,
+    place_cameras,
     residuals,
     rig_of,
     tracks_of,
@@ -90,7 +90,7 @@ class BundleAdjustment(Node, interface=True):
         guessedPointCloud: Latest[PointCloud | None] = None,
     ) -> Bundle: ...
 
-    def refused(self, reason: str) -> Bundle:
+    def refuse(self, reason: str) -> Bundle:
         """Count why there is no solution."""
         self.ctx.skip(reason)
         return Bundle()
@@ -110,32 +110,34 @@ class GtsamAdjustment(BundleAdjustment):
     ) -> Bundle:
         tracks = tracks_of(correspondenceMapsSequence)
         if not len(tracks) or tracks.seen.sum(axis=0).min() < self.least:
-            return self.refused("an image shares too few points with the others")
+            return self.refuse("an image shares too few points with the others")
         rig = rig_of(tracks.cameras, self.ctx.frames)
-        poses = _guessed(guessedPosesSequence, rig) or placed(tracks, rig, self.sigma, self.baseline)
+        poses = _read_guess(guessedPosesSequence, rig) or place_cameras(
+            tracks, rig, self.sigma, self.baseline
+        )
         if poses is None:
-            return self.refused("the cameras cannot be placed to begin with")
+            return self.refuse("the cameras cannot be placed to begin with")
         points = _first_points(Guess(tracks, rig, self.sigma, poses), guessedPointCloud)
         bodies = se3.invert(np.array([poses[k] for k in range(rig.bodies)]))
-        return self._adjusted(tracks, rig, bodies, points, correspondenceMapsSequence.t_ns)
+        return self._adjust(tracks, rig, bodies, points, correspondenceMapsSequence.t_ns)
 
-    def _adjusted(self, tracks: Tracks, rig: Rig, poses: Floats, points: Floats, t_ns: int) -> Bundle:
+    def _adjust(self, tracks: Tracks, rig: Rig, poses: Floats, points: Floats, t_ns: int) -> Bundle:
         known = tracks.seen & np.isfinite(points).all(axis=1, keepdims=True)
         first = adjust(Problem(tracks, rig, self.sigma, known), poses, points, robust=True)
         if first is None:
-            return self.refused("the images do not determine the poses")
+            return self.refuse("the images do not determine the poses")
         agrees = known & (np.nan_to_num(first.residuals, nan=np.inf) <= self.gate * self.sigma)
-        agrees &= _determined(tracks, rig, first.poses, agrees, self.sigma)[:, None]
+        agrees &= _find_determined(tracks, rig, first.poses, agrees, self.sigma)[:, None]
         share = np.count_nonzero(agrees) / np.count_nonzero(tracks.seen)
         if agrees.sum(axis=0).min() < self.least or share < self.share:
-            return self.refused("too few sightings agree")
+            return self.refuse("too few sightings agree")
         problem = Problem(tracks, rig, self.sigma, agrees)
         last = adjust(problem, first.poses, first.points, robust=False)
         if last is None or not last.converged:
-            return self.refused("the adjustment did not converge")
+            return self.refuse("the adjustment did not converge")
         spread = covariances_of(last, rig)
         if spread is None:
-            return self.refused("the images do not determine the poses")
+            return self.refuse("the images do not determine the poses")
         squares = float(np.mean(last.residuals[agrees] ** 2))
         path = _trajectory(last.poses, rig, t_ns, tracks, spread.of_cameras())
         steps = first.iterations + last.iterations
@@ -164,26 +166,26 @@ class SvdDecomposition(BundleAdjustment):
         guessedPointCloud: PointCloud | None = None,
     ) -> Bundle:
         tracks = tracks_of(correspondenceMapsSequence)
-        whole = tracks.taken(np.asarray(tracks.seen.all(axis=1)))
+        whole = tracks.take(np.asarray(tracks.seen.all(axis=1)))
         if len(whole) < self.least or len(whole.cameras) < 3:
-            return self.refused("too few points are seen in all of at least three images")
+            return self.refuse("too few points are seen in all of at least three images")
         scale = _Scale(rig_of(tracks.cameras, self.ctx.frames), self.baseline)
-        found = factorised(whole.places)
+        found = factorise(whole.places)
         if found is None or _largest_turn(found[0]) < self.turn:
-            return self.refused("the cameras do not look from different sides: a factorisation is degenerate")
-        poses, points = scale.applied(*found)
+            return self.refuse("the cameras do not look from different sides: a factorisation is degenerate")
+        poses, points = scale.apply(*found)
         alone = Rig(list(range(len(poses))), np.tile(np.eye(4), (len(poses), 1, 1)))
         problem = Problem(whole, alone, self.sigma, whole.seen)
         squares = float(np.mean(residuals(problem, poses, points) ** 2))
         if not squares <= self.limit**2:
-            return self.refused("the factorisation leaves too much")
+            return self.refuse("the factorisation leaves too much")
         t_ns = correspondenceMapsSequence.t_ns
         cloud = PointCloud(points, {"index": whole.first_row}, t_ns, whole.cameras[0].frame)
         share = float(whole.seen.sum() / tracks.seen.sum())
         return Bundle(_trajectory(poses, alone, t_ns, whole), True, squares, cloud, share, 0)
 
 
-def _guessed(guess: Trajectory | None, rig: Rig) -> Poses | None:
+def _read_guess(guess: Trajectory | None, rig: Rig) -> Poses | None:
     """Return the bodies' ``T_body_world`` of a guess; None if there is none, or one says nothing."""
     if guess is None or not len(guess) or guess.orientations is None:
         return None
@@ -216,7 +218,7 @@ def _first_points(guess: Guess, cloud: PointCloud | None) -> Floats:
     return points
 
 
-def _determined(tracks: Tracks, rig: Rig, poses: Floats, used: Mask, sigma: float) -> Mask:
+def _find_determined(tracks: Tracks, rig: Rig, poses: Floats, used: Mask, sigma: float) -> Mask:
     """Return which tracks (n,) are determined by the sightings (n, m) that are used, for known cameras."""
     pixels = np.where(used[..., None], tracks.pixels, np.nan)
     seen = Tracks(pixels, tracks.cameras, tracks.first_row)
@@ -237,7 +239,7 @@ class _Scale:
     rig: Rig
     baseline: float
 
-    def applied(self, poses: Floats, points: Floats) -> tuple[Floats, Floats]:
+    def apply(self, poses: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Return poses (m, 4, 4) and points (n, 3) in metres."""
         places = poses[:, :3, 3]
         if self.rig.scaled:

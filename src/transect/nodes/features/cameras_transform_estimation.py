@@ -67,13 +67,13 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
         other = calibrated(matches.sink_camera, "the second image of the matches")
         F = np.asarray(fundamentalMatrix, np.float64)
         pairs = Pairs.of(matches.source, matches.sink, one, other)
-        pairs = pairs.taken(np.abs(epipolar_distances(F, pairs.source, pairs.sink)) <= self.threshold)
+        pairs = pairs.take(np.abs(epipolar_distances(F, pairs.source, pairs.sink)) <= self.threshold)
         if reason := self._degenerate(pairs):
-            return self._refused(reason)
+            return self._refuse(reason)
         found = motion_from(F, pairs, self.sigma)
         if found is None:
-            return self._refused("no motion has the points in front of both cameras")
-        return self._scaled(found, len(pairs), (one.frame, other.frame), matches.t_ns)
+            return self._refuse("no motion has the points in front of both cameras")
+        return self._scale(found, len(pairs), (one.frame, other.frame), matches.t_ns)
 
     def _degenerate(self, pairs: Pairs) -> str:
         if len(pairs) < self.least:
@@ -85,12 +85,12 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
             return "the scene is flat"
         return ""
 
-    def _scaled(self, found: Motion, inliers: int, frames: tuple[str, str], t_ns: int) -> CameraMotion:
+    def _scale(self, found: Motion, inliers: int, frames: tuple[str, str], t_ns: int) -> CameraMotion:
         scale = np.repeat([self.baseline, 1.0], 3)
         orientation, direction = se3.to_quaternion(found.T_source_sink)
         pose = Pose(direction * self.baseline, orientation, t_ns, *frames)
         return CameraMotion(pose, True, found.covariance * np.outer(scale, scale), inliers, found.parallax)
 
-    def _refused(self, reason: str) -> CameraMotion:
+    def _refuse(self, reason: str) -> CameraMotion:
         self.ctx.skip(reason)
         return CameraMotion()

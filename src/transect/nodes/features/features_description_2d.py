@@ -38,7 +38,7 @@ class FeaturesDescription2D(Node, interface=True):
 
     def process(self, frame: Image, features: Features2D) -> Described | None: ...
 
-    def described(
+    def describe(
         self, extractor: Any, frame: Image, features: Features2D, diameter: float
     ) -> Described | None:
         """Return the features with what an OpenCV extractor says about them."""
@@ -60,7 +60,7 @@ class OrbDescriptor(FeaturesDescription2D):
         import cv2
 
         orb = cv2.ORB.create(nlevels=1, patchSize=self.patch, edgeThreshold=self.patch)
-        return self.described(orb, frame, features, float(self.patch))
+        return self.describe(orb, frame, features, float(self.patch))
 
 
 class SiftDescriptor(FeaturesDescription2D):
@@ -76,4 +76,4 @@ class SiftDescriptor(FeaturesDescription2D):
     def process(self, frame: Image, features: Features2D) -> Described | None:
         import cv2
 
-        return self.described(cv2.SIFT.create(), frame, features, self.diameter)
+        return self.describe(cv2.SIFT.create(), frame, features, self.diameter)

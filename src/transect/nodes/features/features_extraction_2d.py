@@ -115,7 +115,7 @@ class OrbDetectorDescriptor(FeaturesExtraction2D):
 
         # Twice as many, so that there are some to choose from in every cell.
         orb = cv2.ORB.create(2 * self.count, self.scale, self.levels, fastThreshold=self.threshold)
-        return self.best(_detected(orb, frame), frame)
+        return self.best(_detect(orb, frame), frame)
 
 
 class SiftDetectorDescriptor(FeaturesExtraction2D):
@@ -130,7 +130,7 @@ class SiftDetectorDescriptor(FeaturesExtraction2D):
         import cv2
 
         sift = cv2.SIFT.create(2 * self.count, contrastThreshold=self.contrast, edgeThreshold=self.edge)
-        return self.best(_detected(sift, frame), frame)
+        return self.best(_detect(sift, frame), frame)
 
 
 class AkazeDetectorDescriptor(FeaturesExtraction2D):
@@ -141,9 +141,9 @@ class AkazeDetectorDescriptor(FeaturesExtraction2D):
     def process(self, frame: Image) -> Extracted | None:
         import cv2
 
-        return self.best(_detected(cv2.xfeatures2d.AKAZE.create(threshold=self.threshold), frame), frame)
+        return self.best(_detect(cv2.xfeatures2d.AKAZE.create(threshold=self.threshold), frame), frame)
 
 
-def _detected(detector: Any, frame: Image) -> Features2D:
+def _detect(detector: Any, frame: Image) -> Features2D:
     keypoints, descriptors = detector.detectAndCompute(gray_of(frame), mask_of(frame))
     return features_of(keypoints, descriptors, frame)

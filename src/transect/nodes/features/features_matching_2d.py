@@ -49,7 +49,7 @@ class FeaturesMatching2D(Node, interface=True):
 
     def process(self, sourceFeatures: Features2D, sinkFeatures: Features2D) -> Matched | None: ...
 
-    def matched(self, matcher: Any, source: Features2D, sink: Features2D) -> Matched | None:
+    def match(self, matcher: Any, source: Features2D, sink: Features2D) -> Matched | None:
         """Return the matches that an OpenCV matcher finds, if they pass the tests."""
         import cv2
 
@@ -78,7 +78,7 @@ class BruteForceMatcher(FeaturesMatching2D):
         import cv2
 
         norm = cv2.NORM_HAMMING if _binary(sourceFeatures) else cv2.NORM_L2
-        return self.matched(cv2.BFMatcher(norm), sourceFeatures, sinkFeatures)
+        return self.match(cv2.BFMatcher(norm), sourceFeatures, sinkFeatures)
 
 
 class FlannMatcher(FeaturesMatching2D):
@@ -93,7 +93,7 @@ class FlannMatcher(FeaturesMatching2D):
 
         index = LSH if _binary(sourceFeatures) else KD_TREES
         flann = cv2.FlannBasedMatcher(dict(index), {"checks": self.checks})
-        return self.matched(flann, sourceFeatures, sinkFeatures)
+        return self.match(flann, sourceFeatures, sinkFeatures)
 
 
 def _descriptors(features: Features2D) -> NDArray[Any]:

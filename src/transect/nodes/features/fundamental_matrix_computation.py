@@ -11,7 +11,7 @@ from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.types import Correspondences2D
 
-from ._epipolar import epipolar_distances, fundamental_by_sampling, fundamental_refitted, off_plane
+from ._epipolar import epipolar_distances, fundamental_by_sampling, off_plane, refit_fundamental
 from ._keypoints import take_matches
 from ._views import straightened
 
@@ -65,30 +65,30 @@ class FundamentalMatrixComputation(Node, interface=True):
 
     def process(self, matches: Correspondences2D) -> Fundamental: ...
 
-    def computed(self, matches: Correspondences2D, method: int, refit: bool) -> Fundamental:
+    def compute(self, matches: Correspondences2D, method: int, refit: bool) -> Fundamental:
         """Return the matrix that one of OpenCV's samplings finds, with its inliers, or why there is none."""
         seen, source, sink = _pixels(matches)
         if len(seen) < self.least:
-            return self._refused("too few matches")
+            return self._refuse("too few matches")
         matrix = fundamental_by_sampling(source, sink, method, self.threshold)
         if matrix is None:
-            return self._refused("no fundamental matrix was found")
+            return self._refuse("no fundamental matrix was found")
         if refit:
-            matrix = fundamental_refitted(matrix, source, sink, self.threshold)
+            matrix = refit_fundamental(matrix, source, sink, self.threshold)
         distances = np.abs(epipolar_distances(matrix, source, sink))
         rows = np.flatnonzero(distances <= self.threshold)
         ratio = len(rows) / len(matches)
         if len(rows) < self.least or ratio < self.share:
-            return self._refused("too few inliers")
+            return self._refuse("too few inliers")
         apart = off_plane(source[rows], sink[rows], self.threshold)
         if apart < self.off_plane or apart * len(rows) < 8:
-            return self._refused("a flat or far scene, or only a turn: the matrix is not determined")
+            return self._refuse("a flat or far scene, or only a turn: the matrix is not determined")
         error = float(np.sqrt(np.mean(distances[rows] ** 2)))
         return Fundamental(
             matrix / np.linalg.norm(matrix), True, take_matches(matches, seen[rows]), ratio, error, apart
         )
 
-    def _refused(self, reason: str) -> Fundamental:
+    def _refuse(self, reason: str) -> Fundamental:
         self.ctx.skip(reason)
         return Fundamental()
 
@@ -99,7 +99,7 @@ class FundamentalMatrixRansac(FundamentalMatrixComputation):
     def process(self, matches: Correspondences2D) -> Fundamental:
         import cv2
 
-        return self.computed(matches, cv2.FM_RANSAC, refit=True)
+        return self.compute(matches, cv2.FM_RANSAC, refit=True)
 
 
 class FundamentalMatrixMagsac(FundamentalMatrixComputation):
@@ -108,7 +108,7 @@ class FundamentalMatrixMagsac(FundamentalMatrixComputation):
     def process(self, matches: Correspondences2D) -> Fundamental:
         import cv2
 
-        return self.computed(matches, cv2.USAC_MAGSAC, refit=False)
+        return self.compute(matches, cv2.USAC_MAGSAC, refit=False)
 
 
 def _pixels(matches: Correspondences2D) -> tuple[NDArray[np.int64], Floats, Floats]:

@@ -13,7 +13,7 @@ from transect.errors import UsageError
 from transect.geometry import se3
 from transect.types import Features2D, PointCloud, Pose
 
-from ._pnp import pixel_distances, pose_of_all, pose_of_most, refined_on_inliers
+from ._pnp import pixel_distances, pose_of_all, pose_of_most, refine_on_inliers
 from ._views import calibrated, focal_length, pose_covariance, straightened
 
 UNDETERMINED = 0.5
@@ -61,25 +61,25 @@ class PerspectiveNPointSolving(Node, interface=True):
 
     def process(self, points: PointCloud, projections: Features2D) -> Resection: ...
 
-    def solved(self, points: PointCloud, projections: Features2D, method: int | None) -> Resection:
+    def solve(self, points: PointCloud, projections: Features2D, method: int | None) -> Resection:
         """Return the pose by one of OpenCV's solvers on all points; None: on samples of them."""
         lens = calibrated(projections.camera, "the image of the projections")
         world, pixels, rows = _pairs(points, straightened(projections.points, projections.camera))
         if len(rows) < self.least:
-            return self._refused("too few points")
+            return self._refuse("too few points")
         if method is None:
             first = pose_of_most(world, pixels, lens.K, self.threshold)
         else:
             first = pose_of_all(world, pixels, lens.K, method)
         if first is None:
-            return self._refused("no pose was found")
-        pose, inliers = refined_on_inliers(first, world, pixels, lens.K, self.threshold)
+            return self._refuse("no pose was found")
+        pose, inliers = refine_on_inliers(first, world, pixels, lens.K, self.threshold)
         if np.count_nonzero(inliers) < max(self.least, self.share * len(rows)):
-            return self._refused("too few inliers")
+            return self._refuse("too few inliers")
         error = _root_mean_square(pixel_distances(pose, world, pixels, lens.K)[inliers])
         covariance = self._covariance(pose, world[inliers], error, focal_length(lens))
         if covariance is None:
-            return self._refused("the points do not determine a pose")
+            return self._refuse("the points do not determine a pose")
         orientation, position = se3.to_quaternion(se3.invert(pose))
         agree = np.zeros(len(points), np.bool_)
         agree[rows[inliers]] = True
@@ -98,7 +98,7 @@ class PerspectiveNPointSolving(Node, interface=True):
         spread = np.sqrt(np.linalg.eigvalsh(covariance / np.outer(*[np.repeat([distance, 1.0], 3)] * 2))[-1])
         return covariance if spread < UNDETERMINED else None
 
-    def _refused(self, reason: str) -> Resection:
+    def _refuse(self, reason: str) -> Resection:
         self.ctx.skip(reason)
         return Resection()
 
@@ -109,14 +109,14 @@ class IterativePnpSolver(PerspectiveNPointSolving):
     def process(self, points: PointCloud, projections: Features2D) -> Resection:
         import cv2
 
-        return self.solved(points, projections, cv2.SOLVEPNP_ITERATIVE)
+        return self.solve(points, projections, cv2.SOLVEPNP_ITERATIVE)
 
 
 class Ap3pRansac(PerspectiveNPointSolving):
     """Samples of four, solved by AP3P (Ke and Roumeliotis 2017): for points with outliers."""
 
     def process(self, points: PointCloud, projections: Features2D) -> Resection:
-        return self.solved(points, projections, None)
+        return self.solve(points, projections, None)
 
 
 class Epnp(PerspectiveNPointSolving):
@@ -125,7 +125,7 @@ class Epnp(PerspectiveNPointSolving):
     def process(self, points: PointCloud, projections: Features2D) -> Resection:
         import cv2
 
-        return self.solved(points, projections, cv2.SOLVEPNP_EPNP)
+        return self.solve(points, projections, cv2.SOLVEPNP_EPNP)
 
 
 class Sqpnp(PerspectiveNPointSolving):
@@ -134,7 +134,7 @@ class Sqpnp(PerspectiveNPointSolving):
     def process(self, points: PointCloud, projections: Features2D) -> Resection:
         import cv2
 
-        return self.solved(points, projections, cv2.SOLVEPNP_SQPNP)
+        return self.solve(points, projections, cv2.SOLVEPNP_SQPNP)
 
 
 def _pairs(cloud: PointCloud, pixels: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:

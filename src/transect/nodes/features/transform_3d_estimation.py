@@ -68,7 +68,7 @@ class Transform3DEstimation(Node, interface=True):
 
     def process(self, matches: CorrespondenceMaps3D) -> Estimated: ...
 
-    def estimated(self, matches: CorrespondenceMaps3D, solve: Solver) -> Estimated:
+    def estimate(self, matches: CorrespondenceMaps3D, solve: Solver) -> Estimated:
         """Return the transforms of all pairs by a solver of one."""
         found = [self._one(each, solve) for each in matches.maps]
         good = [each for each in found if each is not None]
@@ -87,14 +87,14 @@ class Transform3DEstimation(Node, interface=True):
         found = solve(source, sink) if len(source) >= self.least else None
         if found is None or np.count_nonzero(found.good) < self.least:
             return None
-        return judged(found.T, source[found.good], sink[found.good])
+        return judge(found.T, source[found.good], sink[found.good])
 
 
 class LeastSquaresMinimization(Transform3DEstimation):
     """Horn's closed form (1987) on all matches: for clean ones."""
 
     def process(self, matches: CorrespondenceMaps3D) -> Estimated:
-        return self.estimated(matches, least_squares)
+        return self.estimate(matches, least_squares)
 
 
 class RobustEstimation(Transform3DEstimation):
@@ -108,7 +108,7 @@ class RobustEstimation(Transform3DEstimation):
     )
 
     def process(self, matches: CorrespondenceMaps3D) -> Estimated:
-        return self.estimated(matches, lambda source, sink: truncated_squares(source, sink, self.threshold))
+        return self.estimate(matches, lambda source, sink: truncated_squares(source, sink, self.threshold))
 
 
 def _poses(found: Sequence[Judged | None], t_ns: int) -> Trajectory:
@@ -174,7 +174,7 @@ def weighted_horn(source: Floats, sink: Floats, weight: Floats) -> Floats | None
     return se3.from_matrix(R, np.sum(part * (sink - source @ R.T), axis=0))
 
 
-def judged(T: Floats, source: Floats, sink: Floats) -> Judged:
+def judge(T: Floats, source: Floats, sink: Floats) -> Judged:
     """Return a least-squares transform and the covariance by its residuals: m, then rad, in the sink."""
     moved = se3.apply(T, source)
     squares = float(np.sum((sink - moved) ** 2))

@@ -70,10 +70,10 @@ def straight(image: Image) -> Image:
     camera = calibrated(image)
     if camera.distortion == "none":
         return image
-    return _warped(image, camera, np.eye(3), camera.K, dataclasses.replace(camera, **_no_lens(camera.K)))
+    return _warp(image, camera, np.eye(3), camera.K, dataclasses.replace(camera, **_no_lens(camera.K)))
 
 
-def rectified(image: Image) -> Image:
+def rectify(image: Image) -> Image:
     """Return an image as its camera's `R` and `P` say; itself, if it is so already.
 
     The camera of the result has ``K = P[:, :3]``, no lens and nothing to turn. Where `R` turned it, its frame
@@ -90,7 +90,7 @@ def rectified(image: Image) -> Image:
     if is_rectified(camera):
         return image
     changed = dataclasses.replace(camera, **_no_lens(after), P=camera.P, frame=rectified_frame(camera))
-    return _warped(image, camera, camera.R, after, changed)
+    return _warp(image, camera, camera.R, after, changed)
 
 
 def is_rectified(camera: CameraModel) -> bool:
@@ -131,7 +131,7 @@ def _no_lens(K: Floats) -> dict[str, Any]:
     return {"K": K.copy(), "distortion": "none", "coefficients": np.zeros(0), "R": np.eye(3)}
 
 
-def _warped(image: Image, camera: CameraModel, R: Floats, after: Floats, changed: CameraModel) -> Image:
+def _warp(image: Image, camera: CameraModel, R: Floats, after: Floats, changed: CameraModel) -> Image:
     import cv2
 
     lens = camera.coefficients if camera.distortion != "none" else np.zeros(0)

@@ -27,10 +27,10 @@ class ColorConversion(Node):
     to: str = param("gray", choices=(*PLAIN, *SPACES), doc="colour space of the result")
 
     def process(self, originalImage: Image) -> Image:
-        return converted(originalImage, self.to)
+        return convert(originalImage, self.to)
 
 
-def converted(image: Image, to: str) -> Image:
+def convert(image: Image, to: str) -> Image:
     """Return an image in another colour space.
 
     Parameters
@@ -46,14 +46,14 @@ def converted(image: Image, to: str) -> Image:
         return image
     if image.mode in SPACES or image.mode in BAYER:
         rgb = _step(image, "rgb")
-        return rgb if to == "rgb" else converted(rgb, to)
+        return rgb if to == "rgb" else convert(rgb, to)
     if image.mode not in PLAIN:
         raise TransectError(
             f"an image of mode {image.mode!r} has no colours to convert",
             hint=f"known are {', '.join((*PLAIN, *SPACES, *BAYER))}",
         )
     if to in SPACES and image.mode != "rgb":
-        return converted(_step(image, "rgb"), to)
+        return convert(_step(image, "rgb"), to)
     try:
         return _step(image, to)
     except cv2.error as error:

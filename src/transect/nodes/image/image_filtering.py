@@ -13,7 +13,7 @@ from transect.errors import TransectError, UnsupportedError
 from transect.types import Image
 
 from ._gray import gray_of
-from ._lens import calibrated, place, rectified, straight
+from ._lens import calibrated, place, rectify, straight
 
 BLOCK = 16
 """Edge of a block in pixels: 256 of them tell the noise to 6 %."""
@@ -45,7 +45,7 @@ class ImageUndistortionRectification(ImageFiltering):
 
     def process(self, image: Image) -> Image:
         camera = calibrated(image)
-        turned = rectified(image)
+        turned = rectify(image)
         place(camera, self.ctx.frames)
         return turned
 

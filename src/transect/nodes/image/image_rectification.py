@@ -5,7 +5,7 @@ from __future__ import annotations
 from transect.engine import Node
 from transect.types import Image
 
-from ._lens import calibrated, place, rectified, straight
+from ._lens import calibrated, place, rectify, straight
 
 
 class ImageRectification(Node):
@@ -24,4 +24,4 @@ class ImageRectification(Node):
         if camera.P is None:
             return straight(originalImage)
         place(camera, self.ctx.frames)
-        return rectified(originalImage)
+        return rectify(originalImage)

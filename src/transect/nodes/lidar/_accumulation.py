@@ -67,9 +67,9 @@ class VoxelSums:
             return
         columns = np.concatenate(waiting, axis=1)
         keys, near = _numbers(columns[1:4].T, self.size, self._origin)
-        keys, columns = _reduced(keys[near], columns[:, near])
+        keys, columns = _reduce(keys[near], columns[:, near])
         if self._sums is not None:
-            keys, columns = _reduced(
+            keys, columns = _reduce(
                 np.concatenate([self._keys, keys]), np.concatenate([self._sums, columns], axis=1)
             )
         self._keys, self._sums = keys, columns
@@ -87,7 +87,7 @@ def _numbers(points: Floats, size: Floats, origin: Floats) -> tuple[Ints, NDArra
     return (index[:, 0] << _SHIFTS[0]) | (index[:, 1] << _SHIFTS[1]) | index[:, 2], near
 
 
-def _reduced(keys: Ints, columns: Floats) -> tuple[Ints, Floats]:
+def _reduce(keys: Ints, columns: Floats) -> tuple[Ints, Floats]:
     """Return each key (n,) once, in order, with the sums of its columns (k, n)."""
     order = np.argsort(keys, kind="stable")
     new = np.diff(keys[order], prepend=-1) != 0

@@ -60,7 +60,7 @@ def revolutions(points: NDArray[np.floating]) -> Floats | None:
     return np.interp(np.arange(len(points)), middles, turn)
 
 
-def straightened(points: NDArray[np.floating], seconds: Floats, twist: Floats) -> Floats:
+def straighten(points: NDArray[np.floating], seconds: Floats, twist: Floats) -> Floats:
     """Return points (n, 3) of a sensor as it would have measured them at second 0.
 
     Parameters

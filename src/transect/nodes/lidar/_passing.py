@@ -35,7 +35,7 @@ class PassingPoses:
         older = [i for i, pose in enumerate(self.poses) if pose.t_ns <= after_ns]
         self.poses = self.poses[max(older[-1] - 1, 0) if older else 0 :]
 
-    def placed(self, cloud: PointCloud, offset_ns: Ints, frames: FrameTree) -> Floats | None:
+    def place(self, cloud: PointCloud, offset_ns: Ints, frames: FrameTree) -> Floats | None:
         """Return points (n, 3) in the poses' frame, NaN where no pose is known; None without any pose."""
         sensors = self.sensor_poses(cloud, frames)
         if sensors is None:

@@ -136,7 +136,7 @@ class NavStates(LaserAssembly):
     def _at_states(self, beams: Beams, sensor: str) -> Floats:
         t_ns = int(beams.t_ns.min(initial=self.ctx.time))
         cloud = PointCloud(beams.points, t_ns=t_ns, frame=sensor)
-        placed = self.passing.placed(cloud, beams.t_ns - t_ns, self.ctx.frames)
+        placed = self.passing.place(cloud, beams.t_ns - t_ns, self.ctx.frames)
         return np.full((len(beams), 3), np.nan) if placed is None else placed
 
 

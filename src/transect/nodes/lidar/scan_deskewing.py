@@ -13,7 +13,7 @@ from transect.engine import Batch, Node, param
 from transect.geometry import rotations, se3
 from transect.types import Imu, PointCloud, Pose
 
-from ._deskewing import OFFSETS, point_offsets, straightened
+from ._deskewing import OFFSETS, point_offsets, straighten
 from ._passing import PassingPoses
 
 
@@ -61,7 +61,7 @@ class ConstantVelocity(ScanDeskewing):
         if sensors is not None and len(sensors) > 1:
             seconds = (self.passing.poses[-1].t_ns - self.passing.poses[-2].t_ns) / NS
             velocity = se3.log(se3.invert(sensors[-2]) @ sensors[-1]) / seconds
-        return _unskewed(cloud, straightened(cloud.points, offset_ns / NS, velocity))
+        return _replace_points(cloud, straighten(cloud.points, offset_ns / NS, velocity))
 
 
 class Gyroscope(ScanDeskewing):
@@ -75,11 +75,11 @@ class Gyroscope(ScanDeskewing):
         self.turns = [*self.turns, *imu]
         if before is None:
             return None
-        result = self._turned(before, cloud.t_ns - before.t_ns)
+        result = self._turn(before, cloud.t_ns - before.t_ns)
         self.turns = [each for each in self.turns if each.t_ns >= cloud.t_ns - self.max_gap * NS]
         return result
 
-    def _turned(self, cloud: PointCloud, period_ns: int) -> PointCloud | None:
+    def _turn(self, cloud: PointCloud, period_ns: int) -> PointCloud | None:
         offset_ns = point_offsets(cloud, period_ns)
         if offset_ns is None:
             return self.ctx.skip("no time for each point")
@@ -96,7 +96,7 @@ class Gyroscope(ScanDeskewing):
                 rate,
             )
         twist = np.concatenate([np.zeros(3), rate])
-        return _unskewed(cloud, straightened(cloud.points, offset_ns / NS, twist))
+        return _replace_points(cloud, straighten(cloud.points, offset_ns / NS, twist))
 
 
 class KnownPoses(ScanDeskewing):
@@ -113,8 +113,8 @@ class KnownPoses(ScanDeskewing):
         offset_ns = point_offsets(before, cloud.t_ns - before.t_ns)
         if offset_ns is None:
             return self.ctx.skip("no time for each point")
-        placed = self.passing.placed(before, offset_ns, self.ctx.frames)
-        origin = self.passing.placed(
+        placed = self.passing.place(before, offset_ns, self.ctx.frames)
+        origin = self.passing.place(
             replace(before, points=np.vstack([np.zeros(3), np.eye(3)])),
             np.zeros(4, dtype=np.int64),
             self.ctx.frames,
@@ -123,10 +123,10 @@ class KnownPoses(ScanDeskewing):
             return self.ctx.skip("no pose at the time of the scan")
         # The sensor's axes at the scan's time, as rows: they take what is placed back to the sensor.
         axes = origin[1:] - origin[0]
-        return _unskewed(before, (placed - origin[0]) @ axes.T)
+        return _replace_points(before, (placed - origin[0]) @ axes.T)
 
 
-def _unskewed(cloud: PointCloud, points: Floats) -> PointCloud:
+def _replace_points(cloud: PointCloud, points: Floats) -> PointCloud:
     """Return the cloud with points (n, 3) that are all of its own time."""
     offsets = np.zeros(len(cloud), dtype=np.int64)
     return replace(cloud, points=points.astype(cloud.points.dtype), fields={**cloud.fields, OFFSETS: offsets})

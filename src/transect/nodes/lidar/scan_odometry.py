@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
@@ -88,7 +87,28 @@ class ScanOdometry(Node, interface=True):
         self.sums: VoxelSums | None = None
         self.judged = False
 
-    def process(self, cloud: PointCloud) -> ScanMotion | None: ...
+    def new_map(self) -> LocalMap:
+        """Return an empty map to align scans to; called when the first scan has told how fine it may be."""
+        raise NotImplementedError
+
+    def process(self, cloud: PointCloud) -> ScanMotion | None:
+        scan = self._drop_near(cloud)
+        if len(scan) < self.least_points:
+            return self._refuse("too few points")
+        if self.sums is None:
+            return self._begin(scan)
+        if scan.t_ns <= self.last_ns:
+            return self._refuse("not later than the scan before")
+        gap_ns, self.last_ns = scan.t_ns - self.last_ns, scan.t_ns
+        self.period_ns = min(self.period_ns or gap_ns, gap_ns)
+        if self.first is not None:
+            self.odometer = self._start(self.first, self.new_map())
+        assert self.odometer is not None
+        step = self.odometer.step(self._scan(scan))
+        if step.believed and self.first is not None:
+            self.first = None
+            self.sums.add(self.odometer.begun)
+        return self._report(step, scan)
 
     def finish(self) -> ScanMotion | None:
         """Return the map."""
@@ -101,27 +121,7 @@ class ScanOdometry(Node, interface=True):
             self.ctx.skip("fewer than six scans found their place: no covariance")
         return ScanMotion(map=PointCloud(points.astype(np.float32), {"count": count}, frame=FRAME))
 
-    def _moved(self, cloud: PointCloud, new_map: Callable[[], LocalMap]) -> ScanMotion:
-        """Take the next scan; once the first tells how fine it may be, a map is made to align scans to."""
-        scan = self._kept(cloud)
-        if len(scan) < self.least_points:
-            return self._refused("too few points")
-        if self.sums is None:
-            return self._begun(scan)
-        if scan.t_ns <= self.last_ns:
-            return self._refused("not later than the scan before")
-        gap_ns, self.last_ns = scan.t_ns - self.last_ns, scan.t_ns
-        self.period_ns = min(self.period_ns or gap_ns, gap_ns)
-        if self.first is not None:
-            self.odometer = self._started(self.first, new_map())
-        assert self.odometer is not None
-        step = self.odometer.step(self._scan(scan))
-        if step.believed and self.first is not None:
-            self.first = None
-            self.sums.add(self.odometer.begun)
-        return self._told(step, scan)
-
-    def _begun(self, scan: PointCloud) -> ScanMotion:
+    def _begin(self, scan: PointCloud) -> ScanMotion:
         """Take the first scan: its place is the origin, and its motion is not known before a second fits."""
         self.first, self.last_ns = scan, scan.t_ns
         self.edge = self.voxel or _edge_for(scan.points)
@@ -129,14 +129,14 @@ class ScanOdometry(Node, interface=True):
         origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
         return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
 
-    def _started(self, first: PointCloud, local_map: LocalMap) -> Odometer:
+    def _start(self, first: PointCloud, local_map: LocalMap) -> Odometer:
         """Return an odometer that has the first scan, for whose times the period had to be known."""
         limits = Limits(2 * self.edge, 50, 1e-3, 1e-3)
         odometer = Odometer(local_map, Settings(self.edge, self.least_share, limits))
         odometer.begin(self._scan(first))
         return odometer
 
-    def _told(self, step: Step, scan: PointCloud) -> ScanMotion:
+    def _report(self, step: Step, scan: PointCloud) -> ScanMotion:
         """Return what a step came to; a scan that did not find its place has no pose."""
         if not step.believed:
             lost = step.share < self.least_share
@@ -155,11 +155,11 @@ class ScanOdometry(Node, interface=True):
             covariance=step.covariance,
         )
 
-    def _refused(self, reason: str) -> ScanMotion:
+    def _refuse(self, reason: str) -> ScanMotion:
         self.ctx.skip(reason)
         return ScanMotion(success=False)
 
-    def _kept(self, cloud: PointCloud) -> PointCloud:
+    def _drop_near(self, cloud: PointCloud) -> PointCloud:
         """Return the returns that are not too near; NaN are none."""
         points = np.asarray(cloud.points, dtype=np.float64)
         kept = np.einsum("ij,ij->i", points, points) > self.near**2
@@ -179,8 +179,8 @@ class VoxelGaussians(ScanOdometry):
         300, ge=10, doc="number of scans after which an unseen voxel is removed from the map"
     )
 
-    def process(self, cloud: PointCloud) -> ScanMotion | None:
-        return self._moved(cloud, lambda: VoxelMap(self.edge, self.history))
+    def new_map(self) -> LocalMap:
+        return VoxelMap(self.edge, self.history)
 
 
 class PointToPlane(ScanOdometry):
@@ -194,9 +194,8 @@ class PointToPlane(ScanOdometry):
         0.2, gt=0, unit="rad", doc="rotation from the last keyframe at which a scan becomes a keyframe"
     )
 
-    def process(self, cloud: PointCloud) -> ScanMotion | None:
-        shape = (self.keyframes, self.spacing, self.turning)
-        return self._moved(cloud, lambda: Submap(self.edge / 2, *shape))
+    def new_map(self) -> LocalMap:
+        return Submap(self.edge / 2, self.keyframes, self.spacing, self.turning)
 
 
 def _edge_for(points: Floats) -> float:

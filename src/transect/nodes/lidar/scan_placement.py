@@ -58,24 +58,24 @@ class ScanPlacement(Node):
         waited_ns = self.waiting[-1].t_ns - self.waiting[0].t_ns
         if self.upright is None and self.felt and waited_ns < self.settling * NS:
             return None
-        return self._given(len(self.waiting) - 1)
+        return self._emit(len(self.waiting) - 1)
 
     def finish(self) -> PointCloud | None:
         """Return the last scan, as far as there are poses for it."""
-        return self._given(len(self.waiting))
+        return self._emit(len(self.waiting))
 
-    def _given(self, count: int) -> PointCloud | None:
+    def _emit(self, count: int) -> PointCloud | None:
         """Return the first of the waiting scans, placed, as one cloud."""
         ends = [scan.t_ns for scan in [*self.waiting[1:], *self.waiting[-1:]]]
         due, self.waiting = list(zip(self.waiting, ends, strict=True))[:count], self.waiting[count:]
-        placed = [self._placed(scan, end_ns - scan.t_ns) for scan, end_ns in due]
-        return _joined([cloud for cloud in placed if cloud is not None])
+        placed = [self._place(scan, end_ns - scan.t_ns) for scan, end_ns in due]
+        return _join([cloud for cloud in placed if cloud is not None])
 
-    def _placed(self, cloud: PointCloud, period_ns: int) -> PointCloud | None:
+    def _place(self, cloud: PointCloud, period_ns: int) -> PointCloud | None:
         offset_ns = point_offsets(cloud, period_ns)
         if offset_ns is None:
             offset_ns = np.zeros(len(cloud), dtype=np.int64)
-        points = self.passing.placed(cloud, offset_ns, self.ctx.frames)
+        points = self.passing.place(cloud, offset_ns, self.ctx.frames)
         known = np.zeros(len(cloud), dtype=np.bool_) if points is None else np.isfinite(points).all(axis=1)
         if points is None or not known.any():
             return self.ctx.skip("no pose at the time of the scan")
@@ -92,7 +92,7 @@ class ScanPlacement(Node):
         return upright(felt, poses, self.ctx.frames), LEVEL
 
 
-def _joined(clouds: list[PointCloud]) -> PointCloud | None:
+def _join(clouds: list[PointCloud]) -> PointCloud | None:
     """Return clouds of one frame as one, with the fields that all of them have, at the time of the last."""
     if len(clouds) < 2:
         return clouds[0] if clouds else None
@@ -102,10 +102,10 @@ def _joined(clouds: list[PointCloud]) -> PointCloud | None:
 
 def upright(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
     """Return the least rotation (3, 3) that makes the frame of poses level, by an IMU on the body."""
-    return rotations.rotation_between(_felt_up(felt, poses, frames), UP)
+    return rotations.rotation_between(_measure_up(felt, poses, frames), UP)
 
 
-def _felt_up(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
+def _measure_up(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
     """Return the acceleration (3,) that holds the body against gravity, in the frame of the poses, m/s^2."""
     child, sensor = poses[0].child, felt[0].frame
     mounting = frames.lookup(child, sensor)[:3, :3] if sensor and child and sensor != child else np.eye(3)
@@ -133,14 +133,14 @@ def gravity_reaction(t_ns: Ints, force: Floats, at_ns: Ints, places: Floats) -> 
     at_ns, places : (m,), (m, 3)
         Metres, in the same frame, at times among those of the force; at least three.
     """
-    way = _integrated(t_ns, _integrated(t_ns, force))
+    way = _integrate(t_ns, _integrate(t_ns, force))
     seconds = (at_ns - t_ns[0]) / NS
     powers = np.column_stack([np.ones_like(seconds), seconds, -(seconds**2) / 2])
     coefficients, *_ = np.linalg.lstsq(powers, places - interpolate_columns(t_ns, way, at_ns), rcond=None)
     return coefficients[2]
 
 
-def _integrated(t_ns: Ints, values: Floats) -> Floats:
+def _integrate(t_ns: Ints, values: Floats) -> Floats:
     """Return the integral (n, 3) over time from the first on, by trapezoids."""
     steps = np.diff(t_ns)[:, None] / NS * (values[1:] + values[:-1]) / 2
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])

@@ -75,14 +75,14 @@ def refine(
     limits = Limits(distance=COARSE_REACH * scales.coarse, iterations=iterations)
     begun = align(coarse[1], coarse[0], guess, method, limits)
     fine = _level(source, sink, scales.fine, scales.neighbours)
-    return Refined(_trimmed(*fine, begun, method, limits), begun, *fine, *coarse, scales)
+    return Refined(_realign(*fine, begun, method, limits), begun, *fine, *coarse, scales)
 
 
 def _level(source: Floats, sink: Floats, voxel: float, neighbours: int) -> tuple[Prepared, Prepared]:
     return prepare(source, voxel, neighbours), prepare(sink, voxel, neighbours)
 
 
-def _trimmed(source: Prepared, sink: Prepared, begun: Aligned, method: Method, limits: Limits) -> Aligned:
+def _realign(source: Prepared, sink: Prepared, begun: Aligned, method: Method, limits: Limits) -> Aligned:
     """Align with ever nearer partners, each time from the one before on; iterations are summed."""
     from scipy.spatial import KDTree
 
@@ -131,11 +131,11 @@ def quality_of(refined: Refined) -> Quality:
     distance, _ = _partners(se3.apply(T, refined.source.points), sink)
     near = distance <= reach
     rmse = float(np.sqrt(np.mean(distance[near] ** 2))) if near.any() else float("inf")
-    held = _held(refined)
+    held = _measure_hold(refined)
     return Quality(float(np.mean(near)), rmse, held.ratio, held.weakest, covariance_of(refined))
 
 
-def _held(refined: Refined) -> surfaces.Information:
+def _measure_hold(refined: Refined) -> surfaces.Information:
     """How well the surfaces hold the source, at the coarse level, where normals are surest."""
     sink = refined.coarse_sink
     moved = se3.apply(refined.aligned.T_target_source, refined.coarse_source.points)

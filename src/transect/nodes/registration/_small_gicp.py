@@ -104,17 +104,17 @@ def prepare(points: ArrayLike, voxel: float, neighbours: int = NEIGHBOURS) -> Pr
 
     Rows with NaN are left out; the covariances are those of the nearest `neighbours` thinned points.
     """
-    return Prepared(*_library().preprocess_points(_measured(points), voxel, neighbours, 1))
+    return Prepared(*_library().preprocess_points(_drop_nan(points), voxel, neighbours, 1))
 
 
-def thinned(points: ArrayLike, voxel: float) -> Prepared:
+def thin(points: ArrayLike, voxel: float) -> Prepared:
     """Like `prepare` with covariances only, for alignment to a `VoxelMap`; `tree` is None."""
-    return Prepared(_with_covariances(_sampled(points, voxel)), None)
+    return Prepared(_with_covariances(_sample(points, voxel)), None)
 
 
 def thinned_size(points: ArrayLike, voxel: float) -> int:
     """Return how many of the points (n, 3) are left in voxels of that edge (m)."""
-    return int(_sampled(points, voxel).size())
+    return int(_sample(points, voxel).size())
 
 
 def align(
@@ -129,7 +129,7 @@ def align(
     result = _library().align(
         target.cloud, source.cloud, target.tree, _matrix(guess), method, limits.distance, 1, *_stops(limits)
     )
-    return _aligned(result)
+    return _read_result(result)
 
 
 class VoxelMap:
@@ -171,7 +171,7 @@ class VoxelMap:
         """Align a scan to the map, from the guess ``T_map_scan`` (4, 4) on."""
         limits = limits or Limits()
         result = _library().align(self._map, scan.cloud, _matrix(guess), limits.distance, 1, *_stops(limits))
-        return _aligned(result)
+        return _read_result(result)
 
     @property
     def _map(self) -> Any:
@@ -211,8 +211,8 @@ def _library() -> Any:
         raise MissingExtraError("small_gicp", "fusion") from error
 
 
-def _sampled(points: ArrayLike, voxel: float) -> Any:
-    return _library().voxelgrid_sampling(_measured(points), voxel, 1)
+def _sample(points: ArrayLike, voxel: float) -> Any:
+    return _library().voxelgrid_sampling(_drop_nan(points), voxel, 1)
 
 
 def _with_covariances(cloud: Any) -> Any:
@@ -220,7 +220,7 @@ def _with_covariances(cloud: Any) -> Any:
     return cloud
 
 
-def _measured(points: ArrayLike) -> Floats:
+def _drop_nan(points: ArrayLike) -> Floats:
     """Return the rows (m, 3) without NaN; to find that there is none is faster than to leave them out."""
     cloud = np.ascontiguousarray(points, dtype=np.float64)
     finite = np.isfinite(cloud)
@@ -235,7 +235,7 @@ def _stops(limits: Limits) -> tuple[int, float, float]:
     return limits.iterations, limits.rotation, limits.translation
 
 
-def _aligned(result: Any) -> Aligned:
+def _read_result(result: Any) -> Aligned:
     return Aligned(
         T_target_source=np.array(result.T_target_source, dtype=np.float64),
         converged=bool(result.converged),

@@ -68,7 +68,7 @@ class FeaturesMatching3D(Node, interface=True):
         first, second = mutual_matches(source, sink)
         return source.points[first], sink.points[second], self.noise or _radius(sink.points) / 20
 
-    def judged(self, matrix: Floats | None, inliers: int, matches: int, frames: tuple[str, str]) -> Matched:
+    def judge(self, matrix: Floats | None, inliers: int, matches: int, frames: tuple[str, str]) -> Matched:
         """Return what the matches came to; `frames` are those of sink and source."""
         if matrix is None or inliers < self.least_inliers:
             self.ctx.skip("too few matches agree")
@@ -89,8 +89,8 @@ class Ransac3D(FeaturesMatching3D):
         if len(source) >= LEAST_MATCHES:
             found = consensus(source, sink, noise, self.samples, self.ctx.rng)
         if found is None:
-            return self.judged(None, 0, len(source), frames)
-        return self.judged(found.matrix, int(found.inliers.sum()), len(source), frames)
+            return self.judge(None, 0, len(source), frames)
+        return self.judge(found.matrix, int(found.inliers.sum()), len(source), frames)
 
 
 class KissMatcher(FeaturesMatching3D):
@@ -100,9 +100,9 @@ class KissMatcher(FeaturesMatching3D):
         source, sink, noise = self.pairs(sourceFeatures, sinkFeatures)
         frames = sinkFeatures.frame, sourceFeatures.frame
         if len(source) < LEAST_MATCHES:
-            return self.judged(None, 0, len(source), frames)
+            return self.judge(None, 0, len(source), frames)
         found = solve_matches(source, sink, noise)
-        return self.judged(found.matrix if found.valid else None, found.inliers, len(source), frames)
+        return self.judge(found.matrix if found.valid else None, found.inliers, len(source), frames)
 
 
 def mutual_matches(source: Features3D, sink: Features3D) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -174,7 +174,7 @@ def consensus(
         found = _best_of(source, sink, chosen, reach) if len(chosen) else None
         if found and (best is None or found.inliers.sum() > best.inliers.sum()):
             best = found
-    return _adjusted(source, sink, best, reach) if best else None
+    return _adjust(source, sink, best, reach) if best else None
 
 
 def _best_of(source: Floats, sink: Floats, chosen: NDArray[np.int64], reach: float) -> Consensus:
@@ -193,7 +193,7 @@ def _transforms(a: Floats, b: Floats) -> Floats:
     return se3.from_matrix(turn, mean_b - np.einsum("kij,kj->ki", turn, mean_a))
 
 
-def _adjusted(source: Floats, sink: Floats, best: Consensus, reach: float) -> Consensus:
+def _adjust(source: Floats, sink: Floats, best: Consensus, reach: float) -> Consensus:
     """Fit the transform to all that agree with it, as long as they do not become fewer."""
     for _ in range(ADJUSTMENTS):
         try:

@@ -13,7 +13,7 @@ from transect.engine.ports import Shape, Unit
 from transect.geometry import se3
 from transect.types import PointCloud, Pose
 
-from ..cloud._clouds import measured
+from ..cloud._clouds import find_measured
 from ._refinement import Quality, Refined, Scales, quality_of, refine, scales_of
 from ._small_gicp import Method
 
@@ -88,14 +88,14 @@ class Registration3D(Node, interface=True):
         transformGuess: Latest[Pose] | None = None,
         useGuess: Latest[bool] = True,
     ) -> Registered | None:
-        return self.refined((sourceCloud, sinkCloud), transformGuess if useGuess else None)
+        return self.register((sourceCloud, sinkCloud), transformGuess if useGuess else None)
 
     def scales(self, sink: Floats) -> Scales:
         """Return how the clouds are thinned."""
         found = scales_of(sink, self.coarse_points, self.fine_points)
         return Scales(self.coarse_voxel or found.coarse, self.fine_voxel or found.fine)
 
-    def judged(self, refined: Refined, frames: tuple[str, str]) -> Registered:
+    def judge(self, refined: Refined, frames: tuple[str, str]) -> Registered:
         """Return what a registration came to; `frames` are those of sink and source."""
         quality, found = quality_of(refined), refined.aligned
         if reason := self._doubt(found.converged, quality):
@@ -113,7 +113,7 @@ class Registration3D(Node, interface=True):
             covariance=quality.covariance,
         )
 
-    def refused(self, reason: str) -> Registered:
+    def refuse(self, reason: str) -> Registered:
         """Return that nothing was found, and count why."""
         self.ctx.skip(reason)
         return Registered(success=False)
@@ -128,14 +128,14 @@ class Registration3D(Node, interface=True):
             return "degenerate: a motion along the surfaces is free"
         return ""
 
-    def refined(self, clouds: tuple[PointCloud, PointCloud], guess: Pose | None) -> Registered:
+    def register(self, clouds: tuple[PointCloud, PointCloud], guess: Pose | None) -> Registered:
         """Register the first cloud on the second by iteration, from the guess on or from where they are."""
-        source, sink = (np.asarray(each.points[measured(each)], dtype=np.float64) for each in clouds)
+        source, sink = (np.asarray(each.points[find_measured(each)], dtype=np.float64) for each in clouds)
         if min(len(source), len(sink)) < LEAST_POINTS:
-            return self.refused("too few points")
+            return self.refuse("too few points")
         begin = np.eye(4) if guess is None else se3.from_quaternion(guess.orientation, guess.position)
         found = refine(source, sink, begin, self.method, self.scales(sink), self.iterations)
-        return self.judged(found, (clouds[1].frame, clouds[0].frame))
+        return self.judge(found, (clouds[1].frame, clouds[0].frame))
 
 
 class Gicp(Registration3D):

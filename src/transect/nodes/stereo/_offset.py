@@ -72,7 +72,7 @@ class OffsetEstimate:
     @property
     def trusted_px(self) -> float:
         """The offset as far as it is believed (`trusted`), pixels."""
-        return trusted(self.delta_px, self.sigma_px)
+        return shrink(self.delta_px, self.sigma_px)
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ def disparity_offset(tracks: Sequence[StereoTracks], camera: CameraModel) -> Off
     frames = [frame for each in tracks if (frame := _frame(each, rig)) is not None]
     pulls = [pull for frame in frames if (pull := _pull(frame, rig, delta)) is not None]
     for _ in range(OFFSET_STEPS):
-        last, (delta, sigma) = delta, combined(pulls)
+        last, (delta, sigma) = delta, combine(pulls)
         if abs(delta - last) <= AT_REST * sigma:
             break
         pulls = [pull for frame in frames if (pull := _pull(frame, rig, delta)) is not None]
-    delta, sigma = combined(pulls)
+    delta, sigma = combine(pulls)
     return OffsetEstimate(delta, vertical_offset(tracks), sigma, len(pulls))
 
 
@@ -156,7 +156,7 @@ def frame_pull(tracks: StereoTracks, camera: CameraModel, delta_px: float = 0.0)
     return None if frame is None else _pull(frame, rig, delta_px)
 
 
-def combined(pulls: Sequence[Pull]) -> tuple[float, float]:
+def combine(pulls: Sequence[Pull]) -> tuple[float, float]:
     """Return the offset that many frames agree on, and its standard deviation, both in pixels."""
     if not pulls:
         return 0.0, float("inf")
@@ -178,7 +178,7 @@ def _long_run_variance(errors: Floats) -> float:
     return max(alike[0], float(shares @ alike) - alike[0])
 
 
-def trusted(delta_px: float, sigma_px: float) -> float:
+def shrink(delta_px: float, sigma_px: float) -> float:
     """Return an offset as far as it stands out of its uncertainty: 0 up to twice that, nearly all beyond.
 
     Between the two it grows smoothly (the garrote of Breiman 1995), so that what is found while a robot
@@ -225,12 +225,12 @@ def _frame(tracks: StereoTracks, rig: _Rig) -> _Frame | None:
 def _pull(frame: _Frame, rig: _Rig, delta: float) -> Pull | None:
     """Solve the motion of a frame at an offset; what is left of the residual pulls on the offset."""
     for _ in range(MOTION_STEPS):
-        residual, by_motion, by_delta = _weighted(frame, rig, delta)
+        residual, by_motion, by_delta = _weigh(frame, rig, delta)
         step = -np.linalg.lstsq(by_motion, residual)[0]
         frame.motion = se3.exp(step) @ frame.motion
         if np.abs(step).max() < MOTION_AT_REST:
             break
-    residual, by_motion, by_delta = _weighted(frame, rig, delta)
+    residual, by_motion, by_delta = _weigh(frame, rig, delta)
     # What of the offset no motion can imitate.
     own = by_delta - by_motion @ np.linalg.lstsq(by_motion, by_delta)[0]
     curvature, slope = float(own @ own), float(own @ residual)
@@ -238,7 +238,7 @@ def _pull(frame: _Frame, rig: _Rig, delta: float) -> Pull | None:
     return Pull(delta - slope / curvature, curvature / variance) if curvature * variance > 0 else None
 
 
-def _weighted(frame: _Frame, rig: _Rig, delta: float) -> tuple[Floats, Floats, Floats]:
+def _weigh(frame: _Frame, rig: _Rig, delta: float) -> tuple[Floats, Floats, Floats]:
     """Return residuals (3n,) and their derivatives (3n, 6) and (3n,), wild ones held down."""
     white = _residuals(frame, rig, delta)
     size = np.sqrt(np.mean(white[..., 0] ** 2, axis=1))
@@ -266,7 +266,7 @@ def _residuals(frame: _Frame, rig: _Rig, delta: float) -> Floats:
     turn = frame.motion[:3, :3]
     points, disparity = _points(frame.before, rig, delta)
     moved = se3.apply(frame.motion, points)
-    seen, by_point = _seen(moved, rig, delta)
+    seen, by_point = _project(moved, rig, delta)
     by_turned = by_point @ turn
     by_delta = by_turned @ (points / disparity[:, None])[..., None] - np.array([[0.0], [0.0], [1.0]])
     by_before = by_turned @ _by_pixels(points, disparity, rig)
@@ -276,7 +276,7 @@ def _residuals(frame: _Frame, rig: _Rig, delta: float) -> Floats:
     return np.asarray(np.linalg.solve(noise, whole), dtype=np.float64)
 
 
-def _seen(points: Floats, rig: _Rig, delta: float) -> tuple[Floats, Floats]:
+def _project(points: Floats, rig: _Rig, delta: float) -> tuple[Floats, Floats]:
     """Return the pixels (n, 3) of points (n, 3), and the derivatives (n, 3, 3)."""
     x, y, z = points.T
     left = rig.fx * x / z + rig.cx

@@ -64,7 +64,7 @@ def zero_disparity(left: CameraModel, right: CameraModel) -> float:
     return float(left.K[0, 2] - right.K[0, 2])
 
 
-def moved(pair: StereoPair, left: Image, right: Image) -> StereoPair:
+def replace_images(pair: StereoPair, left: Image, right: Image) -> StereoPair:
     """Return a pair with other images, at the same time."""
     return dataclasses.replace(pair, left=left, right=right)
 

@@ -10,7 +10,7 @@ from transect.base.arrays import Floats
 from transect.engine import Latest, Node, outputs
 from transect.errors import UsageError
 from transect.nodes.cloud._scene import Memory
-from transect.nodes.cloud.point_cloud_transformation import transformed
+from transect.nodes.cloud.point_cloud_transformation import transform
 from transect.nodes.features._keypoints import take_features, take_matches
 from transect.types import Correspondences2D, Features2D, PointCloud, Pose
 
@@ -64,11 +64,11 @@ class SceneLandmarks(Node):
             raise UsageError("these matches do not say which features they are of")
         good = take_matches(matches, np.asarray(points.fields["index"]))
         now = _Seen(take_features(features, np.asarray(good.source_index)), points)
-        before = self.memory.after(now, self.ctx.time, view, _placed)
+        before = self.memory.after(now, self.ctx.time, view, _place)
         return Landmarks(good) if before is None else Landmarks(good, *now, *before)
 
 
-def _placed(seen: _Seen, T_scene_camera: Floats, frame: str) -> _Seen:
+def _place(seen: _Seen, T_scene_camera: Floats, frame: str) -> _Seen:
     # Covariances would be turned too, and nobody asks for them.
     bare = PointCloud(seen.points.points, {}, seen.points.t_ns, seen.points.frame)
-    return _Seen(seen.features, transformed(bare, T_scene_camera, frame))
+    return _Seen(seen.features, transform(bare, T_scene_camera, frame))

@@ -71,12 +71,12 @@ class ScenePose(Node):
             self.T_scene_view = T_left_view
         elif not poses:
             return self._lost("no pose was found")
-        elif not self._moved(self.T_scene_world @ matrix_of(poses[-1])):
+        elif not self._move(self.T_scene_world @ matrix_of(poses[-1])):
             return self._lost("moved too far to be believed")
         self.missed = 0
-        return self._located(pair.left.frame, T_left_view, cloud[-1])
+        return self._locate(pair.left.frame, T_left_view, cloud[-1])
 
-    def _moved(self, T_scene_view: Floats) -> bool:
+    def _move(self, T_scene_view: Floats) -> bool:
         """Go to a pose; False if it is too far away."""
         step = se3.invert(self.T_scene_view) @ T_scene_view
         if np.linalg.norm(step[:3, 3]) > self.max_step * (self.missed + 1):
@@ -85,12 +85,12 @@ class ScenePose(Node):
         self.T_scene_view = T_scene_view
         return True
 
-    def _located(self, left: str, T_left_view: Floats, cloud: PointCloud) -> Located:
+    def _locate(self, left: str, T_left_view: Floats, cloud: PointCloud) -> Located:
         T, now = self.T_scene_view, self.ctx.time
         return Located(
             pose=pose_of(T @ se3.invert(T_left_view), now, SCENE, left),
             view=pose_of(T, now, SCENE, cloud.frame),
-            expected=self._expected(),
+            expected=self._expect(),
             cloud=cloud,
             success=True,
         )
@@ -98,9 +98,9 @@ class ScenePose(Node):
     def _lost(self, reason: str) -> Located:
         self.missed += 1
         self.ctx.skip(reason)
-        return Located(expected=self._expected())
+        return Located(expected=self._expect())
 
-    def _expected(self) -> Pose | None:
+    def _expect(self) -> Pose | None:
         if self.T_scene_world is None:
             return None
         T = self.T_scene_view @ se3.exp((self.missed + 1) * se3.log(self.step))

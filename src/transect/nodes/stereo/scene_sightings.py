@@ -6,7 +6,7 @@ import numpy as np
 
 from transect.engine import Batch, Latest, Node, outputs
 from transect.errors import UsageError
-from transect.nodes.cloud._clouds import selected
+from transect.nodes.cloud._clouds import select
 from transect.types import CorrespondenceMaps3D, Correspondences2D, Correspondences3D, Features2D, PointCloud
 
 
@@ -49,7 +49,7 @@ class SceneSightings(Node):
         good = inliers[-1] if inliers else matches
         if good.source_index is None or good.sink_index is None:
             raise UsageError("these matches do not say which landmarks they are of")
-        known, new = selected(referencePoints, good.source_index), points.points[good.sink_index]
+        known, new = select(referencePoints, good.source_index), points.points[good.sink_index]
         pixels = Features2D(good.sink, t_ns=self.ctx.time, frame=points.frame, camera=good.sink_camera)
         pairs = Correspondences3D(
             np.asarray(new, np.float64), np.asarray(known.points, np.float64), t_ns=self.ctx.time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from transect.engine import Node, param
-from transect.nodes.cloud._clouds import selected
+from transect.nodes.cloud._clouds import select
 from transect.types import PointCloud
 
 
@@ -22,5 +22,5 @@ class SceneSurface(Node):
 
     def process(self, cloud: PointCloud) -> PointCloud | None:
         sigma = cloud.fields.get("sigma_along")
-        sure = cloud if sigma is None else selected(cloud, np.flatnonzero(sigma <= self.max_sigma))
+        sure = cloud if sigma is None else select(cloud, np.flatnonzero(sigma <= self.max_sigma))
         return sure if len(sure) >= self.least else self.ctx.skip("too little is near enough to be measured")

@@ -15,8 +15,8 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import CameraModel, StereoPair
 
-from ._offset import Pull, StereoTracks, combined, frame_pull, trusted, vertical_offset
-from ._pairs import disparity_camera, moved, zero_disparity
+from ._offset import Pull, StereoTracks, combine, frame_pull, shrink, vertical_offset
+from ._pairs import disparity_camera, replace_images, zero_disparity
 from .vo import coarse_disparities, corners, follow
 
 CLOSED = 0.7
@@ -92,7 +92,7 @@ class StereoOffsetCalibration(Node, interface=True):
         if len(tracks.now_left):
             self.rows.append(vertical_offset([tracks]))
         pull = frame_pull(
-            _centred(tracks, zero_disparity(camera, calibrated(pair.right))), camera, self.believed[0]
+            _centre(tracks, zero_disparity(camera, calibrated(pair.right))), camera, self.believed[0]
         )
         self.pulls += [] if pull is None else [pull]
 
@@ -103,18 +103,18 @@ class StereoOffsetCalibration(Node, interface=True):
     @property
     def believed(self) -> tuple[float, float]:
         """The offset as far as it is believed, and the deviation of what was found; pixels."""
-        found, sigma = combined(self.pulls)
-        return trusted(found, sigma), sigma
+        found, sigma = combine(self.pulls)
+        return shrink(found, sigma), sigma
 
-    def mended(self, pair: StereoPair) -> Calibrated:
+    def mend(self, pair: StereoPair) -> Calibrated:
         """Return the pair with what is known by now taken off."""
         offset, sigma = self.believed
         vertical = float(robust.median(self.rows)) if self.rows else 0.0
         right = pair.right
         if self.pulls:
             row = calibrated(pair.left).K[1, 2] - vertical
-            right = dataclasses.replace(right, camera=_shifted(calibrated(right), offset, row))
-        return Calibrated(moved(pair, pair.left, right), offset, sigma, vertical)
+            right = dataclasses.replace(right, camera=_shift(calibrated(right), offset, row))
+        return Calibrated(replace_images(pair, pair.left, right), offset, sigma, vertical)
 
 
 class RunningOffset(StereoOffsetCalibration):
@@ -122,7 +122,7 @@ class RunningOffset(StereoOffsetCalibration):
 
     def process(self, originalStereoPair: StereoPair) -> Calibrated:
         self.looked_at(originalStereoPair)
-        return self.mended(originalStereoPair)
+        return self.mend(originalStereoPair)
 
 
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
@@ -132,10 +132,10 @@ class TwoPassOffset(StereoOffsetCalibration, passes=2):
         if self.ctx.pass_index == 0:
             self.looked_at(originalStereoPair)
             return None  # what comes after it would work twice
-        return self.mended(originalStereoPair)
+        return self.mend(originalStereoPair)
 
 
-def _shifted(camera: CameraModel, offset: float, row: float) -> CameraModel:
+def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:
     """Return a rectified camera with its principal point `offset` columns further left, in a row."""
     K = camera.K.copy()
     K[0, 2], K[1, 2] = K[0, 2] - offset, row
@@ -143,7 +143,7 @@ def _shifted(camera: CameraModel, offset: float, row: float) -> CameraModel:
     return dataclasses.replace(camera, K=K, P=P)
 
 
-def _centred(tracks: StereoTracks, shift: float) -> StereoTracks:
+def _centre(tracks: StereoTracks, shift: float) -> StereoTracks:
     """Return tracks as cameras with equal principal points would have seen them."""
     move = partial(np.add, np.array([shift, 0.0]))
     return dataclasses.replace(

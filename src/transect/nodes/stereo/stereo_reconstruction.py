@@ -59,7 +59,7 @@ class StereoReconstruction(Node, interface=True):
 
     def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None: ...
 
-    def reconstructed(self, left: Image, right: Image, method: Method, window: int) -> Reconstructed | None:
+    def reconstruct(self, left: Image, right: Image, method: Method, window: int) -> Reconstructed | None:
         """Match and make points, as all implementations do."""
         search = Search(method, window, self.disparities, self.uniqueness, self.speckle, self.false_alarms)
         found = match(left, right, search)
@@ -76,7 +76,7 @@ class DisparityMapping(StereoReconstruction):
     window: int = param(11, ge=5, odd=True, unit="px", doc="edge length of the matching window")
 
     def process(self, left: Image, right: Image) -> Reconstructed | None:
-        return self.reconstructed(left, right, "block", self.window)
+        return self.reconstruct(left, right, "block", self.window)
 
 
 class HirschmullerDisparityMapping(StereoReconstruction):
@@ -85,7 +85,7 @@ class HirschmullerDisparityMapping(StereoReconstruction):
     window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
 
     def process(self, left: Image, right: Image) -> Reconstructed | None:
-        return self.reconstructed(left, right, "semi-global", self.window)
+        return self.reconstruct(left, right, "semi-global", self.window)
 
 
 class ScanlineOptimization(StereoReconstruction):
@@ -94,4 +94,4 @@ class ScanlineOptimization(StereoReconstruction):
     window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
 
     def process(self, left: Image, right: Image) -> Reconstructed | None:
-        return self.reconstructed(left, right, "scanline", self.window)
+        return self.reconstruct(left, right, "scanline", self.window)

@@ -10,11 +10,11 @@ from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
-from transect.nodes.image._lens import calibrated, place, rectified
+from transect.nodes.image._lens import calibrated, place, rectify
 from transect.recording import FrameTree
 from transect.types import CameraModel, StereoPair
 
-from ._pairs import is_rectified_pair, moved, pair_baseline
+from ._pairs import is_rectified_pair, pair_baseline, replace_images
 
 LEAST_BASELINE = 1e-4
 """Metres: cameras nearer than this see no depth; the frames are taken to be wrong."""
@@ -46,18 +46,18 @@ class StereoRectification(Node):
         if is_rectified_pair(left, right):
             return pair
         if self.known is None or not (self.known[0].same_as(left) and self.known[1].same_as(right)):
-            self.known = left, right, *self._planned(left, right)
+            self.known = left, right, *self._plan(left, right)
         images = (
-            rectified(dataclasses.replace(image, camera=camera))
+            rectify(dataclasses.replace(image, camera=camera))
             for image, camera in zip((pair.left, pair.right), self.known[2:], strict=True)
         )
-        return moved(pair, *images)
+        return replace_images(pair, *images)
 
-    def _planned(self, left: CameraModel, right: CameraModel) -> tuple[CameraModel, CameraModel]:
+    def _plan(self, left: CameraModel, right: CameraModel) -> tuple[CameraModel, CameraModel]:
         """Return both cameras with the `R` and `P` that make their rows correspond."""
         cameras = left, right
         if not _belong_together(left, right):
-            cameras = rectifying(left, right, _between(left, right, self.ctx.frames), self.alpha)
+            cameras = rectifying(left, right, _look_up_baseline(left, right, self.ctx.frames), self.alpha)
         for camera in cameras:
             place(camera, self.ctx.frames)
         return cameras
@@ -115,7 +115,7 @@ def _belong_together(left: CameraModel, right: CameraModel) -> bool:
     return bool(np.allclose(left.P[:, :2], right.P[:, :2]) and abs(left.P[1, 2] - right.P[1, 2]) < 1.0)
 
 
-def _between(left: CameraModel, right: CameraModel, frames: FrameTree) -> Floats:
+def _look_up_baseline(left: CameraModel, right: CameraModel, frames: FrameTree) -> Floats:
     """Return T_right_left (4, 4) from the frames of the recording."""
     try:
         T_right_left = frames.lookup(right.frame, left.frame)

@@ -1,8 +1,8 @@
 """Bundle adjustment: tracks of points, a first guess, factors, and factorisation."""
 
-from .factorisation import factorised
+from .factorisation import factorise
 from .factors import Adjusted, Covariances, Problem, adjust, covariances_of, residuals
-from .first_guess import Guess, Poses, placed
+from .first_guess import Guess, Poses, place_cameras
 from .rig import Rig, rig_of
 from .tracks import Tracks, tracks_of
 
@@ -16,8 +16,8 @@ __all__ = [
     "Tracks",
     "adjust",
     "covariances_of",
-    "factorised",
-    "placed",
+    "factorise",
+    "place_cameras",
     "residuals",
     "rig_of",
     "tracks_of",

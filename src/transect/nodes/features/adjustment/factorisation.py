@@ -18,7 +18,7 @@ FLAT = 1e-6
 """Ratio of the third to the first singular value below which points or motion have no third dimension."""
 
 
-def factorised(places: Floats) -> tuple[Floats, Floats] | None:
+def factorise(places: Floats) -> tuple[Floats, Floats] | None:
     """Return cameras and points that explain places on the planes z = 1.
 
     Parameters
@@ -37,7 +37,7 @@ def factorised(places: Floats) -> tuple[Floats, Floats] | None:
     best, least = None, np.inf
     for relief in (start[2][:, 2], -start[2][:, 2]):  # an affine camera cannot tell it from its hollow
         found = _perspective(places, relief)
-        if found is not None and (left := _left(places, *found)) < least:
+        if found is not None and (left := _measure_error(places, *found)) < least:
             best, least = found, left
     if best is None:
         return None
@@ -118,7 +118,7 @@ def _rotations(motion: Floats) -> Floats:
     return np.concatenate([two, np.cross(two[:, 0], two[:, 1])[:, None]], axis=1)
 
 
-def _left(places: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
+def _measure_error(places: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
     """Return the mean square distance of places from where points are; infinite if one is behind."""
     there = np.einsum("mij,nj->nmi", turns, shape) + shifts
     if not (there[..., 2] > 0).all():

@@ -14,12 +14,12 @@ from .._epipolar import (
     Pairs,
     epipolar_distances,
     fundamental_by_sampling,
-    fundamental_refitted,
     motion_from,
     off_plane,
+    refit_fundamental,
     turned_only,
 )
-from .._pnp import pose_of_most, refined_on_inliers
+from .._pnp import pose_of_most, refine_on_inliers
 from .._views import Triangulated, focal_length, triangulate
 from .rig import Rig
 from .tracks import Tracks
@@ -57,14 +57,14 @@ class Guess:
         return triangulate(views, self.tracks.places[:, images], sigmas)
 
 
-def placed(tracks: Tracks, rig: Rig, sigma: float, baseline: float) -> Poses | None:
+def place_cameras(tracks: Tracks, rig: Rig, sigma: float, baseline: float) -> Poses | None:
     """Return where the bodies were, the first at the origin; None if they cannot all be placed.
 
     `baseline` in metres is the largest distance from the first body, where no rig gives a scale.
     """
     guess = Guess(tracks, rig, sigma, {0: np.eye(4)})
     if not rig.scaled:
-        start = _started(guess)
+        start = _start(guess)
         if start is None:
             return None
         guess.poses.update(start)
@@ -73,16 +73,16 @@ def placed(tracks: Tracks, rig: Rig, sigma: float, baseline: float) -> Poses | N
         if found is None:
             return None
         guess.poses.update(found)
-    return guess.poses if rig.scaled else _stretched(guess.poses, baseline)
+    return guess.poses if rig.scaled else _stretch(guess.poses, baseline)
 
 
-def _stretched(poses: Poses, baseline: float) -> Poses:
+def _stretch(poses: Poses, baseline: float) -> Poses:
     """Return the same poses in other units: the largest distance from the first becomes `baseline`."""
     scale = baseline / max(float(np.linalg.norm(T[:3, 3])) for T in poses.values())
     return {body: se3.from_matrix(T[:3, :3], scale * T[:3, 3]) for body, T in poses.items()}
 
 
-def _started(guess: Guess) -> Poses | None:
+def _start(guess: Guess) -> Poses | None:
     """Return the first body that can be placed by its matches with body 0, from the last to the first."""
     for other in range(guess.rig.bodies - 1, 0, -1):
         T = _two_views(guess.tracks, other, guess.sigma)
@@ -103,7 +103,7 @@ def _two_views(tracks: Tracks, other: int, sigma: float) -> Floats | None:
     matrix = fundamental_by_sampling(source, sink, cv2.FM_RANSAC, limit)
     if matrix is None:
         return None
-    matrix = fundamental_refitted(matrix, source, sink, limit)
+    matrix = refit_fundamental(matrix, source, sink, limit)
     good = np.abs(epipolar_distances(matrix, source, sink)) <= limit
     pairs = Pairs(source[good], sink[good], one.K, two.K)
     if len(pairs) < FEWEST or turned_only(pairs) < THRESHOLD * sigma:
@@ -138,5 +138,5 @@ def _among(points: Floats, pixels: Floats, camera: CameraModel, sigma: float) ->
     first = pose_of_most(points, pixels, camera.K, limit)
     if first is None:
         return None
-    pose, inliers = refined_on_inliers(first, points, pixels, camera.K, limit)
+    pose, inliers = refine_on_inliers(first, points, pixels, camera.K, limit)
     return pose if np.count_nonzero(inliers) >= FEWEST else None

@@ -47,7 +47,7 @@ class Tracks:
         y = (self.pixels[..., 1] - K[:, 1, 2]) / K[:, 1, 1]
         return np.stack([(self.pixels[..., 0] - K[:, 0, 2] - K[:, 0, 1] * y) / K[:, 0, 0], y], axis=-1)
 
-    def taken(self, rows: NDArray[np.bool_]) -> Tracks:
+    def take(self, rows: NDArray[np.bool_]) -> Tracks:
         """Return some of the points."""
         return Tracks(self.pixels[rows], self.cameras, self.first_row[rows])
 
@@ -121,4 +121,4 @@ def _straight(tracks: Tracks) -> Tracks:
     flat = [straightened(tracks.pixels[:, i], camera) for i, camera in enumerate(tracks.cameras)]
     pixels = np.stack(flat, axis=1) if flat else tracks.pixels
     enough = np.count_nonzero(~np.isnan(pixels).any(axis=2), axis=1) >= 2
-    return Tracks(pixels, tracks.cameras, tracks.first_row).taken(enough)
+    return Tracks(pixels, tracks.cameras, tracks.first_row).take(enough)

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry import rotations, se3
-from transect.nodes.registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thinned
+from transect.nodes.registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thin
 
-from .._deskewing import straightened
+from .._deskewing import straighten
 from .unsteadiness import Unsteadiness
 
 COARSER = 2.0
@@ -61,7 +61,7 @@ class Scan:
         """Points (n, 3) as at its middle, for a steady velocity (6,) of the sensor in its own frame."""
         if self.offset_ns is None:
             return self.points
-        return straightened(self.points, (self.offset_ns - self.half_ns) / NS, velocity)
+        return straighten(self.points, (self.offset_ns - self.half_ns) / NS, velocity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ class Odometer:
         Return also the velocity (6,) since the last scan.
         """
         motion = se3.exp(self.velocity * seconds)
-        prepared = self._prepared(scan, self.velocity)
+        prepared = self._prepare(scan, self.velocity)
         found = self.map.align(prepared, self.pose @ motion, self.settings.limits)
         fits = found.converged and found.inliers >= self.settings.least_share * len(prepared)
         if not fits and self.before is not None:
@@ -172,7 +172,7 @@ class Odometer:
             found = again if better else found
         velocity = self._velocity(found, seconds)
         if self._bend(velocity - self.velocity, scan) > self.settings.voxel / 2:
-            prepared = self._prepared(scan, velocity)
+            prepared = self._prepare(scan, velocity)
             found = self.map.align(prepared, found.T_target_source, self.settings.limits)
             velocity = self._velocity(found, seconds)
         return found, prepared, velocity
@@ -194,7 +194,7 @@ class Odometer:
         if self._bend(turned * velocity, first) > NOISE:
             old, new = first.straight(velocity), second.straight(velocity)
             velocity = se3.log(self._coarse(old, new, se3.exp(velocity * seconds))) / seconds
-        begun = self._prepared(first, velocity)
+        begun = self._prepare(first, velocity)
         self.pose = se3.exp(velocity * (first.half_ns / NS))
         self.velocity, self.middle_ns, self.before = velocity, first.middle_ns, begun.points
         self.map.insert(begun, self.pose)
@@ -203,14 +203,14 @@ class Odometer:
     def _coarse(self, old: Floats, new: Floats, guess: Floats) -> Floats:
         """Motion (4, 4) from points (n, 3) to points (m, 3), whose partners may be far away."""
         voxel = COARSER * self.settings.voxel
-        target, source = prepare(old, voxel), thinned(new, voxel)
+        target, source = prepare(old, voxel), thin(new, voxel)
         for reach in REACHES:
             limits = Limits(reach * voxel, 50, 1e-3, 1e-3)
             guess = _rigid(align(target, source, guess, "GICP", limits).T_target_source)
         return guess
 
-    def _prepared(self, scan: Scan, velocity: Floats) -> Prepared:
-        return thinned(scan.straight(velocity), self.settings.voxel)
+    def _prepare(self, scan: Scan, velocity: Floats) -> Prepared:
+        return thin(scan.straight(velocity), self.settings.voxel)
 
     def _bend(self, change: Floats, scan: Scan) -> float:
         """Return how far (m) a change of velocity (6,) moves the last point, at the median range."""

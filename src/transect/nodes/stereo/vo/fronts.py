@@ -146,8 +146,8 @@ class Descriptors:
         self, before: Pair | None, now: Pair, tracks: Tracks, expected: Floats, rig: Rig, fresh: bool
     ) -> Sight:
         """Match the left picture's points with the right one's, then the tracks with them."""
-        left, left_words = self._found(now.left)
-        right, right_words = self._found(now.right)
+        left, left_words = self._detect(now.left)
+        right, right_words = self._detect(now.right)
         allowed = _in_row(left, right, LARGEST * rig.width)
         of_left, of_right = mutual(left_words, right_words, allowed)
         columns = np.full(len(left), np.nan)
@@ -161,7 +161,7 @@ class Descriptors:
         sight = Sight(rows, seen[where], seen[:0], len(left), left_words[where], left_words[:0])
         return replace(sight, fresh=seen[new], fresh_descriptors=left_words[new]) if fresh else sight
 
-    def _found(self, picture: Bytes) -> tuple[Floats, NDArray[Any]]:
+    def _detect(self, picture: Bytes) -> tuple[Floats, NDArray[Any]]:
         import cv2
 
         maker: Any = cv2.ORB.create if self.kind == "ORB" else cv2.SIFT.create

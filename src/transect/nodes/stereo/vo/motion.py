@@ -55,17 +55,17 @@ def locate(points: Floats, seen: Floats, rig: Rig, guess: Floats) -> Located | N
     guess : (4, 4)
         ``T_camera_world`` that was expected; it stays in the running beside the sampled ones.
     """
-    start = _sampled(points, seen, rig)
+    start = _sample(points, seen, rig)
     if start is None:
         return None
     T = max((start, guess), key=lambda pose: int(_close(points, seen, rig, pose).sum()))
     close = _close(points, seen, rig, T)
     if close.sum() < 4:
         return None
-    return _refined(points, seen, rig, T, close)
+    return _refine(points, seen, rig, T, close)
 
 
-def _sampled(points: Floats, seen: Floats, rig: Rig) -> Floats | None:
+def _sample(points: Floats, seen: Floats, rig: Rig) -> Floats | None:
     import cv2
 
     if len(points) < 4:
@@ -96,7 +96,7 @@ def _squares(missed: Floats) -> Floats:
     return np.nan_to_num(np.einsum("nk,nk->n", missed, missed), nan=np.inf)
 
 
-def _refined(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask) -> Located | None:
+def _refine(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask) -> Located | None:
     """Gauss and Newton on all three pixels with Cauchy weights, in units of what the points scatter."""
     p, s = points[close], seen[close]
     unmatched = np.isnan(s[:, 2])
@@ -111,7 +111,7 @@ def _refined(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask)
         weighted = (weight[:, None, None] * slopes).reshape(-1, 6)
         normal = weighted.T @ slopes.reshape(-1, 6)
         step = -np.linalg.lstsq(normal, weighted.T @ np.nan_to_num(missed.ravel()))[0].astype(np.float64)
-        pose = _stepped(pose, step)
+        pose = _step(pose, step)
         if np.linalg.norm(step) < STILL:
             break
     if not np.isfinite(pose).all() or np.linalg.matrix_rank(normal) < 6:
@@ -120,7 +120,7 @@ def _refined(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask)
     return Located(pose, np.asarray(sigma**2 * np.linalg.inv(normal), np.float64), inliers)
 
 
-def _stepped(pose: Floats, step: Floats) -> Floats:
+def _step(pose: Floats, step: Floats) -> Floats:
     """Return a pose after a small motion (6,) in the camera: turned, then shifted."""
     import cv2
 

@@ -95,20 +95,20 @@ class Odometer:
         if is_dark(pair.left):
             return Step(None, "too dark")
         if self.before is None:
-            return self._begun(pair, t_ns, self.T_world_camera)
-        expected = self._expected(t_ns)
+            return self._begin(pair, t_ns, self.T_world_camera)
+        expected = self._expect(t_ns)
         fresh = self._is_keyframe()
-        pixels = self._predicted(expected)
+        pixels = self._predict(expected)
         sight = self.front.look(self.before, pair, self.tracks, pixels, self.rig, fresh)
         located = locate(self.tracks.points[sight.rows], sight.pixels, self.rig, se3.invert(expected))
         inliers = 0 if located is None else int(located.inliers.sum())
         if located is None or inliers < max(self.settings.least_inliers, AGREE * len(sight.rows)):
             return self._lost(pair, t_ns, expected, sight, inliers)
-        return self._moved(pair, t_ns, sight, located, fresh)
+        return self._move(pair, t_ns, sight, located, fresh)
 
     # Beginning, also anew
 
-    def _begun(self, pair: Pair, t_ns: int, at: Floats) -> Step:
+    def _begin(self, pair: Pair, t_ns: int, at: Floats) -> Step:
         """Begin with nothing but this pair, taken at a place."""
         sight = self.front.look(None, pair, _no_tracks(), np.zeros((0, 3)), self.rig, True)
         if sight.candidates < self.settings.least_inliers:
@@ -123,7 +123,7 @@ class Odometer:
 
     def _lost(self, pair: Pair, t_ns: int, expected: Floats, sight: Sight, inliers: int) -> Step:
         """Begin anew where the camera should be by now; a picture that shows nothing is passed over."""
-        began = self._begun(pair, t_ns, expected)
+        began = self._begin(pair, t_ns, expected)
         few = len(sight.rows) < self.settings.least_inliers
         return Step(
             None, began.failed or ("too few points found again" if few else "too few inliers"), inliers
@@ -131,10 +131,10 @@ class Odometer:
 
     # From pair to pair
 
-    def _expected(self, t_ns: int) -> Floats:
+    def _expect(self, t_ns: int) -> Floats:
         return self.T_world_camera @ se3.exp(self.twist * ((t_ns - self.t_ns) / NS))
 
-    def _predicted(self, T_world_camera: Floats) -> Floats:
+    def _predict(self, T_world_camera: Floats) -> Floats:
         """Pixels (n, 3) where the tracks should be; where they are now, if that is out of sight."""
         pixels = self.rig.pixels(se3.apply(se3.invert(T_world_camera), self.tracks.points))
         edge = np.array([self.rig.width, self.rig.height])
@@ -147,7 +147,7 @@ class Odometer:
         few = len(self.tracks) < self.settings.share * self.at_keyframe
         return few or self.age + 1 >= self.settings.every
 
-    def _moved(self, pair: Pair, t_ns: int, sight: Sight, located: Located, fresh: bool) -> Step:
+    def _move(self, pair: Pair, t_ns: int, sight: Sight, located: Located, fresh: bool) -> Step:
         before, seconds = self.T_world_camera, (t_ns - self.t_ns) / NS
         self.T_world_camera = se3.invert(located.T_camera_world)
         kept = self.tracks[sight.rows]
