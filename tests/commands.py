@@ -32,11 +32,11 @@ class Done:
     stderr: str
 
 
-def transect(*arguments: object, cwd: Path | None = None, **environment: str) -> Done:
-    """Run `transect ARGUMENTS` as a person types it."""
+def transect(*arguments: object, cwd: Path | None = None, together: bool = False, **environment: str) -> Done:
+    """Run `transect ARGUMENTS` as a person types it; together, errors are in `stdout`, where they come."""
     argv = ["transect", *map(str, arguments)]
     with chdir(cwd) if cwd is not None else nullcontext():
-        return _captured(main, argv, environment)
+        return _captured(main, argv, environment, together)
 
 
 def script(path: Path, *arguments: object, cwd: Path, names: Mapping[str, Any] | None = None) -> Done:
@@ -57,10 +57,12 @@ def typed(line: str) -> None:
     assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
-def _captured(call: Callable[[], object], argv: list[str], environment: Mapping[str, str]) -> Done:
+def _captured(
+    call: Callable[[], object], argv: list[str], environment: Mapping[str, str], together: bool = False
+) -> Done:
     code: object = 0
     with (
-        _captured_streams() as (out, err),
+        _captured_streams(together) as (out, err),
         mock.patch.object(sys, "argv", argv),
         mock.patch.dict(os.environ, environment),
     ):
@@ -72,10 +74,10 @@ def _captured(call: Callable[[], object], argv: list[str], environment: Mapping[
 
 
 @contextmanager
-def _captured_streams() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+def _captured_streams(together: bool) -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
     """Standard output and error, as text over bytes: some commands write the one, some the other."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err):
+    with redirect_stdout(out), redirect_stderr(out if together else err):
         yield out, err
 
 
