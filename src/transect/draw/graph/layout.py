@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from .boxes import Edge, Graph, Shape, number, shape_of
 
-ORDERING, SWEEPS = 16, 64
+ORDERING, SWEEPS = 16, 100
 BETWEEN_BOXES, BETWEEN_WIRES, WIRE_HEIGHT, LANE, ARROW = 26.0, 6.0, 8.0, 22.0, 7.0
 
 End = tuple[int, float]
@@ -114,7 +114,7 @@ class _Slots:
             for column in self.columns[:: -1 if sweep % 2 else 1]:
                 if sweep < ORDERING:
                     column.sort(key=lambda slot: self._barycentre(slot, sweep % 2))
-                self._settle(column, [self._wish(slot, max(0.05, 300 * 0.85**sweep)) for slot in column])
+                self._settle(column, [self._wish(slot, max(0.05, 300 * 0.9**sweep)) for slot in column])
         self.tops = [round(2 * (top - min(self.tops))) / 2 for top in self.tops]
 
     def _way(self, edge: Edge) -> list[End]:
