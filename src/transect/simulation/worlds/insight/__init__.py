@@ -30,10 +30,10 @@ from transect.recording import FrameTree, Recording, Robot, Stream
 from ...day import Day, Options
 from .life import Life, live
 from .parameters import invented_keys
-from .products import Product, science
+from .products import Product, make_science_streams
 from .scene import NAME, Camera
-from .status import RING, statuses
-from .truth import truth
+from .status import RING, make_status_streams
+from .truth import collect_truth
 
 SOL = 209
 """Of the label in SIS appendix E."""
@@ -56,7 +56,7 @@ def day(options: Options) -> Day:
     pictures = [camera.stream()] if camera.rows and asked(NAME) else []
     files = camera.files() if pictures else {}
     streams = (*(stream for stream, _ in made), *pictures)
-    return Day(_recording(life, robot, camera, streams, options), truth(life, made, files))
+    return Day(_recording(life, robot, camera, streams, options), collect_truth(life, made, files))
 
 
 def _telemetry(life: Life) -> Iterator[tuple[Stream, Product]]:
@@ -70,13 +70,13 @@ def _telemetry(life: Life) -> Iterator[tuple[Stream, Product]]:
         some = product(
             rows[rows % every == 0] if (rows % every == 0).any() else rows[:1], apid, names.SCIENCE
         )
-        yield from ((stream, some) for stream in science(device, life.seen, some))
+        yield from ((stream, some) for stream in make_science_streams(device, life.seen, some))
     told = _told(life)
     now = np.intersect1d(rows, told) if np.isin(rows, told).any() else rows[:1]
     arm, system = product(now, 89, names.ARM_FLOAT), product(now, 89, names.SYSTEM_FLOAT)
-    yield from statuses(life, "", arm, system)
+    yield from make_status_streams(life, "", arm, system)
     ring = product(told[told <= rows[-1]][-RING:], 85, names.SYSTEM_FLOAT)
-    yield from statuses(life, "History/", ring, ring)
+    yield from make_status_streams(life, "History/", ring, ring)
 
 
 def _told(life: Life) -> Ints:

@@ -37,7 +37,7 @@ FIRST = 10
 """Value of an act with a fault: a short recording begins with it."""
 
 
-def chosen(text: str) -> tuple[str, ...]:
+def choose_faults(text: str) -> tuple[str, ...]:
     """Return the faults that a condition names, separated by commas."""
     names = tuple(word.strip() for word in text.split(",") if word.strip())
     for name in names:
@@ -46,7 +46,7 @@ def chosen(text: str) -> tuple[str, ...]:
     return names
 
 
-def troubled(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
+def insert_faults(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
     """Return the steps of the first round, with what the faults change of them."""
     changed = list(steps)
     if "stalled" in names:

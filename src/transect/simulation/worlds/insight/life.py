@@ -14,13 +14,13 @@ from transect.errors import UsageError, did_you_mean
 
 from ...arm.flight import Flight, NoLoad
 from ...day import Options
-from .faults import NAMES, Faults, chosen, troubled
+from .faults import NAMES, Faults, choose_faults, insert_faults
 from .parameters import parameter_sets
-from .plan import Plan, plan
+from .plan import Plan, make_plan
 from .site import Site
-from .state import State, state
-from .story import STORIES, Step, story
-from .telemetry import Telemetry, telemetry
+from .state import State, compute_state
+from .story import STORIES, Step, list_steps
+from .telemetry import Telemetry, measure
 
 START_NS = 615_088_547 * NS
 """Spacecraft clock at the start of every story: that of the label in SIS appendix E."""
@@ -66,16 +66,16 @@ def live(options: Options) -> Life:
     sets = parameter_sets()
     flight = Flight.of(sets, cast("NoLoad", asked["no_load"]))
     site = Site(flight.arm, sets, options.seed)
-    names = chosen(asked["fault"])
+    names = choose_faults(asked["fault"])
 
     def rounds(turn: int) -> list[Step]:
-        steps = list(story(asked["story"], site, turn))
-        return steps if turn else troubled(steps, names)
+        steps = list(list_steps(asked["story"], site, turn))
+        return steps if turn else insert_faults(steps, names)
 
-    planned = plan(rounds, flight, options.seconds)
-    true = state(planned, sets, options.seed, overheat="grapple-overheat" in names)
+    planned = make_plan(rounds, flight, options.seconds)
+    true = compute_state(planned, sets, options.seed, overheat="grapple-overheat" in names)
     faults = Faults.of(names, planned)
-    seen = telemetry(planned, true, flight, options.seed, START_NS, faults)
+    seen = measure(planned, true, flight, options.seed, START_NS, faults)
     return Life(site, flight, planned, true, seen, names, faults, asked)
 
 

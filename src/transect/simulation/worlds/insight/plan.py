@@ -91,7 +91,7 @@ class _Life:
         self.rows.append(len(held) + len(moved) + len(pause))
 
 
-def plan(rounds: Callable[[int], Sequence[Step]], flight: Flight, seconds: float) -> Plan:
+def make_plan(rounds: Callable[[int], Sequence[Step]], flight: Flight, seconds: float) -> Plan:
     """Live through a story, as many rounds of it as fill a recording.
 
     Parameters
@@ -107,7 +107,7 @@ def plan(rounds: Callable[[int], Sequence[Step]], flight: Flight, seconds: float
     life, wanted = _Life(limits), max(1, round(seconds / limits.loop))
     for turn in count():
         several = rounds(turn)
-        for step, posture in zip(several, postures(several, flight), strict=True):
+        for step, posture in zip(several, solve_postures(several, flight), strict=True):
             life.live(step, posture)
         if sum(life.rows) >= wanted:
             break
@@ -118,7 +118,7 @@ def plan(rounds: Callable[[int], Sequence[Step]], flight: Flight, seconds: float
     )
 
 
-def postures(steps: Sequence[Step], flight: Flight) -> Floats:
+def solve_postures(steps: Sequence[Step], flight: Flight) -> Floats:
     """Return joint angles (k, 4) in rad that bring the tools where the steps want them; NaN: as before."""
     found = np.full((len(steps), 4), np.nan)
     for number, step in enumerate(steps):

@@ -50,7 +50,7 @@ class Product:
         return cls(rows, files)
 
 
-def science(device: str, telemetry: Telemetry, product: Product) -> Iterator[Stream]:
+def make_science_streams(device: str, telemetry: Telemetry, product: Product) -> Iterator[Stream]:
     """Yield the five streams of `SciHi` or `SciLo`."""
     rows, t_ns = product.rows, telemetry.t_ns[product.rows]
     readings, derived = telemetry.readings, telemetry.derived
@@ -65,17 +65,17 @@ def science(device: str, telemetry: Telemetry, product: Product) -> Iterator[Str
     main = _main(telemetry, product)
     yield stream("", Record, main, {name: BY_NAME[name].unit for name in main if name in BY_NAME})
     joints = {"position": readings.enc, "velocity": derived.velocity, "effort": derived.torque}
-    encoders = {name: printed(values[rows]) for name, values in joints.items()}
+    encoders = {name: round_as_printed(values[rows]) for name, values in joints.items()}
     yield stream("/Encoders", JointState, encoders, _JOINT_UNITS, tag="encoder")
-    pots = {"position": printed(readings.pot[rows])}
+    pots = {"position": round_as_printed(readings.pot[rows])}
     yield stream("/Potentiometers", JointState, pots, _JOINT_UNITS, tag="potentiometer")
     poses = {
-        f"{axis}_{suffix}": printed(values[rows, k])
+        f"{axis}_{suffix}": round_as_printed(values[rows, k])
         for suffix, values in derived.poses.items()
         for k, axis in enumerate(("x", "y", "z", "th"))
     }
     yield stream("/Tool", Record, poses, {n: BY_NAME[n].unit for n in poses}, role="derived", frame="Payload")
-    forces = {name: printed(derived.forces[rows, k]) for k, name in enumerate(FORCES)}
+    forces = {name: round_as_printed(derived.forces[rows, k]) for k, name in enumerate(FORCES)}
     yield stream("/Forces", Record, forces, dict.fromkeys(FORCES, "N"), role="derived")
 
 
@@ -89,14 +89,14 @@ def _main(telemetry: Telemetry, product: Product) -> dict[str, Any]:
         **_joints("cur", readings.current[rows]),
         **_joints("volt", readings.volt[rows]),
     }
-    elapsed = {"elapsed_time": printed(_elapsed(telemetry.t_ns[rows], product.files), 3600.0)}
+    elapsed = {"elapsed_time": round_as_printed(_elapsed(telemetry.t_ns[rows], product.files), 3600.0)}
     stat, tool, phase = telemetry.stat[rows], readings.tool[rows], readings.phase[rows]
     return {
         **elapsed,
-        **{name: printed(values, BY_NAME[name].scale) for name, values in numbers.items()},
+        **{name: round_as_printed(values, BY_NAME[name].scale) for name, values in numbers.items()},
         "stat": stat,
         "tool": tool,
-        "htr_cur": printed(telemetry.heaters[rows]),
+        "htr_cur": round_as_printed(telemetry.heaters[rows]),
         "grapple_phase": phase,
         **decode_status(stat),
         "tool_name": arrow.strings(names_of_codes(tool, TOOLS)),
@@ -114,6 +114,6 @@ def _elapsed(t_ns: Ints, files: list[str]) -> Floats:
     return (t_ns - np.array([first[file] for file in files], dtype=np.int64)) / NS
 
 
-def printed(values: Floats, scale: float = 1.0) -> Floats:
+def round_as_printed(values: Floats, scale: float = 1.0) -> Floats:
     """Return numbers as a table with four decimals of `scale` holds them."""
     return np.round(values / scale, DECIMALS) * scale

@@ -74,7 +74,7 @@ class Camera:
     def of(cls, life: Life, robot: Robot, scale: float, seed: int) -> Camera:
         """Return the camera with pictures `scale` times as large as the real one's."""
         model = robot.cameras[NAME]
-        return cls(life, resized(model, scale), robot.frames.lookup("Forearm", model.frame), seed)
+        return cls(life, resize_camera(model, scale), robot.frames.lookup("Forearm", model.frame), seed)
 
     @cached_property
     def rows(self) -> list[int]:
@@ -120,7 +120,7 @@ def _file(number: int) -> str:
     return f"idc/{number:04d}.png"
 
 
-def resized(model: CameraModel, scale: float) -> CameraModel:
+def resize_camera(model: CameraModel, scale: float) -> CameraModel:
     """Return a camera that has `scale` times as many pixels along each side."""
     width, height = max(8, round(model.width * scale)), max(8, round(model.height * scale))
     K = model.K.copy()

@@ -95,7 +95,7 @@ class State:
     air: Floats
 
 
-def state(plan: Plan, sets: Sets, seed: int, *, overheat: bool = False) -> State:
+def compute_state(plan: Plan, sets: Sets, seed: int, *, overheat: bool = False) -> State:
     """Return what is true while the arm does what is planned.
 
     Parameters
@@ -109,7 +109,7 @@ def state(plan: Plan, sets: Sets, seed: int, *, overheat: bool = False) -> State
     heat = Heat(air[:, None] + SUNNY, np.zeros((len(plan), 4)))
     ripple = generator(seed, "Arm", "ripple").uniform(0.0, 2 * np.pi, 4)
     motors = drive(sets, plan.timeline, mechanics.torque, heat, ripple)
-    return State(mechanics, motors, heated_grapple(plan, sets, air, loop, overheat), air)
+    return State(mechanics, motors, heat_grapple(plan, sets, air, loop, overheat), air)
 
 
 def air_temperature(seconds: Floats) -> Floats:
@@ -186,7 +186,7 @@ def _fill(
     found.forearm[rows] = np.concatenate([frames.rotation[3], frames.origin[3][..., None]], axis=2)
 
 
-def heated_grapple(plan: Plan, sets: Sets, air: Floats, loop: float, overheat: bool) -> Grapple:
+def heat_grapple(plan: Plan, sets: Sets, air: Floats, loop: float, overheat: bool) -> Grapple:
     """Heat the grapple when it is to open: it opens when its wax has melted, and closes as it cools."""
     watt = float(sets["RA_JOINT_PARAMS"]["htr_power"][2])
     wanted = (plan.of_steps(lambda step: step.heat) > 0) & plan.resting

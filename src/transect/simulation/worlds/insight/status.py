@@ -39,7 +39,9 @@ MASK = (0xF00F0F, 0x39FF7E7F)
 """fault_chk_mask as the SIS prints it."""
 
 
-def statuses(life: Life, prefix: str, arm: Product, system: Product) -> Iterator[tuple[Stream, Product]]:
+def make_status_streams(
+    life: Life, prefix: str, arm: Product, system: Product
+) -> Iterator[tuple[Stream, Product]]:
     """Yield the four streams of a status with their rows; `prefix` is "History/" for the ring."""
     seen, rows = life.seen, arm.rows
     ring = _ring(len(rows)) if prefix else {}

@@ -87,7 +87,7 @@ class Step:
     jam: float = 0.0
 
 
-def story(name: str, site: Site, turn: int) -> Iterator[Step]:
+def list_steps(name: str, site: Site, turn: int) -> Iterator[Step]:
     """Yield the steps of one round of a story.
 
     Parameters

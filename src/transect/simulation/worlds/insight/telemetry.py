@@ -48,7 +48,7 @@ class Telemetry:
     stat: NDArray[np.uint32]
 
 
-def telemetry(plan: Plan, true: State, flight: Flight, seed: int, start_ns: int, faults: Faults) -> Telemetry:
+def measure(plan: Plan, true: State, flight: Flight, seed: int, start_ns: int, faults: Faults) -> Telemetry:
     """Measure the state of the world and let the flight software make of it what it can."""
     sensors, timeline = Sensors(flight.sets, seed), plan.timeline
     n = len(plan)

@@ -17,7 +17,7 @@ from .life import Life
 from .products import Product
 
 
-def truth(
+def collect_truth(
     life: Life, products: Sequence[tuple[Stream, Product]], files: Mapping[str, Callable[[], bytes]]
 ) -> Truth:
     """Return the truth of what was recorded, on its own times.
