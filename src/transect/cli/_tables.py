@@ -15,6 +15,9 @@ from transect.base.tables import fit_table
 ALL = "transect.all"
 """Where `--all` is kept in the context of a command."""
 
+MOST_NAMED = 4
+"""Largest number of columns without room that are named one by one."""
+
 
 def _keep_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     ctx.meta[ALL] = value
@@ -54,7 +57,9 @@ def show_table(
     for line in lines:
         click.echo(line)
     if table.left_out:
-        click.echo(f"(no room for {', '.join(table.left_out)}: --all)")
+        few = len(table.left_out) <= MOST_NAMED
+        what = ", ".join(table.left_out) if few else f"{len(table.left_out)} more columns"
+        click.echo(f"(no room for {what}: --all)")
 
 
 def show_json(document: Any) -> None:
