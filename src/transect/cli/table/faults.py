@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import BAD_VERDICT
-from ._opening import Opening, opening
-from ._options import json_option
-from ._tables import all_option
+from transect.cli import BAD_VERDICT
+from transect.cli._opening import Opening, opening
+from transect.cli._options import json_option
+from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -30,7 +30,7 @@ def command(opening: Opening, as_json: bool) -> int:
     With PATH: which of them the telemetry shows under the parameters of that recording, and which could not
     be looked for. The exit code is 4 if one is found.
     """
-    from ._tables import show_json
+    from transect.cli._tables import show_json
 
     if not opening.paths:
         from transect.robots.ida.faults import table_of_faults
@@ -42,8 +42,8 @@ def command(opening: Opening, as_json: bool) -> int:
         else:
             _show_rules(rows)
         return 0
-    from ._opening import report_losses
-    from ._progress import Progress
+    from transect.cli._opening import report_losses
+    from transect.cli._progress import Progress
 
     recording = opening.open(Progress(quiet=as_json))
     found = _found(recording)
@@ -85,8 +85,7 @@ def _show_rules(rows: list[Row]) -> None:
 
 def _show_findings(recording: Recording, name: str, findings: Findings) -> None:
     from transect.base import clocks
-
-    from ._tables import show_table
+    from transect.cli._tables import show_table
 
     click.echo(f"{name}: {len(findings.events) or 'no'} faults; {len(findings.checked)} kinds looked for")
     if findings.events:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import json_option
-from ._tables import all_option
+from transect.cli._opening import Opening, opening
+from transect.cli._options import json_option
+from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -50,10 +50,9 @@ def command(opening: Opening, form: Form, as_json: bool) -> int:
     left after an alignment, at the point that RTK tracks (the antenna) and, for comparison, without the
     lever arm from base_link to it. They are reported, nothing is judged by them.
     """
+    from transect.cli._opening import report_losses
+    from transect.cli._progress import Progress
     from transect.robots.weeder.recorded import compare
-
-    from ._opening import report_losses
-    from ._progress import Progress
 
     code, rows = 0, list[dict[str, Any]]()
     for one in opening.each():
@@ -89,7 +88,7 @@ def _row(recording: Recording, comparison: Comparison) -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
-    from ._tables import show_json, show_table
+    from transect.cli._tables import show_json, show_table
 
     if as_json:
         show_json([_without_nan(row) for row in rows])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import BAD_VERDICT
-from ._opening import Opening, opening
-from ._options import json_option
-from ._tables import all_option
+from transect.cli import BAD_VERDICT
+from transect.cli._opening import Opening, opening
+from transect.cli._options import json_option
+from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,11 +58,10 @@ def command(opening: Opening, as_json: bool, parameter_file: Path | None) -> int
 
     The exit code is 4 if a column disagrees.
     """
+    from transect.cli._opening import report_losses
+    from transect.cli._progress import Progress
+    from transect.cli._tables import show_json
     from transect.robots.ida.consistency import check_recording
-
-    from ._opening import report_losses
-    from ._progress import Progress
-    from ._tables import show_json
 
     recording = opening.open(Progress(quiet=as_json))
     parameters, lost = _parameters(recording, parameter_file, opening.strict)
@@ -103,9 +102,8 @@ def _all(tables: Tables) -> list[Residual]:
 
 def _show(tables: Tables) -> None:
     """Print a table a stream; remarks, which are long and repeat, are numbered below."""
+    from transect.cli._tables import show_table
     from transect.robots.ida.residuals import BASES
-
-    from ._tables import show_table
 
     remarks = dict.fromkeys(residual.remark for residual in _all(tables) if residual.remark)
     numbers = {remark: f"[{i}]" for i, remark in enumerate(remarks, 1)}

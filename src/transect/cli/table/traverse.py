@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import json_option
-from ._tables import all_option
+from transect.cli._opening import Opening, opening
+from transect.cli._options import json_option
+from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
     from transect.evaluation.traverse import Traverse
@@ -48,10 +48,9 @@ def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bo
 
     One row for each PATH, and their total. What was published of a recording stands below its row.
     """
+    from transect.cli._opening import report_losses
+    from transect.cli._progress import Progress
     from transect.evaluation.traverse import total, traverse_of
-
-    from ._opening import report_losses
-    from ._progress import Progress
 
     progress = Progress(quiet=as_json)
     whole = [one.open(progress) for one in opening.each()]
@@ -85,7 +84,7 @@ def published(recording: Recording) -> dict[str, Any] | None:
 def _show_json(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
-    from ._tables import show_json
+    from transect.cli._tables import show_json
 
     rows = [{**_facts(t), "published": p} for t, p in zip(measured, printed, strict=True)]
     show_json({"traverses": rows, "total": None if summed is None else _facts(summed)})
@@ -103,9 +102,8 @@ def _facts(traverse: Traverse) -> dict[str, Any]:
 def _show_rows(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
+    from transect.cli._tables import show_table
     from transect.evaluation.traverse import COVERED, STRIDE
-
-    from ._tables import show_table
 
     rows: list[tuple[str, ...]] = []
     for traverse, table in zip(measured, printed, strict=True):
