@@ -42,6 +42,7 @@ def compare(
     peer: Callable[[], object],
     target: float | None = None,
     repeat: int = 5,
+    choose: Callable[[Sequence[float]], float] = min,
 ) -> Row:
     """Time ours beside a peer.
 
@@ -54,7 +55,9 @@ def compare(
     target : float, optional
         How many times faster than the peer ours must be; 1/1.3 where it may take 1.3 times as long.
     repeat : int
-        Runs of each side; the best counts.
+        Runs of each side.
+    choose : callable
+        Which of a side's times counts: the best, or `statistics.median`.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def compare(
         ``ratio`` is peer time / our time: above 1, ours is faster.
     """
     times = [(_seconds(ours), _seconds(peer)) for _ in range(repeat)]
-    best_ours, best_peer = (min(side) for side in zip(*times, strict=True))
+    best_ours, best_peer = (choose(side) for side in zip(*times, strict=True))
     ratio = best_peer / best_ours
     met = None if target is None else ratio >= target
     row = Row(name, best_ours, "s", peer=best_peer, ratio=ratio, target=target, met=met)

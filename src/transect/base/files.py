@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -115,7 +114,7 @@ def staged(path: Path | str) -> Generator[Path]:
 
 def _temporary(path: Path, suffix: str) -> Path:
     """Return a hidden name beside `path` that nobody else has."""
-    return path.parent / f".{path.name}.{secrets.token_hex(6)}{suffix}"
+    return path.parent / f".{path.name}.{os.urandom(6).hex()}{suffix}"
 
 
 def file_name(name: str, otherwise: str = "unnamed") -> str:

@@ -3,7 +3,8 @@
 An entry is a folder named after the content of its source and the parser that read it: `index.json` (what
 was lost, noted, and the sha256) and one Arrow file per table. It is built under a temporary name and renamed
 into place, so that two processes or a crash can never leave half of one. A second index remembers the
-sha256 of files by path, size, mtime and inode, so that an unchanged file need not be read again.
+sha256 of files by path, size, mtime and inode, so that an unchanged file need not be read again; a third one
+keeps small values that take long to work out.
 """
 
 from __future__ import annotations
@@ -144,6 +145,26 @@ def _write_parts(building: Path, tables: Mapping[str, Parsed], sha256: str) -> N
     (building / "index.json").write_text(json.dumps({"parts": parts, "sha256": sha256}))
 
 
+def remembered(key: str, build: Callable[[], Any]) -> Any:
+    """Return a plain value, such as JSON can hold, that was worked out before; else work it out and keep it.
+
+    Parameters
+    ----------
+    key : str
+        Names the value and everything that it depends on, versions too.
+    build : callable
+        Returns the value. What is read back has lists where it had tuples.
+    """
+    name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+    kept = folder() / "values" / name[:2] / name[2:]
+    try:
+        return json.loads(kept.read_bytes())["value"]
+    except (OSError, ValueError, KeyError, TypeError):
+        value = build()
+    _remember(kept, {"value": value})
+    return value
+
+
 def sha256_of(path: Path) -> str:
     """Return the sha256 of a file, from the index if path, size, mtime and inode are unchanged."""
     stat = path.stat()
@@ -213,6 +234,6 @@ def shrink(size: int) -> int:
 def clear() -> int:
     """Remove everything, temporary leftovers too; return the bytes of the entries removed."""
     size = sum(entry.size for entry in entries())
-    for part in ("tables", "hashes", "compiled"):
+    for part in ("tables", "hashes", "values", "compiled"):
         shutil.rmtree(folder() / part, ignore_errors=True)
     return size

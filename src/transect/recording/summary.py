@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +129,7 @@ def _times(count: int) -> str:
 
 def html_summary(recording: Recording) -> str:
     """Return the table as HTML for a notebook."""
+    import html
 
     def cells(row: tuple[str, ...], tag: str) -> str:
         return "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row)

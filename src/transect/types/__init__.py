@@ -1,22 +1,27 @@
 """What flows through ports: frozen dataclasses over numpy, shapes, units and frames in their docstrings."""
 
-from .aliases import CDFF_NAMES, type_from_alias
-from .clouds import DEM, GridMap, LaserScan, PointCloud, RadarRange, RadarSpectrum
-from .features import (
-    CorrespondenceMaps2D,
-    CorrespondenceMaps3D,
-    Correspondences2D,
-    Correspondences3D,
-    Features2D,
-    Features3D,
-    Octree,
-    StereoPair,
-)
-from .images import CameraModel, DepthMap, Image
-from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
-from .provenance import Provenance, SourceFile
-from .sensors import FIX_TYPES, Imu, JointState, NavFix, Record, WheelState, Wrench
-from .verdict import Verdict
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import importer
+
+if TYPE_CHECKING:
+    from .aliases import CDFF_NAMES, type_from_alias
+    from .clouds import DEM, GridMap, LaserScan, PointCloud, RadarRange, RadarSpectrum
+    from .features import (
+        CorrespondenceMaps2D,
+        CorrespondenceMaps3D,
+        Correspondences2D,
+        Correspondences3D,
+        Features2D,
+        Features3D,
+        Octree,
+        StereoPair,
+    )
+    from .images import CameraModel, DepthMap, Image
+    from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
+    from .provenance import Provenance, SourceFile
+    from .sensors import FIX_TYPES, Imu, JointState, NavFix, Record, WheelState, Wrench
+    from .verdict import Verdict
 
 __all__ = [
     "CDFF_NAMES",
@@ -55,3 +60,58 @@ __all__ = [
     "Wrench",
     "type_from_alias",
 ]
+
+__getattr__ = importer(
+    __name__,
+    {
+        "aliases": (
+            "CDFF_NAMES",
+            "type_from_alias",
+        ),
+        "clouds": (
+            "DEM",
+            "GridMap",
+            "LaserScan",
+            "PointCloud",
+            "RadarRange",
+            "RadarSpectrum",
+        ),
+        "features": (
+            "CorrespondenceMaps2D",
+            "CorrespondenceMaps3D",
+            "Correspondences2D",
+            "Correspondences3D",
+            "Features2D",
+            "Features3D",
+            "Octree",
+            "StereoPair",
+        ),
+        "images": (
+            "CameraModel",
+            "DepthMap",
+            "Image",
+        ),
+        "motion": (
+            "Odometry",
+            "Pose",
+            "RigidBodyState",
+            "Trajectory",
+            "Transform",
+            "Twist",
+        ),
+        "provenance": (
+            "Provenance",
+            "SourceFile",
+        ),
+        "sensors": (
+            "FIX_TYPES",
+            "Imu",
+            "JointState",
+            "NavFix",
+            "Record",
+            "WheelState",
+            "Wrench",
+        ),
+        "verdict": ("Verdict",),
+    },
+)

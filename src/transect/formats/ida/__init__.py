@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
-from .files import MOST_UNNAMED, PEEK, kind_of_content
 from .names import kind_of_name
+
+MOST_UNNAMED = 50
+"""More text files than this, none named as a product, are not looked into."""
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +34,8 @@ def recognises(source: Source) -> Match:
         return no("no file is named A<apid>_<sol>_<sclk>_<sclk>_<time>_<product>, and none is .txt or .csv")
     if len(texts) > MOST_UNNAMED:
         return no("no file is named A<apid>_<sol>_<sclk>_<sclk>_<time>_<product>")
+    from .files import PEEK, kind_of_content
+
     found = {kind for name in texts if (kind := kind_of_content(source.head(name, PEEK)))}
     if found:
         return Match(0.9, f"text of the IDA: {', '.join(sorted(found))}")

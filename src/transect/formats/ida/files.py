@@ -13,8 +13,6 @@ from .columns import BY_NAME, bare_name
 from .names import Kind, kind_of_name, parse_name
 
 PEEK = 4096
-MOST_UNNAMED = 50
-"""More text files than this, none named as a product, are not looked into."""
 _STATUS = re.compile(rb"\b(ra|sys)[ _]status\.", re.IGNORECASE)
 _POINTS = re.compile(rb"points? before latest", re.IGNORECASE)
 _SETS = re.compile(rb"^\s*Parameter Set\s*:", re.IGNORECASE | re.MULTILINE)

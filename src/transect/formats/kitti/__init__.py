@@ -62,9 +62,13 @@ def read(source: Source, times: str | None = None) -> Recording:
     times : str, optional
         For a pose file: the file of its times; default `<name>_times.txt` or `times.txt` beside it, if there.
     """
+    if not find_drives(source):
+        from . import poses
+
+        return poses.read_poses(source, times)
     from . import reading
 
-    return reading.read(source, times)
+    return reading.read(source)
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

@@ -302,7 +302,7 @@ class Decoder:
         """Decode what shares a layout with others; the rest goes to `leftover`."""
         lengths = np.fromiter(map(len, raws), dtype=np.int64, count=len(raws))
         layouts = 0
-        for length in np.unique(lengths).tolist():
+        for length in sorted({len(raw) for raw in raws}):
             rows = np.flatnonzero(lengths == length)
             while length and len(rows) and layouts < MAX_LAYOUTS:
                 layouts += 1
@@ -333,6 +333,8 @@ class Decoder:
         self, raws: Sequence[bytes], rows: Sequence[int]
     ) -> tuple[list[tuple[Ints, Columns]], dict[int, str]]:
         """Decode messages with rosbags."""
+        if not rows:
+            return [], {}
         from rosbags.serde import SerdeError
 
         good: list[int] = []

@@ -316,7 +316,7 @@ class ChunkedFile(ABC):
         spans = self._spans(data, offsets, channels, log_ns)
         if (spans[:, 0] < 0).any():
             channels, offsets, log_ns, spans = self._rescued(number, data, rows, spans, found)
-        for channel in np.unique(channels).tolist():
+        for channel in sorted(set(channels.tolist())):
             mine = channels == channel
             starts, ends, publish_ns = spans[mine].T
             places = (np.full(len(starts), number), offsets[mine])

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+
+from transect.recording.cache import remembered
 
 from .file import Channel
 
@@ -36,13 +40,19 @@ def candidates(channel: Channel) -> Iterator[tuple[Types, str]]:
 
 @cache
 def _carried(kind: str, definition: str, language: str) -> Types | None:
-    """Parse the definition that a bag carries; None where there is none, or it cannot be used."""
-    from rosbags.typesys import TypesysError, get_types_from_idl, get_types_from_msg
-
+    """Return the definition that a bag carries; None where there is none, or it cannot be used."""
     if not definition.strip() and kind.rpartition("/")[2] != "Empty":
         return None
     if not _TYPE_NAME.fullmatch(kind):
         return None
+    key = f"rosbag.carried/1|{_rosbags_version()}|{kind}|{language}|{definition}"
+    known = remembered(key, lambda: _parsed(kind, definition, language))
+    return None if known is None else _types_of(known)
+
+
+def _parsed(kind: str, definition: str, language: str) -> Types | None:
+    from rosbags.typesys import TypesysError, get_types_from_idl, get_types_from_msg
+
     parsed: dict[str, Any] = {}
     try:
         if language in ("ros2idl", "omgidl"):
@@ -91,7 +101,30 @@ def standard_types(encoding: str) -> Types:
     """Types that ROS comes with, for the encoding `ros1` (Noetic) or `cdr` (Humble)."""
     if encoding not in ("ros1", "cdr"):
         return {}
-    return {name: fields for name, (_, fields) in standard_store(encoding).fielddefs.items()}
+    key = f"rosbag.standard/1|{_rosbags_version()}|{encoding}"
+    return _types_of(remembered(key, lambda: _all_types(standard_store(encoding))))
+
+
+def _all_types(store: Any) -> Types:
+    return {name: fields for name, (_, fields) in store.fielddefs.items()}
+
+
+def _types_of(kept: Mapping[str, Any]) -> Types:
+    """Return types that were kept as JSON, which has no tuples."""
+    return {name: [_frozen(field) for field in fields] for name, fields in kept.items()}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+@cache
+def _rosbags_version() -> str:
+    """Return what changes when rosbags does: importing it to learn its version takes longer than the rest."""
+    found = find_spec("rosbags")
+    folders = found.submodule_search_locations if found else None
+    modules = sorted(Path(folders[0]).glob("typesys/**/*.py")) if folders else []
+    return ",".join(f"{module.stat().st_size}.{module.stat().st_mtime_ns}" for module in modules)
 
 
 @cache

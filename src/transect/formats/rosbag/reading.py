@@ -12,10 +12,8 @@ from transect.recording.source import Buffer
 
 from . import MCAP_MAGIC, METADATA, bag_names
 from .file import BagFile
-from .mcap import McapFile
 from .packing import MAX_CHUNK, Damaged, unpacked
 from .ros1 import Ros1File
-from .sqlite import SqliteFile
 from .streams import recording_of
 
 MAX_UNPACKED = 1 << 30
@@ -46,8 +44,12 @@ def _opened(source: Source, name: str, unpack: Callable[[bytes], bytes] | None) 
     if name.endswith(".zstd"):
         buffer, path = _unpacked_file(name, buffer), None
     if bytes(buffer[: len(MCAP_MAGIC)]) == MCAP_MAGIC:
+        from .mcap import McapFile
+
         return McapFile(name, buffer)
     if name.removesuffix(".zstd").endswith(".db3"):
+        from .sqlite import SqliteFile
+
         return SqliteFile(name, path, buffer, unpack)
     return Ros1File(name, buffer)
 

@@ -1,0 +1,107 @@
+"""Reading KITTI's files of poses, twelve numbers a line, with the times that belong to them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.clocks import NS
+from transect.errors import UsageError
+from transect.geometry import rotations
+from transect.recording import Parsed, Recording, Role, Source, Stream, cache, source_of
+from transect.recording.source import Buffer
+from transect.recording.text.scanning import NO_STAMP
+from transect.types import Pose
+
+from .._rows import lines_lost, only_file, read_lines
+from ..tum.reading import pose_table, role_of_name
+from . import SECONDS, find_pose_file
+from .times import clock_of_times, read_times
+
+WORLD = "cam0_first"
+"""Frame of a pose file: camera 0 at its first frame."""
+ROUNDED = 0.01
+"""How far ``R.T @ R`` of a printed pose may be from the identity."""
+Times = tuple[Source, str]
+
+
+def open_beside(source: Source, path: Path) -> Source | None:
+    """Return a file outside the source, if it is there; what is read of it counts to the same provenance."""
+    if not path.is_file():
+        return None
+    other = source_of(path)
+    other.touched = source.touched
+    return other
+
+
+def read_poses(source: Source, times: str | None) -> Recording:
+    """Read a file of poses, timed by `times` or by the file of times beside it."""
+    name = find_pose_file(source) or only_file(source)
+    folder = source.path if source.path.is_dir() else source.path.parent
+    usual = (f"{PurePosixPath(name).stem}_times.txt", SECONDS)
+    beside = [Path(times)] if times else [folder / n for n in usual]
+    inside = [(source, n) for n in usual if n in source and not times]
+    found = [(p, p.names[0]) for path in beside if (p := open_beside(source, path)) is not None]
+    if times and not found:
+        raise UsageError(f"there is no file {times}", hint="times= names the file with one time a line")
+    timed = next(iter(inside + found), None)
+    stream = pose_stream("Trajectory", source, name, timed, role_of_name(f"{folder.name}/{name}"))
+    return Recording(source.stem, (stream,), format="kitti", source=source)
+
+
+def pose_stream(
+    stream: str, source: Source, name: str, times: Times | None, role: Role, child: str = "image_00"
+) -> Stream:
+    """Return the stream of a file of poses; without times it is on the index clock."""
+    return Stream(
+        stream,
+        Pose,
+        partial(_pose_rows, source, name, times),
+        clock=clock_of_times(*times) if times else "index",
+        role=role,
+        frame=WORLD,
+        child=child,
+    )
+
+
+def _pose_rows(source: Source, name: str, times: Times | None) -> Parsed:
+    """Return 3 x 4 matrices parsed; the content of the file of their times is a part of the key."""
+    timed = ""
+    if times is not None:
+        timer, file = times
+        timer.touch(file)
+        timed = f"|{file}|{timer.key(file)}"
+    return cache.parsed(source, name, f"kitti.poses/1{timed}", partial(_parse_poses, name=name, times=times))
+
+
+def _parse_poses(buffer: Buffer, name: str, times: Times | None) -> Parsed:
+    """Parse 3 x 4 matrices; line i is frame i."""
+    tokens, lines, losses = read_lines(buffer, name, (12,))
+    frames = tokens.line[lines] - 1
+    t_ns, lost = read_times(*times) if times else (frames * NS, ())
+    if times:
+        timed = frames < len(t_ns)
+        losses += lines_lost(tokens, lines[~timed], f"{times[1]} has only {len(t_ns)} times", name)
+        lines, t_ns = lines[timed], t_ns[frames[timed]]
+        lines, t_ns = lines[t_ns != NO_STAMP], t_ns[t_ns != NO_STAMP]
+    poses = tokens.block(0, 12, lines).reshape(-1, 3, 4)
+    usable = _is_rotation(poses[:, :, :3]) | np.isnan(poses).any(axis=(1, 2))
+    losses += lines_lost(tokens, lines[~usable], "the matrix is no rotation", name)
+    return Parsed(pose_table(t_ns[usable], _with_quaternions(poses[usable])), (*losses, *lost))
+
+
+def _is_rotation(R: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        straight = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2), initial=0.0) < ROUNDED
+        return straight & (np.linalg.det(R) > 0)
+
+
+def _with_quaternions(poses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n, 7) x y z qx qy qz qw of (n, 3, 4) matrices; the attitude of one with a NaN is NaN."""
+    known = ~np.isnan(poses).any(axis=(1, 2))
+    q = np.full((len(poses), 4), np.nan)
+    q[known] = rotations.quaternion_from_matrix(poses[known][:, :, :3])
+    return np.concatenate([poses[:, :, 3], q], axis=1)
