@@ -9,7 +9,7 @@ from tests.nodes.stereo.drives import AHEAD, DOWN, LEFT, SECOND, K, drive, pictu
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.state.local_pose import LocalPose
-from transect.nodes.state.mono.geometry import deepened, first_motion, project
+from transect.nodes.state.mono.geometry import find_points, first_motion, project
 from transect.nodes.state.mono_odometry import MonoKeyframes
 from transect.recording import FrameTree
 from transect.types import Image, NavFix, Pose
@@ -159,7 +159,7 @@ def test_points_are_where_their_rays_meet():
     poses = np.array(drive(6, ahead=0.3))
     pixels = seen_from(poses, points)
     pixels[0, :5] = np.nan  # one view missed them
-    found = deepened(poses, pixels, K).points
+    found = find_points(poses, pixels, K).points
     known = np.isfinite(found[:, 0])
     assert known.sum() > 30
     assert np.allclose(found[known], points[known], atol=1e-9)
@@ -171,7 +171,7 @@ def test_points_seen_once_or_elsewhere_have_no_depth():
     pixels = seen_from(poses, points)
     pixels[1:, :5] = np.nan
     pixels[2, 5:] += 30.0
-    assert np.isnan(deepened(poses, pixels, K).points).all()
+    assert np.isnan(find_points(poses, pixels, K).points).all()
 
 
 def test_the_first_motion_is_found_up_to_its_length():

@@ -31,7 +31,7 @@ def covariance_of(state: RigidBodyState, size: int = SIZE) -> Floats:
     return given.reshape(side, side)[:size, :size]
 
 
-def moved_by(state: RigidBodyState, e: Floats, covariance: Floats) -> RigidBodyState:
+def add_error(state: RigidBodyState, e: Floats, covariance: Floats) -> RigidBodyState:
     """Return a state with an error (12,) added, and its new covariance (12, 12)."""
     turned = rotations.multiply(rotations.quaternion_from_rotation_vector(e[PARTS[1]]), state.orientation)
     return replace(

@@ -73,7 +73,7 @@ class ImuAttitude(Node, interface=True):
         off = abs(float(np.linalg.norm(imu.acceleration)) - self.gravity)
         return off < self.rest_force and float(np.linalg.norm(imu.angular_velocity)) < self.rest_rate
 
-    def told(self, imu: Imu, resting: bool) -> Attitude:
+    def attitude_now(self, imu: Imu, resting: bool) -> Attitude:
         """Return what is known now."""
         spread = self.spread[:3, :3].copy()
         state = RigidBodyState(
@@ -89,7 +89,7 @@ class ImuAttitude(Node, interface=True):
         return Attitude(state, spread, resting)
 
 
-def _measured(imu: Imu) -> bool:
+def _is_measured(imu: Imu) -> bool:
     return bool(np.isfinite(imu.acceleration).all() and np.isfinite(imu.angular_velocity).all())
 
 
@@ -103,14 +103,14 @@ class Complementary(ImuAttitude):
     heading_rate: float = param(2e-3, gt=0, unit="rad/s", doc="sigma of the drift of the heading")
 
     def process(self, imu: Imu) -> Attitude | None:
-        if not _measured(imu):
+        if not _is_measured(imu):
             return self.ctx.skip("not measured")
         seconds = self.seconds_since(imu)
         resting = self.is_resting(imu)
         if seconds is None:
             self.begin(imu)
             self.spread[:3, :3] = np.diag([self.tilt_std, self.tilt_std, 0.0]) ** 2
-            return self.told(imu, resting)
+            return self.attitude_now(imu, resting)
         if resting:
             self.bias += min(seconds / self.seconds, 1.0) * (imu.angular_velocity - self.bias)
         self.rotation = self.rotation @ exp((imu.angular_velocity - self.bias) * seconds)
@@ -120,7 +120,7 @@ class Complementary(ImuAttitude):
         )
         drift = np.sqrt(self.spread[2, 2]) + (0.0 if resting else self.heading_rate * seconds)
         self.spread[2, 2] = drift**2
-        return self.told(imu, resting)
+        return self.attitude_now(imu, resting)
 
 
 class GravityFilter(ImuAttitude):
@@ -134,14 +134,14 @@ class GravityFilter(ImuAttitude):
     )
 
     def process(self, imu: Imu) -> Attitude | None:
-        if not _measured(imu):
+        if not _is_measured(imu):
             return self.ctx.skip("not measured")
         seconds = self.seconds_since(imu)
         if seconds is None:
             self.begin(imu)
             tilt = self.force_std / self.gravity
             self.spread = np.diag([tilt, tilt, 0.0, *[self.gyro_bias] * 3]) ** 2
-            return self.told(imu, self.is_resting(imu))
+            return self.attitude_now(imu, self.is_resting(imu))
         self._move_on(imu, seconds)
         # A force that is not gravity's size is acceleration: it counts for less.
         off = abs(float(np.linalg.norm(imu.acceleration)) - self.gravity)
@@ -152,7 +152,7 @@ class GravityFilter(ImuAttitude):
         if resting:
             H = np.hstack([np.zeros((3, 3)), np.eye(3)])
             self._correct(imu.angular_velocity - self.bias, H, self.gyro_density / np.sqrt(seconds))
-        return self.told(imu, resting)
+        return self.attitude_now(imu, resting)
 
     def _move_on(self, imu: Imu, seconds: float) -> None:
         F = np.eye(6)

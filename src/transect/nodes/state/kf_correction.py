@@ -7,7 +7,7 @@ import numpy as np
 from transect.engine import Node, outputs, param
 from transect.types import RigidBodyState
 
-from ._rigid_body import POSE_SIZE, SIZE, covariance_of, difference, moved_by
+from ._rigid_body import POSE_SIZE, SIZE, add_error, covariance_of, difference
 from .fusion import limit
 
 
@@ -67,5 +67,5 @@ class KalmanCorrector(KFCorrection):
             return Corrected(predictedState, predictedStateCovariance, nis, accepted=False)
         K = np.linalg.solve(S, H @ P).T
         J = np.eye(SIZE) - K @ H
-        state = moved_by(predictedState, K @ r[seen], J @ P @ J.T + K @ R @ K.T)
+        state = add_error(predictedState, K @ r[seen], J @ P @ J.T + K @ R @ K.T)
         return Corrected(state, state, nis, accepted=True)

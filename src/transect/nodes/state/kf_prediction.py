@@ -8,7 +8,7 @@ from transect.base.clocks import NS
 from transect.engine import Node, outputs, param
 from transect.types import RigidBodyState
 
-from ._rigid_body import PARTS, SIZE, covariance_of, moved_by, turning_of, velocity_of
+from ._rigid_body import PARTS, SIZE, add_error, covariance_of, turning_of, velocity_of
 
 
 @outputs
@@ -49,7 +49,7 @@ class KalmanPredictor(KFPrediction):
         e = np.zeros(SIZE)
         e[PARTS[0]] = velocity_of(previousState) * seconds
         e[PARTS[1]] = turning_of(previousState) * seconds
-        moved = moved_by(previousState, e, P)
+        moved = add_error(previousState, e, P)
         state = RigidBodyState(
             moved.position,
             moved.orientation,

@@ -148,7 +148,7 @@ class FourWheelSteer(WheelOdometry):
     def process(self, wheels: WheelState) -> Pose | None:
         if wheels.velocity is None or wheels.steer_ticks is None:
             return self.ctx.skip("no speeds or no steering")
-        return _advanced(self, wheels, partial(four_wheel_motion, robot=self.robot), self.max_gap, "Platform")
+        return _advance(self, wheels, partial(four_wheel_motion, robot=self.robot), self.max_gap, "Platform")
 
 
 class Ackermann(WheelOdometry):
@@ -167,7 +167,7 @@ class Ackermann(WheelOdometry):
             return self.ctx.skip("no speeds or no steering")
         form: Literal["paper", "scripts"] = "paper" if self.form == "paper" else "scripts"
         model = partial(ackermann_wheels_motion, robot=self.robot, form=form)
-        return _advanced(self, wheels, model, self.max_gap, "base_link")
+        return _advance(self, wheels, model, self.max_gap, "base_link")
 
 
 class Differential(WheelOdometry):
@@ -185,12 +185,10 @@ class Differential(WheelOdometry):
         if wheels.velocity is None or len(wheels.velocity) % 2:
             return self.ctx.skip("no speeds of a left and a right side")
         model = partial(differential_motion, track=self.track)
-        return _advanced(self, wheels, model, self.max_gap, self.child)
+        return _advance(self, wheels, model, self.max_gap, self.child)
 
 
-def _advanced(
-    node: WheelOdometry, wheels: WheelState, model: MotionModel, max_gap: float, child: str
-) -> Pose:
+def _advance(node: WheelOdometry, wheels: WheelState, model: MotionModel, max_gap: float, child: str) -> Pose:
     """Move a node's place on by what its wheels did, and return it."""
     step = node.reckoning.step(node.ctx.time, wheels, model, max_gap)
     if step is not None:

@@ -122,8 +122,8 @@ class State:
         self.covariance = J @ self.covariance @ J.T
         self.clones[slot] = self.t_ns, self.p.copy(), self.rotation.copy()
 
-    def corrected(self, e: Floats) -> None:
-        """Take an error (35,) off the state."""
+    def add_error(self, e: Floats) -> None:
+        """Add an error (35,) to the state, and to its clones."""
         self.p = self.p + e[POSITION]
         self.v = self.v + e[VELOCITY]
         self.rotation = exp(e[ATTITUDE]) @ self.rotation
@@ -252,7 +252,7 @@ def place_residual(
 def correct(x: State, measured: Residual) -> None:
     """Kalman's correction, the covariance in Joseph's form."""
     K = np.linalg.solve(measured.spread(x), measured.H @ x.covariance).T
-    x.corrected(K @ measured.r)
+    x.add_error(K @ measured.r)
     J = _EYE - K @ measured.H
     P = J @ x.covariance @ J.T + K @ measured.R @ K.T
     x.covariance = (P + P.T) / 2

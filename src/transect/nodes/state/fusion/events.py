@@ -188,7 +188,7 @@ class Inputs:
             odometry = None  # of the same encoders
         self.reckoned = self.reckoned or bool(wheels) or bool(odometry)
         self._find_body(ctx, odometry or motion or ())
-        covariances = _paired(motion, motion_covariance)
+        covariances = _pair(motion, motion_covariance)
         events: list[Event | None] = [self._inertial(ctx, each) for each in imu or ()]
         events += [self._of_wheels(ctx, each) for each in wheels or ()]
         events += [self._of_odometry(ctx, each) for each in odometry or ()]
@@ -268,7 +268,7 @@ class Inputs:
     def _of_odometry(self, ctx: Context, odometry: Odometry) -> Step | None:
         if odometry.position is not None and np.isfinite(odometry.position[:2]).all():
             place = np.nan_to_num(odometry.position)
-            return self._moved("odometry", odometry.t_ns, place, odometry.orientation, None)
+            return self._step_to("odometry", odometry.t_ns, place, odometry.orientation, None)
         if odometry.velocity is None or odometry.angular_velocity is None:
             return ctx.skip("odometry: neither a position nor a twist")
         rates = np.array([*odometry.velocity[:2], odometry.angular_velocity[2]])
@@ -283,7 +283,7 @@ class Inputs:
     def _of_motion(self, ctx: Context, pose: Pose, covariance: Floats | None) -> Step | None:
         if not np.isfinite(pose.position).all():
             return ctx.skip("motion: no position")
-        step = self._moved("motion", pose.t_ns, pose.position, pose.orientation, covariance)
+        step = self._step_to("motion", pose.t_ns, pose.position, pose.orientation, covariance)
         mount = self._mount(ctx, pose.child) if pose.child else None
         if step is None or mount is None:
             return step
@@ -291,7 +291,7 @@ class Inputs:
         spread = None if covariance is None else se3.transform_covariance(mount, covariance)
         return Step("motion", step.since_ns, step.t_ns, inside, step.planar, spread)
 
-    def _moved(
+    def _step_to(
         self, sensor: str, t_ns: int, place: Floats, turned: Floats | None, covariance: Floats | None
     ) -> Step | None:
         """Return the step from the pose before; a track of positions only is followed along its way."""
@@ -363,7 +363,7 @@ def _planar_step(sensor: str, since_ns: int, t_ns: int, motion: Floats) -> Step:
     return Step(sensor, since_ns, t_ns, se3.exp(twist), planar=True)
 
 
-def _paired(motion: Sequence[Pose] | None, covariances: Sequence[Floats] | None) -> Sequence[Floats | None]:
+def _pair(motion: Sequence[Pose] | None, covariances: Sequence[Floats] | None) -> Sequence[Floats | None]:
     """Return one covariance, or None, with each motion: they come from one node, at equal times."""
     poses, given = motion or (), covariances or ()
     return given if len(given) == len(poses) else [None] * len(poses)

@@ -85,7 +85,7 @@ class Filter:
         """Take the events of a tick; tell whether there is a pose."""
         if self.state is None:
             self.early.extend(events)
-            if not self._begun():
+            if not self._begin():
                 return False
             assert self.state is not None
             since = self.state.t_ns
@@ -97,7 +97,7 @@ class Filter:
                 self._apply(self.state, event)
         return True
 
-    def _begun(self) -> bool:
+    def _begin(self) -> bool:
         if not self.early:
             self.waiting_for = "no samples yet"
             return False

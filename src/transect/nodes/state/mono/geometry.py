@@ -39,7 +39,7 @@ class Deep(NamedTuple):
     sigma: Floats
 
 
-def deepened(poses: Floats, pixels: Floats, K: Floats) -> Deep:
+def find_points(poses: Floats, pixels: Floats, K: Floats) -> Deep:
     """Return the points that several views saw; NaN where the views do not fix them.
 
     Parameters

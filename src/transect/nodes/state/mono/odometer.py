@@ -11,8 +11,8 @@ from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.geometry import se3
 from transect.nodes.stereo.vo import AGREE, Landmarks, Located, Rig, corners, follow, gray_at, is_dark, locate
 
-from .geometry import deepened, first_motion, parallax, project
-from .window import View, adjust, rescaled, shift_by_reference
+from .geometry import find_points, first_motion, parallax, project
+from .window import View, adjust, rescale, shift_by_reference
 
 SAME_WAY = 0.9
 """Least cosine between the first motion as seen and by the reference: of few pixels, or where a camera mostly
@@ -118,16 +118,16 @@ class MonoOdometer:
         if is_dark(shot.picture):
             return Step(None, "too dark")
         if self.before is None:
-            return self._begun(shot, self.T_world_body, "needs motion to see depth")
+            return self._begin(shot, self.T_world_body, "needs motion to see depth")
         expected = self.T_world_body @ se3.invert(self.before.reference) @ shot.reference
         self._follow(shot, expected)
         if len(self.views) < 2:
-            return self._started(shot)
-        located = self._located(shot, expected)
+            return self._start(shot)
+        located = self._locate(shot, expected)
         inliers = 0 if located is None else int(located.inliers.sum())
         if located is None or inliers < max(self.settings.least_inliers, AGREE * int(self.tracks.deep.sum())):
-            return self._begun(shot, expected, "too few inliers", inliers)
-        return self._moved(shot, located, inliers)
+            return self._begin(shot, expected, "too few inliers", inliers)
+        return self._move_to(shot, located, inliers)
 
     # Following
 
@@ -142,7 +142,7 @@ class MonoOdometer:
         self.tracks = replace(self.tracks, pixels=pixels)[found]
         self.before = shot
 
-    def _located(self, shot: Shot, expected: Floats) -> Located | None:
+    def _locate(self, shot: Shot, expected: Floats) -> Located | None:
         """Return where the camera is among the points with depth; the others are not asked."""
         deep = self.tracks.deep
         seen = np.column_stack([self.tracks.pixels[deep], np.full(int(deep.sum()), np.nan)])
@@ -153,7 +153,7 @@ class MonoOdometer:
 
     # Beginning, also anew
 
-    def _begun(self, shot: Shot, at: Floats, why: str, inliers: int = 0) -> Step:
+    def _begin(self, shot: Shot, at: Floats, why: str, inliers: int = 0) -> Step:
         """Begin with nothing but this picture, the body at a place."""
         self.tracks, self.views, self.T_world_body = Tracks(), [], at
         self.before, self.travelled = shot, 0.0
@@ -164,13 +164,13 @@ class MonoOdometer:
         self._keep(shot)
         return Step(None, why, inliers)
 
-    def _started(self, shot: Shot) -> Step:
+    def _start(self, shot: Shot) -> Step:
         """Find the first two views: direction and rotation by sight, the length by the reference."""
         first = self.views[0]
         expected = first.T_world_body @ se3.invert(first.reference) @ shot.reference
         _, now, then = np.intersect1d(self.tracks.ids, first.ids, return_indices=True)
         if len(now) < self.settings.least_inliers:
-            return self._begun(shot, expected, "too few points found again")
+            return self._begin(shot, expected, "too few points found again")
         apart = float(np.median(np.linalg.norm(self.tracks.pixels[now] - first.pixels[then], axis=1)))
         motion = first_motion(first.pixels[then], self.tracks.pixels[now], shot.K)
         if apart < 2 * self.settings.parallax or motion is None:
@@ -186,12 +186,12 @@ class MonoOdometer:
         self._keep(shot)
         inliers = int(self.tracks.deep.sum())
         if inliers < self.settings.least_inliers:
-            return self._begun(shot, expected, "too few inliers", inliers)
+            return self._begin(shot, expected, "too few inliers", inliers)
         return Step(self.T_world_body, "", inliers)
 
     # From picture to picture
 
-    def _moved(self, shot: Shot, located: Located, inliers: int) -> Step:
+    def _move_to(self, shot: Shot, located: Located, inliers: int) -> Step:
         self.T_world_body = se3.invert(shot.T_body_camera @ located.T_camera_world)
         good = np.ones(len(self.tracks), dtype=bool)
         good[self.tracks.deep] = located.inliers
@@ -238,7 +238,7 @@ class MonoOdometer:
         for seen, view in zip(pixels, self.views, strict=True):
             _, here, there = np.intersect1d(self.tracks.ids[rows], view.ids, return_indices=True)
             seen[here] = view.pixels[there]
-        found = deepened(np.array([view.T_world_camera for view in self.views]), pixels, K)
+        found = find_points(np.array([view.T_world_camera for view in self.views]), pixels, K)
         points, sigma = self.tracks.points.copy(), self.tracks.sigma.copy()
         points[rows] = np.where(self.tracks.deep[rows, None], points[rows], found.points)
         sigma[rows] = found.sigma
@@ -263,7 +263,7 @@ class MonoOdometer:
         self.travelled += seen
         excess = float(np.clip(length - seen, -seen, seen))  # one skid or leap is not to change everything
         factor = float(np.exp(excess / min(self.travelled, self.settings.memory)))
-        self.views, points = rescaled(self.views, self.tracks.points, factor)
+        self.views, points = rescale(self.views, self.tracks.points, factor)
         self.T_world_body, self.tracks = self.views[-1].T_world_body, replace(self.tracks, points=points)
 
     def _add_corners(self, shot: Shot) -> None:

@@ -19,7 +19,7 @@ ROBUST = 2.0
 """Multiples of a pixel's noise from which on an observation loses weight (Huber)."""
 LENGTH, STILL = 1.0, 0.003
 """Of a step's length, and metres: hardly anything, because slip is no noise but lasts for metres. How long
-steps are is held by the older views, and told by the reference slowly (`rescaled`)."""
+steps are is held by the older views, and told by the reference slowly (`rescale`)."""
 TILT, TURN = 0.1, 0.02
 """Rad: what wheels in the plane do not know of tilt and turns."""
 
@@ -113,13 +113,13 @@ def shift_by_reference(first: View, second: View, R_first_second: Floats) -> Flo
     return moved + R_first_second @ second.T_body_camera[:3, 3] - first.T_body_camera[:3, 3]
 
 
-def rescaled(views: Sequence[View], points: Floats, factor: float) -> tuple[list[View], Floats]:
+def rescale(views: Sequence[View], points: Floats, factor: float) -> tuple[list[View], Floats]:
     """Return views and points (n, 3) so many times as far from the last camera, which stays."""
     here = views[-1].T_world_camera[:3, 3]
 
-    def farther(view: View) -> View:
+    def move_away(view: View) -> View:
         T = view.T_world_camera.copy()
         T[:3, 3] = here + factor * (T[:3, 3] - here)
         return replace(view, T_world_body=T @ se3.invert(view.T_body_camera))
 
-    return [farther(view) for view in views], here + factor * (points - here)
+    return [move_away(view) for view in views], here + factor * (points - here)

@@ -65,14 +65,14 @@ class Smoothed:
         around = interpolation.bracket(self.times, t_ns, interpolation.Limits(otherwise="error"))
         left, right = self.poses[around.left], self.poses[around.right]
         since = self.times[around.left]
-        there, next_one = (self._moved(since, each) for each in (t_ns, self.times[around.right]))
+        there, next_one = (self._motions_between(since, each) for each in (t_ns, self.times[around.right]))
         missed = se3.log(se3.invert(left @ next_one) @ right)
         weight = around.fraction[:, None]
         share = weight[:, :, None]
         spread = (1 - share) * self.covariances[around.left] + share * self.covariances[around.right]
         return left @ there @ se3.exp(weight * missed), spread
 
-    def _moved(self, from_ns: Ints, to_ns: Ints) -> Floats:
+    def _motions_between(self, from_ns: Ints, to_ns: Ints) -> Floats:
         """Return the motions (m, 4, 4) between times (m,) by dead reckoning and gyroscopes."""
         moved = se3.invert(path_poses(self.path, from_ns)) @ path_poses(self.path, to_ns)
         if self.turns is not None:
@@ -116,7 +116,7 @@ def smooth(evidence: Evidence, noise: Noise | None = None, spacing: float = 0.5)
     if evidence.places:
         _refuse_few(len(everything), len(evidence.places), "are in the time of the dead reckoning")
     values = first_values(stretch, guess(stretch.path, times, everything))
-    return _judged(evidence, noise, stretch, values)
+    return _solve_without_outliers(evidence, noise, stretch, values)
 
 
 def _refuse_few(good: int, given: int, what: str) -> None:
@@ -142,7 +142,7 @@ def first_values(stretch: Stretch, poses: Floats) -> Any:
     return values
 
 
-def _judged(evidence: Evidence, noise: Noise, stretch: Stretch, values: Any) -> Smoothed:
+def _solve_without_outliers(evidence: Evidence, noise: Noise, stretch: Stretch, values: Any) -> Smoothed:
     """Solve, leave out positions that do not fit the others, and solve again."""
     everything, (first, last) = stretch.hung, stretch.times[[0, -1]]
     inside = [each for each in evidence.places if first <= each.t_ns <= last]

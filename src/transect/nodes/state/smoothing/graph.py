@@ -158,7 +158,7 @@ def stretch_of(
     hung = hang(evidence.places, times, path, along)
     _add_places(graph, hung, noise.robust, first)
     stretch = Stretch(times, first, path, graph, links, hung, inertial)
-    for factor in prior if prior is not None else _supposed(stretch, noise):
+    for factor in prior if prior is not None else _prior_factors(stretch, noise):
         graph.push_back(factor)
     return stretch
 
@@ -209,7 +209,7 @@ def _add_places(graph: Any, hung: Hung, robust: float, first: int) -> None:
         graph.push_back(g.GPSFactorArm(g.symbol("x", first + int(i)), position, arm, model))
 
 
-def _supposed(stretch: Stretch, noise: Noise) -> list[Any]:
+def _prior_factors(stretch: Stretch, noise: Noise) -> list[Any]:
     """Return factors for what one may suppose of the first keyframe."""
     g, i = gtsam(), stretch.first
     factors: list[Any] = []
@@ -217,7 +217,7 @@ def _supposed(stretch: Stretch, noise: Noise) -> list[Any]:
         model = g.noiseModel.Diagonal.Sigmas(np.array(noise.wheels.start))
         factors.append(g.PriorFactorVector(g.symbol("c", i), np.zeros(CALIBRATION), model))
     if stretch.inertial:
-        factors += noise.inertial.supposed(i)
+        factors += noise.inertial.prior_factors(i)
     if not len(stretch.hung):
         sigmas = noise.start * np.ones(6)
         if stretch.inertial:

@@ -53,7 +53,7 @@ class InertialNoise:
         made.setBiasAccCovariance(self.force_drift**2 * np.eye(3))
         return made
 
-    def supposed(self, i: int) -> list[Any]:
+    def prior_factors(self, i: int) -> list[Any]:
         """Return factors for what one may suppose of velocity and biases of keyframe `i`."""
         g = gtsam()
         spread = np.repeat([self.force_bias, self.gyro_bias], 3)
@@ -74,8 +74,8 @@ def add_inertial(
     white = max(noise.gyro, white_noise(at, rate)), max(noise.force, white_noise(at, force))
     parameters = noise.parameters(white)
     for i in range(len(times) - 1):
-        held = _preintegrated(at, force, rate, times[i], times[i + 1], parameters)
-        for factor in _silent(first + i) if held is None else _measured(first + i, held):
+        held = _preintegrate(at, force, rate, times[i], times[i + 1], parameters)
+        for factor in _link_over_gap(first + i) if held is None else _link_by_samples(first + i, held):
             graph.push_back(factor)
 
 
@@ -100,7 +100,7 @@ def white_noise(at: Ints, values: Floats) -> float:
     return float(np.sqrt(np.mean(bent**2) / 6 * np.median(np.diff(at)) * 1e-9))
 
 
-def _preintegrated(at: Ints, force: Floats, rate: Floats, a: int, b: int, parameters: Any) -> Any:
+def _preintegrate(at: Ints, force: Floats, rate: Floats, a: int, b: int, parameters: Any) -> Any:
     """Return what the samples from time a to b add up to; None if they leave out half of it."""
     first, last = np.searchsorted(at, (a, b))
     inner = at[first:last]
@@ -115,13 +115,13 @@ def _preintegrated(at: Ints, force: Floats, rate: Floats, a: int, b: int, parame
     return held
 
 
-def _measured(i: int, held: Any) -> list[Any]:
+def _link_by_samples(i: int, held: Any) -> list[Any]:
     g = gtsam()
     x, v, b = ((g.symbol(name, i), g.symbol(name, i + 1)) for name in "xvb")
     return [g.CombinedImuFactor(x[0], v[0], x[1], v[1], b[0], b[1], held)]
 
 
-def _silent(i: int) -> list[Any]:
+def _link_over_gap(i: int) -> list[Any]:
     """Velocity and biases may have become anything, within reason."""
     g = gtsam()
     v, b = ((g.symbol(name, i), g.symbol(name, i + 1)) for name in "vb")

@@ -105,7 +105,7 @@ class Window:
         if not len(due):
             return None
         times = np.concatenate([self.times, due])
-        values = self._extended(times) if len(self.times) else self._begun(times)
+        values = self._extend(times) if len(self.times) else self._begin(times)
         if values is None:
             return None
         since, self.times = (self.times[-1] if len(self.times) else times[0]), times
@@ -123,14 +123,14 @@ class Window:
         pair = np.array([known.t_ns, min(t_ns, ahead.reckoning[1])])
         if pair[1] <= pair[0]:
             return known
-        moved, grown = self._moved(ahead, pair)
+        moved, grown = self._motion_between(ahead, pair)
         reach = np.eye(6)
         reach[:3, 3:] = -rotations.skew(known.pose[:3, :3] @ moved[:3, 3])
         turn = np.kron(np.eye(2), known.pose[:3, :3])
         spread = reach @ known.covariance @ reach.T + turn @ grown @ turn.T
         return Keyframe(int(pair[1]), known.pose @ moved, spread)
 
-    def _moved(self, ahead: Evidence, pair: Ints) -> tuple[Floats, Floats]:
+    def _motion_between(self, ahead: Evidence, pair: Ints) -> tuple[Floats, Floats]:
         """Return the motion (4, 4) between two times, and its covariance (6, 6) in the axes of the body."""
         wheels, motion = paths_of(ahead, self.noise)
         moved = se3.relative_motions(path_poses(_one(motion or wheels), pair))[0]
@@ -169,7 +169,7 @@ class Window:
             due = keyframe_times(first, end, self.spacing)[int(begun) :] if end > first else due[:0]
         return due if begun or len(due) > 1 else due[:0]
 
-    def _begun(self, times: Ints) -> Any:
+    def _begin(self, times: Ints) -> Any:
         """Return first values; None while it waits for positions, or they do not tell the heading."""
         waited = (times[-1] - times[0]) * 1e-9
         if waited < (LEAST_WAIT if self.evidence.places else self.wait):
@@ -182,7 +182,7 @@ class Window:
         except HeadingUnknownError:
             return None
 
-    def _extended(self, times: Ints) -> Any:
+    def _extend(self, times: Ints) -> Any:
         """Return the values with those of new keyframes: poses by dead reckoning, all else as it was."""
         g, before = gtsam(), self._known[0]
         values = g.Values(before)
@@ -204,7 +204,7 @@ class Window:
         places = [each for each in self.evidence.places if self.times[0] <= each.t_ns <= self.times[-1]]
         new = np.array([each.t_ns > since_ns for each in places], dtype=np.bool_)
         spread = self._spread(stretch, values, stretch.hung.keyframe[new])
-        judged = self._judged(stretch, values, spread, new)
+        judged = self._judge(stretch, values, spread, new)
         if not judged.used.all():
             wrong = {id(places[i]) for i in np.flatnonzero(new)[~judged.used]}
             kept = [each for each in self.evidence.places if id(each) not in wrong]
@@ -227,7 +227,7 @@ class Window:
         spread[which] = covariances_of(stretch, values, which)
         return spread
 
-    def _judged(self, stretch: Stretch, values: Any, spread: Floats, new: NDArray[np.bool_]) -> Judged:
+    def _judge(self, stretch: Stretch, values: Any, spread: Floats, new: NDArray[np.bool_]) -> Judged:
         """Return how new positions fit; after `PATIENCE` that do not, one is believed."""
         hung = stretch.hung
         some = Hung(hung.keyframe[new], hung.arm[new], hung.position[new], hung.sigma[new])

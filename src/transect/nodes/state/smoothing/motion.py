@@ -72,14 +72,14 @@ class PlanarPath:
     @classmethod
     def of(cls, steps: Sequence[Step]) -> PlanarPath:
         """Return the path of steps in the order of time, broken where one does not begin at the last."""
-        t_ns, transforms, broken = _joined(steps)
+        t_ns, transforms, broken = _join(steps)
         twist = se3.log(transforms)
         motion = twist[:, [0, 1, 5]]
-        pose, driven = planar.integrate(motion), _running(motion[:, 0])
+        pose, driven = planar.integrate(motion), _sum_up(motion[:, 0])
         across = np.diff(pose[:, :2], axis=0) @ ACROSS
-        by_turn = _running(_middle(pose[:, 2])[:, None] * across)
-        by_bend = _running(_middle(driven)[:, None] * across)
-        travelled, turned = _running(np.hypot(*motion[:, :2].T)), _running(np.abs(motion[:, 2]))
+        by_turn = _sum_up(_take_middles(pose[:, 2])[:, None] * across)
+        by_bend = _sum_up(_take_middles(driven)[:, None] * across)
+        travelled, turned = _sum_up(np.hypot(*motion[:, :2].T)), _sum_up(np.abs(motion[:, 2]))
         return cls(t_ns, np.column_stack([pose, driven, by_turn, by_bend, travelled, turned]), broken)
 
     def poses(self, t_ns: Ints) -> Floats:
@@ -100,7 +100,7 @@ class PlanarPath:
         by[:, 2, 1:3] = np.column_stack([turn, b[:, 3] - a[:, 3]])
         motion = np.column_stack([np.einsum("nij,nj->ni", back, moved), turn])
         way = np.abs(b[:, 8:] - a[:, 8:])
-        known = _measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
+        known = _are_measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
         return Span(motion, by, way[:, 0], way[:, 1], np.abs(to_ns - from_ns) * 1e-9, known)
 
 
@@ -128,7 +128,7 @@ class PosePath:
     @classmethod
     def of(cls, steps: Sequence[Step], per_metre: float, per_radian: float) -> PosePath:
         """Return the path of steps; those that tell no covariance have errors relative to their size."""
-        t_ns, transforms, broken = _joined(steps)
+        t_ns, transforms, broken = _join(steps)
         poses = np.empty((len(t_ns), 4, 4))
         poses[0] = np.eye(4)
         for i, each in enumerate(transforms):
@@ -137,7 +137,7 @@ class PosePath:
         told = {step.t_ns: step.covariance for step in steps if step.covariance is not None}
         each = np.array([told.get(t, usual[i]) for i, t in enumerate(t_ns[1:].tolist())]).reshape(-1, 6, 6)
         attitudes, places = se3.to_quaternion(poses)
-        return cls(t_ns, places, attitudes, _running(each), broken)
+        return cls(t_ns, places, attitudes, _sum_up(each), broken)
 
     def poses(self, t_ns: Ints) -> Floats:
         """Return poses (m, 4, 4) at times (m,), in a frame of the path's own."""
@@ -150,12 +150,12 @@ class PosePath:
         """Return T_from_to (m, 4, 4), its covariance (m, 6, 6), and whether it was measured all the way."""
         sums = self.spread.reshape(-1, 36)
         a, b = (interpolation.interpolate_columns(self.t_ns, sums, each, HELD) for each in (from_ns, to_ns))
-        known = _measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
+        known = _are_measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
         moved = se3.invert(self.poses(from_ns)) @ self.poses(to_ns)
         return moved, np.abs(b - a).reshape(-1, 6, 6), known
 
 
-def _joined(steps: Sequence[Step]) -> tuple[Ints, Floats, Ints]:
+def _join(steps: Sequence[Step]) -> tuple[Ints, Floats, Ints]:
     """Return times (n,), transforms (n - 1, 4, 4) between them, and how often the steps were broken (n,)."""
     if not steps:
         raise TimeError("there is no odometry to make a path of")
@@ -173,7 +173,7 @@ def _joined(steps: Sequence[Step]) -> tuple[Ints, Floats, Ints]:
     return np.array(t_ns), np.array(transforms).reshape(-1, 4, 4), np.array(broken)
 
 
-def _measured(t_ns: Ints, broken: Ints, from_ns: Ints, to_ns: Ints) -> Mask:
+def _are_measured(t_ns: Ints, broken: Ints, from_ns: Ints, to_ns: Ints) -> Mask:
     """Tell of each span (m,) whether a path was measured from its beginning to its end."""
     first = np.searchsorted(t_ns, from_ns, side="right") - 1
     last = np.searchsorted(t_ns, to_ns, side="left")
@@ -190,9 +190,9 @@ def _usual_covariances(transforms: Floats, per_metre: float, per_radian: float) 
     return np.einsum("ni,ij->nij", np.concatenate([place, angle], axis=1), np.eye(6))
 
 
-def _running(steps: Floats) -> Floats:
+def _sum_up(steps: Floats) -> Floats:
     return np.concatenate([np.zeros((1, *steps.shape[1:])), np.cumsum(steps, axis=0)])
 
 
-def _middle(values: Floats) -> Floats:
+def _take_middles(values: Floats) -> Floats:
     return (values[1:] + values[:-1]) / 2

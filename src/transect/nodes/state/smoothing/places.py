@@ -161,7 +161,7 @@ def hang(
         within = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(along) - 1)
         share = np.abs(at - times[near]) / np.diff(times)[within]
         way = np.hypot(way, share * along[within] / ON_THE_WAY)
-    sigma = np.array([each.std for each in inside]) * _repeated(inside)[:, None]
+    sigma = np.array([each.std for each in inside]) * _widen_repeated(inside)[:, None]
     return Hung(
         near,
         se3.apply(T_near_there, lever),
@@ -178,7 +178,7 @@ def _between(path: PlanarPath | PosePath, from_ns: Ints, to_ns: Ints) -> Floats:
     return se3.from_quaternion(turned, np.column_stack([x, y, np.zeros_like(x)]))
 
 
-def _repeated(places: Sequence[Place]) -> Floats:
+def _widen_repeated(places: Sequence[Place]) -> Floats:
     """Return by how much (m,) to widen sigmas: n fixes with one error are worth one, not n."""
     at = np.array([each.t_ns for each in places])
     step = np.median(np.diff(at)) * 1e-9 if len(at) > 1 else CORRELATED

@@ -31,7 +31,7 @@ def guess(path: PlanarPath | PosePath, times: Ints, hung: Hung) -> Floats:
     at, turns = _headings(reckoned, times, hung)
     seconds = (times - times[0]) * 1e-9
     turn = np.interp(seconds, at, turns)
-    return _drawn(_turned(reckoned, turn), seconds, hung)
+    return _draw_to_places(_turn_path(reckoned, turn), seconds, hung)
 
 
 def path_poses(path: PlanarPath | PosePath, times: Ints) -> Floats:
@@ -50,7 +50,7 @@ def _headings(reckoned: Floats, times: Ints, hung: Hung) -> tuple[Floats, Floats
     at, turns, longest = list[float](), list[float](), 0.0
     for middle in np.arange(when[0], when[-1] + HALF_WINDOW, HALF_WINDOW / 2):
         near = np.abs(when - middle) <= HALF_WINDOW
-        fitted, way = _fitted(points[near], hung.position[near], hung.sigma[near])
+        fitted, way = _fit_heading(points[near], hung.position[near], hung.sigma[near])
         longest = max(longest, way)
         if fitted is not None:
             at.append(float(np.clip(middle, when[near][0], when[near][-1])))
@@ -66,7 +66,7 @@ def _headings(reckoned: Floats, times: Ints, hung: Hung) -> tuple[Floats, Floats
     return np.array(at)[order], np.unwrap(np.array(turns)[order])
 
 
-def _fitted(points: Floats, places: Floats, sigma: Floats) -> tuple[float | None, float]:
+def _fit_heading(points: Floats, places: Floats, sigma: Floats) -> tuple[float | None, float]:
     """Return by what angle points (m, 3) are turned from places (m, 3), and how far these reach, m."""
     if len(points) < 3:
         return None, 0.0
@@ -83,7 +83,7 @@ def _fitted(points: Floats, places: Floats, sigma: Floats) -> tuple[float | None
     return float(np.arctan2(found.rotation[1, 0], found.rotation[0, 0])), ways[1]
 
 
-def _turned(reckoned: Floats, turn: Floats) -> Floats:
+def _turn_path(reckoned: Floats, turn: Floats) -> Floats:
     """Return the path (n, 4, 4) with each step turned about the vertical by its angle (n,)."""
     R = rotations.matrix_from_quaternion(_yaw(turn))
     poses = reckoned.copy()
@@ -93,7 +93,7 @@ def _turned(reckoned: Floats, turn: Floats) -> Floats:
     return poses
 
 
-def _drawn(poses: Floats, seconds: Floats, hung: Hung) -> Floats:
+def _draw_to_places(poses: Floats, seconds: Floats, hung: Hung) -> Floats:
     """Return poses moved so that they pass through the positions, and evenly between them."""
     missed = hung.position - se3.apply(poses[hung.keyframe], hung.arm)
     shift = [np.interp(seconds, seconds[hung.keyframe], each) for each in missed.T]
