@@ -43,7 +43,7 @@ def measured_info(*arguments: object) -> tuple[int, str, int]:
         "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', *sys.argv[1:]]).returncode)"
     )
     command = [sys.executable, "-S", "-c", starter, CHILD, "info", *(str(a) for a in arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=dict(os.environ))
     peak = int(done.stderr.rsplit("peak ", 1)[1])
     return done.returncode, done.stdout + done.stderr, peak
 
@@ -190,7 +190,7 @@ def test_a_cloud_that_claims_a_billion_points_is_refused_in_little_memory(tmp_pa
 
 @pytest.mark.parametrize("filling", [b"\x80", b"\x90", b"\xa0"])
 def test_megabytes_of_empty_things_do_not_fill_the_memory(tmp_path: Path, filling: bytes) -> None:
-    count = 12_000_000  # 860 MB as Python objects
+    count = 8_000_000  # 640 MB and more as Python objects
     path = tmp_path / "a.msg"
     path.write_bytes(b"\x81\xa2/a\xdd" + count.to_bytes(4, "big") + filling * count)
     code, output, peak = measured_info(path, "--read-as", "cdff_msgpack")
