@@ -1,7 +1,8 @@
 """One module per on-disk format; `open` asks each whether it knows the path.
 
-A new format is one file here (or an entry point of the group `transect.formats`) with `recognises`, `read`
-and, if it can, `write`. Names that begin with an underscore are helpers shared by formats.
+A new format is one package here (or an entry point of the group `transect.formats`) with `recognises`, `read`
+and, if it can, `write`. Recognising imports no library and no reader: `read` and `write` import what they
+need. Names that begin with an underscore are helpers shared by formats.
 """
 
 from __future__ import annotations

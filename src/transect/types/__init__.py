@@ -64,18 +64,8 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "aliases": (
-            "CDFF_NAMES",
-            "type_from_alias",
-        ),
-        "clouds": (
-            "DEM",
-            "GridMap",
-            "LaserScan",
-            "PointCloud",
-            "RadarRange",
-            "RadarSpectrum",
-        ),
+        "aliases": ("CDFF_NAMES", "type_from_alias"),
+        "clouds": ("DEM", "GridMap", "LaserScan", "PointCloud", "RadarRange", "RadarSpectrum"),
         "features": (
             "CorrespondenceMaps2D",
             "CorrespondenceMaps3D",
@@ -86,32 +76,10 @@ __getattr__ = importer(
             "Octree",
             "StereoPair",
         ),
-        "images": (
-            "CameraModel",
-            "DepthMap",
-            "Image",
-        ),
-        "motion": (
-            "Odometry",
-            "Pose",
-            "RigidBodyState",
-            "Trajectory",
-            "Transform",
-            "Twist",
-        ),
-        "provenance": (
-            "Provenance",
-            "SourceFile",
-        ),
-        "sensors": (
-            "FIX_TYPES",
-            "Imu",
-            "JointState",
-            "NavFix",
-            "Record",
-            "WheelState",
-            "Wrench",
-        ),
+        "images": ("CameraModel", "DepthMap", "Image"),
+        "motion": ("Odometry", "Pose", "RigidBodyState", "Trajectory", "Transform", "Twist"),
+        "provenance": ("Provenance", "SourceFile"),
+        "sensors": ("FIX_TYPES", "Imu", "JointState", "NavFix", "Record", "WheelState", "Wrench"),
         "verdict": ("Verdict",),
     },
 )
