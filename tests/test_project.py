@@ -80,7 +80,9 @@ def run_page(page: Path, folder: Path) -> str:
     """Run the code of a page in a folder, in order; what it printed."""
     path = folder / page.name
     path.write_text(readme_as_script(page.read_text("utf-8")), "utf-8")
-    return commands.script(path, cwd=folder, names={"typed": commands.typed}).stdout
+    done = commands.script(path, cwd=folder, names={"typed": commands.typed})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_every_code_block_of_the_readme_runs_in_order(tmp_path: Path):
