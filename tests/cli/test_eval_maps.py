@@ -13,7 +13,7 @@ from tests.evaluation.test_maps import CELL, ground, made
 from transect.cli.eval import command
 from transect.errors import UsageError
 from transect.evaluation.figures import _maps
-from transect.evaluation.map_report import MapInput, evaluate_maps, placed
+from transect.evaluation.maps.report import MapInput, evaluate_maps, placed
 from transect.evaluation.runs.maps import judge_map
 from transect.formats._images import file_table
 from transect.formats.geotiff.reading import decode_geotiff

@@ -165,7 +165,7 @@ def _is_map(source: str) -> bool:
     """Tell whether the reference is a map; what needs no look is decided without importing maps."""
     if ":" not in source and Path(source).suffix.lower() not in (".tif", ".tiff"):
         return False
-    from transect.evaluation.map_report import is_map
+    from transect.evaluation.maps.report import is_map
 
     return is_map(source)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .absolute import AbsoluteError, absolute_error
@@ -11,8 +13,8 @@ if TYPE_CHECKING:
     from .figures import draw_results
     from .judging import Judged, judge_maps, judge_trajectories
     from .loading import load_trajectory, open_input, trajectory_of
-    from .map_report import evaluate_maps, open_map
     from .maps import MapErrors, map_errors
+    from .maps.report import evaluate_maps, open_map
     from .nees import Consistency, consistency
     from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
     from .relations import RelationErrors, Relations, read_relations, relation_errors
@@ -81,103 +83,96 @@ __all__ = [
     "triangulate",
 ]
 
-_HOMES = {
-    "absolute": (
-        "AbsoluteError",
-        "absolute_error",
-    ),
-    "association": (
-        "AssociationError",
-        "Pairs",
-        "associate",
-    ),
-    "clouds": (
-        "CloudErrors",
-        "cloud_errors",
-        "cloud_map_errors",
-    ),
-    "figures": ("draw_results",),
-    "judging": (
-        "Judged",
-        "judge_maps",
-        "judge_trajectories",
-    ),
-    "loading": (
-        "load_trajectory",
-        "open_input",
-        "trajectory_of",
-    ),
-    "map_report": (
-        "evaluate_maps",
-        "open_map",
-    ),
-    "maps": (
-        "MapErrors",
-        "map_errors",
-    ),
-    "nees": (
-        "Consistency",
-        "consistency",
-    ),
-    "noise": (
-        "AllanDeviation",
-        "NoiseModel",
-        "allan_deviation",
-        "noise_model",
-    ),
-    "relations": (
-        "RelationErrors",
-        "Relations",
-        "read_relations",
-        "relation_errors",
-    ),
-    "relative": (
-        "RelativeError",
-        "relative_error",
-    ),
-    "report": (
-        "Asked",
-        "evaluate",
-    ),
-    "result": (
-        "Result",
-        "load_result",
-        "load_results",
-        "save_results",
-    ),
-    "runs": (
-        "JudgedRun",
-        "judge_run",
-    ),
-    "segments": (
-        "DriftCurve",
-        "SegmentErrors",
-        "drift_curve",
-        "segment_errors",
-    ),
-    "static": (
-        "ImuNoise",
-        "analyse_imu",
-    ),
-    "statistics": ("Statistics",),
-    "tables": (
-        "table_of",
-        "text_of",
-    ),
-    "vision": (
-        "match_quality",
-        "pose_quality",
-        "track_histogram",
-        "triangulate",
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: a command that judges a trajectory loads no maps."""
-    import importlib
-
-    home = next((module for module, names in _HOMES.items() if name in names), None)
-    if home is None:
-        raise AttributeError(f"module 'transect.evaluation' has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{home}", __name__), name)
+__getattr__ = importer(
+    __name__,
+    {
+        "absolute": (
+            "AbsoluteError",
+            "absolute_error",
+        ),
+        "association": (
+            "AssociationError",
+            "Pairs",
+            "associate",
+        ),
+        "clouds": (
+            "CloudErrors",
+            "cloud_errors",
+            "cloud_map_errors",
+        ),
+        "figures": ("draw_results",),
+        "judging": (
+            "Judged",
+            "judge_maps",
+            "judge_trajectories",
+        ),
+        "loading": (
+            "load_trajectory",
+            "open_input",
+            "trajectory_of",
+        ),
+        "maps.report": (
+            "evaluate_maps",
+            "open_map",
+        ),
+        "maps": (
+            "MapErrors",
+            "map_errors",
+        ),
+        "nees": (
+            "Consistency",
+            "consistency",
+        ),
+        "noise": (
+            "AllanDeviation",
+            "NoiseModel",
+            "allan_deviation",
+            "noise_model",
+        ),
+        "relations": (
+            "RelationErrors",
+            "Relations",
+            "read_relations",
+            "relation_errors",
+        ),
+        "relative": (
+            "RelativeError",
+            "relative_error",
+        ),
+        "report": (
+            "Asked",
+            "evaluate",
+        ),
+        "result": (
+            "Result",
+            "load_result",
+            "load_results",
+            "save_results",
+        ),
+        "runs": (
+            "JudgedRun",
+            "judge_run",
+        ),
+        "segments": (
+            "DriftCurve",
+            "SegmentErrors",
+            "drift_curve",
+            "segment_errors",
+        ),
+        "static": (
+            "ImuNoise",
+            "analyse_imu",
+        ),
+        "statistics": ("Statistics",),
+        "tables": (
+            "table_of",
+            "text_of",
+        ),
+        "vision": (
+            "match_quality",
+            "pose_quality",
+            "track_histogram",
+            "triangulate",
+        ),
+    },
+)

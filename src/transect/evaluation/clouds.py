@@ -16,8 +16,8 @@ from transect.geometry._arrays import floats, measured_rows
 from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.types import GridMap, PointCloud
 
-from ._maps_grid import ELEVATION, cell_size, centres_of, heights_of
-from ._maps_scores import HeightStatistics, Score, score_at
+from .maps.grid import ELEVATION, cell_size, centres_of, heights_of
+from .maps.scores import HeightStatistics, Score, score_at
 
 DISTANCES = (0.05, 0.1, 0.2)
 """Metres at which clouds are scored, by default."""

@@ -85,7 +85,7 @@ def judge_maps(
     shift : (3,)
         Metres that are added to the estimates first.
     """
-    from .map_report import MapInput, evaluate_maps, open_map
+    from .maps.report import MapInput, evaluate_maps, open_map
 
     if len(paths) < 2:
         raise UsageError("there is nothing to compare", hint="transect eval REF.tif EST.tif")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transect.errors import TransectError
 from transect.evaluation.loading import POSE, open_input
-from transect.evaluation.map_report import MapInput, evaluate_maps, open_map, placed
+from transect.evaluation.maps.report import MapInput, evaluate_maps, open_map, placed
 from transect.evaluation.reconstruction import placed_by_truth
 from transect.evaluation.result import Result
 from transect.geometry import se3

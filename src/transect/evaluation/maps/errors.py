@@ -16,10 +16,10 @@ from transect.base.arrays import Floats, Mask
 from transect.geometry._arrays import floats
 from transect.types import GridMap
 
-from ._maps_grid import ELEVATION, Heights, cell_size, centres_of, heights_of
-from ._maps_plane import Plane, plane_between
-from ._maps_registration import register as registered
-from ._maps_scores import HeightStatistics, Score, score_at
+from .grid import ELEVATION, Heights, cell_size, centres_of, heights_of
+from .plane import Plane, plane_between
+from .registration import register as registered
+from .scores import HeightStatistics, Score, score_at
 
 RESAMPLING = "bilinear"
 SEARCH = 10

@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import FrameError, did_you_mean
-from transect.recording._moving import Motion, motion_from_poses
-from transect.recording._paths import Edge, Lookup, Missing, Step, compiled
 from transect.types import Transform
 
-__all__ = ["Edge", "FrameTree"]
+from .moving import Motion, motion_from_poses
+from .paths import Edge, Lookup, Missing, Step, compiled
 
 LazyPoses = Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
 """Returns t_ns, positions and orientations of a moving edge."""

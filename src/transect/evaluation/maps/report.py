@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from transect._version import __version__
 from transect.base.arrays import Floats
 from transect.errors import GeometryError, UsageError
+from transect.evaluation.loading import open_named
+from transect.evaluation.result import Result
 from transect.geometry import rotations
 from transect.recording import Loss
 from transect.types import GridMap, Provenance, SourceFile
 
-from ._maps_grid import ELEVATION, heights_of
-from .loading import open_named
-from .maps import NO_SHIFT, MapErrors, map_errors
-from .result import Result
+from .errors import NO_SHIFT, MapErrors, map_errors
+from .grid import ELEVATION, heights_of
 
 METRIC = "map"
 SUFFIXES = (".tif", ".tiff")

@@ -12,7 +12,8 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import text_from_ns
 from transect.errors import FrameError, TimeError
-from transect.recording._moving import Motion, compose_blocks, inverse_block
+
+from .moving import Motion, compose_blocks, inverse_block
 
 Missing = Literal["raise", "nan"]
 Lookup = Callable[[Any, float, Missing], Floats]
