@@ -66,7 +66,7 @@ def token_stamps(tokens: Tokens, which: NDArray[np.int64], unit_ns: int = NS) ->
     Stamps with an exponent (`1.4037e+09`), as numpy writes them, are read by decimal arithmetic too.
     """
     begin, end = tokens.begin[which], tokens.end[which]
-    t_ns = stamps(tokens.buffer, begin, end, unit_ns, compiled=tokens.compiled or None)
+    t_ns = stamps(tokens.buffer, begin, end, unit_ns)
     for i in np.flatnonzero(bad_stamp(t_ns)):
         t_ns[i] = _with_exponent(tokens.text(int(which[i])), unit_ns, int(t_ns[i]))
     return t_ns

@@ -13,7 +13,7 @@ from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import Parsed, Recording, Role, Source, Stream, cache, source_of
 from transect.recording.source import Buffer
-from transect.recording.text.scanning import NO_STAMP
+from transect.recording.text import NO_STAMP
 from transect.types import Pose
 
 from .._rows import lines_lost, only_file, read_lines

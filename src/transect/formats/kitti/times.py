@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from transect.base.clocks import NS, Clock, ns_from_decimal, ns_from_iso
 from transect.errors import TimeError
 from transect.recording import Loss, Source
-from transect.recording.text import whole_lines
-from transect.recording.text.scanning import NO_STAMP, bad_stamp
+from transect.recording.text import NO_STAMP, bad_stamp, whole_lines
 
 from .._rows import clock_of_head
 from . import SECONDS, STAMPS

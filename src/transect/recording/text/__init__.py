@@ -11,10 +11,12 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .delimited import Csv, Layout, read_csv
+    from .digits import NO_STAMP, bad_stamp, stamps
     from .lines import ends_whole, is_number, whole_lines
-    from .scanning import Tokens, bad_stamp, blocks, scan, stamps
+    from .scanning import Tokens, blocks, scan
 
 __all__ = [
+    "NO_STAMP",
     "Csv",
     "Layout",
     "Tokens",
@@ -32,7 +34,8 @@ __getattr__ = importer(
     __name__,
     {
         "delimited": ("Csv", "Layout", "read_csv"),
+        "digits": ("NO_STAMP", "bad_stamp", "stamps"),
         "lines": ("ends_whole", "is_number", "whole_lines"),
-        "scanning": ("Tokens", "bad_stamp", "blocks", "scan", "stamps"),
+        "scanning": ("Tokens", "blocks", "scan"),
     },
 )

@@ -1,31 +1,24 @@
 """Numbers out of free text: lines of blank- or comma-separated tokens, some of them words.
 
-`scan` gives every token of every line as a float (correctly rounded, NaN for words), and `stamps` turns
-tokens into nanoseconds by integer arithmetic. `blocks` does the same piece by piece, so that memory stays
-small. Large texts go through compiled loops, small ones through numpy and Arrow, since loading the compiler
-takes longer than reading them; both give the same bits.
+`scan` gives every token of every line as a float (correctly rounded, NaN for words), and `Tokens.stamps`
+turns tokens into nanoseconds by integer arithmetic. `blocks` does the same piece by piece, so that memory
+stays small.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import cache as table_cache
-from ..source import Buffer
-from ._scanning_plain import HARD, NEWLINE, NO_STAMP, WORD, scan_plain, stamps_plain
+from transect.base.clocks import NS
 
-COMPILED_FROM = 512_000_000
-"""Texts of at least this many bytes go through compiled code; loading it takes longer than smaller ones."""
-COMPILED_FROM_WHEN_LOADED = 50_000
-"""The same, once the compiled code is in memory anyway."""
+from ..source import Buffer
+from .digits import NEWLINE, read_numbers, split, stamps
+
 BLOCK = 1 << 20
 """Bytes scanned at a time: what is made of them stays in the processor's cache."""
 
@@ -47,8 +40,6 @@ class Tokens:
         Line i has the tokens ``first[i]:first[i + 1]``.
     line : (lines,) int64 array
         Line number in the file, from 1.
-    compiled : bool
-        Whether compiled code read it, and reads its stamps.
     """
 
     buffer: NDArray[np.uint8]
@@ -58,7 +49,6 @@ class Tokens:
     end: NDArray[np.int64]
     first: NDArray[np.int64]
     line: NDArray[np.int64]
-    compiled: bool = False
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -114,82 +104,35 @@ class Tokens:
         same[same] = (letters == np.frombuffer(word, np.uint8)).all(axis=1)
         return same
 
-    def stamps(self, number: int, lines: NDArray[Any], unit_ns: int = 1_000_000_000) -> NDArray[np.int64]:
+    def stamps(self, number: int, lines: NDArray[Any], unit_ns: int = NS) -> NDArray[np.int64]:
         """Return token `number` of the given lines as nanoseconds; `bad_stamp` marks what is not a time."""
         tokens = self.first[lines] + number
-        return stamps(
-            self.buffer, self.begin[tokens], self.end[tokens], unit_ns, compiled=self.compiled or None
-        )
+        return stamps(self.buffer, self.begin[tokens], self.end[tokens], unit_ns)
 
 
-def bad_stamp(t_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return where `Tokens.stamps` could not read a time."""
-    return t_ns == NO_STAMP
+def scan(buffer: Buffer, size: int | None = None) -> Tokens:
+    """Return the tokens of a text (of its first `size` bytes)."""
+    return _tokens(_bytes_of(buffer, size), 1)
 
 
-def scan(buffer: Buffer, size: int | None = None, *, compiled: bool | None = None) -> Tokens:
-    """Return the tokens of a text (of its first `size` bytes).
-
-    Parameters
-    ----------
-    buffer : bytes-like
-    size : int, optional
-    compiled : bool, optional
-        Which of the two ways; by default the faster one for that size.
-    """
-    data = _bytes_of(buffer, size)
-    return _tokens(data, 1, _is_large(len(data)) if compiled is None else compiled)
-
-
-def blocks(
-    buffer: Buffer, size: int | None = None, *, block: int = BLOCK, compiled: bool | None = None
-) -> Iterator[Tokens]:
+def blocks(buffer: Buffer, size: int | None = None, *, block: int = BLOCK) -> Iterator[Tokens]:
     """Iterate over the tokens of a text in pieces of whole lines, about `block` bytes each.
 
     Line numbers run on from piece to piece; `begin`, `end` and `first` count from the start of each piece.
     """
     data = _bytes_of(buffer, size)
-    compiled = _is_large(len(data)) if compiled is None else compiled
     at, line = 0, 1
     while at < len(data):
         piece = data[at : _end_of_line(data, at + block)]
-        yield _tokens(piece, line, compiled)
+        yield _tokens(piece, line)
         at += len(piece)
         line += int(np.count_nonzero(piece == NEWLINE))
-
-
-def stamps(
-    data: NDArray[np.uint8],
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    unit_ns: int = 1_000_000_000,
-    *,
-    compiled: bool | None = None,
-) -> NDArray[np.int64]:
-    """Return decimal tokens times `unit_ns` (a power of ten) as nanoseconds, truncated; see `bad_stamp`."""
-    if _is_large(len(begin) * 16) if compiled is None else compiled:
-        return _loops().stamps_compiled(data, begin, end, unit_ns)
-    return stamps_plain(data, begin, end, unit_ns)
 
 
 def _bytes_of(buffer: Buffer, size: int | None) -> NDArray[np.uint8]:
     if not len(buffer):
         return np.zeros(0, np.uint8)
     return np.frombuffer(buffer, dtype=np.uint8, count=-1 if size is None else size)
-
-
-def _is_large(size: int) -> bool:
-    loaded = f"{__package__}._scanning_compiled" in sys.modules
-    return size >= (COMPILED_FROM_WHEN_LOADED if loaded else COMPILED_FROM)
-
-
-@cache
-def _loops() -> Any:
-    """Load the compiled loops; what numba compiles is kept in the user's cache, not beside the source."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
-    from . import _scanning_compiled
-
-    return _scanning_compiled
 
 
 def _end_of_line(data: NDArray[np.uint8], at: int, step: int = 65_536) -> int:
@@ -202,16 +145,7 @@ def _end_of_line(data: NDArray[np.uint8], at: int, step: int = 65_536) -> int:
     return len(data)
 
 
-def _tokens(data: NDArray[np.uint8], line: int, compiled: bool) -> Tokens:
-    values, kind, begin, end, first, numbers = _scan_compiled(data) if compiled else scan_plain(data)
-    hard = np.flatnonzero(kind == HARD) if compiled else ()
-    if len(hard):
-        values[hard] = [float(data[b:e].tobytes()) for b, e in zip(begin[hard], end[hard], strict=True)]
-    return Tokens(data, values, kind == WORD, begin, end, first, numbers + (line - 1), compiled)
-
-
-def _scan_compiled(data: NDArray[np.uint8]) -> tuple[Any, ...]:
-    """Scan by compiled loops, which rely on a newline at the end."""
-    if len(data) and data[-1] != NEWLINE:
-        data = np.append(data, np.uint8(NEWLINE))
-    return _loops().scan_compiled(data)
+def _tokens(data: NDArray[np.uint8], line: int) -> Tokens:
+    begin, end, first, numbers = split(data)
+    values, is_word = read_numbers(data, begin, end)
+    return Tokens(data, values, is_word, begin, end, first, numbers + (line - 1))

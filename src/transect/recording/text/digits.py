@@ -1,8 +1,8 @@
-"""The plain way of `scanning`: whole arrays at a time by numpy and Arrow, nothing to compile or load.
+"""Bytes of a text to tokens, numbers and time stamps: whole arrays at a time, by numpy and Arrow.
 
-Most tokens of a log are short whole numbers. Up to eight digits are one machine word, read by three
-multiplications that combine pairs, fours and eights of digits; all other tokens go through Arrow, or where it
-declines through Python, one by one.
+Most tokens of a log are short. Up to eight characters, digits and at most one point, are one machine word,
+read by three multiplications that combine pairs, fours and eights of digits. All other tokens go through
+Arrow or, where it declines, one by one through Python. Every number is the float64 nearest to its text.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from transect.base.arrays import Bytes, Ints
+from transect.base.arrays import Bytes, Floats, Ints, Mask
+from transect.base.clocks import NS
 
-NUMBER, WORD, HARD = 0, 1, 2
 NO_STAMP = np.iinfo(np.int64).min
 NEWLINE = 10
 _STAR, _POINT, _ZERO = 42, 46, 48
@@ -25,14 +25,7 @@ _IS_STRANGE = ~np.isin(np.arange(256), [*b"0123456789+-.eEnaifNAIFtyTY"])
 """Bytes that no number holds; Python's float would take some of them (`1_000`)."""
 
 
-def scan_plain(data: Bytes) -> tuple[Any, ...]:
-    """Split and read all tokens of a text: the arrays of `scanning.Tokens` in order, kinds for `is_word`."""
-    begin, end, first, line = _split(data)
-    values, kind = _numbers(data, begin, end)
-    return values, kind, begin, end, first, line
-
-
-def _split(data: Bytes) -> tuple[Ints, Ints, Ints, Ints]:
+def split(data: Bytes) -> tuple[Ints, Ints, Ints, Ints]:
     """Return where tokens begin and end, each line's first token and its number, from 1."""
     is_newline = data == NEWLINE
     blank = is_newline.copy()
@@ -72,57 +65,89 @@ def _without_stars(
     return begin[kept], end[kept], np.append(first[:-1][whole], first[-1]), line[whole] + 1
 
 
-def _numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[NDArray[np.float64], Bytes]:
-    """Return the value and the kind of each token."""
-    values, short = _short_whole_numbers(data, begin, end)
-    kind = np.full(len(begin), NUMBER, np.uint8)
+def read_numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[Floats, Mask]:
+    """Return the value of each token, NaN for a word, and which tokens are words."""
+    values, short = _short_numbers(data, begin, end)
+    is_word = np.zeros(len(begin), np.bool_)
     if len(other := np.flatnonzero(~short)):
-        values[other], kind[other] = _any_numbers(data, begin[other], end[other])
-    return values, kind
+        values[other], is_word[other] = _any_numbers(data, begin[other], end[other])
+    return values, is_word
 
 
 _AT_ONCE = 1 << 15
 """Tokens read at a time: what is made of them stays in the processor's nearest cache."""
-_ZEROS, _SIXES, _NIBBLES = (np.uint64(int(byte * 8, 16)) for byte in ("30", "06", "f0"))
+_ZEROS, _SIXES, _NIBBLES, _POINTS, _ONES, _HIGHEST = (
+    np.uint64(int(byte * 8, 16)) for byte in ("30", "06", "f0", "1e", "01", "80")
+)
 _JOINS = tuple(
     (np.uint64(1 + (10**digits << 8 * digits)), np.uint64(8 * digits), np.uint64(mask))
     for digits, mask in ((1, 0x00FF00FF00FF00FF), (2, 0x0000FFFF0000FFFF), (4, 0x00000000FFFFFFFF))
 )
 """How neighbouring digits become numbers of two, four and eight digits."""
+_SCALES = np.array([*10.0 ** np.arange(7, -1, -1), 1.0])
+"""Divisors by the place of the point in the word; the last is for numbers without a point.
+
+Number and divisor are exact floats, so the quotient is correctly rounded (Clinger 1990).
+"""
 
 
-def _short_whole_numbers(
-    data: Bytes, begin: Ints, end: Ints
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Read tokens of up to eight digits; return their values, and which tokens are such."""
+def _short_numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[Floats, Mask]:
+    """Read tokens of up to eight digits or a point; return their values, and which tokens are such."""
     values, short = np.empty(len(begin)), np.empty(len(begin), np.bool_)
     padded = np.zeros(len(data) + 24 & ~7, np.uint8)
     padded[8 : 8 + len(data)] = data
     words = padded.view("<u8")
     for at in range(0, len(begin), _AT_ONCE):
-        part = slice(at, at + _AT_ONCE)
-        values[part], short[part] = _eight_digits(words, begin[part], end[part])
+        stop = end[at : at + _AT_ONCE]
+        size = stop - begin[at : at + _AT_ONCE]
+        digits = _digits(words, stop, size)
+        good = _are_digits(digits)
+        good &= size <= 8
+        other = np.flatnonzero(~good & (size <= 8) & (size > 1))  # a point alone is a word
+        others = digits[other]
+        values[at : at + _AT_ONCE] = _join(digits)
+        values[at + other], good[other] = _decimals(others)
+        short[at : at + _AT_ONCE] = good
     return values, short
 
 
-def _eight_digits(
-    words: NDArray[np.uint64], begin: Ints, end: Ints
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Read tokens of a text that stands in little-endian words, eight bytes late."""
-    size = end - begin
+def _digits(words: NDArray[np.uint64], end: Ints, size: Ints) -> NDArray[np.uint64]:
+    """Return tokens of a text that stands in little-endian words, eight bytes late; a digit is its value."""
     others = ((8 - size) << 3).view(np.uint64)  # bits of the bytes before the token; a long token shifts out
     digits = _words_at(words, end)
     digits ^= _ZEROS
     digits >>= others
     digits <<= others
+    return digits
+
+
+def _are_digits(digits: NDArray[np.uint64]) -> Mask:
     strange = digits + _SIXES
     strange |= digits
     strange &= _NIBBLES
+    return strange == 0
+
+
+def _join(digits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Turn eight digits into their number, in place."""
     for factor, shift, mask in _JOINS:
         digits *= factor
         digits >>= shift
         digits &= mask
-    return digits, (strange == 0) & (size <= 8)
+    return digits
+
+
+def _decimals(digits: NDArray[np.uint64]) -> tuple[Floats, Mask]:
+    """Read tokens with a point: the digits before it move into its place. Return which are such numbers."""
+    points = digits ^ _POINTS
+    point = (points - _ONES) & ~points & _HIGHEST  # the lowest bit is right; none where there is no point
+    point &= ~point + np.uint64(1)
+    unit = point >> np.uint64(7)
+    before = digits & (unit - np.uint64(1))
+    digits = (digits ^ before ^ unit * np.uint64(0x1E)) | before << np.uint64(8)
+    good = _are_digits(digits) & (point != 0)
+    place = np.bitwise_count(point - np.uint64(1)) >> 3
+    return _join(digits) / _SCALES.take(place), good
 
 
 def _words_at(words: NDArray[np.uint64], byte: Ints) -> NDArray[np.uint64]:
@@ -135,31 +160,31 @@ def _words_at(words: NDArray[np.uint64], byte: Ints) -> NDArray[np.uint64]:
     return low
 
 
-def _any_numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[NDArray[np.float64], Bytes]:
-    """Return the value and the kind of tokens of any form."""
-    values, kind = np.full(len(begin), np.nan), np.full(len(begin), WORD, np.uint8)
-    plain = np.flatnonzero(~_IS_STRANGE[data[begin]])  # most words are known by their first letter
+def _any_numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[Floats, Mask]:
+    """Return the value of tokens of any form, NaN for a word, and which are words."""
+    values, is_word = np.full(len(begin), np.nan), np.ones(len(begin), np.bool_)
+    plain = np.flatnonzero(~_IS_STRANGE.take(data[begin]))  # most words are known by their first letter
     letters, offsets = _letters(data, begin[plain], end[plain])
-    if len(strange := np.flatnonzero(_IS_STRANGE[letters])):
+    if len(strange := np.flatnonzero(_IS_STRANGE.take(letters))):
         plain = np.delete(plain, np.searchsorted(offsets, strange, side="right") - 1)
         letters, offsets = _letters(data, begin[plain], end[plain])
-    kind[plain] = NUMBER
+    is_word[plain] = False
     try:
         values[plain] = _cast(letters, offsets)
     except pa.ArrowInvalid:
         read = [_number(letters[a:b].tobytes()) for a, b in pairwise(offsets)]
         values[plain] = [np.nan if value is None else value for value in read]
-        kind[plain] = [WORD if value is None else NUMBER for value in read]
+        is_word[plain] = [value is None for value in read]
     values[np.isnan(values)] = np.nan  # the sign of "-nan" has no meaning
-    return values, kind
+    return values, is_word
 
 
 def _letters(data: Bytes, begin: Ints, end: Ints) -> tuple[Bytes, Ints]:
     """Return the bytes of tokens end to end, and where each begins."""
-    size = end - begin
-    offsets = np.zeros(len(size) + 1, np.int64)
-    np.cumsum(size, out=offsets[1:])
-    return data[np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], size)], offsets
+    offsets = np.concatenate([[0], np.cumsum(end - begin)])
+    borders = np.concatenate([[0], np.column_stack([begin, end]).ravel(), [len(data)]])
+    inside = np.arange(len(borders) - 1) % 2 == 1
+    return data[np.repeat(inside, np.diff(borders))], offsets
 
 
 def _cast(letters: Bytes, offsets: Ints) -> NDArray[Any]:
@@ -176,8 +201,8 @@ def _number(text: bytes) -> float | None:
         return None
 
 
-def stamps_plain(data: Bytes, begin: Ints, end: Ints, unit_ns: int) -> Ints:
-    """Read decimal tokens as whole nanoseconds; `NO_STAMP` where a token is not a plain decimal."""
+def stamps(data: Bytes, begin: Ints, end: Ints, unit_ns: int = NS) -> Ints:
+    """Return decimal tokens times `unit_ns` (a power of ten) as nanoseconds, truncated; see `bad_stamp`."""
     if len(begin) > 1 and (alike := _stamps_alike(data, begin, end, unit_ns)) is not None:
         return alike
     texts = (data[b:e].tobytes() for b, e in zip(begin.tolist(), end.tolist(), strict=True))
@@ -209,3 +234,8 @@ def _stamp(text: bytes, unit_ns: int) -> int:
         return int(NO_STAMP)
     value = int(whole or b"0") * unit_ns + int(fraction[:18] or b"0") * unit_ns // 10 ** len(fraction[:18])
     return sign * value if value < 2**63 else int(NO_STAMP)
+
+
+def bad_stamp(t_ns: Ints) -> Mask:
+    """Return where `stamps` could not read a time."""
+    return t_ns == NO_STAMP
