@@ -19,7 +19,7 @@ from transect.draw.moment import (
 )
 
 IMAGE = Photo("VideoVisual", np.full((60, 80, 3), 120, np.uint8), dt=-0.04)
-SCAN = Points("LaserPort", np.array([[5.0, 1.0, 0.0], [6.0, -2.0, 0.0], [np.nan] * 3]), frame="Body")
+SCAN = Points("LaserPort", np.array([[5.0, 1.0, 0.0], [6.0, -2.0, 0.0], [np.nan] * 3]), frame="Body", dt=0.0)
 CLOUD = Points(
     "Lidar", np.array([[1.0, 0.0, 2.0], [-9.0, 3.0, 0.0], [4.0, 4.0, -1.0]]), dt=0.01, by_height=True
 )

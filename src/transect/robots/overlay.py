@@ -23,7 +23,7 @@ from transect.geometry.camera import project_points
 from transect.geometry.colours import fitted_camera, rgb_of
 from transect.geometry.interpolation import nearest_index
 from transect.geometry.planar import points_from_polar
-from transect.recording import FrameTree, Recording, Stream
+from transect.recording import FrameTree, Recording, Sample, Stream
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from .shapes import Shape, shapes_of
@@ -206,14 +206,9 @@ class _Scene:
     camera: CameraModel
 
     def sighting(self, stream: Stream) -> Sighting:
-        if stream.clock != self.clock:
-            raise StreamError(f"it is on the {stream.clock} clock")
         if stream.type is RadarRange:
             return self._bearings(stream)
-        sample = stream.at(self.t_ns)
-        dt = (sample.t_ns - self.t_ns) / NS
-        if abs(dt) > self.tolerance and self.clock != "index":
-            raise StreamError(f"its nearest sample is {dt:+.3f} s away")
+        sample, dt = sample_near(stream, self.clock, self.t_ns, self.tolerance)
         value = sample.value
         T = self._to_camera(stream.frame, sample.t_ns)
         points = se3.apply(T, points_of(value))
@@ -221,6 +216,7 @@ class _Scene:
 
     def _bearings(self, stream: Stream) -> Sighting:
         """All ranges within the tolerance, each from where the radar was at its time."""
+        refuse_clock(stream, self.clock)
         around = round(self.tolerance * NS)
         near = stream.between(self.t_ns - around, self.t_ns + around + 1)
         if not len(near):
@@ -240,7 +236,7 @@ class _Scene:
         Both are looked up in the root of the tree, which stands while the robot drives. Where the root's way
         is not known at these times, the sensors are taken as fixed to each other.
         """
-        *_, root = _way_up(self.frames, frame)
+        *_, root = way_up(self.frames, frame)
         try:
             T_root_camera = self.frames.lookup(root, self.frame, self.t_ns, tolerance=self.tolerance)
             T_root_frame = self.frames.lookup(root, frame, t_ns, tolerance=self.tolerance)
@@ -287,18 +283,37 @@ class _Scene:
 
         None where nothing between the camera and the frame moves: the DT of AMEDS' Figure 5.
         """
-        ways = [list(_way_up(self.frames, name)) for name in (self.frame, frame)]
+        ways = [list(way_up(self.frames, name)) for name in (self.frame, frame)]
         parts = [edge for edge in self.frames.edges if sum(edge.child in way for way in ways) == 1]
         axes = [edge.motion.t_ns for edge in parts if edge.motion is not None and len(edge.motion)]
         late = [axis[nearest_index(axis, [self.t_ns])] - self.t_ns for axis in axes]
         return max((float(each[0]) / NS for each in late), key=abs, default=None)
 
 
-def _way_up(frames: FrameTree, frame: str | None) -> Iterator[str]:
+def way_up(frames: FrameTree, frame: str | None) -> Iterator[str]:
     """Iterate over a frame and those that it hangs on."""
     while frame is not None:
         yield frame
         frame = frames.parent_of(frame)
+
+
+def sample_near(stream: Stream, clock: str, t_ns: int, tolerance: float) -> tuple[Sample, float]:
+    """Return the sample nearest to a time on a clock, and by how many seconds it is later.
+
+    It is at most `tolerance` seconds away, unless the clock only counts samples.
+    """
+    refuse_clock(stream, clock)
+    sample = stream.at(t_ns)
+    dt = (sample.t_ns - t_ns) / NS
+    if abs(dt) > tolerance and clock != "index":
+        raise StreamError(f"its nearest sample is {dt:+.3f} s away")
+    return sample, dt
+
+
+def refuse_clock(stream: Stream, clock: str) -> None:
+    """Raise if the times of a stream are on another clock."""
+    if stream.clock != clock:
+        raise StreamError(f"it is on the {stream.clock} clock")
 
 
 def points_of(value: Any) -> Floats:

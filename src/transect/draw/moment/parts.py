@@ -1,12 +1,14 @@
-"""What panels have in common: names of axes, colour bars, and names of what is known to be there."""
+"""What panels have in common: sizes and limits, names of axes, colour bars, and names of known things."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from transect.base.arrays import Floats, Mask
 
 from ..frames import INK
 from ..labels import place_names
@@ -16,13 +18,64 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
 
+WIDTH, HEIGHT, LOW, TITLE = 4.4, 3.7, 2.7, 0.4
+"""Width and height of a panel, height of a low one, and of the title above each, inches."""
+NOISE = (40, 99.7)
+"""Percentiles of a spectrum that are black and white: most of it is noise."""
 THING = "#d07a00"
 LETTER, LINE = 0.066, 0.15
 """Inches that a letter of a name is wide, and a name is high."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How much of a sensor's view is drawn.
+
+    Attributes
+    ----------
+    sector : float or None
+        Largest bearing to either side of straight ahead, rad; all bearings if None.
+    reach : float or None
+        Largest distance from the vehicle, m; as far as most returns if None.
+    """
+
+    sector: float | None = None
+    reach: float | None = None
+
+    @property
+    def bearings(self) -> tuple[float, float] | None:
+        """The leftmost and the rightmost bearing, degrees to the left."""
+        side = None if self.sector is None else float(np.degrees(self.sector))
+        return None if side is None else (side, -side)
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What one sensor saw, as plain arrays that can be drawn.
+
+    Attributes
+    ----------
+    name : str
+        The title.
+    dt : float or None
+        Seconds by which the sample is later than the moment; None where there is not one sample.
+    """
+
+    name: str
+    _: KW_ONLY
+    dt: float | None = None
+
+    def height(self, limits: Limits) -> float:
+        """Return the height that the panel needs, inches."""
+        return LOW
+
+    def draw(self, ax: Axes, limits: Limits) -> None:
+        """Draw into axes, which may be those of your own figure."""
+        raise NotImplementedError
+
+
 def name_axes(ax: Axes, across: str, up: str) -> None:
-    """Write what axes tell, with units."""
+    """Write what axes show, with units."""
     ax.set_xlabel(across, fontsize=8.5, color=INK)
     ax.set_ylabel(up, fontsize=8.5, color=INK)
 
@@ -31,19 +84,6 @@ def draw_grid(ax: Axes) -> None:
     """Draw a light grid below everything."""
     ax.grid(color="#e8ecef", lw=0.6)
     ax.set_axisbelow(True)
-
-
-def draw_legend(ax: Axes, names: int) -> None:
-    """Write names of curves beside the title, where they hide nothing."""
-    ax.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 0.98),
-        ncols=names,
-        fontsize=8,
-        labelcolor=INK,
-        frameon=False,
-        columnspacing=1.0,
-    )
 
 
 def draw_bar(ax: Axes, marks: ScalarMappable, label: str) -> None:
@@ -61,10 +101,7 @@ def draw_bar(ax: Axes, marks: ScalarMappable, label: str) -> None:
 
 
 def draw_things(
-    ax: Axes,
-    things: Sequence[tuple[str, float, float]],
-    marks: NDArray[np.float64],
-    inches: tuple[float, float],
+    ax: Axes, names: Sequence[str], places: Floats, marks: Floats, inches: tuple[float, float]
 ) -> None:
     """Draw crosses with names, where names hide neither each other nor marks.
 
@@ -72,34 +109,30 @@ def draw_things(
     ----------
     ax : Axes
         Its limits are set already.
-    things : sequence of (name, x, y)
-        As on the axes; those outside are left out.
-    marks : (n, 2) array
+    names : sequence of n str
+    places : (n, 2) array
+        As on the axes; things outside are left out.
+    marks : (m, 2) array
         What should stay visible.
     inches : (width, height)
-        Size of the axes on paper, about.
+        Approximate size of the axes on paper.
     """
     low, high = np.sort([ax.get_xlim(), ax.get_ylim()], axis=1).T
-    scale = np.asarray(inches) / (high - low)
-    known = [(name, x, y) for name, x, y in things if (low < (x, y)).all() and ((x, y) < high).all()]
+
+    def is_inside(points: Floats) -> Mask:
+        return ((low < points) & (points < high)).all(axis=1)
+
+    known = [name for name, inside in zip(names, is_inside(places), strict=True) if inside]
     if not known:
         return
-    anchors = np.array([(x, y) for _, x, y in known])
-    inside = marks[((low < marks) & (marks < high)).all(axis=1)]
-    sizes = np.array([(LETTER * len(name), LINE) for name, _, _ in known])
+    scale = np.asarray(inches) / (high - low)
+    anchors = places[is_inside(places)]
+    sizes = np.array([(LETTER * len(name), LINE) for name in known])
     bounds = (*(low * scale).tolist(), *(high * scale).tolist())
-    centres = place_names(anchors * scale, sizes, inside * scale, bounds) / scale
+    centres = place_names(anchors * scale, sizes, marks[is_inside(marks)] * scale, bounds) / scale
     ax.plot(*anchors.T, "+", ms=8, mew=1.1, color=THING, zorder=6)
-    for (name, *anchor), (x, y) in zip(known, centres.tolist(), strict=True):
-        ax.annotate(
-            name,
-            xy=(anchor[0], anchor[1]),
-            xytext=(x, y),
-            ha="center",
-            va="center",
-            fontsize=8,
-            color=INK,
-            zorder=7,
-            bbox={"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8},
-            arrowprops={"arrowstyle": "-", "color": THING, "lw": 0.5, "shrinkA": 0, "shrinkB": 3},
-        )
+    box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
+    line = {"arrowstyle": "-", "color": THING, "lw": 0.5, "shrinkA": 0, "shrinkB": 3}
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "color": INK, "zorder": 7}
+    for name, anchor, centre in zip(known, anchors.tolist(), centres.tolist(), strict=True):
+        ax.annotate(name, xy=tuple(anchor), xytext=centre, bbox=box, arrowprops=line, **style)

@@ -1,8 +1,9 @@
-"""Range over bearing: scans, turns of a radar, and what lies in its spectra."""
+"""What lasers, lidars and radars saw: points from above or from the side, and ranges over bearing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,73 +11,219 @@ import numpy as np
 from transect.base.arrays import Floats
 
 from ..frames import INK
-from .panels import Limits, Ranges, Spectrum
-from .parts import draw_bar, draw_grid, draw_things, name_axes
+from .parts import HEIGHT, NOISE, TITLE, WIDTH, Limits, Panel, draw_bar, draw_grid, draw_things, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+RETURN, ROBOT, DETECTED = "#2f6fb3", "#d1495b", "#7dd3fc"
+LAYERS = (("#9aa5b1", 4.0), ("#2f6fb3", 26.0), ("#3a9d5d", 7.0), ("#8a4fbf", 4.0))
+"""Colour and size of each sensor's points where several are drawn: the small ones on top of the large."""
+WIDE, INCHES = 3.7, (3.8, 2.0)
+"""Approximate width of axes with points, and size of axes with ranges, inches."""
+FEW_POINTS, FEW_RANGES = 2000, 10_000
+"""Up to so many, each is drawn as a dot that can be seen by itself."""
+MANY_SCANS = 20
+"""From so many scans on, lines are so thin that a single one among them can still be seen."""
+Things = tuple[tuple[str, Floats], ...]
+"""Names of what is known to be there, and where."""
 
-BEAM, DETECTED = "#2f6fb3", "#7dd3fc"
-INCHES = (3.8, 2.0)
-"""About the size of the axes."""
-NOISE = (40, 99.7)
-"""Percentiles of a spectrum that are black and white: most of it is noise."""
-FEW = 10_000
-"""Ranges up to which each is drawn as a dot that can be seen by itself."""
-MANY = 20
-"""Scans from which on lines are so thin that a single one among them can still be seen."""
+
+@dataclass(frozen=True, eq=False)
+class Points(Panel):
+    """Points of a scan or a cloud, from above or from the side.
+
+    Attributes
+    ----------
+    points : (n, 3) array
+        x forward, y left, z up, in metres; NaN where nothing came back.
+    by_height : bool
+        Whether colours show z.
+    frame : str
+        Whose axes they are; its origin is at (0, 0).
+    side : bool
+        Whether they are seen from the right side, else from above.
+    """
+
+    points: Floats
+    by_height: bool = False
+    frame: str = "sensor"
+    side: bool = False
+
+    def height(self, limits: Limits) -> float:
+        return min(HEIGHT, 0.85 * WIDTH * self.aspect(limits) + 2 * TITLE)
+
+    def draw(self, ax: Axes, limits: Limits) -> None:
+        there = self.measured()
+        across, up = self.on_paper(there)
+        area = 5.0 if len(there) <= FEW_POINTS else 0.6
+        if self.by_height and len(there):
+            z = there[:, 2]
+            low, high = np.percentile(z, (1, 99))
+            marks = ax.scatter(across, up, s=area, c=z, cmap="viridis", vmin=low, vmax=high, linewidths=0)
+            draw_bar(ax, marks, "height / m")
+        else:
+            ax.scatter(across, up, s=area, c=RETURN, linewidths=0)
+        self.draw_axes(ax, there, limits)
+
+    def draw_axes(self, ax: Axes, there: Floats, limits: Limits) -> None:
+        """Draw the vehicle, and axes that hold most points (n, 3)."""
+        across, up = _window(there, self.side, limits)
+        ax.set(xlim=across, ylim=up, aspect="equal")
+        ax.plot(0, 0, marker=">" if self.side else "^", color=ROBOT, ms=7, mec="white", mew=0.8, zorder=5)
+        if self.side:
+            name_axes(ax, f"ahead of {self.frame} / m", "height / m")
+        else:
+            name_axes(ax, f"left of {self.frame} / m", "forward / m")
+        draw_grid(ax)
+
+    def aspect(self, limits: Limits) -> float:
+        """Return the height of the axes over their width."""
+        (left, right), (low, high) = _window(self.measured(), self.side, limits)
+        return (high - low) / abs(right - left)
+
+    def measured(self) -> Floats:
+        """Return the points that there are; those that are higher, or nearer to the eye, come last."""
+        there = self.points[np.isfinite(self.points).all(axis=1)]
+        return there[np.argsort(-there[:, 1] if self.side else there[:, 2], kind="stable")]
+
+    def on_paper(self, points: Floats) -> Floats:
+        """Return points (n, 3) across and up (2, n): forward is right from the side, and up from above."""
+        return points[:, [0, 2] if self.side else [1, 0]].T
 
 
-def draw_ranges(ax: Axes, seen: Ranges, limits: Limits) -> None:
-    """Draw all scans into one picture, left on the left."""
-    from matplotlib.collections import LineCollection
+def _window(there: Floats, side: bool, limits: Limits) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return from where to where axes go, across and up.
 
-    scans = [np.column_stack([np.degrees(scan[:, 0]), scan[:, 1]]) for scan in seen.scans]
-    if seen.lines:
-        width = 0.9 if len(scans) < MANY else 0.35
-        ordered = [scan[np.argsort(scan[:, 0], kind="stable")] for scan in scans]
-        ax.add_collection(LineCollection(ordered, colors=BEAM, linewidths=width))
-    else:
+    A few far points do not make the picture larger, and it shows what is behind only where something is.
+    """
+    near = np.abs(there[:, :1] if side else there[:, :2])
+    reach = limits.reach or (1.2 * max(float(np.percentile(near, 90)), 1.0) if len(near) else 10.0)
+    behind = bool(len(there)) and float(np.percentile(there[:, 0], 3)) < -0.1 * reach
+    ahead = (-reach if behind else -0.12 * reach, reach)
+    if not side:
+        aside = reach * float(np.sin(min(limits.sector or np.pi, np.pi / 2)))
+        return (aside, -aside), ahead
+    heights = np.append(there[there[:, 0] <= reach, 2], 0.0)
+    margin = 0.08 * reach
+    return ahead, (float(heights.min()) - margin, float(heights.max()) + margin)
+
+
+@dataclass(frozen=True, eq=False)
+class Together(Panel):
+    """Points of several sensors in the axes of the first, and things at points (3,)."""
+
+    parts: tuple[Points, ...]
+    things: Things = ()
+
+    def height(self, limits: Limits) -> float:
+        return min(1.5 * HEIGHT, 0.85 * WIDTH * self.parts[0].aspect(limits) + 2 * TITLE)
+
+    def draw(self, ax: Axes, limits: Limits) -> None:
+        first = self.parts[0]
+        for part, (colour, area) in zip(self.parts, LAYERS * len(self.parts), strict=False):
+            ax.scatter(*first.on_paper(part.measured()), s=area, c=colour, linewidths=0, label=part.name)
+        ax.legend(
+            loc="lower left", fontsize=8, labelcolor=INK, framealpha=0.9, edgecolor="none", markerscale=1.4
+        )
+        everything = np.concatenate([part.measured() for part in self.parts])
+        first.draw_axes(ax, everything, limits)
+        places = np.array([place for _, place in self.things]).reshape(-1, 3)
+        names = [name for name, _ in self.things]
+        marks = first.on_paper(everything).T
+        draw_things(ax, names, first.on_paper(places).T, marks, (WIDE, WIDE * first.aspect(limits)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(Panel):
+    """Scans, or turns of a radar, as range over bearing.
+
+    Attributes
+    ----------
+    scans : sequence of (n, 2) arrays
+        Bearing (rad to the left) and range (m) in each.
+    lines : bool
+        Whether the beams of a scan are joined; else they are dots.
+    frame : str
+        From whose x axis bearings count.
+    things : sequence of (str, (2,) array)
+        At a bearing and a range.
+    """
+
+    scans: Sequence[Floats]
+    lines: bool = False
+    frame: str = "sensor"
+    things: Things = ()
+
+    def draw(self, ax: Axes, limits: Limits) -> None:
+        from matplotlib.collections import LineCollection
+
+        scans = [_in_degrees(scan) for scan in self.scans]
         everything = np.concatenate([*scans, np.zeros((0, 2))])
-        ax.plot(*everything.T, ".", ms=2.8 if len(everything) < FEW else 1.6, color=BEAM, mew=0)
-    bearings, far = _limits(scans, limits)
-    ax.set_xlim(*bearings)
-    ax.set_ylim(0, far)
-    draw_grid(ax)
-    things = [(name, float(np.degrees(place[0])), float(place[1])) for name, place in seen.things]
-    draw_things(ax, things, np.concatenate([*scans, np.zeros((0, 2))]), INCHES)
-    name_axes(ax, f"bearing to the left of {seen.frame} / °", "range / m")
+        if self.lines:
+            width = 0.9 if len(scans) < MANY_SCANS else 0.35
+            ordered = [scan[np.argsort(scan[:, 0], kind="stable")] for scan in scans]
+            ax.add_collection(LineCollection(ordered, colors=RETURN, linewidths=width))
+        else:
+            size = 2.8 if len(everything) < FEW_RANGES else 1.6
+            ax.plot(*everything.T, ".", ms=size, color=RETURN, mew=0)
+        seen = np.append(everything, [[0.0, 0.0]], axis=0)
+        if limits.bearings:
+            seen = seen[np.abs(seen[:, 0]) <= limits.bearings[0]]
+        far = limits.reach or 1.15 * max(float(np.nanpercentile(seen[:, 1], 90)), 1.0)
+        ax.set_xlim(*(limits.bearings or (np.nanmax(seen[:, 0]), np.nanmin(seen[:, 0]))))
+        ax.set_ylim(0, far)
+        draw_grid(ax)
+        places = _in_degrees(np.array([place for _, place in self.things]).reshape(-1, 2))
+        draw_things(ax, [name for name, _ in self.things], places, everything, INCHES)
+        name_axes(ax, f"bearing to the left of {self.frame} / °", "range / m")
 
 
-def _limits(scans: Sequence[Floats], limits: Limits) -> tuple[tuple[float, float], float]:
-    """Return the first and last bearing in degrees, and the range in m up to which most returns lie."""
-    everything = np.concatenate([*scans, np.zeros((1, 2))])
-    if limits.sector is not None:
-        side = float(np.degrees(limits.sector))
-        everything = everything[np.abs(everything[:, 0]) <= side]
-        bearings = (side, -side)
-    else:
-        bearings = (float(np.nanmax(everything[:, 0])), float(np.nanmin(everything[:, 0])))
-    far = limits.reach or 1.15 * max(float(np.nanpercentile(everything[:, 1], 90)), 1.0)
-    return bearings, far
+def _in_degrees(polar: Floats) -> Floats:
+    """Return bearings and ranges (n, 2) with bearings in degrees."""
+    return np.column_stack([np.degrees(polar[:, 0]), polar[:, 1]])
 
 
-def draw_spectrum(ax: Axes, seen: Spectrum, limits: Limits) -> None:
-    """Draw a turn of a radar as reflectivity over bearing and range."""
-    order = np.argsort(seen.bearings, kind="stable")
-    bearings = np.degrees(seen.bearings[order])
-    shade = seen.reflectivity[order].T
-    low, high = np.nanpercentile(shade, NOISE)
-    mesh = ax.pcolormesh(bearings, seen.ranges, shade, cmap="magma", vmin=low, vmax=high, rasterized=True)
-    draw_bar(ax, mesh, "reflectivity")
-    top = float(seen.ranges[-1])
-    if seen.detected is not None and len(seen.detected):
-        angle, distance = seen.detected.T
-        ax.plot(np.degrees(angle), distance, "o", ms=3, mfc="none", mec=DETECTED, mew=0.7, label="detected")
-        ax.legend(loc="upper right", fontsize=8, facecolor=INK, labelcolor="white", edgecolor="none")
-        top = min(top, 1.25 * float(np.nanmax(distance)))
-    side = None if limits.sector is None else float(np.degrees(limits.sector))
-    ax.set_xlim(*((float(bearings[-1]), float(bearings[0])) if side is None else (side, -side)))
-    ax.set_ylim(0, limits.reach or top)
-    name_axes(ax, f"bearing to the left of {seen.frame} / °", "range / m")
+@dataclass(frozen=True, eq=False)
+class Spectrum(Panel):
+    """A revolution of a radar, as reflectivity over bearing and range.
+
+    Attributes
+    ----------
+    reflectivity : (n, bins) array
+        As the radar scales it.
+    bearings : (n,) array
+        rad to the left.
+    ranges : (bins,) array
+        m.
+    detected : (k, 2) array
+        Bearing (rad) and range (m) of what the radar took for targets.
+    frame : str
+        From whose x axis bearings count.
+    """
+
+    reflectivity: Floats
+    bearings: Floats
+    ranges: Floats
+    detected: Floats | None = None
+    frame: str = "sensor"
+
+    def height(self, limits: Limits) -> float:
+        return HEIGHT
+
+    def draw(self, ax: Axes, limits: Limits) -> None:
+        order = np.argsort(self.bearings, kind="stable")
+        bearings = np.degrees(self.bearings[order])
+        shade = self.reflectivity[order].T
+        low, high = np.nanpercentile(shade, NOISE)
+        mesh = ax.pcolormesh(bearings, self.ranges, shade, cmap="magma", vmin=low, vmax=high, rasterized=True)
+        draw_bar(ax, mesh, "reflectivity")
+        top = float(self.ranges[-1])
+        if self.detected is not None and len(self.detected):
+            found = _in_degrees(self.detected).T
+            ax.plot(*found, "o", ms=3, mfc="none", mec=DETECTED, mew=0.7, label="detected")
+            ax.legend(loc="upper right", fontsize=8, facecolor=INK, labelcolor="white", edgecolor="none")
+            top = min(top, 1.25 * float(np.nanmax(found[1])))
+        ax.set_xlim(*(limits.bearings or (bearings[-1], bearings[0])))
+        ax.set_ylim(0, limits.reach or top)
+        name_axes(ax, f"bearing to the left of {self.frame} / °", "range / m")

@@ -1,4 +1,4 @@
-"""A time of a recording, and what there is of a stream then; points and bearings as the vehicle has them."""
+"""A time of a recording, and what there is of a stream then; points and bearings in the vehicle's frame."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.base import clocks
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import StreamError
@@ -15,14 +14,54 @@ from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
 from transect.types import RadarRange, RadarSpectrum
 
-if TYPE_CHECKING:
-    from transect.recording import FrameTree, Recording, Stream
+from ..overlay import refuse_clock, sample_near, way_up
 
+if TYPE_CHECKING:
+    from transect.recording import Recording, Stream
 
 FLIP = np.array([1.0, -1.0, -1.0])
 """From x forward, y right, z down to x forward, y left, z up."""
 TURN_NS = NS
 """A radar's revolution is looked for so long before and after: slower radars give whole images."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is drawn of each recording, when, and how.
+
+    Attributes
+    ----------
+    streams : tuple of str
+        Patterns of the names of streams, each with the view that it has by default.
+    panels : tuple of str
+        Panels in this order instead: ``STREAM[:VIEW]``, or ``STREAM+STREAM`` for both in one.
+    times : tuple of str
+        When; the start if there are none.
+    start, end : str or None
+        From when to when the views go that show a while.
+    tolerance : float
+        Largest time between a sample and the moment, s.
+    row : float
+        Which line of images, as a fraction of their height.
+    sector, reach : float or None
+        Largest bearing (degrees) and range (m) that are drawn.
+    title : str or None
+        Above the picture; the recordings and the time if None.
+    columns : int or None
+        Number of panels side by side.
+    """
+
+    streams: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    tolerance: float = 0.5
+    row: float = 0.5
+    sector: float | None = None
+    reach: float | None = None
+    title: str | None = None
+    columns: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +70,12 @@ class Moment:
 
     Attributes
     ----------
-    recording : Recording
-    clock : str
     t_ns : int
-        On that clock.
-    tolerance : float
-        How far from it a sample may be, s.
+        On `clock`.
     window : (int, int) or None
-        From when to when, not included, views that show a while go, ns.
-    row : float
-        Which line of images, as a share of their height.
+        From when to when, not included, the views go that show a while, ns.
     heading : str
-        What stands before the names of streams.
+        Text before the names of streams.
     first_ns : int
         From when seconds are counted.
     """
@@ -50,59 +83,42 @@ class Moment:
     recording: Recording
     clock: str
     t_ns: int
-    tolerance: float = 0.5
+    choice: Choice = Choice()
     window: tuple[int, int] | None = None
-    row: float = 0.5
     heading: str = ""
     first_ns: int = 0
 
-    @property
-    def time(self) -> str:
-        return clocks.text_from_ns(self.t_ns, self.clock)
-
-    def name(self, stream: Stream, said: str = "") -> str:
-        """Return the title of a picture."""
+    def title(self, stream: Stream, said: str = "") -> str:
+        """Return the title of a panel."""
         return f"{self.heading}{stream.name}{', ' if said else ''}{said}"
 
     def sample(self, stream: Stream) -> tuple[Any, float | None]:
         """Return the value nearest to the moment, and by how many seconds it is later, if there are times."""
-        self._refuse_clock(stream)
-        found = stream.at(self.t_ns)
-        if self.clock == "index":
-            return found.value, None
-        dt = (found.t_ns - self.t_ns) / NS
-        if abs(dt) > self.tolerance:
-            raise StreamError(f"its nearest sample is {dt:+.3f} s away")
-        return found.value, dt
+        found, dt = sample_near(stream, self.clock, self.t_ns, self.choice.tolerance)
+        return found.value, None if self.clock == "index" else dt
 
-    def during(self, stream: Stream) -> Stream:
-        """Return the samples of the window; without one, a turn of a radar, or the nearest sample."""
-        self._refuse_clock(stream)
-        if self.window is not None:
-            part = stream.between(*self.window)
+    def part(self, stream: Stream, whole: bool = False) -> Stream:
+        """Return the samples in the window; without one, all if `whole`, else one turn or sample."""
+        if self.window is not None or whole:
+            refuse_clock(stream, self.clock)
+            part = stream.between(*self.window) if self.window else stream
             if not len(part):
                 raise StreamError(f"{stream.name} has no samples in that time")
             return part
-        self.sample(stream)
+        nearest, _ = sample_near(stream, self.clock, self.t_ns, self.choice.tolerance)
         if stream.type in (RadarRange, RadarSpectrum):
             return revolution(stream, self.t_ns)
-        t_ns = stream.at(self.t_ns).t_ns
-        return stream.between(t_ns, t_ns + 1)
-
-    def throughout(self, stream: Stream) -> Stream:
-        """Return the samples of the window; without one, all."""
-        self._refuse_clock(stream)
-        return stream if self.window is None else self.during(stream)
+        return stream.between(nearest.t_ns, nearest.t_ns + 1)
 
     def seconds(self, stream: Stream) -> Floats:
         """Return the times (n,) of samples since the recording began, s."""
         return (stream.t_ns - self.first_ns) / NS
 
-    def placed(self, stream: Stream) -> tuple[Floats, str]:
+    def mounting(self, stream: Stream) -> tuple[Floats, str]:
         """Return T_body_sensor and the body's name: the sensor's own where the robot does not know it."""
         robot = self.recording.robot
         if robot is not None and stream.frame in robot.frames.frames:
-            body = _root(robot.frames, stream.frame)
+            *_, body = way_up(robot.frames, stream.frame)
             return robot.frames.lookup(body, stream.frame, self.t_ns, tolerance=float("inf")), body
         return np.eye(4), stream.frame or stream.name
 
@@ -115,16 +131,6 @@ class Moment:
         """Return bearings in the body, rad to the left, of beams in the sensor's x-y plane."""
         ahead = self.upright(T, points_from_polar(1.0, angles)) - self.upright(T, np.zeros((1, 3)))
         return np.arctan2(ahead[:, 1], ahead[:, 0])
-
-    def _refuse_clock(self, stream: Stream) -> None:
-        if stream.clock != self.clock:
-            raise StreamError(f"it is on the {stream.clock} clock")
-
-
-def _root(frames: FrameTree, frame: str) -> str:
-    """Return the frame at the top of those that a frame hangs on."""
-    above = frames.parent_of(frame)
-    return frame if above is None else _root(frames, above)
 
 
 def revolution(stream: Stream, t_ns: int) -> Stream:

@@ -1,4 +1,4 @@
-"""Which views of which streams `transect draw moment` has; those of images, maps and numbers."""
+"""Which views of which streams `transect draw moment` has, and what each view takes from a recording."""
 
 from __future__ import annotations
 
@@ -8,40 +8,51 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.draw.moment import Field, Graph, OverTime, Panel, Photo, Rows
+from transect.base.arrays import Bytes, Floats
+from transect.draw.moment import (
+    Field,
+    Graph,
+    OverTime,
+    Panel,
+    Photo,
+    Points,
+    Ranges,
+    Rows,
+    Spectrum,
+    Together,
+)  # fmt: skip
 from transect.errors import StreamError, UsageError
+from transect.geometry import se3
 from transect.geometry.colours import rgb_of
+from transect.geometry.planar import points_from_polar
+from transect.recording import arrow
 from transect.types import GridMap, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum, Record
 
-from . import ranges
-from .sample import Moment
+from ..overlay import points_of
+from .sample import Moment, revolution
 
 if TYPE_CHECKING:
     from transect.recording import Stream
 
-KINDS = (Image, LaserScan, RadarSpectrum, RadarRange, PointCloud)
-"""What has a picture unasked, in the order of the pictures."""
-Job = tuple[list["Stream"], str]
-"""Streams of one picture, and the view."""
 TOGETHER = ("above", "side", "dots", "lines")
 """Views that take several streams."""
-
-
-def everything(streams: Sequence[Stream]) -> list[Job]:
-    """Return what is drawn unasked: all, but ranges only where no spectrum has them."""
-    shown = {stream.frame for stream in streams if stream.type is RadarSpectrum}
-    return [([s], "") for s in streams if s.type is not RadarRange or s.frame not in shown]
+FLAT = 0.05
+"""A scan whose width over its length, seen from above, is less than this is in a vertical plane."""
+THING = ("kind", "x", "y", "z", "size")
+"""Columns of a table of things: where they are in the world, and half their lengths, m."""
+NEAR = 0.15
+"""A return that is at most so far from a thing's surface is taken to be from it, m."""
 
 
 def make_panel(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
-    """Return the picture of streams; the view is that of the first one."""
+    """Return the panel of streams; the view is one of the first stream, or a column `Y`, or `Y~X`."""
     first = streams[0]
     views = VIEWS.get(first.type, {})
     if view in views or (not view and views):
         chosen = view or next(iter(views))
         if len(streams) > 1 and chosen not in TOGETHER:
             raise UsageError(f"--panel cannot draw several streams as {chosen}", hint="one --panel for each")
-        return views[chosen](moment, streams)
+        return views[chosen](moment, *streams)
     y, _, x = view.partition("~")
     if y and all(name in stream.columns for stream in streams for name in (y, x) if name):
         return plot_columns(moment, streams, y, x)
@@ -52,55 +63,55 @@ def make_panel(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
     )
 
 
-def show_image(moment: Moment, streams: Sequence[Stream], marked: bool = False) -> Photo:
+# Images, maps and numbers
+
+
+def show_image(moment: Moment, stream: Stream, marked: bool = False) -> Photo:
     """Return the image; the line of pixels that other views take may be marked."""
-    value, dt = moment.sample(streams[0])
+    value, dt = moment.sample(stream)
     rgb = rgb_of(value)
-    return Photo(moment.name(streams[0]), rgb, dt, _line(moment, rgb.shape[0]) if marked else None)
+    return Photo(moment.title(stream), rgb, _line(moment, rgb) if marked else None, dt=dt)
 
 
-def _line(moment: Moment, height: int) -> int:
-    return min(int(moment.row * height), height - 1)
+def show_row(moment: Moment, stream: Stream) -> Rows:
+    """Return red, green and blue along a line of all images."""
+    part = moment.part(stream)
+    said = f"{len(part)} images" if len(part) > 1 else ""
+    return Rows(moment.title(stream, said), _rows(moment, part))
 
 
-def _rows(moment: Moment, part: Stream) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
+def show_rows_over_time(moment: Moment, stream: Stream) -> OverTime:
+    """Return a line of all images over time."""
+    part = moment.part(stream, whole=True)
+    rows = _rows(moment, part)
+    pixels = np.arange(rows.shape[1], dtype=np.float64)
+    return OverTime(moment.title(stream), rows, moment.seconds(part), pixels, "pixel")
+
+
+def _line(moment: Moment, rgb: Bytes) -> int:
+    return min(int(moment.choice.row * len(rgb)), len(rgb) - 1)
+
+
+def _rows(moment: Moment, part: Stream) -> Bytes:
     """Return the same line of all images, (k, w, 3); only one image is in memory at a time."""
-    found: list[np.ndarray[tuple[int, int], np.dtype[np.uint8]]] = []
-    for sample in part:
-        rgb = rgb_of(sample.value)
-        found.append(rgb[_line(moment, rgb.shape[0])].copy())
+    images = (rgb_of(sample.value) for sample in part)
+    found = [rgb[_line(moment, rgb)].copy() for rgb in images]
     if len({len(row) for row in found}) > 1:
         raise StreamError(f"{part.name} has images of different sizes")
     return np.stack(found)
 
 
-def show_row(moment: Moment, streams: Sequence[Stream]) -> Rows:
-    """Return red, green and blue along a line of all images."""
-    part = moment.during(streams[0])
-    said = f"{len(part)} images" if len(part) > 1 else ""
-    return Rows(moment.name(streams[0], said), _rows(moment, part))
-
-
-def show_rows_over_time(moment: Moment, streams: Sequence[Stream]) -> OverTime:
-    """Return a line of all images over time."""
-    part = moment.throughout(streams[0])
-    rows = _rows(moment, part)
-    pixels = np.arange(rows.shape[1], dtype=np.float64)
-    return OverTime(moment.name(streams[0]), rows, moment.seconds(part), pixels, "pixel")
-
-
-def show_map(moment: Moment, streams: Sequence[Stream]) -> Field:
+def show_map(moment: Moment, stream: Stream) -> Field:
     """Return the first layer of a map, or of a depth image."""
-    stream = streams[0]
     value: GridMap
     value, dt = (stream[0].value, None) if len(stream) == 1 else moment.sample(stream)
-    layer, values = next(iter(value.layers.items()))
+    layer, raster = next(iter(value.layers.items()))
+    name, values = moment.title(stream), np.asarray(raster, np.float64)
     a, b, x, d, e, y = value.transform
     if (a, b, x, d, e, y) == (1, 0, 0, 0, 1, 0):
-        return Field(moment.name(stream), np.asarray(values, np.float64), "depth / m", None, dt)
+        return Field(name, values, "depth / m", dt=dt)
     h, w = values.shape
-    extent = (x, x + a * w, y + e * h, y)
-    return Field(moment.name(stream), np.asarray(values, np.float64), f"{layer} / m", extent, dt)
+    return Field(name, values, f"{layer} / m", (x, x + a * w, y + e * h, y), dt=dt)
 
 
 def plot_columns(moment: Moment, streams: Sequence[Stream], y: str, x: str = "") -> Graph:
@@ -110,29 +121,157 @@ def plot_columns(moment: Moment, streams: Sequence[Stream], y: str, x: str = "")
         unit = streams[0].units.get(name, "")
         return f"{name} / {unit}" if unit else name
 
-    parts = [moment.throughout(stream) for stream in streams]
+    parts = [moment.part(stream, whole=True) for stream in streams]
     curves = tuple(
         (part.name, part.array(x)[:, 0] if x else moment.seconds(part), part.array(y)[:, 0]) for part in parts
     )
     said = f"{y} over {x}" if x else y
-    name = moment.name(streams[0], said) if len(streams) == 1 else f"{moment.heading}{said}"
+    name = moment.title(streams[0], said) if len(streams) == 1 else f"{moment.heading}{said}"
     return Graph(name, curves, label(x) if x else "time / s", label(y))
 
 
-POINTS = {"above": ranges.show_points, "side": partial(ranges.show_points, side=True)}
-RANGES = {"dots": ranges.show_ranges, "lines": partial(ranges.show_ranges, lines=True)}
-VIEWS: Mapping[type, Mapping[str, Callable[[Moment, Sequence[Stream]], Panel]]] = {
+# Lasers, radars and lidars
+
+
+def show_points(moment: Moment, *streams: Stream, side: bool | None = None) -> Points | Together:
+    """Return what was there, from above or from the right side; None: only vertical scans from the side."""
+    parts = [_points(moment, stream, side) for stream in streams if stream.type is not Record]
+    if len(streams) == 1:
+        return parts[0]
+    things = _find_things(moment, streams, np.concatenate([part.points for part in parts]))
+    said = "returns, and + where things are" if things else "returns"
+    return Together(f"{moment.heading}{said}", tuple(parts), things)
+
+
+def _points(moment: Moment, stream: Stream, side: bool | None) -> Points:
+    T, frame = moment.mounting(stream)
+    is_cloud = stream.type is PointCloud
+    if not is_cloud and stream.type not in (LaserScan, RadarRange):
+        raise StreamError(f"{stream.name} has no points")
+    value, dt = moment.sample(stream) if is_cloud or not moment.window else (None, None)
+    points = moment.upright(T, points_of(value) if is_cloud else _cartesian(_polar(moment, stream)))
+    if side is None:
+        there = points[np.isfinite(points).all(axis=1)]
+        length, width, height = np.ptp(there, axis=0) if len(there) else np.zeros(3)
+        side = stream.type is LaserScan and bool(width < FLAT * max(length, height))
+    return Points(moment.title(stream), points, is_cloud, frame, side, dt=dt)
+
+
+def _polar(moment: Moment, stream: Stream, everything: bool = False) -> list[Floats]:
+    """Return angle and range (n, 2) of each scan or turn; `everything`: also of beams without a return."""
+    part = moment.part(stream)
+    if stream.type is RadarRange:
+        found = part.array("angle", "range")
+        return np.split(found, np.flatnonzero(np.abs(np.diff(found[:, 0])) > np.pi) + 1)
+    scans: list[LaserScan] = [sample.value for sample in part]
+    return [np.column_stack([s.angles, s.ranges if everything else _returned(moment, s)]) for s in scans]
+
+
+def _cartesian(polar: Sequence[Floats]) -> Floats:
+    angles, ranges = np.concatenate(polar).T
+    return points_from_polar(ranges, angles)
+
+
+def _returned(moment: Moment, scan: LaserScan) -> Floats:
+    """Return the ranges (n,) of a scan, NaN without a return, for which SICK lasers give a maximum."""
+    robot = moment.recording.robot
+    laser = robot.constants.get("laser", {}) if robot is not None else {}
+    limit = scan.range_max or float(laser.get("maximum_range", np.inf))
+    return np.where(scan.ranges < limit, scan.ranges, np.nan)
+
+
+def _find_things(moment: Moment, streams: Sequence[Stream], points: Floats) -> tuple[tuple[str, Floats], ...]:
+    """Return names and places (3,) in the body of known things from which points (n, 3) came back."""
+    found: list[tuple[str, Floats]] = []
+    for stream in streams:
+        if stream.type is not Record:
+            continue
+        if not {*THING} <= {*stream.columns} or moment.recording.truth is None:
+            raise StreamError(f"{stream.name} has no {', '.join(THING)}, or there is no true trajectory")
+        true = moment.recording.truth.at(moment.t_ns).value
+        T_body_world = se3.invert(se3.from_quaternion(true.orientation, true.position))
+        places = se3.apply(T_body_world, stream.array("x", "y", "z"))
+        wide = np.asarray(stream.column("size"), dtype=np.float64)[:, :2].max(axis=1)
+        for name, place, half in zip(arrow.texts(stream.table, "kind"), places, wide, strict=True):
+            if (np.hypot(*(points - place)[:, :2].T) <= NEAR + half).any():
+                found.append((name, place))
+    return tuple(found)
+
+
+def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = False) -> Ranges:
+    """Return ranges over bearing as dots or as lines, which go off the picture where no beam came back."""
+    if extra := [other.name for other in others if other.type is not Record]:
+        raise UsageError(
+            f"{', '.join(extra)} cannot be drawn into {stream.name}", hint="one --panel for each"
+        )
+    T, frame = moment.mounting(stream)
+    polar = _polar(moment, stream, everything=lines)
+    scans = [np.column_stack([moment.bearings(T, each[:, 0]), each[:, 1]]) for each in polar]
+    word = "turn" if stream.type is RadarRange else "scan"
+    said = f"{len(scans)} {word}{'s' if len(scans) > 1 else ''}"
+    things = _find_things(moment, others, moment.upright(T, _cartesian(polar)))
+    x, y, _ = moment.upright(T, np.zeros((1, 3)))[0]
+    seen = [(name, place - (x, y, 0.0)) for name, place in things]
+    at = tuple((name, np.array([np.arctan2(b, a), np.hypot(a, b)])) for name, (a, b, _) in seen)
+    return Ranges(moment.title(stream, said), scans, lines, frame, at)
+
+
+def show_scans_over_time(moment: Moment, stream: Stream) -> OverTime:
+    """Return the range of each beam over time; of interleaved scans the nearest beam is taken."""
+    part = moment.part(stream, whole=True)
+    T, _ = moment.mounting(stream)
+    scans: list[LaserScan] = [sample.value for sample in part]
+    grid = max((scan.angles for scan in scans), key=len)
+    nearest = [np.abs(scan.angles - grid[:, None]).argmin(axis=1) for scan in scans]
+    ranges = np.stack([_returned(moment, scan)[at] for scan, at in zip(scans, nearest, strict=True)])
+    bearings = moment.bearings(T, grid)
+    order = np.argsort(-bearings, kind="stable")
+    name, seconds = moment.title(stream), moment.seconds(part)
+    return OverTime(name, ranges[:, order], seconds, bearings[order], "bearing", "range / m")
+
+
+def show_spectrum(moment: Moment, stream: Stream) -> Spectrum:
+    """Return a turn of a radar, and what the vehicle's software found in it."""
+    value, dt = moment.sample(stream)
+    T, frame = moment.mounting(stream)
+    rows, angles = value.reflectivity, value.angle
+    if rows.ndim == 1:
+        turn = revolution(stream, moment.t_ns)
+        rows, angles = turn.column("reflectivity"), turn.column("angle")
+    bearings = moment.bearings(T, np.atleast_1d(angles))
+    detected = None
+    found = [s for s in moment.recording.streams if s.type is RadarRange and s.frame == stream.frame]
+    if found := [s for s in found if len(s)]:
+        angle, distance = revolution(found[0], moment.t_ns).array("angle", "range").T
+        detected = np.column_stack([moment.bearings(T, angle), distance])
+    name = moment.title(stream)
+    return Spectrum(name, np.atleast_2d(rows), bearings, value.ranges, detected, frame, dt=dt)
+
+
+def show_spectra_over_time(moment: Moment, stream: Stream) -> OverTime:
+    """Return the spectra over time, whichever way the radar looked."""
+    part = moment.part(stream, whole=True)
+    value: RadarSpectrum = part[0].value
+    if value.reflectivity.ndim > 1:
+        raise StreamError(f"{stream.name} has whole turns, whose lines have no times")
+    rows = np.stack([sample.value.reflectivity for sample in part])
+    name = moment.title(stream)
+    return OverTime(name, rows, moment.seconds(part), value.ranges, "range", "reflectivity")
+
+
+POINTS = {"above": show_points, "side": partial(show_points, side=True)}
+RANGES = {"dots": show_ranges, "lines": partial(show_ranges, lines=True)}
+VIEWS: Mapping[type, Mapping[str, Callable[..., Panel]]] = {
     Image: {
         "image": show_image,
         "marked": partial(show_image, marked=True),
         "row": show_row,
         "time": show_rows_over_time,
     },
-    LaserScan: {**POINTS, **RANGES, "time": ranges.show_scans_over_time},
-    RadarRange: {"above": ranges.show_points, **RANGES},
-    RadarSpectrum: {"spectrum": ranges.show_spectrum, "time": ranges.show_spectra_over_time},
+    LaserScan: {**POINTS, **RANGES, "time": show_scans_over_time},
+    RadarRange: {"above": show_points, **RANGES},
+    RadarSpectrum: {"spectrum": show_spectrum, "time": show_spectra_over_time},
     PointCloud: POINTS,
     GridMap: {"map": show_map},
-    Record: {},
 }
-"""The first view of each type is taken unasked."""
+"""The first view of each type is the default."""
