@@ -14,7 +14,7 @@ from tests.formats.test_truth import write_truth
 import transect
 from transect.cli.inject import command
 from transect.errors import TransectError, UsageError
-from transect.formats.sdi.layout import LOGS
+from transect.formats.sdi import LOGS
 from transect.simulation.faults import FAULTS
 
 

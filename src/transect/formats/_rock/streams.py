@@ -1,9 +1,10 @@
-"""Streams from the flat columns of Rock and CDFF logs."""
+"""Streams from the flat columns of Rock and CDFF logs: which files belong to one, its name, its table."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,10 +17,9 @@ from transect.recording import Loss, Parsed, Stream, arrow
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, Image, PointCloud, Transform
 
-from .cameras import camera_in
 from .flat import AT, GIVEN, LOG, LOGICAL, Flat, joined
 from .kinds import RECORD, Kind, kind_of, own_time
-from .payloads import Fetch, FetchRows, cloud_loader, frame_loader, load_transform
+from .payloads import Fetch, FetchRows, camera_in, cloud_loader, frame_loader, load_transform
 from .quaternions import Order
 from .times import Ticks, Times, times_of
 
@@ -230,3 +230,36 @@ def _undecodable(table: pa.Table) -> list[str]:
         and any(_REPLACED in text for text in arrow.texts(table, field.name))
     ]
     return [f"not UTF-8, so some characters are replaced: {', '.join(bad)}"] if bad else []
+
+
+def groups_of(files: Iterable[str], numbered: str) -> dict[str, list[str]]:
+    """Sort files by the log that they are part of.
+
+    Parameters
+    ----------
+    files : iterable of str
+    numbered : str
+        Regular expression of a part's name: its groups are the log's name and the part's number.
+
+    Returns
+    -------
+    dict of str to list of str
+        The files of each log, in the order of their numbers; a file without one is a log of its own.
+    """
+    test = re.compile(numbered).fullmatch
+    found: dict[str, list[tuple[int, str]]] = {}
+    for file in sorted(files):
+        match = test(file)
+        name, number = (match[1], int(match[2])) if match else (file.partition(".")[0], 0)
+        found.setdefault(name, []).append((number, file))
+    return {name: [file for _, file in sorted(parts)] for name, parts in found.items()}
+
+
+def stream_names(ports: Mapping[str, Collection[str]]) -> dict[tuple[str, str], str]:
+    """Name the ports of several logs: as they are, or with the log's name before if several have them."""
+    having = Counter(name for names in ports.values() for name in names)
+    return {
+        (log, name): name if having[name] == 1 else f"{log}/{name.lstrip('/')}"
+        for log, names in ports.items()
+        for name in names
+    }

@@ -12,7 +12,7 @@ from transect.errors import FrameError, GeometryError
 from transect.recording import FrameTree, Loss
 from transect.types import CameraModel
 
-from .._rock.cameras import camera_of
+from .._rock.payloads import camera_of
 from .cursor import Broken, Cursor, Cut
 from .file import Entry
 

@@ -15,9 +15,8 @@ from transect.recording import FrameTree, Loss, Parsed, Recording, Source, cache
 from transect.recording.source import Buffer
 from transect.types import CameraModel
 
-from .._rock.files import groups_of, stream_names
 from .._rock.quaternions import Order
-from .._rock.streams import PROBED, Logged, Piece, Reading, streams_of
+from .._rock.streams import PROBED, Logged, Piece, Reading, groups_of, stream_names, streams_of
 from . import log_files
 from .arrays import octets_of, rows_of
 from .asn1 import BITSTREAM, Definitions, decoder, definitions_of

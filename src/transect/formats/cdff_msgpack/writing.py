@@ -13,7 +13,6 @@ import numpy as np
 
 from transect.base import files
 from transect.errors import UsageError
-from transect.formats.cdff_msgpack.flattening import Flattened, spooled
 from transect.recording import Parsed, Recording, Stream
 from transect.types import Pose
 
@@ -21,6 +20,7 @@ from .._payloads import loadable
 from .._rock.samples import Form, form_of, not_carried
 from .asn1 import bitstream_form
 from .file import MAX_SAMPLES, MAX_UNPACKED, META
+from .flattening import Flattened, spooled
 
 _US = 1000
 SUFFIX = ".msg"
@@ -58,24 +58,7 @@ def write(
     compress: bool = False,
     bitstream: str | Path | None = None,
 ) -> tuple[str, ...]:
-    """Write all streams as a log.
-
-    Times are microseconds, as in the logs that pocolog2msgpack makes; quaternions are x, y, z, w.
-
-    Parameters
-    ----------
-    path : Path
-        A file; without suffix it gets `.msg`, or `.msg.zz`. Of a chunked log `log.msg` stands for
-        `log_000000000.msg` and so on; without suffix it is a folder for them.
-    chunk : int
-        Samples per file, in time order; every file has all streams. By default there is one file.
-    flatten : bool
-        A list per field, `/task.port/field/sub`, instead of a list of samples.
-    compress : bool
-        With zlib; a path that ends in `.zz` says so too.
-    bitstream : path, optional
-        ASN.1 definitions by which poses are written as `asn1_bitstream` (uPER).
-    """
+    """Write all streams as a log; see `transect.formats.cdff_msgpack.write`."""
     layout = Layout(
         _count(chunk),
         flatten,

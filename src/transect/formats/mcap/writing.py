@@ -14,19 +14,7 @@ from ..rosbag.streams import METADATA
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write the columns of a recording as JSON messages with a schema, one channel per stream.
-
-    Parameters
-    ----------
-    recording : Recording
-    path : Path
-        The `.mcap` file.
-
-    Returns
-    -------
-    tuple of str
-        What the file cannot carry: images, clouds and other payloads, frames and cameras.
-    """
+    """Write columns as JSON messages; see `transect.formats.mcap.write`."""
     from mcap.writer import Writer
 
     from ..rosbag.json_schema import messages_of, schema_of

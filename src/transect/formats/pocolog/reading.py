@@ -13,8 +13,7 @@ from transect.errors import ParseError
 from transect.recording import Loss, Parsed, Recording, Source, cache
 from transect.recording.source import Buffer
 
-from .._rock.files import groups_of, stream_names
-from .._rock.streams import PROBED, Logged, Piece, Reading, streams_of
+from .._rock.streams import PROBED, Logged, Piece, Reading, groups_of, stream_names, streams_of
 from . import log_files
 from .file import Declared, PocologFile, read_file
 from .layout import Layout, Vector

@@ -16,9 +16,9 @@ from transect.recording import Loss, Parsed, arrow
 
 from .._rock.columns import VALUE, Columns, blobs
 from .._rock.flat import AT, GIVEN, LOG
-from .decode import Damaged, Decoder, native, plain_column
 from .file import Declared, PocologFile
 from .layout import Layout, Run, layout_of
+from .marshalling import Damaged, Decoder, native, plain_column
 from .typelib import Unknown, read_registry
 
 MAX_SAMPLE = 1 << 26

@@ -1,4 +1,7 @@
-"""Typelib definitions: the C++ types of a Rock log, as the XML in its stream declarations describes them."""
+"""Typelib: the C++ types of a Rock log, read from the XML of its stream declarations, and written as such.
+
+`read_registry` reads the XML of a log; `Definitions` makes that of the types which transect writes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -157,3 +161,138 @@ def read_registry(xml: bytes) -> Registry:
         else:
             registry.elements[name] = element
     return registry
+
+
+Fields = Mapping[str, str]
+"""Type of each field of a struct, in order."""
+_VECTOR = re.compile(r"/std/vector<(.+)>")
+STRING = "/std/string"
+_NUMBERS = {
+    **{f"/{u}int{8 * n}_t": (f"{u or 's'}int", n) for u in ("", "u") for n in (1, 2, 4, 8)},
+    "/float": ("float", 4),
+    "/double": ("float", 8),
+    "/bool": ("uint", 1),
+}
+ENUMS: dict[str, dict[str, int]] = {
+    "/base/samples/frame/frame_mode_t": {
+        "MODE_UNDEFINED": 0,
+        "MODE_GRAYSCALE": 1,
+        "MODE_RGB": 2,
+        "MODE_UYVY": 3,
+        "MODE_BAYER": 128,
+        "MODE_BAYER_RGGB": 129,
+        "MODE_BAYER_GRBG": 130,
+        "MODE_BAYER_BGGR": 131,
+        "MODE_BAYER_GBRG": 132,
+    },
+    "/base/samples/frame/frame_status_t": {"STATUS_EMPTY": 0, "STATUS_VALID": 1, "STATUS_INVALID": 2},
+}
+_V3, _V4, _M3 = (f"/wrappers/Matrix</double,{size}>" for size in ("3,1", "4,1", "3,3"))
+STRUCTS: dict[str, Fields] = {
+    "/base/Time": {"microseconds": "/int64_t"},
+    _V3: {"data": "/double[3]"},
+    _V4: {"data": "/double[4]"},
+    _M3: {"data": "/double[9]"},
+    "/wrappers/Quaternion</double>": {"im": "/double[3]", "re": "/double"},
+    "/base/Pose_m": {"position": _V3, "orientation": "/wrappers/Quaternion</double>"},
+    "/base/JointState": {
+        "position": "/double",
+        **dict.fromkeys(("speed", "effort", "raw", "acceleration"), "/float"),
+    },
+    "/base/samples/frame/frame_size_t": {"width": "/uint16_t", "height": "/uint16_t"},
+    "/base/samples/frame/frame_attrib_t": {"data_": STRING, "name_": STRING},
+    "/base/samples/IMUSensors_m": {"time": "/base/Time", **dict.fromkeys(("acc", "gyro", "mag"), _V3)},
+    "/base/samples/RigidBodyState_m": {
+        "time": "/base/Time",
+        "sourceFrame": STRING,
+        "targetFrame": STRING,
+        "position": _V3,
+        "cov_position": _M3,
+        "orientation": "/wrappers/Quaternion</double>",
+        "cov_orientation": _M3,
+        "velocity": _V3,
+        "cov_velocity": _M3,
+        "angular_velocity": _V3,
+        "cov_angular_velocity": _M3,
+    },
+    "/base/samples/Joints": {
+        "names": f"/std/vector<{STRING}>",
+        "elements": "/std/vector</base/JointState>",
+        "time": "/base/Time",
+    },
+    "/base/samples/LaserScan": {
+        "time": "/base/Time",
+        **dict.fromkeys(("start_angle", "angular_resolution", "speed"), "/double"),
+        "ranges": "/std/vector</uint32_t>",
+        "minRange": "/uint32_t",
+        "maxRange": "/uint32_t",
+        "remission": "/std/vector</float>",
+    },
+    "/base/samples/Pointcloud_m": {
+        "time": "/base/Time",
+        "points": f"/std/vector<{_V3}>",
+        "colors": f"/std/vector<{_V4}>",
+    },
+    "/base/samples/frame/Frame": {
+        "time": "/base/Time",
+        "received_time": "/base/Time",
+        "image": "/std/vector</uint8_t>",
+        "attributes": "/std/vector</base/samples/frame/frame_attrib_t>",
+        "size": "/base/samples/frame/frame_size_t",
+        **dict.fromkeys(("data_depth", "pixel_size", "row_size"), "/uint32_t"),
+        "frame_mode": "/base/samples/frame/frame_mode_t",
+        "frame_status": "/base/samples/frame/frame_status_t",
+    },
+}
+"""Structs as the declarations of real logs define them."""
+
+
+class Definitions:
+    """The definitions that a type needs, in XML, each after those it is made of."""
+
+    def __init__(self, structs: Mapping[str, Fields]) -> None:
+        self.structs = {**STRUCTS, **structs}
+        self._lines: dict[str, str] = {}
+
+    def xml(self, name: str) -> bytes:
+        """Return the registry of a type."""
+        self._lines.clear()
+        self._measure(name)
+        body = "\n".join(line for line in self._lines.values() if line)
+        return f'<?xml version="1.0"?>\n<typelib>\n{body}\n</typelib>\n'.encode()
+
+    def _measure(self, name: str) -> tuple[int, int]:
+        """Define a type and what it is made of; return its size and alignment as a 64-bit compiler does."""
+        quoted = quoteattr(name)
+        if name in _NUMBERS:
+            category, size = _NUMBERS[name]
+            self._lines[name] = f'  <numeric name={quoted} category="{category}" size="{size}"/>'
+            return size, size
+        if name in ENUMS:
+            values = "".join(f'<value symbol="{s}" value="{v}"/>' for s, v in ENUMS[name].items())
+            self._lines[name] = f"  <enum name={quoted}>{values}</enum>"
+            return 4, 4
+        if name in self.structs:
+            return self._struct(name, self.structs[name])
+        if array := _ARRAY.fullmatch(name):
+            size, alignment = self._measure(array[1])
+            return size * int(array[2]), alignment
+        vector = _VECTOR.fullmatch(name)
+        of, size, kind = (vector[1], 24, "/std/vector") if vector else ("/int8_t", 32, STRING)
+        self._measure(of)
+        self._lines[name] = f'  <container name={quoted} of={quoteattr(of)} size="{size}" kind="{kind}"/>'
+        return size, 8
+
+    def _struct(self, name: str, fields: Fields) -> tuple[int, int]:
+        at, widest = 0, 1
+        lines: list[str] = []
+        for path, kind in fields.items():
+            size, alignment = self._measure(kind)
+            at += -at % alignment
+            lines.append(f'    <field name={quoteattr(path)} type={quoteattr(kind)} offset="{at}"/>')
+            at, widest = at + size, max(widest, alignment)
+        size = at + -at % widest
+        self._lines[name] = "\n".join(
+            [f'  <compound name={quoteattr(name)} size="{size}">', *lines, "  </compound>"]
+        )
+        return size, widest

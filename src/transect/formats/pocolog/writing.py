@@ -22,7 +22,6 @@ from .._rock.flat import LOGICAL
 from .._rock.kinds import COVARIANCES
 from .._rock.samples import PARTS, Sample, form_of, not_carried, time_name
 from . import MAGIC
-from .encode import Encoder
 from .file import (
     BLOCK,
     DATA_BLOCK,
@@ -33,8 +32,8 @@ from .file import (
     VERSION,
 )
 from .layout import layout_of
-from .typelib import read_registry
-from .xml import STRING, Definitions, Fields
+from .marshalling import Encoder
+from .typelib import STRING, Definitions, Fields, read_registry
 
 _PADDING = 0xFF
 _NUMBERS = {

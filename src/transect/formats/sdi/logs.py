@@ -1,4 +1,4 @@
-"""Rows of tables as lines of SDI logs: the inverse of `_sdi_tables` and `_sdi_payload`."""
+"""Rows of tables as lines of SDI logs: the inverse of `tables` and `payload`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transect.recording import arrow
 from transect.recording.arrow import T_NS
 
 from .._rows import from_si_exactly, invert
-from . import text as text
+from . import text
 from .lines import Problems
 from .payload import LINES, SENSOR_WORD, SENSORS, Line, Sensor
 from .tables import (

@@ -17,9 +17,7 @@ from transect.types import CameraModel, Image, LaserScan, RadarRange, RadarSpect
 
 from .._catalogues import sdi as catalogue
 from ..calibration.matlab import camera_from_matlab
-from . import log_of
-from . import tables as tables
-from .layout import (
+from . import (
     CALIBRATION,
     CALIBRATION_IMAGES,
     CALIBRATION_RESULT,
@@ -30,7 +28,9 @@ from .layout import (
     PAYLOAD,
     RANGES,
     SPECTRUM,
+    log_of,
 )
+from . import tables as tables
 from .lines import Block, read_log
 from .payload import LINES, SENSORS, payload_block
 from .video import CALIBRATION_LOG, calibration_table, loader, video_table

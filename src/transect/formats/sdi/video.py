@@ -15,7 +15,7 @@ from transect.recording.text import Tokens
 from transect.types import CameraModel, Image
 
 from .._images import file_table, image_loader, stamps_of_names
-from .layout import LOGS
+from . import LOGS
 from .lines import Problems, lines_of, read_log, timed_lines
 
 CALIBRATION_LOG, IMAGES = "VideoLogAsciiCalibration.txt", "Images"

@@ -18,9 +18,7 @@ from transect.types import Image, LaserScan, Pose, RadarRange, RadarSpectrum, Ri
 
 from .._payloads import good_payloads, payload_bytes
 from ..calibration.matlab import matlab_from_camera
-from . import logs as logs
-from . import text as text
-from .layout import (
+from . import (
     CALIBRATION,
     CALIBRATION_IMAGES,
     CALIBRATION_RESULT,
@@ -32,6 +30,8 @@ from .layout import (
     RANGES,
     SPECTRUM,
 )
+from . import logs as logs
+from . import text as text
 from .payload import LINES, SENSORS
 from .tables import NAV_COLUMNS
 from .video import CALIBRATION_LOG, IMAGES, VIDEO_WORD

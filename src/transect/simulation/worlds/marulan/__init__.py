@@ -16,7 +16,7 @@ import pyarrow as pa
 from transect import robots
 from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError, did_you_mean
-from transect.formats.sdi.layout import LASERS, NAV
+from transect.formats.sdi import LASERS, NAV
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream, arrow
 

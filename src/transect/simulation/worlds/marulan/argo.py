@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Floats, Ints
-from transect.formats.sdi.layout import LASERS, NAV, RANGES, SPECTRUM
+from transect.formats.sdi import LASERS, NAV, RANGES, SPECTRUM
 from transect.formats.sdi.payload import LINES, SENSORS
 from transect.formats.sdi.tables import NAV_COLUMNS
 from transect.geometry import se3
