@@ -192,12 +192,17 @@ def run(
             rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, jobs=jobs,
         )  # fmt: skip
         result = finished(replay, folder)
+    _refuse_failure(result, expected)
+    return result
+
+
+def _refuse_failure(result: Run, golden: Run | None) -> None:
+    """Raise if a node of a run failed, or if the run is not the same as the golden one."""
     if result.errors:
         result.errors[0].run = result  # pyright: ignore[reportAttributeAccessIssue]
         raise result.errors[0]
-    if expected is not None:
-        result.assert_same(expected)
-    return result
+    if golden is not None:
+        result.assert_same(golden)
 
 
 def _opened(recording: Recording | str | Path) -> Recording:

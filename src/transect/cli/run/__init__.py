@@ -120,7 +120,7 @@ def command(
     same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if it
     is not the same as the golden run, 130 if it was interrupted (what there is is kept).
     """
-    from transect.cli._compounds import find_compound, parse_settings, show_compounds
+    from transect.cli._compounds import parse_settings, show_compounds
     from transect.cli._options import new_folder, parse_pairs
     from transect.cli._progress import Progress
     from transect.engine import Options, Run
@@ -148,15 +148,23 @@ def command(
     every = compound.endswith(EVERY)
     if every:
         refuse_options_of_one(out, as_json, step)
-    found = find_compound(compound.removesuffix(EVERY))
-    compounds = found.candidates() if every else [found]
-    for each in compounds:
-        each.graph(asked.set)
+    compounds = _find_compounds(compound, asked)
     recording = opening.open_unread()
     manner = Manner(rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json))
     if every and out is not None:
         return run_each(compounds, out, lambda one, place: _run(one, recording, asked, place, manner))
-    return _run(found, recording, asked, out, manner)
+    return _run(compounds[0], recording, asked, out, manner)
+
+
+def _find_compounds(name: str, asked: Options) -> list[Compound]:
+    """Return the compound of a name, or all its implementations, each with nodes that take the parameters."""
+    from transect.cli._compounds import find_compound
+
+    found = find_compound(name.removesuffix(EVERY))
+    compounds = found.candidates() if name.endswith(EVERY) else [found]
+    for each in compounds:
+        each.graph(asked.set)
+    return compounds
 
 
 def _run(compound: Compound, recording: Recording, asked: Options, out: Path | None, manner: Manner) -> int:
