@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -47,7 +46,3 @@ class Provenance:
     command: str = ""
     parameters: Mapping[str, Any] = field(default_factory=_no_parameters)
     parents: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """Return the record as JSON with sorted keys."""
-        return json.dumps(asdict(self), sort_keys=True, default=str)

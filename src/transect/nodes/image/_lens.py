@@ -113,16 +113,6 @@ def place(camera: CameraModel, frames: FrameTree) -> None:
         )
 
 
-def own_frame(frame: str, frames: FrameTree) -> tuple[str, Floats]:
-    """Return the frame of the camera itself, and T_frame_camera (4, 4); itself where nothing was turned.
-
-    The recording's files know the camera, and nobody but this run the turned frame: what is kept should be in
-    the former.
-    """
-    camera = frames.parent_of(frame) if frame.endswith(TURNED) and frame in frames else None
-    return (frame, np.eye(4)) if camera is None else (camera, np.array(frames.lookup(frame, camera)))
-
-
 def _turns(camera: CameraModel) -> bool:
     return not np.allclose(camera.R, np.eye(3), rtol=0, atol=1e-9)
 

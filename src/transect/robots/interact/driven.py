@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.errors import StreamError
 from transect.geometry import planar, rotations
 from transect.geometry._arrays import measured_rows
 from transect.recording import Recording, Stream, stream_of_values
@@ -121,32 +119,6 @@ def _odometry_stream(stream: Stream, pose: Floats, twist: Floats) -> Stream:
         child="Platform",
         seams=stream.seams,
     )
-
-
-@dataclass(frozen=True)
-class TwistDifference:
-    """An estimated twist minus a recorded one, over the samples that both have: vx, vy (m/s), wz (rad/s).
-
-    Attributes
-    ----------
-    samples : int
-    bias, rms : tuple of three floats
-        Mean, and root mean square, of the difference.
-    """
-
-    samples: int
-    bias: tuple[float, ...]
-    rms: tuple[float, ...]
-
-
-def compare_twists(estimate: Stream, recorded: Stream, max_gap: float = MAX_GAP) -> TwistDifference:
-    """Compare a planar twist, such as that of `wheel_odometry`, with another, such as Platform/2DVelocity."""
-    difference = estimate.array(*_PLANAR) - planar_twist(recorded, estimate.t_ns, max_gap)
-    difference = difference[np.isfinite(difference).all(axis=1)]
-    if not len(difference):
-        raise StreamError(f"{estimate.name} and {recorded.name} have no samples at the same times")
-    rms = np.sqrt((difference**2).mean(axis=0))
-    return TwistDifference(len(difference), tuple(difference.mean(axis=0).tolist()), tuple(rms.tolist()))
 
 
 def planar_twist(stream: Stream, t_ns: Ints, max_gap: float = MAX_GAP) -> Floats:
