@@ -205,6 +205,14 @@ def test_new_imports_go_where_sorting_would_put_them(tmp_path: Path) -> None:
     ]
 
 
+def test_an_import_under_another_name_does_not_count(tmp_path: Path) -> None:
+    module = new_node(write(tmp_path, "s.yaml", SOURCE)).written[0]
+    mine = "from transect.types import Image\nfrom transect.engine import Node as N\n"
+    module.write_text(module.read_text().replace("from transect.engine import Node\n", mine))
+    new_node(tmp_path / "s.yaml")
+    assert f"from transect.engine import Node\n{mine}" in module.read_text()
+
+
 def test_a_file_without_marks_is_refused_and_left_alone(tmp_path: Path) -> None:
     mine = write(tmp_path, "stereo_reconstruction.py", "x = 1\n")
     with pytest.raises(UsageError, match="no part that may be regenerated"):

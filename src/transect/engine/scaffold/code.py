@@ -16,7 +16,7 @@ from transect.errors import UsageError, did_you_mean
 
 from ..catalogue import key_of
 from ..checking.types import kind_of, known_names
-from ..description import PortText
+from ..description import CompoundText, NodeText, PortText
 
 WIDTH = 88
 """Of a line: what ruff and black take by default, and no more than what anyone else does."""
@@ -43,11 +43,14 @@ def check_name(name: str, what: str, file: str, line: int) -> Iterable[Problem]:
         yield problem_at(file, line, f"the {what} {name!r} cannot be a name in Python", hint)
 
 
-def check_type(port: PortText, file: str) -> Iterable[Problem]:
-    """Yield a problem if the type of a port is not known."""
-    if kind_of(port.type) is None:
-        hint = did_you_mean(port.type, known_names(port.type))
-        yield problem_at(file, port.line, f"the port {port.name!r} has the unknown type {port.type!r}", hint)
+def check_ports(text: NodeText | CompoundText) -> Iterable[Problem]:
+    """Yield a problem for each port whose name cannot be used in Python, or whose type is not known."""
+    for port in (*text.inputs.values(), *text.outputs.values()):
+        yield from check_name(port.name, "port", text.file, port.line)
+        if kind_of(port.type) is None:
+            hint = did_you_mean(port.type, known_names(port.type))
+            what = f"the port {port.name!r} has the unknown type {port.type!r}"
+            yield problem_at(text.file, port.line, what, hint)
 
 
 def refuse(file: str, problems: Iterable[Problem]) -> None:
@@ -70,23 +73,22 @@ def type_code(kind: type) -> str:
     return "NDArray[Any]" if kind is np.ndarray else kind.__name__
 
 
-def write_call(before: str, parts: Sequence[str], after: str, indent: int = 0, brackets: bool = True) -> str:
-    """Return parts in brackets on one line, or each on its own; `brackets` are needed on one line too."""
-    opening, closing = ("(", ")") if brackets else ("", "")
+def write_call(
+    before: str, parts: Sequence[str], after: str = "", indent: int = 0, brackets: str = "()"
+) -> str:
+    """Return parts in brackets on one line, or each on its own where they do not fit."""
+    opening, closing = brackets
     line = f"{' ' * indent}{before}{opening}{', '.join(parts)}{closing}{after}"
     if len(line) <= WIDTH or not parts:
         return line
     inner = "".join(f"{' ' * (indent + 4)}{part},\n" for part in parts)
-    return f"{' ' * indent}{before}(\n{inner}{' ' * indent}){after}"
+    return f"{' ' * indent}{before}{opening}\n{inner}{' ' * indent}{closing}{after}"
 
 
 def write_list(name: str, words: Iterable[str]) -> str:
     """Return the assignment of a list of strings."""
     quoted = [f'"{word}"' for word in words]
-    line = f"{name} = [{', '.join(quoted)}]" if quoted else f"{name}: list[str] = []"
-    return (
-        line if len(line) <= WIDTH else "\n".join([f"{name} = [", *(f"    {word}," for word in quoted), "]"])
-    )
+    return write_call(f"{name} = ", quoted, brackets="[]") if quoted else f"{name}: list[str] = []"
 
 
 def write_docstring(doc: str, summary: str, more: Sequence[str] = (), indent: int = 0) -> str:

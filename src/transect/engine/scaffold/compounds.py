@@ -13,7 +13,7 @@ from transect.base.yaml_parts import Problem, parse, problem_at
 from ..description import CompoundText, ImplementationText, NodeUse, Wire
 from ..reading import CONNECTION_KEYS
 from ..writing import to_yaml
-from .code import check_name, check_type, fill, snake_case, write_docstring
+from .code import check_name, check_ports, fill, snake_case, write_docstring
 
 OTHER_FORMS = frozenset({"dfns", "connections", *CONNECTION_KEYS})
 """Keys that only CDFF's forms have."""
@@ -22,9 +22,7 @@ OTHER_FORMS = frozenset({"dfns", "connections", *CONNECTION_KEYS})
 def check_compound(text: CompoundText) -> Iterator[Problem]:
     """Yield what keeps a description from becoming code."""
     yield from check_name(text.name, "compound", text.file, text.line)
-    for port in (*text.inputs.values(), *text.outputs.values()):
-        yield from check_name(port.name, "port", text.file, port.line)
-        yield from check_type(port, text.file)
+    yield from check_ports(text)
     for one in text.implementations.values():
         place, _, name = one.controller.partition(":")
         path = PurePosixPath(place)
@@ -99,16 +97,14 @@ def write_test(name: str, description: Path) -> str:
     problems = [problem.what for problem in check([description])[str(description)].problems]
     known = "\n".join(["STILL_WRONG = [", *(f"    {_quote(what)}," for what in problems), "]"])
     doc = "What is wrong with it now is listed here: shorten the list as you mend it, until it is empty."
-    return (
-        fill(
-            "test_compound.py",
-            doc=write_docstring(doc, f"{name}: it can be read, and what checking finds."),
-            file=description.name,
-            problems=known if problems else "STILL_WRONG: list[str] = []",
-            name=name,
-        )
-        + "\n"
+    test = fill(
+        "test_compound.py",
+        doc=write_docstring(doc, f"{name}: it can be read, and what checking finds."),
+        file=description.name,
+        problems=known if problems else "STILL_WRONG: list[str] = []",
+        name=name,
     )
+    return f"{test}\n"
 
 
 def _quote(text: str) -> str:

@@ -6,14 +6,14 @@ import ast
 import builtins
 import itertools
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .code import write_call
+from .code import WIDTH, write_call
 
 Imports = dict[str, set[str]]
-"""Names by the module that they come from; none where the module itself is imported."""
+"""Names by the module that they come from."""
 
 
 def find_imports(kinds: Iterable[type]) -> Imports:
@@ -27,43 +27,34 @@ def find_imports(kinds: Iterable[type]) -> Imports:
     return found
 
 
-def write_imports(imports: Mapping[str, Iterable[str]]) -> str:
-    """Return import statements: the standard library first, then others, each sorted as ruff does."""
-    ordered = sorted(imports, key=lambda module: (module != "typing", bool(imports[module]), module))
-    text = "\n".join(_import(module, imports[module]) for module in ordered)
-    return text.replace("import Any\n", "import Any\n\n", 1)
-
-
-def _import(module: str, names: Iterable[str]) -> str:
+def _write_import(module: str, names: Iterable[str]) -> str:
+    """Return an import statement whose names are sorted as ruff does."""
     ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name.lower()))
-    if not ordered:
-        return f"import {module}"
-    return write_call(f"from {module} import ", ordered, "", brackets=False)
+    line = f"from {module} import {', '.join(ordered)}"
+    return line if len(line) <= WIDTH else write_call(f"from {module} import ", ordered)
 
 
 def add_imports(source: str, needed: Imports) -> str:
     """Return a module with the imports that it lacks, in its statements for the same modules if it can be."""
-    lines = source.split("\n")
-    top = list(_top(ast.parse(source)))
-    statements = {node.module: node for node in top if isinstance(node, ast.ImportFrom)}
     for module, names in sorted(needed.items()):
-        statement = statements.get(module)
-        aliases = statement.names if statement else []
-        have = {alias.name for alias in aliases if not alias.asname}
-        if names <= have:
-            continue
-        if statement and len(have) == len(aliases):
-            lines[statement.lineno - 1 : statement.end_lineno] = [_import(module, have | names)]
-        else:
-            _insert(lines, top, module, _import(module, names - have))
-        return add_imports("\n".join(lines), needed)
+        source = _add_import(source, module, names)
     return source
 
 
-def _top(tree: ast.Module) -> Iterable[ast.stmt]:
-    """Return the docstring and the imports at the top of a module."""
+def _add_import(source: str, module: str, names: set[str]) -> str:
     kinds = (ast.Expr, ast.Import, ast.ImportFrom)
-    return itertools.takewhile(lambda node: isinstance(node, kinds), tree.body)
+    top = list(itertools.takewhile(lambda node: isinstance(node, kinds), ast.parse(source).body))
+    same = [node for node in top if isinstance(node, ast.ImportFrom) and node.module == module]
+    missing = names - {alias.name for node in same for alias in node.names if not alias.asname}
+    if not missing:
+        return source
+    lines = source.split("\n")
+    if plain := [node for node in same if not any(alias.asname for alias in node.names)]:
+        merged = missing | {alias.name for alias in plain[-1].names}
+        lines[plain[-1].lineno - 1 : plain[-1].end_lineno] = [_write_import(module, merged)]
+    else:
+        _insert(lines, top, module, _write_import(module, missing))
+    return "\n".join(lines)
 
 
 def _insert(lines: list[str], top: Sequence[ast.stmt], module: str, statement: str) -> None:
