@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import StreamError, did_you_mean
 
 T_NS = "t_ns"
@@ -52,16 +53,21 @@ def from_numpy(values: NDArray[Any]) -> pa.Array:
 def strings(values: Iterable[str]) -> pa.Array:
     """Return a string column."""
     encoded = [value.encode("utf-8", "replace") for value in values]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(e) for e in encoded], out=offsets[1:])
+    offsets = offsets_of([len(each) for each in encoded])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
+def offsets_of(lengths: Sequence[int] | Ints) -> Ints:
+    """Return (n + 1,): where rows of n lengths begin that lie end to end, and where the last one ends."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
 def ragged(values: Sequence[NDArray[Any]]) -> pa.Array:
     """Return a list column from arrays of unequal length and one dtype."""
-    offsets = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum([len(v) for v in values], out=offsets[1:])
+    offsets = offsets_of([len(each) for each in values])
     flat = np.concatenate(values) if len(values) else np.zeros(0)
     return ragged_from_offsets(flat, offsets)
 

@@ -261,7 +261,7 @@ def _dense(name: str, values: Sequence[Any]) -> pa.Array:
     if all(isinstance(value, str) for value in values):
         return arrow.strings(values)
     if isinstance(first, list | tuple) and any(isinstance(item, str) for value in values for item in value):
-        offsets = np.cumsum([0, *(len(value) for value in values)], dtype=np.int64)
+        offsets = arrow.offsets_of([len(value) for value in values])
         texts = arrow.strings([item for value in values for item in value])
         return pa.LargeListArray.from_arrays(arrow.from_numpy(offsets), texts)
     if isinstance(first, np.ndarray | list | tuple):

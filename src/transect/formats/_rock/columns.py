@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.recording import arrow
+from transect.recording.arrow import offsets_of
 
 VALUE = "value"
 """Name of the column of samples that are no maps: numbers, texts, lists."""
@@ -111,13 +112,6 @@ def numbers_of(values: Sequence[Any]) -> NDArray[Any]:
     if array.dtype.kind == "u" and (not len(array) or array.max() <= _LARGEST):
         return array.astype(np.int64)
     return array
-
-
-def offsets_of(lengths: Sequence[int]) -> Ints:
-    """Return where rows of some lengths begin, and the end of the last."""
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _from_lists(values: Sequence[Any], path: str) -> Leaves:
@@ -274,7 +268,7 @@ def _joined(path: str, kind: str, batches: Sequence[tuple[int, Leaves]]) -> pa.A
     if "[" not in kind:
         return child
     lengths = [np.diff(p.offsets) for p in parts if p.offsets is not None]
-    return lists(child, offsets_of(np.concatenate([np.zeros(0, np.int64), *lengths]).tolist()))
+    return lists(child, offsets_of(np.concatenate([np.zeros(0, np.int64), *lengths])))
 
 
 def lists(child: pa.Array, offsets: Ints) -> pa.Array:

@@ -80,15 +80,16 @@ def _scans(tokens: Tokens, lines: Ints, file: str, form: Form) -> Parsed:
     times = _timed(tokens, lines, shape.stamps, good, file)
     shape = _shape(tokens, times.lines, form)
     first = tokens.first[times.lines]
-    ranges, offsets = _ragged(tokens, first + shape.at + 1, shape.readings)
+    ranges, offsets = tokens.ragged(shape.at + 1, shape.readings, times.lines)
     columns = dict(zip(form.head, tokens.block(1, len(form.head), times.lines).T, strict=True))
     columns = columns or sick_geometry(shape.readings)
     limit = np.repeat(columns.get("range_max", np.full(len(first), MAX_RANGE)), shape.readings)
-    ranges[ranges >= limit] = np.nan
+    ranges = np.where(ranges >= limit, np.nan, ranges)
     tail = tokens.values[(first + shape.stamps - len(form.tail))[:, None] + np.arange(len(form.tail))]
     scan = {"ranges": arrow.ragged_from_offsets(ranges, offsets), **columns}
     if form.remissions:
-        found = _ragged(tokens, first + shape.at + shape.readings + 2, shape.remissions)
+        after = shape.at + shape.readings + 2
+        found = tokens.ragged(after, shape.remissions, times.lines)
         scan["remission"] = arrow.ragged_from_offsets(*found)
     return times.parsed({**scan, **dict(zip(form.tail, tail.T, strict=True))}, LaserScan.units())
 
@@ -132,12 +133,6 @@ def _sound(tokens: Tokens, lines: Ints, stamps: Ints) -> NDArray[np.bool_]:
     length = tokens.counts[lines]
     host = tokens.is_word[tokens.first[lines] + (length - 2).clip(0)]
     return (length == stamps + STAMPS) & (tokens.word_counts[lines] - 1 - host == 0)
-
-
-def _ragged(tokens: Tokens, start: Ints, counts: Ints) -> tuple[Floats, Ints]:
-    """Return `counts[i]` tokens from number `start[i]` of the text, end to end, and their offsets."""
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return tokens.values[np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], counts)], offsets
 
 
 @dataclass(frozen=True, eq=False)

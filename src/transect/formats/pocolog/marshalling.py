@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.errors import UnsupportedError
+from transect.recording.arrow import offsets_of
 
-from .._rock.columns import Leaf, Leaves, Nested, offsets_of, regrouped
+from .._rock.columns import Leaf, Leaves, Nested, regrouped
 from .layout import Layout, Place, Run, Vector
 
 COUNT = 8

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.recording.arrow import offsets_of
 
 from .kinds import ARRAY, BASE, NAME, Types, store_of
 
@@ -94,7 +95,7 @@ def _merged_lists(parts: Sequence[tuple[Ints, Lists]], count: int) -> Lists:
     lengths = np.zeros(count, dtype=np.int64)
     for rows, lists in parts:
         lengths[rows] = lists.lengths
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = offsets_of(lengths)
     inner: list[tuple[Ints, Column]] = []
     for rows, lists in parts:
         within = np.arange(lists.offsets[-1]) - np.repeat(lists.offsets[:-1], lists.lengths)
@@ -385,7 +386,7 @@ class Decoder:
         numbers = element[0] == BASE and element[1][0] != "string"
         if shape == ARRAY and numbers:
             return np.array(values, dtype=dtype_of(element[1][0])).reshape(-1, size)
-        offsets = np.concatenate([[0], np.cumsum([len(value) for value in values])])
+        offsets = offsets_of([len(value) for value in values])
         if numbers:
             flat = [np.zeros(0, dtype=dtype_of(element[1][0])), *values]
             return Lists(offsets, np.concatenate(flat).astype(dtype_of(element[1][0])))

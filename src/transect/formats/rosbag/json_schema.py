@@ -99,7 +99,7 @@ def _fraction(value: Any) -> float:
 
 def _lists(values: list[list[Any]], dtype: np.dtype[Any] | None) -> Any:
     flat = [item for value in values for item in value]
-    offsets = np.concatenate([[0], np.cumsum([len(value) for value in values])]).astype(np.int64)
+    offsets = arrow.offsets_of([len(value) for value in values])
     kinds = {type(item) for item in flat}
     if kinds == {str} and dtype is None:
         return pa.LargeListArray.from_arrays(arrow.from_numpy(offsets), arrow.strings(flat))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +124,7 @@ def _ros1(path: Path) -> Generator[Sink, None, None]:
     from rosbags.rosbag1 import Writer
 
     with staged(path) as building, Writer(building) as bag:
-
-        def open_topic(topic: str, kind: str, store: Any) -> Write:
-            connection = bag.add_connection(topic, kind, typestore=store)
-            return lambda log_ns, _, data: bag.write(connection, log_ns, data)
-
-        yield open_topic
+        yield partial(_open_topic, bag)
 
 
 @contextmanager
@@ -137,12 +133,12 @@ def _folder(path: Path) -> Generator[Sink, None, None]:
 
     refuse_existing(path, hint="give a new folder, or an empty one")
     with staged(path) as building, Writer(building, version=8) as bag:
+        yield partial(_open_topic, bag)
 
-        def open_topic(topic: str, kind: str, store: Any) -> Write:
-            connection = bag.add_connection(topic, kind, typestore=store)
-            return lambda log_ns, _, data: bag.write(connection, log_ns, data)
 
-        yield open_topic
+def _open_topic(bag: Any, topic: str, kind: str, store: Any) -> Write:
+    connection = bag.add_connection(topic, kind, typestore=store)
+    return lambda log_ns, _, data: bag.write(connection, log_ns, data)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.base.clocks import NS
 
+from ..arrow import offsets_of
+
 NO_STAMP = np.iinfo(np.int64).min
 NEWLINE = 10
 _STAR, _POINT, _ZERO = 42, 46, 48
@@ -181,7 +183,7 @@ def _any_numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[Floats, Mask]:
 
 def _letters(data: Bytes, begin: Ints, end: Ints) -> tuple[Bytes, Ints]:
     """Return the bytes of tokens end to end, and where each begins."""
-    offsets = np.concatenate([[0], np.cumsum(end - begin)])
+    offsets = offsets_of(end - begin)
     borders = np.concatenate([[0], np.column_stack([begin, end]).ravel(), [len(data)]])
     inside = np.arange(len(borders) - 1) % 2 == 1
     return data[np.repeat(inside, np.diff(borders))], offsets

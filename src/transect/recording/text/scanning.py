@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from transect.base.clocks import NS
 
+from ..arrow import offsets_of
 from ..source import Buffer
 from .digits import NEWLINE, read_numbers, split, stamps
 
@@ -74,14 +75,18 @@ class Tokens:
         return self.values[(self.first[lines] + start)[:, None] + np.arange(width)]
 
     def ragged(
-        self, start: int, counts: NDArray[np.int64], lines: NDArray[Any]
+        self, start: int | NDArray[np.int64], counts: NDArray[np.int64], lines: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return `counts[i]` tokens from number `start` of line `lines[i]`, end to end, and their offsets."""
-        offsets = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
+        """Return `counts[i]` tokens from number `start` of line `lines[i]`, end to end, and their offsets.
+
+        `start` is one number, or an array with one for each line.
+        """
+        offsets = offsets_of(counts)
         begin = self.first[lines] + start
         alike = len(lines) > 1 and (np.diff(lines) == 1).all() and (counts == counts[0]).all()
-        if alike and (np.diff(begin) == self.counts[lines[-1]]).all():  # a matrix: no index per value
+        if (
+            isinstance(start, int) and alike and (np.diff(begin) == self.counts[lines[-1]]).all()
+        ):  # a matrix: no index per value
             whole = self.values[self.first[lines[0]] : self.first[lines[-1] + 1]].reshape(len(lines), -1)
             return whole[:, start : start + counts[0]].reshape(-1), offsets
         shift = np.repeat(begin - offsets[:-1], counts)

@@ -99,7 +99,7 @@ def interleaved(flat: Floats, offsets: Ints, firsts: Ints) -> tuple[Floats, Ints
         The first scan of each sweep, see `sweep_starts`.
     """
     sizes = offsets[firsts + SCANS] - offsets[firsts]
-    ends = np.concatenate([np.zeros(1, np.int64), sizes.cumsum()])
+    ends = arrow.offsets_of(sizes)
     beam = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
     scan = np.repeat(firsts, sizes) + beam % SCANS
     return flat[offsets[scan] + beam // SCANS], ends
