@@ -242,6 +242,7 @@ def test_panels_come_in_the_order_asked_for_and_a_glob_is_one_for_each(day: Reco
         ("LaserPort:photo", "LaserPort has no view 'photo'"),
         ("Sonar", "there is no stream for --panel Sonar"),
         ("LaserPort+RadarRangeBearing:time", "cannot draw several streams as time"),
+        ("LaserPort+RadarSpectrum:above", "RadarSpectrum has no points"),
     ],
 )
 def test_a_panel_that_cannot_be_drawn_is_refused(day: Recording, panel: str, what: str):

@@ -135,33 +135,23 @@ def overlay(
 moment_options = add_options(
     streams_option,
     click.option(
-        "--panel",
-        "panels",
-        multiple=True,
-        metavar="STREAM[:VIEW]",
+        "--panel", "panels", multiple=True, metavar="STREAM[:VIEW]",
         help="Draw this stream, in this order; STREAM+STREAM draws both into one. A wrong VIEW lists what "
         "there is; the name of a column draws its numbers over time, Y~X one column over another.",
     ),
     click.option(
-        "--beside",
-        multiple=True,
-        metavar="PATH",
+        "--beside", multiple=True, metavar="PATH",
         help="Another recording, drawn after the first at the same time; may be repeated.",
     ),
     click.option("--at", "times", multiple=True, metavar="TIME", help="When; may be repeated. Default: +0s."),
     from_option,
     to_option,
     click.option(
-        "--tolerance",
-        type=float,
-        metavar="S",
-        default=0.5,
+        "--tolerance", type=float, metavar="S", default=0.5,
         help="Seconds that a sample may be away from the time: 0.5.",
     ),
     click.option(
-        "--row",
-        type=click.FloatRange(0, 1),
-        default=0.5,
+        "--row", type=click.FloatRange(0, 1), default=0.5,
         help="Which line of images, as a share of their height: 0.5.",
     ),
     click.option("--sector", type=click.FloatRange(1, 180), metavar="DEG", help="Bearings up to this."),
@@ -171,7 +161,7 @@ moment_options = add_options(
     click.option(
         "--colours", type=click.IntRange(2, 256), help="A PNG of so many colours only: a smaller file."
     ),
-)
+)  # fmt: skip
 
 
 @command.command()
