@@ -12,8 +12,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.units import from_si, to_si
 from transect.errors import ParseError, UnsupportedError
+from transect.geometry import rotations
 from transect.types import CameraModel
+
+from .model import Calibration, camera, pinhole, rigid
 
 _COMMENT = re.compile(r"%[^\n]*|\.\.\.[^\n]*\n")
 _ASSIGNMENT = re.compile(r"([A-Za-z]\w*)\s*=\s*(?:\[([^\[\]]*)\]|([^\s;\[\]=]+))")
@@ -114,13 +118,52 @@ def matlab_from_camera(camera: CameraModel) -> str:
         "% Intrinsic Camera Parameters\n"
         "%\n"
         "% This script file can be directly executed under Matlab to recover the intrinsic parameters.\n"
-        f"\n%-- Focal length:\nfc = {_column(fx, fy)};\n"
-        f"\n%-- Principal point:\ncc = {_column(cx, cy)};\n"
+        f"\n%-- Focal length:\nfc = {_matrix_text(np.array([fx, fy]))};\n"
+        f"\n%-- Principal point:\ncc = {_matrix_text(np.array([cx, cy]))};\n"
         f"\n%-- Skew coefficient:\nalpha_c = {float(skew / fx)!r};\n"
-        f"\n%-- Distortion coefficients:\nkc = {_column(*kc)};\n"
+        f"\n%-- Distortion coefficients:\nkc = {_matrix_text(kc)};\n"
         f"\n%-- Image size:\nnx = {camera.width};\nny = {camera.height};\n"
     )
 
 
-def _column(*values: float) -> str:
-    return "[ " + " ; ".join(repr(float(value)) for value in values) + " ]"
+def read_matlab(text: str, name: str) -> Calibration:
+    """Read Bouguet's Calib_Results.m, or Calib_Results_stereo.m, whose T is in the unit of the board: mm."""
+    values = variables_from_matlab(text)
+    if "fc_left" not in values:
+        return Calibration({"camera": camera_from_matlab(text, "camera", name)}, (), "matlab")
+    cameras: dict[str, CameraModel] = {}
+    for side in ("left", "right"):
+        fx, fy = values[f"fc_{side}"].reshape(2)
+        cx, cy = values[f"cc_{side}"].reshape(2)
+        skew = float(values.get(f"alpha_c_{side}", np.zeros(1)).reshape(-1)[0]) * fx
+        size = [float(values.get(k, np.zeros(1)).reshape(-1)[0]) for k in ("nx", "ny")]
+        kc = values.get(f"kc_{side}", np.zeros(5)).reshape(-1)
+        cameras[side] = camera(side, size, pinhole(fx, fy, cx, cy, skew), "radtan", kc)
+    turn = values["R"] if "R" in values else rotations.matrix_from_rotation_vector(values["om"].reshape(3))
+    T = rigid(turn.reshape(3, 3), to_si(values["T"].reshape(3), "mm"))
+    notes = ("the translation of Calib_Results_stereo.m is taken to be in millimetres",)
+    return Calibration(cameras, (("right", "left", T),), "matlab", notes)
+
+
+def write_matlab(calibration: Calibration) -> bytes:
+    """Write Calib_Results.m for one camera, Calib_Results_stereo.m for two."""
+    models = list(calibration.cameras.values())
+    if len(models) == 1:
+        return matlab_from_camera(models[0]).encode()
+    if len(models) != 2:
+        raise UnsupportedError(f"Matlab's toolbox knows one or two cameras, not {len(models)}")
+    lines: list[str] = []
+    for side, model in zip(("left", "right"), models, strict=True):
+        values = variables_from_matlab(matlab_from_camera(model))
+        lines += [f"{key}_{side} = {_matrix_text(values[key])};" for key in ("fc", "cc", "alpha_c", "kc")]
+    if (T := calibration.transform(models[1].name, models[0].name)) is not None:
+        lines += [f"R = {_matrix_text(T[:3, :3])};", f"T = {_matrix_text(from_si(T[:3, 3], 'mm'))};"]
+    lines += [f"nx = {models[0].width};", f"ny = {models[0].height};"]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _matrix_text(values: Floats) -> str:
+    if values.ndim == 0:
+        return repr(float(values))
+    rows = values.reshape(-1, 1) if values.ndim == 1 else values
+    return "[ " + " ; ".join(" ".join(repr(float(v)) for v in row) for row in rows) + " ]"

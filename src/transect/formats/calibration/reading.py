@@ -7,18 +7,18 @@ from collections.abc import Callable
 from transect.errors import ParseError
 from transect.recording import Recording, Source
 
-from . import LARGEST, kind_of
-from . import cdff as cdff
-from . import text as texts
+from . import LARGEST, cdff, kind_of
 from .documents import documents
 from .kalibr import read_euroc, read_kalibr
+from .kitti import read_kitti
+from .matlab import read_matlab
 from .model import Calibration, refuse
 from .opencv import read_opencv, read_orbslam
 from .radiate import read_radiate
 from .ros import read_ros
 
 _TEXTS: dict[str, Callable[[str], Calibration]] = {
-    "kitti": texts.read_kitti,
+    "kitti": read_kitti,
     "callab": cdff.read_callab,
     "statements": cdff.read_statements,
     "sections": cdff.read_sections,
@@ -53,7 +53,7 @@ def _read(kind: str, data: bytes, name: str) -> Calibration:
     if kind in _TEXTS:
         return _TEXTS[kind](text)
     if kind == "matlab":
-        return texts.read_matlab(text, name)
+        return read_matlab(text, name)
     contents = documents(data, name)
     if kind == "ros":
         return read_ros(contents, name)

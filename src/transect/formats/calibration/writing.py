@@ -9,8 +9,9 @@ from transect.base.files import write_bytes
 from transect.errors import UnsupportedError, did_you_mean
 from transect.recording import Recording
 
-from . import text as texts
 from .kalibr import write_kalibr
+from .kitti import write_kitti
+from .matlab import write_matlab
 from .model import Calibration, Edge
 from .opencv import write_opencv
 from .ros import write_ros
@@ -19,8 +20,8 @@ _WRITERS: dict[str, Callable[[Calibration], bytes]] = {
     "kalibr": write_kalibr,
     "opencv": write_opencv,
     "ros": write_ros,
-    "matlab": texts.write_matlab,
-    "kitti": texts.write_kitti,
+    "matlab": write_matlab,
+    "kitti": write_kitti,
 }
 
 

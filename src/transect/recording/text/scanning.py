@@ -84,9 +84,8 @@ class Tokens:
         offsets = offsets_of(counts)
         begin = self.first[lines] + start
         alike = len(lines) > 1 and (np.diff(lines) == 1).all() and (counts == counts[0]).all()
-        if (
-            isinstance(start, int) and alike and (np.diff(begin) == self.counts[lines[-1]]).all()
-        ):  # a matrix: no index per value
+        # Equal lines one after another are a matrix, which needs no index per value.
+        if isinstance(start, int) and alike and (np.diff(begin) == self.counts[lines[-1]]).all():
             whole = self.values[self.first[lines[0]] : self.first[lines[-1] + 1]].reshape(len(lines), -1)
             return whole[:, start : start + counts[0]].reshape(-1), offsets
         shift = np.repeat(begin - offsets[:-1], counts)

@@ -1,4 +1,4 @@
-"""KITTI's and Matlab's calibrations, read and written."""
+"""KITTI's camera calibrations, read and written: one file alone; `formats.kitti` reads those of a drive."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import re
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.base.units import from_si, to_si
 from transect.errors import UnsupportedError
-from transect.geometry import rotations, se3
+from transect.geometry import se3
 from transect.types import CameraModel
 
-from .matlab import camera_from_matlab, matlab_from_camera, variables_from_matlab
-from .model import Calibration, Edge, camera, pinhole, rigid, scalars
+from .model import Calibration, Edge, camera, rigid, scalars
 
 
 def _entries(text: str) -> dict[str, Floats]:
@@ -93,46 +91,3 @@ def write_kitti(calibration: Calibration) -> bytes:
             f"{k}_{number:02d}: " + " ".join(repr(float(v)) for v in m.reshape(-1)) for k, m in parts.items()
         ]
     return ("\n".join(lines) + "\n").encode()
-
-
-def read_matlab(text: str, name: str) -> Calibration:
-    """Read Bouguet's Calib_Results.m, or Calib_Results_stereo.m, whose T is in the unit of the board: mm."""
-    values = variables_from_matlab(text)
-    if "fc_left" not in values:
-        return Calibration({"camera": camera_from_matlab(text, "camera", name)}, (), "matlab")
-    cameras: dict[str, CameraModel] = {}
-    for side in ("left", "right"):
-        fx, fy = values[f"fc_{side}"].reshape(2)
-        cx, cy = values[f"cc_{side}"].reshape(2)
-        skew = float(values.get(f"alpha_c_{side}", np.zeros(1)).reshape(-1)[0]) * fx
-        size = [float(values.get(k, np.zeros(1)).reshape(-1)[0]) for k in ("nx", "ny")]
-        kc = values.get(f"kc_{side}", np.zeros(5)).reshape(-1)
-        cameras[side] = camera(side, size, pinhole(fx, fy, cx, cy, skew), "radtan", kc)
-    turn = values["R"] if "R" in values else rotations.matrix_from_rotation_vector(values["om"].reshape(3))
-    T = rigid(turn.reshape(3, 3), to_si(values["T"].reshape(3), "mm"))
-    notes = ("the translation of Calib_Results_stereo.m is taken to be in millimetres",)
-    return Calibration(cameras, (("right", "left", T),), "matlab", notes)
-
-
-def write_matlab(calibration: Calibration) -> bytes:
-    """Write Calib_Results.m for one camera, Calib_Results_stereo.m for two."""
-    models = list(calibration.cameras.values())
-    if len(models) == 1:
-        return matlab_from_camera(models[0]).encode()
-    if len(models) != 2:
-        raise UnsupportedError(f"Matlab's toolbox knows one or two cameras, not {len(models)}")
-    lines: list[str] = []
-    for side, model in zip(("left", "right"), models, strict=True):
-        values = variables_from_matlab(matlab_from_camera(model))
-        lines += [f"{key}_{side} = {_matlab(values[key])};" for key in ("fc", "cc", "alpha_c", "kc")]
-    if (T := calibration.transform(models[1].name, models[0].name)) is not None:
-        lines += [f"R = {_matlab(T[:3, :3])};", f"T = {_matlab(from_si(T[:3, 3], 'mm'))};"]
-    lines += [f"nx = {models[0].width};", f"ny = {models[0].height};"]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _matlab(values: Floats) -> str:
-    if values.ndim == 0:
-        return repr(float(values))
-    rows = values.reshape(-1, 1) if values.ndim == 1 else values
-    return "[ " + " ; ".join(" ".join(repr(float(v)) for v in row) for row in rows) + " ]"
