@@ -22,14 +22,16 @@ def test_one_sample_and_none_are_drawn_too() -> None:
     assert present_intervals(np.zeros(0)) == []
 
 
-def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_the_same_picture_is_the_same_file(tmp_path: Path, suffix: str, start: bytes) -> None:
     def draw(path: Path) -> bytes:
         strips = [Strip("Gnss", np.arange(5.0)), Strip("Truth", np.arange(3.0), "truth", "1 Hz")]
         save_figure(timeline_figure(strips, "r"), path)
         return path.read_bytes()
 
-    assert draw(tmp_path / "a.png") == draw(tmp_path / "b.png")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    first = draw(tmp_path / f"a{suffix}")
+    assert first == draw(tmp_path / f"b{suffix}")
+    assert first.startswith(start)
 
 
 def test_a_picture_of_an_unknown_kind_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

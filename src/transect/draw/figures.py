@@ -22,7 +22,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: Path | str, dpi: int = 150, colours: int | None = None) -> None:
-    """Save a figure as PNG, SVG or PDF, without a date inside, so that the same picture is the same file.
+    """Save a figure as PNG, SVG or PDF, without dates and random ids: the same picture is the same file.
 
     Parameters
     ----------
@@ -31,6 +31,8 @@ def save_figure(figure: Figure, path: Path | str, dpi: int = 150, colours: int |
     colours : int, optional
         Number of colours of a PNG with a palette, which takes half of the bytes; rare colours are kept too.
     """
+    from matplotlib import rc_context
+
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -40,7 +42,7 @@ def save_figure(figure: Figure, path: Path | str, dpi: int = 150, colours: int |
     if colours and suffix != ".png":
         raise UsageError(f"--colours is for PNG, not for {path.name}")
     date = {".png": "Creation Time", ".svg": "Date", ".pdf": "CreationDate"}[suffix]
-    with staged(path) as new:
+    with staged(path) as new, rc_context({"svg.hashsalt": "transect"}):
         figure.savefig(new, dpi=dpi, metadata={date: None}, facecolor="white")
         if colours:
             _keep_colours(new, colours)
