@@ -20,7 +20,7 @@ from transect.draw.moment import (
     Rows,
     Spectrum,
     Together,
-)  # fmt: skip
+)
 from transect.errors import StreamError, UsageError
 from transect.geometry import se3
 from transect.geometry.colours import rgb_of
