@@ -13,6 +13,7 @@ CHILD = """
 import os, signal, sys
 from transect.cli import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 written = set()
 
 def press(event, arguments):

@@ -355,13 +355,13 @@ def test_a_failing_node_is_said_without_a_traceback_unless_it_is_debugged(
 def test_without_a_compound_the_compounds_are_listed():
     done = run()
     assert done.return_value == 0
-    assert "Where a camera is by what it sees" in done.stdout
+    assert "Pose of a camera from its images" in done.stdout
     assert "needs some of left (Image), right (Image)" in done.stdout
     assert [each["name"] for each in json.loads(run("--json").stdout)["compounds"]][-1] == "WheelDrift"
 
 
 def test_help_of_a_compound_lists_its_inputs_outputs_and_parameters():
     shown = run("WheelDrift", "--help").stdout
-    assert "wheels  WheelState  encoders of wheels and steering" in shown
+    assert "wheels  WheelState  encoder measurements of wheels and steering" in shown
     assert "odometry.max_gap      0.5       s     > 0 " in shown
     assert "Usage:" in shown

@@ -90,13 +90,13 @@ def resolve(time: TimeLike, first_ns: int, clock: str = "utc") -> int:
     first_ns : int
         The recording's first sample on that clock.
     """
-    t_ns = _resolved(time, first_ns, clock)
+    t_ns = _resolve(time, first_ns, clock)
     if not -(2**63) <= t_ns < 2**63:
         raise TimeError(f"{time!r} is beyond what nanoseconds in 64 bits can count (292 years)")
     return t_ns
 
 
-def _resolved(time: TimeLike, first_ns: int, clock: str) -> int:
+def _resolve(time: TimeLike, first_ns: int, clock: str) -> int:
     if isinstance(time, dt.datetime):
         return ns_from_iso(time.isoformat())
     if isinstance(time, numbers.Real) and not isinstance(time, numbers.Integral):

@@ -161,11 +161,11 @@ def _schema(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
     if origin is dict:
         return {"type": "object", "additionalProperties": _schema(arguments[1], inner)}
     if is_dataclass(hint):
-        return _named_schema(hint, inner)  # pyright: ignore[reportArgumentType]
+        return _refer_to_schema(hint, inner)  # pyright: ignore[reportArgumentType]
     return {"type": "null" if hint is NoneType else _PLAIN[hint][1]}
 
 
-def _named_schema(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
+def _refer_to_schema(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
     """Return a reference to the schema of a dataclass, or to its short form."""
     if kind.__name__ not in inner:
         inner[kind.__name__] = {}  # it may name itself

@@ -63,7 +63,7 @@ def command(
     recording = opening.open(progress)
     expected = sum(len(s) if s.loader else 1 for s in recording)
     with progress.of_files(expected, "writing"):
-        written = _written(recording, target, fault, seed, streams, format_name, how)
+        written = _write(recording, target, fault, seed, streams, format_name, how)
     _report(written, as_json)
     return report_losses(recording)
 
@@ -111,7 +111,7 @@ def _read_how(
     return {"severity": severity, "start": start, "end": end, "parameters": parameters}
 
 
-def _written(
+def _write(
     recording: Recording,
     target: Path,
     fault: str,

@@ -78,8 +78,8 @@ def trajectory_figure(
     figure = new_figure(WIDTH, _height(reference[:, [right, up]]))
     axis = figure.add_subplot()
     _lay(axis, background)
-    axis.plot(*_thinned(reference)[:, [right, up]].T, color=QUIET, lw=1.2, label="reference", zorder=1)
-    lines = _coloured(axis, estimate[:, [right, up]], errors)
+    axis.plot(*_thin(reference)[:, [right, up]].T, color=QUIET, lw=1.2, label="reference", zorder=1)
+    lines = _colour(axis, estimate[:, [right, up]], errors)
     bar = figure.colorbar(lines, ax=axis, shrink=0.85, pad=0.02)
     bar.set_label("error [m]", fontsize=9, color=INK)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
@@ -104,10 +104,10 @@ def trajectories_figure(
     axis = figure.add_subplot()
     _lay(axis, background)
     ground = [right, up]
-    truth = _thinned(reference)[:, ground].T
+    truth = _thin(reference)[:, ground].T
     axis.plot(*truth, color=INK, lw=1.4, ls=(0, (4, 2)), label="reference", zorder=9)
     for colour, (name, positions) in zip(_colours(len(estimates)), estimates.items(), strict=True):
-        axis.plot(*_thinned(positions)[:, ground].T, color=colour, lw=1.2, label=name)
+        axis.plot(*_thin(positions)[:, ground].T, color=colour, lw=1.2, label=name)
     _on_ground(axis, right, up, reference)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
     _legend_below(figure)
@@ -119,7 +119,7 @@ def path_figure(positions: Floats, *, title: str = "") -> Figure:
     right, up = widest(positions)
     figure = new_figure(WIDTH, _height(positions[:, [right, up]]))
     axis = figure.add_subplot()
-    axis.plot(*_thinned(positions)[:, [right, up]].T, color=_colours(1)[0], lw=1.4)
+    axis.plot(*_thin(positions)[:, [right, up]].T, color=_colours(1)[0], lw=1.4)
     axis.plot(*positions[0, [right, up]], "o", color=INK, ms=5, label="start")
     _on_ground(axis, right, up, positions)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
@@ -147,7 +147,7 @@ def error_figure(
     figure = new_figure(WIDTH, 4.6)
     over_time, over_distance = figure.subplots(2, 1)
     for colour, (name, error) in zip(_colours(len(errors)), errors.items(), strict=True):
-        rows = _thinned(_interrupted(np.column_stack([seconds[name], metres[name], error])))
+        rows = _thin(_interrupt_gaps(np.column_stack([seconds[name], metres[name], error])))
         over_time.plot(rows[:, 0], rows[:, 2], color=colour, lw=1.0, label=name)
         over_distance.plot(rows[:, 1], rows[:, 2], color=colour, lw=1.0)
     for axis, label in (
@@ -245,7 +245,7 @@ def allan_figure(groups: Mapping[str, Mapping[str, AllanCurve]], *, title: str =
             panel.fill_between(curve.tau, curve.low, curve.high, color=colour, alpha=UNSURE, lw=0)
             label_once = name if panel is panels[0] else None
             panel.loglog(curve.tau, curve.deviation, color=colour, lw=1.5, label=label_once)
-            _fitted(panel, curve, colour)
+            _fit(panel, curve, colour)
         panel.set_title(label, fontsize=9, color=INK, loc="left")
         panel.set_ylabel("Allan deviation", fontsize=9, color=INK)
         measured(panel, "averaging time [s]")
@@ -255,7 +255,7 @@ def allan_figure(groups: Mapping[str, Mapping[str, AllanCurve]], *, title: str =
     return figure
 
 
-def _fitted(axis: Axes, curve: AllanCurve, colour: str) -> None:
+def _fit(axis: Axes, curve: AllanCurve, colour: str) -> None:
     """Draw the three lines, each where the curve is near it."""
     flat = 0.6642824702679601 * curve.instability
     for line, style in (
@@ -305,10 +305,10 @@ def hillshade(heights: NDArray[Any]) -> Floats:
     return np.nan_to_num(1 / (1 + np.exp(-slope)), nan=1.0)
 
 
-def _coloured(axis: Axes, points: Floats, errors: Floats) -> Any:
+def _colour(axis: Axes, points: Floats, errors: Floats) -> Any:
     from matplotlib.collections import LineCollection
 
-    thin = _thinned(np.column_stack([points, errors]))
+    thin = _thin(np.column_stack([points, errors]))
     parts = np.stack([thin[:-1, :2], thin[1:, :2]], axis=1)
     lines = LineCollection(list(parts), cmap=ERRORS, linewidths=2.0, zorder=2, capstyle="round")
     lines.set_array(thin[1:, 2])
@@ -317,14 +317,14 @@ def _coloured(axis: Axes, points: Floats, errors: Floats) -> Any:
     return lines
 
 
-def _interrupted(rows: Floats) -> Floats:
+def _interrupt_gaps(rows: Floats) -> Floats:
     """Return rows (n, k), the first column time, with a row of NaN where nothing is known for long."""
     steps = np.diff(rows[:, 0])
     gaps = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else np.zeros(0, np.intp)
     return np.insert(rows, gaps, np.nan, axis=0)
 
 
-def _thinned(rows: Floats) -> Floats:
+def _thin(rows: Floats) -> Floats:
     return rows[:: max(1, len(rows) // MOST_POINTS)]
 
 

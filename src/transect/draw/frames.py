@@ -68,7 +68,7 @@ def frame_tree_figure(
     from matplotlib.figure import Figure
 
     rows = _rows(edges)
-    placed = _checked(poses or {}, {row.name for row in rows})
+    placed = _check(poses or {}, {row.name for row in rows})
     height = max(5.5 if placed else 0.0, ROW * (len(rows) + 1) + 2 * MARGIN)
     names = max((STEP * (row.depth + 1) + LETTER * len(row.name) for row in rows), default=0.0)
     tree = max(names, 3.0) + (NUMBERS if placed else 0.0)
@@ -89,7 +89,7 @@ def frame_tree_figure(
     return figure
 
 
-def _checked(poses: Mapping[str, ArrayLike], known: set[str]) -> dict[str, Floats]:
+def _check(poses: Mapping[str, ArrayLike], known: set[str]) -> dict[str, Floats]:
     unknown = sorted(set(poses) - known)
     if unknown:
         raise FrameError(f"poses of frames that no edge names: {', '.join(unknown)}")

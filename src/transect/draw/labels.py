@@ -45,7 +45,7 @@ def place_names(
         return centres
     line = float(np.median(sizes[:, 1]))
     marks = np.concatenate([marks[np.isfinite(marks).all(axis=1)], anchors])
-    order = _crowded_first(anchors, marks, line)
+    order = _sort_by_crowding(anchors, marks, line)
     spots = [_spots(anchor, size, line) for anchor, size in zip(anchors, sizes, strict=True)]
     alone = [_cost(spots[k], anchors[k], sizes[k], marks, bounds, line) for k in range(len(anchors))]
     standing: list[int] = []
@@ -60,7 +60,7 @@ def place_names(
     return centres
 
 
-def _crowded_first(anchors: Floats, marks: Floats, line: float) -> list[int]:
+def _sort_by_crowding(anchors: Floats, marks: Floats, line: float) -> list[int]:
     near = np.linalg.norm(anchors[:, None] - marks[None], axis=-1) < 4 * line
     return np.argsort(-near.sum(axis=1), kind="stable").tolist()
 

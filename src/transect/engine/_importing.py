@@ -32,14 +32,14 @@ def load_file(file: Path) -> ModuleType:
     file = file.resolve()
     if file.is_relative_to(ROOT / "transect"):
         dotted = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-        return _guarded(file, lambda: importlib.import_module(dotted))
-    imported = _imported_as(file)
-    return imported if imported is not None else _guarded(file, lambda: _executed(file))
+        return _guard(file, lambda: importlib.import_module(dotted))
+    imported = _import_as(file)
+    return imported if imported is not None else _guard(file, lambda: _execute(file))
 
 
 def load_entry_point(point: importlib.metadata.EntryPoint) -> Any:
     """Return what an entry point of another package names."""
-    return _guarded(f"{point.group}: {point.name} = {point.value}", point.load)
+    return _guard(f"{point.group}: {point.name} = {point.value}", point.load)
 
 
 def folders_of(package: str) -> list[Path]:
@@ -51,7 +51,7 @@ def folders_of(package: str) -> list[Path]:
     return [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
 
 
-def _imported_as(file: Path) -> ModuleType | None:
+def _import_as(file: Path) -> ModuleType | None:
     for name, module in list(sys.modules.items()):
         place = getattr(module, "__dict__", {}).get("__file__")  # anything at all may be in sys.modules
         if place == str(file) and not name.startswith(PREFIX):
@@ -59,7 +59,7 @@ def _imported_as(file: Path) -> ModuleType | None:
     return None
 
 
-def _executed(file: Path) -> ModuleType:
+def _execute(file: Path) -> ModuleType:
     stamp = f"{file}\n{file.stat().st_mtime_ns}"
     name = PREFIX + hashlib.sha256(stamp.encode()).hexdigest()[:16]
     if name in sys.modules:
@@ -76,7 +76,7 @@ def _executed(file: Path) -> ModuleType:
     return module
 
 
-def _guarded(file: Path | str, load: Callable[[], Any]) -> Any:
+def _guard(file: Path | str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except Exception as error:
@@ -108,7 +108,7 @@ def load_object(spec: str, folder: Path) -> Any:
 
 
 def _load_module(name: str) -> ModuleType:
-    return _guarded(name, lambda: importlib.import_module(name))
+    return _guard(name, lambda: importlib.import_module(name))
 
 
 def _existing(file: Path) -> Path:

@@ -80,7 +80,7 @@ def graph_of(
         With all problems at once.
     """
     work = _Work(catalogue or Catalogue(), settings or {})
-    work.take(text, _chosen(text, implementation), "")
+    work.take(text, _choose(text, implementation), "")
     work.refuse_unknown_settings()
     inputs = {name: Port(name, _type_of(port, work)) for name, port in text.inputs.items()}
     outputs = {name: work.resolved(name).source for name in work.outputs}
@@ -88,7 +88,7 @@ def graph_of(
     return Graph(text.name, inputs, in_order(work.parts()), outputs, tags)
 
 
-def _chosen(text: CompoundText, name: str) -> ImplementationText:
+def _choose(text: CompoundText, name: str) -> ImplementationText:
     known = {key: each for key, each in text.implementations.items() if each.complete}
     if name in text.implementations and name not in known:
         raise UsageError(f"{text.name}/{name} is only named, not described", where=text.file)
@@ -133,7 +133,7 @@ class _Work:
         """Add the nodes and wires of an implementation under a prefix (`id.`, or "" for the outermost)."""
         _refuse(text, chosen, self.catalogue)
         if chosen.controller:
-            chosen = self._controlled(text, chosen, prefix)
+            chosen = self._control(text, chosen, prefix)
         else:
             for use in chosen.nodes.values():
                 self._add(use, prefix)
@@ -145,15 +145,15 @@ class _Work:
     def _add(self, use: NodeUse, prefix: str) -> None:
         """Add a node, or the nodes of a compound in its place."""
         name = prefix + use.id
-        node = self._made(name, use)
+        node = self._make(name, use)
         if node is not None:
             self.nodes[name] = (node, use)
             return
         text = self.catalogue.compound(use.node)
         assert text is not None, "checked before"
-        self.take(text, _chosen(text, use.implementation), f"{name}.")
+        self.take(text, _choose(text, use.implementation), f"{name}.")
 
-    def _made(self, name: str, use: NodeUse) -> Node | None:
+    def _make(self, name: str, use: NodeUse) -> Node | None:
         """Return a node with its parameters, None for a compound."""
         kind = self.catalogue.implementation(use.node, use.implementation)
         if kind is None:
@@ -164,12 +164,12 @@ class _Work:
             seed_libraries()
             return kind(**values)
 
-    def _controlled(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> ImplementationText:
+    def _control(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> ImplementationText:
         """Put one node, the controller, in the place of the nodes that it calls."""
         name = "controller"
         members: dict[str, Node] = {}
         for use in chosen.nodes.values():
-            node = self._made(prefix + use.id, use)
+            node = self._make(prefix + use.id, use)
             if node is None:
                 raise UsageError(
                     f"{text.name}: a controller calls nodes, {use.node} is a compound", where=text.file

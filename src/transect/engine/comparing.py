@@ -118,7 +118,7 @@ def difference(
     equal: list[str] = []
     none = Trace(array("q"), array("I"))
     for port in dict.fromkeys([*here, *there]):
-        one = _compared(port, here.get(port, none), there.get(port, none))
+        one = _compare(port, here.get(port, none), there.get(port, none))
         if one is None and port in here and port in there:
             equal.append(port)
         else:
@@ -129,7 +129,7 @@ def difference(
     return Difference(tuple(found), tuple(equal), settings, clock)
 
 
-def _compared(port: str, here: Trace, there: Trace) -> PortDifference | None:
+def _compare(port: str, here: Trace, there: Trace) -> PortDifference | None:
     common = min(len(here), len(there))
     times = [np.array(trace.times, np.int64) for trace in (here, there)]
     checks = [np.array(trace.checks, np.uint64) for trace in (here, there)]

@@ -111,7 +111,7 @@ def _encoder(kind: type) -> Encoder:
 
 def _fields_encoder(kind: type) -> Encoder:
     names = [field.name for field in dataclasses.fields(kind)]
-    head = _labelled(b"d", kind.__name__.encode())
+    head = _label(b"d", kind.__name__.encode())
 
     def encode(value: Any) -> bytes:
         return head + b"".join([encoded(getattr(value, name)) for name in names])
@@ -119,7 +119,7 @@ def _fields_encoder(kind: type) -> Encoder:
     return encode
 
 
-def _labelled(label: bytes, content: bytes) -> bytes:
+def _label(label: bytes, content: bytes) -> bytes:
     return label + len(content).to_bytes(8, "little") + content
 
 
@@ -130,7 +130,7 @@ def _float(value: float) -> bytes:
 def _int(value: int) -> bytes:
     if -_LONGEST <= value < _LONGEST:
         return b"i" + value.to_bytes(8, "little", signed=True)
-    return _labelled(b"I", str(value).encode())
+    return _label(b"I", str(value).encode())
 
 
 def _array(value: Any) -> bytes:
@@ -143,7 +143,7 @@ def _array(value: Any) -> bytes:
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     if values.dtype.kind in "fc" and np.isnan(values).any():
         values = np.where(np.isnan(values), np.asarray(NAN, values.dtype), values)
-    return _labelled(b"a", f"{values.dtype.str}{np.shape(value)}".encode()) + values.tobytes()
+    return _label(b"a", f"{values.dtype.str}{np.shape(value)}".encode()) + values.tobytes()
 
 
 def _sequence(value: Iterable[Any]) -> bytes:
@@ -168,8 +168,8 @@ _ENCODERS: tuple[tuple[type, Encoder], ...] = (
     (np.generic, _array),  # before float: numpy's float64 is one
     (float, _float),
     (int, _int),
-    (str, lambda value: _labelled(b"s", value.encode("utf-8", "surrogatepass"))),
-    (bytes, lambda value: _labelled(b"y", value)),
+    (str, lambda value: _label(b"s", value.encode("utf-8", "surrogatepass"))),
+    (bytes, lambda value: _label(b"y", value)),
     (np.ndarray, _array),
     (pa.Table, _table),
     (Mapping, _mapping),

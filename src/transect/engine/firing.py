@@ -327,7 +327,7 @@ class Buffered:
         """Run the oldest firing whose inputs are all there; at most one per wave."""
         while self.queue:
             head = self.queue[0]
-            answer = self._resolved(head, now_ns)
+            answer = self._resolve(head, now_ns)
             if isinstance(answer, Waiting):
                 self.host.wake(self.part.id, answer.deadline_ns)
                 return
@@ -342,7 +342,7 @@ class Buffered:
             self.caller(wave, now_ns, head.trigger_ns, head.port, head.args)
             return
 
-    def _resolved(self, firing: _Pending, now_ns: int) -> Waiting | Refused | None:
+    def _resolve(self, firing: _Pending, now_ns: int) -> Waiting | Refused | None:
         """Fill in what a firing waits for; None if all is there."""
         while firing.open:
             k = firing.open[0]

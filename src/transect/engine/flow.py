@@ -149,7 +149,7 @@ class Flow:
             self._start(t_ns)
         self._until(t_ns)
         self.now_ns = t_ns
-        names = self._delivered()
+        names = self._deliver()
         wave = self._wave = self._wave + 1
         latest = dict(samples)
         if len(latest) < len(samples):
@@ -198,7 +198,7 @@ class Flow:
         for tap in self._source_taps.get(channel, ()):
             yield lambda wave, t_ns, tap=tap: tap(t_ns, values[channel])
 
-    def _delivered(self) -> tuple[str, ...]:
+    def _deliver(self) -> tuple[str, ...]:
         """Hand over what delayed wires brought in the wave before; return the nodes that it may make run."""
         if not self._delayed:
             return ()
@@ -216,7 +216,7 @@ class Flow:
 
     def _run(self, names: Iterable[str], t_ns: int) -> None:
         """Run a wave without samples for some nodes and what follows them."""
-        woken = tuple(sorted({*names, *self._delivered()} & self._steps.keys()))
+        woken = tuple(sorted({*names, *self._deliver()} & self._steps.keys()))
         wave = self._wave = self._wave + 1
         key = ("woken", woken)
         for step in self._plans.get(key) or self._plan_for(key, (), woken):
@@ -250,11 +250,11 @@ class Flow:
 
     def _tick(self, t_ns: int) -> None:
         """Run the nodes whose period ends now, as one wave."""
-        if due := self._ticked(t_ns):
+        if due := self._begin_periods(t_ns):
             self._run(due, t_ns)
             self._run_again(t_ns)
 
-    def _ticked(self, t_ns: int) -> list[str]:
+    def _begin_periods(self, t_ns: int) -> list[str]:
         """Begin a new period for the nodes whose period ends now, and return them."""
         due = [name for name, tick_ns in self._ticks.items() if tick_ns <= t_ns]
         for name in due:

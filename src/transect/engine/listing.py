@@ -147,7 +147,7 @@ def list_compounds() -> list[CompoundListing]:
     found = [catalogue.compound(name) for name in catalogue.compound_names()]
     return [
         CompoundListing(
-            text.name, text.doc, _text_ports(text.inputs), _text_ports(text.outputs), tuple(_described(text))
+            text.name, text.doc, _text_ports(text.inputs), _text_ports(text.outputs), tuple(_describe(text))
         )
         for text in found
         if text is not None
@@ -181,13 +181,13 @@ def describe(name: str) -> Listing:
 
 
 def _describe_compound(text: CompoundText, chosen: str, catalogue: Catalogue) -> Listing:
-    names = [chosen] if chosen else _described(text)
+    names = [chosen] if chosen else _describe(text)
     implementations = [_describe_flow(text.implementations[name], text, catalogue) for name in names]
     inputs, outputs = _text_ports(text.inputs), _text_ports(text.outputs)
     return Listing("compound", text.name, text.doc, text.file, inputs, outputs, tuple(implementations))
 
 
-def _described(text: CompoundText) -> list[str]:
+def _describe(text: CompoundText) -> list[str]:
     return [name for name, each in text.implementations.items() if each.complete]
 
 
@@ -210,7 +210,7 @@ def _nodes_of(flow: ImplementationText, catalogue: Catalogue, prefix: str) -> It
         inner = None if kind else catalogue.compound(use.node)
         if kind is not None:
             yield _list_node(kind, prefix + use.id, use.params)
-        elif inner is not None and (known := _described(inner)):
+        elif inner is not None and (known := _describe(inner)):
             name = use.implementation or known[0]
             yield from _nodes_of(inner.implementations[name], catalogue, f"{prefix}{use.id}.")
         else:
@@ -263,7 +263,7 @@ def _text_ports(ports: Mapping[str, PortText]) -> tuple[PortListing, ...]:
 
 def _class_ports(kind: type[Node]) -> tuple[tuple[PortListing, ...], tuple[PortListing, ...]]:
     """Return the inputs and outputs of a class, with what its docstrings say of them."""
-    said_inputs, said_outputs = (_said_of(kind, section) for section in ("Inputs", "Outputs"))
+    said_inputs, said_outputs = (_read_port_docs(kind, section) for section in ("Inputs", "Outputs"))
     if (several := outputs_class(getattr(kind.interface, "process", None))) is not None:
         said_outputs = _section(several, "Attributes")
     inputs = [_class_port(p, said_inputs, str(p.policy), not p.needed) for p in kind.inputs.values()]
@@ -290,7 +290,7 @@ def _doc_of(kind: type[Node]) -> str:
     return next(iter((inspect.getdoc(kind) or "").splitlines()), "")
 
 
-def _said_of(kind: type[Node], section: str) -> dict[str, str]:
+def _read_port_docs(kind: type[Node], section: str) -> dict[str, str]:
     """Return what the interface, or the class itself, says of its ports."""
     return {**_section(kind.interface, section), **_section(kind, section)}
 

@@ -123,7 +123,7 @@ def apply_offsets(
     clock = base.clock if base else others.clock if len(others) else recording.clock
     against = [base] if base else [s for s in others if s.clock == clock and s.role == "measurement"]
     mappings = {name: _mapping(recording[name], offset, clock, against) for name, offset in moved.items()}
-    streams = tuple(_moved(s, mappings[s.name]) if s.name in mappings else s for s in recording)
+    streams = tuple(_move(s, mappings[s.name]) if s.name in mappings else s for s in recording)
     known = {name: mapping.offset_ns for name, mapping in mappings.items()}
     changed = recording.replace(
         streams=streams,
@@ -145,7 +145,7 @@ def _stream(recording: Recording, name: str) -> Stream:
 def _mapping(stream: Stream, offset: Offset, clock: str, against: list[Stream]) -> ClockMapping:
     if offset != AUTO:
         return ClockMapping(stream.name, stream.clock, clock, offset)
-    return _estimated(stream, clock, [other for other in against if other.name != stream.name])
+    return _estimate(stream, clock, [other for other in against if other.name != stream.name])
 
 
 class Signal(NamedTuple):
@@ -156,7 +156,7 @@ class Signal(NamedTuple):
     values: Floats
 
 
-def _estimated(stream: Stream, clock: str, against: list[Stream]) -> ClockMapping:
+def _estimate(stream: Stream, clock: str, against: list[Stream]) -> ClockMapping:
     """Correlate with the first signal in common; of the streams that have it, the one with most samples."""
     own = list(signals_of(stream))
     if not own:
@@ -169,7 +169,7 @@ def _estimated(stream: Stream, clock: str, against: list[Stream]) -> ClockMappin
     for signal in own:
         for other in ordered:
             if known := next((s for s in signals_of(other) if s.name == signal.name), None):
-                return _correlated(stream, clock, signal, other, known)
+                return _correlate(stream, clock, signal, other, known)
     raise OffsetError(
         f"--offset {stream.name}=auto: nothing to hold it against",
         why=f"no measurement on the {clock} clock shows its {' or '.join(signal.name for signal in own)}",
@@ -177,7 +177,7 @@ def _estimated(stream: Stream, clock: str, against: list[Stream]) -> ClockMappin
     )
 
 
-def _correlated(stream: Stream, clock: str, own: Signal, other: Stream, known: Signal) -> ClockMapping:
+def _correlate(stream: Stream, clock: str, own: Signal, other: Stream, known: Signal) -> ClockMapping:
     said = f"--offset {stream.name}=auto, by the {own.name} of {other.name}"
     hint = f"--offset {stream.name}=SECONDS"
     try:
@@ -258,16 +258,16 @@ _SIGNALS: tuple[tuple[str, tuple[str, ...], Callable[[Ints, Floats], tuple[Ints,
 )
 
 
-def _moved(stream: Stream, mapping: ClockMapping) -> Stream:
+def _move(stream: Stream, mapping: ClockMapping) -> Stream:
     """Return a stream with its times moved; columns and payloads are still loaded when asked for."""
     return stream.replace(
-        source=lambda: _moved_table(stream, mapping),
+        source=lambda: _move_table(stream, mapping),
         clock=mapping.after,
-        loader=_moved_loader(stream.loader, mapping.offset_ns) if stream.loader else None,
+        loader=_move_loader(stream.loader, mapping.offset_ns) if stream.loader else None,
     )
 
 
-def _moved_table(stream: Stream, mapping: ClockMapping) -> Parsed:
+def _move_table(stream: Stream, mapping: ClockMapping) -> Parsed:
     parsed, table = stream.parsed, stream.table
     table = _with_times(table, T_NS, stream.t_ns + mapping.offset_ns)
     if stream.log_ns is not None and _is_logged_on(stream, mapping):
@@ -291,7 +291,7 @@ def _is_logged_on(stream: Stream, mapping: ClockMapping) -> bool:
     return abs(delay) < abs(delay - mapping.offset_ns)
 
 
-def _moved_loader(load: Callable[[Row], Any], offset_ns: int) -> Callable[[Row], Any]:
+def _move_loader(load: Callable[[Row], Any], offset_ns: int) -> Callable[[Row], Any]:
     """Return a loader that finds the payload by its old time and stamps it with the new one."""
 
     def loaded(row: Row) -> Any:

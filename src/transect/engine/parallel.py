@@ -160,7 +160,7 @@ class ParallelFlow(Flow):
                 number = task.done
                 blocks = task.blocks.pop(number)
             try:
-                result = _advanced(task.flow, self.graph, blocks)
+                result = _advance(task.flow, self.graph, blocks)
             except BaseException as error:  # noqa: BLE001 - raised in the thread that plays
                 with self._changed:
                     self._trouble = self._trouble or error
@@ -194,7 +194,7 @@ class ParallelFlow(Flow):
         for k, task in enumerate(self._tasks):
             task.flow.now_ns = self.now_ns
             before = [given[other] for other in sorted(task.before - {SOURCE})]
-            given[k] = task.flow.finish_up(_merged(before, task.flow))
+            given[k] = task.flow.finish_up(_merge(before, task.flow))
         self._collect_errors()
 
     def _collect_errors(self) -> None:
@@ -238,20 +238,20 @@ class ParallelFlow(Flow):
             task.flow.thaw(kept)
 
 
-def _advanced(flow: TaskFlow, graph: Graph, blocks: Mapping[int, Any]) -> list[Parcel]:
+def _advance(flow: TaskFlow, graph: Graph, blocks: Mapping[int, Any]) -> list[Parcel]:
     """Run one block of waves through a task; return a parcel for each wave."""
     names = list(graph.inputs)
     result: list[Parcel] = []
     for number, (t_ns, samples) in enumerate(blocks[SOURCE]):
         own = [(names[c], t_ns, value) for c, value in samples if names[c] in flow.graph.inputs]
-        parcel = _merged([blocks[k][number] for k in sorted(blocks) if k != SOURCE], flow)
+        parcel = _merge([blocks[k][number] for k in sorted(blocks) if k != SOURCE], flow)
         if own:
             parcel.setdefault((MAIN, 0, 0), {}).setdefault(0, []).extend(own)
         result.append(flow.advance(t_ns, parcel))
     return result
 
 
-def _merged(parcels: Iterable[Parcel], flow: TaskFlow) -> Parcel:
+def _merge(parcels: Iterable[Parcel], flow: TaskFlow) -> Parcel:
     """Put together what a task gets from several others, leaving out what is not for it."""
     merged: Parcel = {}
     for parcel in parcels:
@@ -291,7 +291,7 @@ def tasks_of(graph: Graph) -> list[list[str]]:
     for name in graph.parts:
         together = {other for other in reach[name] if name in reach[other]} | {name}
         groups.setdefault(next(other for other in graph.parts if other in together), []).append(name)
-    return _ordered(list(groups.values()), graph.parts)
+    return _order(list(groups.values()), graph.parts)
 
 
 def _reachable(name: str, after: Mapping[str, set[str]]) -> set[str]:
@@ -304,7 +304,7 @@ def _reachable(name: str, after: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _ordered(groups: list[list[str]], parts: Mapping[str, Part]) -> list[list[str]]:
+def _order(groups: list[list[str]], parts: Mapping[str, Part]) -> list[list[str]]:
     """Put groups in topological order."""
     from graphlib import TopologicalSorter
 

@@ -103,13 +103,13 @@ class Player:
         for played in range(waves):
             item = self._next()
             if item is None:
-                return self._stopped() if self._stop else self._ended()
-            if item[0] >= self._attention_ns and self._attended(item[0]) and played:
-                return self._stopped(item)
+                return self._hold_back() if self._stop else self._end()
+            if item[0] >= self._attention_ns and self._attend(item[0]) and played:
+                return self._hold_back(item)
             self._stop = ""
             self._play_one(*item)
         self._stop = self._stop or PAUSED
-        return self._stopped()
+        return self._hold_back()
 
     def play(self) -> str:
         """Play until the end, a pause or a break; return which it was."""
@@ -120,17 +120,17 @@ class Player:
         held = () if self._held is None else (self._held,)
         self._held = None
         for t_ns, channel, value in chain(held, self._waves):
-            if t_ns >= self._attention_ns and self._attended(t_ns):
-                return self._stopped((t_ns, channel, value))
+            if t_ns >= self._attention_ns and self._attend(t_ns):
+                return self._hold_back((t_ns, channel, value))
             if pace is not None:
                 pace.wait_for(t_ns, self._is_stopping)
                 if self._stop:
-                    return self._stopped((t_ns, channel, value))
+                    return self._hold_back((t_ns, channel, value))
             if channel == TOGETHER:
                 flow.wave(t_ns, value)
             else:
                 push(t_ns, channel, value)
-        return self._stopped() if self._stop else self._ended()
+        return self._hold_back() if self._stop else self._end()
 
     def _play_one(self, t_ns: int, channel: int, value: Any) -> None:
         if channel == TOGETHER:
@@ -147,12 +147,12 @@ class Player:
     def _is_stopping(self) -> bool:
         return bool(self._stop)
 
-    def _stopped(self, item: tuple[int, int, Any] | None = None) -> str:
+    def _hold_back(self, item: tuple[int, int, Any] | None = None) -> str:
         """Hold a wave back until it goes on, and return why."""
         self._held, self.state = item, "paused"
         return self._stop
 
-    def _ended(self) -> str:
+    def _end(self) -> str:
         if self.state != "ended":
             self.state = "ended"
             self.flow.end()
@@ -161,7 +161,7 @@ class Player:
     def _look_out(self) -> None:
         self._attention_ns = min([NEVER, self._break_ns, *(first for first, _ in self._attentions)])
 
-    def _attended(self, t_ns: int) -> bool:
+    def _attend(self, t_ns: int) -> bool:
         """Do what is due at a time; return whether to stop before its wave."""
         self._attentions = [(f(t_ns) if due <= t_ns else due, f) for due, f in self._attentions]
         if self._break_ns <= t_ns:

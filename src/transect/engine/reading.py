@@ -151,7 +151,7 @@ def _compound(whole: Part, lines: Lines) -> CompoundText:
     name = whole.needed("name", "the compound")
     inputs, outputs = (_ports(whole, key) for key in ("input_ports", "output_ports"))
     parts = whole.items("implementations")
-    written = _by_name(whole, "implementation", (*_shared(whole, name), *map(_implementation, parts)))
+    written = _by_name(whole, "implementation", (*_read_shared(whole, name), *map(_implementation, parts)))
     return CompoundText(
         name,
         whole.text("doc"),
@@ -206,7 +206,7 @@ def _operation(part: Part) -> Operation:
     )
 
 
-def _shared(whole: Part, name: str) -> list[ImplementationText]:
+def _read_shared(whole: Part, name: str) -> list[ImplementationText]:
     """Return what the top level says of nodes and wires: Code Sample 2's part for all, or the only one."""
     wires = tuple(_port_wires(whole))
     if _only_named(whole) and (wires or whole.has("dfns")):

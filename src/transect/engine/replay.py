@@ -134,8 +134,8 @@ class Replay:
         self.options, self.jobs = options or Options(), jobs
         self.recording, self.folder = recording, folder
         self.store, self.verdicts, self._chunk, self._rate = store, verdicts, chunk, rate
-        self.part, self.mappings = self._prepared()
-        self.compound, self.graph, self.wiring = self._chosen(compound)
+        self.part, self.mappings = self._prepare()
+        self.compound, self.graph, self.wiring = self._choose(compound)
         self.lines = self._lines(strict)
         self.log: list[tuple[int, str, str]] = []
         self.wall_s = 0.0
@@ -152,7 +152,7 @@ class Replay:
         if keyframes is not None:
             self._take_keyframes(round(keyframes * NS))
 
-    def _prepared(self) -> tuple[Recording, dict[str, ClockMapping]]:
+    def _prepare(self) -> tuple[Recording, dict[str, ClockMapping]]:
         """Return the part of the recording that is played, clocks moved."""
         options, part, mappings = self.options, self.recording, dict[str, ClockMapping]()
         if options.offset:
@@ -161,14 +161,14 @@ class Replay:
             part = part.slice(options.start, options.end)
         return part, mappings
 
-    def _chosen(self, compound: Compound) -> tuple[Compound, Graph, Wiring]:
+    def _choose(self, compound: Compound) -> tuple[Compound, Graph, Wiring]:
         """Return the implementation that is named, else the first whose inputs the recording can feed."""
         first: TransectError | None = None
         for each in compound.candidates():
             try:
                 with one_thread_per_library():
                     graph = each.graph(self.options.set)
-                return each, graph, self._wired(graph)
+                return each, graph, self._wire(graph)
             except TransectError as error:
                 if first is None and not isinstance(error, WiringError):
                     raise
@@ -176,7 +176,7 @@ class Replay:
         assert first is not None
         raise first
 
-    def _wired(self, graph: Graph) -> Wiring:
+    def _wire(self, graph: Graph) -> Wiring:
         used = graph.used_inputs() | self.options.wire.keys()
         inputs = {
             n: Input(n, port.type, graph.tags.get(n, "")) for n, port in graph.inputs.items() if n in used
@@ -219,9 +219,7 @@ class Replay:
     def _flow(self, pass_index: int) -> Flow:
         streams = {name: stream.name for name, stream in self.wiring.streams.items()}
         unwired = self.graph.inputs.keys() - streams.keys()
-        around = Surroundings(
-            self.recording.frames, self.store, self.verdicts, streams, unwired, self._logged
-        )
+        around = Surroundings(self.recording.frames, self.store, self.verdicts, streams, unwired, self._log)
         flow = made_for(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
         for part in self.graph.parts.values():
             part.node.ctx.pass_index = pass_index
@@ -230,7 +228,7 @@ class Replay:
             line.channels = tuple(flow.channels.index[name] for name in names)
         return flow
 
-    def _logged(self, node: str, t_ns: int, message: str) -> None:
+    def _log(self, node: str, t_ns: int, message: str) -> None:
         self.log.append((t_ns, node, message))
 
     def _player(self, after_ns: int | None = None) -> Player:
@@ -266,9 +264,9 @@ class Replay:
             else:
                 keeper = Count(kinds[channel])
             self.kept[name] = keeper
-            self.flow.tap(channel, self._guarded(name, keeper))
+            self.flow.tap(channel, self._guard(name, keeper))
 
-    def _guarded(self, name: str, keeper: Keeper) -> Any:
+    def _guard(self, name: str, keeper: Keeper) -> Any:
         """A sample that cannot be kept ends the run; it is not the node's failure."""
 
         def tap(t_ns: int, value: Any) -> None:
@@ -306,13 +304,13 @@ class Replay:
 
     def play(self) -> str:
         """Play until the end, a pause or a break; return which it was. What cannot be kept is raised."""
-        return self._advanced(self.player.play)
+        return self._advance(self.player.play)
 
     def step(self, waves: int = 1) -> str:
         """Play some waves; as `play`."""
-        return self._advanced(partial(self.player.step, waves))
+        return self._advance(partial(self.player.step, waves))
 
-    def _advanced(self, advance: Callable[[], str]) -> str:
+    def _advance(self, advance: Callable[[], str]) -> str:
         began = time.perf_counter()
         try:
             with one_thread_per_library():

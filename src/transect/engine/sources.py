@@ -61,13 +61,13 @@ class Line:
     def values(self, start: int, stop: int) -> Iterator[Any]:
         """Yield the values of the samples in that stretch of `times`; `LOST` for what cannot be read."""
         if self.stream.loader is not None:
-            return self._loaded(range(start, stop) if self.rows is None else self.rows[start:stop].tolist())
+            return self._load(range(start, stop) if self.rows is None else self.rows[start:stop].tolist())
         if self.rows is None:
             return values_between(self.stream, start, stop)
         rows = self.rows[start:stop]
         return (next(values_between(self.stream, row, row + 1)) for row in rows.tolist())
 
-    def _loaded(self, rows: Iterable[int]) -> Iterator[Any]:
+    def _load(self, rows: Iterable[int]) -> Iterator[Any]:
         for row in rows:
             try:
                 yield Sample(self.stream, row).value
@@ -197,14 +197,14 @@ def _chunk(lines: Sequence[Line], starts: Sequence[int], stops: Sequence[int]) -
     if all(len(c) == 1 for c in channels) and not bool((together[1:] == together[:-1]).any()):
         only = np.array([c[0] for c in channels])[which[order]]
         return kept(zip(together.tolist(), only.tolist(), fetched, strict=True))
-    return _grouped(kept(zip(together.tolist(), map(channels.__getitem__, turns), fetched, strict=True)))
+    return _group(kept(zip(together.tolist(), map(channels.__getitem__, turns), fetched, strict=True)))
 
 
 def _readable(samples: Iterable[tuple[int, T, Any]]) -> Iterator[tuple[int, T, Any]]:
     return (sample for sample in samples if sample[2] is not LOST)
 
 
-def _grouped(samples: Iterator[tuple[int, tuple[int, ...], Any]]) -> Waves:
+def _group(samples: Iterator[tuple[int, tuple[int, ...], Any]]) -> Waves:
     """Put samples of equal time together."""
     for t_ns, same in groupby(samples, key=itemgetter(0)):
         wave = [(channel, value) for _, channels, value in same for channel in channels]

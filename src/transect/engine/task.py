@@ -90,7 +90,7 @@ class TaskFlow(Flow):
     def _run_one(self, now: tuple[Place, int], names: Iterable[str], t_ns: int) -> None:
         self._now = now
         samples = self._incoming.get(now[0], {}).get(now[1], [])
-        woken = tuple(sorted({*names, *self._delivered()} & self._steps.keys()))
+        woken = tuple(sorted({*names, *self._deliver()} & self._steps.keys()))
         wave = self._wave = self._wave + 1
         numbered = [(self.channels.index[channel], time_ns, value) for channel, time_ns, value in samples]
         newest = {channel: (time_ns, value) for channel, time_ns, value in numbered}
@@ -117,4 +117,4 @@ class TaskFlow(Flow):
         return min([NEVER, *self._ticks.values(), *self._wakes.values()])
 
     def _run_ticks(self, place: Place, t_ns: int) -> None:
-        self._run_at(place, self._ticked(t_ns), t_ns)
+        self._run_at(place, self._begin_periods(t_ns), t_ns)

@@ -127,9 +127,9 @@ def wire_inputs(
         That lists the candidates of every input that cannot be wired, and the `--wire` to type.
     """
     wanted = {name: Input(*given) for name, given in inputs.items()}
-    links = _asked_links(wanted, recording, asked or {})
+    links = _link_asked(wanted, recording, asked or {})
     rest = {name: each for name, each in wanted.items() if name not in links}
-    found, left = _matched(rest, _free(recording, links.values()), optional)
+    found, left = _match(rest, _free(recording, links.values()), optional)
     links |= found
     faults = [_fault(each, left[name], recording, links) for name, each in rest.items() if name in left]
     if needed := [fault for fault in faults if fault.input.name not in optional]:
@@ -140,7 +140,7 @@ def wire_inputs(
     return wiring
 
 
-def _asked_links(
+def _link_asked(
     wanted: Mapping[str, Input], recording: Recording, asked: Mapping[str, str]
 ) -> dict[str, Link]:
     links: dict[str, Link] = {}
@@ -148,11 +148,11 @@ def _asked_links(
         if name not in wanted:
             said = f"--wire {name}={stream_name}"
             raise WiringError(f"{said}: there is no input {name!r}", hint=did_you_mean(name, wanted))
-        links[name] = Link(wanted[name], _asked_stream(wanted[name], recording, stream_name), "asked")
+        links[name] = Link(wanted[name], _find_asked(wanted[name], recording, stream_name), "asked")
     return links
 
 
-def _asked_stream(wanted: Input, recording: Recording, name: str) -> Stream:
+def _find_asked(wanted: Input, recording: Recording, name: str) -> Stream:
     said = f"--wire {wanted.name}={name}"
     try:
         stream = recording[name]
@@ -179,7 +179,7 @@ def _free(recording: Recording, links: Iterable[Link]) -> list[Stream]:
     return [s for s in recording if s.role == "measurement" and s.name not in taken]
 
 
-def _matched(
+def _match(
     rest: Mapping[str, Input], free: Sequence[Stream], optional: Collection[str]
 ) -> tuple[dict[str, Link], dict[str, list[Stream]]]:
     """Wire what has one candidate, again and again without what is taken; return the others' candidates.
@@ -249,19 +249,19 @@ def _fault(
 ) -> _Fault:
     kind = _a(type_name(wanted.type))
     if candidates:
-        listed = ", ".join(map(_described, candidates))
+        listed = ", ".join(map(_describe, candidates))
         why = f"it could be {listed}" + ("" if len(candidates) > 1 else ", but so could another input")
         return _Fault(wanted, candidates, why, why)
     typed = [stream for stream in recording if fits(wanted.type, stream.type)]
     tagged = f" with the tag {wanted.tag}" if wanted.tag else ""
     said = [f"no measurement of type {type_name(wanted.type)}{tagged} is left for it"]
-    said += [_passed_over(stream, links) for stream in typed]
+    said += [_explain_refusal(stream, links) for stream in typed]
     near = [s for s in recording if s not in typed and _is_near(wanted.type, s.type)]
     said += [f"{stream.name} is {_a(stream.type.__name__)}, not {kind}" for stream in near]
     return _Fault(wanted, typed, "; ".join(said), "nothing fits")
 
 
-def _passed_over(stream: Stream, links: Mapping[str, Link]) -> str:
+def _explain_refusal(stream: Stream, links: Mapping[str, Link]) -> str:
     """Say why a stream of the right type is not taken by itself."""
     if stream.role != "measurement":
         return f"{stream.name} fits but is {_a(stream.role)}"
@@ -273,7 +273,7 @@ def _passed_over(stream: Stream, links: Mapping[str, Link]) -> str:
 
 def _is_near(wanted: type, given: type) -> bool:
     """Tell whether a type has the columns that another needs, or is a general form of it."""
-    needed = _needed(wanted)
+    needed = _list_needed(wanted)
     return issubclass(wanted, given) or (bool(needed) and needed <= _columns(given))
 
 
@@ -281,7 +281,7 @@ def _columns(kind: type) -> set[str]:
     return set(getattr(kind, "units", dict)())
 
 
-def _needed(kind: type) -> set[str]:
+def _list_needed(kind: type) -> set[str]:
     """Return the columns that every sample of a type has; all of them where none is a must."""
     known = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     musts = [field for field in known if field.default is dataclasses.MISSING]
@@ -319,7 +319,7 @@ def _refuse_several_clocks(wiring: Wiring) -> None:
     )
 
 
-def _described(stream: Stream) -> str:
+def _describe(stream: Stream) -> str:
     return f"{stream.name} ({stream.tag})" if stream.tag else stream.name
 
 

@@ -51,10 +51,10 @@ def _document(compound: CompoundText) -> dict[str, Any]:
     }
     # A file with neither nodes nor implementations is a compound by its operations.
     marks = {"dfns"} if shared else set[str]() if compound.implementations else {"operations"}
-    return _given(document, keep={"name", *marks})
+    return _drop_empty(document, keep={"name", *marks})
 
 
-def _given(document: Mapping[str, Any], keep: Iterable[str] = ()) -> dict[str, Any]:
+def _drop_empty(document: Mapping[str, Any], keep: Iterable[str] = ()) -> dict[str, Any]:
     """Return a mapping without what says nothing."""
     return {key: value for key, value in document.items() if value or key in keep}
 
@@ -63,14 +63,14 @@ def _port(port: PortText, ends: Iterable[str] = ()) -> dict[str, Any]:
     """Return a port, with the other ends of the wires that Code Sample 2 writes under it."""
     connections = [_OneLine(zip(("dfn", "port"), end.split("."), strict=True)) for end in ends]
     extras = {"doc": port.doc, "tag": port.tag, "unit": port.unit, "frame": port.frame}
-    written = {"name": port.name, "type": port.type, **_given({**extras, "connections": connections})}
+    written = {"name": port.name, "type": port.type, **_drop_empty({**extras, "connections": connections})}
     return written if connections else _OneLine(written)
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
     inputs = [_port(port) for port in operation.inputs]
     extras = {"doc": operation.doc, "inputs": inputs, "output_type": operation.output_type}
-    return {"name": operation.name, **_given(extras)}
+    return {"name": operation.name, **_drop_empty(extras)}
 
 
 def _implementation(text: ImplementationText) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _implementation(text: ImplementationText) -> dict[str, Any]:
         "name": text.name,
         "nodes": {name: _use(use) for name, use in text.nodes.items()},
         "wires": [str(wire) for wire in text.wires],
-        **_given({"controller": text.controller}),
+        **_drop_empty({"controller": text.controller}),
     }
 
 
@@ -91,4 +91,4 @@ def _use(use: NodeUse) -> dict[str, Any]:
         "every": use.every,
         "trigger": use.trigger,
     }
-    return _OneLine(node=use.node, **_given(extras))
+    return _OneLine(node=use.node, **_drop_empty(extras))

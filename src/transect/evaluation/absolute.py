@@ -79,7 +79,7 @@ def absolute_error(pairs: Pairs, mode: Align = "se3") -> AbsoluteError:
     """
     reference, estimate = pairs.reference, pairs.estimate
     matrix, scale = alignment_of(reference, estimate, mode)
-    aligned = _moved(matrix, estimate.positions)
+    aligned = _move(matrix, estimate.positions)
     return AbsoluteError(
         t_ns=reference.t_ns,
         translation=kernels.norm((aligned - reference.positions).T),
@@ -111,7 +111,7 @@ def matrices(trajectory: Trajectory) -> Floats:
     return se3.from_quaternion(trajectory.orientations, trajectory.positions)
 
 
-def _moved(matrix: Floats, positions: Floats) -> Floats:
+def _move(matrix: Floats, positions: Floats) -> Floats:
     """Return positions (n, 3) moved; in blocks, for which no library starts its threads."""
     moved = np.empty_like(positions)
     for block in kernels.blocks(len(positions)):

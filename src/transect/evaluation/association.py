@@ -97,7 +97,7 @@ def associate(
         _refuse_bad(called, one)
     if "index" in (reference.clock, estimate.clock):
         by = "rows"
-    pair = {"nearest": _nearest, "interpolate": _interpolated, "rows": _row_by_row}[by]
+    pair = {"nearest": _nearest, "interpolate": _interpolate, "rows": _row_by_row}[by]
     limit = round(max_diff * NS)
     ref, est, candidates = pair(reference, moved, limit)
     if len(est) < max(1, least * candidates):
@@ -171,7 +171,7 @@ def _seconds(t_ns: Ints) -> NDArray[np.float64]:
     return t_ns // NS + (t_ns % NS) / NS
 
 
-def _interpolated(
+def _interpolate(
     reference: Trajectory, estimate: Trajectory, limit: int
 ) -> tuple[Trajectory, Trajectory, int]:
     """The reference at each time of the estimate that has neighbours within the limit."""

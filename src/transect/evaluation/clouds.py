@@ -139,12 +139,12 @@ def cloud_errors(
     """
     from scipy.spatial import KDTree
 
-    truth, points = _measured("reference", reference), _measured("estimate", estimate)
+    truth, points = _measure("reference", reference), _measure("estimate", estimate)
     tree = KDTree(truth)
     start = np.eye(4) if T_reference_estimate is None else floats("T", T_reference_estimate, (4, 4))
     found = Registration(start)
     if register:
-        found = _registered(truth, tree, points, start, reach or REACH * _spacing(truth, tree))
+        found = _register(truth, tree, points, start, reach or REACH * _spacing(truth, tree))
     moved = se3.apply(found.matrix, points)
     to_truth = np.asarray(tree.query(moved)[0])
     back = np.asarray(KDTree(moved).query(truth)[0])
@@ -184,7 +184,7 @@ def cloud_map_errors(
     return CloudMapErrors(difference, statistics, tuple((d, float(np.mean(back <= d))) for d in asked))
 
 
-def _measured(called: str, cloud: PointCloud) -> Floats:
+def _measure(called: str, cloud: PointCloud) -> Floats:
     points = floats(called, cloud.points, ("n", 3))
     points = points[measured_rows(points)]
     if not len(points):
@@ -198,7 +198,7 @@ def _spacing(points: Floats, tree: Any) -> float:
     return float(np.median(tree.query(some, k=2)[0][:, 1]))
 
 
-def _registered(truth: Floats, tree: Any, points: Floats, start: Floats, reach: float) -> Registration:
+def _register(truth: Floats, tree: Any, points: Floats, start: Floats, reach: float) -> Registration:
     """Bring points to the nearest of the truth until they stay: ICP, point to point (Besl, McKay 1992)."""
     some, motion, rmse = points[:: max(len(points) // MOST, 1)], start, float("nan")
     for _ in range(ITERATIONS):

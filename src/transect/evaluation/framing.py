@@ -68,11 +68,11 @@ def at_frame_of(reference: Trajectory, estimate: Trajectory, *trees: FrameTree) 
         except FrameError as error:
             why = error.what if body in tree and wanted in tree else why
             continue
-        return _moved(estimate, wanted, T_estimate_reference)
+        return _move(estimate, wanted, T_estimate_reference)
     return Framed(estimate, None, f"{ASSUMED}: {why}")
 
 
-def _moved(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Framed:
+def _move(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Framed:
     if np.array_equal(T_estimate_reference, np.eye(4)):
         same = f"both are poses of {wanted}" if wanted == estimate.child else f"{wanted} is {estimate.child}"
         return Framed(replace(estimate, child=wanted), T_estimate_reference, same)

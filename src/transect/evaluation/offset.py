@@ -76,7 +76,7 @@ def find_offset(reference: Trajectory, estimate: Trajectory, max_offset: float |
             continue
         if best.correlation >= LEAST_CORRELATION and best.confidence > 0:
             found.append(FoundOffset(best.offset_ns / NS, name, best.correlation, best.confidence))
-        why.append(_said(name, best))
+        why.append(_say(name, best))
     if not found:
         raise OffsetError(
             "no time offset can be told from the motion", why="; ".join(why), hint="--offset SECONDS"
@@ -101,5 +101,5 @@ def signals_of(trajectory: Trajectory) -> dict[str, tuple[Ints, Floats]]:
     return found
 
 
-def _said(name: str, best: TimeOffset) -> str:
+def _say(name: str, best: TimeOffset) -> str:
     return f"{name}: best correlation {best.correlation:.2f}, confidence {best.confidence:.2f}"

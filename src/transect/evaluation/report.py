@@ -119,7 +119,7 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
     refuse_swapped(pairs)
     absolute = absolute_error(pairs, asked.align)
     compared = Comparison(pairs, absolute, asked)
-    metrics, arrays, left_out = _computed(compared)
+    metrics, arrays, left_out = _compute(compared)
     notes = [framed.note, *dependence(reference, estimate), *([str(found)] if found else []), *pairs.notes]
     notes += [*reference.notes, *estimate.notes, *_position_only(pairs), *left_out]
     return Result(
@@ -128,7 +128,7 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
         metrics,
         {**_paths(compared), **arrays},
         {"mode": asked.align, "matrix": absolute.alignment, "scale": absolute.scale},
-        _described(pairs, asked, found),
+        _describe(pairs, asked, found),
         facts_of(reference.trajectory),
         tuple(dict.fromkeys(notes)),
         provenance_of((reference, estimate), asked, command),
@@ -140,7 +140,7 @@ def judge_relations(estimate: Input, relations: Relations, asked: Asked, command
     if asked.offset == "auto":
         raise UsageError("there is no reference to find an offset by", hint="--offset SECONDS")
     moved = replace(estimate.trajectory, t_ns=estimate.trajectory.t_ns + round(asked.offset * NS))
-    statistics, arrays = _related(relation_errors(relations, moved, asked.between_relations))
+    statistics, arrays = _relate(relation_errors(relations, moved, asked.between_relations))
     matched = statistics["count"]
     return Result(
         estimate.name,
@@ -199,7 +199,7 @@ def _in_the_plane(pairs: Pairs, note: str) -> Pairs:
     return replace(pairs, notes=(*pairs.notes, note), **flat)
 
 
-def _computed(compared: Comparison) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
+def _compute(compared: Comparison) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
     """Return statistics by relation, arrays, and what was left out; what was named must be computed."""
     metrics: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any]] = {}
@@ -226,7 +226,7 @@ def _paths(compared: Comparison) -> dict[str, NDArray[Any]]:
     }
 
 
-def _described(pairs: Pairs, asked: Asked, found: FoundOffset | None) -> dict[str, Any]:
+def _describe(pairs: Pairs, asked: Asked, found: FoundOffset | None) -> dict[str, Any]:
     return {
         "matched": len(pairs),
         "candidates": pairs.candidates,
@@ -292,16 +292,16 @@ def _relations(compared: Comparison) -> Metric:
     """Relations from a file, else between the poses of the reference that are a step apart."""
     asked = compared.asked
     if asked.truths is not None:
-        return _related(relation_errors(asked.truths, compared.pairs.estimate, asked.between_relations))
+        return _relate(relation_errors(asked.truths, compared.pairs.estimate, asked.between_relations))
     error = relative_error(_full(compared), asked.step, asked.per)
-    statistics, arrays = _related(RelationErrors(error.translation, error.rotation, 0))
+    statistics, arrays = _relate(RelationErrors(error.translation, error.rotation, 0))
     if not _has_attitudes(compared.pairs):
         statistics["rotation"], statistics["squared"]["rotation_rad2"] = None, None
         del arrays["rotation"]
     return statistics, arrays
 
 
-def _related(errors: RelationErrors) -> Metric:
+def _relate(errors: RelationErrors) -> Metric:
     translation, rotation = errors.absolute
     squared = dict(zip(("translation_m2", "rotation_rad2"), errors.squared, strict=True))
     statistics = {

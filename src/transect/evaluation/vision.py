@@ -133,18 +133,18 @@ def triangulate(
     projection_covariance : (m, 12, 12), optional
         Of the entries of the camera matrices, row by row.
     """
-    P, x, spread = _checked(projections, pixels, pixel_covariance)
-    found = _solved(P, x, np.ones(x.shape[:2]), spread)
+    P, x, spread = _check(projections, pixels, pixel_covariance)
+    found = _solve(P, x, np.ones(x.shape[:2]), spread)
     for _ in range(ROUNDS):
         whole = np.column_stack([found.points, np.ones(len(x))])
         wide = spread
         if projection_covariance is not None:
             wide = spread + _of_cameras(P, whole, np.asarray(projection_covariance, np.float64))
-        found = _solved(P, x, whole @ P[:, 2].T, wide)
+        found = _solve(P, x, whole @ P[:, 2].T, wide)
     return found
 
 
-def _checked(projections: ArrayLike, pixels: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats, Floats]:
+def _check(projections: ArrayLike, pixels: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats, Floats]:
     P, x = floats("projections", projections, ("m", 3, 4)), floats("pixels", pixels, ("n", "m", 2))
     if len(P) < 2 or x.shape[1] != len(P):
         raise GeometryError(
@@ -154,7 +154,7 @@ def _checked(projections: ArrayLike, pixels: ArrayLike, variance: ArrayLike) -> 
     return P, x, np.broadcast_to(sigma * np.eye(2) if sigma.ndim == 0 else sigma, (*x.shape, 2))
 
 
-def _solved(P: Floats, x: Floats, depth: Floats, spread: Floats) -> Triangulation:
+def _solve(P: Floats, x: Floats, depth: Floats, spread: Floats) -> Triangulation:
     """Solve the equations of (n, m) rays, divided by depth (n, m), of deviation `spread` (n, m, 2, 2)."""
     n = len(x)
     # Rows x p3 - p1 and y p3 - p2: once divided by depth, what they leave is in pixels.

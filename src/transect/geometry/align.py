@@ -92,8 +92,8 @@ def align(
 def umeyama(source: ArrayLike, target: ArrayLike, *, with_scale: bool = False) -> Alignment:
     """Least-squares alignment of (n, 3) onto (n, 3) by singular values (Umeyama, PAMI 13(4), 1991)."""
     a, b = _pairs(source, target, least=3)
-    a_centred, b_centred = _centred(a, b)
-    return _finished(a, b, rotations.nearest_rotation(b_centred.T @ a_centred), with_scale)
+    a_centred, b_centred = _centre(a, b)
+    return _finish(a, b, rotations.nearest_rotation(b_centred.T @ a_centred), with_scale)
 
 
 def horn(source: ArrayLike, target: ArrayLike, *, with_scale: bool = False) -> Alignment:
@@ -103,14 +103,14 @@ def horn(source: ArrayLike, target: ArrayLike, *, with_scale: bool = False) -> A
     is Umeyama's.
     """
     a, b = _pairs(source, target, least=3)
-    a_centred, b_centred = _centred(a, b)
+    a_centred, b_centred = _centre(a, b)
     s = a_centred.T @ b_centred
     turn = np.array([s[1, 2] - s[2, 1], s[2, 0] - s[0, 2], s[0, 1] - s[1, 0]])
     n = np.empty((4, 4))  # Horn's N, rows and columns in the order x, y, z, w
     n[:3, :3] = s + s.T - np.trace(s) * np.eye(3)
     n[:3, 3] = n[3, :3] = turn
     n[3, 3] = np.trace(s)
-    return _finished(a, b, rotations.matrix_from_quaternion(np.linalg.eigh(n)[1][:, -1]), with_scale)
+    return _finish(a, b, rotations.matrix_from_quaternion(np.linalg.eigh(n)[1][:, -1]), with_scale)
 
 
 def yaw(source: ArrayLike, target: ArrayLike) -> Alignment:
@@ -128,7 +128,7 @@ def yaw(source: ArrayLike, target: ArrayLike) -> Alignment:
             why="the points stand above each other, or source and target do not move together",
         )
     turn = rotations.matrix_from_euler("z", [np.arctan2(sine, cosine)])
-    return _finished(a, b, turn, with_scale=False)
+    return _finish(a, b, turn, with_scale=False)
 
 
 def origin(source: ArrayLike, target: ArrayLike) -> Alignment:
@@ -160,7 +160,7 @@ def _pairs(source: ArrayLike, target: ArrayLike, least: int) -> tuple[Floats, Fl
     return a[measured], b[measured]
 
 
-def _centred(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+def _centre(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Both sets about their means; refused unless they fix a rotation."""
     centred = _about_mean(a), _about_mean(b)
     for name, points in zip(("source", "target"), centred, strict=True):
@@ -184,7 +184,7 @@ def _about_mean(points: Floats) -> Floats:
     return moved - moved.mean(axis=0)
 
 
-def _finished(a: Floats, b: Floats, rotation: Floats, with_scale: bool) -> Alignment:
+def _finish(a: Floats, b: Floats, rotation: Floats, with_scale: bool) -> Alignment:
     """Best scale and translation for a known rotation."""
     scale = _scale(_about_mean(a) @ rotation.T, _about_mean(b)) if with_scale else 1.0
     return _alignment(a, b, rotation, b.mean(axis=0) - scale * rotation @ a.mean(axis=0), scale)

@@ -57,9 +57,9 @@ def unproject(
     For the point at depth z along the optical axis take ``ray / ray[..., 2:] * z``.
     """
     k, lens = _intrinsics(intrinsics), _lens(distortion, model)
-    plane = _normalised(floats("pixels", pixels, (..., 2)), k)
+    plane = _normalise(floats("pixels", pixels, (..., 2)), k)
     if model == "fisheye":
-        angle = _unbent_radius(norms(plane), lens)
+        angle = _unbend_radius(norms(plane), lens)
         return np.concatenate([plane * _ratio(np.sin(angle), norms(plane)), np.cos(angle)], axis=-1)
     rays = _at_depth_1(_straighten_pinhole(plane, lens))
     return rays / norms(rays)
@@ -98,7 +98,7 @@ def undistort(points: ArrayLike, distortion: ArrayLike, model: Model = "pinhole"
     """
     plane, lens = floats("points", points, (..., 2)), _lens(distortion, model)
     if model == "fisheye":
-        angle = _unbent_radius(norms(plane), lens)
+        angle = _unbend_radius(norms(plane), lens)
         return plane * _ratio(np.tan(np.where(angle < np.pi / 2, angle, np.nan)), norms(plane))
     return _straighten_pinhole(plane, lens)
 
@@ -155,7 +155,7 @@ def _pixels(plane: Floats, k: Floats) -> Floats:
     return plane @ k[:2, :2].T + k[:2, 2]
 
 
-def _normalised(pixels: Floats, k: Floats) -> Floats:
+def _normalise(pixels: Floats, k: Floats) -> Floats:
     y = (pixels[..., 1] - k[1, 2]) / k[1, 1]
     return np.stack([(pixels[..., 0] - k[0, 2] - k[0, 1] * y) / k[0, 0], y], axis=-1)
 
@@ -214,7 +214,7 @@ def _factor(r: Floats, lens: _Lens) -> tuple[Floats, Floats]:
     return top / bottom, (top_slope * bottom - top * bottom_slope) / bottom**2
 
 
-def _unbent_radius(bent: Floats, lens: _Lens) -> Floats:
+def _unbend_radius(bent: Floats, lens: _Lens) -> Floats:
     """Radius below the limit that the lens bends to `bent`, NaN if none: Newton, halving where it leaves."""
     low, high = np.zeros_like(bent), np.full_like(bent, lens.limit)
     r = np.minimum(bent, lens.limit / 2)
@@ -241,17 +241,17 @@ def _bend_fisheye(points: Floats, lens: _Lens) -> Floats:
 
 
 def _bend_pinhole(plane: Floats, lens: _Lens) -> Floats:
-    return np.where(norms(plane) < lens.limit, _bent(plane, lens)[0], np.nan)
+    return np.where(norms(plane) < lens.limit, _bend(plane, lens)[0], np.nan)
 
 
 def _straighten_pinhole(plane: Floats, lens: _Lens) -> Floats:
     """Undo the radial part exactly, then the small tangential part by Newton in the plane."""
     bent = norms(plane)
-    straight = plane * _ratio(_unbent_radius(bent, lens), bent)
+    straight = plane * _ratio(_unbend_radius(bent, lens), bent)
     if lens.p1 == 0 and lens.p2 == 0:
         return straight
     for _ in range(10):
-        there, dxx, dxy, dyy = _bent(straight, lens)
+        there, dxx, dxy, dyy = _bend(straight, lens)
         ex, ey = there[..., 0] - plane[..., 0], there[..., 1] - plane[..., 1]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = np.stack([dyy * ex - dxy * ey, dxx * ey - dxy * ex], axis=-1)
@@ -261,7 +261,7 @@ def _straighten_pinhole(plane: Floats, lens: _Lens) -> Floats:
     return np.where(error <= CONVERGED * np.maximum(1, bent), straight, np.nan)
 
 
-def _bent(plane: Floats, lens: _Lens) -> tuple[Floats, Floats, Floats, Floats]:
+def _bend(plane: Floats, lens: _Lens) -> tuple[Floats, Floats, Floats, Floats]:
     """OpenCV's pinhole formula on (..., 2), and its derivatives dx'/dx, dx'/dy = dy'/dx, dy'/dy."""
     x, y = plane[..., 0], plane[..., 1]
     factor, slope = _factor(np.hypot(x, y), lens)

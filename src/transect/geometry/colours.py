@@ -32,7 +32,7 @@ def fitted_camera(camera: CameraModel, width: int, height: int) -> tuple[CameraM
     """
     sizes = f"the image has {width} x {height} pixels, the calibration {camera.width} x {camera.height}"
     if (width, height) == (camera.width, camera.height) or not (camera.width and camera.height):
-        return dataclasses.replace(camera, width=width, height=height), _invented(camera)
+        return dataclasses.replace(camera, width=width, height=height), _invent(camera)
     x, y = width / camera.width, height / camera.height
     if abs(x / y - 1) > SAME_SHAPE and min(x, y) >= 0.5 and max(x, y) <= 1:
         left, top = (camera.width - width) / 2, (camera.height - height) / 2
@@ -41,10 +41,10 @@ def fitted_camera(camera: CameraModel, width: int, height: int) -> tuple[CameraM
     else:
         intrinsics = lenses.scale_intrinsics(camera.K, x, y)
         note = f"{camera.name}: {sizes}, which was scaled"
-    return dataclasses.replace(camera, width=width, height=height, K=intrinsics), (note, *_invented(camera))
+    return dataclasses.replace(camera, width=width, height=height, K=intrinsics), (note, *_invent(camera))
 
 
-def _invented(camera: CameraModel) -> tuple[str, ...]:
+def _invent(camera: CameraModel) -> tuple[str, ...]:
     return (f"{camera.name}: its intrinsics are invented, not calibrated",) if camera.invented else ()
 
 

@@ -79,7 +79,7 @@ def time_offset(
     step = step_ns or min(_median_step(signal_a), _median_step(signal_b))
     if step < 1:
         raise GeometryError(f"expected a grid step of at least 1 ns, got {step}")
-    grid_a, grid_b = _resampled(signal_a, step), _resampled(signal_b, step)
+    grid_a, grid_b = _resample(signal_a, step), _resample(signal_b, step)
     lags, rho = cross_correlation(grid_a, grid_b, min_overlap)
     offsets = int(signal_a[0][0] - signal_b[0][0]) + lags * step
     if max_offset_ns is not None:
@@ -113,7 +113,7 @@ def cross_correlation(a: ArrayLike, b: ArrayLike, min_overlap: float = 0.5) -> t
     x_there, y_there = np.isfinite(x), np.isfinite(y)
     if not (x_there.any() and y_there.any()):
         raise GeometryError("expected signals with samples in them, got nothing but NaN")
-    x, y = _centred(x, x_there), _centred(y, y_there)
+    x, y = _centre(x, x_there), _centre(y, y_there)
     pairs = np.round(_correlate(x_there, y_there))
     enough = pairs >= max(2.0, min_overlap * pairs.max())
     n = np.maximum(pairs, 1)
@@ -162,7 +162,7 @@ def _median_step(signal: tuple[Ints, Floats]) -> int:
     return int(np.median(np.diff(signal[0])))
 
 
-def _resampled(signal: tuple[Ints, Floats], step: int) -> Floats:
+def _resample(signal: tuple[Ints, Floats], step: int) -> Floats:
     """The signal on an even grid from its first sample, NaN in its gaps."""
     axis, x = signal
     if (axis[-1] - axis[0]) // step > LARGEST_GRID:
@@ -174,7 +174,7 @@ def _resampled(signal: tuple[Ints, Floats], step: int) -> Floats:
     return interpolate_columns(axis, x, grid, Limits(gap_ns=GAP_STEPS * max(step, _median_step(signal))))
 
 
-def _centred(x: Floats, there: np.ndarray) -> Floats:
+def _centre(x: Floats, there: np.ndarray) -> Floats:
     return np.where(there, x - x[there].mean(), 0.0)
 
 
@@ -197,7 +197,7 @@ def _pearson(x: Floats, y: Floats) -> float:
 
 def _vertex(rho: Floats, best: int) -> tuple[float, float]:
     """Shift in [-0.5, 0.5] and height of the parabola through the best sample and its neighbours."""
-    if not _bracketed(rho, best):
+    if not _bracket(rho, best):
         return 0.0, float(rho[best])
     before, here, after = rho[best - 1 : best + 2]
     bend = before - 2 * here + after
@@ -205,13 +205,13 @@ def _vertex(rho: Floats, best: int) -> tuple[float, float]:
     return shift, float(min(1.0, here - 0.25 * (before - after) * shift))
 
 
-def _bracketed(rho: Floats, best: int) -> bool:
+def _bracket(rho: Floats, best: int) -> bool:
     return 0 < best < len(rho) - 1 and bool(np.isfinite(rho[best - 1 : best + 2]).all())
 
 
 def _confidence(rho: Floats, best: int) -> float:
     """Height of the peak above the next one, relative to its own."""
-    if not _bracketed(rho, best) or rho[best] <= 0:
+    if not _bracket(rho, best) or rho[best] <= 0:
         return 0.0
     second = max(_second_peak(rho[best:]), _second_peak(rho[best::-1]))
     return float(1.0 - second / rho[best])

@@ -40,7 +40,7 @@ def statistical_inliers(points: ArrayLike, neighbours: int = 20, deviations: flo
 def radius_inliers(points: ArrayLike, radius: float, neighbours: int = 2) -> Mask:
     """Points (n, 3) with at least so many `neighbours` within `radius` metres."""
     cloud, measured = _cloud(points)
-    return _spread(_crowded(cloud, np.full(len(cloud), radius), neighbours), measured)
+    return _spread(_find_crowded(cloud, np.full(len(cloud), radius), neighbours), measured)
 
 
 def dynamic_radius_inliers(
@@ -72,7 +72,7 @@ def dynamic_radius_inliers(
     cloud, measured = _cloud(points)
     reach = np.linalg.norm(cloud - floats("sensor", sensor, (3,)), axis=1)
     return _spread(
-        _crowded(cloud, np.maximum(least_radius, multiplier * resolution * reach), neighbours), measured
+        _find_crowded(cloud, np.maximum(least_radius, multiplier * resolution * reach), neighbours), measured
     )
 
 
@@ -127,7 +127,7 @@ def _distances(cloud: Floats, count: int) -> Floats:
     return np.asarray(KDTree(cloud).query(cloud, k=count + 1)[0])[:, 1:]
 
 
-def _crowded(cloud: Floats, radius: Floats, neighbours: int) -> Mask:
+def _find_crowded(cloud: Floats, radius: Floats, neighbours: int) -> Mask:
     # Enough are near when the last one needed is: cheaper than counting all of them.
     needed = _at_least_one(neighbours)
     if not len(cloud):

@@ -41,7 +41,7 @@ def trimmed_mean(values: ArrayLike, fraction: float = 0.1) -> float:
     """Mean of the values (...) without the smallest and the largest `fraction`; NaN if there are none."""
     if not 0 <= fraction < 0.5:
         raise GeometryError(f"expected a fraction to trim in [0, 0.5), got {fraction}")
-    ordered = np.sort(_measured(values))
+    ordered = np.sort(_measure(values))
     cut = int(fraction * ordered.size)
     return float(np.mean(ordered[cut : ordered.size - cut])) if ordered.size else np.nan
 
@@ -145,6 +145,6 @@ def _rows(values: ArrayLike, axis: int | None) -> Floats:
     return x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1)
 
 
-def _measured(values: ArrayLike) -> Floats:
+def _measure(values: ArrayLike) -> Floats:
     x = floats("values", values, (...,))
     return x[~np.isnan(x)]

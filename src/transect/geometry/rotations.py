@@ -191,12 +191,12 @@ def euler_from_quaternion(convention: str, q: ArrayLike) -> Floats:
     w, qi, qj, qk = parts[3], parts[i], parts[j], sign * parts[k]
     a, b, c, d = (w, qi, qj, qk) if proper else (w - qj, qi + qk, w + qj, qk - qi)
     middle = 2.0 * np.arctan2(np.hypot(c, d), np.hypot(a, b))
-    half_sum, half_difference = _unlocked(middle, np.arctan2(b, a), np.arctan2(d, c), intrinsic)
+    half_sum, half_difference = _unlock(middle, np.arctan2(b, a), np.arctan2(d, c), intrinsic)
     first, third = half_sum - half_difference, half_sum + half_difference
     if not proper:
         middle, third = middle - np.pi / 2, sign * third
     ordered = [third, middle, first] if intrinsic else [first, middle, third]
-    return _wrapped(join(ordered))
+    return _wrap(join(ordered))
 
 
 def matrix_from_euler(convention: str, angles: ArrayLike) -> Floats:
@@ -284,7 +284,7 @@ def _axes_of(convention: str) -> tuple[list[int], bool]:
     return axes, name.isupper()
 
 
-def _unlocked(middle: Floats, half_sum: Floats, half_diff: Floats, intrinsic: bool) -> tuple[Floats, Floats]:
+def _unlock(middle: Floats, half_sum: Floats, half_diff: Floats, intrinsic: bool) -> tuple[Floats, Floats]:
     """Half sum and half difference; where only one is determined, such that the last angle is 0."""
     last = -1.0 if intrinsic else 1.0
     only_sum = middle < GIMBAL_LOCK
@@ -295,6 +295,6 @@ def _unlocked(middle: Floats, half_sum: Floats, half_diff: Floats, intrinsic: bo
     )
 
 
-def _wrapped(angles: Floats) -> Floats:
+def _wrap(angles: Floats) -> Floats:
     turns = np.where(np.abs(angles) > np.pi, np.round(angles / (2 * np.pi)), 0.0)
     return angles - 2 * np.pi * turns

@@ -46,7 +46,7 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     frames = ordered[0].frames
     for other in ordered[1:]:
         frames = frames.merged(other.frames)
-    numbered = _numbered(ordered)
+    numbered = _number(ordered)
     names = list(dict.fromkeys(s.name for streams in numbered for s in streams))
     streams = tuple(_end_to_end([s for streams in numbered for s in streams if s.name == n]) for n in names)
     notes = tuple(dict.fromkeys(note for r in ordered for note in r.notes))
@@ -66,8 +66,8 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
 
 
 def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
-    numbered = zip(recordings, _numbered(recordings), strict=True)
-    streams = [_prefixed(s, f"{r.name}/") for r, streams in numbered for s in streams]
+    numbered = zip(recordings, _number(recordings), strict=True)
+    streams = [_prefix(s, f"{r.name}/") for r, streams in numbered for s in streams]
     cameras = {
         f"{r.name}/{key}": dataclasses.replace(camera, frame=camera.frame and f"{r.name}/{camera.frame}")
         for r in recordings
@@ -87,7 +87,7 @@ def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
     )
 
 
-def _prefixed(stream: Stream, prefix: str) -> Stream:
+def _prefix(stream: Stream, prefix: str) -> Stream:
     names = {name: getattr(stream, name) for name in ("camera", "frame", "child")}
     return stream.replace(name=prefix + stream.name, **{k: v and prefix + v for k, v in names.items()})
 
@@ -110,7 +110,7 @@ def _same_cameras(recordings: Iterable[Recording]) -> dict[str, CameraModel]:
     return cameras
 
 
-def _numbered(recordings: Sequence[Recording]) -> list[list[Stream]]:
+def _number(recordings: Sequence[Recording]) -> list[list[Stream]]:
     """Return the streams of each recording, those with payloads with the number of the part in each row."""
     firsts = itertools.accumulate((len(r.parts or (None,)) for r in recordings), initial=0)
     return [[_with_part(s, first) for s in r] for r, first in zip(recordings, firsts, strict=False)]

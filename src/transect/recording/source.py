@@ -240,7 +240,7 @@ class FolderSource(Source):
         return mapped(self._file(name))
 
     def head(self, name: str, count: int = HEAD) -> bytes:
-        with _opened(self._file(name)) as stream:
+        with _open_one(self._file(name)) as stream:
             return stream.read(count)
 
     def key(self, name: str) -> str:
@@ -275,7 +275,7 @@ def source_of(path: str | os.PathLike[str]) -> Source:
         return FolderSource(path)
     if not path.is_file():
         raise TransectError(f"{path} is neither a file nor a folder", where=str(path))
-    with _opened(path) as stream:
+    with _open_one(path) as stream:
         signature = stream.read(4)
     if signature in (b"PK\x03\x04", b"PK\x05\x06"):
         from .zips import ZipSource
@@ -295,7 +295,7 @@ def _missing(path: Path) -> TransectError:
     return TransectError(f"{path} does not exist", where=str(parent), hint=hint)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_one(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -306,7 +306,7 @@ def _opened(path: Path) -> BinaryIO:
 
 def mapped(path: Path) -> Buffer:
     """Map a file into memory, read-only."""
-    with _opened(path) as stream:
+    with _open_one(path) as stream:
         if os.fstat(stream.fileno()).st_size == 0:
             return b""
         return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
@@ -315,7 +315,7 @@ def mapped(path: Path) -> Buffer:
 def mapped_part(path: Path, start: int, length: int) -> memoryview:
     """Map a part of a file into memory, read-only; `length` is not 0 and the part lies inside the file."""
     before = start % mmap.ALLOCATIONGRANULARITY
-    with _opened(path) as stream:
+    with _open_one(path) as stream:
         part = mmap.mmap(stream.fileno(), before + length, access=mmap.ACCESS_READ, offset=start - before)
     return memoryview(part)[before:]
 

@@ -20,7 +20,7 @@ def values_between(stream: Stream, start: int, stop: int) -> Iterator[Any]:
     Payloads are loaded one by one as the iterator is advanced; values made of columns are built in one go.
     """
     if stream.loader is None and _is_plain(stream):
-        return _built(stream, start, stop)
+        return _build(stream, start, stop)
     return (Sample(stream, index).value for index in range(start, stop))
 
 
@@ -45,7 +45,7 @@ def _columns_of(kind: type) -> dict[str, tuple[str, ...]]:
     return {f.name: f.metadata["columns"] for f in fields if "columns" in f.metadata}
 
 
-def _built(stream: Stream, start: int, stop: int) -> Iterator[Any]:
+def _build(stream: Stream, start: int, stop: int) -> Iterator[Any]:
     """Build values from columns."""
     kind, table = stream.type, stream.table.slice(start, stop - start)
     columns = {name: _column(table, names) for name, names in _columns_of(kind).items() if _has(table, names)}
@@ -54,12 +54,10 @@ def _built(stream: Stream, start: int, stop: int) -> Iterator[Any]:
     if "t_ns" in constant:
         columns["t_ns"] = numbers(table, T_NS).tolist
     rows = zip(*(column() for column in columns.values()), range(stop - start), strict=False)
-    return _filled(kind, constant, tuple(columns), rows)
+    return _fill(kind, constant, tuple(columns), rows)
 
 
-def _filled(
-    kind: type, template: dict[str, Any], names: tuple[str, ...], rows: Iterator[Any]
-) -> Iterator[Any]:
+def _fill(kind: type, template: dict[str, Any], names: tuple[str, ...], rows: Iterator[Any]) -> Iterator[Any]:
     """Make values a `__dict__` at a time: a third of the time that a frozen dataclass's `__init__` takes."""
     inside_of = next(vars(each)["__dict__"] for each in kind.__mro__ if "__dict__" in vars(each))
     make, fill = object.__new__, inside_of.__set__

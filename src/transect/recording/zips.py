@@ -55,7 +55,7 @@ class ZipSource(Source):
         super().__init__(path)
         self._map: Buffer = mapped(path)
         self._directory, self._shift = _central_directory(self._map, path)
-        self._entries, self.refused = _listed(self._directory, path.name)
+        self._entries, self.refused = _list_members(self._directory, path.name)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -80,13 +80,13 @@ class ZipSource(Source):
 
     def head(self, name: str, count: int = HEAD) -> bytes:
         member = self._member(name)
-        packed = self._packed(name, member)
+        packed = self._pack(name, member)
         return bytes(packed[:count]) if member.method == _STORED else self._inflate(name, packed, count)
 
     def buffer(self, name: str) -> Buffer:
         member = self._member(name)
-        packed = self._packed(name, member)
-        data = packed if member.method == _STORED else self._inflated(name, packed, member.size)
+        packed = self._pack(name, member)
+        data = packed if member.method == _STORED else self._inflate_member(name, packed, member.size)
         if zlib.crc32(data) != member.crc:
             raise ParseError(
                 f"{name} is damaged inside the zip",
@@ -96,7 +96,7 @@ class ZipSource(Source):
             )
         return data
 
-    def _inflated(self, name: str, packed: memoryview, size: int) -> bytes:
+    def _inflate_member(self, name: str, packed: memoryview, size: int) -> bytes:
         data = self._inflate(name, packed, size + 1)
         if len(data) != size:
             raise ParseError(
@@ -114,7 +114,7 @@ class ZipSource(Source):
                 f"{name} is damaged inside the zip", where=self.path.name, why=str(error)
             ) from error
 
-    def _packed(self, name: str, member: Member) -> memoryview:
+    def _pack(self, name: str, member: Member) -> memoryview:
         """Return the member's bytes as they stand in the archive."""
         start = member.offset
         try:
@@ -163,7 +163,7 @@ def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
     return where, int(record[7]), int(record[8]), int(record[9])
 
 
-def _listed(directory: bytes, archive: str) -> tuple[dict[str, int], tuple[Loss, ...]]:
+def _list_members(directory: bytes, archive: str) -> tuple[dict[str, int], tuple[Loss, ...]]:
     """Return where in the directory each member stands that may be read, and those refused with the reason.
 
     An archive may have 50,000 members: those whose fixed fields and name leave no doubt are entered
@@ -185,14 +185,14 @@ def _listed(directory: bytes, archive: str) -> tuple[dict[str, int], tuple[Loss,
         else:
             entries[name] = at
         at = start + length + extra + comment
-    losses = [loss for position in doubtful for loss in _examined(directory, position, entries, archive)]
+    losses = [loss for position in doubtful for loss in _examine(directory, position, entries, archive)]
     if at != len(directory):
         reason = "the zip directory is damaged: members after this are lost"
         losses.append(Loss(archive, reason, byte=at, count=0))
     return entries, tuple(losses)
 
 
-def _examined(directory: bytes, at: int, entries: dict[str, int], archive: str) -> Iterator[Loss]:
+def _examine(directory: bytes, at: int, entries: dict[str, int], archive: str) -> Iterator[Loss]:
     """Enter a doubtful member if it may be read; else say why not."""
     entry = _CENTRAL.unpack_from(directory, at)
     raw = directory[at + _CENTRAL.size : at + _CENTRAL.size + entry[10]]

@@ -212,7 +212,7 @@ class _Scene:
         value = sample.value
         T = self._to_camera(stream.frame, sample.t_ns)
         points = se3.apply(T, points_of(value))
-        return Sighting(stream, points, *self._seen(points), dt, value, T)
+        return Sighting(stream, points, *self._see(points), dt, value, T)
 
     def _bearings(self, stream: Stream) -> Sighting:
         """All ranges within the tolerance, each from where the radar was at its time."""
@@ -225,9 +225,9 @@ class _Scene:
         local = points_from_polar(*near.array("range", "angle").T)
         points = se3.apply(self._to_camera(stream.frame, near.t_ns), local)
         late = (near.at(self.t_ns).t_ns - self.t_ns) / NS
-        return Sighting(stream, points, *self._seen(points), late)
+        return Sighting(stream, points, *self._see(points), late)
 
-    def _seen(self, points: Floats) -> tuple[Floats, Mask]:
+    def _see(self, points: Floats) -> tuple[Floats, Mask]:
         return project_points(points, np.eye(4), self.camera)
 
     def _to_camera(self, frame: str, t_ns: int | Ints) -> Floats:

@@ -158,7 +158,7 @@ def _measure_gaps(place: Any, reach: Any, o: Any, d: Any, far: float, gaps: Any)
 
 
 @njit(**_INLINE)
-def _turned(turn: Any, i: int, x: float, y: float, z: float) -> Any:
+def _turn(turn: Any, i: int, x: float, y: float, z: float) -> Any:
     """Return a vector of the world in the axes of solid i."""
     return (
         turn[i, 0, 0] * x + turn[i, 1, 0] * y + turn[i, 2, 0] * z,
@@ -176,8 +176,8 @@ def _meet_solid(a: Any, i: int, o: Any, d: Any, t: float) -> Any:
         o[1] - a.centre[i, 1] - moved[1],
         o[2] - a.centre[i, 2] - moved[2],
     )
-    local_o = _turned(a.rotation, i, u, v, w)
-    local_d = _turned(a.rotation, i, d[0], d[1], d[2])
+    local_o = _turn(a.rotation, i, u, v, w)
+    local_d = _turn(a.rotation, i, d[0], d[1], d[2])
     half = (a.size[i, 0], a.size[i, 1], a.size[i, 2])
     return _meet(a.shape[i], half, a.density[i], i, local_o, local_d)
 

@@ -182,8 +182,8 @@ def course(
     elapsed = np.arange(int(np.ceil(seconds * RATE)) + 1) / RATE
     every = [leg for part in plan for leg in part]
     ends = ramp_seconds / 2 + np.cumsum([0.0, *(leg.seconds for leg in every)])
-    speed = _stepped(elapsed, ends, [leg.speed for leg in every], ramp_seconds)
-    spin = _stepped(elapsed, ends, [leg.spin for leg in every], ramp_seconds)
+    speed = _step(elapsed, ends, [leg.speed for leg in every], ramp_seconds)
+    spin = _step(elapsed, ends, [leg.spin for leg in every], ramp_seconds)
     spinning = _spinning(elapsed, ends, every, ramp_seconds)
     bent, crabbed = _along_the_way(elapsed, _integral(np.abs(speed)), plan, ramp_seconds, ramp_metres)
     x, y, toward = np.asarray(start, dtype=np.float64)
@@ -214,7 +214,7 @@ def _direction(leg: Leg) -> tuple[float, float]:
     return float(np.sign(leg.speed)), float(np.sign(leg.spin))
 
 
-def _stepped(x: Floats, ends: ArrayLike, values: Sequence[float], ramp: float) -> Floats:
+def _step(x: Floats, ends: ArrayLike, values: Sequence[float], ramp: float) -> Floats:
     """Values (k,) between ends (k + 1,), 0 outside, at sorted x (n,), with smooth ramps about the ends."""
     jumps = np.diff([0.0, *values, 0.0])
     result, held = np.zeros(len(x)), np.zeros(len(x) + 1)
@@ -230,7 +230,7 @@ def _spinning(elapsed: Floats, ends: Floats, legs: Sequence[Leg], ramp: float) -
     """1 around the legs that spin: the wheels are turned in the stops before and after."""
     spans = zip(legs, pairwise(ends.tolist()), strict=True)
     spins = [(begin - ramp, end + ramp) for leg, (begin, end) in spans if leg.spin]
-    weight = sum((_stepped(elapsed, span, [1.0], ramp) for span in spins), np.zeros(len(elapsed)))
+    weight = sum((_step(elapsed, span, [1.0], ramp) for span in spins), np.zeros(len(elapsed)))
     return np.minimum(weight, 1.0)
 
 
@@ -248,9 +248,9 @@ def _along_the_way(
         edges = gone + np.cumsum([0.0, *(leg.way for leg in plan[i])])
         gone = edges[-1]
         edges[[0, -1]] = -np.inf, np.inf
-        during = _stepped(elapsed, span, [1.0], ramp)
-        bent += during * _stepped(way, edges, [leg.curvature for leg in plan[i]], ramp_metres)
-        crabbed += during * _stepped(way, edges, [leg.crab for leg in plan[i]], ramp_metres)
+        during = _step(elapsed, span, [1.0], ramp)
+        bent += during * _step(way, edges, [leg.curvature for leg in plan[i]], ramp_metres)
+        crabbed += during * _step(way, edges, [leg.crab for leg in plan[i]], ramp_metres)
     return bent, crabbed
 
 
@@ -344,13 +344,13 @@ def _plane(pose: Floats, chassis: Chassis, heights: Heights) -> Floats:
     # In pieces: the corners around every wheel of hours of driving would take a gigabyte.
     pieces = (pose[i : i + PIECE] for i in range(0, len(pose), PIECE))
     planes = [heights(contact_places(piece, chassis.contacts)) @ nearest for piece in pieces]
-    return _softened(np.concatenate(planes), chassis.suspension)
+    return _soften(np.concatenate(planes), chassis.suspension)
 
 
 def _shaking(way: Course, chassis: Chassis, seed: int) -> Floats:
     """Band-limited noise of height and slopes (n, 3), in proportion to the speed."""
     white = generator(seed, "driving", "shaking").standard_normal((len(way.t_ns), 3))
-    fast, slow = _softened(white, chassis.suspension), _softened(white, 4 * chassis.suspension)
+    fast, slow = _soften(white, chassis.suspension), _soften(white, 4 * chassis.suspension)
     band = (fast - slow) / np.sqrt(_gain(chassis.suspension))
     reach = np.sqrt((chassis.contacts**2).mean(axis=0))
     size = chassis.shaking * np.array([1.0, 1.0 / reach[0], 1.0 / reach[1]])
@@ -363,14 +363,14 @@ def _gain(seconds: float) -> float:
     middle = 4 * PASSES * _box(seconds)
     impulse = np.zeros((2 * middle + 1, 1))
     impulse[middle] = 1.0
-    return float(((_softened(impulse, seconds) - _softened(impulse, 4 * seconds)) ** 2).sum())
+    return float(((_soften(impulse, seconds) - _soften(impulse, 4 * seconds)) ** 2).sum())
 
 
 def _box(seconds: float) -> int:
     return max(int(seconds * RATE / PASSES) // 2 * 2 + 1, 3)
 
 
-def _softened(values: Floats, seconds: float) -> Floats:
+def _soften(values: Floats, seconds: float) -> Floats:
     """Columns (n, c) after a moving mean, `PASSES` times: a B-spline, nearly a Gaussian."""
     from scipy.ndimage import uniform_filter1d
 

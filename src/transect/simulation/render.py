@@ -99,7 +99,7 @@ def render(
     """
     if supersample < 1 or supersample % 2 == 0:
         raise UsageError(f"supersample must be odd, got {supersample}", hint="1 or 3")
-    view = View.through(_enlarged(camera, supersample), floats("T_world_camera", T_world_camera, (4, 4)))
+    view = View.through(_enlarge(camera, supersample), floats("T_world_camera", T_world_camera, (4, 4)))
     hits = cast(scene, view.origin, view.rays, max_range, t)
     seen = (_heat if light.thermal else _radiance)(scene, view, hits, light, t)
     if haze is not None:
@@ -108,15 +108,15 @@ def render(
         seen = seen @ np.array(LUMINANCE, np.float32)[:, None]
     picture = seen.reshape(*view.shape, -1)
     if moved is not None:
-        picture = _smeared(picture, view.flow(hits.range, floats("moved", moved, (4, 4))))
-    picture = _averaged(picture, supersample)
+        picture = _smear(picture, view.flow(hits.range, floats("moved", moved, (4, 4))))
+    picture = _average(picture, supersample)
     centre = slice(supersample // 2, None, supersample)
-    image, gain = _exposed(picture, light, exposure, noise)
+    image, gain = _expose(picture, light, exposure, noise)
     depth, kind = view.depth(hits).reshape(view.shape), hits.kind.reshape(view.shape)
     return Frame(image, depth[centre, centre], kind[centre, centre], gain)
 
 
-def _exposed(
+def _expose(
     picture: Singles, light: Light, exposure: Literal["auto"] | float, noise: np.random.Generator | None
 ) -> tuple[NDArray[np.uint8], float]:
     if light.thermal and exposure == "auto":
@@ -205,7 +205,7 @@ def _pixel_rays(width: int, height: int, K: bytes, lens: bytes, fisheye: bool) -
     return rays
 
 
-def _enlarged(camera: CameraModel, factor: int) -> CameraModel:
+def _enlarge(camera: CameraModel, factor: int) -> CameraModel:
     if factor == 1:
         return camera
     K = lenses.scale_intrinsics(camera.K, factor)
@@ -294,7 +294,7 @@ def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singl
     return np.repeat(np.nan_to_num(heat, nan=0.0).astype(np.float32)[:, None], 3, axis=1)
 
 
-def _smeared(picture: Singles, flow: Singles) -> Singles:
+def _smear(picture: Singles, flow: Singles) -> Singles:
     """Mean of the picture (h, w, c) along the way that each pixel's content moves."""
     out, loops = np.empty_like(picture), kernels("render")
     smear = loops.smear_in_parallel if flow.size // 2 >= PARALLEL_FROM else loops.smear_in_order
@@ -302,7 +302,7 @@ def _smeared(picture: Singles, flow: Singles) -> Singles:
     return out
 
 
-def _averaged(picture: Singles, factor: int) -> Singles:
+def _average(picture: Singles, factor: int) -> Singles:
     if factor == 1:
         return picture
     rows, columns, bands = picture.shape

@@ -333,7 +333,7 @@ def walker(path: ArrayLike, speed: float = 1.2, stride: float = 1.4) -> list[Sol
     stride : float
         m for two steps, after which the legs are where they were.
     """
-    place, along = _walked(np.asarray(path, np.float64), speed)
+    place, along = _walk(np.asarray(path, np.float64), speed)
     phase = 2 * np.pi * np.arange(len(place)) * (speed * STEP) / stride
     swing = 0.22 * np.sin(phase)[:, None] * along
     side = 0.1 * np.column_stack([-along[:, 1], along[:, 0], np.zeros(len(along))])
@@ -347,7 +347,7 @@ def walker(path: ArrayLike, speed: float = 1.2, stride: float = 1.4) -> list[Sol
     return [torso, head, *legs]
 
 
-def _walked(corners: Floats, speed: float) -> tuple[Floats, Floats]:
+def _walk(corners: Floats, speed: float) -> tuple[Floats, Floats]:
     """Return places (k, 3) every `STEP` round a closed path, and the directions (k, 3) of the walk."""
     closed = np.vstack([corners, corners[:1]])
     lengths = np.linalg.norm(np.diff(closed, axis=0), axis=1)

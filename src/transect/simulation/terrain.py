@@ -145,7 +145,7 @@ def flat(size_m: float = 40.0, cell: float = 0.5, z: float = 0.0, ground: str = 
     """Return level ground at height `z`, centred on the world's origin."""
     n = _corners(size_m, cell)
     height = np.full((n, n), z, np.float32)
-    return Terrain(height, cell, _centred(height, cell), np.zeros((n, n), np.int16), ground)
+    return Terrain(height, cell, _centre(height, cell), np.zeros((n, n), np.int16), ground)
 
 
 def rough(
@@ -180,13 +180,13 @@ def rough(
     rng = generator(seed, "terrain", "relief")
     height = relief * min(1.0, size_m / 30.0) ** 1.6 * spectral_noise(rng, (n, n), 2.6, 30.0 / cell)
     height += 0.010 * spectral_noise(generator(seed, "terrain", "roughness"), (n, n), 1.4, 0.8 / cell)
-    height += _tilted((n, n), cell, slope)
+    height += _tilt((n, n), cell, slope)
     rock = np.zeros((n, n), np.int16)
     count = min(round(rocks * (size_m / 76.8) ** 2), MOST)
     bumps = _rocks(generator(seed, "terrain", "rocks"), count, n, cell)
     lumps = 0.05 * spectral_noise(generator(seed, "terrain", "lumps"), (n, n), 2.2, 0.6 / cell)
     _raise(height, rock, bumps, np.arange(1, count + 1), lumps)
-    return Terrain(height, cell, _centred(height, cell), rock, ground)
+    return Terrain(height, cell, _centre(height, cell), rock, ground)
 
 
 def open_ground(
@@ -217,14 +217,14 @@ def open_ground(
     n = _corners(size_m, cell)
     height = relief * spectral_noise(generator(seed, "terrain", "relief"), (n, n), 3.0, 60.0 / cell)
     height += 0.012 * spectral_noise(generator(seed, "terrain", "roughness"), (n, n), 1.4, 2.0 / cell)
-    height += _tilted((n, n), cell, slope)
+    height += _tilt((n, n), cell, slope)
     rng = generator(seed, "terrain", "tufts")
     bumps = _bumps(rng, rng.uniform(0, n - 1, (tufts, 2)), rng.uniform(0.08, 0.3, tufts) / cell, (0.7, 1.0))
     bumps[:, 6] = rng.uniform(0.02, 0.12, tufts)
     plant = np.zeros((n, n), np.int16)
     lumps = 0.1 * spectral_noise(generator(seed, "terrain", "lumps"), (n, n), 0.8, 0.6 / cell)
     _raise(height, plant, bumps, _plant_numbers(tufts), lumps)
-    return Terrain(height, cell, _centred(height, cell), plant, ground)
+    return Terrain(height, cell, _centre(height, cell), plant, ground)
 
 
 def field(
@@ -340,7 +340,7 @@ def _ramp(values: NDArray[np.floating[Any]], low: float, high: float, soft: floa
     return np.clip(np.minimum(values - low, high - values, dtype=np.float64) / soft + 1.0, 0.0, 1.0)
 
 
-def _tilted(shape: tuple[int, int], cell: float, slope: tuple[float, float]) -> Heights:
+def _tilt(shape: tuple[int, int], cell: float, slope: tuple[float, float]) -> Heights:
     rows, columns = (np.arange(n, dtype=np.float32) * cell - (n - 1) * cell / 2 for n in shape)
     return (rows[:, None] * slope[1] + columns * slope[0]).astype(np.float32)
 
@@ -349,6 +349,6 @@ def _corners(size_m: float, cell: float) -> int:
     return round(size_m / cell) + 1
 
 
-def _centred(height: Heights, cell: float) -> tuple[float, float]:
+def _centre(height: Heights, cell: float) -> tuple[float, float]:
     rows, columns = height.shape
     return -(columns - 1) * cell / 2, -(rows - 1) * cell / 2

@@ -32,13 +32,13 @@ def draw(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -
     if out.suffix not in SUFFIXES:
         raise UsageError(f"cannot draw to {out}", why=f"its name should end in {' or '.join(SUFFIXES)}")
     described, named = find_description(file)
-    graph = read_picture(described, implementation or named, _expanded(others))
+    graph = read_picture(described, implementation or named, _expand(others))
     files.write_text(out, svg_text(graph) if out.suffix == ".svg" else mermaid_text(graph))
     nodes = sum(box.kind == "node" for box in graph.boxes)
     click.echo(f"wrote {out}: {graph.title}, {_count(nodes, 'node')}, {_count(len(graph.edges), 'wire')}")
 
 
-def _expanded(paths: Iterable[Path]) -> list[Path]:
+def _expand(paths: Iterable[Path]) -> list[Path]:
     """Return files as they are given, and the descriptions and scripts of folders."""
     found: list[Path] = []
     for path in paths:

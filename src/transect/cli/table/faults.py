@@ -46,7 +46,7 @@ def command(opening: Opening, as_json: bool) -> int:
     from transect.cli._progress import Progress
 
     recording = opening.open(Progress(quiet=as_json))
-    found = _found(recording)
+    found = _find(recording)
     if as_json:
         show_json({name: asdict(findings) for name, findings in found.items()})
     else:
@@ -56,7 +56,7 @@ def command(opening: Opening, as_json: bool) -> int:
     return BAD_VERDICT if any(findings.events for findings in found.values()) else lost
 
 
-def _found(recording: Recording) -> dict[str, Findings]:
+def _find(recording: Recording) -> dict[str, Findings]:
     """Look for faults in each stream by itself: runs are counted in its samples."""
     from transect.errors import StreamError
     from transect.robots.ida.faults import detect, streams_of, telemetry_of

@@ -29,7 +29,7 @@ def mermaid_text(graph: Graph) -> str:
     return "\n".join([*lines, *(f"  {line}" for line in _styles(graph, ids))]) + "\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", " ".join(text.split()))
 
 
@@ -40,14 +40,14 @@ def _comment(text: str) -> str:
 
 def _box(box: Box) -> str:
     before, after = ("[[", "]]") if box.double else _BRACKETS[box.kind]
-    return f'{before}"{"<br/>".join(map(_escaped, (box.title, *box.lines)))}"{after}'
+    return f'{before}"{"<br/>".join(map(_escape, (box.title, *box.lines)))}"{after}'
 
 
 def _arrow(edge: Edge, kinds: dict[str, str]) -> str:
     """Return an arrow with the pins that it joins; an input or output of the graph is its own pin."""
     pins = [edge.source_pin] if kinds[edge.source] == "node" else []
     pins += [edge.target_pin] if kinds[edge.target] == "node" else []
-    label = f'|"{" → ".join(map(_escaped, pins))}"|' if pins else ""
+    label = f'|"{" → ".join(map(_escape, pins))}"|' if pins else ""
     return ("-.->" if edge.dashed else "-->") + label
 
 

@@ -63,7 +63,7 @@ class Flow:
 
 def flow_of(compound: CompoundText, text: ImplementationText, faces: Faces) -> tuple[Flow, list[Finding]]:
     """Return an implementation with its names resolved, and what kept some from being so."""
-    undeclared = [] if text.complete else _undeclared(text)
+    undeclared = [] if text.complete else _find_undeclared(text)
     found, findings = faces_of([*text.nodes.values(), *undeclared], faces)
     types = _types(found)
     inputs = {name: socket_of(port, types) for name, port in compound.inputs.items()}
@@ -76,7 +76,7 @@ def _types(found: Mapping[str, Face | None]) -> set[type]:
     return {socket.kind for socket in sockets if isinstance(socket.kind, type)}
 
 
-def _undeclared(text: ImplementationText) -> list[NodeUse]:
+def _find_undeclared(text: ImplementationText) -> list[NodeUse]:
     """Return what Code Sample 2 wires without declaring it; there a node has the name of its interface."""
     ends = [(end, wire.line) for wire in text.wires for end in (wire.source, wire.target) if "." in end]
     lines = {end.partition(".")[0]: line for end, line in reversed(ends)}

@@ -85,11 +85,11 @@ def spelling(text: Description, counts: Counter[str]) -> Iterator[Finding]:
     """Words in the names of ports that are one letter away from a much more common one."""
     for port in ports(text):
         for word in words_of(port.name):
-            if len(word) >= SHORTEST and (better := _meant(word, counts)):
+            if len(word) >= SHORTEST and (better := _guess_word(word, counts)):
                 yield Finding(port.line, f"{port.name}: is {word!r} meant to be {better!r}?", grave=False)
 
 
-def _meant(word: str, counts: Counter[str]) -> str:
+def _guess_word(word: str, counts: Counter[str]) -> str:
     enough = OFTENER * counts[word]
     near = [(-count, other) for other, count in counts.items() if count >= enough and _one_apart(word, other)]
     return min(near)[1] if near else ""

@@ -133,12 +133,12 @@ class TableSink:
         import pyarrow.parquet as pq
 
         self._end_part()
-        self._schema = self._unified(schema)
+        self._schema = self._unify(schema)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._parts.append(self._path.with_name(f".{self._path.name}.{len(self._parts)}.tmp"))
         return pq.ParquetWriter(self._parts[-1], schema, compression="zstd")
 
-    def _unified(self, schema: pa.Schema) -> pa.Schema:
+    def _unify(self, schema: pa.Schema) -> pa.Schema:
         if self._schema is None:
             return schema
         try:
@@ -168,12 +168,12 @@ class TableSink:
             for part in self._parts:
                 with pq.ParquetFile(part) as file:
                     for group in range(file.num_row_groups):
-                        writer.write_table(_widened(file.read_row_group(group), writer.schema))
+                        writer.write_table(_widen(file.read_row_group(group), writer.schema))
         for part in self._parts:
             part.unlink()
 
 
-def _widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _widen(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return a table with the columns of a schema, null where it has none of that name."""
     arrays = [
         table.column(field.name).cast(field.type)
@@ -206,7 +206,7 @@ def leaves_of(name: str, values: Sequence[Any], unit: str = "") -> Iterator[Leaf
         keys = dict.fromkeys(key for value in values if value is not None for key in value)
         for key in keys:
             parts = [None if value is None else value.get(key) for value in values]
-            yield from leaves_of(_joined(name, str(key)), parts)
+            yield from leaves_of(_join_names(name, str(key)), parts)
     elif isinstance(first, np.ndarray) and first.ndim != 1:
         yield Leaf(name or VALUE, [None if v is None else np.reshape(v, -1) for v in values], unit)
         shapes = [None if v is None else np.array(np.shape(v), np.int64) for v in values]
@@ -224,9 +224,9 @@ def _fields(name: str, values: Sequence[Any], first: Any) -> Iterator[Leaf]:
         parts = [None if value is None else getattr(value, field.name) for value in values]
         names, unit = field.metadata.get("columns", ()), field.metadata.get("unit", "")
         if len(names) > 1:
-            yield from _components([_joined(name, n) for n in names], parts, unit)
+            yield from _components([_join_names(name, n) for n in names], parts, unit)
         else:
-            yield from leaves_of(_joined(name, names[0] if names else field.name), parts, unit)
+            yield from leaves_of(_join_names(name, names[0] if names else field.name), parts, unit)
 
 
 def _components(names: Sequence[str], vectors: Sequence[Any], unit: str) -> Iterator[Leaf]:
@@ -238,7 +238,7 @@ def _components(names: Sequence[str], vectors: Sequence[Any], unit: str) -> Iter
     yield from (Leaf(name, column, unit) for name, column in zip(names, block.T, strict=True))
 
 
-def _joined(name: str, key: str) -> str:
+def _join_names(name: str, key: str) -> str:
     return f"{name}.{key}" if name else key
 
 

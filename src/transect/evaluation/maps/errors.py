@@ -114,7 +114,7 @@ def map_errors(
     before = None
     if register:
         before = HeightStatistics.of(pair.sampled(moved[:2]) + moved[2] - pair.reference)
-        moved, said = _found(pair, moved, _steps(reference), search)
+        moved, said = _find(pair, moved, _steps(reference), search)
         notes += said
     heights = pair.sampled(moved[:2]) + moved[2]
     difference = heights - pair.reference
@@ -137,7 +137,7 @@ def _steps(grid: GridMap) -> Floats:
     return np.array([[a, b], [d, e]])
 
 
-def _found(pair: _Pair, shift: Floats, steps: Floats, search: int) -> tuple[Floats, tuple[str, ...]]:
+def _find(pair: _Pair, shift: Floats, steps: Floats, search: int) -> tuple[Floats, tuple[str, ...]]:
     """Return the shift that fits best, from a given one, and what could not be found."""
     reach = min(search, *(n // 2 for n in pair.reference.shape))
     found = registered(pair.reference, lambda flat: pair.sampled(shift[:2] + flat), steps, reach)

@@ -51,7 +51,7 @@ def register(reference: Floats, sample: Sampler, plane_from_cells: Floats, searc
         How many cells it may be off.
     """
     slopes = _slopes(reference, plane_from_cells)
-    determined = _determined(slopes)
+    determined = _determine(slopes)
     flat = np.zeros(2)
     if search and determined.shape[1] == 2:
         flat = -(plane_from_cells @ _whole_cells(reference, sample(flat), search))
@@ -97,7 +97,7 @@ def _slopes(heights: Floats, plane_from_cells: Floats) -> Floats:
     return np.stack([across, down], axis=-1) @ np.linalg.inv(plane_from_cells)
 
 
-def _determined(slopes: Floats) -> Floats:
+def _determine(slopes: Floats) -> Floats:
     """Return (2, k) horizontal directions along which the slopes vary: a plane fits itself anywhere."""
     known = slopes[np.isfinite(slopes).all(axis=-1)]
     if len(known) < 3:

@@ -68,7 +68,7 @@ def evaluate_maps(
         figure_arrays(reference.grid, errors),
         {"mode": "shift" if register else "none", "matrix": moved, "scale": 1.0},
         {"matched": errors.statistics.count, "candidates": known, "by": "cells", "offset_s": 0.0},
-        notes=(*_shifted(errors), *errors.notes, *reference.notes, *estimate.notes),
+        notes=(*_shift(errors), *errors.notes, *reference.notes, *estimate.notes),
         provenance=Provenance(
             tuple(dict.fromkeys((*reference.files, *estimate.files))),
             f"transect {__version__}",
@@ -88,7 +88,7 @@ def _metric(errors: MapErrors) -> dict[str, Any]:
     }
 
 
-def _shifted(errors: MapErrors) -> tuple[str, ...]:
+def _shift(errors: MapErrors) -> tuple[str, ...]:
     if errors.before is None:
         return ()
     x, y, z = errors.shift

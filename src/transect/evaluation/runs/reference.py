@@ -29,7 +29,7 @@ def reference_of(run: Run, recording: Recording, truth: Stream) -> tuple[Input, 
     """Return what to judge by, and how far the run was fed with it: left out of it, if enough is left."""
     made = input_of(str(recording.path or recording.name), recording, truth, truth.name)
     made = replace(made, notes=())  # of the recording, said when it was opened
-    names, used = _fed_positions(made, run, recording)
+    names, used = _find_fed(made, run, recording)
     if not names:
         return made, "not"
     given, withheld = " and ".join(names), int((~used).sum())
@@ -40,7 +40,7 @@ def reference_of(run: Run, recording: Recording, truth: Stream) -> tuple[Input, 
     return replace(made, trajectory=_part(made.trajectory, ~used), notes=(said,)), "in part"
 
 
-def _fed_positions(reference: Input, run: Run, recording: Recording) -> tuple[list[str], Mask]:
+def _find_fed(reference: Input, run: Run, recording: Recording) -> tuple[list[str], Mask]:
     """Return the streams that fed a run with positions of the reference, and which (n,) of them.
 
     What lies in `truth/` is no sensor's, however near it a sensor may be.
@@ -49,14 +49,14 @@ def _fed_positions(reference: Input, run: Run, recording: Recording) -> tuple[li
     if reference.stream.startswith("truth/"):
         return names, used
     for wire in run.config["wiring"].values():
-        same = _shared_positions(reference.trajectory, recording[str(wire["stream"])])
+        same = _find_shared(reference.trajectory, recording[str(wire["stream"])])
         if len(same):
             names.append(str(wire["stream"]))
             used[same] = True
     return names, used
 
 
-def _shared_positions(reference: Trajectory, stream: Stream) -> Ints:
+def _find_shared(reference: Trajectory, stream: Stream) -> Ints:
     """Return which positions of a reference a stream has too: most of its own, at the same times."""
     nothing = np.zeros(0, np.int64)
     if not issubclass(stream.type, (*POSES, NavFix)) or stream.clock != reference.clock:

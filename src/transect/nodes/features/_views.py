@@ -115,14 +115,14 @@ def triangulate(T_camera_world: ArrayLike, places: ArrayLike, sigma: ArrayLike) 
     seen = np.nan_to_num(seen)
     points = _linear(views, seen, weight)
     for _ in range(ROUNDS):
-        slopes, left, _ = _linearised(views, points, seen, weight)
+        slopes, left, _ = _linearise(views, points, seen, weight)
         information, gain = _normal(slopes, left)
-        points = points + _solved(information, gain)
-    slopes, left, depth = _linearised(views, points, seen, weight)
+        points = points + _solve(information, gain)
+    slopes, left, depth = _linearise(views, points, seen, weight)
     covariances = _inverse(_normal(slopes, left)[0])
-    points = np.where(_measured(covariances)[:, None], points, np.nan)
+    points = np.where(_measure(covariances)[:, None], points, np.nan)
     error = np.sqrt(np.sum(left**2, axis=1) / np.maximum(2 * np.count_nonzero(weight, axis=1), 1))
-    in_front = np.asarray(((depth > 0) | (weight == 0)).all(axis=1)) & _measured(points)
+    in_front = np.asarray(((depth > 0) | (weight == 0)).all(axis=1)) & _measure(points)
     return Triangulated(points, covariances, _parallax(views, seen, weight), error, in_front)
 
 
@@ -130,10 +130,10 @@ def _linear(views: Floats, seen: Floats, weight: Floats) -> Floats:
     """Return the points (n, 3) that solve ``x p3 - p1 = 0, y p3 - p2 = 0`` of all rays best."""
     rows = seen[..., None] * views[:, 2][:, None] - views[:, :2]
     rows = (rows * (weight > 0)[..., None, None]).reshape(len(seen), -1, 4)
-    return _solved(*_normal(rows[..., :3], -rows[..., 3]))
+    return _solve(*_normal(rows[..., :3], -rows[..., 3]))
 
 
-def _linearised(views: Floats, points: Floats, seen: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
+def _linearise(views: Floats, points: Floats, seen: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
     """Return slopes (n, 2 m, 3) and residuals (n, 2 m) in deviations, and depths (n, m)."""
     there = se3.apply(views[None], points[:, None])
     depth = there[..., 2]
@@ -147,7 +147,7 @@ def _normal(slopes: Floats, left: Floats) -> tuple[Floats, Floats]:
     return np.einsum("nki,nkj->nij", slopes, slopes), np.einsum("nki,nk->ni", slopes, left)
 
 
-def _solved(information: Floats, gain: Floats) -> Floats:
+def _solve(information: Floats, gain: Floats) -> Floats:
     """Solve (n, 3, 3) for (n, 3); where it is singular some solution is taken, the covariance tells later."""
     ridge = SINGULAR * np.trace(information, axis1=1, axis2=2) + np.finfo(np.float64).tiny
     return np.linalg.solve(information + ridge[:, None, None] * np.eye(3), gain[..., None])[..., 0]
@@ -155,13 +155,13 @@ def _solved(information: Floats, gain: Floats) -> Floats:
 
 def _inverse(information: Floats) -> Floats:
     """Return the inverses of (n, k, k); NaN where it is singular."""
-    known = np.where(_measured(information)[:, None, None], information, 0.0)
+    known = np.where(_measure(information)[:, None, None], information, 0.0)
     values, axes = np.linalg.eigh(known)
     good = values[:, :1] > SINGULAR * values[:, -1:]
     return (axes / np.where(good, values, np.nan)[:, None]) @ np.swapaxes(axes, 1, 2)
 
 
-def _measured(arrays: Floats) -> Mask:
+def _measure(arrays: Floats) -> Mask:
     """Return which of (n, ...) have no NaN."""
     return np.asarray(np.isfinite(arrays).reshape(len(arrays), -1).all(axis=1))
 

@@ -62,7 +62,7 @@ class ScenePose(Node):
         better: Batch[Pose] = (),
     ) -> Located:
         if not cloud:
-            return self._lost("no surface was seen")
+            return self._lose("no surface was seen")
         T_left_view = self.ctx.frames.lookup(pair.left.frame, cloud[-1].frame)
         poses = better or found
         if self.T_scene_world is None:
@@ -70,9 +70,9 @@ class ScenePose(Node):
             self.T_scene_world = T_left_view @ se3.invert(T_world_view)
             self.T_scene_view = T_left_view
         elif not poses:
-            return self._lost("no pose was found")
+            return self._lose("no pose was found")
         elif not self._move(self.T_scene_world @ matrix_of(poses[-1])):
-            return self._lost("moved too far to be believed")
+            return self._lose("moved too far to be believed")
         self.missed = 0
         return self._locate(pair.left.frame, T_left_view, cloud[-1])
 
@@ -95,7 +95,7 @@ class ScenePose(Node):
             success=True,
         )
 
-    def _lost(self, reason: str) -> Located:
+    def _lose(self, reason: str) -> Located:
         self.missed += 1
         self.ctx.skip(reason)
         return Located(expected=self._expect())

@@ -68,7 +68,7 @@ class Motion:
         """T_parent_child (4, 4), or its inverse, at one time; None if that is too far from what is known."""
         i = bisect_right(self._times, t_ns) - 1
         if i in self._breaks:
-            return self._held(i, t_ns, slack_ns, inverted)
+            return self._hold(i, t_ns, slack_ns, inverted)
         start = self._times[i]
         w = (t_ns - start) / (self._times[i + 1] - start)
         ax, ay, az, ai, aj, ak, ar, bx, by, bz, bi, bj, bk, br = self._numbers[7 * i : 7 * i + 14].tolist()
@@ -79,7 +79,7 @@ class Motion:
             (p * ai + q * bi, p * aj + q * bj, p * ak + q * bk, p * ar + q * br),
         )
 
-    def _held(self, i: int, t_ns: int, slack_ns: float, inverted: bool) -> Floats | None:
+    def _hold(self, i: int, t_ns: int, slack_ns: float, inverted: bool) -> Floats | None:
         """The nearest pose, if it is near enough: no motion is invented beyond what was measured."""
         if not len(self):
             return None
@@ -138,7 +138,7 @@ class Motion:
         if first.t_ns[-1] >= last.t_ns[0]:
             return None
         seams = (*first.seams, len(first) - 1, *(i + len(first) for i in last.seams))
-        return _frozen(
+        return _freeze(
             np.concatenate([first.t_ns, last.t_ns]), np.concatenate([first.poses, last.poses]), seams
         )
 
@@ -176,7 +176,7 @@ def motion_from_poses(t_ns: ArrayLike, positions: ArrayLike, orientations: Array
     times, poses = times[last_of_equals], poses[last_of_equals]
     flips = np.einsum("ni,ni->n", poses[1:, 3:], poses[:-1, 3:]) < 0
     poses[1:, 3:] *= np.where(np.cumsum(flips) % 2, -1.0, 1.0)[:, None]
-    return _frozen(times, poses)
+    return _freeze(times, poses)
 
 
 def inverse_block(block: Floats) -> Floats:
@@ -212,7 +212,7 @@ def _check_shapes(times: NDArray[np.generic], xyz: Floats, q: Floats, where: str
         )
 
 
-def _frozen(times: Ints, poses: Floats, seams: tuple[int, ...] = ()) -> Motion:
+def _freeze(times: Ints, poses: Floats, seams: tuple[int, ...] = ()) -> Motion:
     times, poses = np.ascontiguousarray(times), np.ascontiguousarray(poses)
     times.flags.writeable = poses.flags.writeable = False
     return Motion(times, poses, seams)

@@ -94,7 +94,7 @@ Step = tuple[Edge, bool]
 
 def compiled(steps: Iterable[Step]) -> Lookup:
     """Fold the edges from target to source into one function."""
-    static, joints = _folded(steps)
+    static, joints = _fold(steps)
     return _MovingPath(static, joints) if joints else _static_path(static)
 
 
@@ -108,7 +108,7 @@ class _Joint:
     after: Floats | None
 
 
-def _folded(steps: Iterable[Step]) -> tuple[Floats | None, list[_Joint]]:
+def _fold(steps: Iterable[Step]) -> tuple[Floats | None, list[_Joint]]:
     """Static transform before the first moving edge, and the moving edges with what follows each."""
     first: Floats | None = None
     joints: list[_Joint] = []

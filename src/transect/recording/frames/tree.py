@@ -246,7 +246,7 @@ class FrameTree:
         children = self._children()
         for root in self.roots:
             lines.append(root)
-            lines += [indent + _described(edge) for edge, indent in _walk(children, root)]
+            lines += [indent + _describe(edge) for edge, indent in _walk(children, root)]
         return "\n".join(lines)
 
     def _add(self, edge: Edge, replace: bool) -> None:
@@ -370,7 +370,7 @@ def _walk(children: dict[str, list[Edge]], root: str) -> Iterator[tuple[Edge, st
         pending += [(grandchild, below) for grandchild in reversed(children.get(edge.child, []))]
 
 
-def _described(edge: Edge) -> str:
+def _describe(edge: Edge) -> str:
     if edge.motion is None:
         return f"─ {edge.child}"
     return f"~ {edge.child}  ({edge.span_text}, {len(edge.motion)} poses, {edge.clock})"

@@ -231,10 +231,10 @@ def _is_plain(text: str) -> bool:
 
 def _table_of(rows: Sequence[Sequence[str]], layout: Layout) -> pa.Table:
     named = enumerate(layout.names)
-    return pa.table({name: _converted([row[i] for row in rows], name, layout) for i, name in named})
+    return pa.table({name: _convert([row[i] for row in rows], name, layout) for i, name in named})
 
 
-def _converted(texts: list[str], name: str, layout: Layout) -> pa.Array:
+def _convert(texts: list[str], name: str, layout: Layout) -> pa.Array:
     if name in layout.texts:
         return arrow.strings(texts)
     if name in layout.times:

@@ -185,14 +185,14 @@ def _vertices(values: Floats, where: Ints, scale: Scale, fit: Scale) -> Peaks:
     around = np.where(inside, where, 1)[..., None] + np.arange(-1, 2)
     around = np.minimum(around, values.shape[1] - 1)
     three = np.take_along_axis(values[:, None, :], around, axis=2)
-    offset, height = _vertex(_rescaled(three, scale, fit))
+    offset, height = _vertex(_rescale(three, scale, fit))
     # A neighbour without any amplitude is minus infinity in dB: no parabola goes through it.
     inside &= np.isfinite(offset) & np.isfinite(height)
     alone = np.take_along_axis(values, np.maximum(where, 0), axis=1)
     number = np.where(where >= 0, where + 1.0, np.nan)
     return Peaks(
         bin=np.where(inside, number + offset, number),
-        reflectivity=np.where(inside, _rescaled(height, fit, scale), np.where(where >= 0, alone, np.nan)),
+        reflectivity=np.where(inside, _rescale(height, fit, scale), np.where(where >= 0, alone, np.nan)),
         interpolated=inside,
     )
 
@@ -205,7 +205,7 @@ def _vertex(three: Floats) -> tuple[Floats, Floats]:
         return offset, b - (a - c) * offset / 4
 
 
-def _rescaled(values: Floats, before: Scale, after: Scale) -> Floats:
+def _rescale(values: Floats, before: Scale, after: Scale) -> Floats:
     if before == after:
         return values
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -225,7 +225,7 @@ def cloud(
     """
     chosen = [recording[s] if isinstance(s, str) else s for s in streams]
     chosen = chosen or [s for s in recording.streams if s.type is LaserScan]
-    parts = [_placed(recording, stream, frame, gate, tolerance) for stream in chosen]
+    parts = [_place(recording, stream, frame, gate, tolerance) for stream in chosen]
     if not sum(len(beams) for beams, _ in parts):
         raise StreamError(
             f"no point of {', '.join(s.name for s in chosen) or 'any laser'} can be placed in {frame}",
@@ -240,7 +240,7 @@ def cloud(
     return PointCloud(np.concatenate([xyz for _, xyz in parts]), fields, t_ns=int(t_ns.min()), frame=frame)
 
 
-def _placed(
+def _place(
     recording: Recording, stream: Stream, frame: str, gate: Gate | None, tolerance: float
 ) -> tuple[Beams, Floats]:
     """Return a stream's returns and their (n, 3) points in `frame`, as far as they can be placed."""

@@ -35,10 +35,10 @@ def assemble_sweeps(stream: Stream) -> Stream:
         raise StreamError(
             f"{stream.name} has no scans to assemble", why=f"it is a stream of {stream.type.__name__}"
         )
-    return stream.replace(source=lambda: _assembled(stream), seams=())
+    return stream.replace(source=lambda: _assemble(stream), seams=())
 
 
-def _assembled(stream: Stream) -> Parsed:
+def _assemble(stream: Stream) -> Parsed:
     flat, offsets = arrow.lists_of(stream.table, "ranges")
     start_angle, increment = stream["start_angle"], stream["angle_increment"]
     firsts = sweep_starts(stream.t_ns, start_angle, increment, np.diff(offsets))

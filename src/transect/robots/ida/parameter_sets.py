@@ -60,9 +60,7 @@ def _each(names: str, sizes: tuple[int, ...] = (1,), unit: str = "") -> tuple[Pa
     return tuple(Parameter(name, sizes, unit) for name in names.split())
 
 
-def _prefixed(
-    prefix: str, names: str, sizes: tuple[int, ...] = (1,), unit: str = ""
-) -> tuple[Parameter, ...]:
+def _prefix(prefix: str, names: str, sizes: tuple[int, ...] = (1,), unit: str = "") -> tuple[Parameter, ...]:
     return tuple(Parameter(prefix + name, sizes, unit) for name in names.split())
 
 
@@ -127,7 +125,7 @@ SETS: dict[str, tuple[Parameter, ...]] = {
     "RA_LANDER_TO_RA": (P("frame.x", (3,), "m"), P("frame.q", (4,))),
     "RA_PATH_PARAMS": (
         P("path.cart.type"),
-        *_prefixed("path.cart.", "error delta", unit="m"),
+        *_prefix("path.cart.", "error delta", unit="m"),
         P("path.joint_delta", unit="rad"),
         P("path.time_delta", unit="s"),
     ),
@@ -179,30 +177,30 @@ SETS: dict[str, tuple[Parameter, ...]] = {
         P("lander_tol", unit="m"),
     ),
     "RA_TASK_C": (
-        *_prefixed("calibrate.", "home angle", JOINTS, "rad"),
+        *_prefix("calibrate.", "home angle", JOINTS, "rad"),
         P("calibrate.current", JOINTS, "mA"),
         P("calibrate.time", JOINTS, "s"),
         P("calibrate.delta", JOINTS, "rad"),
     ),
     "RA_TASK_DT": (
         P("dig_trench.height", unit="m"),
-        *_prefixed("dig_trench.", "depth width length corner", unit="m"),
-        *_prefixed("dig_trench.", "scoop_angle carry_angle dump_angle return_angle", unit="rad"),
+        *_prefix("dig_trench.", "depth width length corner", unit="m"),
+        *_prefix("dig_trench.", "scoop_angle carry_angle dump_angle return_angle", unit="rad"),
         P("dig_trench.way_point", (3,), "m"),
     ),
     "RA_TASK_SC": (
         P("scrape.guard_angle", unit="rad"),
         P("scrape.guard_depth", unit="m"),
         P("scrape.rake", (3,), "rad"),
-        *_prefixed("scrape.", "backoff height_initial", unit="m"),
+        *_prefix("scrape.", "backoff height_initial", unit="m"),
     ),
-    "RA_COMPRESS_PARAMS": _prefixed("compress.", "wSyncInterval wBlockSize wSegmentSize type"),
-    "RA_MAX_FAULTS": _prefixed(
+    "RA_COMPRESS_PARAMS": _prefix("compress.", "wSyncInterval wBlockSize wSegmentSize type"),
+    "RA_MAX_FAULTS": _prefix(
         "max_fault.", "ace_reset motion_impeded file_io paci tv_power stopped stalled overheat"
     ),
     "RA_FAULT_PARAMS": (
-        *_prefixed("fault_params.", "dt_backup scr_initial scr_delta scr_total", unit="m"),
-        *_prefixed(
+        *_prefix("fault_params.", "dt_backup scr_initial scr_delta scr_total", unit="m"),
+        *_prefix(
             "fault_params.ignore_col_",
             "blade_1 blade_2 rac scoop wrist grapple_attach grapple seis wts hp3",
         ),
@@ -210,7 +208,7 @@ SETS: dict[str, tuple[Parameter, ...]] = {
     "RA_POWER_STATES": (P("power_states.power", (3,), "W"), P("eps_switch")),
     "RA_GRAVITY": (P("gravity_params.acc_g", unit="m/s2"), P("gravity_params.grav_vect", (3,))),
     "RA_DEFL_GENERAL": (
-        *_prefixed("defl_params.", "enable_abs enable_rel enable_tool"),
+        *_prefix("defl_params.", "enable_abs enable_rel enable_tool"),
         P("defl_params.enable_jnt_abs", aliases=("defl_params.enable_jint_abs",)),
         P("defl_params.enable_jnt_rel", aliases=("defl_params.enable_jint_rel",)),
         *_each("seis_mass wts_mass hp3_mass", unit="kg"),

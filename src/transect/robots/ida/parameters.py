@@ -77,7 +77,7 @@ class Parameters:
         MissingParameterError
             If no source has it; the error says where it should come from.
         """
-        return np.asarray(self._found(set_name, key)[1], dtype=np.float64)
+        return np.asarray(self._find(set_name, key)[1], dtype=np.float64)
 
     def number(self, set_name: str, key: str) -> float:
         """Return a parameter that is one number."""
@@ -85,13 +85,13 @@ class Parameters:
 
     def origin(self, set_name: str, key: str) -> str:
         """Return who gives a parameter: a file, or the SIS."""
-        return self._found(set_name, key)[0]
+        return self._find(set_name, key)[0]
 
     def has(self, set_name: str, key: str) -> bool:
         """Tell whether some source gives a parameter."""
         return any(key in sets.get(set_name, {}) for _, sets in self.sources)
 
-    def _found(self, set_name: str, key: str) -> tuple[str, Any]:
+    def _find(self, set_name: str, key: str) -> tuple[str, Any]:
         for who, sets in self.sources:
             if key in (values := sets.get(set_name, {})):
                 return who, values[key]

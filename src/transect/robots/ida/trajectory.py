@@ -73,7 +73,7 @@ def joint_vias(start: ArrayLike, goal: ArrayLike, joint_delta: float) -> Floats:
     No joint moves more than `joint_delta` (rad) between two of them.
     """
     q = _two(start, goal)
-    return _divided(q[0], q[1], _pieces(float(np.abs(q[1] - q[0]).max()), joint_delta))
+    return _divide(q[0], q[1], _pieces(float(np.abs(q[1] - q[0]).max()), joint_delta))
 
 
 def timed_vias(
@@ -82,7 +82,7 @@ def timed_vias(
     """Times (k,) in s from the start, and via points (k, n) in rad, of a joint move of `duration` s."""
     q = _two(start, goal)
     pieces = _pieces(duration, time_delta)
-    return np.linspace(0.0, duration, pieces + 1), _divided(q[0], q[1], pieces)
+    return np.linspace(0.0, duration, pieces + 1), _divide(q[0], q[1], pieces)
 
 
 def line_vias(start: ArrayLike, goal: ArrayLike, delta: float) -> Floats:
@@ -91,7 +91,7 @@ def line_vias(start: ArrayLike, goal: ArrayLike, delta: float) -> Floats:
     `th` turns evenly along it.
     """
     pose = _two(start, goal)
-    return _divided(pose[0], pose[1], _pieces(float(np.linalg.norm(pose[1, :3] - pose[0, :3])), delta))
+    return _divide(pose[0], pose[1], _pieces(float(np.linalg.norm(pose[1, :3] - pose[0, :3])), delta))
 
 
 def cartesian_vias(
@@ -116,10 +116,10 @@ def cartesian_vias(
     q = floats("joint angles", start, ("n",))
     pose = _two(forward(q[None])[0], goal)
     if not rules.straight:
-        return _interpolated(q, _reached(pose[1:], inverse)[0], rules.delta, forward)
+        return _interpolate(q, _reach(pose[1:], inverse)[0], rules.delta, forward)
     pieces = _pieces(float(np.linalg.norm(pose[1, :3] - pose[0, :3])), rules.delta)
     for _ in range(16):
-        vias = np.concatenate([q[None], _reached(_divided(pose[0], pose[1], pieces)[1:], inverse)])
+        vias = np.concatenate([q[None], _reach(_divide(pose[0], pose[1], pieces)[1:], inverse)])
         if straying(vias, forward) <= rules.error:
             return vias
         pieces *= 2
@@ -130,7 +130,7 @@ def cartesian_vias(
     )
 
 
-def _reached(poses: Floats, inverse: Kinematics) -> Floats:
+def _reach(poses: Floats, inverse: Kinematics) -> Floats:
     q = inverse(poses)
     lost = ~np.isfinite(q).all(axis=1)
     if lost.any():
@@ -149,11 +149,11 @@ def straying(vias: ArrayLike, forward: Kinematics) -> float:
     return float(np.linalg.norm(aside - part[:, None] * along, axis=1).max())
 
 
-def _interpolated(start: Floats, goal: Floats, delta: float, forward: Kinematics) -> Floats:
+def _interpolate(start: Floats, goal: Floats, delta: float, forward: Kinematics) -> Floats:
     """Equal steps of the joints, so many that the tool moves at most `delta` m in each."""
-    fine = forward(_divided(start, goal, 100))[:, :3]
+    fine = forward(_divide(start, goal, 100))[:, :3]
     longest = float(np.linalg.norm(np.diff(fine, axis=0), axis=1).max()) * 100
-    return _divided(start, goal, _pieces(longest, delta))
+    return _divide(start, goal, _pieces(longest, delta))
 
 
 def _two(start: ArrayLike, goal: ArrayLike) -> Floats:
@@ -166,7 +166,7 @@ def _pieces(length: float, longest: float) -> int:
     return max(1, int(np.ceil(length / longest - ROUNDING)))
 
 
-def _divided(start: Floats, goal: Floats, pieces: int) -> Floats:
+def _divide(start: Floats, goal: Floats, pieces: int) -> Floats:
     return start + np.linspace(0.0, 1.0, pieces + 1)[:, None] * (goal - start)
 
 

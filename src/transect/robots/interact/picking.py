@@ -82,7 +82,7 @@ def phases(heights: ArrayLike, moves: ArrayLike, thresholds: Thresholds | None =
         return names
     down, up = _grasp(height, limit.band)
     peak = _peak(height, up, limit.band)
-    placed = _placed(height, peak, mask, limit.band)
+    placed = _place(height, peak, mask, limit.band)
     names[:down] = np.where(mask[:down], APPROACH, STILL)
     names[down:up] = GRASP
     names[up:peak] = np.where(mask[up:peak], LIFT, STILL)
@@ -105,7 +105,7 @@ def _peak(height: Floats, start: int, band: float) -> int:
     return start + (int(np.argmax(rest[:sinks])) + 1 if sinks < len(rest) else len(rest))
 
 
-def _placed(height: Floats, peak: int, mask: Mask, band: float) -> int:
+def _place(height: Floats, peak: int, mask: Mask, band: float) -> int:
     """Stop of the placing: when it rises again, or goes on after a rest below the peak; the earlier."""
     rest, moves = height[peak:], mask[peak:]
     rises = _first(rest - np.minimum.accumulate(rest) > band)

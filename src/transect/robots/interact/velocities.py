@@ -40,7 +40,7 @@ def levers(steering: ArrayLike, geometry: Geometry) -> tuple[Floats, Floats]:
     The first is ``k x r``, the second ``k x (r - s)``, k upwards.
     """
     contacts = positions(steering, geometry)[..., :2]
-    return _crossed(contacts), _crossed(contacts - geometry.swivels)
+    return _cross(contacts), _cross(contacts - geometry.swivels)
 
 
 def contact_velocities(
@@ -72,6 +72,6 @@ def wheel_velocities(
     return WheelVelocities((velocity * along).sum(axis=-1), (velocity * left).sum(axis=-1))
 
 
-def _crossed(vectors: Floats) -> Floats:
+def _cross(vectors: Floats) -> Floats:
     """``k x v`` for planar vectors (..., 2)."""
     return np.stack([-vectors[..., 1], vectors[..., 0]], axis=-1)

@@ -89,7 +89,7 @@ def _poses(
 def _positions(urdf: Urdf, stream: Stream, joints: Sequence[str] | None) -> dict[str, Driven]:
     """Return rows and positions by joint."""
     if joints is None and "names" in stream.columns:
-        return _named_positions(stream)
+        return _sort_positions(stream)
     q = np.asarray(stream.column("position"), dtype=np.float64).reshape(len(stream), -1)
     names = tuple(joints) if joints is not None else urdf.driven
     if len(stream) and q.shape[1] != len(names):
@@ -102,7 +102,7 @@ def _positions(urdf: Urdf, stream: Stream, joints: Sequence[str] | None) -> dict
     return {name: (every, q[:, i]) for i, name in enumerate(names)} if len(stream) else {}
 
 
-def _named_positions(stream: Stream) -> dict[str, Driven]:
+def _sort_positions(stream: Stream) -> dict[str, Driven]:
     """Sort positions by the names beside them; each sample may have its own joints in its own order."""
     table = stream.table.select(["names", "position"])
     # A sample may give velocities only: names without positions place nothing.

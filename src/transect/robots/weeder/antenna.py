@@ -27,15 +27,15 @@ def antenna_from_base(base: ArrayLike, heading: ArrayLike, lever: ArrayLike) -> 
     lever : (3,) array
         The antenna in base_link, metres (`Geometry.antenna`).
     """
-    return np.asarray(base, dtype=np.float64) + _turned(heading, lever)
+    return np.asarray(base, dtype=np.float64) + _turn(heading, lever)
 
 
 def base_from_antenna(antenna: ArrayLike, heading: ArrayLike, lever: ArrayLike) -> Floats:
     """Positions (..., 3) of base_link for those of the antenna: the inverse of `antenna_from_base`."""
-    return np.asarray(antenna, dtype=np.float64) - _turned(heading, lever)
+    return np.asarray(antenna, dtype=np.float64) - _turn(heading, lever)
 
 
-def _turned(heading: ArrayLike, lever: ArrayLike) -> Floats:
+def _turn(heading: ArrayLike, lever: ArrayLike) -> Floats:
     turn = rotations.quaternion_from_euler("z", np.asarray(heading, dtype=np.float64)[..., None])
     return rotations.rotate(turn, lever)
 

@@ -29,9 +29,9 @@ def si_from_raw(
     gyro_offset, acc_offset : (3,) array, optional
         Kalibr's estimates for the sequence, in the same units; subtracted.
     """
-    return _scaled(RADIANS, gyro, gyro_offset), _scaled(MILLI_G, acc, acc_offset)
+    return _scale(RADIANS, gyro, gyro_offset), _scale(MILLI_G, acc, acc_offset)
 
 
-def _scaled(unit: float, raw: ArrayLike, offset: ArrayLike | None) -> Floats:
+def _scale(unit: float, raw: ArrayLike, offset: ArrayLike | None) -> Floats:
     values = np.asarray(raw, dtype=np.float64)
     return unit * (values if offset is None else values - np.asarray(offset, dtype=np.float64))

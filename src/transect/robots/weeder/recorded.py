@@ -96,12 +96,12 @@ def wheel_odometry(recording: Recording, form: Form = "scripts") -> Stream:
         raise StreamError(
             f"{wheels.name} was joined from several recordings", hint="integrate each of them by itself"
         )
-    path = _integrated(wheels, Geometry.of(_robot(recording)), form)
+    path = _integrate(wheels, Geometry.of(_robot(recording)), form)
     name = f"Odometry/{form.capitalize()}"
     return Stream(name, Odometry, path, clock=wheels.clock, role="estimate", frame="odom", child=BASE)
 
 
-def _integrated(wheels: Stream, geometry: Geometry, form: Form) -> Parsed:
+def _integrate(wheels: Stream, geometry: Geometry, form: Form) -> Parsed:
     order = np.argsort(wheels.t_ns, kind="stable")
     speeds, steering = np.asarray(wheels["wheel_velocity"])[order], np.asarray(wheels["steering"])[order]
     if "telegram" in wheels.columns:
@@ -175,7 +175,7 @@ def _odometry_track(
     stream, notes = _odometry_stream(recording, form)
     track = _positions(stream)
     if stream.clock == "index" and stream.clock != clock:
-        t_ns, note = _found_times(_robot(recording), truth, track.positions)
+        t_ns, note = _find_times(_robot(recording), truth, track.positions)
         track, notes = Track(t_ns, track.positions), [*notes, note]
     elif stream.clock != clock:
         raise StreamError(
@@ -201,7 +201,7 @@ def _odometry_stream(recording: Recording, form: Form) -> tuple[Stream, list[str
     return stream, [f"odometry is integrated from the wheels in {whose} form", *stream.parsed.notes]
 
 
-def _found_times(robot: Robot, truth: Track, positions: Floats) -> tuple[NDArray[np.int64], str]:
+def _find_times(robot: Robot, truth: Track, positions: Floats) -> tuple[NDArray[np.int64], str]:
     rate = robot.constants.get("odometry_rate")
     if rate is None:
         raise StreamError(

@@ -179,10 +179,10 @@ class Flight:
             virtual = wrenches(self.arm, frames, weightless, unit)[: len(give)]
             sag[:, axis] = (virtual * give).sum(axis=(0, 2))
         if not tool.hangs:
-            sag[:, 3] = self._turned(frames, give)
+            sag[:, 3] = self._turn(frames, give)
         return sag
 
-    def _turned(self, frames: Frames, give: Floats) -> Floats:
+    def _turn(self, frames: Frames, give: Floats) -> Floats:
         """By how much (n,) rad the gives of the links turn the tool about the axes of joints 2 to 4."""
         axis = np.einsum("bnij,ni->bnj", frames.rotation[: len(give)], frames.axis(2))
         return (axis * give[..., 3:]).sum(axis=(0, 2))

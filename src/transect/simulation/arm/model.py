@@ -193,7 +193,7 @@ class Arm:
                 place = place + turn @ np.array([self.a[link], 0.0, self.d[link]])
                 turn = turn @ _about(0, self.alpha[link])
             if give is not None:
-                place = place + _turned(turn, give[body, :, :3])
+                place = place + _turn(turn, give[body, :, :3])
                 turn = turn @ rotations.matrix_from_rotation_vector(give[body, :, 3:])
             turns.append(turn)
             places.append(place)
@@ -237,7 +237,7 @@ def _about(axis: int, angle: Any) -> Floats:
     return matrix
 
 
-def _turned(matrices: Floats, vectors: Floats) -> Floats:
+def _turn(matrices: Floats, vectors: Floats) -> Floats:
     """Vectors (n, 3) turned by matrices (n, 3, 3)."""
     return np.einsum("nij,nj->ni", matrices, vectors)
 
@@ -286,8 +286,8 @@ def wrenches(arm: Arm, frames: Frames, links: Links, load: Load) -> Floats:
         force = force + weights[body]
         about_zero = about_zero + cross(frames.centre[body], weights[body])
         back = frames.rotation[body].swapaxes(1, 2)
-        found[body, :, :3] = _turned(back, force)
-        found[body, :, 3:] = _turned(back, about_zero - cross(frames.origin[body], force))
+        found[body, :, :3] = _turn(back, force)
+        found[body, :, 3:] = _turn(back, about_zero - cross(frames.origin[body], force))
     return found
 
 

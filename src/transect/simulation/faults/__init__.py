@@ -117,7 +117,7 @@ def inject(
     event = event_of(recording, chosen, severity, seed, start, end, parameters)
     apply = chosen.apply
     changes: dict[str, Change] = {}
-    for stream in _meant(recording, chosen, streams) if severity else ():
+    for stream in _choose_streams(recording, chosen, streams) if severity else ():
         if (change := apply(stream, event)).touched.any():
             changes[stream.name] = change
     labels = labels_of(recording, event, changes)
@@ -165,7 +165,7 @@ def _windows(
     return windows
 
 
-def _meant(recording: Recording, fault: Fault, patterns: Sequence[str]) -> list[Stream]:
+def _choose_streams(recording: Recording, fault: Fault, patterns: Sequence[str]) -> list[Stream]:
     patterns = tuple(patterns) or EVERYTHING
     named = [s for s in recording if any(fnmatch.fnmatchcase(s.name.lower(), p.lower()) for p in patterns)]
     if not named:

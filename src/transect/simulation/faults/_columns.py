@@ -137,12 +137,12 @@ def change_of(
     touched = changed(stream.table, table, names)
     if not touched.any():
         return unchanged(stream)
-    table = _restated(table, touched)
+    table = _restate(table, touched)
     share = np.ones(len(touched)) if fraction is None else fraction
     return Change(with_table(stream, table), touched, np.where(touched, share, 0.0))
 
 
-def _restated(table: pa.Table, rows: Mask) -> pa.Table:
+def _restate(table: pa.Table, rows: Mask) -> pa.Table:
     """Return a table whose columns that say the same again, in a format's own words, do so in these rows."""
     known = set(table.column_names)
     again: dict[str, Floats] = {

@@ -60,7 +60,7 @@ def wrapped(
         index = int(match[2])
         given = {**row, PAYLOAD: match[3]} if instead is None else row_of(stream, int(instead[index]))
         found = payload(stream, given)
-        found = found if instead is None else _stamped(found, row[T_NS])
+        found = found if instead is None else _stamp(found, row[T_NS])
         return alter(index, found) if alter else found
 
     columns = {name: stream.table.column(name) for name in stream.table.column_names}
@@ -72,7 +72,7 @@ def wrapped(
     )
 
 
-def _stamped(payload: Any, t_ns: int) -> Any:
+def _stamp(payload: Any, t_ns: int) -> Any:
     """Return a payload with its sample's time, where it has one of its own."""
     timed = isinstance(getattr(payload, "t_ns", None), int)
     return dataclasses.replace(payload, t_ns=t_ns) if timed else payload

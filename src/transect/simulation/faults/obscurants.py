@@ -133,10 +133,10 @@ def cloud_in_air(
     found, early, lost = first_returns(met, far, luck, back)
     early, lost = early & seen, lost & seen
     moved = np.where(early[:, None], towards * found[:, None], points)
-    return beams.without_points(_dimmed(cloud, moved, early), lost), early | lost
+    return beams.without_points(_dim(cloud, moved, early), lost), early | lost
 
 
-def _dimmed(cloud: PointCloud, points: Floats, early: Mask) -> PointCloud:
+def _dim(cloud: PointCloud, points: Floats, early: Mask) -> PointCloud:
     fields = dict(cloud.fields)
     if "intensity" in fields:
         weak = fields["intensity"] * np.where(early, WEAK, 1.0)

@@ -18,12 +18,10 @@ from .haze import as_stored
 
 def blurred(stream: Stream, event: Event) -> Change:
     """Smear every picture along one line, as a bump does while the shutter is open."""
-    return wrapped(
-        stream, event, event.inside(stream), _share(stream, event), partial(_smeared, stream, event)
-    )
+    return wrapped(stream, event, event.inside(stream), _share(stream, event), partial(_smear, stream, event))
 
 
-def _smeared(stream: Stream, event: Event, index: int, image: Image) -> Image:
+def _smear(stream: Stream, event: Event, index: int, image: Image) -> Image:
     import cv2
 
     way = max(3, round(event.severity * event.parameters["width"] * image.width))

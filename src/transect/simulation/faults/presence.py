@@ -62,7 +62,7 @@ def stuck(stream: Stream, event: Event) -> Change:
         other = np.array([names[i] != names[k] for i, k in enumerate(source.tolist())], dtype=bool)
         return wrapped(stream, event, other, np.ones(len(stream)), instead=source)
     names = [name for name in stream.columns if not name.endswith("_ns")]
-    table = _repeated(stream.table, names, source)
+    table = _repeat(stream.table, names, source)
     return change_of(stream, table, _comparable(stream, names))
 
 
@@ -71,7 +71,7 @@ def _names(stream: Stream) -> list[Any]:
     return arrow.texts(stream.table, PAYLOAD) if known else list(range(len(stream)))
 
 
-def _repeated(table: pa.Table, names: list[str], source: Ints) -> pa.Table:
+def _repeat(table: pa.Table, names: list[str], source: Ints) -> pa.Table:
     rows = table.take(arrow.from_numpy(source))
     for name in names:
         table = table.set_column(table.column_names.index(name), table.schema.field(name), rows.column(name))

@@ -70,7 +70,7 @@ def _scans(stream: Stream, event: Event) -> Change:
     share = share_of_beams(stream, table, "ranges")
     if "remission" in stream.columns:
         bright, beam = flat_values(table, "remission")
-        kept = _kept(event, new) if len(bright) == len(new) else np.ones(len(bright))
+        kept = _transmit(event, new) if len(bright) == len(new) else np.ones(len(bright))
         table = with_flat(table, "remission", np.where(inside[beam], bright * kept, bright))
         names.append("remission")
     return change_of(stream, table, names, share)
@@ -80,7 +80,7 @@ def _chance(event: Event) -> float:
     return event.severity * event.parameters["drops"]
 
 
-def _kept(event: Event, ranges: Floats) -> Floats:
+def _transmit(event: Event, ranges: Floats) -> Floats:
     """Return (n,) the part of the light that comes back over ranges (n,)."""
     far = np.where(np.isfinite(ranges), np.minimum(ranges, beams.FARTHEST), 0.0)
     return np.exp(-2.0 * event.severity * event.parameters["extinction"] * far)
@@ -96,7 +96,9 @@ def _clouds(stream: Stream, event: Event) -> Change:
         moved = (points * scale[:, None]).astype(cloud.points.dtype)
         fields = dict(cloud.fields)
         if "intensity" in fields:
-            fields["intensity"] = (fields["intensity"] * _kept(event, far)).astype(fields["intensity"].dtype)
+            fields["intensity"] = (fields["intensity"] * _transmit(event, far)).astype(
+                fields["intensity"].dtype
+            )
         return dataclasses.replace(cloud, points=moved, fields=fields), hit
 
     return wrapped_clouds(stream, event, altered)
@@ -110,7 +112,7 @@ def _images(stream: Stream, event: Event) -> Change:
     for index in np.flatnonzero(event.inside(stream)).tolist():
         streaks = seen(index)
         fraction[index] = (LONGEST * OPAQUE * streaks[:, 2] ** 2).sum() / event.parameters["streaks"]
-    return wrapped(stream, event, fraction > 0, fraction, partial(_streaked, seen))
+    return wrapped(stream, event, fraction > 0, fraction, partial(_streak, seen))
 
 
 def _streaks(stream: Stream, event: Event, part: float, index: int) -> Floats:
@@ -124,7 +126,7 @@ def _streaks(stream: Stream, event: Event, part: float, index: int) -> Floats:
     return np.column_stack([there[:, :2], 0.3 + 0.7 * there[:, 2] ** 3])
 
 
-def _streaked(seen: Any, index: int, image: Image) -> Image:
+def _streak(seen: Any, index: int, image: Image) -> Image:
     import cv2
 
     veil = np.zeros(image.data.shape[:2], np.float32)

@@ -69,16 +69,16 @@ def _noisy_images(stream: Stream, event: Event) -> Change:
 
 def stepping(stream: Stream, event: Event) -> Change:
     """Add a bias for as long as the window lasts."""
-    return _biased(stream, event, event.inside(stream).astype(np.float64))
+    return _add_bias(stream, event, event.inside(stream).astype(np.float64))
 
 
 def ramping(stream: Stream, event: Event) -> Change:
     """Add a bias that grows while the window lasts."""
     part = event.seconds(stream) / max(event.length(stream), 1e-9)
-    return _biased(stream, event, np.where(event.inside(stream), part, 0.0))
+    return _add_bias(stream, event, np.where(event.inside(stream), part, 0.0))
 
 
-def _biased(stream: Stream, event: Event, part: Floats) -> Change:
+def _add_bias(stream: Stream, event: Event, part: Floats) -> Change:
     """Add to each measured column a part (n,) of what is a large bias in its unit, up or down by the seed."""
     table, names = stream.table, signals(stream)
     for name in names:

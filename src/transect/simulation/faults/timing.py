@@ -16,7 +16,7 @@ from .presence import EVERY
 TO_THE_END = (0.25, 1.0)
 
 
-def _moved(stream: Stream, event: Event, by: Ints) -> Change:
+def _move(stream: Stream, event: Event, by: Ints) -> Change:
     """Return a stream whose times are later by (n,) nanoseconds inside the window."""
     by = np.where(event.inside(stream), by, 0)
     touched = by != 0
@@ -34,19 +34,19 @@ def jumping(stream: Stream, event: Event) -> Change:
     """Let the clock jump once, forwards or backwards as the seed has it."""
     sign = event.generator("sign").choice([-1, 1])
     step = sign * round(event.severity * event.parameters["seconds"] * NS)
-    return _moved(stream, event, np.full(len(stream), step, dtype=np.int64))
+    return _move(stream, event, np.full(len(stream), step, dtype=np.int64))
 
 
 def drifting(stream: Stream, event: Event) -> Change:
     """Let the clock go too fast."""
     rate = event.severity * event.parameters["ppm"] * 1e-6
-    return _moved(stream, event, np.rint(event.seconds(stream) * rate * NS).astype(np.int64))
+    return _move(stream, event, np.rint(event.seconds(stream) * rate * NS).astype(np.int64))
 
 
 def delayed(stream: Stream, event: Event) -> Change:
     """Stamp samples when they arrive, not when they were taken."""
     late = round(event.severity * event.parameters["seconds"] * NS)
-    return _moved(stream, event, np.full(len(stream), late, dtype=np.int64))
+    return _move(stream, event, np.full(len(stream), late, dtype=np.int64))
 
 
 FAULTS = (

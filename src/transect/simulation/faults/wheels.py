@@ -29,11 +29,11 @@ def slipping(stream: Stream, event: Event) -> Change:
         table = with_flat(table, name, values * scale[row])
     for name in sums:
         values, _ = flat_values(table, name)
-        table = with_flat(table, name, _stretched(values.reshape(len(stream), -1), scale, inside).reshape(-1))
+        table = with_flat(table, name, _stretch(values.reshape(len(stream), -1), scale, inside).reshape(-1))
     return change_of(stream, table, [*speeds, *sums], np.where(inside, slip, 0.0))
 
 
-def _stretched(sums: Floats, scale: Floats, inside: Mask) -> Floats:
+def _stretch(sums: Floats, scale: Floats, inside: Mask) -> Floats:
     """Return sums (n, k) whose steps are longer inside the window; before it they stay to the bit."""
     extra = np.diff(sums, axis=0, prepend=sums[:1]) * (scale - 1.0)[:, None]
     gained = np.cumsum(np.nan_to_num(extra), axis=0)

@@ -103,7 +103,7 @@ class Odometer:
         located = locate(self.tracks.points[sight.rows], sight.pixels, self.rig, se3.invert(expected))
         inliers = 0 if located is None else int(located.inliers.sum())
         if located is None or inliers < max(self.settings.least_inliers, AGREE * len(sight.rows)):
-            return self._lost(pair, t_ns, expected, sight, inliers)
+            return self._lose(pair, t_ns, expected, sight, inliers)
         return self._move(pair, t_ns, sight, located, fresh)
 
     # Beginning, also anew
@@ -121,7 +121,7 @@ class Odometer:
         self.before, self.t_ns = pair, t_ns
         return Step(self.T_world_camera, "", len(self.tracks))
 
-    def _lost(self, pair: Pair, t_ns: int, expected: Floats, sight: Sight, inliers: int) -> Step:
+    def _lose(self, pair: Pair, t_ns: int, expected: Floats, sight: Sight, inliers: int) -> Step:
         """Begin anew where the camera should be by now; a picture that shows nothing is passed over."""
         began = self._begin(pair, t_ns, expected)
         few = len(sight.rows) < self.settings.least_inliers

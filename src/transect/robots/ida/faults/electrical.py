@@ -37,7 +37,7 @@ def _motor(telemetry: Telemetry, parameters: Parameters) -> Measure:
     return Measure(motor_current(telemetry, parameters), limit, "below", when=telemetry["motor_on"] == 1)
 
 
-def _stalled(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def _measure_stall(telemetry: Telemetry, parameters: Parameters) -> Measure:
     driven = motor_current(telemetry, parameters) >= parameters.numbers(DETECT, "current_epsilon")
     limit = parameters.numbers(DETECT, "enc_delta")
     return Measure(telemetry.change("enc_raw"), limit, "below", when=driven & kept_on(telemetry))
@@ -125,7 +125,7 @@ FAULTS = (
         "the motor is on and draws current_epsilon or more, and its encoder changes by less than enc_delta",
         ((DETECT, "current_epsilon"), (DETECT, "enc_delta"), (JOINT, "current.b")),
         ("enc_raw", "cur_raw", "motor_on"),
-        _stalled,
+        _measure_stall,
         unit="LSB",
         samples=(DETECT, "stalled_samples"),
         note=f"{_NOT_DEFINED}; standing still is meant as for the encoder fault",

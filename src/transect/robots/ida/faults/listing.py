@@ -34,7 +34,7 @@ def table_of_faults(parameters: Parameters, faults: Sequence[Fault] = FAULTS) ->
             fault.name,
             fault.what,
             "; ".join(_value(key, parameters) for key in fault.parameters),
-            _declared(fault, parameters),
+            _describe(fault, parameters),
             fault.section,
             fault.note,
         )
@@ -65,7 +65,7 @@ def _value(key: Key, parameters: Parameters) -> str:
     return f"{key[0]} {key[1]} = {' '.join(f'{number:g}' for number in shown)} {unit}".rstrip()
 
 
-def _declared(fault: Fault, parameters: Parameters) -> str:
+def _describe(fault: Fault, parameters: Parameters) -> str:
     if fault.samples is None:
         return "at once"
     if not parameters.has(*fault.samples):

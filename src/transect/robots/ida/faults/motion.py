@@ -26,7 +26,7 @@ def _impeded_current(telemetry: Telemetry, parameters: Parameters) -> Measure:
     return Measure(telemetry["over_current"], np.zeros(()))
 
 
-def _stopped(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def _measure_stop(telemetry: Telemetry, parameters: Parameters) -> Measure:
     left = np.abs(telemetry["commanded_q"] - telemetry.angle)
     return Measure(left, parameters.numbers(CTRL, "eps_joint"), when=telemetry["motor_on"] == 0)
 
@@ -75,7 +75,7 @@ FAULTS = (
         "the motor is off and the joint is further than eps_joint from its via point",
         ((CTRL, "eps_joint"),),
         ("enc", "commanded_q", "motor_on"),
-        _stopped,
+        _measure_stop,
         unit="rad",
         samples=(DETECT, "stopped_samples"),
         note="the SIS calls it premature motion termination and does not define it",

@@ -49,7 +49,7 @@ def _to_the_stop(telemetry: Telemetry, parameters: Parameters) -> Measure:
     return Measure(close, parameters.numbers(DETECT, "joint_delta"), "below", when=telemetry["motor_on"] == 1)
 
 
-def _commanded_to_the_stop(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def _command_to_the_stop(telemetry: Telemetry, parameters: Parameters) -> Measure:
     close = _room(telemetry["commanded_q"], parameters)
     return Measure(close, parameters.numbers(DETECT, "joint_delta"), "below")
 
@@ -144,7 +144,7 @@ FAULTS = (
         "a joint is commanded within joint_delta of a hard stop (q_min, q_max)",
         ((DETECT, "joint_delta"), (JOINT, "q_min"), (JOINT, "q_max")),
         ("commanded_q",),
-        _commanded_to_the_stop,
+        _command_to_the_stop,
         unit="rad",
         samples=(DETECT, "kinematic_samples"),
     ),

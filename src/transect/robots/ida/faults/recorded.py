@@ -103,7 +103,7 @@ def telemetry_of(recording: Recording, stream: str = "") -> Telemetry:
     columns = _own(recording, name)
     for other in _SYSTEM_STREAMS:
         if other in there:
-            more = _commanded(recording[other], t_ns)
+            more = _find_commands(recording[other], t_ns)
             columns = _fill(columns, more if other == name else _without(more, _READINGS))
     order = np.argsort(t_ns, kind="stable")
     measured = {key: values[order] for key, values in columns.items() if not np.isnan(values).all()}
@@ -128,7 +128,7 @@ def _without(columns: dict[str, Floats], names: tuple[str, ...]) -> dict[str, Fl
     return {key: values for key, values in columns.items() if key not in names}
 
 
-def _commanded(system: Stream, t_ns: Ints) -> dict[str, Floats]:
+def _find_commands(system: Stream, t_ns: Ints) -> dict[str, Floats]:
     """Return what the latest system status before each time says of commands, NaN where it is too old."""
     order = np.argsort(system.t_ns, kind="stable")
     times = system.t_ns[order]

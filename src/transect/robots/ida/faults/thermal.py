@@ -22,7 +22,7 @@ THERMAL, GRAPPLE = "RA_THERMAL", "RA_GRAPPLE_PARAMS"
 def _heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
     time = parameters.numbers(DETECT, "heater_time")[list(HEATER_OF_JOINT)]
     delta = parameters.numbers(DETECT, "temp_delta")[:4]
-    return _risen(telemetry, telemetry["tcase_raw"], telemetry["heater_on"] == 1, time, delta)
+    return _measure_rise(telemetry, telemetry["tcase_raw"], telemetry["heater_on"] == 1, time, delta)
 
 
 def _grapple_heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
@@ -34,10 +34,10 @@ def _grapple_heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Meas
         )
     reading = np.repeat(telemetry["tgrapple_raw"], 2, axis=1)
     time = parameters.numbers(DETECT, "heater_time")[2:4]
-    return _risen(telemetry, reading, grapple_heaters_on(telemetry, parameters), time, delta[4:])
+    return _measure_rise(telemetry, reading, grapple_heaters_on(telemetry, parameters), time, delta[4:])
 
 
-def _risen(telemetry: Telemetry, reading: Floats, on: Mask, time: Floats, delta: Floats) -> Measure:
+def _measure_rise(telemetry: Telemetry, reading: Floats, on: Mask, time: Floats, delta: Floats) -> Measure:
     """By how much (n, k) readings rose since the heaters were turned on, tested `time` (k,) s after that."""
     lengths = run_lengths(on, telemetry.breaks)
     start = np.where(on, np.arange(len(on))[:, None] - lengths + 1, 0)
@@ -142,11 +142,11 @@ def cooling(telemetry: Telemetry, parameters: Parameters) -> Mask:
     for name, overheated in (("trotor", _rotor), ("tcase", _case)):
         if name in telemetry:
             hot = overheated(telemetry, parameters).anomalies()
-            state |= _latched(hot, telemetry[name] <= cooled)
+            state |= _latch(hot, telemetry[name] <= cooled)
     return state
 
 
-def _latched(set_: Mask, reset: Mask) -> Mask:
+def _latch(set_: Mask, reset: Mask) -> Mask:
     """True (n, k) from a sample that sets up to one that resets."""
     number = np.arange(len(set_))[:, None]
     last = np.maximum.accumulate(np.where(set_ | reset, number, 0), axis=0)
@@ -159,13 +159,13 @@ def cooldowns(telemetry: Telemetry, parameters: Parameters) -> list[Cooldown]:
     found: list[Cooldown] = []
     for j in range(4):
         for start, stop in zip(*robust.runs(state[:, j]), strict=True):
-            resumed = _turned_on(telemetry, j, int(start), int(stop))
+            resumed = _find_turn_on(telemetry, j, int(start), int(stop))
             ended = None if stop == len(telemetry) else int(stop)
             found.append(Cooldown(j + 1, int(start), ended, resumed))
     return found
 
 
-def _turned_on(telemetry: Telemetry, j: int, start: int, stop: int) -> int | None:
+def _find_turn_on(telemetry: Telemetry, j: int, start: int, stop: int) -> int | None:
     """First sample in (start, stop) that has power after one that had none."""
     if "motor_on" not in telemetry:
         return None

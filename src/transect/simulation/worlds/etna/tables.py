@@ -68,7 +68,7 @@ def _xyz(names: str, values: Floats) -> dict[str, Floats]:
     return dict(zip(names.split(), values.T, strict=True))
 
 
-def _numbered(name: str, values: Floats) -> dict[str, Floats]:
+def _number(name: str, values: Floats) -> dict[str, Floats]:
     return {name.format(i): column for i, column in enumerate(values.T, 1)}
 
 
@@ -92,7 +92,7 @@ def _arms(state: State) -> Iterator[Stream]:
         for side in ("Aux", "Main")
     }
     for side, angles in measured.items():
-        yield _stream(f"{side}Arm/JointAngles", t_ns, _numbered("joint_{}", angles))
+        yield _stream(f"{side}Arm/JointAngles", t_ns, _number("joint_{}", angles))
     for side, angles in measured.items():
         pose = state.rover.camera_in_origin(side, angles)
         turns = rotations.euler_from_matrix(ATTITUDE, pose[:, :3, :3])
@@ -170,8 +170,8 @@ def _platform(state: State) -> Iterator[Stream]:
     motors = _motors(state, t_ns)
     steering = rover.steering(motors["steer"])
     twist = rover.platform_twist(motors["velocity"], steering)
-    columns = _numbered("drive_velocity_{}", motors["velocity"]) | _numbered("drive_cmd_{}", motors["cmd"])
-    columns |= _numbered("drive_ticks_{}", motors["ticks"]) | _numbered("steer_ticks_{}", motors["steer"])
+    columns = _number("drive_velocity_{}", motors["velocity"]) | _number("drive_cmd_{}", motors["cmd"])
+    columns |= _number("drive_ticks_{}", motors["ticks"]) | _number("steer_ticks_{}", motors["steer"])
     yield _stream("Platform/MotorEncoders", t_ns, columns)
     # Three speeds from four rims of this deviation, at about 0.65 m from the middle.
     yield _stream("Platform/2DVelocity", t_ns, _xyz("vx vy wz", twist) | {"std_wz": RIM_STD / 1.3})
@@ -231,7 +231,7 @@ def _wheel_poses(state: State, t_ns: Ints, ticks: Floats, steering: Floats, fast
         for i in range(1, 5)
         for k, name in enumerate(("roll", "pitch", "yaw"))
     }
-    return angles | _numbered("drive_angle_{}", psi) | _numbered("steer_angle_{}", phi)
+    return angles | _number("drive_angle_{}", psi) | _number("steer_angle_{}", phi)
 
 
 # Truth

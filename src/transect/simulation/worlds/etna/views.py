@@ -30,7 +30,7 @@ NOT_MADE = "MainAuxCam/Projected"
 
 def cameras(state: State) -> dict[str, CameraModel]:
     """Return the cameras at the scale of the images."""
-    return {name: _scaled(model, state.options.scale) for name, model in state.rover.robot.cameras.items()}
+    return {name: _scale(model, state.options.scale) for name, model in state.rover.robot.cameras.items()}
 
 
 def streams(state: State) -> Iterator[Stream]:
@@ -113,5 +113,5 @@ def _cloud(state: State, shots: Shots, t_ns: int) -> PointCloud:
     return replace(cloud, frame="Lidar")
 
 
-def _scaled(camera: CameraModel, scale: float) -> CameraModel:
+def _scale(camera: CameraModel, scale: float) -> CameraModel:
     return resized(camera, round(camera.width * scale), round(camera.height * scale))

@@ -71,7 +71,7 @@ def _telemetry(life: Life) -> Iterator[tuple[Stream, Product]]:
             rows[rows % every == 0] if (rows % every == 0).any() else rows[:1], apid, names.SCIENCE
         )
         yield from ((stream, some) for stream in make_science_streams(device, life.seen, some))
-    told = _told(life)
+    told = _choose_status_rows(life)
     now = np.intersect1d(rows, told) if np.isin(rows, told).any() else rows[:1]
     arm, system = product(now, 89, names.ARM_FLOAT), product(now, 89, names.SYSTEM_FLOAT)
     yield from make_status_streams(life, "", arm, system)
@@ -79,7 +79,7 @@ def _telemetry(life: Life) -> Iterator[tuple[Stream, Product]]:
     yield from make_status_streams(life, "History/", ring, ring)
 
 
-def _told(life: Life) -> Ints:
+def _choose_status_rows(life: Life) -> Ints:
     """Rows (k,) in which the flight software puts down its status: regularly, and when a command begins."""
     begun = np.flatnonzero(np.diff(life.plan.step, prepend=-1))
     return np.union1d(np.arange(0, len(life.plan), STATUS_EVERY), begun)

@@ -23,7 +23,7 @@ def parameter_sets() -> dict[str, dict[str, Any]]:
         for name, values in constants["parameters"].items()
     }
     sets["RA_ARM_PARAMS"]["x_wrist"] = _plain(constants["x_wrist"])  # by definition
-    for name, values in _invented(sets, constants["fitted"]).items():
+    for name, values in _invent(sets, constants["fitted"]).items():
         sets.setdefault(name, {}).update(values)
     sets[NOTE] = {"simulated": "1", "invented": "; ".join(invented_keys())}
     return sets
@@ -32,11 +32,11 @@ def parameter_sets() -> dict[str, dict[str, Any]]:
 def invented_keys() -> tuple[str, ...]:
     """Return what no document gives, as `SET key`."""
     constants = load("ida").constants
-    invented = _invented(constants["parameters"], constants["fitted"])
+    invented = _invent(constants["parameters"], constants["fitted"])
     return tuple(f"{name} {key}" for name, values in invented.items() for key in values)
 
 
-def _invented(printed: Any, fitted: Any) -> dict[str, dict[str, Any]]:
+def _invent(printed: Any, fitted: Any) -> dict[str, dict[str, Any]]:
     """Return the values that the SIS lost; what reciprocity gives is taken from what is printed."""
     base, forearm = printed["RA_DEFL_LINK_0"], printed["RA_DEFL_LINK_3_UNSTOWED"]
     wrist = printed["RA_DEFL_LINK_4_STOWED"]
@@ -58,7 +58,7 @@ def _invented(printed: Any, fitted: Any) -> dict[str, dict[str, Any]]:
             "cm_y": 0.0,
             "cm_z": -0.03,
             "vCf": _NO_FORCE,
-            "wCf": _transposed(base["vCm"]),
+            "wCf": _transpose(base["vCm"]),
         },
         "RA_DEFL_LINK_3_STOWED": {
             "mass": 1.95,  # the grapple is folded to the forearm
@@ -83,5 +83,5 @@ def _plain(value: Any) -> Any:
     return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
 
 
-def _transposed(matrix: Any) -> Any:
+def _transpose(matrix: Any) -> Any:
     return tuple(zip(*_plain(matrix), strict=True))

@@ -114,7 +114,7 @@ def make_plan(rounds: Callable[[int], Sequence[Step]], flight: Flight, seconds: 
     owner = np.repeat(np.arange(len(life.steps)), life.rows)
     steps = tuple(life.steps)
     return Plan(
-        steps, Timeline.joined(life.parts), owner, np.array(life.goals), _recorded(steps, owner, wanted)
+        steps, Timeline.joined(life.parts), owner, np.array(life.goals), _record(steps, owner, wanted)
     )
 
 
@@ -127,7 +127,7 @@ def solve_postures(steps: Sequence[Step], flight: Flight) -> Floats:
     for tool, phase in sorted({(step.tool, step.phase) for step in steps if step.goal}):
         chosen = [n for n, s in enumerate(steps) if s.goal and (s.tool, s.phase) == (tool, phase)]
         goals = np.array([steps[n].goal for n in chosen])
-        found[chosen] = _reached(flight, goals, tool, phase)
+        found[chosen] = _reach(flight, goals, tool, phase)
     lower, upper = (flight.numbers("RA_JOINT_PARAMS", key) for key in ("q_min", "q_max"))
     bad = ((found < lower) | (found > upper)).any(axis=1)
     if bad.any():
@@ -136,7 +136,7 @@ def solve_postures(steps: Sequence[Step], flight: Flight) -> Floats:
     return found
 
 
-def _reached(flight: Flight, goals: Floats, tool: int, phase: int) -> Floats:
+def _reach(flight: Flight, goals: Floats, tool: int, phase: int) -> Floats:
     """Newton's search for joint angles (k, 4) of goals (k, 4), elbow up, with the sag that is expected."""
     arm, chosen = flight.arm, flight.arm.tools[tool]
     aside = arm.d[1] + chosen.offset[1]
@@ -164,7 +164,7 @@ def _reached(flight: Flight, goals: Floats, tool: int, phase: int) -> Floats:
     )
 
 
-def _recorded(steps: Sequence[Step], owner: Ints, wanted: int) -> Mask:
+def _record(steps: Sequence[Step], owner: Ints, wanted: int) -> Mask:
     """Choose rows (n,): whole acts, those of the greatest value first, until as many as wanted are there."""
     acts = np.array([step.act for step in steps])
     edges = [0, *(np.flatnonzero(acts[owner][1:] != acts[owner][:-1]) + 1).tolist(), len(owner)]

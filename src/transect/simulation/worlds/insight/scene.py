@@ -110,9 +110,9 @@ class Camera:
 
     def files(self) -> dict[str, Callable[[], bytes]]:
         """Return the pictures as files, each made when it is written."""
-        return {_file(k): partial(self._encoded, row) for k, row in enumerate(self.rows)}
+        return {_file(k): partial(self._encode, row) for k, row in enumerate(self.rows)}
 
-    def _encoded(self, row: int) -> bytes:
+    def _encode(self, row: int) -> bytes:
         return encode_image(self.picture(row), ".png")
 
 

@@ -55,11 +55,11 @@ def make_status_streams(
         table = arrow.table(seen.t_ns[product.rows], every, units=units)
         return Stream(f"{prefix}{name}", kind, table, clock="sclk", tag=tag)
 
-    yield stream("Arm/Status", Record, arm, _ordered(ARM, _arm(seen, rows)), ARM), arm
+    yield stream("Arm/Status", Record, arm, _order(ARM, _arm(seen, rows)), ARM), arm
     for name, q in (("Encoders", seen.readings.enc), ("Potentiometers", seen.readings.pot)):
         yield stream(f"Arm/Status/{name}", JointState, arm, {"position": q[rows].round(3)}, ARM), arm
     yield (
-        stream("System/Status", Record, system, _ordered(SYSTEM, _system(life, system.rows)), SYSTEM),
+        stream("System/Status", Record, system, _order(SYSTEM, _system(life, system.rows)), SYSTEM),
         system,
     )
 
@@ -70,7 +70,7 @@ def _ring(count: int) -> dict[str, Ints]:
     return {"points_before_latest": points, "ring_index": (RING - 1 - points) % RING}
 
 
-def _ordered(kind: StatusText, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _order(kind: StatusText, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return columns in the order of the SIS, each code with its text after it."""
     wanted = [name for key in kind.keys for name in (key.column, f"{key.column}_text", f"{key.column}_name")]
     return {name: columns[name] for name in wanted if name in columns}
@@ -121,11 +121,11 @@ def _system(life: Life, rows: Ints) -> dict[str, Any]:
         **dict.fromkeys(
             ("delta_via_mag", "delta_tau", "energy_limit", "energy_value", "plane_angle"), np.zeros(n)
         ),
-        **_coded("algo_code", code, ALGORITHMS),
-        **_coded("algo_code_override", zeros, {0: "RA_ALGO_NO_OVERRIDE"}),
-        **_coded("delta_via_code", zeros + 3, {3: "RA_DELTA_VIA_USER"}),
+        **_encode("algo_code", code, ALGORITHMS),
+        **_encode("algo_code_override", zeros, {0: "RA_ALGO_NO_OVERRIDE"}),
+        **_encode("delta_via_code", zeros + 3, {3: "RA_DELTA_VIA_USER"}),
         "tau": seen.derived.torque[rows].round(1),
-        **_coded("track_state", zeros, {0: "RA_NO_TRACKING"}),
+        **_encode("track_state", zeros, {0: "RA_NO_TRACKING"}),
         "time_limit_ns": _step_ends(life)[step],
         **_grapple(life, rows),
     }
@@ -141,16 +141,16 @@ def _commands(life: Life, rows: Ints) -> dict[str, Any]:
     task = np.where(resting & heat, HEAT, SEND)
     begun = np.searchsorted(plan.step, np.arange(len(plan.steps)))
     return {
-        **_coded("act_cmd", act, COMMANDS),
+        **_encode("act_cmd", act, COMMANDS),
         "act_args": arrow.strings([str(k) for k in step.tolist()]),
-        **_coded("task_cmd", task, COMMANDS),
+        **_encode("task_cmd", task, COMMANDS),
         "task_args": arrow.strings(["220"] * len(rows)),
         "target_q": plan.goals[step].round(3),
         "target_x": _tool_poses(life, plan.goals[step], rows, sagging=True).round(3),
         "via_q": plan.timeline.via[rows].round(3),
         "via_x": _tool_poses(life, plan.timeline.via[rows], rows, sagging=False).round(3),
         "via_time_ns": life.seen.t_ns[begun][step],
-        **_coded("tool", tools, {k: _tool_text(k) for k in range(len(TOOLS))}),
+        **_encode("tool", tools, {k: _tool_text(k) for k in range(len(TOOLS))}),
         "tool_name": arrow.strings([TOOLS[k] for k in tools.tolist()]),
     }
 
@@ -175,10 +175,10 @@ def _grapple(life: Life, rows: Ints) -> dict[str, Any]:
     fingers = np.where(grapple.open[rows], 2, np.where(grapple.celsius[rows] > 0.0, 0, 1))
     stops = np.where(grapple.heated[rows], _step_ends(life)[life.plan.step[rows]], 0)
     return {
-        **_coded("grapple_state", fingers, dict(zip((1, 2, 0), FINGERS, strict=True))),
+        **_encode("grapple_state", fingers, dict(zip((1, 2, 0), FINGERS, strict=True))),
         "grapple_temp": life.seen.grapple[rows].round(1),
         "grapple_exp_time_ns": stops,
-        **_coded("grapple_phase", phase, dict(enumerate(PHASE_TEXTS))),
+        **_encode("grapple_phase", phase, dict(enumerate(PHASE_TEXTS))),
         "grapple_phase_name": arrow.strings([PHASES[k] for k in phase.tolist()]),
     }
 
@@ -189,5 +189,5 @@ def _step_ends(life: Life) -> Ints:
     return life.seen.t_ns[last]
 
 
-def _coded(name: str, codes: Ints, texts: Mapping[int, str]) -> dict[str, Any]:
+def _encode(name: str, codes: Ints, texts: Mapping[int, str]) -> dict[str, Any]:
     return {name: codes.astype(np.int64), f"{name}_text": arrow.strings([texts[c] for c in codes.tolist()])}

@@ -161,7 +161,7 @@ def _driving(place: Place, route: Floats, robot: Robot, start_ns: int, options: 
 
 
 def _recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], options: Options) -> Recording:
-    kept = [stream for stream in made if _wanted(stream.name, options)]
+    kept = [stream for stream in made if _is_wanted(stream.name, options)]
     if not kept:
         raise UsageError(
             f"no stream of marulan matches {' or '.join(options.streams)}",
@@ -184,7 +184,7 @@ def _recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], options
     )
 
 
-def _wanted(name: str, options: Options) -> bool:
+def _is_wanted(name: str, options: Options) -> bool:
     return not options.streams or any(fnmatch.fnmatchcase(name.lower(), p.lower()) for p in options.streams)
 
 
@@ -202,7 +202,7 @@ def _poses(nav: Stream) -> tuple[Ints, Floats, Floats]:
 
 def _truth(argo: Argo, options: Options) -> Truth:
     tables: dict[str, Callable[[], pa.Table]] = {"objects": lambda: objects(argo)}
-    if any(_wanted(laser, options) for laser in LASERS):
+    if any(_is_wanted(laser, options) for laser in LASERS):
         tables |= {"hits": lambda: hits(argo), "hit_kinds": lambda: hit_kinds(argo)}
     if not argo.stands:
         tables["slip"] = lambda: slip(argo)

@@ -98,14 +98,14 @@ class SimulatedStream(Stream):
 def simulated(name: str, kind: type, blocks: Blocks, **attributes: Any) -> SimulatedStream:
     """Return a stream of all rows of `blocks`; attributes as of `Stream`."""
     n = len(blocks.times)
-    source = partial(_parsed, blocks, 0, n)
+    source = partial(_parse, blocks, 0, n)
     return SimulatedStream(name, kind, source, blocks=blocks, begin=0, end=n, **attributes)
 
 
 def _cut(stream: SimulatedStream, begin: int, end: int) -> SimulatedStream:
-    source = partial(_parsed, stream.blocks, begin, end)
+    source = partial(_parse, stream.blocks, begin, end)
     return dataclasses.replace(stream, source=source, begin=begin, end=end)
 
 
-def _parsed(blocks: Blocks, begin: int, end: int) -> Parsed:
+def _parse(blocks: Blocks, begin: int, end: int) -> Parsed:
     return Parsed(blocks.table(begin, end))

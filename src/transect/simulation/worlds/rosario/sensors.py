@@ -139,7 +139,7 @@ def wheel_stream(t_ns: Ints, way: Course, rolling: Rolling, robot: Robot, seed: 
     elapsed = (t_ns - way.t_ns[0]) / NS
     true_rpm = _mean_speeds(rolling, elapsed) / per_rpm
     backwards = true_rpm.sum(axis=1) < 0
-    turns = _counted(np.abs(true_rpm), seed)
+    turns = _count(np.abs(true_rpm), seed)
     units = _stepper(way, elapsed, robot, seed)
     sign = np.where(backwards, -1.0, 1.0)
     columns = {
@@ -164,7 +164,7 @@ def _mean_speeds(rolling: Rolling, elapsed: Floats) -> Floats:
     )
 
 
-def _counted(rpm: Floats, seed: int) -> Floats:
+def _count(rpm: Floats, seed: int) -> Floats:
     """Whole turns per minute (n, 2) that Hall sensors make of true ones."""
     noise = RPM_NOISE * generator(seed, "Odometry", "rpm").standard_normal(rpm.shape)
     return np.maximum(np.rint(rpm + noise * np.minimum(rpm / FULL_NOISE, 1.0)), 0.0)
