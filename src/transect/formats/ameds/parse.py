@@ -13,13 +13,13 @@ from transect.base import clocks
 from transect.base.arrays import Floats, Ints
 from transect.errors import TimeError
 from transect.geometry import rotations
-from transect.recording import Loss, Parsed, arrow
+from transect.recording import Loss, Parsed, Stream, arrow
 from transect.recording.source import Buffer
 from transect.recording.text import Csv, Layout, is_number, read_csv
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Pose
 
-from .columns import DEVICE, TIME, CsvFile
+from .columns import BY_STREAM, DEVICE, TIME, CsvFile
 from .headers import unit_from_header
 from .plan import Plan, make_plan, plan_of_unknown
 from .sheet import Sheet, sniff, unix_unit
@@ -75,6 +75,14 @@ def make_table(
     """
     units = {**(own_units or {}), **_units(file)}
     return arrow.table(t_ns, _shaped(dict(columns), file, len(t_ns)), units=units, log_ns=log_ns)
+
+
+def make_stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints | None = None) -> Stream:
+    """Return a stream of Table 7 by its name; a number stands for a column that does not change."""
+    file = BY_STREAM[name]
+    full = {key: np.broadcast_to(value, t_ns.shape).copy() for key, value in columns.items()}
+    table = make_table(file, t_ns, full, log_ns)
+    return Stream(name, file.type, table, role=file.role, tag=file.tag, frame=file.frame, child=file.child)
 
 
 def parse_unknown(buffer: Buffer, name: str) -> Parsed:

@@ -22,9 +22,9 @@ from transect.robots.interact.moving import frame_tree
 from transect.types import FIX_TYPES, Image, PointCloud
 
 from .._images import file_table
-from .columns import BY_STREAM, DEVICE
+from .columns import DEVICE
 from .files import PAYLOADS, PayloadFiles
-from .parse import make_table
+from .parse import make_stream
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC."""
@@ -75,19 +75,11 @@ def _elapsed(t_ns: Ints) -> Floats:
     return (t_ns - t_ns[0]) / NS
 
 
-def _table(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints | None = None) -> Stream:
-    """Return a stream of Table 7; scalars stand for columns that do not change."""
-    file = BY_STREAM[name]
-    full = {key: np.broadcast_to(value, t_ns.shape).copy() for key, value in columns.items()}
-    table = make_table(file, t_ns, full, log_ns)
-    return Stream(name, file.type, table, role=file.role, tag=file.tag, frame=file.frame, child=file.child)
-
-
 def _arms(t_ns: Ints) -> list[Stream]:
     """Both arms hold still, as on the traverses."""
     poses = {"Aux": (0.4, -1.2, 0.1, 1.5, -0.3, 0.8, 0.2), "Main": (0.0, 0.5, 0.0, -1.0, 0.0, 0.6, 0.0)}
     return [
-        _table(f"{side}Arm/JointAngles", t_ns, {f"joint_{i}": q for i, q in enumerate(joints, 1)})
+        make_stream(f"{side}Arm/JointAngles", t_ns, {f"joint_{i}": q for i, q in enumerate(joints, 1)})
         for side, joints in poses.items()
     ]
 
@@ -97,7 +89,7 @@ def _cameras_in_origin(t_ns: Ints) -> list[Stream]:
     poses = {"Aux": (1.0, 0.3, -0.4, 1.0, 0.1, 1.5), "Main": (0.3, 0.0, -1.3, 1.2, 0.0, 1.57)}
     names = ("x", "y", "z", "roll", "pitch", "yaw")
     return [
-        _table(f"{side}Cam/PoseEstimate", t_ns, dict(zip(names, pose, strict=True)))
+        make_stream(f"{side}Cam/PoseEstimate", t_ns, dict(zip(names, pose, strict=True)))
         for side, pose in poses.items()
     ]
 
@@ -124,14 +116,16 @@ def _gnss(t_ns: Ints, robot: Robot) -> list[Stream]:
     std = _vector("std_v", (0.007, 0.007, 0.007))
     imu = _imu(rng, yaw)
     return [
-        _table("Gnss/BodyAcceleration", logged, _vector("a", (0.0, SPEED * YAW_RATE, 0.0))),
-        _table("Gnss/BodyAngularVelocity", logged, _vector("w", (imu[f"gyro_{axis}"] for axis in "xyz"))),
-        _table("Gnss/BodyVelocity", logged, _vector("v", (SPEED, 0.0, 0.0)) | std),
-        _table("Gnss/Imu", logged, imu),
-        _table(
+        make_stream("Gnss/BodyAcceleration", logged, _vector("a", (0.0, SPEED * YAW_RATE, 0.0))),
+        make_stream(
+            "Gnss/BodyAngularVelocity", logged, _vector("w", (imu[f"gyro_{axis}"] for axis in "xyz"))
+        ),
+        make_stream("Gnss/BodyVelocity", logged, _vector("v", (SPEED, 0.0, 0.0)) | std),
+        make_stream("Gnss/Imu", logged, imu),
+        make_stream(
             "Gnss/NedVelocity", logged, _vector("v", (SPEED * np.cos(yaw), SPEED * np.sin(yaw), -0.01)) | std
         ),
-        _table("Gnss/Pose", t_ns, _fix(t_ns, robot), logged),
+        make_stream("Gnss/Pose", t_ns, _fix(t_ns, robot), logged),
     ]
 
 
@@ -176,11 +170,13 @@ def _platform(medium: Ints, fast: Ints) -> list[Stream]:
     twist = {"vx": SPEED, "vy": 0.0, "wz": -YAW_RATE, "std_wz": 0.01}
     planar = {"x": positions[:, 0], "y": -positions[:, 1], "yaw": -yaw}
     return [
-        _table("Platform/MotorEncoders", medium, _encoders(_elapsed(medium))),
-        _table("Platform/2DVelocity", medium, twist),
-        _table("Platform/2DPoseEstimate", fast, {**planar, "std_x": 0.02, "std_y": 0.02, "std_yaw": 0.005}),
-        _table("Platform/2DTwistEstimate", fast, twist),
-        _table("Platform/WheelPoseEstimate", fast, _wheels(_elapsed(fast))),
+        make_stream("Platform/MotorEncoders", medium, _encoders(_elapsed(medium))),
+        make_stream("Platform/2DVelocity", medium, twist),
+        make_stream(
+            "Platform/2DPoseEstimate", fast, {**planar, "std_x": 0.02, "std_y": 0.02, "std_yaw": 0.005}
+        ),
+        make_stream("Platform/2DTwistEstimate", fast, twist),
+        make_stream("Platform/WheelPoseEstimate", fast, _wheels(_elapsed(fast))),
     ]
 
 

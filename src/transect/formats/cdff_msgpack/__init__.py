@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
+from .._rock import log_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ _MAP_AND_KEY = re.compile(
 
 def recognises(source: Source) -> Match:
     """Recognise a MessagePack map whose first key is the name of a port, or a pair of frames."""
-    files = log_files(source)
+    files = log_files(source, SUFFIXES)
     if not files:
         return no("no file is named .msg")
     if len(source.names) > 1:
@@ -32,13 +33,6 @@ def recognises(source: Source) -> Match:
         return Match(0.85, f"{good} begins like a MessagePack log") if good else no(_declined(files[0]))
     confidence = _confidence(source, files[0])
     return Match(confidence, "a MessagePack map of ports") if confidence else no(_declined(files[0]))
-
-
-def log_files(source: Source) -> list[str]:
-    """Return the logs among the files; a file on its own is one whatever its name."""
-    if len(source.names) == 1:
-        return list(source.names)
-    return [name for name in source.names if "/" not in name and name.lower().endswith(SUFFIXES)]
 
 
 def _declined(file: str) -> str:

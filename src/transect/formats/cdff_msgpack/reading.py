@@ -15,9 +15,10 @@ from transect.recording import FrameTree, Loss, Parsed, Recording, Source, cache
 from transect.recording.source import Buffer
 from transect.types import CameraModel
 
+from .._rock import log_files
 from .._rock.quaternions import Order
 from .._rock.streams import PROBED, Logged, Piece, Reading, groups_of, stream_names, streams_of
-from . import log_files
+from . import SUFFIXES
 from .arrays import octets_of, rows_of
 from .asn1 import BITSTREAM, Definitions, decoder, definitions_of
 from .config import is_config, read_config
@@ -77,7 +78,7 @@ def read(source: Source, *, quaternion: Order | None = None, definitions: str | 
     if quaternion not in (None, "xyzw", "wxyz"):
         raise UsageError(f"quaternion is 'xyzw' or 'wxyz', not {quaternion!r}")
     found = _Found()
-    files = log_files(source)
+    files = log_files(source, SUFFIXES)
     for file in files:
         _add(found, source, file, alone=len(files) == 1)
     reading = Reading(partial(_octets, found.logs), partial(_rows, found.logs), found.cameras, quaternion)

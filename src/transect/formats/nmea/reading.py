@@ -69,11 +69,3 @@ def stamped_stream(source: Source, file: str, kind: str) -> Stream:
         return {"fix": log.fix, "velocity": log.velocity}
 
     return _stream(kind, lambda: cache.parsed_many(source, file, f"{_PARSER} stamped", build)[kind], "utc")
-
-
-def satellite_streams(recording: Recording) -> tuple[Stream | None, Stream | None]:
-    """Return the positions and velocities (in NED) that an NMEA log can carry, the first of each."""
-    fits = [s for s in recording if s.clock in ("utc", "device") and s.role in ("measurement", "derived")]
-    fix = next((s for s in fits if s.type is NavFix), None)
-    moving = [s for s in fits if s.type is Twist and s.frame == "NED"]
-    return fix, next((s for s in moving if fix is None or s.clock == fix.clock), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
+from .._rock import log_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,18 +21,11 @@ def recognises(source: Source) -> Match:
     if len(source.names) == 1:
         good = source.head(source.names[0], 8).startswith(MAGIC)
         return Match(0.99, "it begins with POCOSIM") if good else no("it does not begin with POCOSIM")
-    files = log_files(source)
+    files = log_files(source, SUFFIX)
     good = next((f for f in files[:3] if source.head(f, 8).startswith(MAGIC)), None)
     if good is not None:
         return Match(0.9, f"{good} begins with POCOSIM")
     return no(f"{files[0]} is a .log but does not begin with POCOSIM" if files else "no file is named .log")
-
-
-def log_files(source: Source) -> list[str]:
-    """Return the logs among the files; a file on its own is one whatever its name."""
-    if len(source.names) == 1:
-        return list(source.names)
-    return [name for name in source.names if "/" not in name and name.lower().endswith(SUFFIX)]
 
 
 def read(source: Source) -> Recording:

@@ -13,8 +13,9 @@ from transect.errors import ParseError
 from transect.recording import Loss, Parsed, Recording, Source, cache
 from transect.recording.source import Buffer
 
+from .._rock import log_files
 from .._rock.streams import PROBED, Logged, Piece, Reading, groups_of, stream_names, streams_of
-from . import log_files
+from . import SUFFIX
 from .file import Declared, PocologFile, read_file
 from .layout import Layout, Vector
 from .samples import flat_of, layout_or_reason
@@ -29,7 +30,7 @@ def read(source: Source) -> Recording:
     """Read a log file, or a folder of them; parts of one log are joined in order."""
     files: dict[str, PocologFile] = {}
     losses: list[Loss] = []
-    names = log_files(source)
+    names = log_files(source, SUFFIX)
     for name in names:
         try:
             files[name] = read_file(source.buffer(name), name)

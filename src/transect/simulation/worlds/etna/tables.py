@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.formats.ameds.columns import BY_STREAM, DEVICE
-from transect.formats.ameds.parse import make_table
+from transect.formats.ameds.columns import DEVICE
+from transect.formats.ameds.parse import make_stream
 from transect.geometry import geodesy, planar, rotations, se3
 from transect.recording import Stream
 from transect.robots.interact.arms import ATTITUDE
@@ -56,14 +56,6 @@ def streams(state: State) -> Iterator[Stream]:
     yield from _platform(state)
 
 
-def _stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints | None = None) -> Stream:
-    """A stream of Table 7; a number stands for a column that does not change."""
-    file = BY_STREAM[name]
-    full = {key: np.broadcast_to(value, t_ns.shape).copy() for key, value in columns.items()}
-    table = make_table(file, t_ns, full, log_ns)
-    return Stream(name, file.type, table, role=file.role, tag=file.tag, frame=file.frame, child=file.child)
-
-
 def _xyz(names: str, values: Floats) -> dict[str, Floats]:
     return dict(zip(names.split(), values.T, strict=True))
 
@@ -92,12 +84,12 @@ def _arms(state: State) -> Iterator[Stream]:
         for side in ("Aux", "Main")
     }
     for side, angles in measured.items():
-        yield _stream(f"{side}Arm/JointAngles", t_ns, _number("joint_{}", angles))
+        yield make_stream(f"{side}Arm/JointAngles", t_ns, _number("joint_{}", angles))
     for side, angles in measured.items():
         pose = state.rover.camera_in_origin(side, angles)
         turns = rotations.euler_from_matrix(ATTITUDE, pose[:, :3, :3])
         columns = _xyz("x y z", pose[:, :3, 3]) | _xyz("roll pitch yaw", turns)
-        yield _stream(f"{side}Cam/PoseEstimate", t_ns, columns)
+        yield make_stream(f"{side}Cam/PoseEstimate", t_ns, columns)
 
 
 # The receiver
@@ -108,21 +100,21 @@ def _gnss(state: State) -> Iterator[Stream]:
     truth = state.spatial_dual.at(t_ns)
     shape = (len(t_ns), 3)
     acceleration = inertial.in_sensor(truth, truth.acceleration)
-    yield _stream(
+    yield make_stream(
         "Gnss/BodyAcceleration",
         t_ns,
         _xyz("ax ay az", acceleration + _white(state, "Gnss/BodyAcceleration", 0.01, shape)),
     )
     rate = truth.angular_velocity + _white(state, "Gnss/BodyAngularVelocity", 7e-4, shape)
-    yield _stream("Gnss/BodyAngularVelocity", t_ns, _xyz("wx wy wz", rate))
+    yield make_stream("Gnss/BodyAngularVelocity", t_ns, _xyz("wx wy wz", rate))
     velocity = truth.velocity + _white(state, "Gnss/Velocity", VELOCITY_STD, shape)
     std = dict.fromkeys(("std_vx", "std_vy", "std_vz"), VELOCITY_STD)
-    yield _stream("Gnss/BodyVelocity", t_ns, _xyz("vx vy vz", inertial.in_sensor(truth, velocity)) | std)
-    yield _stream("Gnss/Imu", t_ns, _imu(state, truth))
+    yield make_stream("Gnss/BodyVelocity", t_ns, _xyz("vx vy vz", inertial.in_sensor(truth, velocity)) | std)
+    yield make_stream("Gnss/Imu", t_ns, _imu(state, truth))
     ned = geodesy.change_axes(velocity, "ENU", "NED")
-    yield _stream("Gnss/NedVelocity", t_ns, _xyz("vx vy vz", ned) | std)
+    yield make_stream("Gnss/NedVelocity", t_ns, _xyz("vx vy vz", ned) | std)
     late = generator(state.seed, "Gnss/Pose", "latency").integers(*LATENCY_NS, len(t_ns))
-    yield _stream("Gnss/Pose", t_ns, _fix(state, truth), t_ns + late)
+    yield make_stream("Gnss/Pose", t_ns, _fix(state, truth), t_ns + late)
 
 
 def imu_samples(state: State, truth: Motion) -> inertial.ImuSamples:
@@ -172,14 +164,14 @@ def _platform(state: State) -> Iterator[Stream]:
     twist = rover.platform_twist(motors["velocity"], steering)
     columns = _number("drive_velocity_{}", motors["velocity"]) | _number("drive_cmd_{}", motors["cmd"])
     columns |= _number("drive_ticks_{}", motors["ticks"]) | _number("steer_ticks_{}", motors["steer"])
-    yield _stream("Platform/MotorEncoders", t_ns, columns)
+    yield make_stream("Platform/MotorEncoders", t_ns, columns)
     # Three speeds from four rims of this deviation, at about 0.65 m from the middle.
-    yield _stream("Platform/2DVelocity", t_ns, _xyz("vx vy wz", twist) | {"std_wz": RIM_STD / 1.3})
+    yield make_stream("Platform/2DVelocity", t_ns, _xyz("vx vy wz", twist) | {"std_wz": RIM_STD / 1.3})
     fast = state.times(FAST)
     estimate = _twist_estimate(state, t_ns, twist, fast)
-    yield _stream("Platform/2DPoseEstimate", fast, _dead_reckoned(state, fast, estimate))
-    yield _stream("Platform/2DTwistEstimate", fast, _xyz("vx vy wz", estimate) | {"std_wz": 1e-3})
-    yield _stream(
+    yield make_stream("Platform/2DPoseEstimate", fast, _dead_reckoned(state, fast, estimate))
+    yield make_stream("Platform/2DTwistEstimate", fast, _xyz("vx vy wz", estimate) | {"std_wz": 1e-3})
+    yield make_stream(
         "Platform/WheelPoseEstimate", fast, _wheel_poses(state, t_ns, motors["ticks"], steering, fast)
     )
 
