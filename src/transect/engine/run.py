@@ -118,7 +118,7 @@ class Run:
             raise UsageError(
                 "a run read from its folder cannot be forked", hint="run it again, and fork that"
             )
-        return _forked(self.replay, at, settings_from(set))
+        return _fork(self.replay, at, settings_from(set))
 
     def call(self, operation: str, **inputs: Any) -> Any:
         """Ask the compound for something that it does on demand (`operations` of its description).
@@ -188,7 +188,7 @@ def run(
     expected = Run.load(golden) if isinstance(golden, str | Path) else golden
     with new_folder(out) as folder:
         replay = Replay(
-            Compound.of(compound), _opened(recording), options, folder=folder.path if folder else None,
+            Compound.of(compound), _open_one(recording), options, folder=folder.path if folder else None,
             rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, jobs=jobs,
         )  # fmt: skip
         result = finished(replay, folder)
@@ -205,7 +205,7 @@ def _refuse_failure(result: Run, golden: Run | None) -> None:
         result.assert_same(golden)
 
 
-def _opened(recording: Recording | str | Path) -> Recording:
+def _open_one(recording: Recording | str | Path) -> Recording:
     from transect.formats import open as open_recording
 
     return recording if isinstance(recording, Recording) else open_recording(recording)
@@ -233,15 +233,15 @@ def finished(
     try:
         (play or replay.play)()
     except BaseException as error:
-        _kept(replay, folder, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", error)
+        _keep_run(replay, folder, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", error)
         raise
     if replay.player.state == "ended":
-        return _kept(replay, folder, "failed" if replay.flow.errors else "complete")
+        return _keep_run(replay, folder, "failed" if replay.flow.errors else "complete")
     replay.flow.stop()
-    return _kept(replay, folder, "interrupted")
+    return _keep_run(replay, folder, "interrupted")
 
 
-def _kept(
+def _keep_run(
     replay: Replay, folder: RunFolder | None, status: Status, ended_by: BaseException | None = None
 ) -> Run:
     result = result_of(replay, status)
@@ -320,7 +320,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _forked(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]) -> Run:
+def _fork(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]) -> Run:
     """Replay a run as it was up to a time, from the last keyframe before it, then with other parameters."""
     at_ns = resolve(at, (parent.span or (0, 0))[0], parent.clock)
     child = Replay(

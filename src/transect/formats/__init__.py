@@ -135,13 +135,13 @@ def open(*paths: PathLike, format: str | None = None, strict: bool = False, **op
     if not paths:
         raise TransectError("nothing to open", hint="give the path of a recording")
     parts = [_open_one(path, format, options) for path in paths]
-    recording = parts[0] if len(parts) == 1 else _joined(parts)
+    recording = parts[0] if len(parts) == 1 else _join(parts)
     if strict and recording.losses:
         raise recording.losses[0].error()
     return recording
 
 
-def _joined(parts: list[Recording]) -> Recording:
+def _join(parts: list[Recording]) -> Recording:
     from transect.recording import join
 
     return join(parts)

@@ -78,7 +78,7 @@ def grouped(files: Sequence[str], default: str) -> list[Group]:
         What to call a stream whose files have nothing but numbers for names and lie in no folder.
     """
     alike: dict[Key, list[_File]] = {}
-    for file in _with_views([_taken_apart(name) for name in files]):
+    for file in _with_views([_take_apart(name) for name in files]):
         alike.setdefault((file.folder, file.label, file.suffix), []).append(file)
     names = _names(alike, default)
     paths = {(_path(key), key[2]) for key in alike}
@@ -90,10 +90,10 @@ def grouped(files: Sequence[str], default: str) -> list[Group]:
 
 def timed(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...], Clock]:
     """Return files in the order of the times in their names, those times in ns, and the clock they are on."""
-    return _in_time([_taken_apart(name) for name in files])
+    return _in_time([_take_apart(name) for name in files])
 
 
-def _taken_apart(name: str) -> _File:
+def _take_apart(name: str) -> _File:
     folder, _, base = name.rpartition("/")
     stem, dot, suffix = base.rpartition(".")
     stem, suffix = (stem, dot + suffix.lower()) if dot else (base, "")
@@ -194,13 +194,13 @@ def _tag(path: str, suffix: str, known: set[tuple[str, str]]) -> str:
     """Return left or right where the other one is there, too."""
     for left, right in (*_PAIRS, *_ENDINGS):
         for mine, other, tag in ((left, right, "left"), (right, left, "right")):
-            swapped = _swapped(path, mine, other, ending=(left, right) in _ENDINGS)
+            swapped = _swap(path, mine, other, ending=(left, right) in _ENDINGS)
             if swapped and (swapped, suffix) in known:
                 return tag
     return ""
 
 
-def _swapped(path: str, mine: str, other: str, ending: bool) -> str:
+def _swap(path: str, mine: str, other: str, ending: bool) -> str:
     if ending:
         return path.removesuffix(mine) + other if path.endswith(mine) else ""
     head, found, tail = path.rpartition(mine)

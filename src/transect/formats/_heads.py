@@ -79,7 +79,7 @@ def text_layout(head: bytes) -> tuple[tuple[str, ...], int, bool]:
         if words and is_number(words[0]):
             named = len(names) == len(words)
             return names if named else _headerless(len(words)), skip, named
-        names = tuple(_cleaned(w) for w in words if _cleaned(w)) or names
+        names = tuple(_clean(w) for w in words if _clean(w)) or names
         skip += 1
     return names, skip, bool(names)
 
@@ -124,7 +124,7 @@ def looks_like_text_points(head: bytes) -> bool:
     return all(abs(x) < FARTHEST for x in first) and any(b < a for a, b in pairwise(first))
 
 
-def _cleaned(word: str) -> str:
+def _clean(word: str) -> str:
     """Return a header's word without comment signs and quotes; X, Y, Z are x, y, z."""
     word = word.lstrip("#/").strip('"')
     return word.lower() if word.lower() in XYZ else word

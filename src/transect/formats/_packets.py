@@ -59,7 +59,7 @@ def read_packets(source: Source, files: Sequence[str], times: Sequence[int], wid
             continue
         t_ns.append(time)
         rows.append([float(token) for token in tokens])
-    return Packets(np.array(t_ns, np.int64), np.array(rows, float).reshape(-1, width), _counted(losses))
+    return Packets(np.array(t_ns, np.int64), np.array(rows, float).reshape(-1, width), _count(losses))
 
 
 def one_unit(streams: Sequence[Stream]) -> dict[type, Stream]:
@@ -72,6 +72,6 @@ def one_unit(streams: Sequence[Stream]) -> dict[type, Stream]:
     return chosen
 
 
-def _counted(losses: list[Loss]) -> tuple[Loss, ...]:
+def _count(losses: list[Loss]) -> tuple[Loss, ...]:
     """Return one loss for many alike: the first file, and how many."""
     return (Loss(losses[0].file, losses[0].reason, count=len(losses)),) if losses else ()

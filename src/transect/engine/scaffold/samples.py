@@ -18,7 +18,7 @@ def _gray() -> types.Image:
     return types.Image(np.zeros((4, 6), np.uint8))
 
 
-def _matched(axes: int, kind: Callable[[Any, Any], Any]) -> Any:
+def _match(axes: int, kind: Callable[[Any, Any], Any]) -> Any:
     points = np.zeros((5, axes), np.float32 if axes == 2 else np.float64)
     return kind(points, points)
 
@@ -30,10 +30,10 @@ _SAMPLES: dict[type, Callable[[], Any]] = {
     str: lambda: "text",
     object: lambda: "anything",
     np.ndarray: lambda: np.zeros(3),
-    types.CorrespondenceMaps2D: lambda: types.CorrespondenceMaps2D((_matched(2, types.Correspondences2D),)),
-    types.CorrespondenceMaps3D: lambda: types.CorrespondenceMaps3D((_matched(3, types.Correspondences3D),)),
-    types.Correspondences2D: lambda: _matched(2, types.Correspondences2D),
-    types.Correspondences3D: lambda: _matched(3, types.Correspondences3D),
+    types.CorrespondenceMaps2D: lambda: types.CorrespondenceMaps2D((_match(2, types.Correspondences2D),)),
+    types.CorrespondenceMaps3D: lambda: types.CorrespondenceMaps3D((_match(3, types.Correspondences3D),)),
+    types.Correspondences2D: lambda: _match(2, types.Correspondences2D),
+    types.Correspondences3D: lambda: _match(3, types.Correspondences3D),
     types.Features2D: lambda: types.Features2D(np.zeros((5, 2), np.float32)),
     types.Features3D: lambda: types.Features3D(np.zeros((5, 3))),
     types.Octree: lambda: types.Octree(np.zeros(3), 1.0, 1, np.zeros((1, 3), np.int64), np.ones(1, np.int64)),

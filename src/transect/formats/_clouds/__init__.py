@@ -62,7 +62,7 @@ def decode_cloud(
     attributes
         Further fields of `PointCloud` (`t_ns`, `frame`, `viewpoint`).
     """
-    found = _decoded(data, name, columns)
+    found = _decode(data, name, columns)
     if found.losses and not partial:
         loss = found.losses[0]
         raise ParseError(
@@ -76,7 +76,7 @@ def decode_cloud(
     return cloud_of(found.columns, name, **attributes)
 
 
-def _decoded(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Columns:
+def _decode(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Columns:
     suffix = suffix_of(name)
     if suffix not in _DECODERS:
         raise UnsupportedError(
@@ -167,7 +167,7 @@ def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[L
 
 
 def _read_losses(data: Buffer, name: str) -> Parsed:
-    found = _decoded(data, name)
+    found = _decode(data, name)
     cloud_of(found.columns, name)
     return Parsed(file_table([], []), found.losses)
 

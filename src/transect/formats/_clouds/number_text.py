@@ -64,7 +64,7 @@ def read_rows(
     end = len(tokens.line) if most < 0 else min(skip + most, len(tokens.line))
     lines = np.arange(min(skip, end), end)
     fits = tokens.counts[lines] == len(dtypes)
-    columns, usable = _typed(tokens, lines[fits], dtypes)
+    columns, usable = _convert_types(tokens, lines[fits], dtypes)
     fits[fits] = usable
     losses = _unfit(tokens.line[lines[~fits]] + first_line - 1, len(dtypes), file)
     if cut and cut.line is not None and (most < 0 or len(lines) < most):
@@ -77,7 +77,7 @@ def _unfit(lines: Lines, width: int, file: str) -> list[Loss]:
     return [Loss(file, reason, line=int(lines[0]), count=len(lines))] if len(lines) else []
 
 
-def _typed(
+def _convert_types(
     tokens: Tokens, lines: Lines, dtypes: Sequence[np.dtype[Any]]
 ) -> tuple[list[Array], NDArray[np.bool_]]:
     """Return the columns of the given lines, and which lines hold nothing but numbers of these types."""

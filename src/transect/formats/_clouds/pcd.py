@@ -132,8 +132,8 @@ def decode_pcd(data: Buffer, name: str) -> Columns:
             body, header.points * header.dtype.itemsize, header.dtype.itemsize, name, header.start
         )
     else:
-        fields, losses = _compressed(header, body, name), ()
-    return Columns(_named(header.names, fields), losses, header.viewpoint)
+        fields, losses = _compress(header, body, name), ()
+    return Columns(_name(header.names, fields), losses, header.viewpoint)
 
 
 def binary_losses(header: Header, sizes: bytes | memoryview, size: int, name: str) -> tuple[Loss, ...]:
@@ -198,7 +198,7 @@ def _binary(header: Header, body: memoryview) -> list[Array]:
     return [table[str(i)] for i in range(len(header.names))]
 
 
-def _compressed(header: Header, body: memoryview, name: str) -> list[Array]:
+def _compress(header: Header, body: memoryview, name: str) -> list[Array]:
     """Unpack LZF data, in which all values of a field stand together."""
     import lzf  # pyright: ignore[reportMissingImports]
 
@@ -222,7 +222,7 @@ def _compressed(header: Header, body: memoryview, name: str) -> list[Array]:
     return fields
 
 
-def _named(names: tuple[str, ...], fields: list[Array]) -> dict[str, Array]:
+def _name(names: tuple[str, ...], fields: list[Array]) -> dict[str, Array]:
     columns: dict[str, Array] = {}
     for number, (name, values) in enumerate(zip(names, fields, strict=True)):
         if name != "_":

@@ -210,10 +210,10 @@ def encode_ply(cloud: PointCloud, encoding: str = "binary") -> bytes:
     text = "\n".join([*head, "end_header", ""]).encode()
     if encoding == "ascii":
         return text + text_of(columns)
-    return text + _interleaved(columns, order).tobytes()
+    return text + _interleave(columns, order).tobytes()
 
 
-def _interleaved(columns: Mapping[str, Array], order: str) -> NDArray[Any]:
+def _interleave(columns: Mapping[str, Array], order: str) -> NDArray[Any]:
     """Return columns as one structured array, a row per point."""
     length = len(next(iter(columns.values())))
     table = np.empty(length, dtype=[(key, order + values.dtype.str[1:]) for key, values in columns.items()])

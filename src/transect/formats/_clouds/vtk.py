@@ -195,7 +195,7 @@ def _attributes(reader: _Reader, words: list[str], points: int) -> dict[str, Arr
     elif key not in ("VECTORS", "TENSORS", "NORMALS", "TENSORS6"):
         raise KeyError(f"the keyword {words[0]} is unknown")
     name = "normal" if key == "NORMALS" or words[1] == "normals" else words[1]
-    return {name: _shaped(reader.array(points * width, _TYPES[words[2]]), width)}
+    return {name: _shape(reader.array(points * width, _TYPES[words[2]]), width)}
 
 
 def _fields(reader: _Reader, count: int) -> dict[str, Array]:
@@ -206,11 +206,11 @@ def _fields(reader: _Reader, count: int) -> dict[str, Array]:
             _pass_metadata(reader)
             words = reader.words()
         name, width, rows, kind = words[0], _count(words[1]), _count(words[2]), words[3]
-        found[name] = _shaped(reader.array(width * rows, _TYPES[kind]), width)
+        found[name] = _shape(reader.array(width * rows, _TYPES[kind]), width)
     return found
 
 
-def _shaped(flat: Array, width: int) -> Array:
+def _shape(flat: Array, width: int) -> Array:
     if width < 2:
         return flat
     return flat[: len(flat) // width * width].reshape(-1, width)

@@ -130,7 +130,7 @@ def _from_lists(values: Sequence[Any], path: str) -> Leaves:
     try:
         return {name: regrouped(leaf, offsets) for name, leaf in inner.items()}
     except Nested:
-        return {path or VALUE: Leaf([_packed(value) for value in values])}
+        return {path or VALUE: Leaf([_pack(value) for value in values])}
 
 
 def _block(values: Sequence[Any]) -> NDArray[Any] | None:
@@ -157,7 +157,7 @@ def regrouped(leaf: Leaf, offsets: Ints) -> Leaf:
     return Leaf(leaf.values, offsets * lengths[0])
 
 
-def _packed(value: Any) -> bytes:
+def _pack(value: Any) -> bytes:
     """Return what no column can hold as MessagePack."""
     import msgpack
 
@@ -207,7 +207,7 @@ class Columns:
         if not self.kinds:
             self.kinds = {path: leaf.kind for path, leaf in leaves.items()}
             return True
-        merged = _merged(self.kinds, {path: leaf.kind for path, leaf in leaves.items()})
+        merged = _merge(self.kinds, {path: leaf.kind for path, leaf in leaves.items()})
         if merged is None:
             return False
         self.kinds = merged
@@ -219,7 +219,7 @@ class Columns:
 
     def arrays(self) -> dict[str, pa.Array]:
         """Return everything gathered as one Arrow column per field."""
-        return {path: _joined(path, kind, self.batches) for path, kind in self.kinds.items()}
+        return {path: _join(path, kind, self.batches) for path, kind in self.kinds.items()}
 
 
 def _leaves_or_none(samples: Sequence[Any]) -> Leaves | None:
@@ -234,9 +234,9 @@ def _most_common(each: Sequence[Leaves]) -> dict[str, str]:
     return dict(sorted(counted.most_common(1)[0][0])) if counted else {}
 
 
-def _merged(known: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str] | None:
+def _merge(known: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str] | None:
     """Return the fields that both have, an empty list fitting any list; None where they differ."""
-    known, new = _unfolded(known, new), _unfolded(new, known)
+    known, new = _unfold(known, new), _unfold(new, known)
     if known.keys() != new.keys():
         return None
     merged: dict[str, str] = {}
@@ -248,7 +248,7 @@ def _merged(known: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str] 
     return merged
 
 
-def _unfolded(kinds: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+def _unfold(kinds: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
     """Replace an empty list by the lists that the other side has for the fields of its elements."""
     result: dict[str, str] = {}
     for path, kind in kinds.items():
@@ -257,7 +257,7 @@ def _unfolded(kinds: Mapping[str, str], other: Mapping[str, str]) -> dict[str, s
     return result
 
 
-def _joined(path: str, kind: str, batches: Sequence[tuple[int, Leaves]]) -> pa.Array:
+def _join(path: str, kind: str, batches: Sequence[tuple[int, Leaves]]) -> pa.Array:
     parts = [leaves.get(path) or Leaf([], np.zeros(count + 1, np.int64)) for count, leaves in batches]
     if "n" in kind or kind == EMPTY:
         filled = [p.values for p in parts if len(p.values)]

@@ -171,7 +171,7 @@ def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[i
 def _frames(stream: Stream) -> Iterator[Sample]:
     received = stream["received_ns"].tolist() if "received_ns" in stream.columns else stream.t_ns.tolist()
     status = stream["status"] if "status" in stream.columns else ["status_VALID"] * len(stream)
-    for sample, received_ns, valid, kept in zip(stream, received, status, _kept(stream), strict=True):
+    for sample, received_ns, valid, kept in zip(stream, received, status, _keep(stream), strict=True):
         image: Image = sample.value
         metadata = {
             "timeStamp": time_of(sample.t_ns),
@@ -194,7 +194,7 @@ def _frames(stream: Stream) -> Iterator[Sample]:
         }
 
 
-def _kept(stream: Stream) -> Iterator[dict[str, Sample]]:
+def _keep(stream: Stream) -> Iterator[dict[str, Sample]]:
     """Iterate over what the readers left under the name it has in a Frame or Pointcloud, part by part."""
     names = [name for name in stream.columns if name.partition(".")[0] in PARTS]
     columns = [stream.table.column(name).to_pylist() for name in names]
@@ -238,7 +238,7 @@ def array3d(pixels: NDArray[Any]) -> Sample:
 
 
 def _clouds(stream: Stream) -> Iterator[Sample]:
-    for sample, kept in zip(stream, _kept(stream), strict=True):
+    for sample, kept in zip(stream, _keep(stream), strict=True):
         cloud: PointCloud = sample.value
         colors, intensity = cloud.fields.get("rgba"), cloud.fields.get("intensity")
         metadata = {

@@ -112,7 +112,7 @@ def _stream(logged: Logged, reading: Reading, probe: Flat, side: str) -> Stream:
     return Stream(
         name,
         kind.type,
-        partial(_finished, logged, kind, reading.order, side),
+        partial(_finish, logged, kind, reading.order, side),
         clock=times.clock,
         role=kind.role,
         tag=side or _tag(logged.name),
@@ -167,7 +167,7 @@ def _times(flat: Flat, logged: Logged) -> Times:
     return times_of(len(flat), own_time(flat), ticks(GIVEN, logged.given_name), ticks(LOG, logged.log_name))
 
 
-def _finished(logged: Logged, kind: Kind, order: Order | None, side: str) -> Parsed:
+def _finish(logged: Logged, kind: Kind, order: Order | None, side: str) -> Parsed:
     """Lay the pieces end to end and give the columns their canonical names."""
     parts = [(piece.file, piece.flat()) for piece in logged.pieces]
     table, files, losses = joined(parts)
@@ -186,16 +186,16 @@ def _finished(logged: Logged, kind: Kind, order: Order | None, side: str) -> Par
     if kind.type in (Image, PointCloud):
         mapped.columns = {PAYLOAD: arrow.strings(files), **mapped.columns}
     result = arrow.table(times.t_ns, mapped.columns, units=mapped.units, log_ns=times.log_ns)
-    if GIVEN in table.column_names and not np.array_equal(times.t_ns, _given_ns(flat)):
-        result = result.append_column(LOGICAL, arrow.from_numpy(_given_ns(flat)))
+    if GIVEN in table.column_names and not np.array_equal(times.t_ns, _read_given_ns(flat)):
+        result = result.append_column(LOGICAL, arrow.from_numpy(_read_given_ns(flat)))
     if not times.good.all():
         result = result.filter(arrow.from_numpy(times.good))
-    noticed = (*times.notes, *mapped.notes, *_unmeasured(result), *_undecodable(result))
+    noticed = (*times.notes, *mapped.notes, *_list_unmeasured(result), *_undecodable(result))
     notes = [f"{logged.name}: {note}" for note in noticed]
     return Parsed(result, tuple(losses), (*(note for _, part in parts for note in part.notes), *notes))
 
 
-def _given_ns(flat: Flat) -> Any:
+def _read_given_ns(flat: Flat) -> Any:
     return Ticks(arrow.numbers(flat.table, GIVEN), "").to_ns()[0]
 
 
@@ -208,7 +208,7 @@ def _bad_times(times: Times, flat: Flat, files: Sequence[str]) -> list[Loss]:
     return [Loss(files[first], "the time is out of range", byte=byte, count=len(bad))]
 
 
-def _unmeasured(table: pa.Table) -> list[str]:
+def _list_unmeasured(table: pa.Table) -> list[str]:
     """Name the columns that are NaN throughout: Rock's way to say that something is not estimated."""
     empty: list[str] = []
     for name in table.column_names if table.num_rows else ():

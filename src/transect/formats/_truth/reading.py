@@ -51,12 +51,12 @@ def _stream(truth: Source, file: str, kind: type, source: Any, **attributes: Any
 
 
 def _trajectory(truth: Source, file: str, clock: Clock) -> Stream:
-    world, child = _named(truth, file, _FRAME, WORLD), _named(truth, file, _CHILD, BODY)
+    world, child = _name(truth, file, _FRAME, WORLD), _name(truth, file, _CHILD, BODY)
     load = partial(cache.parsed, truth, file, "tum/1", partial(parse_poses, file=f"{FOLDER}/{file}"))
     return _stream(truth, file, Pose, load, clock=clock, frame=world, child=child)
 
 
-def _named(truth: Source, trajectory: str, name: re.Pattern[bytes], usual: str) -> str:
+def _name(truth: Source, trajectory: str, name: re.Pattern[bytes], usual: str) -> str:
     """Return what the comments at the top of a trajectory call a frame."""
     found = name.search(truth.head(trajectory, 1024)) if trajectory in truth else None
     return found[1].decode("utf-8", "replace") if found else usual
@@ -65,12 +65,12 @@ def _named(truth: Source, trajectory: str, name: re.Pattern[bytes], usual: str) 
 def _table(truth: Source, file: str, clock: Clock) -> Stream:
     def load() -> Parsed:
         truth.touch(file)
-        return _parsed_table(truth.buffer(file), f"{FOLDER}/{file}")
+        return _parse_table(truth.buffer(file), f"{FOLDER}/{file}")
 
     return _stream(truth, file, Record, load, clock=clock)
 
 
-def _parsed_table(buffer: Buffer, file: str) -> Parsed:
+def _parse_table(buffer: Buffer, file: str) -> Parsed:
     from ..described.model import StreamSpec, Time
     from ..described.tables import read_parquet
 
@@ -89,7 +89,7 @@ def _map(truth: Source, file: str) -> Stream:
         return decode_geotiff(truth.buffer(file), file, t_ns=row[T_NS])
 
     table = file_table(np.zeros(1, np.int64), [f"{FOLDER}/{file}"])
-    world = _named(truth, f"trajectory{TRAJECTORY}", _FRAME, WORLD)
+    world = _name(truth, f"trajectory{TRAJECTORY}", _FRAME, WORLD)
     return _stream(
         truth, file, GridMap, table, clock="index", frame=world, loader=load, meta={"timeless": True}
     )

@@ -48,7 +48,7 @@ def parse(buffer: Buffer, file: CsvFile, name: str, spellings: Mapping[str, Spel
     header, losses = _fitting_header(sheet, name)
     plan = make_plan(file, header, sheet.width, spellings)
     if plan.missing:
-        losses.append(_unmatched(plan, header, sheet, name))
+        losses.append(_report_unmatched(plan, header, sheet, name))
     read = _read(buffer, sheet, plan, name, file.by_name())
     t_ns, log_ns, notes = _times(read.table)
     table = make_table(file, t_ns, _in_si(read.table, file, plan), log_ns, plan.own_units)
@@ -74,7 +74,7 @@ def make_table(
         Units of those others.
     """
     units = {**(own_units or {}), **_units(file)}
-    return arrow.table(t_ns, _shaped(dict(columns), file, len(t_ns)), units=units, log_ns=log_ns)
+    return arrow.table(t_ns, _shape(dict(columns), file, len(t_ns)), units=units, log_ns=log_ns)
 
 
 def make_stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints | None = None) -> Stream:
@@ -108,7 +108,7 @@ def _fitting_header(sheet: Sheet, name: str) -> tuple[list[str] | None, list[Los
     return None, [Loss(name, reason, line=sheet.skip)]
 
 
-def _unmatched(plan: Plan, header: list[str] | None, sheet: Sheet, name: str) -> Loss:
+def _report_unmatched(plan: Plan, header: list[str] | None, sheet: Sheet, name: str) -> Loss:
     shown = ", ".join(plan.missing[:4])
     what = f"no column means {shown}" + (
         f" and {len(plan.missing) - 4} more" if len(plan.missing) > 4 else ""
@@ -203,7 +203,7 @@ def _in_si(table: pa.Table, file: CsvFile, plan: Plan) -> dict[str, Any]:
     return result
 
 
-def _shaped(columns: dict[str, Any], file: CsvFile, rows: int) -> dict[str, Any]:
+def _shape(columns: dict[str, Any], file: CsvFile, rows: int) -> dict[str, Any]:
     """Return the table's columns: lists put together, attitudes as quaternions too, the fix by name."""
     result: dict[str, Any] = {}
     for name, parts in file.lists.items():

@@ -58,7 +58,7 @@ def make_plan(
         What the user says of this file's columns.
     """
     texts = list(header or [""] * width)
-    headers = _counted_from_one([read_header(text, file.ignored) for text in texts])
+    headers = _count_from_one([read_header(text, file.ignored) for text in texts])
     clock = _time_column(headers, spellings)
     found = _by_spelling(file, texts, spellings, clock)
     found = _by_meaning(file, headers, found, clock)
@@ -67,7 +67,7 @@ def make_plan(
     found |= by_order
     claimed = {clock: TIME, **{i: column.name for i, column in found.items()}}
     reserved = {*file.lists, *(_QUATERNION if file.type is Pose else ())}
-    names = _named(texts, claimed, reserved)
+    names = _name(texts, claimed, reserved)
     units, odd = _units(headers, found, spellings)
     if (unit := _time_unit(headers[clock], spellings)) is not None:
         units[TIME] = unit
@@ -85,7 +85,7 @@ def make_plan(
 def plan_of_unknown(header: Sequence[str] | None, width: int) -> Plan:
     """Return the columns of a file that is not documented, time first, by their own names."""
     texts = list(header or [""] * width)
-    names = _named(texts, {0: TIME})
+    names = _name(texts, {0: TIME})
     return Plan(names, own_units=_own_units(dict(zip(names, texts, strict=True))))
 
 
@@ -94,7 +94,7 @@ def _own_units(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: match[2] for name, match in found.items() if match}
 
 
-def _named(texts: Sequence[str], claimed: Mapping[int, str], reserved: Iterable[str] = ()) -> tuple[str, ...]:
+def _name(texts: Sequence[str], claimed: Mapping[int, str], reserved: Iterable[str] = ()) -> tuple[str, ...]:
     """Return a name for each column: the one it was claimed by, else its header's text, made unique."""
     taken = {T_NS, LOG_NS, PAYLOAD, *claimed.values(), *reserved}
     names: list[str] = []
@@ -116,7 +116,7 @@ def _unique(name: str, taken: Container[str]) -> str:
     return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
-def _counted_from_one(headers: list[Header]) -> list[Header]:
+def _count_from_one(headers: list[Header]) -> list[Header]:
     """Return the headers with joints and wheels counted from 1, whether the file counts from 0 or 1."""
     if not any("0" in header.meaning for header in headers):
         return headers

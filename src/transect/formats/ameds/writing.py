@@ -70,7 +70,7 @@ def _write_stream(recording: Recording, stream: Stream, path: Path) -> Iterator[
 
 
 def _write_table(stream: Stream, file: CsvFile, path: Path) -> Iterator[str]:
-    columns = _documented(stream, file)
+    columns = _list_documented(stream, file)
     taken = {*file.lists, *(column.name for column in file.columns)}
     taken.update(_QUATERNION if file.type is Pose else ())
     taken.update(name for name in file.unmeasured if _is_unmeasured(stream, name))
@@ -84,7 +84,7 @@ def _write_table(stream: Stream, file: CsvFile, path: Path) -> Iterator[str]:
     _write_csv(path, [(TIME_HEADER, _decimals(first)), *columns])
 
 
-def _documented(stream: Stream, file: CsvFile) -> Columns:
+def _list_documented(stream: Stream, file: CsvFile) -> Columns:
     """Return the documented columns in order; groups in doubt only if the stream has them."""
     values = {column.name: _flat(stream, file, column) for column in file.columns}
     groups = {"", *(column.group for column in file.columns if values[column.name] is not None)}

@@ -56,11 +56,11 @@ def read_sections(text: str) -> Calibration:
             if turn
             else None
         )
-        P = _bracketed(text, f"Rectified {side} Projection Matrix", 12)
+        P = _bracket(text, f"Rectified {side} Projection Matrix", 12)
         cameras[side.lower()] = camera(
             side.lower(), wh, K, "radtan", [lens[k] for k in keys], R, None if P is None else P.reshape(3, 4)
         )
-    turn, place = _bracketed(text, "Rotation:", 9), _bracketed(text, "Translation:", 3)
+    turn, place = _bracket(text, "Rotation:", 9), _bracket(text, "Translation:", 3)
     frames: tuple[Edge, ...] = ()
     if turn is not None and place is not None:
         frames = (("right", "left", rigid(turn.reshape(3, 3), place)),)
@@ -74,7 +74,7 @@ def _section(text: str, title: str) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
-def _bracketed(text: str, title: str, count: int) -> Floats | None:
+def _bracket(text: str, title: str, count: int) -> Floats | None:
     match = re.search(rf"(?m)^{re.escape(title)}\s*\[([^\]]*)\]", text)
     values = scalars(match[1]) if match else np.zeros(0)
     return values if len(values) == count else None

@@ -115,7 +115,7 @@ def camera(
     """
     values = np.array(list(coefficients), dtype=np.float64)
     if lens == "radtan":
-        values = _known_radtan(values, name)
+        values = _check_radtan(values, name)
     if lens not in _LENSES or len(values) not in _LENSES[lens]:
         raise ValueError(f"{name}: {len(values)} coefficients of a lens {lens!r}")
     width, height = (int(v) for v in size)
@@ -124,7 +124,7 @@ def camera(
     return CameraModel(name, width, height, K, lens, values, np.eye(3) if R is None else R, P, frame=name)
 
 
-def _known_radtan(values: Floats, name: str) -> Floats:
+def _check_radtan(values: Floats, name: str) -> Floats:
     if len(values) in (12, 14) and not values[8:].any():
         values = values[:8]
     if len(values) == 2:  # only k1 k2

@@ -40,7 +40,7 @@ Part = tuple[int | None, str]
 
 def read_opencv(content: Mapping[str, Any]) -> Calibration:
     """Read the cameras of a FileStorage, and the transform between the two of a pair."""
-    found = _found(content)
+    found = _find(content)
     numbered = sorted({side for side, what in found if side is not None and what == "K"})
     given = content.get("camera_names")
     names = [str(v) for v in given] if isinstance(given, list) else []
@@ -58,7 +58,7 @@ def read_opencv(content: Mapping[str, Any]) -> Calibration:
     return Calibration(cameras, (*stereo, *_frames(content)), "opencv")
 
 
-def _found(content: Mapping[str, Any]) -> dict[Part, Any]:
+def _find(content: Mapping[str, Any]) -> dict[Part, Any]:
     """Return the values by what they are and to which camera they belong."""
     parts: dict[Part, Any] = {}
     for key, value in content.items():
@@ -188,8 +188,8 @@ def write_opencv(calibration: Calibration) -> bytes:
         raise UnsupportedError(
             "an OpenCV file has one lens model", why=f"the cameras have {', '.join(lenses)}"
         )
-    lines = ["%YAML:1.0", "---", f"camera_names: [ {', '.join(_quoted(n) for n in names)} ]"]
-    lines += [f"distortion_model: {_quoted(lens)}" for lens in lenses]
+    lines = ["%YAML:1.0", "---", f"camera_names: [ {', '.join(_quote(n) for n in names)} ]"]
+    lines += [f"distortion_model: {_quote(lens)}" for lens in lenses]
     if len(sizes) == 1:
         lines += [f"image_width: {width}\nimage_height: {height}" for width, height in sizes]
     for number, model in enumerate(calibration.cameras.values(), 1):
@@ -217,7 +217,7 @@ def _frame_lines(calibration: Calibration, names: list[str]) -> list[str]:
         if len(names) == 2 and (parent, child) == (names[1], names[0]) and not lines:
             lines += [_matrix_text("R", T[:3, :3]), _matrix_text("T", T[:3, 3:])]
         else:
-            others += ["   -", f"      parent: {_quoted(parent)}", f"      child: {_quoted(child)}"]
+            others += ["   -", f"      parent: {_quote(parent)}", f"      child: {_quote(child)}"]
             others.append(_matrix_text("T", np.asarray(T), indent="      "))
     return lines + (["frames:", *others] if others else [])
 
@@ -232,5 +232,5 @@ def _matrix_text(key: str, values: Floats, indent: str = "") -> str:
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -61,7 +61,7 @@ def parse_messages(tokens: Tokens, file: str, others: dict[str, int]) -> dict[st
 
 def _planar(tokens: Tokens, lines: Ints, file: str, word: str) -> Parsed:
     six = np.full(len(lines), 7)
-    times = _timed(tokens, lines, six, _sound(tokens, lines, six), file)
+    times = _time(tokens, lines, six, _sound(tokens, lines, six), file)
     x, y, theta, *rest = np.ascontiguousarray(tokens.block(1, 6, times.lines).T)
     nothing = np.zeros_like(x)
     columns = {"x": x, "y": y, "z": nothing, "theta": theta, "qx": nothing, "qy": nothing}
@@ -77,7 +77,7 @@ def _scans(tokens: Tokens, lines: Ints, file: str, form: Form) -> Parsed:
     """Parse scans; the numbers of readings and of remissions must agree with the length of the line."""
     shape = _shape(tokens, lines, form)
     good = (shape.readings >= 0) & (shape.remissions >= 0) & _sound(tokens, lines, shape.stamps)
-    times = _timed(tokens, lines, shape.stamps, good, file)
+    times = _time(tokens, lines, shape.stamps, good, file)
     shape = _shape(tokens, times.lines, form)
     first = tokens.first[times.lines]
     ranges, offsets = tokens.ragged(shape.at + 1, shape.readings, times.lines)
@@ -150,7 +150,7 @@ class _Timed:
         return Parsed(table, self.losses)
 
 
-def _timed(tokens: Tokens, lines: Ints, stamps: Ints, good: NDArray[np.bool_], file: str) -> _Timed:
+def _time(tokens: Tokens, lines: Ints, stamps: Ints, good: NDArray[np.bool_], file: str) -> _Timed:
     lost = lines_lost(tokens, lines[~good], "the number of fields is wrong, or one is text", file)
     first = (tokens.first[lines] + stamps)[good]
     t_ns, logger_ns = token_stamps(tokens, first), token_stamps(tokens, first + 2)

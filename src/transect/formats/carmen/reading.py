@@ -52,7 +52,7 @@ def _stream(key: str, part: Parsed) -> Stream:
 
 def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
     """Return a table per kind of message; under "" stand the losses and notes of the file as a whole."""
-    text, damage = _unpacked(buffer, file)
+    text, damage = _unpack(buffer, file)
     size, cut = whole_lines(text, file)
     found: dict[str, list[Parsed]] = {}
     others: dict[str, int] = {}
@@ -65,10 +65,10 @@ def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
         tuple(loss for loss in (damage, cut) if loss),
         (f"lines that are not read: {said}",) if said else (),
     )
-    return {"": rest, **{key: _joined(parts) for key, parts in found.items()}}
+    return {"": rest, **{key: _join(parts) for key, parts in found.items()}}
 
 
-def _joined(parts: list[Parsed]) -> Parsed:
+def _join(parts: list[Parsed]) -> Parsed:
     """Lay the pieces of one table end to end; losses for the same reason become one."""
     losses: dict[str, Loss] = {}
     for loss in (loss for part in parts for loss in part.losses):
@@ -78,7 +78,7 @@ def _joined(parts: list[Parsed]) -> Parsed:
     return Parsed(pa.concat_tables([part.table for part in parts]), tuple(losses.values()))
 
 
-def _unpacked(buffer: Buffer, file: str) -> tuple[Buffer, Loss | None]:
+def _unpack(buffer: Buffer, file: str) -> tuple[Buffer, Loss | None]:
     """Return the text; a compressed file that is damaged, or grows beyond belief, keeps its good part."""
     opener = UNPACK.get(Path(file).suffix.lower())
     if opener is None:

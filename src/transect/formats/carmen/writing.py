@@ -32,11 +32,11 @@ def write_log(recording: Recording, path: Path) -> tuple[str, ...]:
     lines: list[tuple[int, str]] = []
     for stream, word in words.items():
         body = _scan_bodies(stream, word) if word in SCANS else _planar_bodies(stream, word)
-        lines += _stamped(stream, word, body)
+        lines += _stamp(stream, word, body)
     lines.sort(key=lambda line: line[0])
     text = HEADER + "".join(line for _, line in lines)
     target = new_file(path, f"{recording.name}.clf")
-    files.write_bytes(target, _packed(text.encode(), target))
+    files.write_bytes(target, _pack(text.encode(), target))
     said = [f"{s.name}: CARMEN has no message for it" for s in recording.streams if s not in words]
     flat = [s.name for s, word in words.items() if word == "ODOM" and "theta" not in s.columns]
     return (*said, *(f"{name}: CARMEN's odometry is planar, z, roll and pitch are left out" for name in flat))
@@ -71,8 +71,8 @@ def _is_sick(stream: Stream) -> bool:
 def _scan_bodies(stream: Stream, word: str) -> Iterable[str]:
     form = SCANS[word]
     nothing = [""] * len(stream)
-    head = _joined(_head(stream, name) for name in form.head) or nothing
-    tail = _joined(column_or_nan(stream, name) for name in form.tail) or nothing
+    head = _join(_head(stream, name) for name in form.head) or nothing
+    tail = _join(column_or_nan(stream, name) for name in form.tail) or nothing
     limits = _head(stream, "range_max").tolist() if form.head else [MAX_RANGE] * len(stream)
     ranges = stream.table.column("ranges").to_pylist()
     known = "remission" in stream.columns
@@ -105,15 +105,15 @@ def _planar_bodies(stream: Stream, word: str) -> Iterable[str]:
         theta = 2 * np.arctan2(column_or_nan(stream, "qz"), column_or_nan(stream, "qw"))
     rest = ("vx", "wz", "accel") if word == "ODOM" else ("odom_x", "odom_y", "odom_theta")
     values = (column_or_nan(stream, "x"), column_or_nan(stream, "y"), theta)
-    return _joined((*values, *(column_or_nan(stream, name) for name in rest)))
+    return _join((*values, *(column_or_nan(stream, name) for name in rest)))
 
 
-def _joined(columns: Iterable[NDArray[np.float64]]) -> list[str]:
+def _join(columns: Iterable[NDArray[np.float64]]) -> list[str]:
     texts = [float_texts(np.ascontiguousarray(values)) for values in columns]
     return [" ".join(row) for row in zip(*texts, strict=True)]
 
 
-def _stamped(stream: Stream, word: str, bodies: Iterable[str]) -> list[tuple[int, str]]:
+def _stamp(stream: Stream, word: str, bodies: Iterable[str]) -> list[tuple[int, str]]:
     t_ns = stream.t_ns.tolist()
     logger = stream.column("logger_ns").tolist() if "logger_ns" in stream.columns else t_ns
     return [
@@ -122,7 +122,7 @@ def _stamped(stream: Stream, word: str, bodies: Iterable[str]) -> list[tuple[int
     ]
 
 
-def _packed(text: bytes, path: Path) -> bytes:
+def _pack(text: bytes, path: Path) -> bytes:
     """Return a text compressed as its file's suffix says."""
     if path.suffix.lower() == ".bz2":
         return bz2.compress(text)

@@ -65,7 +65,7 @@ def _of_apid(tables: Mapping[str, Mapping[str, Parsed]], apid: str) -> list[tupl
 
 
 def _stream(source: Source, apid: int, parts: Sequence[tuple[str, pa.Table]]) -> Stream:
-    build = functools.partial(_ordered, f"Packets/{APIDS[apid]}", parts)
+    build = functools.partial(_order, f"Packets/{APIDS[apid]}", parts)
     return Stream(
         f"Packets/{APIDS[apid]}",
         bytes,
@@ -76,7 +76,7 @@ def _stream(source: Source, apid: int, parts: Sequence[tuple[str, pa.Table]]) ->
     )
 
 
-def _ordered(name: str, parts: Sequence[tuple[str, pa.Table]]) -> Parsed:
+def _order(name: str, parts: Sequence[tuple[str, pa.Table]]) -> Parsed:
     """Sort the packets of all files by SCLK; mark the late ones and count the missing."""
     named = [table.append_column(PAYLOAD, arrow.strings([file] * table.num_rows)) for file, table in parts]
     arrived = pa.concat_tables(named)

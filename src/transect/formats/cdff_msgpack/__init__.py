@@ -30,12 +30,12 @@ def recognises(source: Source) -> Match:
         return no("no file is named .msg")
     if len(source.names) > 1:
         good = next((f for f in files[:3] if _confidence(source, f)), None)
-        return Match(0.85, f"{good} begins like a MessagePack log") if good else no(_declined(files[0]))
+        return Match(0.85, f"{good} begins like a MessagePack log") if good else no(_decline(files[0]))
     confidence = _confidence(source, files[0])
-    return Match(confidence, "a MessagePack map of ports") if confidence else no(_declined(files[0]))
+    return Match(confidence, "a MessagePack map of ports") if confidence else no(_decline(files[0]))
 
 
-def _declined(file: str) -> str:
+def _decline(file: str) -> str:
     named = file.lower().endswith(SUFFIXES)
     return f"{file} is named so but begins with no map of ports" if named else "no MessagePack map of ports"
 

@@ -108,13 +108,13 @@ def bitstream_form(definitions: str | Path) -> Form:
     def samples(stream: Stream) -> Iterator[dict[str, Any]]:
         plain = form_of(stream)
         for sample in plain.samples(stream) if plain else ():
-            data = _encoded(known.compiled, sample, stream.name)
+            data = _encode(known.compiled, sample, stream.name)
             yield {"serialization_method": 0, "type": f"asn1Scc{_TYPE}", "data": list(data)}
 
     return Form(BITSTREAM, samples, frozenset(Pose.units()), timed=False)
 
 
-def _encoded(compiled: Any, sample: dict[str, Any], name: str) -> bytes:
+def _encode(compiled: Any, sample: dict[str, Any], name: str) -> bytes:
     import asn1tools
 
     try:

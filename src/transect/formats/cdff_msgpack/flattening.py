@@ -39,9 +39,9 @@ class Flattened:
         self._spool = spool
         self._batches: list[dict[str, tuple[int, int]]] = []
         for batch in _batches(samples):
-            self._batches.append({path: self._kept(map(pack, values)) for path, values in batch.items()})
+            self._batches.append({path: self._keep(map(pack, values)) for path, values in batch.items()})
 
-    def _kept(self, packed: Iterable[bytes]) -> tuple[int, int]:
+    def _keep(self, packed: Iterable[bytes]) -> tuple[int, int]:
         """Append to the temporary file; return where that begins and ends."""
         start = self._spool.tell()
         self._spool.writelines(packed)

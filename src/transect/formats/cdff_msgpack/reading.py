@@ -86,7 +86,7 @@ def read(source: Source, *, quaternion: Order | None = None, definitions: str | 
     names = stream_names({g: dict.fromkeys(_ports(found.logs, fs)) for g, fs in groups.items()})
     asn1 = definitions_of(source, definitions)
     logged = [
-        _logged(source, name, port, [found.logs[f] for f in groups[group]], asn1)
+        _log(source, name, port, [found.logs[f] for f in groups[group]], asn1)
         for (group, port), name in names.items()
     ]
     return Recording(
@@ -115,7 +115,7 @@ def _ports(logs: dict[str, _Log], files: list[str]) -> list[str]:
     return [name for f in files for name, port in logs[f].ports.items() if port.has_samples]
 
 
-def _logged(source: Source, name: str, port: str, logs: list[_Log], asn1: Definitions) -> Logged:
+def _log(source: Source, name: str, port: str, logs: list[_Log], asn1: Definitions) -> Logged:
     having = [log for log in logs if port in log.ports and log.ports[port].has_samples]
     type_name = next((log.metas[port].type for log in having if log.metas[port].type), "")
     pieces = [Piece(log.file, *_builders(source, log, port, type_name, asn1)) for log in having]
@@ -157,17 +157,17 @@ def _bitstream_notes(logged: list[Logged], asn1: Definitions) -> list[str]:
 
 
 def _octets(logs: dict[str, _Log], file: str, at: int, size: int) -> NDArray[np.uint8]:
-    with _located(file, at):
+    with _locate(file, at):
         return octets_of(logs[file].view[at : at + size])
 
 
 def _rows(logs: dict[str, _Log], file: str, at: int, size: int, width: int) -> NDArray[np.float64]:
-    with _located(file, at):
+    with _locate(file, at):
         return rows_of(logs[file].view[at : at + size], width)
 
 
 @contextmanager
-def _located(file: str, at: int) -> Generator[None]:
+def _locate(file: str, at: int) -> Generator[None]:
     """Make a ParseError of what goes wrong with a payload."""
     try:
         yield

@@ -68,7 +68,7 @@ class _Gathered:
         return [Loss(file, reason, byte=at, count=count) for reason, (at, count) in self.bad.items()]
 
 
-def _gathered(view: memoryview, entry: Entry, most: int, take: Take) -> _Gathered:
+def _gather(view: memoryview, entry: Entry, most: int, take: Take) -> _Gathered:
     found = _Gathered()
     batch: list[tuple[int, int, Any]] = []
     size = 0
@@ -170,17 +170,17 @@ def flat_of(
     """
     lazy = lazy_of(meta.type)
     if port.data is not None:
-        parts = {"": _gathered(view, port.data, most, _taker(lazy, prepare))}
+        parts = {"": _gather(view, port.data, most, _taker(lazy, prepare))}
     else:
         parts = {
-            path: _gathered(view, entry, most, _place if path in lazy else Cursor.value)
+            path: _gather(view, entry, most, _place if path in lazy else Cursor.value)
             for path, entry in port.fields.items()
         }
     losses = [loss for found in parts.values() for loss in found.losses(file)]
     numbers = reduce(np.intersect1d, [_ints(found.numbers) for found in parts.values()])
     ticks = meta.ticks
     if ticks is not None:
-        losses += _unpaired(numbers, ticks, file) if most == MAX_SAMPLES and not losses else []
+        losses += _report_unpaired(numbers, ticks, file) if most == MAX_SAMPLES and not losses else []
         numbers = numbers[numbers < len(ticks)]
     columns: dict[str, Any] = {}
     for path, found in parts.items():
@@ -195,7 +195,7 @@ def _taker(lazy: Sequence[str], prepare: Prepare | None) -> Take:
     return take if prepare is None else lambda cursor: prepare(take(cursor))
 
 
-def _unpaired(numbers: Ints, ticks: Ints, file: str) -> list[Loss]:
+def _report_unpaired(numbers: Ints, ticks: Ints, file: str) -> list[Loss]:
     """Report samples without a time, or times without a sample."""
     there = int(numbers[-1]) + 1 if len(numbers) else 0
     if there == len(ticks):

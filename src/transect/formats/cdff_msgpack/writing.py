@@ -111,7 +111,7 @@ class _Out:
 
 
 @contextmanager
-def _opened(path: Path, compress: bool) -> Generator[_Out]:
+def _open_one(path: Path, compress: bool) -> Generator[_Out]:
     with files.atomic_write(path) as out:
         if not compress:
             yield _Out(out.write)
@@ -127,7 +127,7 @@ def _write_log(path: Path, streams: Sequence[Stream], layout: Layout) -> Iterato
 
     packer: Any = msgpack.Packer()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _opened(path, layout.compress) as out:
+    with _open_one(path, layout.compress) as out:
         if layout.flatten:
             yield from _write_fields(out, packer, path.parent, streams, layout)
         else:

@@ -21,10 +21,10 @@ _NUMBERS = {
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write one CSV file per stream, and a recording.yaml; return what could not be carried."""
-    return export(recording, path, ".csv", _encoded)
+    return export(recording, path, ".csv", _encode)
 
 
-def _encoded(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
+def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
     import pyarrow.csv as pv
 
     columns: dict[str, pa.ChunkedArray] = {}
@@ -63,7 +63,7 @@ def _as_text(column: pa.ChunkedArray) -> tuple[dict[str, Any], pa.ChunkedArray |
         if str(kind.value_type) not in _NUMBERS or column.null_count:
             return {}, None
         numbers = kind.list_size if pa.types.is_fixed_size_list(kind) else True
-        joined = pa.chunked_array([_joined(chunk) for chunk in column.chunks], pa.large_string())
+        joined = pa.chunked_array([_join(chunk) for chunk in column.chunks], pa.large_string())
         return {"numbers": numbers, "type": _NUMBERS[str(kind.value_type)]}, joined
     return {}, None
 
@@ -74,7 +74,7 @@ def _on_one_line(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_substring_regex(column, r"[\r\n]+", " ")  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _joined(chunk: pa.Array) -> pa.Array:
+def _join(chunk: pa.Array) -> pa.Array:
     """Return lists of numbers as text, separated by blanks."""
     lists = chunk.cast(pa.large_list(chunk.type.value_type))
     texts = pa.LargeListArray.from_arrays(lists.offsets, lists.values.cast(pa.large_string()))

@@ -253,14 +253,14 @@ def _numeric_time(sample: Sample, number: int, named: bool) -> tuple[dict[str, A
     if unit:
         said = f"`{column}` is unix time in {unit} ({by} and size)"
         return {"column": column, "unit": unit, "clock": "utc"}, {column}, said
-    told = _told_unit(sample.text.names[number])
+    told = _find_unit(sample.text.names[number])
     unit = told or _unit_by_step(values)
     reason = "as its name says" if told else f"its step is {float(np.median(np.diff(values))):.3g}"
     said = f"`{column}` is the time ({by}) in {unit} ({reason}), on a clock of its own"
     return {"column": column, "unit": unit, "clock": "device"}, {column}, said
 
 
-def _told_unit(title: str) -> str:
+def _find_unit(title: str) -> str:
     name, unit = split_unit(title)
     last = unit or re.split(r"[_\s]", name.lower())[-1]
     return last if last in ("s", "ms", "us", "ns") else ""

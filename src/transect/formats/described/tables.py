@@ -47,7 +47,7 @@ def read_text(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     text = layout_of(bytes(buffer[:HEAD]), spec.delimiter, spec.header)
     columns = dict(spec.columns) or _all_columns(text, spec, bytes(buffer[:HEAD]))
     needs: Needs = {}
-    for reference, kind in _wanted(spec, columns):
+    for reference, kind in _list_wanted(spec, columns):
         number = text.number(reference, file)
         needs[number] = kind if needs.get(number, kind) == kind else TEXT
     take = _take_blank if text.delimiter == " " else _take_delimited
@@ -56,7 +56,7 @@ def read_text(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     values = {name: rows.values(column) for name, column in columns.items()}
     table = arrow.table(
         _where(np.arange(rows.taken.rows) * NS if t_ns is None else t_ns, rows.keep),
-        {name: _packed(_where(v, rows.keep), columns[name]) for name, v in values.items()},
+        {name: _pack(_where(v, rows.keep), columns[name]) for name, v in values.items()},
         units=_units(spec, columns),
         log_ns=None if log_ns is None else _where(log_ns, rows.keep),
     )
@@ -85,7 +85,7 @@ def _sources(column: Column) -> list[Reference]:
     return column.source if isinstance(column.source, list) else [column.source]
 
 
-def _wanted(spec: StreamSpec, columns: Mapping[str, Column]) -> Iterator[tuple[Reference, str]]:
+def _list_wanted(spec: StreamSpec, columns: Mapping[str, Column]) -> Iterator[tuple[Reference, str]]:
     for column in columns.values():
         kind = NUMBER if column.type.startswith("float") else EXACT
         kind = TEXT if column.text or column.numbers or column.type == "bool" else kind
@@ -266,7 +266,7 @@ def _seconds_apart(text: str, form: str) -> tuple[str, str]:
     return text, ""
 
 
-def _packed(values: Any, column: Column) -> Any:
+def _pack(values: Any, column: Column) -> Any:
     if column.text:
         return arrow.strings(values)
     if column.numbers:

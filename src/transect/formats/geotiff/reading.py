@@ -58,7 +58,7 @@ def _table(source: Source, group: Group) -> Parsed:
     losses: list[Loss] = []
     for number, name in enumerate(group.files):
         try:
-            with _opened(source.buffer(name), name):
+            with _open_one(source.buffer(name), name):
                 kept.append(number)
         except ParseError as error:
             losses.append(Loss(name, error.why or error.what))
@@ -67,7 +67,7 @@ def _table(source: Source, group: Group) -> Parsed:
 
 
 @contextmanager
-def _opened(data: Buffer, name: str) -> Generator[Any]:
+def _open_one(data: Buffer, name: str) -> Generator[Any]:
     rasterio = import_rasterio()
     if not len(data):
         raise ParseError(f"{name} is empty", where=name, why="it has 0 bytes")
@@ -89,7 +89,7 @@ def _opened(data: Buffer, name: str) -> Generator[Any]:
 
 def decode_geotiff(data: Buffer, name: str, t_ns: int = 0) -> GridMap:
     """Decode a GeoTIFF; raise ParseError with the reason where that is not possible."""
-    with _opened(data, name) as raster:
+    with _open_one(data, name) as raster:
         titles = _titles(raster.descriptions)
         layers = {title: _layer(raster, band) for band, title in enumerate(titles, 1)}
         crs = raster.crs.to_string() if raster.crs else ""

@@ -99,7 +99,7 @@ def _graph(buffer: Buffer, numbers: list[int], file: str) -> Parsed:
 def _text(source: Source, name: str) -> Stream:
     is_imu = name.endswith("imu.txt")
     columns, kind = (IMU, Imu) if is_imu else (POSE, Pose)
-    build = partial(_stamped, columns=columns, units=kind.units(), file=name)
+    build = partial(_stamp, columns=columns, units=kind.units(), file=name)
     parsed = _stream(source, name, f"gtsam_points.{'imu' if is_imu else 'trajectory'}/1", build)
     title = name.removesuffix(".txt")
     if is_imu:
@@ -107,7 +107,7 @@ def _text(source: Source, name: str) -> Stream:
     return Stream(title, Pose, parsed, role="truth", frame="map", child="imu")
 
 
-def _stamped(buffer: Buffer, columns: tuple[str, ...], units: dict[str, str], file: str) -> Parsed:
+def _stamp(buffer: Buffer, columns: tuple[str, ...], units: dict[str, str], file: str) -> Parsed:
     """Parse ``time value ...`` lines; the stamp by integer arithmetic."""
     width = len(columns)
     tokens, lines, losses = read_lines(buffer, file, (width + 1,))

@@ -121,7 +121,7 @@ def _put(
     words: list[str],
     line: Line,
 ) -> None:
-    words = _repaired(parameter, words)
+    words = _repair(parameter, words)
     numbers = [_number(parameter, word) for word in words]
     if problem := _problem(parameter, words, numbers):
         result.losses.append(Loss(file, problem, line=line.number))
@@ -133,7 +133,7 @@ def _put(
     if parameter.name in values:
         twice = f"{file}:{line.number}: {parameter.key} is given twice; the later value counts"
         result.notes.append(twice)
-    values[parameter.name] = _shaped(value)
+    values[parameter.name] = _shape(value)
 
 
 def _problem(parameter: Parameter, words: Sequence[str], numbers: Sequence[Number | None]) -> str:
@@ -150,7 +150,7 @@ def _miscount(key: str, words: Sequence[str], sizes: Sequence[int]) -> str:
     return f"{key} has {came}, expected {' or '.join(map(str, sizes))}"
 
 
-def _repaired(parameter: Parameter, words: list[str]) -> list[str]:
+def _repair(parameter: Parameter, words: list[str]) -> list[str]:
     """Return the words without two slips that the SIS itself prints."""
     if parameter.name.endswith("_q") and parameter.sizes == (4,) and len(words) == 3:
         return ["0.0", *words]  # wts_q has three numbers; a zero is missing
@@ -171,7 +171,7 @@ def _number(parameter: Parameter, word: str) -> Number | None:
     return number if parameter.scale == 1.0 else number * parameter.scale
 
 
-def _shaped(numbers: tuple[Number, ...]) -> Value:
+def _shape(numbers: tuple[Number, ...]) -> Value:
     if len(numbers) == 1:
         return numbers[0]
     return (numbers[:3], numbers[3:6], numbers[6:]) if len(numbers) == 9 else numbers

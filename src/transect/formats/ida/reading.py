@@ -175,7 +175,7 @@ def _status(source: Source, products: Products) -> list[Stream]:
         }
         for part, (name, kind, tag) in _STATUS_STREAMS.items():
             if present["system" if part == "system" else "arm"]:
-                build = functools.partial(_joined, tuple(files), part, tables)
+                build = functools.partial(_join, tuple(files), part, tables)
                 streams.append(Stream(prefix + name, kind, build, clock="sclk", tag=tag))
     return streams
 
@@ -195,7 +195,7 @@ def _science(source: Source, products: Products) -> list[Stream]:
     for device in ("SciHi", "SciLo"):
         files = tuple(name for name in products.science if _device(name) == device)
         for part, (name, kind, tag, role) in _SCIENCE_STREAMS.items() if files else ():
-            build = functools.partial(_joined, files, part, tables)
+            build = functools.partial(_join, files, part, tables)
             frame = "Payload" if part == "tool" else ""
             stream = Stream(f"Arm/{device}{name}", kind, build, clock="sclk", role=role, tag=tag, frame=frame)
             streams.append(stream)
@@ -230,7 +230,7 @@ def _label(source: Source, name: str | None) -> tuple[Label | None, list[Loss]]:
         return None, [Loss(name, f"{error.what}: {error.why}")]
 
 
-def _joined(files: Sequence[str], part: str, tables: Tables) -> Parsed:
+def _join(files: Sequence[str], part: str, tables: Tables) -> Parsed:
     """Return one table of all files, each row with the name of its file."""
     parts = [(file, tables(file)[part]) for file in files]
     table = pa.concat_tables(

@@ -89,7 +89,7 @@ class _Blocks:
             return
         block.values[label] = converted = value_of(known, value)
         if converted is None:
-            self.losses.append(Loss(self.file, f"{key} is not {_expected(known)}", line=line.number))
+            self.losses.append(Loss(self.file, f"{key} is not {_describe_expected(known)}", line=line.number))
         if label == "time":
             self._close_one(kind.prefix)
 
@@ -137,7 +137,7 @@ def _code(value: str) -> tuple[int | None, str] | None:
     return (None, value) if value and not value[0].isdigit() else None
 
 
-def _expected(key: Key) -> str:
+def _describe_expected(key: Key) -> str:
     what = {"int": "whole number", "real": "number", "hex": "hexadecimal number"}.get(key.form, key.form)
     return f"a {what}" if key.size == 1 else f"{key.size} {what}s"
 

@@ -76,7 +76,7 @@ def shape_of(buffer: Buffer, file: str, label: Label | None = None) -> Shape | N
     else:
         if label:
             notes = (f"{file}: the label describes {len(label.fields)} columns, the file has {width}",)
-        units = _units_of_headings(headings) if headings else _documented(width)
+        units = _units_of_headings(headings) if headings else _list_documented(width)
     if len(units) != width or "time" not in units:
         return None
     return Shape(units, _texts(units, label), _missing(units, label), len(headers), delimiter, notes)
@@ -91,7 +91,7 @@ def _units_of_headings(headings: Sequence[str]) -> dict[str, str]:
     return {known.bare_name(h): h.strip().partition("(")[2].rstrip(')"') for h in headings}
 
 
-def _documented(width: int) -> dict[str, str]:
+def _list_documented(width: int) -> dict[str, str]:
     names = {57: known.NAMES_57, 58: known.NAMES_58}.get(width, ())
     return {name: known.BY_NAME[name].header_unit for name in names}
 
@@ -194,11 +194,11 @@ def _inside(table: pa.Table, shape: Shape) -> tuple[dict[str, Any], dict[str, st
         elif name in shape.texts:
             values[name] = arrow.texts(table, name)
         elif name != "time":
-            values[name] = _scaled(arrow.numbers(table, name), name, unit, shape.missing[name])
+            values[name] = _scale(arrow.numbers(table, name), name, unit, shape.missing[name])
     return values, units
 
 
-def _scaled(values: Floats, name: str, unit: str, missing: tuple[float, ...]) -> Floats:
+def _scale(values: Floats, name: str, unit: str, missing: tuple[float, ...]) -> Floats:
     numbers = np.where(np.isin(values, missing), np.nan, values)
     column = known.BY_NAME.get(name)
     if name == "htr_cur":
@@ -238,7 +238,7 @@ def _split(t_ns: NDArray[np.int64], values: dict[str, Any], units: dict[str, str
 
     apart = {*known.TOOL_POSE, *known.FORCES, *known.GATHERED}
     main = {name: column for name, column in values.items() if name not in apart}
-    tables = {"main": part({**main, **_decoded(values)}, units)}
+    tables = {"main": part({**main, **_decode(values)}, units)}
     for name, gathered in known.JOINTS.items():
         tables[name] = part(
             {column: _gather(values, letter, len(t_ns)) for column, letter in gathered.items()},
@@ -249,7 +249,7 @@ def _split(t_ns: NDArray[np.int64], values: dict[str, Any], units: dict[str, str
     return tables
 
 
-def _decoded(values: Mapping[str, Any]) -> dict[str, Any]:
+def _decode(values: Mapping[str, Any]) -> dict[str, Any]:
     decoded: dict[str, Any] = decode_status(values["stat"]) if "stat" in values else {}
     for name, table in (("tool", TOOLS), ("grapple_phase", PHASES)):
         if name in values:

@@ -45,10 +45,10 @@ def text_lines(buffer: Buffer, file: str) -> tuple[list[Line], list[Loss]]:
         physical.append(last)
     elif last:
         losses.append(Loss(file, "the last line is cut off", line=len(physical) + 1))
-    return list(_joined(physical)), losses
+    return list(_join(physical)), losses
 
 
-def _joined(physical: Sequence[str]) -> Iterator[Line]:
+def _join(physical: Sequence[str]) -> Iterator[Line]:
     """Join `key = [ 1 2` with the lines that follow, up to the closing bracket."""
     index = 0
     while index < len(physical):

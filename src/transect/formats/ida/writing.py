@@ -150,7 +150,7 @@ def _plan_status(plan: _Plan, prefix: str, apid: int, product: str) -> None:
             rows.setdefault(file if _is_safe(file) else "", []).append((kind, row))
     for given, blocks in rows.items():
         t_ns = np.array([row["t_ns"] for _, row in blocks], dtype=np.int64)
-        text = history_text(blocks) if prefix else status_text(_interleaved(blocks))
+        text = history_text(blocks) if prefix else status_text(_interleave(blocks))
         plan.texts[plan.name(given, apid, product, t_ns)] = text
 
 
@@ -175,7 +175,7 @@ def _arm_rows(plan: _Plan, prefix: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _interleaved(blocks: Sequence[Status]) -> list[Status]:
+def _interleave(blocks: Sequence[Status]) -> list[Status]:
     """Merge arm and system by time without reordering either; the arm comes first."""
     arm = [block for block in blocks if block[0] is ARM]
     system = [block for block in blocks if block[0] is SYSTEM]

@@ -56,7 +56,7 @@ def read_calibration(texts: Mapping[str, str], names: Sequence[str]) -> Calibrat
         Folders of images that are there: `image_00`, ... or `image_0`, ...
     """
     result = Calibration()
-    values = {file: _labelled(text, file, result.losses) for file, text in texts.items()}
+    values = {file: _label(text, file, result.losses) for file, text in texts.items()}
     style = "image_{}" if any(re.fullmatch(r"image_\d", name) for name in names) else "image_{:02d}"
     for file in FILES[:2]:
         for label, numbers in values.get(file, {}).items():
@@ -66,7 +66,7 @@ def read_calibration(texts: Mapping[str, str], names: Sequence[str]) -> Calibrat
     return result
 
 
-def _labelled(text: str, file: str, losses: list[Loss]) -> dict[str, Floats]:
+def _label(text: str, file: str, losses: list[Loss]) -> dict[str, Floats]:
     """Return the numbers of each label we know; some odometry calib.txt have none: they are P0, P1, ..."""
     found: dict[str, Floats] = {}
     for number, line in enumerate(text.splitlines(), 1):

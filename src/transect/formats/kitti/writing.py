@@ -63,7 +63,7 @@ def _is_sequence(frames: Sequence[Stream]) -> bool:
     )
 
 
-def _numbered(images: Sequence[Stream]) -> dict[int, Stream]:
+def _number(images: Sequence[Stream]) -> dict[int, Stream]:
     """Return image streams by camera number: the one in the stream's name, else the next that is free."""
     numbers = {int(s.name[6:]): s for s in images if s.name in CAMERAS}
     for stream in images:
@@ -74,7 +74,7 @@ def _numbered(images: Sequence[Stream]) -> dict[int, Stream]:
 
 def _write_frames(recording: Recording, frames: Sequence[Stream], path: Path) -> list[str]:
     sequence = _is_sequence(frames)
-    cameras = _numbered([s for s in frames if s.type is Image])
+    cameras = _number([s for s in frames if s.type is Image])
     clouds = [s for s in frames if s.type is PointCloud]
     style = "image_{}" if sequence else "image_{:02d}"
     folders = {style.format(number): stream for number, stream in cameras.items()}

@@ -120,7 +120,7 @@ def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> Log:
         stamped = bool(found.sentences) and found.sentences[0].log_ns is not None
     events = _events(found, stamped)
     receiver_ns, dated = _receiver_times(events)
-    fix, velocity, std = (_chosen(events, receiver_ns, kind, stamped) for kind in ("GGA", "RMC", "GST"))
+    fix, velocity, std = (_choose(events, receiver_ns, kind, stamped) for kind in ("GGA", "RMC", "GST"))
     fixes = _table(fix, _columns(FIX, fix, stamped) | _std_columns(fix, std), stamped)
     velocities = _table(velocity, _with_vector(_columns(VELOCITY, velocity, stamped)), stamped)
     losses, notes = found.losses(file), _notes(found, events, stamped, dated)
@@ -277,7 +277,7 @@ def _days_over(steps_ns: Ints) -> Ints:
     return (steps_ns < -DAY_NS // 2).astype(np.int64) - (steps_ns > DAY_NS // 2)
 
 
-def _chosen(events: Sequence[_Event], receiver_ns: Ints, kind: str, stamped: bool) -> _Chosen:
+def _choose(events: Sequence[_Event], receiver_ns: Ints, kind: str, stamped: bool) -> _Chosen:
     """Return the sentences of one kind that have a time."""
     index = [i for i, e in enumerate(events) if e.kind == kind and (stamped or e.of_day != _UNKNOWN)]
     return _Chosen([events[i] for i in index], receiver_ns[np.array(index, np.int64)])
@@ -319,8 +319,8 @@ def _table(chosen: _Chosen, columns: dict[str, Any], stamped: bool) -> Any:
 def _notes(found: Found, events: Sequence[_Event], stamped: bool, dated: bool) -> tuple[str, ...]:
     untimed = sum(e.of_day == _UNKNOWN and e.kind in ("GGA", "RMC") for e in events)
     said = {
-        f"sentences that were not read: {_counted(found.others)}": bool(found.others),
-        f"binary frames that were skipped: {_counted(found.frames)}": bool(found.frames),
+        f"sentences that were not read: {_count(found.others)}": bool(found.others),
+        f"binary frames that were skipped: {_count(found.frames)}": bool(found.frames),
         f"{found.prefixed} sentences have text in front that is not a time; ignored": found.prefixed > 0,
         "the sentences carry no checksums: none could be verified": not found.summed and bool(events),
         f"{untimed} GGA or RMC have no time and were left out": untimed > 0 and not stamped,
@@ -331,7 +331,7 @@ def _notes(found: Found, events: Sequence[_Event], stamped: bool, dated: bool) -
     return tuple(text for text, holds in said.items() if holds)
 
 
-def _counted(counts: Counter[str], most: int = 12) -> str:
+def _count(counts: Counter[str], most: int = 12) -> str:
     common = counts.most_common()
     shown = [f"{count} {kind}" for kind, count in sorted(common[:most])]
     return ", ".join(shown) + (f" and {len(common) - most} kinds more" if len(common) > most else "")

@@ -66,11 +66,11 @@ def log_text(fix: Stream | None, velocity: Stream | None, stamped: bool | None =
     decimals = _decimals(np.concatenate([_receiver_ns(s) for s in streams]))
     velocities = _velocity_lines(velocity or _dates_of(fix, stamped), decimals)
     fixes = _fix_lines(fix, decimals) if fix is not None else []
-    merged = _merged([velocities, fixes])
+    merged = _merge([velocities, fixes])
     if stamped:
         lines = [f"{decimal_from_ns(t, _stamp_digits(t))} {text}" for t, text in merged]
     else:
-        lines = _dated(merged, decimals) if streams[0].clock == "utc" else [text for _, text in merged]
+        lines = _insert_dates(merged, decimals) if streams[0].clock == "utc" else [text for _, text in merged]
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 
@@ -140,14 +140,14 @@ def _sentence(talker: str, kind: str, fields: Iterable[str]) -> str:
     return pynmea2.TalkerSentence(talker, kind, list(fields)).render()
 
 
-def _merged(parts: Sequence[Lines]) -> Lines:
+def _merge(parts: Sequence[Lines]) -> Lines:
     """Interleave lines by time; a clock that jumps back does not change the order within a part."""
     keys = [np.maximum.accumulate(np.array([t for t, _ in part], np.int64)) for part in parts]
     every = [line for part in parts for line in part]
     return [every[i] for i in np.argsort(np.concatenate(keys), kind="stable").tolist()]
 
 
-def _dated(merged: Lines, decimals: int) -> list[str]:
+def _insert_dates(merged: Lines, decimals: int) -> list[str]:
     """Return the lines with a ZDA before every position that is far from the last sentence with a date."""
     lines: list[str] = []
     last: int | None = None

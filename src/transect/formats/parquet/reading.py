@@ -33,7 +33,7 @@ def read(source: Source) -> Recording:
     stream = Stream(
         said.get("port") or source.stem,
         type_named(said.get("type", "")) or Record,
-        lambda: cache.parsed(source, name, "parquet/1", partial(_parsed, file=name)),
+        lambda: cache.parsed(source, name, "parquet/1", partial(_parse, file=name)),
         clock=said.get("clock", "utc"),
         role="derived",
         frame=said.get("frame", ""),
@@ -63,5 +63,5 @@ def _unsaid(source: Source) -> UnsupportedError:
     )
 
 
-def _parsed(buffer: Buffer, file: str) -> Parsed:
+def _parse(buffer: Buffer, file: str) -> Parsed:
     return read_parquet(buffer, StreamSpec(file, time=Time(column=T_NS, unit="ns")), file)

@@ -15,10 +15,10 @@ from .._export import export, times_of
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write one Parquet file per stream, and a recording.yaml; return what could not be carried."""
-    return export(recording, path, ".parquet", _encoded)
+    return export(recording, path, ".parquet", _encode)
 
 
-def _encoded(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
+def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()

@@ -98,7 +98,7 @@ def read_file(buffer: Buffer, name: str) -> PocologFile:
     while at < len(view):
         at = _samples(file, at)
         end = _block(file, at) if at < len(view) else at
-        at = _resumed(file, at) if end is None else end
+        at = _resume(file, at) if end is None else end
     for stream, (byte, count) in file.orphans.items():
         reason = f"samples of stream {stream}, which is not declared"
         file.losses.append(Loss(name, reason, byte=byte, count=count))
@@ -187,7 +187,7 @@ def _is_sample(view: memoryview, header: Header) -> bool:
     return header.start + SAMPLE.size + size == header.end
 
 
-def _resumed(file: PocologFile, at: int) -> int:
+def _resume(file: PocologFile, at: int) -> int:
     """Report a damaged block; return where the next whole one begins, or the end of the file."""
     view = file.view
     types = np.frombuffer(view, np.uint8, offset=min(at + 1, len(view)))

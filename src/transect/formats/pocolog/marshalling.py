@@ -200,14 +200,14 @@ class Encoder:
             raise UnsupportedError("a sample cannot be written to a Rock log", why=str(error)) from error
 
 
-def _found(value: Any, path: str) -> Any:
+def _find(value: Any, path: str) -> Any:
     """Return a field by its path; names of fields may have dots in them."""
     if not path:
         return value
     if path in value:
         return value[path]
     head, _, rest = path.partition(".")
-    return _found(value[head], rest)
+    return _find(value[head], rest)
 
 
 class _Run:
@@ -226,7 +226,7 @@ class _Run:
     def encode(self, value: Any) -> bytes:
         numbers: list[Any] = []
         for place, codes in zip(self._places, self._codes, strict=True):
-            found = _found(value, place.path)
+            found = _find(value, place.path)
             if codes is not None:
                 numbers.append(codes.get(found, 0))
             elif place.count is None:
@@ -253,7 +253,7 @@ class _Vector:
         self._element = Encoder(vector.element, inner=True)
 
     def encode(self, value: Any) -> bytes:
-        content = _found(value, self._path)
+        content = _find(value, self._path)
         content = content.encode() if isinstance(content, str) else content
         return _COUNT.pack(len(content)) + self._elements(content)
 

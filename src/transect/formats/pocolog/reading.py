@@ -46,7 +46,7 @@ def read(source: Source) -> Recording:
     }
     notes: list[str] = []
     logged = [
-        _logged(source, name, port, [files[f] for f in groups[group]], notes)
+        _log(source, name, port, [files[f] for f in groups[group]], notes)
         for (group, port), name in stream_names(ports).items()
     ]
     return Recording(
@@ -60,7 +60,7 @@ def read(source: Source) -> Recording:
     )
 
 
-def _logged(source: Source, name: str, port: str, files: list[PocologFile], notes: list[str]) -> Logged:
+def _log(source: Source, name: str, port: str, files: list[PocologFile], notes: list[str]) -> Logged:
     pieces: list[Piece] = []
     declared = Declared(port, "")
     for file in files:

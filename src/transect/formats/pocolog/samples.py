@@ -64,7 +64,7 @@ def flat_of(
     elif len(layout.parts) == 1 and isinstance(layout.parts[0], Run) and not packed:
         columns = _records(file, blocks, layout.parts[0], kept)
     else:  # what is compressed has no place in the file that could be read later
-        columns = _decoded(file, blocks, Decoder(layout, file.order, () if packed else lazy), kept)
+        columns = _decode(file, blocks, Decoder(layout, file.order, () if packed else lazy), kept)
     blocks = blocks[kept.good]
     for name, column in ((AT, _AT), (GIVEN, _LOGICAL), (LOG, _REAL)):
         columns[name] = arrow.from_numpy(blocks[:, column])
@@ -117,7 +117,7 @@ def _records(file: PocologFile, blocks: Ints, run: Run, kept: _Kept) -> dict[str
     }
 
 
-def _decoded(file: PocologFile, blocks: Ints, decoder: Decoder, kept: _Kept) -> dict[str, Any]:
+def _decode(file: PocologFile, blocks: Ints, decoder: Decoder, kept: _Kept) -> dict[str, Any]:
     """Decode samples with containers."""
     columns = Columns()
     batch: list[list[Any]] = []

@@ -87,10 +87,10 @@ class Registry:
             raise Unknown(f"{name} is nested too deeply")
         name = self.aliases.get(name, name)
         if name not in self.resolved:
-            self.resolved[name] = _checked(self._defined(name, depth + 1), name)
+            self.resolved[name] = _check(self._define(name, depth + 1), name)
         return self.resolved[name]
 
-    def _defined(self, name: str, depth: int) -> Type:
+    def _define(self, name: str, depth: int) -> Type:
         element, array = self.elements.get(name), _ARRAY.fullmatch(name)
         if element is None and array is not None:
             return Array(self.resolve(array[1], depth), int(array[2]))
@@ -131,7 +131,7 @@ def _number(attributes: Mapping[str, str]) -> Number:
     return Number(np.dtype(f"{kind}{size}"))
 
 
-def _checked(kind: Type, name: str) -> Type:
+def _check(kind: Type, name: str) -> Type:
     if not 0 < kind.size <= MAX_BYTES:
         raise Unknown(f"{name} has {kind.size} bytes")
     return kind

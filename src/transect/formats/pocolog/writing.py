@@ -65,7 +65,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     files.refuse_existing(path, hint="choose a new file with -o")
     said: list[str] = []
     streams = [loadable(stream, said) for stream in recording.streams if form_of(stream) is not None]
-    chosen = [written for stream in streams if (written := _written(stream)) is not None]
+    chosen = [written for stream in streams if (written := _write(stream)) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
     with files.atomic_write(path) as out:
@@ -115,7 +115,7 @@ def _us(*times: Any) -> Iterator[list[int]]:
         yield (t_ns // 1000).tolist()
 
 
-def _written(stream: Stream) -> Written | None:
+def _write(stream: Stream) -> Written | None:
     form = form_of(stream)
     if form is None or (stream.type is Image and not _is_plain(stream)):
         return None
@@ -161,7 +161,7 @@ def _type_name(kind: pa.DataType) -> str:
     raise UnsupportedError(f"a column of {kind} cannot be written to a Rock log")
 
 
-def _wrapped(sample: Sample, *names: str) -> Sample:
+def _wrap(sample: Sample, *names: str) -> Sample:
     """Return vectors and matrices as Rock wraps them."""
     return {name: {"data": np.reshape(sample[name], -1)} for name in names}
 
@@ -172,12 +172,12 @@ def _pose(sample: Sample) -> Sample:
 
 
 def _imu(sample: Sample) -> Sample:
-    return {"time": sample["ref_time"], **_wrapped(sample, "acc", "gyro", "mag")}
+    return {"time": sample["ref_time"], **_wrap(sample, "acc", "gyro", "mag")}
 
 
 def _state(sample: Sample) -> Sample:
     frames = {name: sample[name] for name in ("sourceFrame", "targetFrame")}
-    others = _wrapped(sample, "velocity", "angular_velocity", *COVARIANCES)
+    others = _wrap(sample, "velocity", "angular_velocity", *COVARIANCES)
     return {"time": sample["timestamp"], **frames, **_pose(sample), **others}
 
 

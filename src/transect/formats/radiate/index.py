@@ -42,7 +42,7 @@ def read_index(source: Source, sensor: str, suffix: str) -> Index:
     list_name = f"{sensor}.txt"
     here = [name for name in source.under(sensor) if name.endswith(suffix)]
     if list_name not in source:
-        return _numbered(here, sensor)
+        return _number(here, sensor)
     listed = cache.parsed(source, list_name, "radiate.index/1", partial(parse_index, file=list_name))
     paths = [f"{sensor}/{frame}{suffix}" for frame in arrow.texts(listed.table, PAYLOAD)]
     there = np.array([path in source for path in paths], dtype=bool)
@@ -59,7 +59,7 @@ def read_index(source: Source, sensor: str, suffix: str) -> Index:
     return Index(t_ns, files, tuple(losses), tuple(notes))
 
 
-def _numbered(files: list[str], sensor: str) -> Index:
+def _number(files: list[str], sensor: str) -> Index:
     numbers = {name: PurePosixPath(name).stem for name in files}
     frames = {n: int(s) for n, s in numbers.items() if s.isascii() and s.isdigit() and len(s) < 10}
     t_ns = np.array(list(frames.values()), np.int64) * NS

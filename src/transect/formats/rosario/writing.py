@@ -43,7 +43,7 @@ def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:
     number = f"{entry.number:02d}" if entry else _digits(recording.name)
     folder = path / f"sequence{number}"
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = _chosen(recording)
+    chosen = _choose(recording)
     said: list[str] = []
     for side in (side for side in ("left", "right") if side in chosen):
         said += _write_images(recording, chosen[side], side, folder / "zed")
@@ -69,7 +69,7 @@ def _digits(name: str) -> str:
     return match[1] if match else "00"
 
 
-def _chosen(recording: Recording) -> dict[str, Stream]:
+def _choose(recording: Recording) -> dict[str, Stream]:
     """Return the streams that have a place, by that place."""
     chosen: dict[str, Stream] = {}
     for stream in recording:
@@ -153,7 +153,7 @@ def _wheel_text(stream: Stream) -> tuple[str, bytes]:
     stamps = _stamps(stream)
     if "telegram" in stream.columns:
         telegrams = [
-            _patched(text, row) for text, row in zip(stream.column("telegram"), raw.tolist(), strict=True)
+            _patch(text, row) for text, row in zip(stream.column("telegram"), raw.tolist(), strict=True)
         ]
         return "odometry_raw.log", text_rows([stamps, telegrams])
     direction = [f"{value:.0f}" for value in raw[:, 3].tolist()]
@@ -179,7 +179,7 @@ def _raw_wheels(stream: Stream) -> tuple[Floats, str]:
     return np.where(holds[:, None], was, now), unit
 
 
-def _patched(telegram: str, values: Sequence[float]) -> str:
+def _patch(telegram: str, values: Sequence[float]) -> str:
     """Return a telegram with those of its four values changed that are others now."""
     token, fields = telegram.split()[0], telegram.split()[1].split(",")
     *places, turn = telegram_places(fields)

@@ -42,7 +42,7 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
         notes = (_UNTIMED + _INDEX, _AS_FOUND)
         return Recording(f"flourish{key}", streams, format="rosario_tracks", source=source, notes=notes)
     tracks = _truths(source, files, rosario=True)
-    odometries, said = _timed(_odometries(source, files), tracks[:1], stamps)
+    odometries, said = _time(_odometries(source, files), tracks[:1], stamps)
     notes = (*said, *((_ANTENNA, _RTK) if tracks else ()))
     return _of_weeder(
         Recording(
@@ -86,7 +86,7 @@ def _odometries(source: Source, files: list[str]) -> list[Stream]:
     return streams
 
 
-def _timed(odometries: list[Stream], truths: list[Stream], stamps: str) -> tuple[list[Stream], list[str]]:
+def _time(odometries: list[Stream], truths: list[Stream], stamps: str) -> tuple[list[Stream], list[str]]:
     """Return the odometry with the times that were found for it, or what is to be said where none were.
 
     A stream's clock is known when it is opened, so both texts are read now: some milliseconds.

@@ -27,7 +27,7 @@ def write_tracks(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write one sequence to a new folder; return a sentence for everything that is not carried."""
     refuse_existing(path)
     key = _key(recording)
-    chosen = _chosen_streams(recording, rosario=key.isdigit())
+    chosen = _choose_streams(recording, rosario=key.isdigit())
     if not chosen:
         raise UsageError(
             f"{recording.name} has no track to write", why="it has neither a true position nor an odometry"
@@ -59,7 +59,7 @@ def _file_name(place: str, key: str) -> str:
     return names[place].format(key)
 
 
-def _chosen_streams(recording: Recording, rosario: bool) -> dict[str, Stream]:
+def _choose_streams(recording: Recording, rosario: bool) -> dict[str, Stream]:
     """Return the streams that have a place, by that place."""
     chosen: dict[str, Stream] = {}
     for stream in recording:

@@ -32,11 +32,11 @@ def recognises(source: Source) -> Match:
     if any(
         name not in names for name in source.names if "/" not in name and not name.endswith(("-wal", "-shm"))
     ):
-        return _recognised(source, names[0], 0.6)
-    return _recognised(source, names[0], 0.95)
+        return _recognise(source, names[0], 0.6)
+    return _recognise(source, names[0], 0.95)
 
 
-def _recognised(source: Source, name: str, confidence: float) -> Match:
+def _recognise(source: Source, name: str, confidence: float) -> Match:
     head = source.head(name)
     if name.endswith(".zstd"):
         return Match(confidence - 0.1, "a ROS 2 bag, compressed")

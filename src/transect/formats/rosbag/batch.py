@@ -70,15 +70,15 @@ def merged(parts: Sequence[tuple[Ints, Columns]], count: int) -> Columns:
     if len(parts) == 1 and len(parts[0][0]) == count and bool((np.diff(parts[0][0]) > 0).all()):
         return parts[0][1]
     paths = parts[0][1] if parts else {}
-    return {path: _merged([(rows, columns[path]) for rows, columns in parts], count) for path in paths}
+    return {path: _merge([(rows, columns[path]) for rows, columns in parts], count) for path in paths}
 
 
-def _merged(parts: Sequence[tuple[Ints, Column]], count: int) -> Column:
+def _merge(parts: Sequence[tuple[Ints, Column]], count: int) -> Column:
     sample = parts[0][1]
     if isinstance(sample, dict):
         return merged(parts, count)
     if isinstance(sample, Lists):
-        return _merged_lists(parts, count)
+        return _merge_lists(parts, count)
     if isinstance(sample, list):
         texts = [""] * count
         for rows, values in parts:
@@ -91,7 +91,7 @@ def _merged(parts: Sequence[tuple[Ints, Column]], count: int) -> Column:
     return result
 
 
-def _merged_lists(parts: Sequence[tuple[Ints, Lists]], count: int) -> Lists:
+def _merge_lists(parts: Sequence[tuple[Ints, Lists]], count: int) -> Lists:
     lengths = np.zeros(count, dtype=np.int64)
     for rows, lists in parts:
         lengths[rows] = lists.lengths
@@ -100,7 +100,7 @@ def _merged_lists(parts: Sequence[tuple[Ints, Lists]], count: int) -> Lists:
     for rows, lists in parts:
         within = np.arange(lists.offsets[-1]) - np.repeat(lists.offsets[:-1], lists.lengths)
         inner.append((np.repeat(offsets[rows], lists.lengths) + within, lists.values))
-    return Lists(offsets, _merged(inner, int(offsets[-1])))
+    return Lists(offsets, _merge(inner, int(offsets[-1])))
 
 
 class _Layout:
@@ -142,9 +142,9 @@ class _Layout:
         if self._cdr:
             self._at += -(self._at - self._origin) % size
         at, self._at = self._at, self._at + size * (1 if count is None else count)
-        return self._placed(at, form if count is None else (form, (count,)))
+        return self._place(at, form if count is None else (form, (count,)))
 
-    def _placed(self, at: int, form: Any) -> str:
+    def _place(self, at: int, form: Any) -> str:
         if self._at > len(self._raw):
             raise Unfit(f"the message ends at byte {len(self._raw)}, in the middle of a value")
         if len(self._names) > MAX_FIELDS:
@@ -213,7 +213,7 @@ class _Layout:
         at, self._at = self._at, self._at + length
         if not length:
             return lambda batch: [""] * len(batch)
-        name = self._placed(at, f"S{length}")
+        name = self._place(at, f"S{length}")
         return lambda batch: _texts(batch[name])
 
     def _number(self, form: str, count: int | None) -> Callable[[Batch], NDArray[Any]]:
@@ -246,7 +246,7 @@ def _list_of(elements: list[Callable[[Batch], Any]], empty: Any) -> Callable[[Ba
     def extract(batch: Batch) -> Lists:
         count, each = len(batch), len(elements)
         parts = [(np.arange(count) * each + k, element(batch)) for k, element in enumerate(elements)]
-        return Lists(np.arange(count + 1) * each, _merged(parts, count * each) if parts else empty)
+        return Lists(np.arange(count + 1) * each, _merge(parts, count * each) if parts else empty)
 
     return extract
 

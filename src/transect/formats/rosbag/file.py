@@ -258,8 +258,8 @@ class ChunkedFile(ABC):
     def messages(self, channel: int) -> Messages:
         if channel not in self._stash and any(chunk.compression not in PLAIN for chunk in self.chunks):
             # Unpacking is what takes time: one pass serves all channels.
-            self._stash = self._gathered(frozenset(self.channels))
-        return self._stash.pop(channel, None) or self._gathered(frozenset({channel}))[channel]
+            self._stash = self._gather(frozenset(self.channels))
+        return self._stash.pop(channel, None) or self._gather(frozenset({channel}))[channel]
 
     def payload(self, place: Place) -> bytes:
         number, offset = place
@@ -295,7 +295,7 @@ class ChunkedFile(ABC):
         self._unpacked = (number, data)
         return data
 
-    def _gathered(self, wanted: frozenset[int]) -> dict[int, Messages]:
+    def _gather(self, wanted: frozenset[int]) -> dict[int, Messages]:
         """Read all messages of some channels, chunk by chunk."""
         found = {channel: _Found() for channel in wanted}
         rows = np.flatnonzero(np.isin(self.index.channel, list(wanted)))
@@ -315,7 +315,7 @@ class ChunkedFile(ABC):
             return
         spans = self._spans(data, offsets, channels, log_ns)
         if (spans[:, 0] < 0).any():
-            channels, offsets, log_ns, spans = self._rescued(number, data, rows, spans, found)
+            channels, offsets, log_ns, spans = self._rescue(number, data, rows, spans, found)
         for channel in sorted(set(channels.tolist())):
             mine = channels == channel
             starts, ends, publish_ns = spans[mine].T
@@ -324,7 +324,7 @@ class ChunkedFile(ABC):
             limit = HEAD if channel in self.heads else len(data)
             found[channel].raws += [bytes(data[s : min(e, s + limit)]) for s, e, _ in spans[mine].tolist()]
 
-    def _rescued(
+    def _rescue(
         self, number: int, data: Bytes, rows: NDArray[np.intp], spans: Ints, found: dict[int, _Found]
     ) -> tuple[Ints, Ints, Ints, Ints]:
         """Add to the messages that the index found those that the chunk's own records give."""

@@ -30,7 +30,7 @@ _SEPARATOR = "=" * 80 + "\n"
 
 def candidates(channel: Channel) -> Iterator[tuple[Types, str]]:
     """Iterate over the definitions that a type may have, the bag's own first, with where each is from."""
-    carried = _carried(channel.type, channel.definition, channel.definition_kind)
+    carried = _carry(channel.type, channel.definition, channel.definition_kind)
     if carried is not None:
         yield carried, "the bag's own definition"
     standard = standard_types(channel.encoding)
@@ -39,18 +39,18 @@ def candidates(channel: Channel) -> Iterator[tuple[Types, str]]:
 
 
 @cache
-def _carried(kind: str, definition: str, language: str) -> Types | None:
+def _carry(kind: str, definition: str, language: str) -> Types | None:
     """Return the definition that a bag carries; None where there is none, or it cannot be used."""
     if not definition.strip() and kind.rpartition("/")[2] != "Empty":
         return None
     if not _TYPE_NAME.fullmatch(kind):
         return None
     key = f"rosbag.carried/1|{_rosbags_version()}|{kind}|{language}|{definition}"
-    known = remembered(key, lambda: _parsed(kind, definition, language))
+    known = remembered(key, lambda: _parse(kind, definition, language))
     return None if known is None else _types_of(known)
 
 
-def _parsed(kind: str, definition: str, language: str) -> Types | None:
+def _parse(kind: str, definition: str, language: str) -> Types | None:
     from rosbags.typesys import TypesysError, get_types_from_idl, get_types_from_msg
 
     parsed: dict[str, Any] = {}
@@ -111,11 +111,11 @@ def _all_types(store: Any) -> Types:
 
 def _types_of(kept: Mapping[str, Any]) -> Types:
     """Return types that were kept as JSON, which has no tuples."""
-    return {name: [_frozen(field) for field in fields] for name, fields in kept.items()}
+    return {name: [_freeze(field) for field in fields] for name, fields in kept.items()}
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
+def _freeze(value: Any) -> Any:
+    return tuple(_freeze(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 @cache

@@ -109,9 +109,9 @@ class McapFile(ChunkedFile):
             if record.end > len(self.view) or not self._learn(record, self.view):
                 return None
             if record.op == _CHUNK_INDEX:
-                chunk_indexes.append(self._parsed(record))
+                chunk_indexes.append(self._parse(record))
             elif record.op == _STATISTICS:
-                statistics = self._parsed(record)
+                statistics = self._parse(record)
         return None if statistics is None or None in chunk_indexes else (chunk_indexes, statistics)
 
     def _summary(self) -> int | None:
@@ -216,7 +216,7 @@ class McapFile(ChunkedFile):
             )
             self.losses.append(Loss(self.name, reason, byte=len(MCAP_MAGIC), count=0))
 
-    def _parsed(self, record: _Record, data: Bytes | None = None) -> Any:
+    def _parse(self, record: _Record, data: Bytes | None = None) -> Any:
         """Read a record with the mcap library; None if it is damaged."""
         from io import BytesIO
 
@@ -241,7 +241,7 @@ class McapFile(ChunkedFile):
         """Enter a schema, channel or header; False if it is damaged."""
         if record.op not in (_HEADER, _SCHEMA, _CHANNEL):
             return True
-        parsed = self._parsed(record, data)
+        parsed = self._parse(record, data)
         if parsed is None:
             return False
         if record.op == _HEADER:

@@ -275,7 +275,7 @@ def tabulated(
     values = with_times(columns)
     stamp = next((values[name] for name in _STAMPS if name in values), None)
     t_ns, notes = sample_times(stamp, log_ns, topic, clock)
-    frames = _taken_frames(values, {"frame_id": frame, "child_frame_id": child}, kind.child)
+    frames = _list_taken_frames(values, {"frame_id": frame, "child_frame_id": child}, kind.child)
     notes += [f"{topic}: its {name} changes" for name, names in frames.items() if len(set(names)) > 1]
     for name in (*_STAMPS, *_SEQUENCE_NUMBERS):
         values.pop(name, None)
@@ -293,9 +293,9 @@ def tabulated(
     return Tabulated(table, tuple(notes))
 
 
-def _taken_frames(values: Columns, said: Mapping[str, str], child_path: str) -> dict[str, list[str]]:
+def _list_taken_frames(values: Columns, said: Mapping[str, str], child_path: str) -> dict[str, list[str]]:
     """Take the frames out of the columns; return those that are not what the stream says of all."""
-    found = {"frame_id": _popped(values, _FRAMES), "child_frame_id": _popped(values, (child_path,))}
+    found = {"frame_id": _pop(values, _FRAMES), "child_frame_id": _pop(values, (child_path,))}
     return {
         name: names
         for name, names in found.items()
@@ -332,7 +332,7 @@ def frame_name(frame_id: str) -> str:
     return frame_id.lstrip("/")
 
 
-def _popped(values: Columns, names: tuple[str, ...]) -> list[str]:
+def _pop(values: Columns, names: tuple[str, ...]) -> list[str]:
     found = next((name for name in names if name in values), None)
     return values.pop(found) if found is not None else []
 

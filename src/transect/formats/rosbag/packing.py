@@ -25,19 +25,19 @@ def unpacked(data: memoryview, compression: str, limit: int) -> Bytes:
         raise Damaged(f"it cannot be decompressed ({error})") from error
 
 
-def _unpacked_bz2(data: memoryview, limit: int) -> bytes:
+def _unpack_bz2(data: memoryview, limit: int) -> bytes:
     import bz2
 
     return bz2.BZ2Decompressor().decompress(data, limit)
 
 
-def _unpacked_lz4(data: memoryview, limit: int) -> bytes:
+def _unpack_lz4(data: memoryview, limit: int) -> bytes:
     import lz4.frame
 
     return lz4.frame.LZ4FrameDecompressor().decompress(data, limit)
 
 
-def _unpacked_zstd(data: memoryview, limit: int) -> bytes:
+def _unpack_zstd(data: memoryview, limit: int) -> bytes:
     import zstandard
 
     try:
@@ -46,4 +46,4 @@ def _unpacked_zstd(data: memoryview, limit: int) -> bytes:
         raise ValueError(str(error)) from error
 
 
-_UNPACKERS = {"bz2": _unpacked_bz2, "lz4": _unpacked_lz4, "zstd": _unpacked_zstd}
+_UNPACKERS = {"bz2": _unpack_bz2, "lz4": _unpack_lz4, "zstd": _unpack_zstd}

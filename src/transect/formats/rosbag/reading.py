@@ -28,7 +28,7 @@ def read(source: Source) -> Recording:
     errors: list[ParseError] = []
     for name in bag_names(source):
         try:
-            files.append(_opened(source, name, unpack))
+            files.append(_open_one(source, name, unpack))
         except ParseError as error:
             errors.append(error)
     if not files:
@@ -38,11 +38,11 @@ def read(source: Source) -> Recording:
     return recording_of(source, files, [*notes, *_disagreements(metadata, files)], losses)
 
 
-def _opened(source: Source, name: str, unpack: Callable[[bytes], bytes] | None) -> BagFile:
+def _open_one(source: Source, name: str, unpack: Callable[[bytes], bytes] | None) -> BagFile:
     buffer: Buffer = source.buffer(name)
     path = source.local(name)
     if name.endswith(".zstd"):
-        buffer, path = _unpacked_file(name, buffer), None
+        buffer, path = _unpack_file(name, buffer), None
     if bytes(buffer[: len(MCAP_MAGIC)]) == MCAP_MAGIC:
         from .mcap import McapFile
 
@@ -54,7 +54,7 @@ def _opened(source: Source, name: str, unpack: Callable[[bytes], bytes] | None) 
     return Ros1File(name, buffer)
 
 
-def _unpacked_file(name: str, buffer: Buffer) -> bytes:
+def _unpack_file(name: str, buffer: Buffer) -> bytes:
     limit = min(MAX_UNPACKED, max(20 * len(buffer), 64 << 20))
     try:
         data = unpacked(memoryview(buffer), "zstd", limit + 1)
@@ -90,14 +90,14 @@ def _metadata(source: Source) -> tuple[Mapping[str, Any], list[str]]:
     return (found, []) if isinstance(found, dict) else ({}, [f"{METADATA} does not describe a bag"])
 
 
-def _listed(metadata: Mapping[str, Any]) -> list[str]:
+def _list_files(metadata: Mapping[str, Any]) -> list[str]:
     paths: Any = metadata.get("relative_file_paths")
     return [Path(str(path)).name for path in paths] if isinstance(paths, list) else []
 
 
 def _missing(source: Source, metadata: Mapping[str, Any]) -> list[Loss]:
     reason = f"{METADATA} lists this file, and it is not there"
-    return [Loss(name, reason, count=0) for name in _listed(metadata) if name not in source]
+    return [Loss(name, reason, count=0) for name in _list_files(metadata) if name not in source]
 
 
 def _left_in_logs(source: Source) -> list[Loss]:
@@ -119,7 +119,7 @@ def _is_filled(path: Path) -> bool:
 
 def _disagreements(metadata: Mapping[str, Any], files: Sequence[BagFile]) -> list[str]:
     """Compare files, number of messages and start with what the recorder noted."""
-    listed = _listed(metadata)
+    listed = _list_files(metadata)
     parts = [(file, channel) for file in files for channel in file.channels]
     starts = [t_ns for file, channel in parts if (t_ns := file.first_log(channel)) is not None]
     start: Any = metadata.get("starting_time")

@@ -49,7 +49,7 @@ class SqliteFile:
             )
         self._report_cut(buffer)
         try:
-            self._db = _connected(path, buffer)
+            self._db = _connect(path, buffer)
             self._read_topics()
         except (sqlite3.Error, OverflowError, MemoryError) as error:
             raise ParseError(
@@ -228,7 +228,7 @@ def _page_size(buffer: Buffer) -> int:
     return 65_536 if size == 1 else size
 
 
-def _connected(path: Path | None, buffer: Buffer) -> sqlite3.Connection:
+def _connect(path: Path | None, buffer: Buffer) -> sqlite3.Connection:
     torn = len(buffer) % max(_page_size(buffer), 1)
     if torn and len(buffer) <= MAX_IN_MEMORY:
         # SQLite reads the end of a torn page as zeros, which would pass for data.

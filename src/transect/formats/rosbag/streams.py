@@ -229,7 +229,7 @@ def _loader(
 
 
 def _json_stream(source: Source, topic: Topic) -> Stream:
-    said = _said(topic)
+    said = _say(topic)
     kind = getattr(types, str(said.get("type", "")), Record)
     return Stream(
         topic.name,
@@ -243,7 +243,7 @@ def _json_stream(source: Source, topic: Topic) -> Stream:
     )
 
 
-def _said(topic: Topic) -> dict[str, Any]:
+def _say(topic: Topic) -> dict[str, Any]:
     """What our own writer said of a stream."""
     try:
         said = json.loads(topic.channel.metadata.get(METADATA, "{}"))

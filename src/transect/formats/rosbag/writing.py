@@ -236,7 +236,7 @@ class _Builder:
         if column is None:
             absent = self._not_measured(path, dtype)
             return lambda _: absent
-        values = self._measured(path, column, dtype).tolist()
+        values = self._measure(path, column, dtype).tolist()
         return lambda i: values[i]
 
     def _numbers(self, path: str, dtype: np.dtype[Any], size: int) -> Make:
@@ -244,7 +244,7 @@ class _Builder:
         if column is None:
             absent = np.full(size, self._not_measured(path, dtype) if size else 0, dtype=dtype)
             return lambda _: absent
-        values = self._measured(path, column, dtype) if isinstance(column, np.ndarray) else column
+        values = self._measure(path, column, dtype) if isinstance(column, np.ndarray) else column
         return lambda i: np.ascontiguousarray(values[i], dtype=dtype)
 
     def _not_measured(self, path: str, dtype: np.dtype[Any]) -> float | int:
@@ -254,7 +254,7 @@ class _Builder:
         self.zeroed.append(self._names.get(path, path))
         return 0
 
-    def _measured(self, path: str, column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    def _measure(self, path: str, column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return a column in the type of its field."""
         if column.dtype.kind == "f" and dtype.kind != "f":
             if np.isnan(column).any():

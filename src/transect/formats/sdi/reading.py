@@ -88,7 +88,7 @@ def _missing_logs(source: Source) -> list[Loss]:
     return [Loss(log_of(source, f), "the log is missing", count=0) for f in folders if not _has(source, f)]
 
 
-def _parsed(source: Source, file: str, parser: str, block: Block) -> dict[str, Parsed]:
+def _parse(source: Source, file: str, parser: str, block: Block) -> dict[str, Parsed]:
     def build(buffer: Buffer) -> Mapping[str, Parsed]:
         return read_log(buffer, file, block)
 
@@ -100,7 +100,7 @@ def _log_stream(source: Source, folder: str, kind: type, block: Block, **attribu
     file = log_of(source, folder)
 
     def load() -> Parsed:
-        return _parsed(source, file, block.__name__, block)[tables.TABLE]
+        return _parse(source, file, block.__name__, block)[tables.TABLE]
 
     return Stream(folder, kind, load, **attributes)
 
@@ -131,7 +131,7 @@ def _radar(source: Source) -> list[Stream]:
 def _payload(source: Source) -> list[Stream]:
     @functools.cache
     def parsed() -> dict[str, Parsed]:
-        return _parsed(source, log_of(source, PAYLOAD), payload_block.__name__, payload_block)
+        return _parse(source, log_of(source, PAYLOAD), payload_block.__name__, payload_block)
 
     def load(name: str) -> Parsed:
         return parsed()[name]
@@ -158,7 +158,7 @@ def _calibration(source: Source, cameras: Mapping[str, CameraModel]) -> list[Str
     """Return the images that a camera calibration was made from (section 4.4.1)."""
     if CALIBRATION_IMAGES not in source.folders:
         return []
-    camera = _calibrated_camera(source)
+    camera = _calibrate(source)
     return [
         Stream(
             CALIBRATION_IMAGES,
@@ -173,7 +173,7 @@ def _calibration(source: Source, cameras: Mapping[str, CameraModel]) -> list[Str
     ]
 
 
-def _calibrated_camera(source: Source) -> str:
+def _calibrate(source: Source) -> str:
     """Return the camera that a calibration set is about: the one that it has images of."""
     return next((camera for camera in CAMERAS if _has_images(source, camera)), "VideoVisual")
 
@@ -183,7 +183,7 @@ def _cameras(source: Source, robot: Robot) -> tuple[dict[str, CameraModel], list
     cameras = dict(robot.cameras)
     if CALIBRATION_RESULT not in source:
         return cameras, []
-    name = _calibrated_camera(source)
+    name = _calibrate(source)
     try:
         cameras[name] = camera_from_matlab(source.text(CALIBRATION_RESULT), name, CALIBRATION_RESULT)
     except ParseError as error:
@@ -214,14 +214,14 @@ def _entry_by_time(source: Source) -> catalogue.Entry | None:
 
 def _notes(source: Source, entry: catalogue.Entry | None) -> tuple[str, ...]:
     notes = [f"the report says: {note}" for note in entry.notes] if entry else []
-    if missing := [folder for folder in _expected(entry) if folder not in source.folders]:
+    if missing := [folder for folder in _list_expected(entry) if folder not in source.folders]:
         notes.append(f"not there: {', '.join(missing)}")
     if _has_images(source, "VideoIR") and CALIBRATION_IMAGES not in source.folders:
         notes.append(_CLIPPED)
     return tuple(notes)
 
 
-def _expected(entry: catalogue.Entry | None) -> tuple[str, ...]:
+def _list_expected(entry: catalogue.Entry | None) -> tuple[str, ...]:
     """Return the folders that a dataset should have (sections 3.2.6 and 4.4)."""
     absent = {PAYLOAD} if entry is None or entry.kind != "dynamic" else set[str]()
     if entry and entry.kind == "calibration":

@@ -33,7 +33,7 @@ def video_table(source: Source, folder: str) -> Parsed:
     parsed = cache.parsed(source, log, "sdi.video/1", lambda data: read_log(data, log, _video_block)[_TABLE])
     known = {_base(name).lower(): name for name in images}
     names = [known.get(name.lower(), "") for name in arrow.texts(parsed.table, "name")]
-    return _matched(log, parsed, names, images)
+    return _match(log, parsed, names, images)
 
 
 def _video_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
@@ -52,7 +52,7 @@ def calibration_table(source: Source, folder: str) -> Parsed:
     parsed = read_log(source.buffer(log), log, _calibration_block)[_TABLE]
     source.touch(log)
     names = [numbers.get(line, "") for line in arrow.numbers(parsed.table, "line").tolist()]
-    return _matched(log, parsed, names, images)
+    return _match(log, parsed, names, images)
 
 
 def _calibration_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
@@ -61,7 +61,7 @@ def _calibration_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Ta
     return {_TABLE: arrow.table(t_ns, {"line": tokens.line[lines]})}
 
 
-def _matched(log: str, parsed: Parsed, names: Sequence[str], images: Sequence[str]) -> Parsed:
+def _match(log: str, parsed: Parsed, names: Sequence[str], images: Sequence[str]) -> Parsed:
     """Return the lines of a log whose image is there; `names` has "" for the others."""
     there = np.array([bool(name) for name in names], dtype=bool)
     losses, notes = list(parsed.losses), list(parsed.notes)

@@ -84,7 +84,7 @@ def write_dataset(recording: Recording, path: Path) -> tuple[str, ...]:
             said += _write_images(recording, stream, path)
     _write_payload([stream for stream in carried if stream.name.startswith(f"{PAYLOAD}/")], path)
     said += _write_calibration(recording, path)
-    return (*said, *_uncarried_columns(carried))
+    return (*said, *_list_uncarried(carried))
 
 
 def _refusal(stream: Stream) -> str:
@@ -164,7 +164,7 @@ def _write_calibration(recording: Recording, path: Path) -> list[str]:
     return said
 
 
-def _uncarried_columns(streams: list[Stream]) -> list[str]:
+def _list_uncarried(streams: list[Stream]) -> list[str]:
     """Say which columns of the streams a log has no field for."""
     said: list[str] = []
     for stream in streams:
