@@ -53,6 +53,7 @@ def test_writing_never_touches_the_umask_of_the_process(
     """Another thread that makes a file meanwhile would get the wrong permissions."""
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("umask was set"))
     files.write_text(tmp_path / "file", "text")
+    assert (tmp_path / "file").read_text() == "text"
 
 
 def test_threads_that_write_the_same_file_leave_one_whole_file(tmp_path: Path) -> None:
