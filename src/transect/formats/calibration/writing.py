@@ -28,10 +28,7 @@ _WRITERS: dict[str, Callable[[Calibration], bytes]] = {
 def write_calibration(calibration: Calibration, kind: str) -> bytes:
     """Return a calibration as a file of a dialect: kalibr, opencv, ros, matlab or kitti.
 
-    Raises
-    ------
-    UnsupportedError
-        Where the dialect cannot hold a camera's lens or skew.
+    Raises UnsupportedError where the dialect cannot hold a camera's lens or skew.
     """
     if kind not in _WRITERS:
         raise UnsupportedError(

@@ -20,16 +20,9 @@ _LINES = 60
 
 @dataclass(frozen=True)
 class Text:
-    """How a text is laid out.
+    """How a text is laid out: a delimiter (a blank: any blanks and tabs), lines before the first row, names.
 
-    Attributes
-    ----------
-    delimiter : str
-        One character, or a blank for any number of blanks and tabs.
-    skip : int
-        Lines before the first row.
-    names : tuple of str
-        The columns' names as they stand in the header; their numbers where there is none.
+    Names are as they stand in the header; numbers where there is none.
     """
 
     delimiter: str

@@ -43,13 +43,9 @@ def recognises(source: Source) -> Match:
 
 
 def read(source: Source) -> Recording:
-    """Read IDA products.
+    """Read IDA products as `Arm/SciHi`, `Arm/SciLo`, `Arm/Status`, `System/Status`, `History/...`.
 
-    Returns
-    -------
-    Recording
-        `Arm/SciHi`, `Arm/SciLo`, `Arm/Status`, `System/Status`, `History/...`; joint angles, the tool's place
-        and the forces are streams below these.
+    Joint angles, the tool's place and the forces are streams below these.
     """
     from . import reading
 

@@ -55,14 +55,7 @@ def _nothing(name: str, part: Parsed) -> ParseError:
 
 
 def stamped_stream(source: Source, file: str, kind: str) -> Stream:
-    """Return one stream of a log with a Unix time before each sentence, not parsed before it is asked for.
-
-    Parameters
-    ----------
-    source, file
-        The log.
-    kind : {"fix", "velocity"}
-    """
+    """Return the `fix` or `velocity` of a log with a Unix time before each sentence; it is read lazily."""
 
     def build(buffer: Buffer) -> dict[str, Parsed]:
         log = read_log(buffer, file, stamped=True)

@@ -89,14 +89,7 @@ def cloud_files(source: Source) -> list[str]:
 
 
 def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
-    """Read point clouds; each is loaded when it is asked for.
-
-    Parameters
-    ----------
-    source : Source
-    columns : sequence of str, optional
-        What each float32 of a point is, for raw `.bin` files.
-    """
+    """Read point clouds, each when it is asked for; `columns` says what each float32 of a raw `.bin` is."""
     from . import reading
 
     return reading.read(source, columns)

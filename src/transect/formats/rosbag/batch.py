@@ -46,10 +46,7 @@ _FORMATS = {
 class Lists:
     """A list per message: message i has elements ``offsets[i]`` to ``offsets[i + 1]`` of `values`.
 
-    Attributes
-    ----------
-    offsets : (n + 1,) int64 array
-    values : array, list of str, or Columns
+    Values are an array, a list of str, or Columns.
     """
 
     offsets: Ints
@@ -253,17 +250,7 @@ def _list_of(elements: list[Callable[[Batch], Any]], empty: Any) -> Callable[[Ba
 
 @dataclass(frozen=True)
 class Decoder:
-    """Reads messages of one type.
-
-    Attributes
-    ----------
-    kind : str
-        `sensor_msgs/msg/Imu`.
-    types : Types
-        Its definition, and those of the types in it.
-    cdr : bool
-        Whether they are written in CDR (ROS 2), else as ROS 1 does.
-    """
+    """Reads messages of one type by its definition; `cdr` (ROS 2), else as ROS 1 writes them."""
 
     kind: str
     types: Types
@@ -274,21 +261,7 @@ class Decoder:
         return not self.decode([raw])[2]
 
     def decode(self, raws: Sequence[bytes]) -> tuple[Columns, Ints, dict[int, str]]:
-        """Read messages.
-
-        Parameters
-        ----------
-        raws : sequence of n bytes
-
-        Returns
-        -------
-        columns : Columns
-            Of the m messages that could be read, in their order.
-        kept : (m,) int64 array
-            Which ones those are.
-        bad : dict of int to str
-            The others, and why.
-        """
+        """Return columns of the messages that can be read, which ones these are, and why others cannot."""
         parts: list[tuple[Ints, Columns]] = []
         leftover: list[int] = []
         for rows, columns in self._batches(raws, leftover):

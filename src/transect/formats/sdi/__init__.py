@@ -62,13 +62,9 @@ def log_of(source: Source, folder: str) -> str:
 
 
 def read(source: Source, *, sweeps: bool = False) -> Recording:
-    """Read a dataset.
+    """Read a dataset; with `sweeps` each four interleaved laser scans become one sweep of 0.25 degree.
 
-    Parameters
-    ----------
-    source : Source
-    sweeps : bool
-        Assemble each four interleaved laser scans into one sweep of 0.25 degree, see `assemble_sweeps`.
+    See `assemble_sweeps`.
     """
     from . import reading
 
@@ -76,14 +72,9 @@ def read(source: Source, *, sweeps: bool = False) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as a dataset folder in the report's line forms.
+    """Write a recording as a dataset folder in the report's line forms; return what it could not carry.
 
     Streams are taken by the names that reading gives them (`LaserPort`, `Nav`, `Payload/Engine`, ...).
-
-    Returns
-    -------
-    tuple of str
-        What the format could not carry, a sentence each.
     """
     from .writing import write_dataset
 
