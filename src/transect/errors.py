@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -82,6 +81,8 @@ class GeometryError(TransectError, ValueError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``did you mean 'x'?`` for the nearest known name, or a list of what there is."""
+    import difflib  # seldom needed, and slow to import
+
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
     if near:

@@ -114,3 +114,18 @@ def test_the_csv_files_that_ameds_is_recognised_by_are_those_it_reads():
 def test_raw_points_are_recognised_by_the_rules_they_are_read_by(values: np.ndarray, rest: int):
     data = values.astype("<f4").tobytes() + b"\0" * rest
     assert looks_like_raw_points(data) == (plausible_layout(data) is not None)
+
+
+@pytest.mark.parametrize("name", ["bags/evo/tf_example.bag"])
+def test_opening_a_bag_imports_no_other_format(real_data: Path, name: str):
+    imported = modules_after("import transect; transect.open(sys.argv[1])", real_data / name)
+    ours = {module.split(".")[2] for module in imported if module.startswith("transect.formats.")}
+    assert {part for part in ours if not part.startswith("_")} == {"rosbag"}
+
+
+def test_a_format_named_by_a_suffix_is_the_one_that_all_formats_would_choose(real_data: Path):
+    files = [f for f in sorted((real_data / "bags").rglob("*")) if f.suffix in formats.NAMED_BY_SUFFIX]
+    said = {f.name: formats.recognise(f)[0] for f in files}
+    sure = {name: format for name, (format, match) in said.items() if match.confidence >= formats.SURE}
+    assert len(sure) >= 3
+    assert set(sure.values()) == {"rosbag"}

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from transect.errors import UsageError, did_you_mean
 
@@ -22,8 +21,7 @@ G0 = 9.80665
 """Standard gravity, m/s2."""
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """A unit: ``SI value = value * times / per + offset``, and the SI unit's name.
 
     A decimal part such as mm (times 1, per 1000) is a division: 1234 mm are the float nearest to 1.234 m.

@@ -8,6 +8,7 @@ import importlib
 import os
 import pkgutil
 import sys
+from functools import cache
 from typing import NoReturn
 
 import click
@@ -18,11 +19,16 @@ from transect.errors import TransectError
 LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
 
 
+@cache
+def _list_verbs() -> tuple[str, ...]:
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
+
+
 class Verbs(click.Group):
     """The verbs are the files of this package; only the one that is called is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+        return list(_list_verbs())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):

@@ -62,10 +62,13 @@ def show_results(
 
 def draw_figures(results: Sequence[Result], figure: Path | None, ground: str | None) -> None:
     """Draw figures into a folder, if one is named, and say what was written."""
-    from transect.errors import UsageError
+    if figure is None:
+        if ground is not None:
+            from transect.errors import UsageError
+
+            raise UsageError("--map is for figures", hint="--figure DIR")
+        return
     from transect.evaluation.figures import draw_results
 
-    if ground is not None and figure is None:
-        raise UsageError("--map is for figures", hint="--figure DIR")
-    for path in draw_results(results, figure, ground) if figure is not None else ():
+    for path in draw_results(results, figure, ground):
         click.echo(f"wrote {path}", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,13 @@ from transect.types import Provenance, SourceFile, Trajectory
 from .absolute import AbsoluteError, Align, absolute_error, matrices
 from .association import LEAST, MAX_DIFF, By, Pairs, associate
 from .framing import at_frame_of, refuse_swapped
-from .nees import consistency
-from .offset import FoundOffset, find_offset
-from .relations import RelationErrors, Relations, read_relations, relation_errors
 from .relative import Per, relative_error, travelled_distance
 from .result import Input, Result, dependence
-from .segments import drift_curve, segment_errors
 from .statistics import Statistics
+
+if TYPE_CHECKING:
+    from .offset import FoundOffset
+    from .relations import RelationErrors, Relations
 
 Relation = Literal["ate", "rpe", "segments", "relations", "drift", "nees"]
 ALL: tuple[Relation, ...] = ("ate", "rpe", "segments", "relations", "drift", "nees")
@@ -81,6 +81,8 @@ class Asked:
 
     def with_relations(self, file: Path, *, alone: bool = False) -> Asked:
         """Return this with true relative motions from a file; if `alone`, they are all that is compared."""
+        from .relations import read_relations
+
         content = file.read_bytes()
         source = SourceFile(str(file), len(content), sha256_bytes(content))
         relations: tuple[Relation, ...] = ("relations",) if alone else self.relations
@@ -140,6 +142,8 @@ def judge_relations(estimate: Input, relations: Relations, asked: Asked, command
     if asked.offset == "auto":
         raise UsageError("there is no reference to find an offset by", hint="--offset SECONDS")
     moved = replace(estimate.trajectory, t_ns=estimate.trajectory.t_ns + round(asked.offset * NS))
+    from .relations import relation_errors
+
     statistics, arrays = _relate(relation_errors(relations, moved, asked.between_relations))
     matched = statistics["count"]
     return Result(
@@ -189,6 +193,8 @@ def provenance_of(inputs: tuple[Input, ...], asked: Asked, command: str) -> Prov
 def _offset(reference: Trajectory, estimate: Trajectory, asked: Asked) -> tuple[FoundOffset | None, float]:
     if asked.offset != "auto":
         return None, asked.offset
+    from .offset import find_offset
+
     found = find_offset(reference, estimate)
     return found, found.seconds
 
@@ -273,6 +279,8 @@ def _rpe(compared: Comparison) -> Metric:
 
 
 def _segments(compared: Comparison) -> Metric:
+    from .segments import segment_errors
+
     errors = segment_errors(_full(compared))
     has_turned = _has_attitudes(compared.pairs)
     by_length = [
@@ -290,6 +298,8 @@ def _segments(compared: Comparison) -> Metric:
 
 def _relations(compared: Comparison) -> Metric:
     """Relations from a file, else between the poses of the reference that are a step apart."""
+    from .relations import RelationErrors, relation_errors
+
     asked = compared.asked
     if asked.truths is not None:
         return _relate(relation_errors(asked.truths, compared.pairs.estimate, asked.between_relations))
@@ -315,6 +325,8 @@ def _relate(errors: RelationErrors) -> Metric:
 
 
 def _drift(compared: Comparison) -> Metric:
+    from .segments import drift_curve
+
     curve = drift_curve(_full(compared))
     arrays = {"distance": curve.distance, "median": curve.median, "high": curve.high}
     return {"settled_percent": curve.settled}, arrays
@@ -334,6 +346,8 @@ def _nees(compared: Comparison) -> Metric:
     truth = pairs.reference.covariances
     if truth is not None and np.isfinite(truth[:, : errors.shape[1], : errors.shape[1]]).all():
         spread = spread + truth[:, : errors.shape[1], : errors.shape[1]]
+    from .nees import consistency
+
     found = consistency(errors[known], spread[known])
     statistics = {
         "mean": float(found.nees.mean()),

@@ -54,6 +54,8 @@ PathLike = str | os.PathLike[str]
 PLAUSIBLE, SURE = 0.5, 0.8
 """A match below the first is a fallback; from the second on a folder inside counts as a recording."""
 MOST_PARTS = 50
+NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
+"""Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
 _NO_OPTIONS = ("source", "recording", "path")
 """Parameters of `read` and `write` that are not the caller's to give."""
 
@@ -193,6 +195,8 @@ def _shell(source: Source) -> list[str]:
 
 def _best(source: Source) -> tuple[str, Source]:
     glimpse = source.glimpse()
+    if (named := _named_by_suffix(glimpse)) and load(named).recognises(glimpse).confidence >= SURE:
+        return named, source
     said = [(match, name, top) for top in _shell(glimpse) for name, match in recognise(glimpse.at(top))]
     match, name, top = max(said, key=lambda item: item[0].confidence)
     if match.confidence < PLAUSIBLE:
@@ -200,6 +204,11 @@ def _best(source: Source) -> tuple[str, Source]:
     if not match:
         raise _unknown(source, said[: len(names())])
     return name, source.at(top)
+
+
+def _named_by_suffix(source: Source) -> str:
+    """Return the format that the suffix of a single file names, or ""."""
+    return NAMED_BY_SUFFIX.get(Path(source.names[0]).suffix, "") if len(source.names) == 1 else ""
 
 
 def _refuse_several(source: Source) -> None:

@@ -6,6 +6,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -57,14 +58,15 @@ def first_rows(head: bytes) -> Iterator[list[bytes]]:
     return (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_ENOUGH), strict=False))
 
 
-def number_rows(head: bytes, width: int) -> list[list[float]]:
+@lru_cache(maxsize=8)
+def number_rows(head: bytes, width: int) -> tuple[tuple[float, ...], ...]:
     """Return the first lines of a text as numbers, if most of them are `width` numbers; else nothing.
 
-    A damaged line among them does not change what the file is.
+    A damaged line among them does not change what the file is. Several formats ask the same.
     """
     rows = list(first_rows(head))
     good = [row for row in rows if len(row) == width and all(is_number(token) for token in row)]
-    return [[float(token) for token in row] for row in good] if 2 * len(good) > len(rows) else []
+    return tuple(tuple(map(float, row)) for row in good) if 2 * len(good) > len(rows) else ()
 
 
 def text_layout(head: bytes) -> tuple[tuple[str, ...], int, bool]:

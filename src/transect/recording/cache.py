@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import logging
 import os
 import shutil
 import time
@@ -36,7 +35,6 @@ DEFAULT_LIMIT = 20 * 2**30
 _RACY_NS = 100_000_000
 """A file hashed this soon after its last change may have changed again within one tick of its clock."""
 
-log = logging.getLogger("transect")
 Build = Callable[[Buffer], Mapping[str, Parsed]]
 
 
@@ -92,7 +90,13 @@ def parsed_many(source: Source, name: str, parser: str, build: Build) -> dict[st
 @functools.cache
 def _warn_unwritable(where: Path, why: str) -> None:
     """Say it once: every file of a recording would say it again."""
-    log.warning("the cache cannot be written (%s): %s", where, why)
+    _warn(f"the cache cannot be written ({where}): {why}")
+
+
+def _warn(text: str) -> None:
+    import logging  # seldom needed, and slow to import
+
+    logging.getLogger("transect").warning("%s", text)
 
 
 def _entry(key: str) -> Path:
@@ -111,7 +115,7 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
-        log.warning("cache entry %s is unreadable (%s) and will be made again", entry, error)
+        _warn(f"cache entry {entry} is unreadable ({error}) and will be made again")
         shutil.rmtree(entry, ignore_errors=True)
         return None
     return tables, index["sha256"]

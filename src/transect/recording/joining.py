@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from transect.base import clocks
 from transect.errors import StreamError, TimeError, TransectError
-from transect.types import CameraModel
 
 from . import arrow
 from .arrow import PART
@@ -21,6 +20,9 @@ from .losses import Parsed
 from .recording import Recording
 from .source import Source
 from .stream import Row, Stream
+
+if TYPE_CHECKING:
+    from transect.types import CameraModel
 
 
 def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "") -> Recording:

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from transect.base import clocks
 from transect.base.clocks import TimeLike
 from transect.errors import StreamError, TimeError, did_you_mean
-from transect.types import CameraModel, NavFix, Pose, Provenance, RigidBodyState
 
 from .arrow import PART
 from .frames import FrameTree
@@ -23,6 +22,9 @@ from .losses import Loss
 from .robot import Robot
 from .source import Source
 from .stream import Sample, Stream
+
+if TYPE_CHECKING:
+    from transect.types import CameraModel, Provenance
 
 MERGE_CHUNK = 65_536
 
@@ -54,7 +56,7 @@ class Recording:
     name: str
     streams: tuple[Stream, ...]
     frames: FrameTree = field(default_factory=FrameTree)
-    cameras: Mapping[str, CameraModel] = field(default_factory=dict[str, CameraModel])
+    cameras: Mapping[str, CameraModel] = field(default_factory=dict[str, "CameraModel"])
     robot: Robot | None = None
     conditions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     format: str = ""
@@ -152,6 +154,7 @@ class Recording:
     def provenance(self) -> Provenance:
         """Files read so far with size and sha256, and the tool that read them."""
         from transect._version import __version__
+        from transect.types import Provenance
 
         files = tuple(file for source in self.sources for file in source.files_read)
         return Provenance(sources=files, tool=f"transect {__version__}", format=self.format)
@@ -183,6 +186,8 @@ class Recording:
 
         What lies in a folder `truth/` comes before what a reader takes for truth: RTK is only nearly that.
         """
+        from transect.types import NavFix, Pose, RigidBodyState
+
         chosen = (s for s in self.streams if s.role == "truth")
         known = sorted(chosen, key=lambda s: (not s.name.startswith("truth/"), s.name))
         paths = [s for s in known if s.type in (Pose, RigidBodyState, NavFix)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from transect.types import CameraModel
+from typing import TYPE_CHECKING, Any
 
 from .frames import FrameTree
+
+if TYPE_CHECKING:
+    from transect.types import CameraModel
 
 
 def _nothing() -> dict[str, Any]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .images import CameraModel, DepthMap, Image
     from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
     from .provenance import Provenance, SourceFile
-    from .sensors import FIX_TYPES, Imu, JointState, NavFix, Record, WheelState, Wrench
+    from .record import Record
+    from .sensors import FIX_TYPES, Imu, JointState, NavFix, WheelState, Wrench
     from .verdict import Verdict
 
 __all__ = [
@@ -79,7 +80,8 @@ __getattr__ = importer(
         "images": ("CameraModel", "DepthMap", "Image"),
         "motion": ("Odometry", "Pose", "RigidBodyState", "Trajectory", "Transform", "Twist"),
         "provenance": ("Provenance", "SourceFile"),
-        "sensors": ("FIX_TYPES", "Imu", "JointState", "NavFix", "Record", "WheelState", "Wrench"),
+        "record": ("Record",),
+        "sensors": ("FIX_TYPES", "Imu", "JointState", "NavFix", "WheelState", "Wrench"),
         "verdict": ("Verdict",),
     },
 )

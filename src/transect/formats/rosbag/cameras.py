@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.types import CameraModel
-
-from .messages import frame_name
-from .payloads import fields_of
+from .messages import fields_of, frame_name
 from .topics import Topic
+
+if TYPE_CHECKING:
+    from transect.types import CameraModel
 
 CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
 _MODELS = {
@@ -40,6 +40,7 @@ def cameras_of(topics: Sequence[Topic]) -> tuple[dict[str, CameraModel], list[st
 
 def camera_of(fields: Mapping[str, Any], name: str) -> CameraModel:
     """Return the camera of a CameraInfo message; ValueError where it says that it is not calibrated."""
+    from transect.types import CameraModel
 
     def values(small: str) -> np.ndarray:
         """ROS 1 writes K, D, R, P; ROS 2 k, d, r, p."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -25,8 +24,6 @@ _VALUES = {
 }
 _NAMES = ("header.stamp_ns", "header.frame_id", "child_frame_id")
 _UNITS = dict.fromkeys("xyz", "m")
-
-log = logging.getLogger("transect")
 
 
 def is_static(topic: str) -> bool:
@@ -103,9 +100,10 @@ def add_tf(tree: FrameTree, table: pa.Table, *, static: bool, clock: str, source
                 moving = (t_ns[chosen], xyz[chosen], q[chosen])
                 tree.add_moving(best[child], child, *moving, clock=clock, source=source, replace=True)
         except FrameError as error:
-            log.warning(
-                "%s: the transform of %s is left out of the frame tree: %s", source, child, error.what
-            )
+            import logging  # seldom needed, and slow to import
+
+            text = "%s: the transform of %s is left out of the frame tree: %s"
+            logging.getLogger("transect").warning(text, source, child, error.what)
 
 
 def _matrix(xyz: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect import types
 from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.base.units import from_si, to_si
 from transect.recording import arrow
-from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, Record, Twist, Wrench
 
 from .batch import Columns, Lists
 
@@ -36,14 +36,14 @@ def _keep(columns: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a message type is here: a transect type, and which field's path becomes which column.
+    """What a message type is here: the name of a transect type, and which field's path becomes which column.
 
     `units` are of columns that the type itself does not know; `child` is the path of the field that names the
     frame which moves; a `headed` message begins with a header. `adapt` and `restore` change columns in place
     from the message's conventions to ours, and back; `extra` are paths of further fields that `adapt` needs.
     """
 
-    type: type = Record
+    name: str = "Record"
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     units: Mapping[str, str] = field(default_factory=dict[str, str])
     child: str = ""
@@ -51,6 +51,11 @@ class Kind:
     adapt: Convert = _keep
     restore: Convert = _keep
     extra: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> type:
+        """The transect type; only the types of what a bag holds are imported."""
+        return getattr(types, self.name)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -173,53 +178,71 @@ _BATTERY_UNITS = {"voltage": "V", "current": "A", "charge": "A h", "capacity": "
 
 KINDS: dict[str, Kind] = {
     "sensor_msgs/msg/Imu": Kind(
-        Imu, _IMU_COLUMNS, adapt=_adapt_imu, restore=_restore_imu, extra=tuple(_IMU_PARTS)
+        "Imu", _IMU_COLUMNS, adapt=_adapt_imu, restore=_restore_imu, extra=tuple(_IMU_PARTS)
     ),
     "sensor_msgs/msg/NavSatFix": Kind(
-        NavFix, _FIX_COLUMNS, adapt=_adapt_fix, restore=_restore_fix, extra=_FIX_EXTRA
+        "NavFix", _FIX_COLUMNS, adapt=_adapt_fix, restore=_restore_fix, extra=_FIX_EXTRA
     ),
     "sensor_msgs/msg/LaserScan": Kind(
-        LaserScan, _SCAN_COLUMNS, _SCAN_UNITS, adapt=_adapt_scan, extra=("ranges",)
+        "LaserScan", _SCAN_COLUMNS, _SCAN_UNITS, adapt=_adapt_scan, extra=("ranges",)
     ),
-    "sensor_msgs/msg/JointState": Kind(JointState, {"name": "names"}),
+    "sensor_msgs/msg/JointState": Kind("JointState", {"name": "names"}),
     "sensor_msgs/msg/MagneticField": Kind(
-        Record,
+        "Record",
         _vector("magnetic_field", "mag_x mag_y mag_z"),
         dict.fromkeys(("mag_x", "mag_y", "mag_z"), "T"),
     ),
-    "sensor_msgs/msg/FluidPressure": Kind(Record, units={"fluid_pressure": "Pa", "variance": "Pa2"}),
-    "sensor_msgs/msg/Temperature": Kind(Record, units={"temperature": "degC", "variance": "degC2"}),
-    "sensor_msgs/msg/BatteryState": Kind(Record, units=_BATTERY_UNITS),
-    "sensor_msgs/msg/Joy": Kind(Record),
-    "sensor_msgs/msg/CameraInfo": Kind(Record, adapt=_adapt_camera),
-    "nav_msgs/msg/Odometry": Kind(Odometry, _ODOMETRY_COLUMNS, child="child_frame_id"),
-    "geometry_msgs/msg/Pose": Kind(Pose, _pose(""), headed=False),
-    "geometry_msgs/msg/PoseStamped": Kind(Pose, _pose("pose")),
-    "geometry_msgs/msg/PoseWithCovariance": Kind(Pose, _pose("pose"), headed=False),
+    "sensor_msgs/msg/FluidPressure": Kind("Record", units={"fluid_pressure": "Pa", "variance": "Pa2"}),
+    "sensor_msgs/msg/Temperature": Kind("Record", units={"temperature": "degC", "variance": "degC2"}),
+    "sensor_msgs/msg/BatteryState": Kind("Record", units=_BATTERY_UNITS),
+    "sensor_msgs/msg/Joy": Kind("Record"),
+    "sensor_msgs/msg/CameraInfo": Kind("Record", adapt=_adapt_camera),
+    "nav_msgs/msg/Odometry": Kind("Odometry", _ODOMETRY_COLUMNS, child="child_frame_id"),
+    "geometry_msgs/msg/Pose": Kind("Pose", _pose(""), headed=False),
+    "geometry_msgs/msg/PoseStamped": Kind("Pose", _pose("pose")),
+    "geometry_msgs/msg/PoseWithCovariance": Kind("Pose", _pose("pose"), headed=False),
     "geometry_msgs/msg/PoseWithCovarianceStamped": Kind(
-        Pose, {**_pose("pose.pose"), "pose.covariance": "covariance"}
+        "Pose", {**_pose("pose.pose"), "pose.covariance": "covariance"}
     ),
-    "geometry_msgs/msg/Transform": Kind(Pose, _transform(""), headed=False),
-    "geometry_msgs/msg/TransformStamped": Kind(Pose, _transform("transform."), child="child_frame_id"),
-    "geometry_msgs/msg/Twist": Kind(Twist, _twist(""), headed=False),
-    "geometry_msgs/msg/TwistStamped": Kind(Twist, _twist("twist")),
-    "geometry_msgs/msg/TwistWithCovariance": Kind(Twist, _twist("twist"), headed=False),
+    "geometry_msgs/msg/Transform": Kind("Pose", _transform(""), headed=False),
+    "geometry_msgs/msg/TransformStamped": Kind("Pose", _transform("transform."), child="child_frame_id"),
+    "geometry_msgs/msg/Twist": Kind("Twist", _twist(""), headed=False),
+    "geometry_msgs/msg/TwistStamped": Kind("Twist", _twist("twist")),
+    "geometry_msgs/msg/TwistWithCovariance": Kind("Twist", _twist("twist"), headed=False),
     "geometry_msgs/msg/TwistWithCovarianceStamped": Kind(
-        Twist, {**_twist("twist.twist"), "twist.covariance": "covariance"}
+        "Twist", {**_twist("twist.twist"), "twist.covariance": "covariance"}
     ),
-    "geometry_msgs/msg/Wrench": Kind(Wrench, _wrench(""), headed=False),
-    "geometry_msgs/msg/WrenchStamped": Kind(Wrench, _wrench("wrench.")),
-    "geometry_msgs/msg/Point": Kind(Record, units=dict.fromkeys("xyz", "m"), headed=False),
-    "geometry_msgs/msg/PointStamped": Kind(Record, _vector("point", "x y z"), dict.fromkeys("xyz", "m")),
-    "geometry_msgs/msg/Vector3Stamped": Kind(Record, _vector("vector", "x y z")),
-    "geometry_msgs/msg/QuaternionStamped": Kind(Record, _vector("quaternion", "qx qy qz qw")),
+    "geometry_msgs/msg/Wrench": Kind("Wrench", _wrench(""), headed=False),
+    "geometry_msgs/msg/WrenchStamped": Kind("Wrench", _wrench("wrench.")),
+    "geometry_msgs/msg/Point": Kind("Record", units=dict.fromkeys("xyz", "m"), headed=False),
+    "geometry_msgs/msg/PointStamped": Kind("Record", _vector("point", "x y z"), dict.fromkeys("xyz", "m")),
+    "geometry_msgs/msg/Vector3Stamped": Kind("Record", _vector("vector", "x y z")),
+    "geometry_msgs/msg/QuaternionStamped": Kind("Record", _vector("quaternion", "qx qy qz qw")),
 }
 """Message types that mean more than their fields; all others are rows of named values."""
+
+PAYLOADS = {
+    "sensor_msgs/msg/Image": "Image",
+    "sensor_msgs/msg/CompressedImage": "Image",
+    "sensor_msgs/msg/PointCloud2": "PointCloud",
+    "grid_map_msgs/msg/GridMap": "GridMap",
+    "nav_msgs/msg/OccupancyGrid": "GridMap",
+    "nav_msgs/msg/Path": "Trajectory",
+}
+"""Message types whose samples are loaded one by one, with their transect types; each begins with a header."""
 
 
 def kind_of(msgtype: str) -> Kind:
     """Return what a message type is here."""
     return KINDS.get(msgtype, Kind(headed=False))
+
+
+def fields_of(columns: Columns) -> dict[str, Any]:
+    """Return the values of a single message by path; lists as what they hold."""
+    values = with_times(columns)
+    return {
+        path: column.values if isinstance(column, Lists) else column[0] for path, column in values.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -257,7 +280,7 @@ def tabulated(
         values.pop(name, None)
     if missing := kind.needs - set(values):
         notes.append(f"{topic}: its messages have no {', '.join(sorted(missing))}: fields keep their names")
-        kind = Kind(kind.type)
+        kind = Kind(kind.name)
     values = {kind.columns.get(path, path): column for path, column in values.items()}
     kind.adapt(values)
     notes += [

@@ -55,14 +55,6 @@ class Context:
         return ParseError(what, where=self.where, why=why)
 
 
-def fields_of(columns: Columns) -> dict[str, Any]:
-    """Return the values of a single message by path; lists as what they hold."""
-    values = with_times(columns)
-    return {
-        path: column.values if isinstance(column, Lists) else column[0] for path, column in values.items()
-    }
-
-
 def image(fields: Mapping[str, Any], context: Context) -> Image:
     """sensor_msgs/Image: pixels as recorded, rows without their padding."""
     encoding, height, width = str(fields["encoding"]), int(fields["height"]), int(fields["width"])
@@ -262,15 +254,15 @@ def path(fields: Mapping[str, Any], context: Context) -> Trajectory:
 
 
 Read = Callable[[Mapping[str, Any], Context], Any]
-PAYLOADS: dict[str, tuple[type, Read]] = {
-    "sensor_msgs/msg/Image": (Image, image),
-    "sensor_msgs/msg/CompressedImage": (Image, compressed_image),
-    "sensor_msgs/msg/PointCloud2": (PointCloud, point_cloud),
-    "grid_map_msgs/msg/GridMap": (GridMap, grid_map),
-    "nav_msgs/msg/OccupancyGrid": (GridMap, occupancy_grid),
-    "nav_msgs/msg/Path": (Trajectory, path),
+READERS: dict[str, Read] = {
+    "sensor_msgs/msg/Image": image,
+    "sensor_msgs/msg/CompressedImage": compressed_image,
+    "sensor_msgs/msg/PointCloud2": point_cloud,
+    "grid_map_msgs/msg/GridMap": grid_map,
+    "nav_msgs/msg/OccupancyGrid": occupancy_grid,
+    "nav_msgs/msg/Path": path,
 }
-"""Message types whose samples are loaded one by one; each begins with a header."""
+"""How a payload is read, by message type."""
 DEPTH: dict[str, Read] = {
     "sensor_msgs/msg/Image": depth_image,
     "sensor_msgs/msg/CompressedImage": compressed_depth,

@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +15,19 @@ from transect import types
 from transect.base.clocks import CLOCKS, Clock
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow
 from transect.recording.arrow import PAYLOAD
-from transect.types import CameraModel, DepthMap, Image, Record
+from transect.types import Record
 
 from .cameras import camera_beside, cameras_of
 from .file import BagFile
 from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulated_tf
 from .json_schema import columns_of, rows_of
-from .messages import NS, Tabulated, kind_of, sample_times, tabulated
-from .payloads import DEPTH, PAYLOADS, Context, Read, fields_of
+from .messages import NS, PAYLOADS, Tabulated, fields_of, kind_of, sample_times, tabulated
 from .topics import Gathered, Head, Topic, header_of, topics_of
+
+if TYPE_CHECKING:
+    from transect.types import CameraModel
+
+    from .payloads import Read
 
 NEVER_BEFORE_NS = 946_684_800 * NS
 """2000-01-01: a stamp before that is not Unix time, but that of a simulation or of a device."""
@@ -172,16 +176,18 @@ def _raw_stream(source: Source, topic: Topic) -> Stream:
 
 
 def _payload_stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) -> Stream:
-    encoding, raw = topic.channel.encoding, topic.first()
-    kind, read = PAYLOADS[topic.channel.type]
+    from .payloads import DEPTH, READERS
+
+    raw = topic.first()
+    kind, read = PAYLOADS[topic.channel.type], READERS[topic.channel.type]
     if _is_depth(topic, raw):
-        kind, read = DepthMap, DEPTH[topic.channel.type]
-    stamp_ns, frame = header_of(raw, encoding)
+        kind, read = "DepthMap", DEPTH[topic.channel.type]
+    stamp_ns, frame = header_of(raw, topic.channel.encoding)
     clock = _clock(stamp_ns or topic.first_log_ns)
-    camera = camera_beside(topic.name, cameras) if kind in (Image, DepthMap) else ""
+    camera = camera_beside(topic.name, cameras) if kind in ("Image", "DepthMap") else ""
     loader = _loader(topic, read, frame, cameras.get(camera))
     said = {"clock": clock, "frame": frame, "camera": camera, "loader": loader}
-    return _ros_stream(topic, kind, partial(_parse_payloads, source, topic, clock), **said)
+    return _ros_stream(topic, getattr(types, kind), partial(_parse_payloads, source, topic, clock), **said)
 
 
 def _parse_payloads(source: Source, topic: Topic, clock: str) -> Parsed:
@@ -195,7 +201,7 @@ def _parse_payloads(source: Source, topic: Topic, clock: str) -> Parsed:
 
 def _is_depth(topic: Topic, raw: bytes | None) -> bool:
     """Whether an image holds distances: by its encoding, and for millimetres by its topic."""
-    if raw is None or topic.channel.type not in DEPTH:
+    if raw is None or PAYLOADS[topic.channel.type] != "Image":
         return False
     head = Head(raw, topic.channel.encoding)
     try:
@@ -211,6 +217,8 @@ def _is_depth(topic: Topic, raw: bytes | None) -> bool:
 def _loader(
     topic: Topic, read: Read, frame: str, camera: CameraModel | None
 ) -> Callable[[Mapping[str, Any]], Any]:
+    from .payloads import Context
+
     def load(row: Mapping[str, Any]) -> Any:
         raw = topic.raw(row[PAYLOAD])
         context = Context(f"{topic.name}, {row[PAYLOAD]}", int(row["t_ns"]), frame, camera)

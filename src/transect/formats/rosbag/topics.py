@@ -17,8 +17,7 @@ from transect.recording import Loss
 from .batch import Columns, Decoder
 from .file import BagFile, Channel, Place
 from .kinds import candidates, paths_of, standard_types
-from .messages import NS, frame_name, kind_of
-from .payloads import PAYLOADS
+from .messages import NS, PAYLOADS, frame_name, kind_of
 
 ROS_ENCODINGS = ("ros1", "cdr")
 _COMMENTS_AND_CONSTANTS = r"(?:[ \t]*(?:#[^\n]*|\w+[ \t]+\w+[ \t]*=[^\n]*)?\n)*"

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import FrameError, did_you_mean
-from transect.types import Transform
 
 from .moving import Motion, motion_from_poses
 from .paths import Edge, Lookup, Missing, Step, compiled
+
+if TYPE_CHECKING:
+    from transect.types import Transform
 
 LazyPoses = Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
 """Returns t_ns, positions and orientations of a moving edge."""
@@ -157,6 +159,8 @@ class FrameTree:
         self, target: str, source: str, t_ns: int | None = None, *, tolerance: float = 0.0
     ) -> Transform:
         """T_target_source at one time with both names; its producer are the sources of the edges between."""
+        from transect.types import Transform
+
         producers = (edge.source for edge, _ in self._steps(target, source) if edge.source)
         return Transform(
             target=target,
