@@ -265,8 +265,12 @@ def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:
 def write(recording: Recording, path: PathLike, format: str, **options: Any) -> tuple[str, ...]:
     """Write a recording in a format; return what the format could not carry, a sentence each.
 
-    What was read from a folder `truth/` is written to one again, whatever the format. `options` are the
-    format's: `chunk=10000`, ...
+    What was read from a folder `truth/` is written to one again, whatever the format.
+
+    Parameters
+    ----------
+    options
+        For the format: `chunk=10000`, ...
     """
     from ._truth.writing import without, write_beside
 
@@ -288,8 +292,13 @@ def write(recording: Recording, path: PathLike, format: str, **options: Any) -> 
 def write_folder(recording: Recording, folder: Path, format: str, name: str = "") -> tuple[str, ...]:
     """Write a recording to a new folder that has room for its truth, whatever the format.
 
-    `name` is that of the file inside, for a format that writes single files; else the format fills the
-    folder.
+    Parameters
+    ----------
+    recording : Recording
+    folder : Path
+    format : str
+    name : str
+        Of the file inside, for a format that writes single files; else the format fills the folder.
     """
     from ._truth.writing import without, write_beside
 

@@ -28,7 +28,13 @@ Encode = Callable[[pa.Table], tuple[bytes, dict[str, Any], list[str]]]
 
 
 def export(recording: Recording, path: Path, suffix: str, encode: Encode) -> tuple[str, ...]:
-    """Write each stream as a file, payloads in a folder beside it, and a recording.yaml; say what is lost."""
+    """Write every stream as a file of type `suffix`, payloads in a folder beside it, and a recording.yaml.
+
+    Returns
+    -------
+    tuple of str
+        What could not be written, a sentence each.
+    """
     import yaml
 
     refuse_existing(path)

@@ -37,7 +37,19 @@ _LARGEST_INDEX = 2**63 // NS - 1
 
 @dataclass(frozen=True)
 class Group:
-    """The files of one sensor in order of time, or of their numbers; the tag is `left`, `right` or ""."""
+    """The files of one sensor.
+
+    Attributes
+    ----------
+    name : str
+        What to call the stream.
+    files : tuple of str
+        In order of time, or of their numbers.
+    t_ns : tuple of int
+    clock : {"utc", "index"}
+    tag : str
+        `left`, `right` or nothing.
+    """
 
     name: str
     files: tuple[str, ...]
@@ -58,7 +70,12 @@ class _File:
 def grouped(files: Sequence[str], default: str) -> list[Group]:
     """Return files grouped by sensor, in order of their names.
 
-    `default` is the name of a stream whose files have nothing but numbers for names and lie in no folder.
+    Parameters
+    ----------
+    files : sequence of str
+        Names in a Source.
+    default : str
+        What to call a stream whose files have nothing but numbers for names and lie in no folder.
     """
     alike: dict[Key, list[_File]] = {}
     for file in _with_views([_take_apart(name) for name in files]):

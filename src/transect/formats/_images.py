@@ -22,7 +22,14 @@ MAX_PIXELS = 200_000_000
 def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
     """Decode an image file; raise ParseError with the reason where that is not possible.
 
-    `attributes` are further fields of `Image` (`t_ns`, `frame`, `camera`).
+    Parameters
+    ----------
+    data : buffer
+        The file's content.
+    name : str
+        For the error.
+    attributes
+        Further fields of `Image` (`t_ns`, `frame`, `camera`).
     """
     import cv2
 
@@ -81,10 +88,18 @@ def file_table(t_ns: Any, files: Sequence[str]) -> Any:
 
 
 def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list[str], list[str]]:
-    """Read seconds out of file names by integer arithmetic: times in ns, their names, and the other names.
+    """Read seconds out of file names by integer arithmetic.
 
-    The pattern is for the whole base name, with groups `s` (seconds) and perhaps `f` (decimals); what matches
-    is sorted by time.
+    Parameters
+    ----------
+    names : sequence of str
+    pattern : str
+        Regular expression for the whole base name with groups `s` (seconds) and perhaps `f` (decimals).
+
+    Returns
+    -------
+    t_ns, matched, others : lists
+        Times and names of those that match, sorted by time, and the names that do not.
     """
     test = re.compile(pattern).fullmatch
     found: list[tuple[int, str]] = []

@@ -18,7 +18,15 @@ LARGEST = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Packets:
-    """The packets of one sensor: (n,) times, (n, width) values as they stand in the files, and losses."""
+    """The packets of one sensor.
+
+    Attributes
+    ----------
+    t_ns : (n,) int64 array
+    values : (n, width) float64 array
+        As they stand in the files.
+    losses : tuple of Loss
+    """
 
     t_ns: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -30,7 +38,15 @@ class Packets:
 
 
 def read_packets(source: Source, files: Sequence[str], times: Sequence[int], width: int) -> Packets:
-    """Read files of `width` numbers, apart by blanks or commas; those that hold anything else are losses."""
+    """Read files of `width` numbers, apart by blanks or commas; those that hold anything else are losses.
+
+    Parameters
+    ----------
+    source : Source
+    files, times : sequences
+        Names, and the time of each in ns.
+    width : int
+    """
     t_ns: list[int] = []
     rows: list[list[float]] = []
     losses: list[Loss] = []

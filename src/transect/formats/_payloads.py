@@ -96,8 +96,14 @@ def good_payloads(
 ) -> Iterator[tuple[Sample, T]]:
     """Yield the samples whose payload can be had, with it; say in the end how many could not and why.
 
-    `data_of` returns what is to be written of a sample; only `PAYLOAD_ERRORS` leave a sample out. `said` gets
-    the sentence about those left out once all were asked for.
+    Parameters
+    ----------
+    samples : iterable of Sample
+        A stream, or some samples of one.
+    data_of : callable
+        Returns what is to be written of a sample. Only `PAYLOAD_ERRORS` leave a sample out.
+    said : list of str
+        Gets the sentence about the samples left out, if there are any, once all were asked for.
     """
     count, bad = 0, LeftOut("")
     for sample in samples:

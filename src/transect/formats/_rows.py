@@ -106,9 +106,19 @@ def float_texts(values: NDArray[np.float64]) -> list[str]:
 def invert(forward: Callable[..., Any], values: Floats, guess: Floats, *arguments: NDArray[Any]) -> Floats:
     """Return the numbers that `forward` turns into exactly `values`, with few decimals where they will do.
 
-    A reader's conversion (degrees to radians) rounds; what its inverse gives (the `guess`, some last bits
-    off) need not come back the same, although a number that does exists whenever the values were read from a
-    file. The guess stays where no number near it fits. `arguments` are further arguments of `forward`.
+    A reader's conversion (degrees to radians) rounds; what its inverse gives need not come back the same,
+    although a number that does exists whenever the values were read from a file.
+
+    Parameters
+    ----------
+    forward : callable
+        What the reader does to the numbers in a file.
+    values : (n,) array
+        What it makes of them.
+    guess : (n,) array
+        Its inverse in floating point, often some last bits off; stays where no number near it fits.
+    arguments : (n,) arrays
+        Further arguments of `forward`.
     """
     result, missing = guess.copy(), np.flatnonzero(np.isfinite(guess))
     with np.errstate(all="ignore"):

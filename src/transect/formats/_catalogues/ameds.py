@@ -11,8 +11,19 @@ from typing import Any
 class Entry:
     """One experiment as its authors describe it; None where they give no number.
 
-    `velocity_m_s` is the printed mean. It is not length / duration (see errata): probably the mean while
-    moving.
+    Attributes
+    ----------
+    name : str
+        `traverse_0` to `traverse_8`, `rock_picking_0`, `rock_picking_1`.
+    duration_s : int
+        Seconds.
+    length_m, height_m : float or None
+        Metres driven, and largest difference in height.
+    velocity_m_s : float or None
+        The printed mean. It is not length / duration, see errata: probably the mean while moving.
+    rtk : bool or None
+        RTK coverage.
+    conditions : tuple of str
     """
 
     name: str

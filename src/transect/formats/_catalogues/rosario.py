@@ -11,8 +11,21 @@ from typing import Any
 class Entry:
     """One sequence as its authors describe it.
 
-    `difficulty` was judged by eye and by how stereo SLAM fared; `identifier` is the local date and time of
-    the recording; `conditions` are the table's summary.
+    Attributes
+    ----------
+    name : str
+        Name of its folder.
+    number : int
+    difficulty : str
+        `easy`, `medium` or `difficult`, judged by eye and by how stereo SLAM fared.
+    length_m : float
+        Metres driven.
+    duration_min : float
+        Minutes.
+    identifier : str
+        Local date and time of the recording.
+    conditions : tuple of str
+        The table's summary.
     """
 
     name: str

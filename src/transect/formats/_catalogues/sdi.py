@@ -15,10 +15,26 @@ BEFORE_START_NS = 30 * NS
 class Entry:
     """One dataset as the report describes it.
 
-    There is no number 13, and the calibration sets have none. `kind` is `static`, `dynamic` (of the vehicle)
-    or `calibration`. `start`, `end` and `duration` are Unix time in decimal seconds, as printed: when all
-    sensors were there. `utc` and `aedt` are start and end as printed; where they contradict the Unix time,
-    that one is right (see errata). `notes` say what else a user of the data should know.
+    Attributes
+    ----------
+    name : str
+        Name of its folder.
+    number : int or None
+        Chronological number; there is no 13, and the calibration sets have none.
+    kind : str
+        `static`, `dynamic` (of the vehicle) or `calibration`.
+    area : str
+        Where it was; "" where the report does not say.
+    conditions : tuple of str
+        Words for the environment: clear, dust, light dust, human, night, ...
+    start, end : str
+        Unix time in decimal seconds, as printed: when all sensors were there. "" for calibration sets.
+    duration : str
+        Seconds, as printed.
+    utc, aedt : tuple of two str
+        Start and end as printed. Where they contradict the Unix time, that one is right (see errata).
+    notes : tuple of str
+        What else the report says and a user of the data should know.
     """
 
     name: str

@@ -26,7 +26,13 @@ from .ply import header_losses as ply_losses
 from .points import Columns, cloud_of
 from .vtk import decode_vtk, encode_vtk
 
-__all__ = ["cloud_loader", "cloud_of", "cloud_table", "decode_cloud", "encode_cloud"]
+__all__ = [
+    "cloud_loader",
+    "cloud_of",
+    "cloud_table",
+    "decode_cloud",
+    "encode_cloud",
+]
 
 _DECODERS: dict[str, Callable[[Buffer, str], Columns]] = {
     ".pcd": decode_pcd,
@@ -43,9 +49,18 @@ def decode_cloud(
 ) -> PointCloud:
     """Decode a point-cloud file; raise ParseError where it does not hold what it promises.
 
-    The suffix of `name` (one of `CLOUD_SUFFIXES`) tells the format. With `partial` the whole points that are
-    there are returned instead, where some are. `columns` says what each float32 of a point in a raw `.bin`
-    is; `attributes` are further fields of `PointCloud`.
+    Parameters
+    ----------
+    data : buffer
+        The file's content.
+    name : str
+        Its suffix (one of `CLOUD_SUFFIXES`) tells the format; also for the error.
+    partial : bool
+        Return the whole points that are there instead of raising, where some are.
+    columns : sequence of str, optional
+        For raw `.bin`: what each float32 of a point is.
+    attributes
+        Further fields of `PointCloud` (`t_ns`, `frame`, `viewpoint`).
     """
     found = _decode(data, name, columns)
     if found.losses and not partial:
@@ -75,10 +90,15 @@ def _decode(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Co
 
 
 def encode_cloud(cloud: PointCloud, suffix: str, encoding: str = "") -> bytes:
-    """Encode a cloud as `.pcd`, `.ply`, `.vtk`, `.bin` (float32 x y z, intensity, ring), `.xyz` or `.csv`.
+    """Encode a cloud as the file type of `suffix`.
 
-    `encoding` is `ascii` or `binary`; for PCD also `binary_compressed` (its default), for PLY
-    `binary_big_endian`.
+    Parameters
+    ----------
+    cloud : PointCloud
+    suffix : str
+        `.pcd`, `.ply`, `.vtk`, `.bin` (float32 x y z, intensity, ring), `.xyz` or `.csv`.
+    encoding : str
+        `ascii`, `binary`; for PCD also `binary_compressed` (its default), for PLY `binary_big_endian`.
     """
     if suffix == ".pcd":
         return encode_pcd(cloud, encoding or "binary_compressed")
@@ -98,8 +118,12 @@ def cloud_loader(
 ) -> Callable[[Mapping[str, Any]], PointCloud]:
     """Return a Stream loader for rows whose `payload` is the name of a point-cloud file.
 
-    With `partial` it loads what is there of a damaged cloud, for streams that report the rest as losses (see
-    `cloud_table`); `columns` is for raw `.bin` files.
+    Parameters
+    ----------
+    partial : bool
+        Load what is there of a damaged cloud; for streams that report the rest as losses (see `cloud_table`).
+    columns : sequence of str, optional
+        For raw `.bin` files.
     """
 
     def load(row: Mapping[str, Any]) -> PointCloud:

@@ -20,7 +20,15 @@ Lines = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of numbers in a text as (n,) columns; `found` counts the bad ones, too."""
+    """The rows of numbers in a text.
+
+    Attributes
+    ----------
+    columns : list of (n,) array
+    found : int
+        How many rows stand in the text, the bad ones among them.
+    losses : tuple of Loss
+    """
 
     columns: list[Array]
     found: int
@@ -38,8 +46,18 @@ def read_rows(
 ) -> Rows:
     """Read rows of blank- or comma-separated numbers; rows that do not fit are left out and reported.
 
-    There is one dtype per number in a row; 64-bit integers are read exactly. `first_line` is the number of
-    the text's first line in its file; `skip` rows are passed over, then `most` are read.
+    Parameters
+    ----------
+    body : buffer
+        The text.
+    dtypes : sequence of dtype
+        One per number in a row; 64-bit integers are read exactly.
+    file : str
+        For losses.
+    first_line : int
+        Number of the text's first line in its file.
+    skip, most : int
+        Rows to pass over, and how many to read then; default all.
     """
     size, cut = whole_lines(body, file)
     tokens = scan(body, size)

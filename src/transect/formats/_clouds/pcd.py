@@ -35,8 +35,20 @@ _NORMALS = ("normal_x", "normal_y", "normal_z")
 class Header:
     """What a PCD header promises.
 
-    `dtype` is one point as `binary` stores it; its fields are called 0, 1, ... since names may repeat (`_` is
-    padding). The data begins at byte `start`, after so many `lines`. The viewpoint is x y z qx qy qz qw.
+    Attributes
+    ----------
+    names : tuple of str
+        Field names; `_` is padding.
+    dtype : structured dtype
+        One point as `binary` stores it; its fields are called 0, 1, ... since names may repeat.
+    points : int
+    encoding : {"ascii", "binary", "binary_compressed"}
+    start : int
+        Byte at which the data begins.
+    lines : int
+        Lines of the header.
+    viewpoint : (7,) array or None
+        x y z qx qy qz qw.
     """
 
     names: tuple[str, ...]
@@ -127,7 +139,12 @@ def decode_pcd(data: Buffer, name: str) -> Columns:
 def binary_losses(header: Header, sizes: bytes | memoryview, size: int, name: str) -> tuple[Loss, ...]:
     """Hold what a binary PCD promises against the size of its file; raise where nothing of it can be kept.
 
-    `sizes` are the first 8 bytes after the header: for compressed data its packed and unpacked size.
+    Parameters
+    ----------
+    sizes : 8 bytes
+        The first bytes after the header: for compressed data its packed and unpacked size.
+    size : int
+        Of the whole file, in bytes.
     """
     there, wanted = size - header.start, header.points * header.dtype.itemsize
     if header.encoding == "binary":

@@ -49,7 +49,13 @@ def _plausible(rows: NDArray[np.float32]) -> bool:
 
 
 def decode_raw(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Columns:
-    """Decode raw little-endian float32 points; `columns` (default: `raw_layout`) says what each number is."""
+    """Decode raw little-endian float32 points.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        What each number of a point is; found by `raw_layout` by default.
+    """
     layout = tuple(columns) if columns else raw_layout(data)
     width = 4 * len(layout)
     count, rest = divmod(len(data), width)

@@ -30,10 +30,15 @@ MAX_POINT_BYTES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What a point-cloud file holds, in the file's own words: (n,) or (n, k) columns by name.
+    """What a point-cloud file holds, in the file's own words.
 
-    Losses are what the file promises and does not hold, or holds and is not a point. The viewpoint is the
-    sensor's pose x y z qx qy qz qw; None where the file has none or leaves it at the identity.
+    Attributes
+    ----------
+    columns : mapping of str to (n,) or (n, k) array
+    losses : tuple of Loss
+        What the file promises and does not hold, or holds and is not a point.
+    viewpoint : (7,) array or None
+        Sensor pose x y z qx qy qz qw; None where the file has none or leaves it at the identity.
     """
 
     columns: Mapping[str, Array]
@@ -46,7 +51,15 @@ def cloud_of(columns: Mapping[str, Array], name: str, **attributes: Any) -> Poin
 
     `normal_x normal_y normal_z` and `nx ny nz` become `normal`; `red green blue` and a packed `rgb` become
     `rgb` (n, 3) uint8; a packed `rgba` becomes (n, 4) uint8; `name_0 name_1 ...` become `name` (n, k);
-    Ouster's `t` (uint32 ns) becomes `t_offset_ns`. `attributes` are further fields of `PointCloud`.
+    Ouster's `t` (uint32 ns) becomes `t_offset_ns`.
+
+    Parameters
+    ----------
+    columns : mapping of str to (n,) or (n, k) array
+    name : str
+        For the error.
+    attributes
+        Further fields of `PointCloud` (`t_ns`, `frame`, `viewpoint`).
     """
     rest = {key.removeprefix("scalar_"): values for key, values in columns.items()}
     if "x" not in rest or "y" not in rest:

@@ -38,9 +38,13 @@ class Nested(Exception):
 
 @dataclass(frozen=True)
 class Leaf:
-    """Values of one field in some samples: an (m,) array, a list of str or a list of bytes.
+    """Values of one field in some samples.
 
-    Sample i has ``values[offsets[i]:offsets[i + 1]]``; without offsets each sample has one value.
+    Attributes
+    ----------
+    values : (m,) array, list of str or list of bytes
+    offsets : (n + 1,) int64 array or None
+        Sample i has ``values[offsets[i]:offsets[i + 1]]``; None where each has one value.
     """
 
     values: Any

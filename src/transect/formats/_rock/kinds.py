@@ -330,8 +330,13 @@ _BY_FIELDS: Sequence[tuple[type, tuple[str, ...]]] = (
 def kind_of(type_name: str, flat: Flat) -> Kind:
     """Return what a stream is, by the name of its type, or by its fields where the name is not known.
 
-    Names are `RigidBodyState`, `asn1SccFrame`, `/base/samples/IMUSensors`, ...; `OWN` with a transect type
-    stands for its canonical columns as they are; "" if the name was lost. `flat` holds some samples.
+    Parameters
+    ----------
+    type_name : str
+        `RigidBodyState`, `asn1SccFrame`, `/base/samples/IMUSensors`, ...; `OWN` with a transect type stands
+        for its canonical columns as they are; "" if the name was lost.
+    flat : Flat
+        Some samples.
     """
     own = getattr(types, type_name.removeprefix(OWN), None) if type_name.startswith(OWN) else None
     if isinstance(own, type):

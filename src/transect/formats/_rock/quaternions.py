@@ -21,10 +21,15 @@ _HINT = 'quaternion="wxyz" or "xyzw" decides it'
 
 
 def order_of(numbers: Floats, positions: Floats | None) -> tuple[Order, str]:
-    """Return the order of (n, 4) quaternions as recorded, and a note where it is or may be an unusual one.
+    """Return the order of some quaternions, and a note where it is not the usual one or may not be.
 
-    A body that also moves may well be turned by half a turn all the time (a z axis that points down), so only
-    that of a joint, whose (n, 3) position is constant, is read as w, x, y, z.
+    Parameters
+    ----------
+    numbers : (n, 4) array
+        As recorded.
+    positions : (n, 3) array or None
+        A body that also moves may well be turned by half a turn all the time (a z axis that points down), so
+        only that of a joint, whose position is constant, is read as w, x, y, z.
     """
     q = numbers[np.isfinite(numbers).all(axis=1)]
     if len(q) < FEW or (np.abs(np.linalg.norm(q, axis=1) - 1.0) > _UNIT).any():

@@ -41,9 +41,18 @@ _JOINT_FIELDS = {
 
 @dataclass(frozen=True)
 class Form:
-    """How a stream is written: the CDFF type, what makes its samples, and the columns that these hold.
+    """How a stream is written.
 
-    `timed` tells whether the samples have a time of their own.
+    Attributes
+    ----------
+    type_name : str
+        The CDFF type.
+    samples : callable
+        Makes the samples.
+    columns : frozenset of str
+        Those that find a place in them.
+    timed : bool
+        Whether the samples have a time of their own.
     """
 
     type_name: str
@@ -280,7 +289,11 @@ _FORMS: dict[type, Form] = {
         _POSE | {*COVARIANCES, *(f"{v}{a}" for v in "vw" for a in "xyz"), "source_frame", "target_frame"},
     ),
     JointState: Form("Joints", _joints, frozenset((*_JOINT_FIELDS.values(), "names"))),
-    LaserScan: Form("LaserScan", _scans, frozenset(LaserScan.units()) | {"range_error", "speed"}),
+    LaserScan: Form(
+        "LaserScan",
+        _scans,
+        frozenset(LaserScan.units()) | {"range_error", "speed"},
+    ),
     Image: Form("Frame", _frames, _FRAME_COLUMNS),
     PointCloud: Form("Pointcloud", _clouds, frozenset(("rgba", "intensity"))),
 }
@@ -303,7 +316,10 @@ def form_of(stream: Stream) -> Form | None:
 def not_carried(recording: Recording, written: Sequence[Stream], both_times: bool) -> tuple[str, ...]:
     """Say what of a recording is not in a log that has these of its streams.
 
-    `both_times`: the log keeps two times of every sample, whatever its type.
+    Parameters
+    ----------
+    both_times : bool
+        Whether the log keeps two times of every sample, whatever its type.
     """
     kept = {stream.name for stream in written}
     said = [

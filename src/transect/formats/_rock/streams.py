@@ -30,7 +30,16 @@ PROBED = 8
 
 @dataclass(frozen=True)
 class Piece:
-    """A stream's part in one file; `flat` returns the columns of all samples, `probe` of the first few."""
+    """A stream's part in one file.
+
+    Attributes
+    ----------
+    file : str
+    flat : callable
+        Returns the flat columns of all samples.
+    probe : callable
+        Returns those of the first few.
+    """
 
     file: str
     flat: Callable[[], Parsed]
@@ -39,10 +48,17 @@ class Piece:
 
 @dataclass(frozen=True)
 class Logged:
-    """One port of a task with all that was logged of it, its pieces in the order of time.
+    """One port of a task, with all that was logged of it.
 
-    `meta` is what the log says of it besides; `log_name` and `given_name` are what a note calls the log's
-    times.
+    Attributes
+    ----------
+    name, type_name : str
+    pieces : sequence of Piece
+        In the order of time.
+    meta : mapping
+        What the log says of it besides.
+    log_name, given_name : str
+        What the log's times are called in a note.
     """
 
     name: str
@@ -55,10 +71,16 @@ class Logged:
 
 @dataclass(frozen=True)
 class Reading:
-    """How streams are read: where the bytes of images and the numbers of clouds come from.
+    """How streams are read.
 
-    Cameras that images describe themselves are added to the known ones. `order` is that of quaternions, where
-    it is not to be guessed.
+    Attributes
+    ----------
+    octets, rows : callable
+        Where the bytes of images and the numbers of clouds come from.
+    cameras : dict of str to CameraModel
+        Known ones; those that images describe themselves are added.
+    order : str or None
+        Order of quaternions, where it is not to be guessed.
     """
 
     octets: Fetch
@@ -211,10 +233,18 @@ def _undecodable(table: pa.Table) -> list[str]:
 
 
 def groups_of(files: Iterable[str], numbered: str) -> dict[str, list[str]]:
-    """Sort files by the log that they are part of, each log's in the order of their numbers.
+    """Sort files by the log that they are part of.
 
-    `numbered` matches a part's name: its groups are the log's name and the part's number. A file without a
-    number is a log of its own.
+    Parameters
+    ----------
+    files : iterable of str
+    numbered : str
+        Regular expression of a part's name: its groups are the log's name and the part's number.
+
+    Returns
+    -------
+    dict of str to list of str
+        The files of each log, in the order of their numbers; a file without one is a log of its own.
     """
     test = re.compile(numbered).fullmatch
     found: dict[str, list[tuple[int, str]]] = {}

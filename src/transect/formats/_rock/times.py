@@ -43,7 +43,19 @@ class Ticks:
 
 @dataclass(frozen=True)
 class Times:
-    """Times of n samples: their own, else the log's; when they were logged; and which times can be used."""
+    """Times of a stream's samples.
+
+    Attributes
+    ----------
+    t_ns : (n,) int64 array
+        The sample's own time, else the time the log gives it.
+    log_ns : (n,) int64 array or None
+        When it was logged.
+    good : (n,) bool array
+        Which times can be used.
+    clock : str
+    notes : tuple of str
+    """
 
     t_ns: Ints
     log_ns: Ints | None
@@ -53,7 +65,19 @@ class Times:
 
 
 def times_of(count: int, own: Ticks | None, given: Ticks | None, log: Ticks | None) -> Times:
-    """Find the times of samples: their own, else those by which the log orders them, else the log's."""
+    """Find the times of samples.
+
+    Parameters
+    ----------
+    count : int
+        How many samples there are.
+    own : Ticks or None
+        What the samples say themselves.
+    given : Ticks or None
+        The time by which the log orders them.
+    log : Ticks or None
+        When they were written.
+    """
     known = [ticks for ticks in (own, given, log) if ticks is not None]
     if not known:
         note = "neither the samples nor the log have times: they are counted"

@@ -28,9 +28,14 @@ def without(recording: Recording) -> Recording:
 
 
 def write_beside(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write the truth of a recording, as it was before `without`, into what its format wrote to `path`.
+    """Write the truth of a recording that was written to `path`; return what could not be carried.
 
-    A folder gets a `truth/`, a single file has no place for one. Returns what could not be carried.
+    Parameters
+    ----------
+    recording : Recording
+        As it was before `without`.
+    path : Path
+        What the format wrote: a folder gets a `truth/`, a single file has no place for one.
     """
     streams = [stream for stream in recording if is_attached(stream)]
     if not streams or len(streams) == len(recording):

@@ -36,9 +36,13 @@ def recognises(source: Source) -> Match:
 
 
 def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recording:
-    """Read a recording; `columns` tells headers that are not known, as `ameds_columns.yaml` does.
+    """Read a recording.
 
-    ``columns={"GnssPose": {"lat": "Breite"}}``
+    Parameters
+    ----------
+    source : Source
+    columns : mapping, optional
+        Headers that are not known, as in `ameds_columns.yaml`: ``{"GnssPose": {"lat": "Breite"}}``.
     """
     from . import reading
 

@@ -23,11 +23,20 @@ DEVICE = "device_ns"
 
 @dataclass(frozen=True)
 class Column:
-    """One documented column: its name in the table (and in `ameds_columns.yaml`), and its header in a file.
+    """One documented column.
 
-    `si` is the unit in the table, `unit` that in the file; `meanings` are what a header may say, see
-    `headers`; `group` is "" if Table 7 lists the column, else the group that the print may have lost or
-    doubled.
+    Attributes
+    ----------
+    name : str
+        Its name in the table, unless it goes into a list; and in a user's `ameds_columns.yaml`.
+    header : str
+        What the writer puts above it, in the words of Table 7.
+    si, unit : str
+        Unit in the table, and in the file.
+    meanings : tuple of frozenset
+        What a header may say for this column, see ``headers``.
+    group : str
+        "" if Table 7 lists it; else the group that the print may have lost or doubled.
     """
 
     name: str
@@ -40,11 +49,25 @@ class Column:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """One CSV file of Table 7; its columns come after the time, in the documented order.
+    """One CSV file of Table 7.
 
-    `implied` is what the file's name says already, so that a header need not; `ignored` words carry no
-    meaning in its headers; `lists` are list columns of the table and the columns they are made of;
-    `unmeasured` columns of the type are NaN.
+    Attributes
+    ----------
+    stem : str
+        File name without its suffix.
+    stream : str
+        Name of its stream.
+    type : type
+    columns : tuple of Column
+        After the time, in the documented order.
+    implied : frozenset of str
+        What the file's name says already, so that a header need not.
+    ignored : frozenset of str
+        Words that carry no meaning in this file's headers.
+    lists : mapping of str to tuple of str
+        List columns of the table, and the columns they are made of.
+    unmeasured : tuple of str
+        Columns of the type that are not measured: NaN.
     """
 
     stem: str

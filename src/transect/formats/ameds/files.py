@@ -73,9 +73,18 @@ class Listed:
 
 @dataclass(frozen=True)
 class Found:
-    """What is there of Table 7: tables by stem, payloads, videos; and CSV files that it does not list.
+    """What is there of Table 7.
 
-    `twice` names two files that cannot belong to one recording.
+    Attributes
+    ----------
+    tables : dict of str to str
+        Stem of a CSV file to its name.
+    payloads : list of Listed
+    videos : list of str
+    others : list of str
+        CSV files that are not in Table 7.
+    twice : tuple of two str, or None
+        Two files that cannot belong to one recording.
     """
 
     tables: dict[str, str]

@@ -111,7 +111,15 @@ class Header:
 
 
 def read_header(text: str, ignored: Iterable[str] = ()) -> Header:
-    """Return what a header says; `ignored` lower-case words carry no meaning in this file."""
+    """Return what a header says.
+
+    Parameters
+    ----------
+    text : str
+        As it stands in the file.
+    ignored : iterable of str
+        Lower-case words that carry no meaning in this file.
+    """
     words, unit = _split_unit(text)
     found: set[str] = set()
     for token in _TOKEN.findall(re.sub(r"(?i)2d", " ", words)):

@@ -29,7 +29,19 @@ DAY_NS = 86_400 * clocks.NS
 
 
 def parse(buffer: Buffer, file: CsvFile, name: str, spellings: Mapping[str, Spelling]) -> Parsed:
-    """Return a documented CSV file as a table in SI; `spellings` is what the user says of its columns."""
+    """Return a documented CSV file as a table in SI units.
+
+    Parameters
+    ----------
+    buffer : buffer
+        The file's content.
+    file : CsvFile
+        Which file of Table 7 it is.
+    name : str
+        Its name, for losses.
+    spellings : mapping
+        What the user says of its columns.
+    """
     sheet = sniff(buffer)
     if not sheet.width:
         return Parsed(make_table(file, np.zeros(0, np.int64), {}), (Loss(name, "the file is empty"),))
@@ -52,8 +64,14 @@ def make_table(
 ) -> pa.Table:
     """Return the table of a documented file.
 
-    Columns are in SI by the names of `CsvFile.columns`, the fix as its code; others are kept as they are, in
-    `own_units`.
+    Parameters
+    ----------
+    file : CsvFile
+    t_ns, log_ns : (n,) int64 arrays
+    columns : mapping of str to (n,) column
+        By the names of `CsvFile.columns`, in SI, the fix as its code; others are kept as they are.
+    own_units : mapping of str to str
+        Units of those others.
     """
     units = {**(own_units or {}), **_units(file)}
     return arrow.table(t_ns, _shape(dict(columns), file, len(t_ns)), units=units, log_ns=log_ns)

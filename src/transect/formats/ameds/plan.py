@@ -20,10 +20,19 @@ _UNIT_AT_END = re.compile(r"(.*?)\s*\[([^\]]*)\]\s*")
 
 @dataclass(frozen=True)
 class Plan:
-    """What the columns of one file are; one that is not documented has its header's text for a name.
+    """What the columns of one file are.
 
-    `units` are those in which documented columns are written, where that is said and known; `own_units` are
-    what other columns state, whatever that is; `missing` are documented columns that were not found.
+    Attributes
+    ----------
+    names : tuple of str
+        One for each column of the file; a column that is not documented has its header's text.
+    units : mapping of str to str
+        The unit in which a column is written, where that is said and known.
+    own_units : mapping of str to str
+        The units that columns which are not documented state, whatever they are.
+    missing : tuple of str
+        Documented columns that were not found.
+    notes : tuple of str
     """
 
     names: tuple[str, ...]
@@ -36,7 +45,18 @@ class Plan:
 def make_plan(
     file: CsvFile, header: Sequence[str] | None, width: int, spellings: Mapping[str, Spelling]
 ) -> Plan:
-    """Return what the columns of a file are, by its header, if it has one, and what the user says of them."""
+    """Return what the columns of a file are.
+
+    Parameters
+    ----------
+    file : CsvFile
+    header : sequence of str or None
+        The header's fields, None if there is no header.
+    width : int
+        Number of columns.
+    spellings : mapping of str to Spelling
+        What the user says of this file's columns.
+    """
     texts = list(header or [""] * width)
     headers = _count_from_one([read_header(text, file.ignored) for text in texts])
     clock = _time_column(headers, spellings)

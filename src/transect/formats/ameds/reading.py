@@ -135,7 +135,15 @@ _WHOLE_UNITS = {10: NS, 13: 10**6, 16: 10**3, 19: 1}
 
 
 def stamped_table(names: Sequence[str], prefix: str) -> Parsed:
-    """Return the table of a payload stream from names `<prefix><unix seconds>.<suffix>`, in time order."""
+    """Return the table of a payload stream from its files' names, in time order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        `<prefix><unix seconds>.<suffix>`.
+    prefix : str
+        What stands before the stamp, folder included.
+    """
     by_length: dict[int, list[str]] = {}
     for name in names:
         by_length.setdefault(len(name), []).append(name)

@@ -40,7 +40,16 @@ _RATES = {"AuxCam": 30.0, "MainCam": 30.0, "MainAuxCam/Projected": 15.0, "Lidar"
 
 
 def sample_recording(seconds: float = 5.0, start_ns: int = START_NS, name: str = "sample") -> Recording:
-    """Return a recording with every stream of Table 7 at its documented rate, and made-up numbers."""
+    """Return a recording with every stream of Table 7 at its documented rate, and made-up numbers.
+
+    Parameters
+    ----------
+    seconds : float
+        How long.
+    start_ns : int
+        Unix time of its first sample.
+    name : str
+    """
     robot = robots.load("interact")
     slow, medium, fast = (_times(start_ns, seconds, rate) for rate in (1.0, 50.0, 100.0))
     streams = (*_arms(slow), *_cameras_in_origin(slow), *_gnss(fast, robot), *_platform(medium, fast))

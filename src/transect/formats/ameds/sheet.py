@@ -20,7 +20,17 @@ _TIME_UNITS = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, clocks.NS))
 
 @dataclass(frozen=True)
 class Sheet:
-    """How a CSV file begins: header, fields of the first row of data, lines before it, and delimiter."""
+    """How a CSV file begins.
+
+    Attributes
+    ----------
+    header : list of str or None
+    first : list of str
+        Fields of the first row of data; empty if there is none.
+    skip : int
+        Lines before the data.
+    delimiter : str
+    """
 
     header: list[str] | None
     first: list[str]

@@ -27,7 +27,15 @@ _KC = 5
 def variables_from_matlab(text: str) -> dict[str, Floats]:
     """Return the numbers that a Matlab script assigns, by name; whatever else it says is passed over.
 
-    Shapes are () for a scalar, (n,) for a row or a column, (m, n) for a matrix. The last assignment counts.
+    Parameters
+    ----------
+    text : str
+        For example ``fc = [ 657.4 ; 657.8 ];``.
+
+    Returns
+    -------
+    dict of str to array
+        () for a scalar, (n,) for a row or a column, (m, n) for a matrix. A name's last assignment counts.
     """
     variables: dict[str, Floats] = {}
     for name, matrix, scalar in _ASSIGNMENT.findall(_COMMENT.sub("", text)):
@@ -54,7 +62,17 @@ def _matrix(text: str) -> Floats | None:
 
 
 def camera_from_matlab(text: str, name: str, where: str = "Calib_Results.m") -> CameraModel:
-    """Return the camera of a `Calib_Results.m`: `fc`, `cc`, and perhaps `alpha_c`, `kc`, `nx`, `ny`."""
+    """Return the camera that a `Calib_Results.m` describes.
+
+    Parameters
+    ----------
+    text : str
+        Content of the file: `fc`, `cc`, and perhaps `alpha_c`, `kc`, `nx`, `ny`.
+    name : str
+        What to call the camera, and its frame.
+    where : str
+        Named in errors.
+    """
     variables = variables_from_matlab(text)
     fx, fy = _numbers(variables, "fc", 2, where)
     cx, cy = _numbers(variables, "cc", 2, where)

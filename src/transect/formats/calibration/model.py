@@ -21,10 +21,18 @@ _LENSES = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Cameras in the file's order, and where they are; a camera's frame has its name.
+    """Cameras, and where they are.
 
-    Each frame is parent, child and ``T_parent_child`` in metres, in the direction in which the file states
-    it. `kind` is the dialect it was read from, `notes` say what was assumed.
+    Attributes
+    ----------
+    cameras : mapping of str to CameraModel
+        In the file's order; a camera's frame has its name.
+    frames : tuple of (parent, child, (4, 4) array)
+        ``T_parent_child`` in metres, in the direction in which the file states it.
+    kind : str
+        The dialect it was read from.
+    notes : tuple of str
+        What was assumed.
     """
 
     cameras: Mapping[str, CameraModel]
@@ -95,9 +103,15 @@ def camera(
     R: Floats | None = None,
     P: Floats | None = None,
 ) -> CameraModel:
-    """Return a camera model, checked; the size in pixels is 0, 0 where the file does not say.
+    """Return a camera model, checked.
 
-    Zeros at the end of more radtan coefficients than we know (thin prism, tilt) are dropped.
+    Parameters
+    ----------
+    size : width, height in pixels
+        0, 0 where the file does not say.
+    lens : {"none", "radtan", "equidistant"}
+    coefficients : sequence of float
+        Zeros at the end of more radtan coefficients than we know (thin prism, tilt) are dropped.
     """
     values = np.array(list(coefficients), dtype=np.float64)
     if lens == "radtan":

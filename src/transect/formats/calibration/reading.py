@@ -28,7 +28,15 @@ _TEXTS: dict[str, Callable[[str], Calibration]] = {
 
 
 def read_calibration(data: bytes, name: str) -> Calibration:
-    """Read a calibration file of any dialect; its name is also the default name of a camera."""
+    """Read a calibration file of any dialect.
+
+    Parameters
+    ----------
+    data : bytes
+        The file's content.
+    name : str
+        The file's name, for errors and as the default name of a camera.
+    """
     kind = kind_of(data[:65_536], name)
     if not kind or len(data) > LARGEST:
         raise ParseError(f"{name} is no camera calibration that we know", where=name)

@@ -28,7 +28,10 @@ _WRITERS: dict[str, Callable[[Calibration], bytes]] = {
 def write_calibration(calibration: Calibration, kind: str) -> bytes:
     """Return a calibration as a file of a dialect: kalibr, opencv, ros, matlab or kitti.
 
-    Raises UnsupportedError where the dialect cannot hold a camera's lens or skew.
+    Raises
+    ------
+    UnsupportedError
+        Where the dialect cannot hold a camera's lens or skew.
     """
     if kind not in _WRITERS:
         raise UnsupportedError(

@@ -11,7 +11,17 @@ _ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
 
 @dataclass(frozen=True)
 class Form:
-    """How a scan is laid out: columns before and after the readings, and whether remissions follow these."""
+    """How a scan is laid out.
+
+    Attributes
+    ----------
+    head : tuple of str
+        Columns between the word and the number of readings.
+    tail : tuple of str
+        Columns after the readings.
+    remissions : bool
+        Whether a number of remissions and these follow the readings.
+    """
 
     head: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()

@@ -18,10 +18,20 @@ HEADERS = PRIMARY.size + TIME.size
 
 @dataclass(frozen=True)
 class Header:
-    """The primary header of a packet of `size` bytes that begins at byte `at`.
+    """The primary header of a packet that begins at byte `at`.
 
-    `command`: telecommand rather than telemetry. `timed`: a secondary header follows. `flags`: 0
-    continuation, 1 first, 2 last segment, 3 unsegmented. `sequence`: 0 to 16383.
+    Attributes
+    ----------
+    command : bool
+        Telecommand rather than telemetry.
+    timed : bool
+        Whether a secondary header follows.
+    flags : int
+        0 continuation, 1 first, 2 last segment, 3 unsegmented.
+    sequence : int
+        Sequence count, 0 to 16383.
+    size : int
+        Bytes of the whole packet.
     """
 
     at: int

@@ -73,8 +73,11 @@ def _length_lies(data: Buffer, header: Header, size: int) -> int | None:
 def scan_packets(data: Buffer, file: str) -> dict[str, Parsed]:
     """Return a table of the packets of each APID in a file, in the order in which they stand.
 
-    Columns are `byte` (where the packet begins), `size` (bytes of payload), `sequence`, `sequence_flags` and
-    `command`; `t_ns` is the SCLK.
+    Returns
+    -------
+    dict of str to Parsed
+        By APID. Columns `byte` (where the packet begins), `size` (bytes of payload), `sequence`,
+        `sequence_flags` and `command`; `t_ns` is the SCLK.
     """
     losses: list[Loss] = []
     rows: dict[int, list[tuple[int, ...]]] = {}

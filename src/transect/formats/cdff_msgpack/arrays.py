@@ -18,9 +18,15 @@ _BATCH = 4096
 
 
 def numbers_at(view: memoryview, start: int, most: int) -> tuple[NDArray[Any], int, bool]:
-    """Decode the list of at most `most` numbers that begins at `start`.
+    """Decode the list of numbers that begins at `start`, at most `most` of them.
 
-    Returns the (n,) numbers, where the list ends or cannot be read on, and whether that is its end.
+    Returns
+    -------
+    numbers : (n,) int64 or float64 array
+    end : int
+        Where the list ends, or where it cannot be read on.
+    whole : bool
+        Whether that is its end.
     """
     cursor = Cursor(view, start)
     count, at = cursor.list_length(), cursor.at
@@ -106,7 +112,13 @@ def _alike_rows(view: memoryview, at: int, count: int) -> NDArray[np.float64] | 
 
 
 def octets_of(data: memoryview) -> NDArray[np.uint8]:
-    """Decode a list of bytes, each a number from 0 to 255, or a block of bytes; else raise Cut or Broken."""
+    """Decode a list of bytes, each written as a number from 0 to 255, or a block of bytes.
+
+    Raises
+    ------
+    Cut, Broken
+        If it is neither.
+    """
     cursor = Cursor(data)
     if len(data) and data[0] in _BLOCKS_OF_BYTES:
         return np.frombuffer(cursor.value(), np.uint8)

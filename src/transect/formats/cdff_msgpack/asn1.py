@@ -94,7 +94,13 @@ _TYPE = "Pose"
 
 
 def bitstream_form(definitions: str | Path) -> Form:
-    """Return how poses are written by the ASN.1 type `Pose` (`pos`, `orient`) in a file or folder."""
+    """Return how a stream of poses is written where its ASN.1 definition is known.
+
+    Parameters
+    ----------
+    definitions : path
+        A file, or a folder of files, with a type `Pose` of `pos` and `orient`.
+    """
     known = definitions_of(source_of(definitions), None)
     if not known.knows(_TYPE):
         raise UnsupportedError(f"no type {_TYPE} is defined", where=str(definitions))

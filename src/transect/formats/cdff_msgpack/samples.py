@@ -155,7 +155,19 @@ def flat_of(
     most: int = MAX_SAMPLES,
     prepare: Prepare | None = None,
 ) -> Parsed:
-    """Return the flat columns of at most `most` samples of a port; `prepare` changes each sample first."""
+    """Return the flat columns of a port's samples, at most `most` of them.
+
+    Parameters
+    ----------
+    view : memoryview
+        The log.
+    file : str
+        For losses.
+    port, meta
+        Where the samples are, and their type and times.
+    prepare : callable, optional
+        What to make of each sample first.
+    """
     lazy = lazy_of(meta.type)
     if port.data is not None:
         parts = {"": _gather(view, port.data, most, _taker(lazy, prepare))}

@@ -28,7 +28,16 @@ SUFFIX = ".msg"
 
 @dataclass(frozen=True)
 class Layout:
-    """How a log is laid out: samples per file (0 for one file), and forms that differ from the usual ones."""
+    """How a log is laid out.
+
+    Attributes
+    ----------
+    chunk : int
+        Samples per file; 0 for one file.
+    flatten, compress : bool
+    forms : dict of type to Form
+        Those that differ from the usual ones.
+    """
 
     chunk: int
     flatten: bool

@@ -50,7 +50,16 @@ _UNIX = (("s", 1e9), ("ms", 1e12), ("us", 1e15), ("ns", 1e18))
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The first rows of a text that have all their fields, and their values: NaN where it is no number."""
+    """The first rows of a text.
+
+    Attributes
+    ----------
+    text : Text
+    rows : list of list of str
+        Those with all their fields.
+    values : (rows, columns) array
+        NaN where a field is not a number.
+    """
 
     text: Text
     rows: list[list[str]]

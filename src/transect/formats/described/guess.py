@@ -24,7 +24,15 @@ _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m")
 
 
 def guess(source: Source) -> tuple[str, list[str]]:
-    """Write a recording.yaml, ready to open, for files that nothing describes; say what was guessed."""
+    """Write a recording.yaml for files that nothing describes.
+
+    Returns
+    -------
+    text : str
+        The recording.yaml; it opens as it is.
+    sentences : list of str
+        What was guessed, and why.
+    """
     import yaml
 
     said: list[str] = []

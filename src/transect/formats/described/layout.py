@@ -20,9 +20,16 @@ _LINES = 60
 
 @dataclass(frozen=True)
 class Text:
-    """How a text is laid out: a delimiter (a blank: any blanks and tabs), lines before the first row, names.
+    """How a text is laid out.
 
-    Names are as they stand in the header; numbers where there is none.
+    Attributes
+    ----------
+    delimiter : str
+        One character, or a blank for any number of blanks and tabs.
+    skip : int
+        Lines before the first row.
+    names : tuple of str
+        The columns' names as they stand in the header; their numbers where there is none.
     """
 
     delimiter: str

@@ -144,7 +144,10 @@ def _points(sample: Sample, numbers: dict[int, int], said: list[str]) -> bytes:
 def _write_graph(stream: Stream, order: dict[int, int], file: Path, written: set[Path]) -> Iterator[str]:
     """Write poses as vertices: the i-th of the clouds is vertex i, and later numbers stand for themselves.
 
-    `order` tells which cloud stands at a time.
+    Parameters
+    ----------
+    order : dict of int to int
+        Which cloud stands at a time, in their order.
     """
     own = stream.clock == "index"
     beyond = {t: t // NS for t in stream.t_ns.tolist() if own and t % NS == 0 and t // NS >= len(order)}

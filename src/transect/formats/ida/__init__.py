@@ -43,9 +43,13 @@ def recognises(source: Source) -> Match:
 
 
 def read(source: Source) -> Recording:
-    """Read IDA products as `Arm/SciHi`, `Arm/SciLo`, `Arm/Status`, `System/Status`, `History/...`.
+    """Read IDA products.
 
-    Joint angles, the tool's place and the forces are streams below these.
+    Returns
+    -------
+    Recording
+        `Arm/SciHi`, `Arm/SciLo`, `Arm/Status`, `System/Status`, `History/...`; joint angles, the tool's place
+        and the forces are streams below these.
     """
     from . import reading
 

@@ -18,9 +18,18 @@ _MILLI = unit_of("mA").scale
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table, as the label spells it; the header adds the unit in the file: `enc1(rad)`.
+    """One column of the table.
 
-    `unit` is that inside; `scale` is the value inside of one unit of the file.
+    Attributes
+    ----------
+    name : str
+        As the label spells it; the header adds the unit: `enc1(rad)`.
+    header_unit : str
+        Unit in the header of the csv.
+    unit : str
+        Unit inside.
+    scale : float
+        Value inside of one unit of the file.
     """
 
     name: str

@@ -13,11 +13,22 @@ Form = Literal["int", "real", "hex", "code", "time", "text"]
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a status text, as printed after the prefix.
+    """One key of a status text.
 
-    `form` may be `code` (a number and a name: `5 RA_GRAPPLE`) or `time` (SCLK). `size` values, if several,
-    stand in brackets, with so many decimal `digits` (None: as many as there are). `scale` is the SI value of
-    one `unit`.
+    Attributes
+    ----------
+    name : str
+        As printed, after the prefix.
+    form : str
+        `int`, `real`, `hex`, `code` (a number and a name: `5 RA_GRAPPLE`), `time` (SCLK), or `text`.
+    size : int
+        How many values; more than one stand in brackets.
+    unit : str
+        Unit in the text; see `scale`.
+    digits : int or None
+        Decimals printed; None for as many as there are.
+    scale : float
+        SI value of one unit of the text.
     """
 
     name: str

@@ -17,7 +17,15 @@ MAX_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a delimited table as in its label; `invalid` texts stand for "no value"."""
+    """One column of a delimited table.
+
+    Attributes
+    ----------
+    name, data_type, unit, description : str
+        As in the label.
+    invalid : tuple of str
+        Texts that stand for "no value" (Special_Constants).
+    """
 
     name: str
     data_type: str
@@ -30,8 +38,19 @@ class Field:
 class Label:
     """The delimited table that a label describes.
 
-    `offset` is the length of the header in bytes; `properties` are identifier, title, times, SCLK and sol, by
-    the names of their elements.
+    Attributes
+    ----------
+    file_name : str
+        The data file's name.
+    fields : tuple of Field
+    delimiter : str
+        Between fields.
+    line_end : str
+    offset : int
+        Bytes before the first record: the length of the header.
+    records : int
+    properties : mapping of str to str
+        Identifier, title, times, SCLK and sol, by the names of their elements.
     """
 
     file_name: str
@@ -55,7 +74,13 @@ _PROPERTIES = (
 
 
 def parse_label(content: Buffer, name: str) -> Label:
-    """Read a label; ParseError if it is not well-formed, has a DTD, or describes no delimited table."""
+    """Read a label; network, DTD and entities are refused.
+
+    Raises
+    ------
+    ParseError
+        If it is not well-formed, has a DTD, or describes no delimited table.
+    """
     root = _root(content, name)
     table = root.find(".//{*}Table_Delimited")
     if table is None:

@@ -7,7 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-APIDS = {84: "CollisionDatabase", 85: "History", 86: "Parameters", 87: "SciHi", 88: "SciLo", 89: "Status"}
+APIDS = {
+    84: "CollisionDatabase",
+    85: "History",
+    86: "Parameters",
+    87: "SciHi",
+    88: "SciLo",
+    89: "Status",
+}
 """Application identifiers of the IDA (SIS Table 6)."""
 
 ARM_FLOAT = "006_arm_float.txt"
@@ -32,10 +39,21 @@ _LEAP_SECONDS = 5
 class ProductName:
     """The fields of a product's file name, in their order.
 
-    Landing day is sol 0; SCLK are whole seconds of the earliest and the latest packet. `time_tag` is
-    `yymmddhhmmss` UTC: the SIS calls it the start of acquisition, but its own examples carry the time of a
-    later event (4.5 and 5.5 h after the start SCLK), so never take it for the start. `letter` is `A` for the
-    IDA; labels use lower case.
+    Attributes
+    ----------
+    apid : int
+        Application identifier, see `APIDS`.
+    start_sol : int
+        Sol on which the data began; landing day is sol 0.
+    start_sclk, end_sclk : int
+        Whole seconds of the spacecraft clock of the earliest and the latest packet.
+    time_tag : str
+        `yymmddhhmmss` UTC. The SIS calls it the start of acquisition, but its own examples carry the time of
+        a later event (4.5 and 5.5 h after the start SCLK): never take it for the start.
+    product : str
+        Product identifier with the extension, e.g. `006_arm_float.txt`.
+    letter : str
+        `A` for the IDA; labels use lower case.
     """
 
     apid: int
@@ -97,9 +115,15 @@ def rough_utc(sclk: int) -> dt.datetime:
 
 
 def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int = 0) -> ProductName:
-    """Return a name for data that came without one, by its first and last SCLK in ns.
+    """Return a name for data that came without one; its time tag is the rough UTC of the last sample.
 
-    Its time tag is the rough UTC of the last sample.
+    Parameters
+    ----------
+    apid, product
+        See `ProductName`.
+    t_ns : tuple of int
+        First and last SCLK in nanoseconds.
+    sol : int
     """
     start, end = (max(0, t // 1_000_000_000) for t in t_ns)
     return ProductName(apid, sol, start, end, f"{rough_utc(end):%y%m%d%H%M%S}", product)

@@ -43,7 +43,12 @@ _SCIENCE_STREAMS: dict[str, tuple[str, type, str, Role]] = {
     "tool": ("/Tool", Record, "", "derived"),
     "forces": ("/Forces", Record, "", "derived"),
 }
-_DRIVING = ("Arm/SciHi/Encoders", "Arm/SciLo/Encoders", "Arm/Status/Encoders", "History/Arm/Status/Encoders")
+_DRIVING = (
+    "Arm/SciHi/Encoders",
+    "Arm/SciLo/Encoders",
+    "Arm/Status/Encoders",
+    "History/Arm/Status/Encoders",
+)
 """Streams of joint angles that may move the arm's frames, the densest first. Only one does: the times of
 SciHi may count from elsewhere than the others' (see `_time_notes`)."""
 

@@ -106,7 +106,12 @@ class _Blocks:
 
 
 def value_of(key: Key, value: str) -> Any:
-    """Return a value as its key's form says: numbers, (code, name), ns or text; None if it does not fit."""
+    """Return a value as its key's form says, None if it does not fit.
+
+    Returns
+    -------
+    list of int, list of float, (int or None, str), int nanoseconds, or str
+    """
     if key.form == "text":
         return value
     if key.name == "ace.calib_OK" and not value:
@@ -138,10 +143,22 @@ def _describe_expected(key: Key) -> str:
 
 
 def parse_status(buffer: Buffer, file: str, *, history: bool = False) -> dict[str, Parsed]:
-    """Read a status or history text into `arm`, `system`, and of the arm `encoders` and `potentiometers`.
+    """Read a status or history text.
 
-    In a `history` blocks stand under "N points before latest (index = K):"; its rows are sorted oldest first
-    and have the columns `points_before_latest` and `ring_index`.
+    Parameters
+    ----------
+    buffer : buffer
+        The file's content.
+    file : str
+        For the losses.
+    history : bool
+        Whether blocks stand under "N points before latest (index = K):"; the rows are then sorted oldest
+        first and have the columns `points_before_latest` and `ring_index`.
+
+    Returns
+    -------
+    dict of str to Parsed
+        `arm` and `system`, and of the arm's joints `encoders` and `potentiometers` (column `position`, rad).
     """
     lines, losses = text_lines(buffer, file)
     blocks = _Blocks(file)

@@ -34,9 +34,16 @@ _SCALES = {name: unit_of(name).scale for name in ("A", "mA", "hr", "h", "s")}
 
 @dataclass(frozen=True)
 class Shape:
-    """How one table is laid out: columns in order with their units in the file, and where the data begin.
+    """How one table is laid out: column names with their units, and where the data begin.
 
-    `texts` are columns of text; `missing` are the values of a column that stand for "not measured".
+    Attributes
+    ----------
+    units : mapping of str to str
+        Unit in the file per column, in order.
+    texts : tuple of str
+        Columns that are text.
+    missing : mapping of str to tuple of float
+        Values that stand for "not measured", per column.
     """
 
     units: Mapping[str, str]
@@ -108,8 +115,11 @@ def _floats(texts: Sequence[str]) -> list[float]:
 def parse_science(buffer: Buffer, file: str, label: Label | None = None) -> dict[str, Parsed]:
     """Read a SciHi or SciLo table.
 
-    The parts are `main` (temperatures, currents, voltages, codes), `encoders` and `potentiometers` (of the
-    joints), `tool` (where the selected tool is, in the IDA frame) and `forces`.
+    Returns
+    -------
+    dict of str to Parsed
+        `main` (temperatures, currents, voltages, codes), `encoders` and `potentiometers` (of the joints),
+        `tool` (where the selected tool is, in the IDA frame) and `forces`.
     """
     buffer = _ascii(buffer)
     shape = shape_of(buffer, file, label)

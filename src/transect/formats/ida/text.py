@@ -18,7 +18,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?nan", re.IGNOR
 
 @dataclass(frozen=True)
 class Line:
-    """A logical line, the lines of one bracketed value joined, with the number of its first line."""
+    """A logical line: the lines of one bracketed value are joined.
+
+    Attributes
+    ----------
+    number : int
+        Of its first physical line, from 1.
+    text : str
+    """
 
     number: int
     text: str
@@ -73,7 +80,16 @@ def _until_closed(following: Sequence[str]) -> list[str]:
 def key_and_value(text: str, known: Collection[str]) -> tuple[str, str]:
     """Split a line at its `=`; where that is missing, at the bracket or after the longest known key.
 
-    Keys are folded; the key is "" if the line holds none, the value "" if it holds none.
+    Parameters
+    ----------
+    text : str
+    known : collection of str
+        Folded keys.
+
+    Returns
+    -------
+    key, value : str
+        The key folded; "" if the line holds no key, the value "" if it holds no value.
     """
     before, equals, after = text.partition("=")
     if equals:

@@ -212,7 +212,11 @@ Row = Mapping[str, Any]
 def status_lines(kind: StatusText, row: Row) -> Iterator[str]:
     """Yield the lines of one status; keys without a value are left out.
 
-    The row is as `parse_status` makes it, with the joint angles as `jnt_enc` and `jnt_pot`.
+    Parameters
+    ----------
+    kind : StatusText
+    row : mapping
+        Columns as `parse_status` makes them, with the joint angles as `jnt_enc` and `jnt_pot`.
     """
     for key in kind.keys:
         if key.name == "time":
@@ -283,10 +287,17 @@ DECIMALS = 4
 
 
 def science_csv(t_ns: NDArray[np.int64], columns: Mapping[str, Any], units: Mapping[str, str]) -> str:
-    """Return the text of a table of columns named as in `COLUMNS`, in the units that these have inside.
+    """Return the text of a table.
 
-    Documented columns that are not given are written as -99999.0000, the codes as 0; `elapsed_time` is left
-    out (Table 12 lacks it). `units` are those of columns that the SIS does not know.
+    Parameters
+    ----------
+    t_ns : (n,) int64 array
+        SCLK.
+    columns : mapping of str to (n,) array
+        Named as in `_ida_columns.COLUMNS`, in the units that these have inside. Documented columns that are
+        not given are written as -99999.0000, the codes as 0; `elapsed_time` is left out (Table 12 lacks it).
+    units : mapping of str to str
+        Units of columns that the SIS does not know.
     """
     elapsed = columns.get("elapsed_time")
     names = known.NAMES_57 if elapsed is None or np.isnan(elapsed).all() else known.NAMES_58

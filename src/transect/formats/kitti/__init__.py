@@ -56,7 +56,11 @@ def find_pose_file(source: Source) -> str:
 def read(source: Source, times: str | None = None) -> Recording:
     """Read a drive, a sequence, or a pose file.
 
-    `times` is the file of a pose file's times; default `<name>_times.txt` or `times.txt` beside it, if there.
+    Parameters
+    ----------
+    source : Source
+    times : str, optional
+        For a pose file: the file of its times; default `<name>_times.txt` or `times.txt` beside it, if there.
     """
     if not find_drives(source):
         from . import poses

@@ -29,7 +29,16 @@ _LABEL = re.compile(r"(P_rect|S_rect|R_rect)_(\d\d)|(P)([0-3])|(Tr)(?:_velo_to_c
 
 @dataclass
 class Calibration:
-    """What the calibration files say: rectified cameras by number, and frames rooted at camera 0."""
+    """What the calibration files say.
+
+    Attributes
+    ----------
+    cameras : dict of int to CameraModel
+        Rectified cameras by number.
+    frames : FrameTree
+        Rooted at camera 0.
+    losses : list of Loss
+    """
 
     cameras: dict[int, CameraModel] = field(default_factory=dict[int, CameraModel])
     frames: FrameTree = field(default_factory=FrameTree)
@@ -37,7 +46,15 @@ class Calibration:
 
 
 def read_calibration(texts: Mapping[str, str], names: Sequence[str]) -> Calibration:
-    """Read those of the calibration `FILES` that are there; `names` are the folders of images."""
+    """Read the calibration files.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        Content by file name (without folder), of `FILES` those that are there.
+    names : sequence of str
+        Folders of images that are there: `image_00`, ... or `image_0`, ...
+    """
     result = Calibration()
     values = {file: _label(text, file, result.losses) for file, text in texts.items()}
     style = "image_{}" if any(re.fullmatch(r"image_\d", name) for name in names) else "image_{:02d}"

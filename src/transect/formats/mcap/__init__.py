@@ -35,7 +35,16 @@ def read(source: Source) -> Recording:
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write the columns of a recording as JSON messages with a schema, one channel per stream.
 
-    Returns what the file cannot carry: images, clouds and other payloads, frames and cameras.
+    Parameters
+    ----------
+    recording : Recording
+    path : Path
+        The `.mcap` file.
+
+    Returns
+    -------
+    tuple of str
+        What the file cannot carry: images, clouds and other payloads, frames and cameras.
     """
     from . import writing
 

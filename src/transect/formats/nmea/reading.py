@@ -55,7 +55,14 @@ def _nothing(name: str, part: Parsed) -> ParseError:
 
 
 def stamped_stream(source: Source, file: str, kind: str) -> Stream:
-    """Return the `fix` or `velocity` of a log with a Unix time before each sentence; it is read lazily."""
+    """Return one stream of a log with a Unix time before each sentence, not parsed before it is asked for.
+
+    Parameters
+    ----------
+    source, file
+        The log.
+    kind : {"fix", "velocity"}
+    """
 
     def build(buffer: Buffer) -> dict[str, Parsed]:
         log = read_log(buffer, file, stamped=True)

@@ -40,11 +40,22 @@ class Sentence(NamedTuple):
 
 @dataclass
 class Found:
-    """What a log holds: the sentences `WANTED`, in file order, and counts of what else there is.
+    """What a log holds.
 
-    `others` are good sentences of other kinds, and comments, by their first word; `frames` binary frames by
-    protocol; `prefixed` lines with something in front that is not a time; `summed` tells whether the log
-    carries checksums at all; `bad` has reasons and the lines concerned.
+    Attributes
+    ----------
+    sentences : list of Sentence
+        Of the kinds `WANTED`, in file order.
+    others : Counter
+        Good sentences of other kinds, and comments, by their first word.
+    frames : Counter
+        Binary frames by protocol.
+    prefixed : int
+        Lines with something in front of the sentence that is not a time.
+    summed : bool
+        Whether the log carries checksums at all.
+    bad : dict of str to list of int
+        Reasons and the lines concerned.
     """
 
     summed: bool = True

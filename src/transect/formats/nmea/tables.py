@@ -67,11 +67,17 @@ _FEWEST = 9
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """An NMEA log, read; its clock is `device` where no sentence gives a date: seconds of its first day.
+    """An NMEA log, read.
 
-    `fix` is GGA with the standard deviations of GST: the columns `FIX`. `alt` is above mean sea level; above
-    the ellipsoid it is ``alt + geoid_separation``. `velocity` is RMC: vx north, vy east, and the columns
-    `VELOCITY`; `course` is clockwise from true north.
+    Attributes
+    ----------
+    clock : Clock
+        `utc`, or `device` where no sentence gives a date: seconds of the receiver's first day.
+    fix : Parsed
+        From GGA, with the standard deviations of GST: the columns `FIX`. `alt` is above mean sea level; above
+        the ellipsoid it is ``alt + geoid_separation``.
+    velocity : Parsed
+        From RMC: vx north and vy east, and the columns `VELOCITY`; `course` is clockwise from true north.
     """
 
     clock: Clock
@@ -97,10 +103,17 @@ class _Chosen(NamedTuple):
 
 
 def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> Log:
-    """Read an NMEA log; `stamped` tells whether a Unix time stands before every sentence.
+    """Read an NMEA log.
 
-    That then is the sample's time; the receiver's own is kept as `time_of_day`. Default: as in the first
-    sentence.
+    Parameters
+    ----------
+    buffer : buffer
+        The file's content.
+    file : str
+        For losses.
+    stamped : bool, optional
+        Whether a Unix time stands before every sentence. It then is the sample's time; the receiver's own is
+        kept as `time_of_day`. Default: as in the first sentence.
     """
     found = find_sentences(buffer)
     if stamped is None:

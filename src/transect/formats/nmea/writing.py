@@ -53,8 +53,12 @@ def satellite_streams(recording: Recording) -> tuple[Stream | None, Stream | Non
 def log_text(fix: Stream | None, velocity: Stream | None, stamped: bool | None = None) -> bytes:
     """Return a log of the two streams in time order, each keeping its own order.
 
-    Without velocities RMC carries the date of each position. `stamped` puts the sample's time before each
-    sentence; default if the receiver's own is known besides.
+    Parameters
+    ----------
+    fix, velocity : Stream or None
+        Of types NavFix and Twist. Without velocities RMC carries the date of each position.
+    stamped : bool, optional
+        Whether to put the sample's time before each sentence; default if the receiver's own is known besides.
     """
     streams = [s for s in (velocity, fix) if s is not None]
     if stamped is None:

@@ -89,7 +89,14 @@ def cloud_files(source: Source) -> list[str]:
 
 
 def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
-    """Read point clouds, each when it is asked for; `columns` says what each float32 of a raw `.bin` is."""
+    """Read point clouds; each is loaded when it is asked for.
+
+    Parameters
+    ----------
+    source : Source
+    columns : sequence of str, optional
+        What each float32 of a point is, for raw `.bin` files.
+    """
     from . import reading
 
     return reading.read(source, columns)

@@ -54,10 +54,16 @@ class Declared:
 
 @dataclass
 class PocologFile:
-    """What a file holds: streams by number, byte order (`<` or `>`) and place of the samples.
+    """What a file holds.
 
-    `blocks` is (n, 6), in the order of the file: stream, place and size of its data, real time and logical
-    time in us, flags.
+    Attributes
+    ----------
+    order : {"<", ">"}
+        Byte order of the samples.
+    streams : dict of int to Declared
+    blocks : (n, 6) int64 array
+        Of each sample, in the order of the file: stream, place and size of its data, real time and logical
+        time in us, flags.
     """
 
     name: str

@@ -39,7 +39,13 @@ class Elements:
 class Decoder:
     """Cuts samples into pieces, one by one, and makes columns of the pieces, many at once.
 
-    `order` is the byte order, `<` or `>`; `lazy` are paths of containers of which only the place is wanted.
+    Parameters
+    ----------
+    layout : Layout
+    order : {"<", ">"}
+        Byte order of the numbers.
+    lazy : sequence of str
+        Paths of containers of which only the place is wanted.
     """
 
     def __init__(self, layout: Layout, order: str, lazy: Sequence[str] = ()) -> None:

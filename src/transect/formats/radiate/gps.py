@@ -54,8 +54,16 @@ def gps_streams(
 ) -> list[Stream]:
     """Return positions, inertial data and velocities; the files are read once, when first asked for.
 
-    `index` gives the frames of the folder, `others` those of the other sensors on that clock, to compare
-    times.
+    Parameters
+    ----------
+    source : Source
+    name : str
+        Name of the folder.
+    index : callable
+        Gives its frames.
+    others : sequence of callable
+        Give the frames of the other sensors on that clock, to compare times with.
+    clock : Clock
     """
 
     @cache

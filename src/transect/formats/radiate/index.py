@@ -23,8 +23,12 @@ from .._rows import exact_stamps, lines_lost
 class Index:
     """The frames of one sensor that are listed and there, in the list's order.
 
-    Losses are frames that are listed but not there; notes say which files no line lists, and which times
-    repeat or go back.
+    Attributes
+    ----------
+    t_ns : (n,) int64 array
+    files : list of str
+    losses, notes : tuples
+        Frames that are listed but not there; files that no line lists, and times that repeat or go back.
     """
 
     t_ns: NDArray[np.int64]

@@ -33,7 +33,15 @@ def recognises(source: Source) -> Match:
 
 
 def read(source: Source, sequence: str | int | None = None) -> Recording:
-    """Read a sequence's folder, or one ("01") of a folder that holds several."""
+    """Read a sequence.
+
+    Parameters
+    ----------
+    source : Source
+        A sequence's folder, or one that holds sequences' folders.
+    sequence : str or int, optional
+        Which, where there are several: "01".
+    """
     from . import reading
 
     return reading.read(source, sequence)

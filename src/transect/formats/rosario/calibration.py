@@ -30,9 +30,17 @@ LARGEST = 1_000_000
 
 @dataclass
 class Calibration:
-    """What a calibration file says: cameras `left` and `right`, and T_frame_child in metres.
+    """What a calibration file says.
 
-    The offsets (3,) are to be subtracted from what the imu's log says; deg/s and milli-g.
+    Attributes
+    ----------
+    cameras : dict of str to CameraModel
+        `left` and `right`.
+    transforms : dict of (frame, child) to (4, 4) array
+        T_frame_child, metres.
+    gyro_offset, acc_offset : (3,) array or None
+        To subtract from what the imu's log says; deg/s and milli-g.
+    losses : list of Loss
     """
 
     cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])

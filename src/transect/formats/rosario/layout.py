@@ -35,9 +35,18 @@ File = tuple[Source, str]
 
 @dataclass
 class Sequence:
-    """The files of one sequence: `KINDS` with their source, and all files of the image folder.
+    """The files of one sequence.
 
-    The number is `01` to `06`, or "" where no name says.
+    Attributes
+    ----------
+    name : str
+        Name of its folder.
+    number : str
+        `01` to `06`, or "" where no name says.
+    files : dict of str to (Source, name)
+        By the kinds `KINDS`, without images.
+    images : list of str
+        All files of the image folder, in the recording's own source.
     """
 
     name: str

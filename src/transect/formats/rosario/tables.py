@@ -165,8 +165,14 @@ def weeder() -> Geometry:
 def wheel_motion(values: Floats, in_rpm: bool, telegrams: bool = False) -> tuple[Floats, Floats]:
     """Return wheel speeds (n, 2) in m/s, negative backwards, and steering (n,) in rad to the left.
 
-    The (n, 4) values are left, right, steering and direction as read; left and right are turns per minute if
-    `in_rpm`, else m/s. With `telegrams` the direction is coded as the motors do, whatever its values.
+    Parameters
+    ----------
+    values : (n, 4) array
+        Left, right, steering and direction as read.
+    in_rpm : bool
+        Whether left and right are turns per minute, else m/s.
+    telegrams : bool
+        Whether the direction is coded as the motors do, whatever its values.
     """
     direction = values[:, 3]
     backwards = direction == 1 if telegrams or has_own_coding(direction) else direction < 0

@@ -32,10 +32,16 @@ def recognises(source: Source) -> Match:
 
 
 def read(source: Source, sequence: str | int | None = None, stamps: str = "auto") -> Recording:
-    """Read one sequence: "01", ... of Rosario, "A" of Flourish; needed where there are several.
+    """Read one sequence.
 
-    With `stamps="auto"` Rosario's odometry gets times of the ground truth's clock where its speed tells them;
-    with "none" it stays on the index clock.
+    Parameters
+    ----------
+    source : Source
+    sequence : str or int, optional
+        "01", ... of Rosario, "A" of Flourish; needed where there are several.
+    stamps : {"auto", "none"}
+        Whether Rosario's odometry gets times of the ground truth's clock where its speed tells them, or
+        stays on the index clock.
     """
     from . import reading
 

@@ -84,9 +84,18 @@ def read(source: Source) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as a bag; return what the bag could not carry.
+    """Write a recording as a bag.
 
-    `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, any other path a folder with one in SQLite.
+    Parameters
+    ----------
+    recording : Recording
+    path : Path
+        `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, any other a folder with one in SQLite.
+
+    Returns
+    -------
+    tuple of str
+        What the bag could not carry.
     """
     from . import outgoing
 

@@ -46,7 +46,10 @@ _FORMATS = {
 class Lists:
     """A list per message: message i has elements ``offsets[i]`` to ``offsets[i + 1]`` of `values`.
 
-    Values are an array, a list of str, or Columns.
+    Attributes
+    ----------
+    offsets : (n + 1,) int64 array
+    values : array, list of str, or Columns
     """
 
     offsets: Ints
@@ -250,7 +253,17 @@ def _list_of(elements: list[Callable[[Batch], Any]], empty: Any) -> Callable[[Ba
 
 @dataclass(frozen=True)
 class Decoder:
-    """Reads messages of one type by its definition; `cdr` (ROS 2), else as ROS 1 writes them."""
+    """Reads messages of one type.
+
+    Attributes
+    ----------
+    kind : str
+        `sensor_msgs/msg/Imu`.
+    types : Types
+        Its definition, and those of the types in it.
+    cdr : bool
+        Whether they are written in CDR (ROS 2), else as ROS 1 does.
+    """
 
     kind: str
     types: Types
@@ -261,7 +274,21 @@ class Decoder:
         return not self.decode([raw])[2]
 
     def decode(self, raws: Sequence[bytes]) -> tuple[Columns, Ints, dict[int, str]]:
-        """Return columns of the messages that can be read, which ones these are, and why others cannot."""
+        """Read messages.
+
+        Parameters
+        ----------
+        raws : sequence of n bytes
+
+        Returns
+        -------
+        columns : Columns
+            Of the m messages that could be read, in their order.
+        kept : (m,) int64 array
+            Which ones those are.
+        bad : dict of int to str
+            The others, and why.
+        """
         parts: list[tuple[Ints, Columns]] = []
         leftover: list[int] = []
         for rows, columns in self._batches(raws, leftover):

@@ -38,9 +38,15 @@ _LATEST = np.uint64(2**63 - 1)
 class Channel:
     """What one publisher sent on one topic.
 
-    `type` is `sensor_msgs/msg/Imu`, or whatever the schema is called; `encoding` is how messages are written:
-    `ros1`, `cdr`, `json`, `protobuf`, ...; `definition` is the text of the type in the language
-    `definition_kind`: `ros1msg`, `ros2msg`, `ros2idl`, `jsonschema`, ...; "" if unknown.
+    Attributes
+    ----------
+    topic, type : str
+        `/imu/data`, `sensor_msgs/msg/Imu` (or whatever the schema is called).
+    encoding : str
+        How messages are written: `ros1`, `cdr`, `json`, `protobuf`, ...
+    definition, definition_kind : str
+        Text of the type, and its language: `ros1msg`, `ros2msg`, `ros2idl`, `jsonschema`, ...; "" if unknown.
+    metadata : mapping of str to str
     """
 
     topic: str
@@ -55,8 +61,16 @@ class Channel:
 class Messages:
     """Messages of one channel, in the order of the file.
 
-    `places` is (n, 2), see `Place`; `sizes` has their bytes, of which `raws` holds only the first `HEAD` for
-    the channels in `BagFile.heads`.
+    Attributes
+    ----------
+    log_ns, publish_ns : (n,) int64 array
+    places : (n, 2) int64 array
+        Where each one is, see `Place`.
+    raws : list of bytes
+        Their data; only the first `HEAD` bytes for the channels in `BagFile.heads`.
+    sizes : (n,) int64 array
+        How many bytes each one has.
+    losses : tuple of Loss
     """
 
     log_ns: Ints
@@ -169,9 +183,12 @@ class ChunkedFile(ABC):
 
     @abstractmethod
     def _spans(self, data: Bytes, offsets: Ints, channels: Ints, log_ns: Ints) -> Ints:
-        """Find the data of the messages that the index lists, (n, 3): first and last byte, publishing time.
+        """Find the data of the messages that the index lists.
 
-        The first byte is -1 where the index lies.
+        Returns
+        -------
+        (n, 3) int64 array
+            First and last byte in `data` and publishing time; first byte -1 where the index lies.
         """
 
     @abstractmethod
@@ -339,7 +356,15 @@ def signed(values: NDArray[Any]) -> Ints:
 
 
 def gathered(data: Bytes, offsets: Ints, width: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
-    """Copy `width` bytes from each offset: which offsets have that many, and (n, width) bytes, else zeros."""
+    """Copy `width` bytes from each offset.
+
+    Returns
+    -------
+    inside : (n,) bool array
+        Which offsets have that many bytes.
+    block : (n, width) uint8 array
+        The bytes; zeros where they are not inside.
+    """
     inside = (offsets >= 0) & (offsets <= len(data) - width)
     block = np.zeros((len(offsets), width), dtype=np.uint8)
     block[inside] = np.frombuffer(data, np.uint8)[offsets[inside, None] + np.arange(width)]

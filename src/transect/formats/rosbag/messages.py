@@ -36,11 +36,24 @@ def _keep(columns: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a message type is here: the name of a transect type, and which field's path becomes which column.
+    """What a message type is here.
 
-    `units` are of columns that the type itself does not know; `child` is the path of the field that names the
-    frame which moves; a `headed` message begins with a header. `adapt` and `restore` change columns in place
-    from the message's conventions to ours, and back; `extra` are paths of further fields that `adapt` needs.
+    Attributes
+    ----------
+    name : str
+        Name of the transect type.
+    columns : mapping of str to str
+        Path of a field to the name of its column; other fields keep their path as name.
+    units : mapping of str to str
+        Units of columns that the type itself does not know.
+    child : str
+        Path of the field that names the frame which moves.
+    headed : bool
+        Whether the message begins with a header.
+    adapt, restore : callable
+        Change columns in place from the message's conventions to ours, and back.
+    extra : tuple of str
+        Paths of further fields that `adapt` needs.
     """
 
     name: str = "Record"
@@ -263,10 +276,21 @@ def tabulated(
     child: str = "",
     clock: str = "utc",
 ) -> Tabulated:
-    """Return decoded messages, by the path of the field, as the table of a stream.
+    """Return decoded messages as the table of a stream.
 
-    `frame` and `child` are what the stream says its frames are; where a message says otherwise they become
-    columns. On the clock `utc` a stamp of zero means that there is none.
+    Parameters
+    ----------
+    columns : Columns
+        Of n messages, by the path of the field.
+    kind : Kind
+    log_ns : (n,) int64 array
+        When each was received.
+    topic : str
+        For the notes.
+    frame, child : str
+        What the stream says its frames are; where a message says otherwise they become columns.
+    clock : str
+        The stream's clock; on `utc` a stamp of zero means that there is none.
     """
     if not len(log_ns):
         units = getattr(kind.type, "units", dict)()

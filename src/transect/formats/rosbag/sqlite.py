@@ -23,9 +23,16 @@ Unpack = Callable[[bytes], bytes]
 
 
 class SqliteFile:
-    """A `.db3` file of a ROS 2 bag, on disk or (path None) in an archive, then `buffer` is its content.
+    """A `.db3` file of a ROS 2 bag.
 
-    `unpack` decompresses a message, for bags that compress each.
+    Parameters
+    ----------
+    name : str
+    path : Path or None
+        The file on disk; None where it lies in an archive, then `buffer` is its content.
+    buffer : buffer
+    unpack : callable, optional
+        Decompresses a message, for bags that compress each.
     """
 
     def __init__(self, name: str, path: Path | None, buffer: Buffer, unpack: Unpack | None = None) -> None:

@@ -26,7 +26,16 @@ _HEADER_FIRST = re.compile(_COMMENTS_AND_CONSTANTS + r"[ \t]*(?:std_msgs/)?(?:ms
 
 @dataclass(frozen=True)
 class Gathered:
-    """Messages of a topic from all files; `places` are the files' names, and where the messages are."""
+    """Messages of a topic from all files.
+
+    Attributes
+    ----------
+    log_ns, publish_ns, sizes : (n,) int64 array
+    raws : list of bytes
+    places : list of (str, (m, 2) int64 array)
+        Names of the files, and where in them the messages are.
+    losses : tuple of Loss
+    """
 
     log_ns: Ints
     publish_ns: Ints

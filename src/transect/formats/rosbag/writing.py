@@ -45,7 +45,18 @@ Make = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Outgoing:
-    """The messages of one topic: a typestore that knows the type, log times, and what makes message i."""
+    """The messages of one topic.
+
+    Attributes
+    ----------
+    topic, type : str
+    store : rosbags Typestore
+        Knows the type.
+    log_ns : (n,) int64 array
+        When each is logged.
+    message : callable
+        Returns message number i, serialised.
+    """
 
     topic: str
     type: str

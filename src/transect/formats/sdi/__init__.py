@@ -62,9 +62,13 @@ def log_of(source: Source, folder: str) -> str:
 
 
 def read(source: Source, *, sweeps: bool = False) -> Recording:
-    """Read a dataset; with `sweeps` each four interleaved laser scans become one sweep of 0.25 degree.
+    """Read a dataset.
 
-    See `assemble_sweeps`.
+    Parameters
+    ----------
+    source : Source
+    sweeps : bool
+        Assemble each four interleaved laser scans into one sweep of 0.25 degree, see `assemble_sweeps`.
     """
     from . import reading
 
@@ -72,9 +76,14 @@ def read(source: Source, *, sweeps: bool = False) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as a dataset folder in the report's line forms; return what it could not carry.
+    """Write a recording as a dataset folder in the report's line forms.
 
     Streams are taken by the names that reading gives them (`LaserPort`, `Nav`, `Payload/Engine`, ...).
+
+    Returns
+    -------
+    tuple of str
+        What the format could not carry, a sentence each.
     """
     from .writing import write_dataset
 

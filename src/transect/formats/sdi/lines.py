@@ -57,9 +57,21 @@ Block = Callable[[Tokens, Problems], Mapping[str, pa.Table]]
 
 
 def read_log(buffer: Buffer, file: str, read_block: Block) -> dict[str, Parsed]:
-    """Read a log piece by piece; `read_block` makes tables of lines, also of none for an empty log.
+    """Read a log piece by piece.
 
-    Each table carries all the losses of the file, whose lines may have been of any type.
+    Parameters
+    ----------
+    buffer : bytes-like
+        Content of the file.
+    file : str
+        Its name, for losses.
+    read_block : callable
+        Reads the lines of a piece into tables; called with no lines at all for an empty log.
+
+    Returns
+    -------
+    dict of str to Parsed
+        The tables; each carries all the losses of the file, whose lines may have been of any type.
     """
     problems = Problems(file)
     size, cut = whole_lines(buffer, file)
@@ -96,8 +108,17 @@ def sound_lines(
 ) -> tuple[Ints, Ints]:
     """Return which of the lines (indices) have the right number of fields, and their times in ns.
 
-    So many `words` are expected, all other fields must be numbers (`nan` is one). `width` is the number of
-    fields, `least` the least number of them. The problems are told of all other lines.
+    Parameters
+    ----------
+    tokens : Tokens
+    lines : (n,) int array
+        Lines of one type.
+    problems : Problems
+        Told of all others.
+    words : int
+        How many fields are words; all others must be numbers (`nan` is one).
+    width, least : int
+        The number of fields, or the least number of them.
     """
     counts = tokens.counts[lines]
     fits = counts == width if width is not None else counts >= least

@@ -65,7 +65,10 @@ def nav_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
 def attitude(euler: Floats, rates: Floats) -> tuple[Floats, Floats]:
     """Return quaternions (n, 4) and angular velocities (n, 3) in the Navigation frame.
 
-    `euler` and `rates` are (n, 3): roll, pitch, yaw in rad, ``R = Rz Ry Rx``, and their derivatives in rad/s.
+    Parameters
+    ----------
+    euler, rates : (n, 3) array
+        Roll, pitch, yaw in rad, ``R = Rz Ry Rx``, and their derivatives in rad/s.
     """
     from transect.geometry import rotations
 
