@@ -100,22 +100,30 @@ def relative_errors(pairs: Pairs, first: Ints, last: Ints) -> tuple[Floats, Floa
     The translation of E is the difference of the two motions, turned; its length is that of the difference.
     """
     translation, rotation = np.empty(len(first)), np.empty(len(first))
+    true, said = _columns(pairs.reference), _columns(pairs.estimate)
     for block in kernels.blocks(len(first)):
-        true_move, true_turn = _motions(pairs.reference, first[block], last[block])
-        said_move, said_turn = _motions(pairs.estimate, first[block], last[block])
+        true_move, true_turn = _motions(*true, first[block], last[block])
+        said_move, said_turn = _motions(*said, first[block], last[block])
         translation[block] = kernels.norm([b - a for a, b in zip(true_move, said_move, strict=True)])
         rotation[block] = kernels.angle_between(true_turn, said_turn)
     return translation, rotation
 
 
-def _motions(trajectory: Trajectory, first: Ints, last: Ints) -> tuple[kernels.Parts, kernels.Parts]:
-    """Return components of the translations and rotations between poses, in the frame of the first."""
+def _columns(trajectory: Trajectory) -> tuple[Floats, Floats]:
+    """Return positions (3, n) and unit quaternions (4, n) of a trajectory."""
     if trajectory.orientations is None:
         raise UsageError("this needs attitudes, the trajectory has positions only")
-    start, end = (kernels.normalise(kernels.columns(trajectory.orientations[i])) for i in (first, last))
-    back = kernels.conjugate(start)
-    way = kernels.columns(trajectory.positions[last] - trajectory.positions[first])
-    return kernels.rotate(back, way), kernels.multiply(back, end)
+    turns = np.empty((4, len(trajectory.orientations)))
+    for block in kernels.blocks(turns.shape[1]):
+        turns[:, block] = kernels.normalise(kernels.columns(trajectory.orientations[block]))
+    return kernels.columns(trajectory.positions), turns
+
+
+def _motions(places: Floats, turns: Floats, first: Ints, last: Ints) -> tuple[kernels.Parts, kernels.Parts]:
+    """Return components of the translations and rotations between poses, in the frame of the first."""
+    back = kernels.conjugate(turns.take(first, axis=1))
+    way = places.take(last, axis=1) - places.take(first, axis=1)
+    return kernels.rotate(back, way), kernels.multiply(back, turns.take(last, axis=1))
 
 
 def travelled_distance(positions: Floats) -> Floats:

@@ -164,7 +164,7 @@ def _centre(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Both sets about their means; refused unless they fix a rotation."""
     centred = _about_mean(a), _about_mean(b)
     for name, points in zip(("source", "target"), centred, strict=True):
-        extent = np.linalg.svd(points, compute_uv=False)
+        extent = np.sqrt(np.maximum(np.linalg.eigvalsh(points.T @ points)[::-1], 0.0))
         if extent[1] <= FLAT * extent[0]:
             shape = "are the same point" if extent[0] == 0 else "lie on a line"
             raise GeometryError(
@@ -181,7 +181,8 @@ def _centre(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 def _about_mean(points: Floats) -> Floats:
     # First about the first point: equal points become exact zeros, also with the seven digits of UTM.
     moved = points - points[0]
-    return moved - moved.mean(axis=0)
+    moved -= np.full(len(moved), 1 / len(moved)) @ moved  # three columns: quicker than their mean
+    return moved
 
 
 def _finish(a: Floats, b: Floats, rotation: Floats, with_scale: bool) -> Alignment:
