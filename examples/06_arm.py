@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.robots.ida.arm import Arm
 from transect.robots.ida.collision import Thickness, clearance, payload_boxes
-from transect.robots.ida.no_load_fit import fit_no_load
+from transect.robots.ida.motor import fit_no_load
 from transect.robots.ida.parameters import Parameters
 from transect.robots.ida.phases import phases_of
 from transect.robots.ida.science import Science

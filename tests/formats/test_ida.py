@@ -32,7 +32,7 @@ from transect.formats.ida.parameters import parameters_text, parse_parameters
 from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.robots.ida.arm import TOOLS
-from transect.robots.ida.parameter_sets import ROWS, SETS, units
+from transect.robots.ida.parameters import ROWS, SETS, units
 from transect.types import JointState, Record
 
 FIELDS_58 = tuple(

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError, TransectError
+from transect.robots.ida.arm import Arm
 from transect.robots.ida.collision import (
     Box,
     Clearance,
@@ -17,7 +18,6 @@ from transect.robots.ida.collision import (
     payload_boxes,
     segment_distance,
 )
-from transect.robots.ida.kinematics import Arm
 from transect.robots.ida.parameters import Parameters
 
 PRINTED = Parameters.printed()

@@ -16,8 +16,7 @@ from transect.robots.ida.faults import (
     detect,
     fully_open,
 )
-from transect.robots.ida.parameter_sets import SETS
-from transect.robots.ida.parameters import Parameters
+from transect.robots.ida.parameters import SETS, Parameters
 
 PRINTED = Parameters.printed()
 STEP = 100_000_000

@@ -18,8 +18,7 @@ from transect.robots.ida.faults import (
     run_lengths,
     table_of_faults,
 )
-from transect.robots.ida.parameter_sets import SETS
-from transect.robots.ida.parameters import Parameters
+from transect.robots.ida.parameters import SETS, Parameters
 
 PRINTED = Parameters.printed()
 S = 1_000_000_000

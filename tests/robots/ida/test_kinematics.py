@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from transect import robots
 from transect.errors import GeometryError, TransectError
+from transect.robots.ida.arm import TOOLS, Arm
 from transect.robots.ida.kinematics import (
-    TOOLS,
-    Arm,
     inverse,
     jacobian,
     joint_poses,

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transect.robots.ida.motor import Form, Motors, torque
-from transect.robots.ida.no_load_fit import fit_no_load
+from transect.robots.ida.motor import Form, Motors, fit_no_load, torque
 from transect.robots.ida.parameters import Parameters
 
 PRINTED = Parameters.printed()

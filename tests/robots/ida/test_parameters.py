@@ -7,8 +7,7 @@ import pytest
 
 from transect import robots
 from transect.recording import Recording, Robot
-from transect.robots.ida.parameter_sets import ROWS, SETS
-from transect.robots.ida.parameters import FITTED, MissingParameterError, Parameters
+from transect.robots.ida.parameters import FITTED, ROWS, SETS, MissingParameterError, Parameters
 
 
 def test_the_sis_gives_what_it_prints() -> None:

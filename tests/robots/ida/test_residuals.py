@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transect.robots.ida.residuals import Check, Readings
+from transect.robots.ida.consistency import Check, Readings
 
 
 def test_the_reading_is_chosen_by_the_rows_in_which_the_readings_differ():

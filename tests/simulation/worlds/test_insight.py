@@ -14,8 +14,7 @@ from transect.errors import UsageError
 from transect.recording import Recording
 from transect.robots.ida.consistency import check_recording, check_rows
 from transect.robots.ida.faults import detect, telemetry_of
-from transect.robots.ida.parameter_sets import SETS
-from transect.robots.ida.parameters import Parameters
+from transect.robots.ida.parameters import SETS, Parameters
 from transect.robots.ida.phases import phases_of
 from transect.robots.ida.science import Science
 from transect.robots.ida.soil import FIT_SHARES, indentations_of

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from transect.recording import Loss, Recording
+    from transect.robots.ida.consistency import Residual
     from transect.robots.ida.parameters import Parameters
-    from transect.robots.ida.residuals import Residual
 
     Tables = dict[str, tuple[Residual, ...]]
 
@@ -103,7 +103,7 @@ def _all(tables: Tables) -> list[Residual]:
 def _show(tables: Tables) -> None:
     """Print a table a stream; remarks, which are long and repeat, are numbered below."""
     from transect.cli._tables import show_table
-    from transect.robots.ida.residuals import BASES
+    from transect.robots.ida.consistency import BASES
 
     remarks = dict.fromkeys(residual.remark for residual in _all(tables) if residual.remark)
     numbers = {remark: f"[{i}]" for i, remark in enumerate(remarks, 1)}

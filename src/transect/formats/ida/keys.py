@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from transect.base.units import unit_of
-from transect.robots.ida.parameter_sets import fold
+from transect.robots.ida.parameters import fold
 
 Form = Literal["int", "real", "hex", "code", "time", "text"]
 

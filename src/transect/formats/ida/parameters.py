@@ -15,7 +15,7 @@ from transect.base.clocks import decimal_from_ns, ns_from_decimal
 from transect.errors import did_you_mean
 from transect.recording import Loss
 from transect.recording.source import Buffer
-from transect.robots.ida.parameter_sets import GROUPS, ROWS, SETS, Parameter, fold, known_keys
+from transect.robots.ida.parameters import GROUPS, ROWS, SETS, Parameter, fold, known_keys
 
 from .text import Line, bracketed, exact, is_number, key_and_value, shortest, text_lines, tokens
 

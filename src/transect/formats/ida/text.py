@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from transect.recording import Loss
 from transect.recording.source import Buffer
-from transect.robots.ida.parameter_sets import fold
+from transect.robots.ida.parameters import fold
 
 MAX_CONTINUATION = 12
 """A bracket that stays open for more lines than this was never closed."""

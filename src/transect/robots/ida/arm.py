@@ -16,8 +16,6 @@ from transect.robots.chains import Chain
 
 from .parameters import FITTED, Parameters
 
-__all__ = ["TOOLS", "Arm", "Tool"]
-
 Kind = Literal["rigid", "camera", "hanging"]
 
 TOOLS = ("Blade 1", "Blade 2", "Scoop", "IDC", "Wrist", "Grapple", "Grapple-Attach", "SEIS", "WTS", "HP3")
@@ -95,7 +93,6 @@ class Arm:
 
         Parameters
         ----------
-        parameters : Parameters
         fitted : bool
             Whether `Parameters.with_fitted` may fill in the grapple's place, which the SIS lost.
         """

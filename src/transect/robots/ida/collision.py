@@ -19,7 +19,8 @@ from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
 from transect.geometry._arrays import floats
 
-from .kinematics import Arm, joint_poses
+from .arm import Arm
+from .kinematics import joint_poses
 from .parameters import Parameters
 
 PAYLOADS = ("seis", "wts", "hp3")
@@ -51,7 +52,6 @@ def payload_boxes(
 
     Parameters
     ----------
-    parameters : Parameters
     sizes : mapping of str to (3,) or (2, 3)
         For each of `PAYLOADS` its edges (m), centred on its collision link frame, or the lowest and the
         highest corner in that frame.
@@ -166,7 +166,6 @@ def clearance(
 
     Parameters
     ----------
-    arm : Arm
     q : (rows, 4)
         Joint angles, rad. The links are rigid here: `collision_mode` 1 of RA_FAULT_DETECT.
     boxes : collection of Box

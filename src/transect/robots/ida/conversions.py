@@ -20,21 +20,6 @@ from transect.geometry._arrays import floats
 
 from .parameters import Parameters
 
-__all__ = [
-    "angle_from_encoder",
-    "angle_from_pot",
-    "current_from_raw",
-    "encoder_from_angle",
-    "encoder_resolution",
-    "pot_from_angle",
-    "pot_resolution",
-    "raw_from_current",
-    "raw_from_temperature",
-    "raw_from_vref",
-    "temperature_from_raw",
-    "vref_from_raw",
-]
-
 JOINTS = "RA_JOINT_PARAMS"
 
 

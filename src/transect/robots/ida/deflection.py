@@ -23,8 +23,6 @@ from .arm import Arm, Tool
 from .kinematics import jacobian, tool_pose
 from .links import DISTAL, Frames, Links, Stack, cross, outer_masses, turn
 
-__all__ = ["Deflection", "Move", "deflection", "exceeds_limit", "joint_deltas", "target_pose"]
-
 Move = Literal["abs", "rel", "tool", "jnt_abs", "jnt_rel"]
 """Cartesian moves: absolute, relative, in the tool's frame; joint moves: absolute, relative."""
 
@@ -56,10 +54,8 @@ def deflection(arm: Arm, q: ArrayLike, tool: Tool | str | int, links: Links | No
 
     Parameters
     ----------
-    arm : Arm
     q : (..., 4)
         Joint angles, rad.
-    tool : Tool, str or int
     links : Links, optional
         Of the grapple phase; without it `Links.of(arm)`: grapple unstowed, nothing grappled.
     """

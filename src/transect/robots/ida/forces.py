@@ -26,8 +26,6 @@ from .arm import Arm, Tool
 from .kinematics import levers
 from .links import Frames, Links, cross, outer_masses
 
-__all__ = ["INVALID", "Forces", "Sign", "end_effector_forces", "gravity_moments", "moments"]
-
 Sign = Literal["sis", "geometric"]
 INVALID = -99999.0
 """What the archive has where there is no answer; NaN inside transect."""
@@ -59,7 +57,6 @@ def gravity_moments(
 
     Parameters
     ----------
-    arm : Arm
     q : (..., 4)
         Joint angles, rad.
     links : Links, optional
@@ -111,12 +108,10 @@ def end_effector_forces(
 
     Parameters
     ----------
-    arm : Arm
     q : (..., 4)
         Joint angles from the encoders, rad.
     moment : (..., 4)
         As `moments` gives them, N m.
-    tool : Tool, str or int
     power : (..., 4)
         1 for a joint whose motor has power, else 0: bits 0 to 3 of `stat`.
     sign : str

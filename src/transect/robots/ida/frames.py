@@ -21,18 +21,6 @@ from transect.robots import load
 
 from .arm import Arm, Tool
 
-__all__ = [
-    "LINKS",
-    "TABLE_7",
-    "frames_of_table_7",
-    "joint_edges",
-    "local_level_from_gravity",
-    "mounted_frames",
-    "moving_frames",
-    "standing_frames",
-    "tool_mount",
-]
-
 LINKS = ("ArmBase", "Shoulder", "UpperArm", "Forearm", "Wrist")
 """Names of the Denavit-Hartenberg frames 0 to 4; frame i moves with joint i."""
 TABLE_7 = {
@@ -196,12 +184,10 @@ def moving_frames(
 
     Parameters
     ----------
-    arm : Arm
     t_ns : (n,) int64
         Times on `clock`.
     q : (n, 4)
         Joint angles, rad; a row with a NaN is left out of the edges from that joint.
-    clock, source : str
     """
     angles = floats("joint angles", q, ("n", 4))
     tree = standing_frames(arm)
@@ -220,7 +206,6 @@ def joint_edges(arm: Arm, stream: Stream) -> FrameTree:
 
     Parameters
     ----------
-    arm : Arm
     stream : Stream
         Of JointState, with `position` (n, 4) in rad.
 

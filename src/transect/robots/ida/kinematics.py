@@ -21,20 +21,7 @@ from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry._arrays import floats
 
-from .arm import TOOLS, Arm, Tool
-
-__all__ = [
-    "TOOLS",
-    "Arm",
-    "Solution",
-    "Tool",
-    "inverse",
-    "jacobian",
-    "joint_poses",
-    "levers",
-    "solve",
-    "tool_pose",
-]
+from .arm import Arm, Tool
 
 Elbow = Literal["up", "down"]
 Shoulder = Literal["front", "back"]
@@ -55,10 +42,8 @@ def levers(arm: Arm, q: ArrayLike, tool: Tool | str | int) -> tuple[Floats, Floa
 
     Parameters
     ----------
-    arm : Arm
     q : (..., 4)
         Joint angles, rad.
-    tool : Tool, str or int
 
     Returns
     -------
@@ -89,7 +74,6 @@ def tool_pose(arm: Arm, q: ArrayLike, tool: Tool | str | int) -> Floats:
 
     Parameters
     ----------
-    arm : Arm
     q : (..., 4)
         Joint angles, rad.
     tool : Tool, str or int
@@ -196,10 +180,8 @@ def solve(
 
     Parameters
     ----------
-    arm : Arm
     pose : (..., 4)
         x, y, z (m) in the IDA frame and th (rad).
-    tool : Tool, str or int
     elbow : {"up", "down"}
         Whether the forearm bends down from the upper arm or up.
     shoulder : {"front", "back"}

@@ -22,8 +22,6 @@ from transect.robots import load
 from .arm import Arm
 from .parameters import Parameters
 
-__all__ = ["DISTAL", "Frames", "Links", "Missing", "Stack", "cross", "outer_masses", "turn"]
-
 Missing = Literal["substitute", "raise"]
 DISTAL = (0, 1, 2, 3, 4, 4)
 """The link frame that each body hangs on."""
@@ -74,7 +72,6 @@ class Links:
 
         Parameters
         ----------
-        arm : Arm
         phase : int or str
             Grapple phase by its code or name in SIS Table 15: decides between the stowed and the unstowed
             sets, and what is carried.

@@ -4,7 +4,7 @@ Signs (SIS appendix D): ``tau_i = sign_i (I_i - I_nl_i) Ka_i`` with sign = {-1, 
 (the offset is in the middle of the converter's range, and Table 12 shows a torque of -41 N m, more than
 I_nl alone makes). I_nl is subtracted as it is, whichever way the current flows; friction would go along with
 the current. `sense="printed"` does the first and is the default, `sense="along"` the second;
-`no_load_fit.fit_no_load` finds out which one a recording was made with. A torque is what the motor gives to
+`fit_no_load` finds out which one a recording was made with. A torque is what the motor gives to
 its joint; whether the motor had power (bits 0 to 3 of `stat`) weighs in `forces`, not here.
 """
 
@@ -17,26 +17,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.base.arrays import Floats, Mask
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
+from transect.geometry import robust
 from transect.geometry._arrays import floats
 from transect.robots import load
 
 from .parameters import Parameters
-
-__all__ = [
-    "NO_LOAD_FORMS",
-    "TORQUE_CONSTANT_FORMS",
-    "Curve",
-    "Form",
-    "Motors",
-    "Sense",
-    "current_limits",
-    "is_idle",
-    "no_load_current",
-    "torque",
-    "torque_constant",
-]
 
 Sense = Literal["printed", "along"]
 TERMS = 5
@@ -149,7 +136,6 @@ class Motors:
 
         Parameters
         ----------
-        parameters : Parameters
         no_load : Form, optional
             Form of the current without load, instead of those that `fit_nl` names.
 
@@ -212,7 +198,6 @@ def no_load_current(motors: Motors, temperature: ArrayLike, volt: ArrayLike) -> 
 
     Parameters
     ----------
-    motors : Motors
     temperature : (..., 4)
         Of the rotors, degC.
     volt : (..., 4)
@@ -229,7 +214,6 @@ def torque(
 
     Parameters
     ----------
-    motors : Motors
     current : (..., 4)
         Motor currents, A.
     temperature : (..., 4)
@@ -260,7 +244,6 @@ def current_limits(motors: Motors, temperature: ArrayLike | None = None, speed: 
 
     Parameters
     ----------
-    motors : Motors
     temperature : (..., 4), optional
         Of the rotors, degC; needed where the curves depend on it, else `T = 0` does.
     speed : float or (..., 4)
@@ -278,3 +261,101 @@ def current_limits(motors: Motors, temperature: ArrayLike | None = None, speed: 
     base = np.where(motors.current_limit < 0.0, computed, motors.current_limit)
     slow = np.abs(np.asarray(speed, dtype=np.float64)) < motors.detent_speed
     return base + np.where(slow, motors.detent_torque / ka, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class NoLoadFit:
+    """Currents without load as a recording has them.
+
+    Attributes
+    ----------
+    curve : Curve
+        The form with the coefficients found, (5, 4); NaN for a joint that did not move. For use:
+        ``dataclasses.replace(motors, no_load=fit.curve)``.
+    deviations : (5, 4)
+        Standard deviations of the coefficients; infinite where the rows do not determine them.
+    residual : (4,)
+        What the curve leaves, A: scaled median absolute deviation.
+    rows : (4,)
+        How many rows were used.
+    sense : str
+        Whether the torques were made by subtracting I_nl as printed or along the current; see the module.
+    """
+
+    curve: Curve
+    deviations: Floats
+    residual: Floats
+    rows: Ints
+    sense: Sense
+
+
+def fit_no_load(
+    current: ArrayLike,
+    tau: ArrayLike,
+    temperature: ArrayLike,
+    volt: ArrayLike,
+    parameters: Parameters,
+    form: Form | None = None,
+) -> NoLoadFit:
+    """Find the current without load from torques that the flight software computed.
+
+    Each row gives it, ``I_nl = I - tau / (sign Ka)``; a form is fitted to it by least squares with a loss
+    (soft L1 from one count on) that a few wild rows cannot spoil. Rows without torque tell nothing.
+
+    Parameters
+    ----------
+    current, tau, temperature, volt : (n, 4)
+        Motor currents (A), torques (N m), rotor temperatures (degC) and motor voltages (V).
+    parameters : Parameters
+        Torque constants, and where to start.
+    form : Form, optional
+        What to fit, instead of the forms that `fit_nl` names.
+    """
+    motors = Motors.of(parameters)
+    i, torques, t, v = (floats("rows", values, ("n", 4)) for values in (current, tau, temperature, volt))
+    unloaded = i - torques / (motors.sign * torque_constant(motors, t))
+    known = np.isfinite(unloaded + v) & (torques != 0.0) & ~is_idle(motors, i)
+    sense: Sense = "along" if robust.median(unloaded[known & (i < 0.0)]) < 0.0 else "printed"
+    if sense == "along":
+        unloaded = unloaded * np.sign(i)
+    forms = (form,) * 4 if form else motors.no_load.forms
+    found, deviations = np.full((TERMS, 4), np.nan), np.full((TERMS, 4), np.inf)
+    residual = np.full(4, np.nan)
+    for j, each in enumerate(forms):
+        rows = known[:, j]
+        if np.count_nonzero(rows) < each.terms:
+            continue
+        x, y = (t[rows, j], np.abs(v[rows, j]) / motors.volt_max[j]), unloaded[rows, j]
+        start = np.nan_to_num(motors.no_load.coefficients[: each.terms, j])
+        best, deviation, left = _regression(each, start, x, y, motors.ampere_per_count[j])
+        found[: each.terms, j], deviations[: each.terms, j], residual[j] = best, deviation, left
+    return NoLoadFit(Curve(forms, found), deviations, residual, np.count_nonzero(known, axis=0), sense)
+
+
+def _regression(
+    form: Form, start: Floats, x: tuple[Floats, Floats], y: Floats, count: float
+) -> tuple[Floats, Floats, float]:
+    """Coefficients, their deviations, and what they leave of `y`; all in A."""
+    from scipy.optimize import least_squares
+
+    def misfit(c: Floats) -> Floats:
+        return form.evaluate(c, *x) - y
+
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # steps to where an exponential overflows are taken back
+        result = least_squares(
+            misfit, start, loss="soft_l1", f_scale=count, x_scale="jac", xtol=1e-12, ftol=1e-12
+        )
+    best = np.asarray(result.x, dtype=np.float64)
+    left = float(robust.nmad(misfit(best)))
+    return best, _deviations(np.asarray(result.jac, dtype=np.float64), left), left
+
+
+def _deviations(jacobian: Floats, noise: float) -> Floats:
+    """Standard deviations of coefficients; all infinite if some are not determined."""
+    size = np.linalg.norm(jacobian, axis=0)
+    if not (size > 0.0).all() or np.linalg.cond(jacobian / size) > 1e6:
+        return np.full(len(size), np.inf)
+    normal = jacobian / size
+    return noise * np.sqrt(np.diag(np.linalg.inv(normal.T @ normal))) / size

@@ -1,4 +1,4 @@
-"""The numbers of the arm: those of a recording's parameter file over those that the SIS prints."""
+"""The numbers of the arm: those of a recording's parameter file over those that the SIS prints (5.1.3)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from transect.errors import TransectError, did_you_mean
 from transect.recording import Recording, Robot
 from transect.robots import load
-
-from .parameter_sets import SETS
 
 Sets = Mapping[str, Mapping[str, Any]]
 
@@ -114,3 +112,260 @@ def _missing(set_name: str, key: str, asked: Sequence[str]) -> MissingParameterE
         hint=f"put {key} ({size} numbers{f', {parameter.unit}' if parameter.unit else ''}) under "
         f"'Parameter Set: {set_name}' in a parameter file beside the data (SIS 5.1.3)",
     )
+
+
+JOINTS = (4,)
+GROUPS = {
+    "dig_trench.[depth width length]": ("dig_trench.depth", "dig_trench.width", "dig_trench.length"),
+}
+"""Parameters that the SIS prints on one line under one key."""
+ROWS = "[op_code algo_code delta_via_code]"
+"""Key of the rows of RA_TASK_ALGO and RA_ACT_ALGO, as printed; it stands on several lines."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    Attributes
+    ----------
+    name : str
+        As the SIS names it.
+    sizes : tuple of int
+        How many numbers it may have; (9,) is a 3 x 3 matrix in row-major order.
+    unit : str
+        Unit in the file.
+    printed : str
+        The key as printed, where that differs from the name.
+    aliases : tuple of str
+        Other spellings.
+    """
+
+    name: str
+    sizes: tuple[int, ...] = (1,)
+    unit: str = ""
+    printed: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def scale(self) -> float:
+        """SI value of one unit of the file."""
+        return {"mA": 1e-3, "ms": 1e-3}.get(self.unit, 1.0)
+
+    @property
+    def si_unit(self) -> str:
+        """Unit inside."""
+        return {"mA": "A", "ms": "s"}.get(self.unit, self.unit)
+
+    @property
+    def key(self) -> str:
+        """The key as printed."""
+        return self.printed or self.name
+
+
+P = Parameter
+
+
+def _each(names: str, sizes: tuple[int, ...] = (1,), unit: str = "") -> tuple[Parameter, ...]:
+    return tuple(Parameter(name, sizes, unit) for name in names.split())
+
+
+def _prefix(prefix: str, names: str, sizes: tuple[int, ...] = (1,), unit: str = "") -> tuple[Parameter, ...]:
+    return tuple(Parameter(prefix + name, sizes, unit) for name in names.split())
+
+
+_POSES = "x_blade_1 x_blade_2 x_rac x_scoop x_wrist x_grapple_attach"
+_LINK = (
+    P("mass", unit="kg"),
+    *_each("cm_x cm_y cm_z", unit="m"),
+    P("vCf", (9,), "m/N"),
+    P("wCf", (9,), "rad/N"),
+    P("vCm", (9,), "1/N"),
+    P("wCm", (9,), "rad/(N m)"),
+)
+
+
+def _payload(name: str) -> tuple[Parameter, ...]:
+    # Quaternions here are scalar last; `frame.q` of RA_LANDER_TO_RA is scalar first.
+    return P(f"{name}_q", (4,), "", f"{name}_q_(i,j,k,r)"), P(f"{name}_t", (3,), "m", f"{name}_t_(x,y,z)")
+
+
+SETS: dict[str, tuple[Parameter, ...]] = {
+    "RA_ARM_PARAMS": (
+        *_each("dh.a dh.d", JOINTS, "m"),
+        P("dh.alpha", JOINTS, "rad"),
+        *_each(_POSES, (4,), "m m m rad"),
+        *_each("dist_grapple dist_seis dist_wts dist_hp3", (3, 4), "m"),
+    ),
+    "RA_JOINT_PARAMS": (
+        *_each("q_min q_max", JOINTS, "rad"),
+        P("pot.b", JOINTS, "LSB"),
+        P("pot.m", JOINTS, "LSB/rad"),
+        P("current.b", JOINTS, "LSB"),
+        P("current.m", JOINTS, "A/LSB"),
+        P("vref.b", (2,), "LSB"),
+        P("vref.m", (2,), "V/LSB"),
+        P("gear_ratio", JOINTS),
+        P("rad_per_enc", JOINTS, "rad"),
+        P("enc_offset", JOINTS),  # "LSBs" in the SIS; only counts divided by the gear ratio fit (errata 4.7)
+        P("htr_power", (4,), "W"),
+        *_each("start_count nonstart_count", JOINTS),
+        P("direction_crnt", JOINTS, "mA"),
+        P("direction_delay", JOINTS, "ms"),
+    ),
+    "RA_CTRL_PARAMS": (
+        *_each("mtr_volt_max mtr_volt_min mtr_volt_init", JOINTS, "V"),
+        P("acc_max", JOINTS, "rad/s2"),
+        *_each("vel_max vel_min", JOINTS, "rad/s"),
+        P("eps_joint", JOINTS, "rad"),
+        P("deadband_strt", JOINTS, "LSB"),
+        P("deadband_final_via_only"),
+        P("deadband_end", JOINTS),
+        P("eps_time", unit="s"),
+        P("p_gain", JOINTS, "V/rad"),
+        P("i_gain", JOINTS, "V/s"),
+        P("d_gain", JOINTS, "V s/rad"),
+        *_each("filter_p_gain filter_i_gain"),
+        *_each("loop_time loop_time_thermostat loop_time_cooldown", unit="s"),
+        P("delta_via_period"),
+        P("paci_timeout", unit="ms"),
+        *_each("stop_to_no_op_time_delay power_on_time_delay", unit="s"),
+        P("off_count"),
+    ),
+    "RA_LANDER_TO_RA": (P("frame.x", (3,), "m"), P("frame.q", (4,))),
+    "RA_PATH_PARAMS": (
+        P("path.cart.type"),
+        *_prefix("path.cart.", "error delta", unit="m"),
+        P("path.joint_delta", unit="rad"),
+        P("path.time_delta", unit="s"),
+    ),
+    "RA_TASK_ALGO": (P(ROWS, (3,)),),
+    "RA_ACT_ALGO": (P(ROWS, (3,)), P("delta_via_user", (3,)), P("dvia_thresh", unit="m")),
+    "RA_TAU_PARAMS": (
+        *_each("limit thresh_a thresh_c thresh_f thresh_d", JOINTS, "N m"),
+        P("fit_nl", JOINTS),
+        *_each("c_nl_0 c_nl_1 c_nl_2 c_nl_3 c_nl_4", JOINTS),
+        P("temp.b", (5,), "LSB"),
+        P("temp.m", (5,), "degC/LSB"),
+        P("mtr_volt_max", JOINTS, "V"),
+    ),
+    "RA_TAU_PARAMS2": (
+        P("current_limit", JOINTS, "mA"),
+        P("torque_limit", JOINTS, "N m"),
+        P("no_load_volt", JOINTS, "V"),
+        P("current_delta", JOINTS, "LSB"),
+        P("tau_detent", JOINTS, "N m"),
+        P("speed_detent", JOINTS, "rad/s"),
+        P("fit_ka", JOINTS),
+        *_each("c_ka_0 c_ka_1 c_ka_2 c_ka_3 c_ka_4", JOINTS),
+    ),
+    "RA_SCIENCE_DATA_PERIOD": (P("science_data_period"),),
+    "RA_FAULT_DETECT": (
+        P("enc_pot_delta", JOINTS, "rad"),
+        P("runaway_joint_delta", unit="rad"),
+        P("runaway_pos_delta", unit="m"),
+        P("runaway_ori_delta", unit="rad"),
+        P("runaway_time_delta", unit="s"),
+        P("joint_delta", JOINTS, "rad"),
+        *_each("vref_nominal vref_delta", (2,), "V"),
+        *_each("enc_delta pot_delta", unit="LSB"),
+        P("tau", JOINTS, "N m"),
+        P("motor_samples"),
+        P("current_epsilon", unit="LSB"),
+        P("heater_time", (4,), "s"),
+        P("temp_delta", (4, 5), "LSB"),
+        P("impeded_samples", JOINTS),
+        *_each("pot_samples encoder_samples enc_pot_samples vref_samples runaway_samples"),
+        *_each("kinematic_samples heater_rtd_samples"),
+        P("htr_crnt", (4,), "LSB"),
+        P("htr_crnt_offset", unit="LSB"),
+        *_each("ace_cal_samples power_30v_samples stopped_samples stalled_samples"),
+        P("deflection_limit", unit="rad"),
+        P("subtrench_attempts"),
+        P("dvia_mag_limit", unit="m"),
+        *_each("default_cmd_token collision_mode"),
+        P("lander_tol", unit="m"),
+    ),
+    "RA_TASK_C": (
+        *_prefix("calibrate.", "home angle", JOINTS, "rad"),
+        P("calibrate.current", JOINTS, "mA"),
+        P("calibrate.time", JOINTS, "s"),
+        P("calibrate.delta", JOINTS, "rad"),
+    ),
+    "RA_TASK_DT": (
+        P("dig_trench.height", unit="m"),
+        *_prefix("dig_trench.", "depth width length corner", unit="m"),
+        *_prefix("dig_trench.", "scoop_angle carry_angle dump_angle return_angle", unit="rad"),
+        P("dig_trench.way_point", (3,), "m"),
+    ),
+    "RA_TASK_SC": (
+        P("scrape.guard_angle", unit="rad"),
+        P("scrape.guard_depth", unit="m"),
+        P("scrape.rake", (3,), "rad"),
+        *_prefix("scrape.", "backoff height_initial", unit="m"),
+    ),
+    "RA_COMPRESS_PARAMS": _prefix("compress.", "wSyncInterval wBlockSize wSegmentSize type"),
+    "RA_MAX_FAULTS": _prefix(
+        "max_fault.", "ace_reset motion_impeded file_io paci tv_power stopped stalled overheat"
+    ),
+    "RA_FAULT_PARAMS": (
+        *_prefix("fault_params.", "dt_backup scr_initial scr_delta scr_total", unit="m"),
+        *_prefix(
+            "fault_params.ignore_col_",
+            "blade_1 blade_2 rac scoop wrist grapple_attach grapple seis wts hp3",
+        ),
+    ),
+    "RA_POWER_STATES": (P("power_states.power", (3,), "W"), P("eps_switch")),
+    "RA_GRAVITY": (P("gravity_params.acc_g", unit="m/s2"), P("gravity_params.grav_vect", (3,))),
+    "RA_DEFL_GENERAL": (
+        *_prefix("defl_params.", "enable_abs enable_rel enable_tool"),
+        P("defl_params.enable_jnt_abs", aliases=("defl_params.enable_jint_abs",)),
+        P("defl_params.enable_jnt_rel", aliases=("defl_params.enable_jint_rel",)),
+        *_each("seis_mass wts_mass hp3_mass", unit="kg"),
+        P("compliance_scale"),
+    ),
+    "RA_DEFL_LINK_0": _LINK,
+    "RA_DEFL_LINK_1": _LINK,
+    "RA_DEFL_LINK_2": _LINK,
+    "RA_DEFL_LINK_3_STOWED": _LINK,
+    "RA_DEFL_LINK_3_UNSTOWED": _LINK,
+    "RA_DEFL_LINK_4_STOWED": _LINK,
+    "RA_DEFL_LINK_4_UNSTOWED": _LINK,
+    "RA_DEFL_LINK_5": _LINK,
+    "RA_THERMAL": (
+        *_each("temp_min temp_delta", (5,), "degC"),
+        *_each("temp_max_rotor temp_max_case temp_cooldown", JOINTS, "degC"),
+        P("CM_r", JOINTS, "degC/J"),  # printed as J/degC; as used in 5.1.5 only the reciprocal makes sense
+        P("R_rtc", JOINTS, "W/degC"),
+        P("I_nl", JOINTS, "A", aliases=("l_nl",)),
+        P("R_cal", JOINTS, "ohm"),
+        P("T_cal", JOINTS, "degC"),
+        P("alpha", JOINTS, "1/degC"),  # printed as ohm/degC
+        P("filter_alpha"),
+        P("filter_dt", unit="s"),
+        *_each("filter_c_0 filter_c_1 filter_c_2 filter_c_3 filter_c_4"),
+    ),
+    "RA_GRAPPLE_PARAMS": (
+        P("grapple_heater"),
+        P("max_temperature", unit="degC"),
+        *_each("overheat_persistence limit_switch_persistence"),
+    ),
+    "RA_ACTIVE_HOLD_PARAMS": (P("active_hold"), P("hold_time", unit="s"), P("move_time_multiple")),
+    "PAYLOAD_COL_PARAMS": (*_payload("seis"), *_payload("wts"), *_payload("hp3")),
+}
+
+
+def fold(key: str) -> str:
+    """Return a key as it is compared: spaces are underscores, case and a trailing dot do not count."""
+    return "_".join(key.split()).strip("._").lower()
+
+
+def known_keys(set_name: str) -> dict[str, Parameter]:
+    """Return the parameters of a set by their folded keys, all spellings; none for an unknown set."""
+    parameters = SETS.get(set_name, ())
+    return {fold(key): p for p in parameters for key in (p.key, p.name, *p.aliases)}
+
+
+def units(set_name: str) -> dict[str, str]:
+    """Return the units that the parameters of a set have inside, by name."""
+    return {parameter.name: parameter.si_unit for parameter in SETS.get(set_name, ())}

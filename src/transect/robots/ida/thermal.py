@@ -26,8 +26,6 @@ from transect.geometry._arrays import floats, sorted_times_ns
 
 from .parameters import Parameters
 
-__all__ = ["GAP_S", "PERIOD_S", "Rotors", "rotor_temperature", "steady_temperature"]
-
 Mode = Literal["multiply", "divide"]
 
 PERIOD_S = 0.1
@@ -84,7 +82,6 @@ def rotor_temperature(
 
     Parameters
     ----------
-    rotors : Rotors
     current, volt, case : (n, 4)
         Motor currents (A), voltages (V, either sign) and case temperatures (degC). A row that lacks one of a
         joint's three numbers (NaN) gives NaN and leaves that rotor alone; the next row makes up for its time.

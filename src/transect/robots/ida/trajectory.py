@@ -17,8 +17,7 @@ from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry._arrays import floats
 
-from .parameter_sets import ROWS
-from .parameters import Parameters
+from .parameters import ROWS, Parameters
 
 ROUNDING = 1e-9
 """Part of a piece or of a sampling period that is put down to rounding."""

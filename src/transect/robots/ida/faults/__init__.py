@@ -6,12 +6,20 @@ says so. `detect` finds them in `Telemetry`, which `telemetry_of` makes of a rec
 
 from __future__ import annotations
 
-from .detection import FAULTS, Findings, Unchecked, detect
-from .listing import Row, table_of_faults
-from .recorded import streams_of, telemetry_of
+from .detection import (
+    ALLOWANCES,
+    FAULTS,
+    Allowance,
+    Count,
+    Findings,
+    Row,
+    Unchecked,
+    count_faults,
+    detect,
+    table_of_faults,
+)
 from .rules import Event, Fault, Measure, consecutive, run_lengths
-from .safing import ALLOWANCES, Allowance, Count, count_faults
-from .telemetry import COLUMNS, Telemetry
+from .telemetry import COLUMNS, Telemetry, streams_of, telemetry_of
 from .thermal import Cooldown, cooldowns, cooling, fully_open
 
 __all__ = [

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ..parameters import MissingParameterError, Parameters
-from . import electrical, motion, position, thermal
+import numpy as np
+
+from ..parameters import MissingParameterError, Parameters, units
+from . import electrical, motion, thermal
 from .rules import Event, Fault, Key, events_of
 from .telemetry import COLUMNS, Telemetry
 
-FAULTS: tuple[Fault, ...] = (*position.FAULTS, *electrical.FAULTS, *motion.FAULTS, *thermal.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *motion.POSITION_FAULTS,
+    *electrical.FAULTS,
+    *motion.MOTION_FAULTS,
+    *thermal.FAULTS,
+)
 """Every fault of RA_FAULT_DETECT, RA_THERMAL and RA_GRAPPLE_PARAMS, and the firmware's over-current.
-RA_MAX_FAULTS counts them: see `safing`."""
+RA_MAX_FAULTS counts them: see `ALLOWANCES`."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +91,142 @@ def _hindrance(fault: Fault, telemetry: Telemetry, parameters: Parameters) -> st
     who = " or ".join(source for source, _ in parameters.sources)
     reasons += [f"{who} does not give {key[0]} {key[1]}" for key in keys if not parameters.has(*key)]
     return "; ".join(reasons)
+
+
+MAX_FAULTS = "RA_MAX_FAULTS"
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """One counter.
+
+    Attributes
+    ----------
+    parameter : str
+        Of RA_MAX_FAULTS: how many are allowed.
+    what : str
+        What it counts.
+    faults : tuple of str
+        The faults counted; none for what only the flight software sees.
+    """
+
+    parameter: str
+    what: str
+    faults: tuple[str, ...] = ()
+
+
+ALLOWANCES = (
+    Allowance("max_fault.ace_reset", "resets of the micro-processor"),
+    Allowance("max_fault.motion_impeded", "arm movement obstructed", ("impeded-torque", "impeded-current")),
+    Allowance("max_fault.file_io", "reading or writing a file"),
+    Allowance("max_fault.paci", "no communication with the controller"),
+    Allowance("max_fault.tv_power", "30 V power supply", ("power-30v", "bus-30v")),
+    Allowance("max_fault.stopped", "premature motion termination", ("stopped",)),
+    Allowance("max_fault.stalled", "motor stalled", ("stalled",)),
+    Allowance("max_fault.overheat", "actuator overheated", ("rotor-overheat", "case-overheat")),
+)
+
+
+@dataclass(frozen=True)
+class Count:
+    """What one counter reached.
+
+    Attributes
+    ----------
+    allowance : Allowance
+    allowed : int
+    counted : int or None
+        None where the telemetry cannot show it.
+    safed : Event or None
+        The fault that safes the arm: the first one more than allowed.
+    """
+
+    allowance: Allowance
+    allowed: int
+    counted: int | None
+    safed: Event | None
+
+
+def count_faults(events: Iterable[Event], parameters: Parameters) -> list[Count]:
+    """Count faults against RA_MAX_FAULTS.
+
+    Faults declared at one time, of several joints, say, are one. The SIS does not say when the counters start
+    again; they count all that is given.
+    """
+    given = sorted(events, key=lambda event: event.t_ns)
+    return [_count(allowance, given, parameters) for allowance in ALLOWANCES]
+
+
+def _count(allowance: Allowance, events: list[Event], parameters: Parameters) -> Count:
+    allowed = int(parameters.number(MAX_FAULTS, allowance.parameter))
+    if not allowance.faults:
+        return Count(allowance, allowed, None, None)
+    first: dict[int, Event] = {}
+    for event in events:
+        if event.fault in allowance.faults:
+            first.setdefault(event.t_ns, event)
+    counted = list(first.values())
+    return Count(allowance, allowed, len(counted), counted[allowed] if len(counted) > allowed else None)
+
+
+LOST = "not given"
+
+
+class Row(NamedTuple):
+    """One fault: name, meaning, parameters with values, when it is declared, section of the SIS, note."""
+
+    name: str
+    what: str
+    parameters: str
+    declared: str
+    section: str
+    note: str = ""
+
+
+def table_of_faults(parameters: Parameters, faults: Sequence[Fault] = FAULTS) -> list[Row]:
+    """Return one row a fault, and one for each counter of RA_MAX_FAULTS."""
+    rows = [
+        Row(
+            fault.name,
+            fault.what,
+            "; ".join(_value(key, parameters) for key in fault.parameters),
+            _describe(fault, parameters),
+            fault.section,
+            fault.note,
+        )
+        for fault in faults
+    ]
+    return rows + [_counter(allowance, parameters) for allowance in ALLOWANCES]
+
+
+def _counter(allowance: Allowance, parameters: Parameters) -> Row:
+    key = (MAX_FAULTS, allowance.parameter)
+    given = parameters.has(*key)
+    return Row(
+        allowance.parameter,
+        f"the arm is safed: {allowance.what}",
+        _value(key, parameters),
+        f"on fault number {parameters.number(*key) + 1:g}" if given else f"after {key[1]}: {LOST}",
+        "5.1.3.16",
+        f"counts {', '.join(allowance.faults)}" if allowance.faults else "seen by the flight software only",
+    )
+
+
+def _value(key: Key, parameters: Parameters) -> str:
+    if not parameters.has(*key):
+        return f"{key[0]} {key[1]}: {LOST}"
+    unit = units(key[0]).get(key[1], "")
+    numbers = np.atleast_1d(parameters.numbers(*key)).tolist()
+    shown = numbers[:1] if len(set(numbers)) == 1 else numbers
+    return f"{key[0]} {key[1]} = {' '.join(f'{number:g}' for number in shown)} {unit}".rstrip()
+
+
+def _describe(fault: Fault, parameters: Parameters) -> str:
+    if fault.samples is None:
+        return "at once"
+    if not parameters.has(*fault.samples):
+        return f"after {fault.samples[1]} in a row: {LOST}"
+    numbers = np.atleast_1d(fault.declared_on(parameters)).tolist()
+    shown = numbers[:1] if len(set(numbers)) == 1 else numbers
+    word = "more than" if fault.rule == "allowed" else "at least"
+    return f"on number {' '.join(f'{n:g}' for n in shown)} in a row ({word} {fault.samples[1]})"

@@ -1,4 +1,8 @@
-"""Faults of a motion: impeded, ended before its time, bent too far, given way too far, tried too often."""
+"""Faults of where the arm is and how it moves.
+
+Sensors that disagree or stand still, joints that run away or meet a stop; motions that are impeded, end
+before their time, bend the arm or give way too far, or are tried too often.
+"""
 
 from __future__ import annotations
 
@@ -6,112 +10,201 @@ import numpy as np
 
 from ..parameters import Parameters
 from ..trajectory import CONTACT, FREE_SPACE, Guard
-from .rules import DETECT, Fault, Measure
+from .rules import DETECT, Measure, fault
 from .telemetry import Telemetry
 
-CTRL, TAU, TAU2 = "RA_CTRL_PARAMS", "RA_TAU_PARAMS", "RA_TAU_PARAMS2"
+PATH, CTRL, JOINT = "RA_PATH_PARAMS", "RA_CTRL_PARAMS", "RA_JOINT_PARAMS"
+_ALL_RUNAWAYS = "runaway_samples is said of the joint runaway; the other three have no number of their own"
 
 
-def _impeded_torque(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault("encoder-pot", "enc_pot_delta", "enc pot", unit="rad", samples="enc_pot_samples")
+def encoder_pot(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """Encoder and potentiometer of a joint disagree by more than enc_pot_delta."""
+    return Measure(np.abs(telemetry["enc"] - telemetry["pot"]), parameters.numbers(DETECT, "enc_pot_delta"))
+
+
+@fault(
+    "runaway-joint",
+    "runaway_joint_delta, RA_PATH_PARAMS path.joint_delta, RA_CTRL_PARAMS eps_joint",
+    "enc commanded_q motor_on",
+    unit="rad",
+    samples="runaway_samples",
+    note="the SIS adds 'joint_delta': that of the path is meant, as it is for cart.delta and time_delta",
+)
+def runaway_joint(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """A joint is further from its via point than runaway_joint_delta + path.joint_delta + eps_joint."""
+    keys = (DETECT, "runaway_joint_delta"), (PATH, "path.joint_delta"), (CTRL, "eps_joint")
+    first, second, third = (parameters.numbers(*key) for key in keys)
+    away = np.abs(telemetry["commanded_q"] - telemetry.angle)
+    return Measure(away, first + second + third, when=telemetry.moving)
+
+
+@fault(
+    "runaway-position",
+    "runaway_pos_delta, RA_PATH_PARAMS path.cart.delta",
+    "pos commanded_pos motor_on",
+    unit="m",
+    samples="runaway_samples",
+    parts=("",),
+    note=_ALL_RUNAWAYS,
+)
+def runaway_position(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The tool is further from its via point than runaway_pos_delta + path.cart.delta."""
+    limit = parameters.numbers(DETECT, "runaway_pos_delta") + parameters.numbers(PATH, "path.cart.delta")
+    away = np.linalg.norm(telemetry["commanded_pos"] - telemetry["pos"], axis=1, keepdims=True)
+    return Measure(away, limit, when=telemetry.moving)
+
+
+@fault(
+    "runaway-orientation",
+    "runaway_ori_delta",
+    "th commanded_th motor_on",
+    unit="rad",
+    samples="runaway_samples",
+    parts=("",),
+    note=f"{_ALL_RUNAWAYS}; the shorter way round counts, so that 3.14 rad switches it off",
+)
+def runaway_orientation(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The tool is turned from its via point by more than runaway_ori_delta."""
+    turn = telemetry["commanded_th"] - telemetry["th"]
+    shortest = np.abs(turn - 2 * np.pi * np.round(turn / (2 * np.pi)))
+    return Measure(shortest, parameters.numbers(DETECT, "runaway_ori_delta"), when=telemetry.moving)
+
+
+@fault(
+    "runaway-time",
+    "runaway_time_delta, RA_PATH_PARAMS path.time_delta",
+    "since_via motor_on",
+    unit="s",
+    samples="runaway_samples",
+    parts=("",),
+    note=f"{_ALL_RUNAWAYS}; the commanded time is via_time, when the via point began",
+)
+def runaway_time(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The via point of a timed joint move lasts longer than runaway_time_delta + path.time_delta."""
+    limit = parameters.numbers(DETECT, "runaway_time_delta") + parameters.numbers(PATH, "path.time_delta")
+    return Measure(telemetry["since_via"], limit, when=telemetry.moving)
+
+
+_STOPS = "joint_delta, RA_JOINT_PARAMS q_min, RA_JOINT_PARAMS q_max"
+
+
+@fault("kinematic", _STOPS, "enc motor_on", unit="rad", samples="kinematic_samples")
+def kinematic(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """A joint moves within joint_delta of a hard stop (q_min, q_max)."""
+    limit = parameters.numbers(DETECT, "joint_delta")
+    return Measure(_room(telemetry.angle, parameters), limit, "below", when=telemetry["motor_on"] == 1)
+
+
+@fault("kinematic-command", _STOPS, "commanded_q", unit="rad", samples="kinematic_samples")
+def kinematic_command(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """A joint is commanded within joint_delta of a hard stop (q_min, q_max)."""
+    limit = parameters.numbers(DETECT, "joint_delta")
+    return Measure(_room(telemetry["commanded_q"], parameters), limit, "below")
+
+
+def _room(q: np.ndarray, parameters: Parameters) -> np.ndarray:
+    """Way (n, 4) in rad that joint angles have left to the nearer hard stop; negative beyond it."""
+    return np.minimum(q - parameters.numbers(JOINT, "q_min"), parameters.numbers(JOINT, "q_max") - q)
+
+
+@fault("encoder", "enc_delta", "enc_raw motor_on", unit="LSB", samples="encoder_samples")
+def encoder(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The motor is on and the encoder counter changes by less than enc_delta between samples."""
+    limit = parameters.numbers(DETECT, "enc_delta")
+    return Measure(telemetry.change("enc_raw"), limit, "below", when=telemetry.kept_on)
+
+
+@fault(
+    "pot",
+    "pot_delta, tau",
+    "pot_raw tau motor_on",
+    unit="LSB",
+    samples="pot_samples",
+    note="as printed; at vel_max and 10 Hz a healthy joint moves 1 to 5 LSB a sample, so that with "
+    "pot_delta 20 every long move at low torque is one",
+)
+def pot(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The motor is on, the torque below tau, and the pot changes by less than pot_delta between samples."""
+    easy = np.abs(telemetry["tau"]) < parameters.numbers(DETECT, "tau")
+    limit = parameters.numbers(DETECT, "pot_delta")
+    return Measure(telemetry.change("pot_raw"), limit, "below", when=easy & telemetry.kept_on)
+
+
+@fault(
+    "impeded-torque",
+    "RA_TAU_PARAMS thresh_c, RA_TAU_PARAMS thresh_f, RA_TAU_PARAMS thresh_d, RA_TAU_PARAMS2 speed_detent",
+    "tau v algo_code motor_on",
+    unit="N m",
+    samples="impeded_samples",
+    note="the SIS does not define it; it stops the arm above thresh_c and thresh_f (5.1.3.7). Above "
+    "thresh_a the arm gives way instead, which dvia_mag_limit bounds",
+)
+def impeded_torque(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """A torque exceeds the threshold of the control algorithm (+ thresh_d below speed_detent)."""
     v, code = telemetry["v"], telemetry["algo_code"]
-    guards = {algorithm.code: Guard.of(parameters, algorithm) for algorithm in (CONTACT, FREE_SPACE)}
     limit = np.full(v.shape, np.nan)
-    for number, guard in guards.items():
+    for algorithm in (CONTACT, FREE_SPACE):
+        guard = Guard.of(parameters, algorithm)
         slow = np.where(np.abs(v) < guard.detent_speed, guard.detent, 0.0)
-        limit = np.where((code == number) & ~np.isnan(v), guard.threshold + slow, limit)
+        limit = np.where((code == algorithm.code) & ~np.isnan(v), guard.threshold + slow, limit)
     return Measure(np.abs(telemetry["tau"]), limit, when=telemetry["motor_on"] == 1)
 
 
-def _impeded_current(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault(
+    "impeded-current",
+    needs="over_current",
+    samples="impeded_samples",
+    note="the SIS does not define it; a motor that stops on its current impedes the motion",
+)
+def impeded_current(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The firmware reports an over-current of a motor."""
     return Measure(telemetry["over_current"], np.zeros(()))
 
 
-def _measure_stop(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault(
+    "stopped",
+    "RA_CTRL_PARAMS eps_joint",
+    "enc commanded_q motor_on",
+    unit="rad",
+    samples="stopped_samples",
+    note="the SIS calls it premature motion termination and does not define it",
+)
+def stopped(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The motor is off and the joint is further than eps_joint from its via point."""
     left = np.abs(telemetry["commanded_q"] - telemetry.angle)
     return Measure(left, parameters.numbers(CTRL, "eps_joint"), when=telemetry["motor_on"] == 0)
 
 
-def _deflection(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault("deflection", "deflection_limit", "deflected undeflected", unit="rad", parts=("",))
+def deflection(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The joint angles of the deflected and the rigid arm differ by more than deflection_limit (RSS)."""
     bent = np.linalg.norm(telemetry["deflected"] - telemetry["undeflected"], axis=1, keepdims=True)
     return Measure(bent, parameters.numbers(DETECT, "deflection_limit"))
 
 
-def _dvia(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault("dvia", "dvia_mag_limit", "dvia", unit="m", parts=("",))
+def dvia(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """Delta via is larger than dvia_mag_limit."""
     return Measure(telemetry["dvia"], parameters.numbers(DETECT, "dvia_mag_limit"))
 
 
-def _subtrench(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault("subtrench", "subtrench_attempts", "attempts", parts=("",))
+def subtrench(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The same subtrench is tried more often than subtrench_attempts."""
     return Measure(telemetry["attempts"], parameters.numbers(DETECT, "subtrench_attempts"))
 
 
-def _collision(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault("collision", "collision_mode", "collision", parts=("",))
+def collision(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The arm's model has a collision, and collision_mode is not 0."""
     looked_for = np.array(parameters.number(DETECT, "collision_mode") != 0)
     return Measure(telemetry["collision"], np.zeros(()), when=looked_for)
 
 
-FAULTS = (
-    Fault(
-        "impeded-torque",
-        "a torque exceeds the threshold of the control algorithm (+ thresh_d below speed_detent)",
-        ((TAU, "thresh_c"), (TAU, "thresh_f"), (TAU, "thresh_d"), (TAU2, "speed_detent")),
-        ("tau", "v", "algo_code", "motor_on"),
-        _impeded_torque,
-        unit="N m",
-        samples=(DETECT, "impeded_samples"),
-        note="the SIS does not define it; it stops the arm above thresh_c and thresh_f (5.1.3.7). Above "
-        "thresh_a the arm gives way instead, which dvia_mag_limit bounds",
-    ),
-    Fault(
-        "impeded-current",
-        "the firmware reports an over-current of a motor",
-        (),
-        ("over_current",),
-        _impeded_current,
-        samples=(DETECT, "impeded_samples"),
-        note="the SIS does not define it; a motor that stops on its current impedes the motion",
-    ),
-    Fault(
-        "stopped",
-        "the motor is off and the joint is further than eps_joint from its via point",
-        ((CTRL, "eps_joint"),),
-        ("enc", "commanded_q", "motor_on"),
-        _measure_stop,
-        unit="rad",
-        samples=(DETECT, "stopped_samples"),
-        note="the SIS calls it premature motion termination and does not define it",
-    ),
-    Fault(
-        "deflection",
-        "the joint angles of the deflected and the rigid arm differ by more than deflection_limit (RSS)",
-        ((DETECT, "deflection_limit"),),
-        ("deflected", "undeflected"),
-        _deflection,
-        unit="rad",
-        parts=("",),
-    ),
-    Fault(
-        "dvia",
-        "delta via is larger than dvia_mag_limit",
-        ((DETECT, "dvia_mag_limit"),),
-        ("dvia",),
-        _dvia,
-        unit="m",
-        parts=("",),
-    ),
-    Fault(
-        "subtrench",
-        "the same subtrench is tried more often than subtrench_attempts",
-        ((DETECT, "subtrench_attempts"),),
-        ("attempts",),
-        _subtrench,
-        parts=("",),
-    ),
-    Fault(
-        "collision",
-        "the arm's model has a collision, and collision_mode is not 0",
-        ((DETECT, "collision_mode"),),
-        ("collision",),
-        _collision,
-        parts=("",),
-    ),
+POSITION_FAULTS = (
+    encoder_pot,
+    *(runaway_joint, runaway_position, runaway_orientation, runaway_time),
+    *(kinematic, kinematic_command, encoder, pot),
 )
+MOTION_FAULTS = (impeded_torque, impeded_current, stopped, deflection, dvia, subtrench, collision)

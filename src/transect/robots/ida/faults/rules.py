@@ -61,6 +61,9 @@ class Measure:
         return (margin > ROUNDING * np.maximum(1.0, np.abs(self.limit))) & self.when
 
 
+Test = Callable[[Telemetry, Parameters], Measure]
+
+
 @dataclass(frozen=True, eq=False)
 class Fault:
     """One kind of fault.
@@ -108,6 +111,40 @@ class Fault:
             return np.ones(())
         count = parameters.numbers(*self.samples)
         return np.maximum(count + 1 if self.rule == "allowed" else count, 1)
+
+
+def fault(
+    name: str,
+    by: str = "",
+    needs: str = "",
+    *,
+    unit: str = "",
+    samples: str = "",
+    rule: Rule = "allowed",
+    parts: tuple[str, ...] = JOINTS,
+    section: str = "5.1.3.11",
+    note: str = "",
+) -> Callable[[Test], Fault]:
+    """Make a fault of its test, whose docstring says in words when a sample is an anomaly.
+
+    `by` and `samples` name parameters, `SET KEY, KEY, ...`, of RA_FAULT_DETECT where no set is named; `needs`
+    names columns of the telemetry. The rest is as in `Fault`.
+    """
+
+    def make(test: Test) -> Fault:
+        doc = (test.__doc__ or "").split("\n\n")[0]
+        what = " ".join(doc.split()).rstrip(".")
+        count = next(iter(_keys(samples)), None)
+        columns = tuple(needs.split())
+        what = what[:1].lower() + what[1:]
+        return Fault(name, what, _keys(by), columns, test, unit, count, rule, parts, section, note)
+
+    return make
+
+
+def _keys(text: str) -> tuple[Key, ...]:
+    words = [part.split() for part in text.split(",") if part]
+    return tuple((set_name[0] if set_name else DETECT, key) for *set_name, key in words)
 
 
 @dataclass(frozen=True)
@@ -176,25 +213,11 @@ def events_of(fault: Fault, telemetry: Telemetry, parameters: Parameters) -> Ite
     values, limits = (np.broadcast_to(a, lengths.shape) for a in (measure.value, measure.limit))
     for j, part in enumerate(fault.parts):
         length = lengths[:, j]
-        hits, ends = np.flatnonzero(length == on[:, j]), _ends(length)
+        hits = np.flatnonzero(length == on[:, j])
+        ends = np.flatnonzero((length > 0) & (np.append(length[1:], 0) != length + 1))
         counts = length[ends[np.searchsorted(ends, hits)]]
         firsts = hits - length[hits] + 1
         for i, first, count in zip(hits.tolist(), firsts.tolist(), counts.tolist(), strict=True):
-            yield Event(
-                fault.name,
-                part,
-                first,
-                i,
-                int(telemetry.t_ns[first]),
-                int(telemetry.t_ns[i]),
-                count,
-                float(values[i, j]),
-                float(limits[i, j]),
-                fault.unit,
-            )
-
-
-def _ends(lengths: Ints) -> Ints:
-    """Samples (m,) on which the runs end."""
-    following = np.append(lengths[1:], 0)
-    return np.flatnonzero((lengths > 0) & (following != lengths + 1))
+            times = int(telemetry.t_ns[first]), int(telemetry.t_ns[i])
+            size = float(values[i, j]), float(limits[i, j])
+            yield Event(fault.name, part, first, i, *times, count, *size, fault.unit)

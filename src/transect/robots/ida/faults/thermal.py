@@ -13,19 +13,37 @@ from transect.geometry import robust
 
 from ..parameters import MissingParameterError, Parameters
 from .electrical import GRAPPLE_HEATERS, HEATER_OF_JOINT, grapple_heaters_on
-from .rules import DETECT, Fault, Measure, run_lengths
+from .rules import DETECT, Measure, fault, run_lengths
 from .telemetry import Telemetry
 
 THERMAL, GRAPPLE = "RA_THERMAL", "RA_GRAPPLE_PARAMS"
 
 
-def _heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault(
+    "heater-sensor",
+    "heater_time, temp_delta",
+    "tcase_raw heater_on",
+    unit="LSB",
+    samples="heater_rtd_samples",
+)
+def heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The heater is on for heater_time and the temperature has not risen by temp_delta."""
     time = parameters.numbers(DETECT, "heater_time")[list(HEATER_OF_JOINT)]
     delta = parameters.numbers(DETECT, "temp_delta")[:4]
     return _measure_rise(telemetry, telemetry["tcase_raw"], telemetry["heater_on"] == 1, time, delta)
 
 
-def _grapple_heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault(
+    "heater-sensor-grapple",
+    "heater_time, temp_delta, RA_GRAPPLE_PARAMS grapple_heater",
+    "tgrapple_raw grapple_heater_on",
+    unit="LSB",
+    samples="heater_rtd_samples",
+    parts=GRAPPLE_HEATERS,
+    note="by the fifth number of temp_delta, of which the SIS prints four",
+)
+def grapple_heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The grapple is heated for heater_time and its temperature has not risen by temp_delta."""
     delta = parameters.numbers(DETECT, "temp_delta")
     if len(delta) < 5:
         raise MissingParameterError(
@@ -46,70 +64,34 @@ def _measure_rise(telemetry: Telemetry, reading: Floats, on: Mask, time: Floats,
     return Measure(rise, delta, "below", when=on & (elapsed_ns >= np.rint(time * NS)))
 
 
-def _rotor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault("rotor-overheat", "RA_THERMAL temp_max_rotor", "trotor", unit="degC", section="5.1.3.29")
+def rotor_overheat(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """A rotor is warmer than temp_max_rotor."""
     return Measure(telemetry["trotor"], parameters.numbers(THERMAL, "temp_max_rotor"))
 
 
-def _case(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault("case-overheat", "RA_THERMAL temp_max_case", "tcase", unit="degC", section="5.1.3.29")
+def case_overheat(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """A motor case is warmer than temp_max_case."""
     return Measure(telemetry["tcase"], parameters.numbers(THERMAL, "temp_max_case"))
 
 
-def _grapple(telemetry: Telemetry, parameters: Parameters) -> Measure:
+@fault(
+    "grapple-overheat",
+    "RA_GRAPPLE_PARAMS max_temperature",
+    "tgrapple",
+    unit="degC",
+    samples="RA_GRAPPLE_PARAMS overheat_persistence",
+    rule="required",
+    parts=("",),
+    section="5.1.3.30",
+)
+def grapple_overheat(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The grapple is warmer than max_temperature."""
     return Measure(telemetry["tgrapple"], parameters.numbers(GRAPPLE, "max_temperature"))
 
 
-FAULTS = (
-    Fault(
-        "heater-sensor",
-        "the heater is on for heater_time and the temperature has not risen by temp_delta",
-        ((DETECT, "heater_time"), (DETECT, "temp_delta")),
-        ("tcase_raw", "heater_on"),
-        _heater_sensor,
-        unit="LSB",
-        samples=(DETECT, "heater_rtd_samples"),
-    ),
-    Fault(
-        "heater-sensor-grapple",
-        "the grapple is heated for heater_time and its temperature has not risen by temp_delta",
-        ((DETECT, "heater_time"), (DETECT, "temp_delta"), (GRAPPLE, "grapple_heater")),
-        ("tgrapple_raw", "grapple_heater_on"),
-        _grapple_heater_sensor,
-        unit="LSB",
-        samples=(DETECT, "heater_rtd_samples"),
-        parts=GRAPPLE_HEATERS,
-        note="by the fifth number of temp_delta, of which the SIS prints four",
-    ),
-    Fault(
-        "rotor-overheat",
-        "a rotor is warmer than temp_max_rotor",
-        ((THERMAL, "temp_max_rotor"),),
-        ("trotor",),
-        _rotor,
-        unit="degC",
-        section="5.1.3.29",
-    ),
-    Fault(
-        "case-overheat",
-        "a motor case is warmer than temp_max_case",
-        ((THERMAL, "temp_max_case"),),
-        ("tcase",),
-        _case,
-        unit="degC",
-        section="5.1.3.29",
-    ),
-    Fault(
-        "grapple-overheat",
-        "the grapple is warmer than max_temperature",
-        ((GRAPPLE, "max_temperature"),),
-        ("tgrapple",),
-        _grapple,
-        unit="degC",
-        samples=(GRAPPLE, "overheat_persistence"),
-        rule="required",
-        parts=("",),
-        section="5.1.3.30",
-    ),
-)
+FAULTS = (heater_sensor, grapple_heater_sensor, rotor_overheat, case_overheat, grapple_overheat)
 
 
 @dataclass(frozen=True)
@@ -139,9 +121,9 @@ def cooling(telemetry: Telemetry, parameters: Parameters) -> Mask:
     """
     cooled = parameters.numbers(THERMAL, "temp_cooldown")
     state = np.zeros((len(telemetry), 4), dtype=bool)
-    for name, overheated in (("trotor", _rotor), ("tcase", _case)):
+    for name, overheated in (("trotor", rotor_overheat), ("tcase", case_overheat)):
         if name in telemetry:
-            hot = overheated(telemetry, parameters).anomalies()
+            hot = overheated.measure(telemetry, parameters).anomalies()
             state |= _latch(hot, telemetry[name] <= cooled)
     return state
 
