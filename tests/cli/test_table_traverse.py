@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_a_row_with_headings_the_published_row_and_the_threshold(traverse: Path)
     assert (done.returncode, done.stderr) == (0, "")
     heading, row, published = done.stdout.splitlines()[:3]
     assert "length [m]" in heading
-    assert "height difference [m]" in heading
+    assert "height [m]" in heading
     # 4.99 s at 0.3 m/s.
     assert row.split()[:4] == ["traverse_3", "1.5", "0.0", "00:05"]
     assert "yes (100%)" in row
@@ -72,6 +73,19 @@ def test_json_has_every_number_and_nothing_else_on_stdout(traverse: Path):
     assert row["stop_speed"] == 0.5
     assert row["published"] is None  # a part of it is not what was published
     assert document["total"] is None
+
+
+def test_truth_beside_a_recording_changes_nothing(traverse: Path, tmp_path: Path):
+    with_truth = tmp_path / "traverse_3"
+    shutil.copytree(traverse, with_truth)
+    (with_truth / "truth").mkdir()
+    # A truth that went 100 m, where the recording says 1.5 m.
+    lines = [f"{1657013071 + t} {50 * t} 0 0 0 0 0 1\n" for t in range(3)]
+    (with_truth / "truth/trajectory.tum").write_text("".join(lines))
+    alone, beside = (json.loads(run(path, "--json").stdout)["traverses"] for path in (traverse, with_truth))
+    assert beside == alone
+    named = run(with_truth, "--stream", "truth/trajectory")
+    assert "is truth, not a measurement" in named.stdout
 
 
 def test_another_stream_can_be_named(traverse: Path):

@@ -1,12 +1,14 @@
 """How far, how high, how long and how fast a robot drove: Table 6 of document 000, for any recording.
 
 The paper's mean velocity is not its length divided by its duration, and it says nothing of how it measured
-(see errata). Here are both lengths and both means:
+(see errata). Here both means are given, and all lengths come from one filtered track of what was measured
+(`track`); the truth of a simulated day is never looked at:
 
-- the length is the plain sum of all steps from sample to sample, in 3-D (document 001's Table 3 has just
-  that, to the last digit); at 100 Hz the noise of a standing receiver is in it;
-- the length while moving is measured with a stride of one second: a stride slower than the stop speed is a
-  stop and counts neither as way nor as time.
+- the length is that of the filtered track, in 3-D; where it rests it has none;
+- the length while moving is that of the seconds that were no stops: a second slower than the stop speed is a
+  stop and counts neither as way nor as time;
+- the plain sum of all steps from sample to sample is kept beside them: document 001's Table 3 has just that.
+  At 100 Hz it is mostly the receiver's noise.
 
 Nothing is measured across the seam of joined recordings.
 """
@@ -14,8 +16,10 @@ Nothing is measured across the seam of joined recordings.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +27,12 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError, StreamError
-from transect.geometry import geodesy
+from transect.geometry import geodesy, planar
 from transect.geometry._arrays import floats, measured_rows, times_ns
 from transect.recording import Recording, Stream
-from transect.types import NavFix, Odometry, Pose, RigidBodyState
+from transect.types import NavFix, Odometry, Pose, RigidBodyState, Twist
+
+from .track import Positions, Velocities, filter_track, hold_at_rest
 
 STOP_SPEED = 0.05
 """m/s."""
@@ -35,6 +41,18 @@ STRIDE = 1.0
 COVERED = 0.5
 """Fraction of RTK fixes from which a traverse counts as covered; the paper prints only Yes and No."""
 RTK = ("rtk float", "rtk fixed")
+WANDER: dict[str, tuple[float, float, float, float]] = {
+    "2d": (5.0, 5.0, 10.0, 60.0),
+    "3d": (1.5, 1.5, 3.0, 60.0),
+    "sbas": (1.0, 1.0, 2.0, 60.0),
+    "differential": (0.5, 0.5, 1.0, 60.0),
+    "ppp": (0.2, 0.2, 0.4, 60.0),
+    "rtk float": (0.2, 0.2, 0.4, 30.0),
+    "": (1.5, 1.5, 3.0, 60.0),
+}
+"""Usual errors of fixes that are not RTK: m east, north, up, and the seconds after which they are others."""
+CENTIMETRES = 0.05
+"""m; positions whose receiver says that they are as good do not wander."""
 
 
 # From arrays
@@ -50,12 +68,21 @@ class Path:
         Of all that was recorded.
     moving_m, moving_s : float
         Of the strides that were no stops.
+    std_m : float
+        Deviation of the length by the noise of the measurements alone.
+    steps_m : float
+        Plain sum of the steps from sample to sample, noise and all.
+    heights : tuple of (float, float)
+        Lowest and highest place of each part, m.
     """
 
     length_m: float
     duration_s: float
     moving_m: float
     moving_s: float
+    std_m: float = 0.0
+    steps_m: float = 0.0
+    heights: tuple[tuple[float, float], ...] = ()
 
 
 def measure(
@@ -64,6 +91,8 @@ def measure(
     seams: Sequence[int] = (),
     stop_speed: float = STOP_SPEED,
     stride: float = STRIDE,
+    wander: ArrayLike = (0.0, 0.0, 0.0, 0.0),
+    velocities: tuple[Ints, Floats, Floats] | None = None,
 ) -> Path:
     """Measure a track.
 
@@ -79,48 +108,89 @@ def measure(
         m/s; a slower stride is a stop.
     stride : float
         Seconds over which speed is judged; samples further apart are judged one by one.
+    wander : (n, 4) or (4,)
+        Deviation of an error that wanders, m, on each axis, and after how many seconds it is another one.
+    velocities : (times, (m, 3), (m, 3)), optional
+        Measured in the axes of the positions, with their deviations, m/s; NaN where not known.
     """
     times, places = times_ns("times", t_ns), floats("positions", positions, ("n", 3))
     if len(times) != len(places):
         raise GeometryError(f"expected equally many times and positions, got {len(times)}, {len(places)}")
+    errors = np.broadcast_to(np.asarray(wander, dtype=np.float64), (len(times), 4))
     edges = [0, *(s for s in sorted(seams) if 0 < s < len(times)), len(times)]
-    parts = [_measure_part(times[a:b], places[a:b], stop_speed, stride) for a, b in itertools.pairwise(edges)]
-    return Path(*(float(sum(values)) for values in zip(*parts, strict=True)))
+    parts = [
+        _measure_part(times[a:b], places[a:b], errors[a:b], velocities, stop_speed, stride)
+        for a, b in itertools.pairwise(edges)
+    ]
+    return Path(
+        length_m=sum(part.length_m for part in parts),
+        duration_s=sum(part.duration_s for part in parts),
+        moving_m=sum(part.moving_m for part in parts),
+        moving_s=sum(part.moving_s for part in parts),
+        std_m=math.hypot(*(part.std_m for part in parts)),
+        steps_m=sum(part.steps_m for part in parts),
+        heights=tuple(height for part in parts for height in part.heights),
+    )
 
 
-def _measure_part(times: Ints, places: Floats, stop_speed: float, stride: float) -> tuple[float, ...]:
-    known = measured_rows(places)
-    t, p = _in_order(times[known], places[known])
-    if len(t) < 2:
-        return 0.0, 0.0, 0.0, 0.0
-    nodes = _nodes(t, round(stride * NS))
-    seconds, metres = np.diff(t[nodes]) / NS, _steps(p[nodes])
-    moves = (metres >= stop_speed * seconds) & (seconds > 0)
-    return float(_steps(p).sum()), float((t[-1] - t[0]) / NS), metres[moves].sum(), seconds[moves].sum()
+def _measure_part(
+    times: Ints,
+    places: Floats,
+    wander: Floats,
+    velocities: tuple[Ints, Floats, Floats] | None,
+    stop_speed: float,
+    stride: float,
+) -> Path:
+    known = np.flatnonzero(measured_rows(places))
+    if len(known) < 2:
+        heights = tuple((float(z), float(z)) for z in places[known, 2])
+        return Path(0.0, 0.0, 0.0, 0.0, heights=heights)
+    order, t = _in_order(times[known], places[known])
+    y, error = places[known][order], wander[known][order]
+    seconds = (t - t[0]) / NS
+    measured = Positions(seconds, y, error[:, :3], error[:, 3])
+    speeds = velocities and Velocities((velocities[0] - t[0]) / NS, velocities[1], velocities[2])
+    # A motion is looked for in half a stride, so that stops begin and end where they do.
+    track = hold_at_rest(filter_track(measured, speeds), stride / 2)
+    metres = _along(track.places)
+    way, spent = np.diff(metres), np.diff(track.seconds)
+    moves = (_speeds(track.seconds, metres, stride) >= stop_speed) & (spent > 0)
+    return Path(
+        length_m=float(metres[-1]),
+        duration_s=float(seconds[-1]),
+        moving_m=float(way[moves].sum()),
+        moving_s=float(spent[moves].sum()),
+        std_m=float(np.std([_along(track.places + noise)[-1] for noise in track.noise])),
+        steps_m=float(_along(y)[-1]),
+        heights=((float(track.places[:, 2].min()), float(track.places[:, 2].max())),),
+    )
 
 
-def _in_order(times: Ints, places: Floats) -> tuple[Ints, Floats]:
-    """Return a track by time, or as it was recorded where that makes the shorter way.
+def _in_order(times: Ints, places: Floats) -> tuple[Ints, Ints]:
+    """Return the order of a track and its times: by time, or as recorded where that makes the shorter way.
 
     Samples that come late belong where their times say; after a clock that was set back, times say nothing of
-    the order, and the clock is taken to stand until it has caught up.
+    the order, and the samples are taken to be evenly spaced.
     """
     order = np.argsort(times, kind="stable")
-    if _steps(places[order]).sum() <= _steps(places).sum():
-        return times[order], places[order]
-    return np.maximum.accumulate(times), places
+    if _along(places[order])[-1] <= _along(places)[-1]:
+        return order, times[order]
+    steps = np.diff(times)
+    step = int(np.median(steps[steps > 0])) if (steps > 0).any() else NS
+    return np.arange(len(times)), times[0] + step * np.arange(len(times))
 
 
-def _nodes(t: Ints, stride_ns: int) -> Ints:
-    """Indices of the first sample in each stride, and of the last of all in place of one just before it."""
-    number = (t - t[0]) // stride_ns
-    nodes = np.flatnonzero(np.diff(number, prepend=-1))
-    short = len(nodes) > 1 and t[-1] - t[nodes[-1]] < stride_ns / 2
-    return np.append(nodes[: len(nodes) - short], len(t) - 1)
+def _speeds(seconds: Floats, metres: Floats, stride: float) -> Floats:
+    """Speeds (n - 1,) between samples, m/s: means over a stride around each, or over the time there is."""
+    middle = (seconds[1:] + seconds[:-1]) / 2
+    edges = np.clip([middle - stride / 2, middle + stride / 2], seconds[0], seconds[-1])
+    before, after = np.interp(edges, seconds, metres)
+    return (after - before) / np.maximum(edges[1] - edges[0], 1e-9)
 
 
-def _steps(places: Floats) -> Floats:
-    return np.linalg.norm(np.diff(places, axis=0), axis=1)
+def _along(places: Floats) -> Floats:
+    """Metres (n,) from the first of places (n, 3) to each."""
+    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(places, axis=0), axis=1))])
 
 
 # From recordings
@@ -146,6 +216,12 @@ class Traverse:
         Fraction of the fixes that were RTK, fixed or float; None where the receiver did not say.
     stop_speed : float
         m/s.
+    velocities : str
+        The stream whose velocities were used beside the positions, "" if there was none.
+    std_m, steps_m : float
+        See `Path`.
+    role, type : str
+        Of the stream; truth is used only where it was named.
     """
 
     name: str
@@ -160,6 +236,11 @@ class Traverse:
     height_m: float
     rtk: float | None
     stop_speed: float
+    velocities: str = ""
+    std_m: float = 0.0
+    steps_m: float = np.nan
+    role: str = "measurement"
+    type: str = ""
 
     @property
     def mean_speed(self) -> float:
@@ -170,6 +251,11 @@ class Traverse:
     def moving_speed(self) -> float:
         """The same without the stops, m/s."""
         return self.moving_m / self.moving_s if self.moving_s else np.nan
+
+    @property
+    def source(self) -> str:
+        """The streams that the track was filtered from."""
+        return " and ".join(dict.fromkeys(filter(None, (self.stream, self.velocities))))
 
     @property
     def covered(self) -> bool | None:
@@ -191,15 +277,18 @@ def traverse_of(
         See `measure`.
     """
     source = recording[stream] if stream else position_stream(recording)
-    places, heights = track_of(source)
-    flat = not np.isfinite(heights).any()
+    places = track_of(source)
+    flat = not np.isfinite(places[:, 2]).any()
     if flat:
         places = np.where(np.arange(3) < 2, places, 0.0)
     used = int(measured_rows(places).sum())
     if not used:
         raise StreamError(f"{source.name} of {recording.name} has no position that was measured")
-    path = measure(source.t_ns, places, source.seams, stop_speed, stride)
     timeless = source.clock == "index"
+    t_ns = NS * np.arange(len(source)) if timeless else source.t_ns
+    speeds = None if stream or timeless else velocity_stream(recording, source)
+    known = None if speeds is None else velocities_of(speeds, source)
+    path = measure(t_ns, places, source.seams, stop_speed, stride, wander_of(source), known)
     return Traverse(
         name=recording.name,
         stream=source.name,
@@ -210,45 +299,120 @@ def traverse_of(
         duration_s=np.nan if timeless else path.duration_s,
         moving_m=np.nan if timeless else path.moving_m,
         moving_s=np.nan if timeless else path.moving_s,
-        height_m=_height(heights, () if source.type is NavFix else source.seams),
+        height_m=np.nan if flat else _height(path, together=source.type is NavFix),
         rtk=rtk_fraction(source if source.type is NavFix else _receiver(recording)),
         stop_speed=stop_speed,
+        velocities=speeds.name if speeds else "",
+        std_m=path.std_m,
+        steps_m=path.steps_m,
+        role=source.role,
+        type=source.type.__name__,
     )
 
 
 def position_stream(recording: Recording) -> Stream:
-    """Return the stream that tells best where the robot was.
+    """Return the stream that measured best where the robot was; never one of role truth.
 
-    The truth, else a satellite receiver, else a pose in a frame that is not on the robot (a camera's pose in
-    the robot tells nothing), else odometry that was integrated. Of equals the one with most samples.
+    A satellite receiver, else a pose in a frame that is not on the robot (a camera's pose in the robot tells
+    nothing), else odometry with positions, else odometry with speeds. A receiver whose fixes wander (no RTK)
+    and that gives no velocities comes last but for speeds. Of equals the one with most samples.
     """
     on_robot = set(recording.robot.frames.frames) if recording.robot else set[str]()
+    there = [s for s in recording if s.role != "truth"]
+    receivers = [s for s in there if s.type is NavFix]
+    good = [s for s in receivers if velocity_stream(recording, s) or not _wanders(s)]
     kinds = (
-        [s for s in recording if s.role == "truth" and s.type in (Pose, RigidBodyState, NavFix)],
-        [s for s in recording if s.type is NavFix],
-        [s for s in recording if s.type in (Pose, RigidBodyState) and s.frame not in on_robot],
-        [s for s in recording if s.type is Odometry and "x" in s.columns],
+        good,
+        [s for s in there if s.type in (Pose, RigidBodyState) and s.frame not in on_robot],
+        [s for s in there if s.type is Odometry and "x" in s.columns],
+        receivers,
+        [s for s in there if s.type is Odometry and {"vx", "wz"} <= set(s.columns)],
     )
     found = next((streams for streams in kinds if any(map(len, streams))), None)
-    if found is None:
-        raise StreamError(
-            f"{recording.name} has no positions",
-            why="there is no NavFix, no pose of the robot, and no odometry with positions among its streams",
-            hint="a stream can be named: --stream NAME",
-        )
-    return max(found, key=len)
+    if found is not None:
+        return max(found, key=len)
+    truth = [s.name for s in recording if s.role == "truth" and s.type in (Pose, RigidBodyState, NavFix)]
+    raise StreamError(
+        f"{recording.name} has no positions that were measured",
+        why="there is no NavFix, no pose of the robot, and no odometry among its streams"
+        + (f"; {truth[0]} is truth" if truth else ""),
+        hint=f"to measure that: --stream {truth[0]}" if truth else "a stream can be named: --stream NAME",
+    )
 
 
-def track_of(stream: Stream) -> tuple[Floats, Floats]:
-    """Positions (n, 3) in m in a frame that does not move, and heights (n,) in m; NaN where not measured.
+def velocity_stream(recording: Recording, source: Stream) -> Stream | None:
+    """Return the stream of velocities in the axes of the world that belongs to positions, or None."""
+    if source.type is RigidBodyState:
+        return source if "vx" in source.columns else None
+    if source.type is not NavFix:
+        return None
+    fits = [
+        s
+        for s in recording
+        if s.type is Twist
+        and s.role == "measurement"
+        and s.clock == source.clock
+        and s.frame in get_args(geodesy.Axes)
+        and {"vx", "vy"} <= set(s.columns)
+        and len(s) > 1
+    ]
+    device = source.name.split("/")[0]
+    return max(fits, key=lambda s: (s.name.split("/")[0] == device, len(s)), default=None)
 
-    Geodetic positions are put into a local frame at the first of them; their heights stay as they are.
+
+def velocities_of(stream: Stream, source: Stream) -> tuple[Ints, Floats, Floats]:
+    """Times (m,), velocities (m, 3) in m/s in the axes of `track_of`, and their deviations (m, 3); or NaN."""
+    values, std = (_columns(stream, names) for names in (("vx", "vy", "vz"), ("std_vx", "std_vy", "std_vz")))
+    if source.type is NavFix:
+        axes = cast(geodesy.Axes, stream.frame)
+        # Each axis of the one is an axis of the other: a NaN must not spread to all three.
+        turn = geodesy.change_axes(np.eye(3), axes, "ENU").T
+        order, sign = np.abs(turn).argmax(axis=1), turn.sum(axis=1)
+        values, std = values[:, order] * sign, std[:, order]
+    return stream.t_ns, values, std
+
+
+def _columns(stream: Stream, names: tuple[str, ...]) -> Floats:
+    nothing = np.full(len(stream), np.nan)
+    return np.column_stack([stream.array(n)[:, 0] if n in stream.columns else nothing for n in names])
+
+
+def wander_of(stream: Stream) -> Floats:
+    """How positions err that are no RTK fixes (n, 4): deviation east, north, up in m, and for how long in s.
+
+    The deviation is the receiver's own where it gives one; where it calls the fix RTK, or says that the
+    deviation is centimetres, the error does not wander.
+    """
+    result = np.zeros((len(stream), 4))
+    if stream.type is not NavFix:
+        return result
+    given = _columns(stream, ("std_east", "std_north", "std_down"))
+    word = stream.column("fix") if "fix" in stream.columns else [None] * len(stream)
+    kinds = np.array([kind or "" for kind in word], dtype=np.str_)
+    usual = np.array([WANDER.get(kind, WANDER[""]) for kind in kinds.tolist()]).reshape(-1, 4)
+    result[:, :3] = np.where(given > 0, given, usual[:, :3])
+    result[:, 3] = usual[:, 3]
+    result[(kinds == "rtk fixed") | (given[:, :2] <= CENTIMETRES).all(axis=1)] = 0.0
+    return result
+
+
+def _wanders(stream: Stream) -> bool:
+    """Tell whether a receiver says that most of its fixes are not RTK."""
+    said = {"fix", "std_north"} & set(stream.columns)
+    return bool(said and len(stream)) and float((wander_of(stream)[:, 0] > 0).mean()) > 1 - COVERED
+
+
+def track_of(stream: Stream) -> Floats:
+    """Positions (n, 3) in m in a frame that does not move, z up or down; NaN where not measured.
+
+    Geodetic positions become east and north of the first of them, and keep their heights.
     """
     if stream.type is not NavFix:
+        if stream.type is Odometry and "x" not in stream.columns and {"vx", "wz"} <= set(stream.columns):
+            return _integrate(stream)
         if not {"x", "y"} <= set(stream.columns):
             raise StreamError(f"{stream.name} has no positions", why=f"it has {', '.join(stream.columns)}")
-        z = stream.array("z")[:, 0] if "z" in stream.columns else np.full(len(stream), np.nan)
-        return np.column_stack([stream.array("x", "y"), z]), z
+        return _columns(stream, ("x", "y", "z"))
     geodetic = stream.array("lat", "lon", "alt")
     # Receivers without a fix say 0, 0; a latitude beyond the pole was written in degrees.
     nowhere = (geodetic[:, :2] == 0).all(axis=1) | (np.abs(geodetic[:, 0]) > np.pi / 2)
@@ -258,7 +422,17 @@ def track_of(stream: Stream) -> tuple[Floats, Floats]:
         geodetic[:, 2] = 0.0
     known = geodetic[measured_rows(geodetic)]
     places = geodesy.local_from_geodetic(geodetic, known[0], "ENU") if len(known) else geodetic
-    return places, heights
+    return np.column_stack([places[:, :2], heights])
+
+
+def _integrate(stream: Stream) -> Floats:
+    """Positions (n, 3) from speeds and turn rates of the body; it stands where they were not measured."""
+    rates = np.nan_to_num(_columns(stream, ("vx", "vy", "wz")))
+    order = np.argsort(stream.t_ns, kind="stable")
+    poses = np.zeros((len(stream), 3))
+    if len(stream):
+        poses[order] = planar.integrate(planar.motions_from_rates(stream.t_ns[order], rates[order]))
+    return np.column_stack([poses[:, :2], np.full(len(stream), np.nan)])
 
 
 def rtk_fraction(stream: Stream | None) -> float | None:
@@ -274,10 +448,10 @@ def _receiver(recording: Recording) -> Stream | None:
     return next((s for s in recording if s.type is NavFix and len(s)), None)
 
 
-def _height(heights: Floats, seams: Sequence[int]) -> float:
-    edges = [0, *(s for s in seams if 0 < s < len(heights)), len(heights)]
-    parts = [heights[a:b][np.isfinite(heights[a:b])] for a, b in itertools.pairwise(edges)]
-    return max((float(np.ptp(part)) for part in parts if part.size), default=np.nan)
+def _height(path: Path, together: bool) -> float:
+    """Return the largest difference in height, of all parts together or within one."""
+    low, high = np.array(path.heights).T
+    return float(high.max() - low.min() if together else (high - low).max())
 
 
 def total(traverses: Sequence[Traverse], name: str = "total") -> Traverse:
@@ -299,4 +473,6 @@ def total(traverses: Sequence[Traverse], name: str = "total") -> Traverse:
         height_m=np.nan,
         rtk=sum(rtk * samples for rtk, samples in known) / count if count else None,
         stop_speed=traverses[0].stop_speed,
+        std_m=float(np.sqrt(sum(t.std_m**2 for t in traverses))),
+        steps_m=sum(t.steps_m for t in traverses),
     )

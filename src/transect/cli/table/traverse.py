@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 HEADINGS = (
     "traverse",
     "length [m]",
-    "height difference [m]",
+    "height [m]",
     "duration",
-    "mean speed [m/s]",
+    "speed [m/s]",
     "moved [m]",
-    "moving for",
-    "speed moving [m/s]",
+    "moved for",
+    "moving [m/s]",
     "RTK",
     "positions from",
 )
@@ -40,13 +40,18 @@ HEADINGS = (
     metavar="M/S",
     help="A second in which the robot is slower is a stop.",
 )
-@click.option("--stream", metavar="NAME", help="Positions from this stream; default: the best there is.")
+@click.option(
+    "--stream", metavar="NAME", help="Positions from this stream alone; default: the best measured ones."
+)
 @all_option
 @json_option
 def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bool) -> int:
     """Print length, height, duration, speeds and RTK coverage of traverses.
 
     One row for each PATH, and their total. What was published of a recording stands below its row.
+
+    Lengths are those of one track, filtered from what was measured: positions, and the receiver's velocities
+    where it gives them. Truth is used only if --stream names it.
     """
     from transect.cli._opening import report_losses
     from transect.cli._progress import Progress
@@ -110,12 +115,31 @@ def _show_rows(
         rows.append(_row(traverse))
         rows += [_published_row(table)] if table else []
     rows += [_row(summed)] if summed else []
-    show_table(HEADINGS, rows, right=frozenset(range(1, 8)))
-    click.echo(f"\nstop: slower than {measured[0].stop_speed:g} m/s over {STRIDE:g} s")
+    # RTK and speeds are left out first where the terminal is narrow.
+    show_table(HEADINGS, rows, right=frozenset(range(1, 8)), order=(0, 1, 5, 3, 2, 9, 8, 4, 7, 6))
+    click.echo("\nheight: from the lowest to the highest place")
+    click.echo(f"moved: without stops, slower than {measured[0].stop_speed:g} m/s over {STRIDE:g} s")
     if any(t.rtk is not None for t in measured):
         click.echo(f"RTK: yes from {COVERED:.0%} of the fixes on, fixed or float")
     if any(t.dimensions == 2 for t in measured):
         click.echo("(2-D): the height was not measured")
+    for traverse in measured:
+        for remark in _remarks(traverse):
+            click.echo(f"{traverse.name}: {remark}")
+
+
+def _remarks(traverse: Traverse) -> list[str]:
+    """Return what a reader should know of a length before believing it."""
+    from transect.evaluation.traverse import COVERED
+
+    if traverse.role == "truth":
+        return [f"{traverse.stream} is truth, not a measurement"]
+    alone = traverse.rtk is not None and traverse.rtk < COVERED and not traverse.velocities
+    if alone and traverse.type == "NavFix":
+        return ["few RTK fixes and no velocities: the length may be off by a fifth"]
+    if traverse.type == "Odometry":
+        return [f"{traverse.stream} counts slip as way"]
+    return []
 
 
 def _row(traverse: Traverse) -> tuple[str, ...]:
@@ -130,7 +154,7 @@ def _row(traverse: Traverse) -> tuple[str, ...]:
         _minutes(traverse.moving_s),
         _number(traverse.moving_speed, 2),
         "-" if rtk is None else f"{covered} ({rtk:.0%})",
-        traverse.stream + (" (2-D)" if traverse.dimensions == 2 else ""),
+        traverse.source + (" (2-D)" if traverse.dimensions == 2 else ""),
     )
 
 
