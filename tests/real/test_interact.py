@@ -62,4 +62,7 @@ def test_the_plain_length_is_the_published_one_to_its_last_digit(
 ) -> None:
     # Document 001, Table 3. (Our copy of sequence 04 lacks 4 s, and is 4 m shorter than its 152.32 m.)
     rec = transect.open(real_data / "rosario_gt_odom", sequence=sequence)
-    assert traverse_of(rec).length_m == pytest.approx(metres, abs=0.006)
+    found = traverse_of(rec)
+    assert found.steps_m == pytest.approx(metres, abs=0.006)
+    # A sum of 5 Hz steps has the receiver's noise in it, most of it in height.
+    assert metres * 0.98 < found.length_m < metres
