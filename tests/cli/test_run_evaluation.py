@@ -120,6 +120,22 @@ def test_without_truth_nothing_is_judged(project: Path, tmp_path: Path):
     assert not (tmp_path / "run" / "pose.result").exists()
 
 
+def test_all_implementations_without_truth_are_compared_by_what_they_gave(project: Path, tmp_path: Path):
+    from tests.commands import transect as command_line
+
+    day = recording()
+    untrue = day.replace(streams=tuple(stream for stream in day if stream.role != "truth"))
+    formats.write(untrue, tmp_path / "day", "parquet")
+    done = command_line("run", f"{project / 'track.yaml'}/*", tmp_path / "day", "-o", tmp_path / "all")
+    again = command_line("compare", tmp_path / "all")
+    assert done.returncode == again.returncode == 0
+    assert again.stdout.splitlines()[0].split()[0] == "implementation"
+    assert "length [m]" in again.stdout
+    assert "not judged: no truth" in again.stdout
+    assert " against " in again.stdout
+    assert again.stdout.strip() in done.stdout
+
+
 def test_times_that_do_not_meet_are_said_to_and_the_run_is_kept(project: Path, tmp_path: Path):
     day = recording()
     truth = day["truth/pose"]

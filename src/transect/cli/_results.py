@@ -49,6 +49,8 @@ def show_results(
     if as_json:
         show_json({"results": [result.to_dict() for result in results]})
         return
+    if layout == "metrics" and not any(result.reference for result in results):
+        layout = "runs"  # no truth: what there is to compare is what the runs took and gave
     table = table_of(results, layout)  # pyright: ignore[reportArgumentType]
     if written_as != "table":
         click.echo(text_of(table, written_as), nl=False)  # pyright: ignore[reportArgumentType]

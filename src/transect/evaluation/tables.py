@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from transect.errors import UsageError
 
+from .differences import describe_differences
 from .result import Result
 
 Cell = str | int | float | None
@@ -102,8 +103,11 @@ OF_RUNS: tuple[tuple[str, str, _Value], ...] = (
     ("map RMSE [m]", "map", lambda m: m["rmse"]),
     ("ATE rmse [m]", "ate", _translation("rmse")),
     ("segments [%]", "segments", lambda m: m["percent"]),
+    ("poses", "path", lambda m: m["poses"]),
+    ("length [m]", "path", lambda m: m["length_m"]),
     ("steps", "run", lambda m: m["steps"]),
     ("failed", "run", lambda m: m["failed"]),
+    ("digest", "run", lambda m: m["digest"][:8] if "digest" in m else None),
 )
 """Columns of CDFF's Table 5, and the errors of height maps and poses."""
 
@@ -118,7 +122,8 @@ def metrics_table(results: Sequence[Result]) -> Table:
     for result in results:
         name = (result.reference, result.estimate) if several else (result.estimate,)
         pairs = result.pairs
-        matched = FAILED if result.failure else f"{pairs['matched']}/{pairs['candidates']}"
+        matched = f"{pairs['matched']}/{pairs['candidates']}" if pairs else None
+        matched = FAILED if result.failure else matched
         rows.append((*name, *(FAILED if result.failure else _value(result, c) for c in used), matched))
     return Table((*first, *(c[0] for c in used), "pairs"), tuple(rows), names=len(first))
 
@@ -203,8 +208,8 @@ def _text(cell: Cell) -> str:
 def remarks(results: Sequence[Result]) -> list[str]:
     """Return what to know of a table, a line each: what holds for all rows, then what holds for one."""
     lines: list[str] = []
-    for text in dict.fromkeys(_conditions(result) for result in results if not result.failure):
-        lines.append(text)
+    compared = [result for result in results if result.reference and not result.failure]
+    lines += dict.fromkeys(_conditions(result) for result in compared)
     shared = [note for note in results[0].notes if all(note in result.notes for result in results)]
     lines += shared
     before = len(results) > 1
@@ -212,7 +217,7 @@ def remarks(results: Sequence[Result]) -> list[str]:
         own = [note for note in result.notes if note not in shared]
         own += [f"failed: {result.failure}"] if result.failure else []
         lines += [f"{result.estimate}: {note}" if before else note for note in own]
-    return lines
+    return lines + describe_differences(results)
 
 
 def _conditions(result: Result) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from transect import formats
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError
+from transect.evaluation.differences import path_arrays
 from transect.evaluation.figures import draw_results
 from transect.evaluation.loading import POSE, POSES, open_input
 from transect.evaluation.report import Asked, evaluate, facts_of, failed
@@ -101,7 +102,8 @@ def judge_run(run: Run, recording: Recording) -> JudgedRun:
     metrics = costs | (_model_metrics(folder, recording) if results else {})
     results = _join(results, judge_map(folder, recording, run.name))
     judged.results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
-    bare = Result(run.name, "", costs, notes=("not judged: no truth",))
+    arrays = path_arrays(judged.trajectory)
+    bare = Result(run.name, "", _describe(run, judged.trajectory), arrays, notes=("not judged: no truth",))
     _write(judged.results or [bare], folder)
     if judged.trajectory is not None and not can_be_judged:
         _draw_path(judged.trajectory, folder, run.name)
@@ -189,6 +191,17 @@ def _costs(run: Run) -> dict[str, float | int]:
         "steps": sum(node.calls for node in nodes),
         "failed": sum(number for node in nodes for number in node.skipped.values()),
     }
+
+
+def _describe(run: Run, trajectory: Trajectory | None) -> dict[str, dict[str, Any]]:
+    """Return what is known of a run without truth: its costs, the digests of its outputs, its path."""
+    described: dict[str, dict[str, Any]] = {
+        "run": {**_costs(run), "digest": run.digest, "outputs": dict(run.ports)}
+    }
+    if trajectory is not None:
+        facts = facts_of(trajectory)
+        described["path"] = {"poses": len(trajectory), "length_m": facts["length_m"]}
+    return described
 
 
 def _join(results: list[Result], made: Result | None) -> list[Result]:

@@ -1,0 +1,47 @@
+"""Runs without truth are told apart by their outputs and paths."""
+
+import numpy as np
+
+from transect.evaluation.differences import describe_differences, path_arrays
+from transect.evaluation.result import Result
+from transect.types import Trajectory
+
+NS = 1_000_000_000
+
+
+def result(name: str, outputs: dict[str, str], shift: float, first: int = 0) -> Result:
+    t_ns = np.arange(first, first + 11) * NS
+    places = np.zeros((11, 3))
+    places[:, 0] = np.arange(11)
+    places[5:, 1] = shift
+    digest = ".".join(outputs.values())
+    return Result(
+        name, "", {"run": {"digest": digest, "outputs": outputs}}, path_arrays(Trajectory(t_ns, places))
+    )
+
+
+def test_runs_of_the_same_bytes_are_said_to_be():
+    same = {"track.pose": "aa"}
+    assert describe_differences([result("a", same, 0), result("b", same, 0)]) == [
+        "b against a: the same bytes"
+    ]
+
+
+def test_outputs_that_differ_are_named_and_the_paths_measured():
+    one, two = {"pose": "aa", "map": "bb", "extra": "cc"}, {"pose": "dd", "map": "bb"}
+    (line,) = describe_differences([result("a", one, 0.0), result("b", two, 0.25)])
+    assert "of 2 outputs 1 differ (pose), only one run has extra" in line
+    assert "paths at most 0.25 m apart (after 5.0 s), 0.25 m at the end" in line
+
+
+def test_paths_are_compared_at_the_times_of_both():
+    one, two = {"pose": "aa"}, {"pose": "dd"}
+    (line,) = describe_differences([result("a", one, 0.0), result("b", two, 0.0, first=3)])
+    assert "paths at most 3 m apart" in line
+    (line,) = describe_differences([result("a", one, 0.0), result("b", two, 0.0, first=50)])
+    assert "no time in common" in line
+
+
+def test_one_run_or_runs_with_truth_are_not_compared_like_this():
+    judged = Result("a", "truth", {"run": {"digest": "x", "outputs": {}}})
+    assert describe_differences([judged, judged, result("b", {}, 0)]) == []
