@@ -146,6 +146,70 @@ def test_any_scan_survives_being_written(
     assert_same(recording, rewritten(recording, folder / "again.clf", "carmen"))
 
 
+def same_readings(tmp_path: Path, text: str) -> tuple[Recording, list[list[str]]]:
+    """Open a log; return it, and the readings in what is written of it."""
+    recording = opened(written(tmp_path, text), "carmen")
+    transect.formats.write(recording, tmp_path / "again.clf", "carmen")
+    assert_same(recording, opened(tmp_path / "again.clf", "carmen"))
+    lines = [line.split() for line in (tmp_path / "again.clf").read_text().splitlines()]
+    return recording, [line[2 : 2 + int(line[1])] for line in lines if line[0] == "FLASER"]
+
+
+def test_the_codes_of_a_sick_are_no_ranges_and_are_written_as_they_were_sent(tmp_path: Path) -> None:
+    recording, readings = same_readings(tmp_path, LOG)
+    assert [scan.value.range_error.tolist() for scan in recording["FLASER"]] == [
+        [0, 8191, 0, 0],
+        [0, 8190, 0],
+    ]
+    assert readings == [["1.4", "81.91", "2.7", "0.98"], ["1.41", "81.9", "2.71"]]
+
+
+def test_a_limit_above_the_codes_of_a_sick_does_not_make_them_ranges(tmp_path: Path) -> None:
+    limits = RAW.replace(" 50.0 ", " 81.92 ", 1).replace("1.5 50.0 49.5", "1.5 81.91 81.92")
+    scan = opened(written(tmp_path, limits), "carmen")["RAWLASER1"][0].value
+    np.testing.assert_array_equal(scan.ranges, [1.5, np.nan, np.nan])
+    assert scan.range_error.tolist() == [0, 8191, 1]
+    farther = limits.replace(" 81.92 0.01", " 250.0 0.01")
+    scan = opened(written(tmp_path, farther, "far.clf"), "carmen")["RAWLASER1"][0].value
+    np.testing.assert_array_equal(scan.ranges, [1.5, 81.91, 81.92])  # no SICK of the series 200
+
+
+def test_the_largest_range_is_told_by_a_parameter(tmp_path: Path) -> None:
+    text = "PARAM robot_front_laser_max 30.0 nohost 0\n" + LOG.replace("2.70", "30.0").replace("2.71", "31.5")
+    recording, readings = same_readings(tmp_path, text)
+    first, second = (scan.value for scan in recording["FLASER"])
+    np.testing.assert_array_equal(first.ranges, [1.40, np.nan, np.nan, 0.98])
+    assert (first.range_error.tolist(), second.range_error.tolist()) == ([0, 8191, 1, 0], [0, 8190, 1])
+    assert first.range_max == 30.0
+    assert readings[0] == ["1.4", "81.91", "30.0", "0.98"]
+
+
+def scans_of(ranges: np.ndarray) -> str:
+    rows = [" ".join(f"{r:.2f}" for r in row) for row in ranges]
+    return "".join(f"FLASER {ranges.shape[1]} {row} 0 0 0 0 0 0 {i} h {i}\n" for i, row in enumerate(rows))
+
+
+def test_a_reading_that_is_the_largest_and_all_too_frequent_is_no_return(tmp_path: Path) -> None:
+    """As in ACES, whose FLASER lines have 50.00 where nothing came back, and no parameter says so."""
+    rng = np.random.default_rng(0)
+    ranges = np.minimum(rng.uniform(0.5, 52.0, (60, 90)).round(2), 50.0)
+    ranges[rng.random(ranges.shape) < 0.2] = 50.0
+    recording = opened(written(tmp_path, scans_of(ranges)), "carmen")
+    found = recording["FLASER"].column("ranges")
+    np.testing.assert_array_equal(np.isnan(found), ranges == 50.0)
+    assert "readings of 50 m, the most that the log has" in " ".join(recording["FLASER"].parsed.notes)
+    part = recording.slice("+0s", "+1s")  # of one scan nobody could tell
+    transect.formats.write(part, tmp_path / "part.clf", "carmen")
+    again = opened(tmp_path / "part.clf", "carmen")["FLASER"]
+    np.testing.assert_array_equal(again.column("ranges"), found[:1])
+
+
+def test_a_wall_at_the_end_of_a_room_is_no_missing_return(tmp_path: Path) -> None:
+    wall = np.minimum(np.random.default_rng(1).normal(20.0, 0.01, (60, 90)), 20.0)  # half of them 20.00 m
+    found = opened(written(tmp_path, scans_of(wall)), "carmen")["FLASER"].column("ranges")
+    assert np.isfinite(found).all()
+
+
 def test_what_carmen_has_no_message_for_is_said(tmp_path: Path, log: Path) -> None:
     imu = stream_of_values("imu", np.zeros(1, np.int64), {"acc_x": np.zeros(1)}, type=Imu)
     with pytest.raises(UsageError, match="no laser scan"):

@@ -166,6 +166,20 @@ def test_a_laser_scan_is_in_metres_and_its_error_codes_are_nan(tmp_path: Path):
     assert stream[0].row["range_error"] == [1, 2, 0, 0]
 
 
+def test_the_codes_of_other_lasers_become_those_of_rock(tmp_path: Path):
+    columns = {
+        "ranges": np.array([[1.5, np.nan, np.nan, np.nan]]),
+        "range_error": np.array([[0, 8191, 8190, 2]]),
+        "start_angle": np.zeros(1),
+        "angle_increment": np.full(1, 0.01),
+    }
+    scans = stream_of_values("laser", np.array([START * 1000]), columns, type=LaserScan)
+    write(Recording("r", (scans,)), tmp_path / "log.msg", "cdff_msgpack")
+    (again,) = transect.open(tmp_path / "log.msg").streams
+    np.testing.assert_array_equal(again[0].value.measured, [1.5, np.nan, np.nan, np.nan])
+    assert again[0].value.range_error.tolist() == [0, 1, 3, 2]  # too far, measurement error, too near
+
+
 def test_joints_become_one_row_of_all_joints(tmp_path: Path):
     def joints(us: int) -> dict[str, Any]:
         each = [

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rosbags.highlevel import AnyReader
 from tests.formats import bag_sample as bags
 from tests.formats.bag_sample import LATE, START, Make, S
 
@@ -223,6 +224,23 @@ def test_beams_without_a_return_are_nan(opened: Callable[[Said], Recording]):
     assert np.array_equal(scan.ranges, [1.0, np.nan, 3.0], equal_nan=True)
     assert scan.remission.tolist() == remission
     assert scan.angles == pytest.approx([-1.5, -1.0, -0.5])
+
+
+def test_why_a_beam_has_no_range_is_kept_and_written_again(
+    opened: Callable[[Said], Recording], tmp_path: Path
+):
+    """REP 117: inf is no return, -inf too close, NaN an erroneous measurement."""
+    ranges = [1.0, np.inf, -np.inf, np.nan, 2.0]
+    rec = opened(one("/scan", "sensor_msgs/LaserScan", lambda m: m.scan(START, ranges, [])))
+    scan = rec["/scan"][0].value
+    np.testing.assert_array_equal(scan.measured, [1.0, np.nan, np.nan, np.nan, 2.0])
+    assert scan.range_error.tolist() == [0, 1, 2, 3, 0]
+    assert transect.formats.write(rec, tmp_path / "again.bag", "rosbag") == ()
+    with AnyReader([tmp_path / "again.bag"]) as reader:
+        ((connection, _, raw),) = reader.messages()
+        np.testing.assert_array_equal(reader.deserialize(raw, connection.msgtype).ranges, ranges)
+    again = transect.open(tmp_path / "again.bag")["/scan"][0].value
+    assert again.range_error.tolist() == [0, 1, 2, 3, 0]
 
 
 def test_scans_of_unequal_length_are_kept_as_they_are(opened: Callable[[Said], Recording]):

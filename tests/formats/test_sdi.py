@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rosbags.highlevel import AnyReader
 from tests.formats import sdi_sample as sample
 from tests.formats.sdi_sample import assert_same_tables, opened
 
@@ -55,13 +56,16 @@ def test_all_ten_folders_become_streams(rec: Recording):
 def test_laser_ranges_are_metres_whatever_their_unit(rec: Recording):
     centimetres, mixed = rec["LaserHorizontal"], rec["LaserStarboard"]
     assert (centimetres.t_ns - T0).tolist() == [106 * MS, 119 * MS, 133 * MS, 146 * MS, 159 * MS]
-    assert centimetres[0].value.ranges.tolist() == [1.0, 1.01, 1.02, 81.91, 1.04]
+    np.testing.assert_array_equal(centimetres[0].value.ranges, [1.0, 1.01, 1.02, np.nan, 1.04])
+    assert centimetres[0].value.range_error.tolist() == [0, 0, 0, 8191, 0]
     assert centimetres[1].value.ranges.tolist() == [2.0, 2.01, 2.02, 2.03]
     assert centimetres["start_angle"].tolist() == [-0.034907, -0.030544, -0.02618, -0.021817, -0.034907]
     assert centimetres["angle_increment"].tolist() == [0.017453] * 5
     assert centimetres["end_angle"][:2].tolist() == [0.034907, 0.021817]
     assert mixed[0].t_ns == T0 + 106_123_400
-    assert [scan.value.ranges.tolist() for scan in mixed] == [[1.234, 5.678, 8.191], [1.5, 2.25], [12.5]]
+    np.testing.assert_array_equal(mixed[0].value.ranges, [1.234, 5.678, np.nan])
+    assert mixed[0].value.range_error.tolist() == [0, 0, 8191]  # in mm mode 8.191 m is no range
+    assert [scan.value.ranges.tolist() for scan in list(mixed)[1:]] == [[1.5, 2.25], [12.5]]
     assert mixed["range_unit"].tolist() == [1, 3, 4]
     assert centimetres.units["ranges"] == "m"
 
@@ -277,12 +281,48 @@ def test_a_plain_pose_can_be_written_as_nav(tmp_path: Path):
     assert np.isnan(again["covariance"]).all()
 
 
+CODES = "*1224199788.106 RANGE_DATA 0.5 0.01 0.59 {} 10 {}"
+
+
+@pytest.mark.parametrize(("unit", "number"), [(2, 1), (1, 1), (3, 0.01), (4, 0.00001)])
+def test_the_codes_of_the_lasers_are_no_ranges_and_are_written_as_they_were_sent(
+    tmp_path: Path, unit: int, number: float
+):
+    """The telegram's codes 8183 to 8191, in cm mode and in mm mode; 8182 is the largest range."""
+    sent = [round(code * number, 7) for code in range(8182, 8192)]
+    line = CODES.format(unit, " ".join(f"{s:g}" if number < 1 else str(int(s)) for s in sent))
+    sample.write_file(tmp_path / "day/LaserPort/RangeBearingQAsciiData.txt", line + "\n")
+    rec = opened(tmp_path / "day")
+    scan = rec["LaserPort"][0].value
+    assert scan.range_error.tolist() == [0, *range(8183, 8192)]
+    np.testing.assert_allclose(scan.measured, [8.182 if unit == 1 else 81.82, *[np.nan] * 9])
+    formats.write(rec, tmp_path / "out", "sdi")
+    again = (tmp_path / "out/LaserPort/RangeBearingQAsciiData.txt").read_text().split()
+    assert [float(word) for word in again[7:]] == pytest.approx(sent, rel=1e-12)
+    assert_same_tables(opened(tmp_path / "out"), rec)
+
+
+def test_no_return_is_infinite_in_ros_and_an_error_is_nan(tmp_path: Path):
+    """REP 117; what a dazzled laser would have measured is not known, so that its beam is not free space."""
+    line = CODES.format(2, " ".join(["500", "8191", "8190", "8183", *["600"] * 6]))
+    sample.write_file(tmp_path / "day/LaserPort/RangeBearingQAsciiData.txt", line + "\n")
+    formats.write(opened(tmp_path / "day"), tmp_path / "out.bag", "rosbag")
+    with AnyReader([tmp_path / "out.bag"]) as reader:
+        ranges = [reader.deserialize(raw, link.msgtype).ranges for link, _, raw in reader.messages(
+            [link for link in reader.connections if link.topic == "LaserPort"]
+        )]  # fmt: skip
+    np.testing.assert_array_equal(ranges, [[5.0, np.inf, np.nan, np.inf, *[6.0] * 6]])
+
+
 def test_four_scans_make_a_sweep(dataset: Path):
     laser = opened(dataset, sweeps=True)["LaserHorizontal"]
     assert len(laser) == 1
     sweep = laser[0].value
     expected = [100, 200, 300, 400, 101, 201, 301, 401, 102, 202, 302, 402, 8191, 203, 303, 403, 104]
-    np.testing.assert_array_equal(sweep.ranges, np.array(expected) / 100)
+    np.testing.assert_array_equal(
+        sweep.ranges, [np.nan if number == 8191 else number / 100 for number in expected]
+    )
+    assert sweep.range_error.tolist() == [8191 if number == 8191 else 0 for number in expected]
     np.testing.assert_allclose(np.diff(sweep.angles), 0.25 * DEGREE, rtol=1e-3)
     assert sweep.start_angle == -0.034907
     assert (laser.t_ns[0] - T0, laser["end_ns"][0] - T0) == (106 * MS, 146 * MS)

@@ -46,7 +46,8 @@ def test_every_reading_is_the_one_in_the_text(folder: Path, name: str) -> None:
     found = opened(folder, name)["FLASER"].column("ranges")
     words = np.array([line[2 : 2 + beams] for line in lines(folder, name, b"FLASER")])
     readings = words.astype(np.float64)
-    expected = np.where(readings >= 81.83, np.nan, readings)  # 81.9x: a SICK saw nothing
+    # 81.9x: a SICK saw nothing; 50 m stand 11139 times in ACES and hardly any other reading beyond 49 m
+    expected = np.where(readings >= {"aces": 50.0}.get(name, 81.83), np.nan, readings)
     np.testing.assert_array_equal(found, expected)
 
 

@@ -6,9 +6,21 @@ import dataclasses
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from transect import robots
-from transect.draw.moment import Field, Graph, OverTime, Photo, Points, Ranges, Rows, Spectrum, Together
+from transect.draw.moment import (
+    Field,
+    Graph,
+    Limits,
+    OverTime,
+    Photo,
+    Points,
+    Ranges,
+    Rows,
+    Spectrum,
+    Together,
+)
 from transect.errors import StreamError, TransectError, UsageError
 from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
@@ -42,7 +54,8 @@ def radar_streams(turns: float = 3.0, lines: int = 300) -> tuple[Stream, Stream]
 def scan_stream(scans: int = 2) -> Stream:
     """Scans with a return straight ahead at 4 m, one to starboard at 2 m, and one that is no return."""
     columns = {
-        "ranges": arrow.ragged_from_offsets(np.tile([4.0, 2.0, 81.91], scans), 3 * np.arange(scans + 1)),
+        "ranges": arrow.ragged_from_offsets(np.tile([4.0, 2.0, np.nan], scans), 3 * np.arange(scans + 1)),
+        "range_error": arrow.ragged_from_offsets(np.tile([0, 0, 8191], scans), 3 * np.arange(scans + 1)),
         "start_angle": np.zeros(scans),
         "angle_increment": np.full(scans, np.pi / 2),
     }
@@ -143,7 +156,13 @@ def test_ranges_over_bearing_are_one_for_each_scan_or_turn(day: Recording):
 def test_beams_without_a_return_are_no_dots_but_take_lines_off_the_picture(day: Recording):
     dots, lines = (make_panel(moment(day), [day["LaserPort"]], view) for view in ("dots", "lines"))
     assert np.isnan(dots.scans[0][2, 1])
-    assert lines.scans[0][2, 1] == 81.91
+    ax = Figure().subplots()
+    lines.draw(ax, Limits())
+    line = ax.collections[0].get_segments()[0]
+    _, top = ax.get_ylim()
+    assert top < 10  # what came back is 4 m away
+    assert np.isin(line[:, 1], [2.0, 4.0]).sum() == 2
+    assert line[:, 1].max() > top
 
 
 def test_known_things_are_named_at_bearing_and_range_from_the_sensor_where_something_came_back(

@@ -317,11 +317,14 @@ def refuse_clock(stream: Stream, clock: str) -> None:
 
 
 def points_of(value: Any) -> Floats:
-    """Points (n, 3) in the sensor's frame, m; of radar spectra the strongest return at each bearing."""
+    """Points (n, 3) in the sensor's frame, m, NaN where no beam came back.
+
+    Of radar spectra they are the strongest return at each bearing.
+    """
     if isinstance(value, PointCloud):
         return np.asarray(value.points, dtype=np.float64)
     if isinstance(value, LaserScan):
-        return points_from_polar(value.ranges, value.angles)
+        return points_from_polar(value.measured, value.angles)
     if isinstance(value, RadarSpectrum):
         spectra = np.atleast_2d(value.reflectivity)
         return points_from_polar(value.ranges[np.argmax(spectra, axis=-1)], np.atleast_1d(value.angle))

@@ -165,15 +165,19 @@ def measure(sick: Sick, returns: Returns, good: NDArray[np.bool_], rng: np.rando
 
 
 def scan_table(sick: Sick, number: Ints, start_ns: int, centimetres: Ints) -> pa.Table:
-    """Return scans as the rows that the format has: ranges in metres, angles, the unit of the log."""
+    """Return scans as the rows that the format has: ranges in metres, angles, the unit of the log, codes."""
     counts, start = sick.counts(number), sick.start_angles(number)
     offsets = np.concatenate([[0], np.cumsum(counts)])
     there = np.arange(sick.beams) < counts[:, None]
+    sent = centimetres[there]
     columns = {
-        "ranges": arrow.ragged_from_offsets(centimetres[there] / 100, offsets),
+        "ranges": arrow.ragged_from_offsets(np.where(sent == NO_RETURN, np.nan, sent / 100), offsets),
         "start_angle": start,
         "angle_increment": np.full(len(number), sick.increment),
         "end_angle": start + sick.increment * (counts - 1),
         "range_unit": np.full(len(number), CENTIMETRES, np.int8),
+        "range_error": arrow.ragged_from_offsets(
+            np.where(sent == NO_RETURN, sent, 0).astype(np.uint16), offsets
+        ),
     }
     return arrow.table(sick.times(number, start_ns), columns, units={**LaserScan.units(), "end_angle": "rad"})

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 
 from ._fields import NOWHERE, FromColumns, columns
+from .returns import Errors, returned
 
 
 def _no_fields() -> dict[str, NDArray[Any]]:
@@ -50,12 +51,16 @@ class LaserScan(FromColumns):
     Attributes
     ----------
     ranges : (n,) float array
-        Metres; NaN where nothing came back, see `returned`.
+        Metres; NaN where none was measured. Numbers may lie outside the limits: see `measured`, `returned`.
     start_angle, angle_increment : float
         Radians; beam i points at ``start_angle + i * angle_increment`` in the scan plane of `frame`,
         from its x axis towards its y axis.
     remission : (n,) float array or None
         Returned intensity as the sensor scales it.
+    range_min, range_max : float or None
+        Metres; limits of the sensor, where the log has them.
+    range_error : (n,) int array or None
+        What the sensor said instead of a range, 0 where it measured one; see `types.returns`.
     """
 
     ranges: Floats = columns("ranges", unit="m")
@@ -64,6 +69,7 @@ class LaserScan(FromColumns):
     remission: Floats | None = columns("remission", optional=True)
     range_min: float | None = columns("range_min", unit="m", optional=True)
     range_max: float | None = columns("range_max", unit="m", optional=True)
+    range_error: Errors | None = columns("range_error", optional=True)
     t_ns: int = 0
     frame: str = NOWHERE
 
@@ -73,15 +79,14 @@ class LaserScan(FromColumns):
         return self.start_angle + self.angle_increment * np.arange(len(self.ranges), dtype=np.float64)
 
     def returned(self, nearest: float = 0.0, farthest: float = np.inf) -> Mask:
-        """Return (n,) which beams came back; the others are no return.
-
-        A beam came back if its range lies between the sensor's own limits and those that are given, in
-        metres, the limits themselves excluded. A reader makes NaN of what its format says is no return; the
-        code that some sensors send instead (81.91 m of a SICK laser) stays in `ranges`, and `range_max` or
-        `farthest` tells it.
-        """
+        """Return (n,) which beams came back: between the sensor's own limits and those that are given, m."""
         low, high = max(nearest, self.range_min or 0.0), min(farthest, self.range_max or np.inf)
-        return (self.ranges > low) & (self.ranges < high)
+        return returned(self.ranges, low, high)
+
+    @property
+    def measured(self) -> Floats:
+        """(n,) ranges in metres, NaN for all beams that did not come back."""
+        return np.where(self.returned(), self.ranges, np.nan)
 
 
 @dataclass(frozen=True, eq=False)

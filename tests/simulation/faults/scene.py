@@ -39,18 +39,19 @@ def noise(name: str, *shape: int) -> np.ndarray:
 
 
 def laser(name: str = "LaserHorizontal", rate: float = 9.0) -> Stream:
-    """A scanner that sees the wall in the middle and nothing, its code 81.91 m, at the sides."""
+    """A scanner that sees the wall in the middle and nothing, its code 8191, at the sides."""
     t = times(rate)
     angles = np.radians(np.arange(-90.0, 91.0))
     wall = WALL / np.cos(np.clip(angles, -1.3, 1.3))
-    ranges = np.where(np.abs(angles) < 1.2, wall, 81.91) + 0.01 * noise(name, len(t), len(angles))
-    ranges[:, np.abs(angles) >= 1.2] = 81.91
+    ranges = np.where(np.abs(angles) < 1.2, wall, np.nan) + 0.01 * noise(name, len(t), len(angles))
+    codes = np.where(np.isnan(ranges), 8191, 0).astype(np.uint16)
     columns = {
         "ranges": arrow.ragged(list(np.round(ranges, 2))),
         "start_angle": np.full(len(t), angles[0]),
         "angle_increment": np.full(len(t), np.radians(1.0)),
         "end_angle": np.full(len(t), angles[-1]),
         "range_unit": np.full(len(t), 2, np.int8),
+        "range_error": arrow.ragged(list(codes)),
     }
     return stream_of_values(name, t, columns, type=LaserScan, frame=name, units={"end_angle": "rad"})
 

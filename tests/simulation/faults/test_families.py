@@ -29,7 +29,8 @@ def injected(fault: str, severity: float, stream: str, seed: int = 0, **how: obj
 
 
 def scans(stream: Stream) -> np.ndarray:
-    return np.array(stream.table.column("ranges").to_pylist())
+    """Return ranges, infinite where nothing came back."""
+    return np.nan_to_num(np.array(stream.table.column("ranges").to_pylist()), nan=np.inf)
 
 
 def test_dropout_loses_bursts_of_half_a_second_and_severity_is_the_share() -> None:
@@ -130,7 +131,9 @@ def test_latency_stamps_samples_late_and_pictures_stay_the_same() -> None:
 def test_an_occluded_laser_gets_nothing_from_a_sector() -> None:
     before, after = injected("occlusion", 0.5, "LaserHorizontal", seed=3)
     other = scans(after) != scans(before)
-    np.testing.assert_array_equal(scans(after)[other], 81.91)
+    np.testing.assert_array_equal(scans(after)[other], np.inf)
+    codes = np.array(after.table.column("range_error").to_pylist())
+    np.testing.assert_array_equal(codes, np.where(np.isinf(scans(after)), 8191, 0))  # the laser's own code
     beams = np.flatnonzero(other.any(axis=0))
     assert len(beams) == beams[-1] - beams[0] + 1
     assert 10 <= len(beams) <= 31  # 30 degrees, less where nothing was seen anyway

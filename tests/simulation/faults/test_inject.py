@@ -62,7 +62,9 @@ def test_the_seed_decides_and_nothing_else(fault: str) -> None:
     other, again = inject(recording, fault, 0.7, seed=5)
     assert labels.equals(again)
     for stream in one:
-        assert stream.table.equals(other[stream.name].table)
+        for name in stream.table.column_names:
+            mine, theirs = (s.table.column(name).to_pylist() for s in (stream, other[stream.name]))
+            assert repr(mine) == repr(theirs)  # NaN is NaN
 
 
 @given(

@@ -23,6 +23,8 @@ WIDE, INCHES = 3.7, (3.8, 2.0)
 """Approximate width of axes with points, and size of axes with ranges, inches."""
 FEW_POINTS, FEW_RANGES = 2000, 10_000
 """Up to so many, each is drawn as a dot that can be seen by itself."""
+OFF = 4.0
+"""Heights of the picture at which lines go by where nothing came back."""
 MANY_SCANS = 20
 """From so many scans on, lines are so thin that a single one among them can still be seen."""
 Things = tuple[tuple[str, Floats], ...]
@@ -141,9 +143,10 @@ class Ranges(Panel):
     Attributes
     ----------
     scans : sequence of (n, 2) arrays
-        Bearing (rad to the left) and range (m) in each.
+        Bearing (rad to the left) and range (m) in each; NaN where nothing came back.
     lines : bool
-        Whether the beams of a scan are joined; else they are dots.
+        Whether the beams of a scan are joined, by lines that leave the picture at the top where nothing came
+        back; else they are dots.
     frame : str
         From whose x axis bearings count.
     things : sequence of (str, (2,) array)
@@ -160,19 +163,20 @@ class Ranges(Panel):
 
         scans = [_in_degrees(scan) for scan in self.scans]
         everything = np.concatenate([*scans, np.zeros((0, 2))])
-        if self.lines:
-            width = 0.9 if len(scans) < MANY_SCANS else 0.35
-            ordered = [scan[np.argsort(scan[:, 0], kind="stable")] for scan in scans]
-            ax.add_collection(LineCollection(ordered, colors=RETURN, linewidths=width))
-        else:
-            size = 2.8 if len(everything) < FEW_RANGES else 1.6
-            ax.plot(*everything.T, ".", ms=size, color=RETURN, mew=0)
         seen = np.append(everything, [[0.0, 0.0]], axis=0)
         if limits.bearings:
             seen = seen[np.abs(seen[:, 0]) <= limits.bearings[0]]
         far = limits.reach or 1.15 * max(float(np.nanpercentile(seen[:, 1], 90)), 1.0)
         ax.set_xlim(*(limits.bearings or (np.nanmax(seen[:, 0]), np.nanmin(seen[:, 0]))))
         ax.set_ylim(0, far)
+        if self.lines:
+            width = 0.9 if len(scans) < MANY_SCANS else 0.35
+            ordered = [scan[np.argsort(scan[:, 0], kind="stable")] for scan in scans]
+            ordered = [np.nan_to_num(scan, nan=OFF * far) for scan in ordered]
+            ax.add_collection(LineCollection(ordered, colors=RETURN, linewidths=width))
+        else:
+            size = 2.8 if len(everything) < FEW_RANGES else 1.6
+            ax.plot(*everything.T, ".", ms=size, color=RETURN, mew=0)
         draw_grid(ax)
         places = _in_degrees(np.array([place for _, place in self.things]).reshape(-1, 2))
         draw_things(ax, [name for name, _ in self.things], places, everything, INCHES)

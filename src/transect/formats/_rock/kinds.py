@@ -222,7 +222,7 @@ def _scan(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     metres = np.where(bad, np.nan, to_si(values, "mm"))
     mapped.columns["ranges"] = arrow.ragged_from_offsets(metres, offsets)
     if bad.any():
-        codes = np.where(bad, values, 0).clip(0, 255).astype(np.uint8)
+        codes = np.where(bad, values, 0).clip(0).astype(np.uint16)
         mapped.columns["range_error"] = arrow.ragged_from_offsets(codes, offsets)
     for name, path in (("start_angle", "startangle"), ("angle_increment", "angularresolution")):
         mapped.columns[name] = _floats(flat, path)

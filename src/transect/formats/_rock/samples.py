@@ -13,14 +13,13 @@ from transect.base.units import from_si
 from transect.errors import ParseError
 from transect.recording import Recording, Stream
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
+from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
 from .columns import VALUE
 from .flat import LOGICAL
-from .kinds import COVARIANCES, OWN, QUATERNION, XYZ
+from .kinds import COVARIANCES, OWN, QUATERNION, RANGE_ERRORS, XYZ
 
 Sample = dict[str, Any]
-_MEASUREMENT_ERROR = 3
-"""Rock's code for a range that could not be measured."""
 _DEPTHS = {"|u1": "8U", "|i1": "8S", "<u2": "16U", "<i2": "16S", "<i4": "32S", "<f4": "32F", "<f8": "64F"}
 PARTS = ("metadata", "intrinsic", "extrinsic")
 """Parts of a Frame or Pointcloud of which the readers keep fields as they are called."""
@@ -163,7 +162,9 @@ def _scans(stream: Stream) -> Iterator[Sample]:
 
 def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[int]:
     metres = np.array([np.nan if r is None else r for r in ranges], dtype=np.float64)
-    codes = np.array(errors) if errors else np.full(len(metres), _MEASUREMENT_ERROR)
+    codes = np.array(errors) if errors else np.full(len(metres), MEASUREMENT_ERROR)
+    codes = np.where(np.isin(codes, NO_RETURN), TOO_FAR, codes)
+    codes = np.where(codes < RANGE_ERRORS, codes, MEASUREMENT_ERROR)
     bad = np.isnan(metres)
     return np.where(bad, codes, np.round(from_si(np.where(bad, 0.0, metres), "mm"))).astype(np.int64).tolist()
 
@@ -292,7 +293,7 @@ _FORMS: dict[type, Form] = {
     LaserScan: Form(
         "LaserScan",
         _scans,
-        frozenset(LaserScan.units()) | {"range_error", "speed"},
+        frozenset(LaserScan.units()) | {"speed"},
     ),
     Image: Form("Frame", _frames, _FRAME_COLUMNS),
     PointCloud: Form("Pointcloud", _clouds, frozenset(("rgba", "intensity"))),

@@ -32,6 +32,8 @@ OLD = Form(tail=POSES)
 _DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "range_max", "accuracy")
 RAW = Form((*_DEVICE, "remission_mode"), remissions=True)
 ROBOT = Form(RAW.head, (*POSES, *_ROBOT), remissions=True)
+LIMITS = {"FLASER": "robot_front_laser_max", "RLASER": "robot_rear_laser_max"}
+"""The parameters that tell the largest range of scans of the old form, m."""
 SCANS: dict[str, Form] = {
     **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
     **{f"RAWLASER{n}": RAW for n in range(1, 6)},

@@ -24,12 +24,15 @@ from transect.base.arrays import Floats, Ints
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.text import Tokens, bad_stamp
 from transect.types import LaserScan, Odometry, Pose
+from transect.types.returns import BEYOND_MAXIMUM, TOO_FAR, Errors, sick_errors
 
 from .._rows import lines_lost, token_stamps
 from .forms import PLANAR, POSES, SCANS, Form
 
-MAX_RANGE = 81.83
-"""Metres; readings of a SICK at or above this are codes that nothing came back."""
+MAX_RANGE = BEYOND_MAXIMUM / 100
+"""Metres; readings of a SICK at or above this are codes."""
+SICK_REACH = 82.0
+"""Metres; a laser with a larger limit is no SICK LMS 2xx."""
 STAMPS = 3
 """Tokens after the values: `ipc_timestamp host logger_timestamp`."""
 _METRES = ("x", "y", "odom_x", "odom_y", "accuracy", "forward_safety_dist", "side_safety_dist")
@@ -84,14 +87,28 @@ def _scans(tokens: Tokens, lines: Ints, file: str, form: Form) -> Parsed:
     columns = dict(zip(form.head, tokens.block(1, len(form.head), times.lines).T, strict=True))
     columns = columns or sick_geometry(shape.readings)
     limit = np.repeat(columns.get("range_max", np.full(len(first), MAX_RANGE)), shape.readings)
-    ranges = np.where(ranges >= limit, np.nan, ranges)
+    errors = range_errors(ranges, limit)
     tail = tokens.values[(first + shape.stamps - len(form.tail))[:, None] + np.arange(len(form.tail))]
-    scan = {"ranges": arrow.ragged_from_offsets(ranges, offsets), **columns}
+    scan = {
+        "ranges": arrow.ragged_from_offsets(np.where(errors, np.nan, ranges), offsets),
+        **columns,
+        "range_error": arrow.ragged_from_offsets(errors, offsets),
+    }
     if form.remissions:
         after = shape.at + shape.readings + 2
         found = tokens.ragged(after, shape.remissions, times.lines)
         scan["remission"] = arrow.ragged_from_offsets(*found)
     return times.parsed({**scan, **dict(zip(form.tail, tail.T, strict=True))}, LaserScan.units())
+
+
+def range_errors(ranges: Floats, limit: float | Floats) -> Errors:
+    """Return the codes of readings in metres, 0 where something came back.
+
+    A reading at the limit, or beyond it, says that nothing did. The codes of a SICK are known by themselves,
+    since logs also have limits just above them; only lasers that see farther can have measured such ranges.
+    """
+    errors = np.where(np.asarray(limit) <= SICK_REACH, sick_errors(ranges * 100), 0)
+    return np.where((errors == 0) & (ranges >= limit), TOO_FAR, errors).astype(np.uint16)
 
 
 def sick_geometry(readings: Ints) -> dict[str, Floats]:

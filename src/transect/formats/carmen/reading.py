@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from functools import partial
 from pathlib import Path
@@ -18,13 +19,15 @@ from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import clock_of, only_file
 from . import CHUNK, UNPACK
+from .forms import LIMITS
+from .limits import limit_ranges
 from .messages import parse_messages
 
 
 def read(source: Source) -> Recording:
     """Read scans, odometry and true poses; the clock is that of the IPC stamps."""
     name = only_file(source)
-    parts = cache.parsed_many(source, name, "carmen/2", partial(_parse, file=name))
+    parts = cache.parsed_many(source, name, "carmen/3", partial(_parse, file=name))
     streams = [_stream(key, part) for key, part in parts.items() if key]
     losses = parts[""].losses
     if not streams:
@@ -65,7 +68,16 @@ def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
         tuple(loss for loss in (damage, cut) if loss),
         (f"lines that are not read: {said}",) if said else (),
     )
-    return {"": rest, **{key: _join(parts) for key, parts in found.items()}}
+    limits = _list_limits(text)
+    scans = {key: limit_ranges(key, _join(parts), limits.get(key)) for key, parts in found.items()}
+    return {"": rest, **scans}
+
+
+def _list_limits(text: Buffer) -> dict[str, float]:
+    """Return the largest ranges in metres that a log's parameters tell, by the word of their scans."""
+    words = {parameter.encode(): word for word, parameter in LIMITS.items()}
+    told = re.finditer(rb"^PARAM (\w+) (\d+(?:\.\d*)?)\s", text, re.MULTILINE)
+    return {words[match[1]]: float(match[2]) for match in told if match[1] in words}
 
 
 def _join(parts: list[Parsed]) -> Parsed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from transect.base import files
 from transect.base.clocks import decimal_from_ns
 from transect.errors import UsageError
-from transect.recording import Recording, Stream
+from transect.recording import Recording, Stream, arrow
 from transect.types import LaserScan, Odometry, Pose
+from transect.types.returns import BEYOND_MAXIMUM, NOT_VALID
 
 from .._rows import column_or_nan, float_texts, new_file
-from .forms import OLD, RAW, SCANS
-from .messages import MAX_RANGE, sick_geometry
+from .forms import LIMITS, OLD, RAW, SCANS
+from .messages import MAX_RANGE, SICK_REACH, sick_geometry
 
 HEADER = "# CARMEN Logfile\n# message_name [message contents] ipc_timestamp ipc_hostname logger_timestamp\n"
 HOST = "transect"
@@ -34,12 +35,19 @@ def write_log(recording: Recording, path: Path) -> tuple[str, ...]:
         body = _scan_bodies(stream, word) if word in SCANS else _planar_bodies(stream, word)
         lines += _stamp(stream, word, body)
     lines.sort(key=lambda line: line[0])
-    text = HEADER + "".join(line for _, line in lines)
+    text = HEADER + "".join(_params(words)) + "".join(line for _, line in lines)
     target = new_file(path, f"{recording.name}.clf")
     files.write_bytes(target, _pack(text.encode(), target))
     said = [f"{s.name}: CARMEN has no message for it" for s in recording.streams if s not in words]
     flat = [s.name for s, word in words.items() if word == "ODOM" and "theta" not in s.columns]
     return (*said, *(f"{name}: CARMEN's odometry is planar, z, roll and pitch are left out" for name in flat))
+
+
+def _params(words: Mapping[Stream, str]) -> list[str]:
+    """Return lines that tell the limits of scans of the old form."""
+    limited = [(s, word) for s, word in words.items() if word in LIMITS and "range_max" in s.columns]
+    limits = {LIMITS[word]: float(_limits(s, word)[0]) for s, word in limited if len(s)}
+    return [f"PARAM {name} {limit!r} {HOST} 0\n" for name, limit in limits.items()]
 
 
 def _words(recording: Recording) -> dict[Stream, str]:
@@ -73,15 +81,32 @@ def _scan_bodies(stream: Stream, word: str) -> Iterable[str]:
     nothing = [""] * len(stream)
     head = _join(_head(stream, name) for name in form.head) or nothing
     tail = _join(column_or_nan(stream, name) for name in form.tail) or nothing
-    limits = _head(stream, "range_max").tolist() if form.head else [MAX_RANGE] * len(stream)
-    ranges = stream.table.column("ranges").to_pylist()
+    readings = _readings(stream, _head(stream, "range_max") if form.head else _limits(stream, word))
     known = "remission" in stream.columns
     remissions = stream.table.column("remission").to_pylist() if known else [[]] * len(stream)
-    for i, row in enumerate(ranges):
-        parts = [head[i], str(len(row)), *(repr(float(v)) if v == v else repr(limits[i]) for v in row)]
+    for i, row in enumerate(readings):
+        parts = [head[i], str(len(row)), *map(repr, row)]
         if form.remissions:
             parts += [str(len(remissions[i])), *(repr(float(v)) for v in remissions[i])]
         yield " ".join(part for part in (*parts, tail[i]) if part)
+
+
+def _readings(stream: Stream, limits: NDArray[np.float64]) -> list[list[float]]:
+    """Return the ranges of each scan, with a SICK's code or the limits (n,) where none was measured, m."""
+    ranges, offsets = arrow.lists_of(stream.table, "ranges")
+    known = "range_error" in stream.columns
+    errors = arrow.lists_of(stream.table, "range_error")[0] if known else np.zeros(len(ranges))
+    limit = np.repeat(limits, np.diff(offsets))
+    coded = (errors >= BEYOND_MAXIMUM) & (limit <= SICK_REACH)
+    told = np.where(np.isnan(ranges), np.where(coded, errors / 100, limit), ranges)
+    return [row.tolist() for row in np.split(told, offsets[1:-1])] if len(stream) else []
+
+
+def _limits(stream: Stream, word: str) -> NDArray[np.float64]:
+    """Return what stands for no return (n,) in scans of the old form, m: the limit if the log can tell it."""
+    told = stream["range_max"] if word in LIMITS and "range_max" in stream.columns else np.array([np.nan])
+    limit = told[0] if len(told) and (told == told[0]).all() else NOT_VALID / 100
+    return np.full(len(stream), limit)
 
 
 def _head(stream: Stream, name: str) -> NDArray[np.float64]:

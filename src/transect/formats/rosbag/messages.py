@@ -19,6 +19,7 @@ from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.base.units import from_si, to_si
 from transect.recording import arrow
+from transect.types.returns import errors_from_infinities, infinities_from_errors
 
 from .batch import Columns, Lists
 
@@ -152,11 +153,18 @@ def _restore_fix(columns: dict[str, Any]) -> None:
 
 
 def _adapt_scan(columns: dict[str, Any]) -> None:
-    """REP 117: infinite ranges are beams without a return; here those are NaN."""
+    """REP 117: beams without a range are infinite or NaN; here they are NaN, and the reason stands beside."""
     ranges = columns["ranges"]
-    columns["ranges"] = Lists(
-        ranges.offsets, np.where(np.isinf(ranges.values), np.float32(np.nan), ranges.values)
-    )
+    errors = errors_from_infinities(ranges.values)
+    columns["ranges"] = Lists(ranges.offsets, np.where(errors, np.float32(np.nan), ranges.values))
+    if errors.any():
+        columns["range_error"] = Lists(ranges.offsets, errors)
+
+
+def _restore_scan(columns: dict[str, Any]) -> None:
+    rows = zip(columns["ranges"], columns.pop("range_error", ()), strict=False)
+    told = [infinities_from_errors(np.array(r, np.float64), np.array(errors)) for r, errors in rows]
+    columns["ranges"] = told or columns["ranges"]
 
 
 def _adapt_camera(columns: dict[str, Any]) -> None:
@@ -197,7 +205,7 @@ KINDS: dict[str, Kind] = {
         "NavFix", _FIX_COLUMNS, adapt=_adapt_fix, restore=_restore_fix, extra=_FIX_EXTRA
     ),
     "sensor_msgs/msg/LaserScan": Kind(
-        "LaserScan", _SCAN_COLUMNS, _SCAN_UNITS, adapt=_adapt_scan, extra=("ranges",)
+        "LaserScan", _SCAN_COLUMNS, _SCAN_UNITS, adapt=_adapt_scan, restore=_restore_scan, extra=("ranges",)
     ),
     "sensor_msgs/msg/JointState": Kind("JointState", {"name": "names"}),
     "sensor_msgs/msg/MagneticField": Kind(

@@ -15,6 +15,7 @@ from transect.base.arrays import Ints
 from transect.recording import Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
+from transect.types.returns import MEASUREMENT_ERROR, TOO_FAR, TOO_NEAR
 
 from .batch import PADDING, dtype_of
 from .file import Channel
@@ -163,11 +164,19 @@ class _Builder:
         if self._stream.type is NavFix:
             derived = {"std_east", "std_north", "std_down"}
             derived |= {"fix"} if self._fix_is_told() else set()
+        if self._stream.type is LaserScan and self._errors_are_told():
+            derived = {"range_error"}
         return [name for name in self._stream.columns if name not in self._used | derived]
 
     def _fix_is_told(self) -> bool:
         """Tell whether the message's status says all there is to say: it does not know RTK."""
         return "fix" not in self._stream.columns or set(self._stream["fix"]) <= set(FIX_OF_STATUS.values())
+
+    def _errors_are_told(self) -> bool:
+        """Tell whether infinite ranges say all that the scans' errors do (REP 117)."""
+        told = (0, TOO_FAR, TOO_NEAR, MEASUREMENT_ERROR)
+        known = "range_error" in self._stream.columns
+        return not known or bool(np.isin(arrow.lists_of(self._stream.table, "range_error")[0], told).all())
 
     def _column(self, path: str) -> Any:
         name = self._names.get(path, path)

@@ -13,6 +13,7 @@ from transect.base.arrays import Floats
 from transect.base.units import DEGREES, unit_of
 from transect.recording import arrow
 from transect.recording.arrow import T_NS
+from transect.types.returns import BEYOND_MAXIMUM, NO_RETURN, NOT_VALID
 
 from .._rows import from_si_exactly, invert
 from . import text
@@ -20,6 +21,7 @@ from .lines import Problems
 from .payload import LINES, SENSOR_WORD, SENSORS, Line, Sensor
 from .tables import (
     LASER_WORD,
+    MILLIMETRES,
     NAV_COLUMNS,
     NAV_WORD,
     RADAR_WORD,
@@ -41,15 +43,28 @@ def _get(table: pa.Table, name: str, default: float = np.nan) -> Floats:
 
 
 def laser_lines(table: pa.Table) -> pa.Array:
-    """Return laser scans as RANGE_DATA lines, ranges in the unit they were recorded in."""
+    """Return laser scans as RANGE_DATA lines, ranges in the unit they were recorded in.
+
+    Where nothing came back stands the code that the laser sent, or that of a SICK laser; where there is no
+    range for another reason and no code, `nan`.
+    """
     ranges, offsets = arrow.lists_of(table, "ranges")
     start, increment, counts = _get(table, "start_angle"), _get(table, "angle_increment"), np.diff(offsets)
     end = _get(table, "end_angle") if "end_angle" in table.column_names else start + increment * (counts - 1)
     unit = _unit_types(table)
     given = _in_unit(ranges, np.repeat(unit, counts))
+    if "range_error" in table.column_names:
+        given = _with_codes(given, arrow.lists_of(table, "range_error")[0], np.repeat(unit, counts))
     head = [text.numbers(values) for values in (start, increment, end, unit, counts)]
     stamps = text.stamps(arrow.numbers(table, T_NS))
     return text.lines(stamps, LASER_WORD.decode(), *head, text.lists(text.numbers(given), offsets))
+
+
+def _with_codes(given: Floats, errors: NDArray[Any], unit: NDArray[Any]) -> Floats:
+    """Return numbers as logged, with a SICK laser's code where its range is NaN."""
+    code = np.where(np.isin(errors, NO_RETURN) & (errors < BEYOND_MAXIMUM), NOT_VALID, errors)
+    number = np.where(unit == MILLIMETRES, code, in_units(code / 100, unit))
+    return np.where(np.isnan(given) & (code >= BEYOND_MAXIMUM), number, given)
 
 
 def _unit_types(table: pa.Table) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from transect.recording.text import Tokens
 from transect.robots import load
 from transect.robots.argo.radar import Radar
 from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState
+from transect.types.returns import Errors, sick_errors
 
 from .lines import Problems, lines_of, sound_lines, whole_numbers
 
@@ -33,6 +34,7 @@ STATES = len(NAV_COLUMNS)
 
 RANGE_UNITS = {1: unit_of("mm"), 2: unit_of("cm"), 3: unit_of("m"), 4: unit_of("km")}
 """By RangeUnitType."""
+MILLIMETRES = 1
 _NO_UNIT = "RangeUnitType is none of 1 mm, 2 cm, 3 m, 4 km"
 
 
@@ -100,15 +102,20 @@ def laser_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
     counts = np.minimum(head[:, 4], there).astype(np.int64)
     ranges, offsets = tokens.ragged(7, counts, lines)
     one_unit = len(lines) > 0 and bool((head[:, 3] == head[0, 3]).all())
-    in_metres = metres(ranges, head[:1, 3] if one_unit else np.repeat(head[:, 3], counts))
+    unit = head[:1, 3] if one_unit else np.repeat(head[:, 3], counts)
+    in_metres = metres(ranges, unit)
+    errors = range_errors(ranges, in_metres, unit)
     table = arrow.table(
         t_ns,
         {
-            "ranges": arrow.ragged_from_offsets(measured(in_metres, problems), offsets),
+            "ranges": arrow.ragged_from_offsets(
+                np.where(errors, np.nan, measured(in_metres, problems)), offsets
+            ),
             "start_angle": head[:, 0],
             "angle_increment": head[:, 1],
             "end_angle": head[:, 2],
             "range_unit": head[:, 3].astype(np.int8),
+            "range_error": arrow.ragged_from_offsets(errors, offsets),
         },
         units={**LaserScan.units(), "end_angle": "rad"},
     )
@@ -127,6 +134,18 @@ def metres(ranges: Floats, unit_types: NDArray[Any]) -> Floats:
         )
 
 
+def range_errors(ranges: Floats, in_metres: Floats, unit_types: NDArray[Any]) -> Errors:
+    """Return the codes of the SICK lasers among ranges as logged, 0 where a range was measured.
+
+    In cm mode 8191 stands for 81.91 m, in whichever unit it is logged. In mm mode, used for the calibration
+    of the cameras (footnote 4), it stands for 8.191 m, so that it shows only where the unit is mm.
+    """
+    errors = sick_errors(in_metres * 100)
+    if not (unit_types == MILLIMETRES).any():
+        return errors
+    return np.where((unit_types == MILLIMETRES) & (errors == 0), sick_errors(ranges), errors)
+
+
 def in_units(ranges: Floats, unit_types: NDArray[Any]) -> Floats:
     """Return ranges that are in metres in their RangeUnitTypes, one for each range."""
     kinds = [unit_types == kind for kind in RANGE_UNITS]
@@ -139,7 +158,7 @@ def known_units(unit_types: Floats) -> NDArray[np.bool_]:
 
 
 def measured(ranges: Floats, problems: Problems) -> Floats:
-    """Return ranges with NaN where they are negative or infinite: the sensor's own codes stay as they are."""
+    """Return ranges with NaN where they are negative or infinite."""
     if not len(ranges) or (ranges.min() >= 0 and ranges.max() < np.inf):
         return ranges
     bad = (ranges < 0) | np.isinf(ranges)

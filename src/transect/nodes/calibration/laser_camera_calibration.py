@@ -122,7 +122,7 @@ def board_plane(
 
 def straight_pieces(scan: LaserScan, longest: float, fewest: int = 5) -> list[Floats]:
     """Return the pieces (n, 2) of a sweep, in metres, that lie on a line and could be a board."""
-    points = points_from_polar(scan.ranges, scan.angles)[:, :2]
+    points = points_from_polar(scan.measured, scan.angles)[:, :2]
     with np.errstate(invalid="ignore"):
         ends = ~(np.linalg.norm(np.diff(points, axis=0), axis=1) < JUMP)
     pieces = np.split(points, np.flatnonzero(ends) + 1)

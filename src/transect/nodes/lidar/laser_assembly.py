@@ -45,8 +45,8 @@ class Assembled:
 class LaserAssembly(Node, interface=True, every=PERIOD):
     """Clouds of all returns in a fixed frame; any of the sensors may be missing.
 
-    What lies outside the ranges that the vehicle's sensors can measure is no return, and points whose place
-    is not known at their time are left out.
+    Beams without a return, ranges that the vehicle's sensors cannot measure and points whose place is not
+    known at their time are left out.
     """
 
     robot: str = param(
@@ -149,7 +149,7 @@ def _beams_of_scan(scan: LaserScan, robot: Robot) -> Beams:
     """Return the returns of one scan, each with its time."""
     beams = beams_of_scans(
         np.array([scan.t_ns]),
-        np.asarray(scan.ranges, dtype=np.float64),
+        scan.measured,
         np.array([0, len(scan.ranges)]),
         np.array([scan.start_angle]),
         np.array([scan.angle_increment]),

@@ -21,6 +21,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Robot
+from transect.types.returns import returned
 
 _CHUNK = 1 << 17
 """Points placed together: their transforms are 16 numbers each."""
@@ -28,7 +29,7 @@ _CHUNK = 1 << 17
 
 @dataclass(frozen=True)
 class Gate:
-    """Ranges that are returns: above `minimum` and up to `maximum`, m; others are codes, or nothing."""
+    """Ranges that are wanted: above `minimum` and up to `maximum`, m."""
 
     minimum: float = 0.0
     maximum: float = np.inf
@@ -40,9 +41,8 @@ class Gate:
         return cls(float(limits["minimum_range"]), float(limits["maximum_range"]))
 
     def passes(self, ranges: ArrayLike) -> Mask:
-        """Return which of the ranges (...) in m are returns; NaN is none."""
-        r = np.asarray(ranges, dtype=np.float64)
-        return (r > self.minimum) & (r <= self.maximum)
+        """Return which of the ranges (...) in m were measured and are in the gate."""
+        return returned(ranges, self.minimum, np.nextafter(self.maximum, np.inf))
 
 
 @dataclass(frozen=True, eq=False)

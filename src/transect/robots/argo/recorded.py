@@ -12,6 +12,7 @@ from transect.geometry import planar, rotations, se3
 from transect.recording import Parsed, Recording, Robot, Stream, arrow, stream_of_values
 from transect.robots import load
 from transect.types import LaserScan, Odometry, PointCloud, RadarRange, RadarSpectrum
+from transect.types.returns import returned
 
 from . import odometry as model
 from .clouds import Beams, Gate, beams_of_scans, place
@@ -212,8 +213,7 @@ def cloud(
     frame : str
         Navigation (UTM north, east, down), Body, or one that `with_local_frame` made.
     gate : Gate, optional
-        Ranges to keep; default the robot's, one for lasers and one for the radar. Lasers in mm mode (camera
-        calibration sets) measure 8 m and their codes begin there.
+        Ranges to keep; default the robot's, one for lasers and one for the radar.
     tolerance : float
         Seconds by which the first and the last pose of the vehicle hold beyond their time.
 
@@ -263,13 +263,24 @@ def _beams(robot: Robot, stream: Stream) -> Beams:
     swept = "end_ns" in stream.columns
     return beams_of_scans(
         stream.t_ns,
-        *arrow.lists_of(stream.table, "ranges"),
+        *_measured_ranges(stream),
         stream["start_angle"],
         stream["angle_increment"],
         end_ns=stream["end_ns"] if swept else None,
         scans=SCANS if swept else 1,
         mirror_rate=float(robot.constants["laser"]["mirror_rate"]),
     )
+
+
+def _measured_ranges(stream: Stream) -> tuple[Floats, Ints]:
+    """Return the ranges of all scans end to end, NaN outside the limits of their rows, and their offsets."""
+    ranges, offsets = arrow.lists_of(stream.table, "ranges")
+    limits = {"range_min": 0.0, "range_max": np.inf}
+    low, high = (
+        np.repeat(stream[name], np.diff(offsets)) if name in stream.columns else limit
+        for name, limit in limits.items()
+    )
+    return np.where(returned(ranges, low, high), ranges, np.nan), offsets
 
 
 def _robot(recording: Recording) -> Robot:

@@ -51,6 +51,9 @@ def _assemble(stream: Stream) -> Parsed:
         "angle_increment": increment[firsts] / SCANS,
         "end_ns": stream.t_ns[firsts + SCANS - 1],
     }
+    if "range_error" in stream.columns:
+        errors, _ = interleaved(*arrow.lists_of(stream.table, "range_error"), firsts)
+        columns["range_error"] = arrow.ragged_from_offsets(errors.astype(np.uint16), ends)
     table = arrow.table(stream.t_ns[firsts], columns, units={**LaserScan.units(), "end_ns": "ns"})
     notes, alone = list(stream.parsed.notes), len(stream) - SCANS * len(firsts)
     if alone:

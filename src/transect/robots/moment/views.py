@@ -157,27 +157,19 @@ def _points(moment: Moment, stream: Stream, side: bool | None) -> Points:
     return Points(moment.title(stream), points, is_cloud, frame, side, dt=dt)
 
 
-def _polar(moment: Moment, stream: Stream, everything: bool = False) -> list[Floats]:
-    """Return angle and range (n, 2) of each scan or turn; `everything`: also of beams without a return."""
+def _polar(moment: Moment, stream: Stream) -> list[Floats]:
+    """Return angle and range (n, 2) of each scan or turn; the range is NaN where no beam came back."""
     part = moment.part(stream)
     if stream.type is RadarRange:
         found = part.array("angle", "range")
         return np.split(found, np.flatnonzero(np.abs(np.diff(found[:, 0])) > np.pi) + 1)
     scans: list[LaserScan] = [sample.value for sample in part]
-    return [np.column_stack([s.angles, s.ranges if everything else _returned(moment, s)]) for s in scans]
+    return [np.column_stack([scan.angles, scan.measured]) for scan in scans]
 
 
 def _cartesian(polar: Sequence[Floats]) -> Floats:
     angles, ranges = np.concatenate(polar).T
     return points_from_polar(ranges, angles)
-
-
-def _returned(moment: Moment, scan: LaserScan) -> Floats:
-    """Return the ranges (n,) of a scan, NaN without a return, for which SICK lasers give a maximum."""
-    robot = moment.recording.robot
-    laser = robot.constants.get("laser", {}) if robot is not None else {}
-    limit = scan.range_max or float(laser.get("maximum_range", np.inf))
-    return np.where(scan.ranges < limit, scan.ranges, np.nan)
 
 
 def _find_things(moment: Moment, streams: Sequence[Stream], points: Floats) -> tuple[tuple[str, Floats], ...]:
@@ -205,7 +197,7 @@ def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = F
             f"{', '.join(extra)} cannot be drawn into {stream.name}", hint="one --panel for each"
         )
     T, frame = moment.mounting(stream)
-    polar = _polar(moment, stream, everything=lines)
+    polar = _polar(moment, stream)
     scans = [np.column_stack([moment.bearings(T, each[:, 0]), each[:, 1]]) for each in polar]
     word = "turn" if stream.type is RadarRange else "scan"
     said = f"{len(scans)} {word}{'s' if len(scans) > 1 else ''}"
@@ -223,7 +215,7 @@ def show_scans_over_time(moment: Moment, stream: Stream) -> OverTime:
     scans: list[LaserScan] = [sample.value for sample in part]
     grid = max((scan.angles for scan in scans), key=len)
     nearest = [np.abs(scan.angles - grid[:, None]).argmin(axis=1) for scan in scans]
-    ranges = np.stack([_returned(moment, scan)[at] for scan, at in zip(scans, nearest, strict=True)])
+    ranges = np.stack([scan.measured[at] for scan, at in zip(scans, nearest, strict=True)])
     bearings = moment.bearings(T, grid)
     order = np.argsort(-bearings, kind="stable")
     name, seconds = moment.title(stream), moment.seconds(part)

@@ -24,6 +24,7 @@ from transect.types import (
     Wrench,
 )
 from transect.types import Twist as TwistType
+from transect.types.returns import NO_RETURN, TOO_FAR
 
 from ._model import Change, unchanged, with_table
 
@@ -155,7 +156,15 @@ def _restate(table: pa.Table, rows: Mask) -> pa.Table:
         again |= {"speed": np.hypot(north, east), "course": np.arctan2(east, north) % (2 * np.pi)}
     for name, values in again.items():
         table = with_flat(table, name, np.where(rows, values, flat_values(table, name)[0]))
-    return table
+    return _restate_errors(table) if {"ranges", "range_error"} <= known else table
+
+
+def _restate_errors(table: pa.Table) -> pa.Table:
+    """Return scans whose `range_error` fits the ranges: 0 where there is one, else the laser's own code."""
+    absent, errors = np.isnan(flat_values(table, "ranges")[0]), flat_values(table, "range_error")[0]
+    known, counts = np.unique(errors[np.isin(errors, NO_RETURN)], return_counts=True)
+    usual = known[np.argmax(counts)] if len(known) else TOO_FAR
+    return with_flat(table, "range_error", np.where(absent, np.where(errors > 0, errors, usual), 0.0))
 
 
 def share_of_beams(stream: Stream, table: pa.Table, name: str) -> Floats:

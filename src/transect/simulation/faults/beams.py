@@ -1,4 +1,4 @@
-"""Beams of lasers: where they point, how far they reach, and what is written where nothing comes back."""
+"""Beams of lasers: where they point and how far they reach."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.recording import Stream
 from transect.types import PointCloud
 
-from ._columns import flat_values
-
 FARTHEST = 80.0
-"""Metres; a laser's reach where its scans do not say, and where the codes of a SICK for nothing begin."""
+"""Metres; a laser's reach where its scans do not say."""
 ROWS = 64
 """Scans that are worked on together."""
 
@@ -37,13 +35,6 @@ def reach(stream: Stream, ranges: Floats, row: Ints) -> Floats:
     if "range_max" in stream.columns:
         limit = np.fmin(np.asarray(stream["range_max"], dtype=np.float64)[row], FARTHEST)
     return np.where(np.isfinite(ranges), np.minimum(ranges, limit), limit)
-
-
-def no_return(stream: Stream) -> float:
-    """Return what stands in a stream's ranges where nothing came back: the laser's own code, or NaN."""
-    ranges, _ = flat_values(stream.table, "ranges")
-    codes = ranges[np.isfinite(ranges) & (ranges >= FARTHEST)]
-    return float(codes.max()) if len(codes) else float("nan")
 
 
 def chunks(inside: Mask, row: Ints) -> Iterator[slice]:

@@ -11,7 +11,6 @@ from transect.geometry import rotations
 from transect.recording import Stream
 from transect.types import Image, Imu, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
-from . import beams
 from ._columns import change_of, flat_values, with_flat
 from ._model import Change, Event, Fault, unchanged
 from ._payloads import wrapped, wrapped_clouds
@@ -63,7 +62,7 @@ def _scan(stream: Stream, event: Event) -> Change:
     first = np.searchsorted(row, np.arange(len(stream) + 1))
     wanted = np.arange(len(ranges)) + by[row]
     there = (wanted >= first[row]) & (wanted < first[row + 1])
-    seen = np.where(there, ranges[np.clip(wanted, 0, max(len(ranges) - 1, 0))], beams.no_return(stream))
+    seen = np.where(there, ranges[np.clip(wanted, 0, max(len(ranges) - 1, 0))], np.nan)
     table = with_flat(stream.table, "ranges", np.where(event.inside(stream)[row], seen, ranges))
     return change_of(stream, table, ["ranges"], _degrees(stream, event))
 

@@ -93,7 +93,7 @@ def first_returns(beams: Beams, ranges: Floats, luck: Floats, back: float) -> tu
 
 def _scans(stream: Stream, event: Event, air: Air) -> Change:
     old, row = flat_values(stream.table, "ranges")
-    new, nothing, seconds = old.copy(), beams.no_return(stream), event.seconds(stream)
+    new, seconds = old.copy(), event.seconds(stream)
     T = place_of_sensor(event.recording, stream.frame)
     for part in beams.chunks(event.inside(stream), row):
         rows, before = row[part], old[part]
@@ -101,8 +101,7 @@ def _scans(stream: Stream, event: Event, air: Air) -> Change:
         towards = beams.directions(beams.beam_angles(stream, rows), T)
         far, back = beams.reach(stream, before, rows), event.parameters["backscatter"]
         found, early, lost = first_returns(through(air, seconds[rows], T[:3, 3], towards), far, luck, back)
-        lost &= np.isfinite(before) & (before < beams.FARTHEST)
-        new[part] = np.where(early, found, np.where(lost, nothing, before))
+        new[part] = np.where(early, found, np.where(lost, np.nan, before))
     table = with_flat(stream.table, "ranges", new)
     return change_of(stream, table, ["ranges"], share_of_beams(stream, table, "ranges"))
 

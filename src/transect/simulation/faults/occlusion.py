@@ -36,11 +36,10 @@ def _scans(stream: Stream, event: Event) -> Change:
     ranges, row = flat_values(stream.table, "ranges")
     if not len(ranges):
         return unchanged(stream)
-    angles, nothing = beams.beam_angles(stream, row), beams.no_return(stream)
+    angles = beams.beam_angles(stream, row)
     view = (float(angles.min()), float(angles.max()))
     covered = _in_sector(event, stream, angles, *view) & event.inside(stream)[row]
-    covered &= ~(ranges >= beams.FARTHEST)
-    table = with_flat(stream.table, "ranges", np.where(covered, nothing, ranges))
+    table = with_flat(stream.table, "ranges", np.where(covered, np.nan, ranges))
     return change_of(stream, table, ["ranges"], share_of_beams(stream, table, "ranges"))
 
 
