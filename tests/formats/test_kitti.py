@@ -367,6 +367,18 @@ def test_files_beyond_the_times_are_a_loss(drive: Path) -> None:
     assert losses(recording) == [("velodyne_points/data/0000000003.bin", None, 2, reason)]
 
 
+def test_a_drive_cut_out_of_a_longer_one_pairs_files_and_times_in_order(drive: Path) -> None:
+    for folder in ("velodyne_points", "oxts"):
+        for path in sorted((drive / folder / "data").iterdir()):
+            path.rename(path.with_name(f"{int(path.stem) + 400:010d}{path.suffix}"))
+    recording = opened(drive, "kitti")
+    assert losses(recording) == []
+    assert recording["velodyne"].t_ns.tolist() == recording["oxts/imu"].t_ns.tolist() == T_NS
+    np.testing.assert_array_equal(recording["velodyne"][2].payload.points[:, 0], points(2)[:, 0])
+    note = "files from number 400 on are paired with the 3 times in order"
+    assert {f"velodyne_points: {note}", f"oxts: {note}"} <= set(recording.all_notes)
+
+
 def test_a_folder_without_times_is_numbered(drive: Path) -> None:
     (drive / "image_01/timestamps.txt").unlink()
     stream = opened(drive, "kitti")["image_01"]

@@ -26,11 +26,13 @@ class Packets:
     values : (n, width) float64 array
         As they stand in the files.
     losses : tuple of Loss
+    notes : tuple of str
     """
 
     t_ns: NDArray[np.int64]
     values: NDArray[np.float64]
     losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def columns(self, names: Iterable[str]) -> dict[str, NDArray[np.float64]]:
         """Return the values by name, in the order of the file."""

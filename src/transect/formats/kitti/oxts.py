@@ -39,7 +39,7 @@ def oxts_streams(source: Source, files: Callable[[], TimedFiles], clock: Clock) 
     def packets() -> Packets:
         timed = files()
         found = read_packets(source, list(timed.t_ns), list(timed.t_ns.values()), len(OXTS))
-        return replace(found, losses=(*timed.losses, *found.losses))
+        return replace(found, losses=(*timed.losses, *found.losses), notes=timed.notes)
 
     return [
         Stream(name, kind, partial(_table, packets, part), clock=clock, frame=IMU)
@@ -65,7 +65,7 @@ def _is_given(source: Source, numbers: Collection[str]) -> bool:
 def _table(packets: Callable[[], Packets], part: Part) -> Parsed:
     found = packets()
     columns, units = part(found.columns(OXTS))
-    return Parsed(arrow.table(found.t_ns, columns, units=units), found.losses)
+    return Parsed(arrow.table(found.t_ns, columns, units=units), found.losses, found.notes)
 
 
 def _yaw(yaw: Floats) -> Floats:

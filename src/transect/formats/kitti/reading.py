@@ -59,7 +59,7 @@ def _calibration(source: Source, drive: Source, folders: list[str]) -> Calibrati
 def _images(source: Source, folder: str, camera: CameraModel | None) -> Stream:
     def table() -> Parsed:
         timed = timed_files(source, folder, (".png", ".jpg"))
-        return Parsed(file_table(list(timed.t_ns.values()), list(timed.t_ns)), timed.losses)
+        return Parsed(file_table(list(timed.t_ns.values()), list(timed.t_ns)), timed.losses, timed.notes)
 
     return Stream(
         folder,
@@ -81,7 +81,7 @@ def _velodyne(source: Source) -> list[Stream]:
     def table() -> Parsed:
         timed = timed_files(source, folder, (".bin",))
         clouds = cloud_table(source, list(timed.t_ns.values()), list(timed.t_ns), CLOUD_COLUMNS)
-        return Parsed(clouds.table, (*timed.losses, *clouds.losses))
+        return Parsed(clouds.table, (*timed.losses, *clouds.losses), timed.notes)
 
     return [
         Stream(

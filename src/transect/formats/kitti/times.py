@@ -19,10 +19,11 @@ from . import SECONDS, STAMPS
 
 @dataclass(frozen=True)
 class TimedFiles:
-    """Files and their times in ns, in the order of their numbers; and what has no time."""
+    """Files and their times in ns, in the order of their numbers; what has no time, and what was assumed."""
 
     t_ns: dict[str, int]
     losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def times_of_folder(source: Source, folder: str) -> str | None:
@@ -61,7 +62,11 @@ def read_times(source: Source, name: str) -> tuple[NDArray[np.int64], tuple[Loss
 
 
 def timed_files(source: Source, folder: str, suffixes: tuple[str, ...]) -> TimedFiles:
-    """Pair the numbers that a folder's files are named after with lines of times; without any, count them."""
+    """Pair the numbers that a folder's files are named after with lines of times; without any, count them.
+
+    A drive cut out of a longer one may keep its numbers (from 400 on) with times for these files alone: as
+    many times as files then belong together in their order.
+    """
     inside = f"{folder}/data" if f"{folder}/data" in source.folders else folder
     numbers = {n: _number(n) for n in source.under(inside) if n.endswith(suffixes)}
     losses = [Loss(n, "its name is no frame number") for n, number in numbers.items() if number is None]
@@ -70,10 +75,15 @@ def timed_files(source: Source, folder: str, suffixes: tuple[str, ...]) -> Timed
     if times is None:
         return TimedFiles({n: number * NS for n, number in frames.items()}, tuple(losses))
     t_ns, lost = read_times(source, times)
+    notes: tuple[str, ...] = ()
+    first, last = min(frames.values(), default=0), max(frames.values(), default=0)
+    if first > 0 and last >= len(t_ns) == len(frames):
+        notes = (f"{folder}: files from number {first} on are paired with the {len(t_ns)} times in order",)
+        frames = {n: line for line, n in enumerate(sorted(frames, key=lambda n: frames[n]))}
     if beyond := [n for n, number in frames.items() if number >= len(t_ns)]:
         losses.append(Loss(beyond[0], f"{times} has only {len(t_ns)} times", count=len(beyond)))
     found = {n: int(t_ns[number]) for n, number in frames.items() if number < len(t_ns)}
-    return TimedFiles({n: t for n, t in found.items() if t != NO_STAMP}, (*losses, *lost))
+    return TimedFiles({n: t for n, t in found.items() if t != NO_STAMP}, (*losses, *lost), notes)
 
 
 def _number(name: str) -> int | None:
