@@ -13,7 +13,7 @@ import transect
 from transect.base.clocks import NS
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats import ccsds, recognise
-from transect.formats.ccsds.packets import (
+from transect.formats.ccsds.reading import (
     SEQUENCES,
     missing_before,
     ns_from_sclk,

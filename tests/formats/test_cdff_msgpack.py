@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import transect
 from transect.errors import ParseError, TransectError, UnknownFormatError, UsageError
 from transect.formats import recognise, write
-from transect.formats._rock.quaternions import order_of
+from transect.formats._rock.kinds import order_of
 from transect.formats.cdff_msgpack import file as log_file
-from transect.formats.cdff_msgpack.arrays import octets_of, rows_of
+from transect.formats.cdff_msgpack.cursor import octets_of, rows_of
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, LaserScan, NavFix, PointCloud, Pose, Record, RigidBodyState
 

@@ -22,9 +22,8 @@ import transect
 from transect.cli.export import command as export
 from transect.errors import TransectError, UnsupportedError, UsageError
 from transect.formats import write
-from transect.formats.cdff_msgpack import flattening, writing
-from transect.formats.cdff_msgpack.flattening import fields_of
-from transect.formats.cdff_msgpack.writing import chunks_of
+from transect.formats.cdff_msgpack import writing
+from transect.formats.cdff_msgpack.writing import chunks_of, fields_of
 from transect.recording import Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, PointCloud, Pose, Record
 
@@ -114,7 +113,7 @@ def test_a_batch_of_any_size_gives_the_same_bytes(
 ) -> None:
     write(small(), tmp_path / "a" / "log.msg", "cdff_msgpack", **options)
     monkeypatch.setattr(writing, "ROWS", 3)
-    monkeypatch.setattr(flattening, "BATCH", 2)
+    monkeypatch.setattr(writing, "BATCH", 2)
     write(small(), tmp_path / "b" / "log.msg", "cdff_msgpack", **options)
     files = sorted((tmp_path / "a").iterdir())
     assert [f.read_bytes() for f in files] == [(tmp_path / "b" / f.name).read_bytes() for f in files]
@@ -186,7 +185,7 @@ def test_a_compressed_log_is_the_plain_one_through_zlib(tmp_path: Path) -> None:
 def test_lists_that_are_empty_in_some_samples_are_flattened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flattening, "BATCH", 2)
+    monkeypatch.setattr(writing, "BATCH", 2)
     lengths = [0, 0, 0, 2, 0, 1]
     columns = {n: [np.arange(float(k)) for k in lengths] for n in ("position", "velocity")}
     recording = Recording("r", (stream_of_values("/a.j", times(6), columns, type=JointState),))
@@ -241,7 +240,7 @@ def test_chunks_hold_every_sample_once_in_the_order_recorded(all_times: list[lis
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "ROWS", 100)
-    monkeypatch.setattr(flattening, "BATCH", 100)
+    monkeypatch.setattr(writing, "BATCH", 100)
     for name, options in (("plain", {}), ("flat", {"flatten": True})):
         peaks: list[int] = []
         for n in (1_000, 8_000):

@@ -17,7 +17,8 @@ from transect import robots
 from transect.base.clocks import NS
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats import ida, recognise
-from transect.formats.ida.codes import (
+from transect.formats.ida.columns import (
+    COLUMNS,
     PHASES,
     STATUS_BITS,
     decode_status,
@@ -25,10 +26,9 @@ from transect.formats.ida.codes import (
     name_of_text,
     status_word,
 )
-from transect.formats.ida.columns import COLUMNS
-from transect.formats.ida.label import parse_label
 from transect.formats.ida.names import ProductName, kind_of_name, parse_name, rough_utc
 from transect.formats.ida.parameters import parameters_text, parse_parameters
+from transect.formats.ida.tables import parse_label
 from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.robots.ida.arm import TOOLS

@@ -12,7 +12,7 @@ from transect import formats
 from transect.base.clocks import ns_from_iso
 from transect.errors import ParseError, UsageError
 from transect.formats import nmea
-from transect.formats.nmea.tables import read_log
+from transect.formats.nmea.reading import read_log
 from transect.formats.nmea.writing import log_text
 from transect.recording import Recording, Stream, source_of, stream_of_values
 from transect.types import FIX_TYPES, NavFix, Twist

@@ -9,8 +9,8 @@ from tests.formats import ida_sample as sample
 import transect
 from transect.formats import recognise
 from transect.formats.ida.columns import BY_NAME, NAMES_58
-from transect.formats.ida.label import Label, parse_label
 from transect.formats.ida.names import parse_name
+from transect.formats.ida.tables import Label, parse_label
 
 
 @pytest.fixture(scope="module")

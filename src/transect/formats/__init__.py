@@ -160,7 +160,7 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
     _check_options(chosen, read, options)
     recording = read(base, **options)
     if truth is not None:
-        from ._truth.reading import attached
+        from transect.formats._truth.streams import attached
 
         recording = attached(recording, truth)
     return recording.replace(
@@ -272,7 +272,7 @@ def write(recording: Recording, path: PathLike, format: str, **options: Any) -> 
     options
         For the format: `chunk=10000`, ...
     """
-    from ._truth.writing import without, write_beside
+    from transect.formats._truth.streams import without, write_beside
 
     path = Path(path)
     module = check_target(path, format)
@@ -300,7 +300,7 @@ def write_folder(recording: Recording, folder: Path, format: str, name: str = ""
     name : str
         Of the file inside, for a format that writes single files; else the format fills the folder.
     """
-    from ._truth.writing import without, write_beside
+    from transect.formats._truth.streams import without, write_beside
 
     said = write(without(recording), folder / name if name else folder, format)
     return said + write_beside(recording, folder)

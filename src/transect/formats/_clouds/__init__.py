@@ -26,13 +26,7 @@ from .ply import header_losses as ply_losses
 from .points import Columns, cloud_of
 from .vtk import decode_vtk, encode_vtk
 
-__all__ = [
-    "cloud_loader",
-    "cloud_of",
-    "cloud_table",
-    "decode_cloud",
-    "encode_cloud",
-]
+__all__ = ["cloud_loader", "cloud_of", "cloud_table", "decode_cloud", "encode_cloud"]
 
 _DECODERS: dict[str, Callable[[Buffer, str], Columns]] = {
     ".pcd": decode_pcd,

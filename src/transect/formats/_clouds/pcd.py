@@ -21,7 +21,7 @@ from transect.recording import Loss
 from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
-from .number_text import read_rows, text_of
+from .plain import read_rows, text_of
 from .points import MAX_POINT_BYTES, Columns, columns_of, left_over, packed_colour, promised
 
 ENCODINGS = ("ascii", "binary", "binary_compressed")

@@ -16,7 +16,7 @@ from transect.recording import Loss
 from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
-from .number_text import read_rows, text_of
+from .plain import read_rows, text_of
 from .points import Columns, columns_of, left_over, promised
 
 ENCODINGS = {"ascii": "ascii", "binary": "binary_little_endian", "binary_big_endian": "binary_big_endian"}

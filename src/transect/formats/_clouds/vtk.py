@@ -243,7 +243,7 @@ def _name_of(values: Array) -> str:
 
 
 def _body(values: Array, encoding: str) -> bytes:
-    from .number_text import text_of
+    from .plain import text_of
 
     if encoding == "binary":
         return values.astype(values.dtype.newbyteorder(">")).tobytes() + b"\n"

@@ -146,7 +146,7 @@ def _twice(files: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
 
 def has_unix_time(source: Source, name: str) -> bool:
     """Tell whether the first column of a CSV file begins with a unix time."""
-    from .sheet import sniff, unix_unit
+    from .headers import sniff, unix_unit
 
     first = sniff(source.head(name)).first
     return bool(first) and unix_unit(first[0]) is not None

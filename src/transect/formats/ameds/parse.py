@@ -20,10 +20,8 @@ from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Pose
 
 from .columns import BY_STREAM, DEVICE, TIME, CsvFile
-from .headers import unit_from_header
-from .plan import Plan, make_plan, plan_of_unknown
-from .sheet import Sheet, sniff, unix_unit
-from .spellings import Spelling
+from .headers import Sheet, sniff, unit_from_header, unix_unit
+from .plan import Plan, Spelling, make_plan, plan_of_unknown
 
 DAY_NS = 86_400 * clocks.NS
 

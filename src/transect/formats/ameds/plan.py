@@ -1,18 +1,97 @@
-"""Which column of a CSV file is which of the documented ones: by the user's word, by meaning, or by order."""
+"""Which column of a CSV file is which of the documented ones: by the user's word, by meaning, or by order.
+
+A file `ameds_columns.yaml`, in the recording's folder or in `~/.config/transect`, tells spellings that are
+not known here. It names files of Table 7, their columns (see `columns.py`) and what stands in the header; a
+unit only if it is not the document's:
+
+    GnssPose:
+      lat: Breite
+      lon: [Länge, Laenge]
+      roll: {header: Rollwinkel, unit: deg}
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+from transect.base.yaml_parts import Lines, Part, parse, refuse
+from transect.errors import did_you_mean
+from transect.recording import Source
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Pose
 
-from .columns import TIME, Column, CsvFile
+from .columns import BY_STEM, TIME, Column, CsvFile
 from .headers import AXIS_OF, Header, Meaning, read_header, unit_from_header
-from .spellings import Spelling
+
+FILE = "ameds_columns.yaml"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """What may stand above a column, and its unit where that is not the document's."""
+
+    headers: tuple[str, ...]
+    unit: str | None = None
+
+
+Spellings = Mapping[str, Mapping[str, Spelling]]
+"""Stem of a file to name of a column to what stands in the header."""
+
+
+def load_spellings(source: Source, given: Mapping[str, Any] | None = None) -> Spellings:
+    """Return the user's spellings: from his own file, the recording's folder, and given; later ones win."""
+    layers = [(given or {}, Lines("columns="))]
+    if FILE in source:
+        layers.insert(0, parse(source.text(FILE), FILE))
+    own = _user_file()
+    if own.is_file():
+        layers.insert(0, parse(own.read_text(encoding="utf-8", errors="replace"), str(own)))
+    result: dict[str, dict[str, Spelling]] = {}
+    for data, lines in layers:
+        for stem, columns in _read(Part(data or {}, (), lines)).items():
+            result.setdefault(stem, {}).update(columns)
+    return result
+
+
+def _user_file() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "transect" / FILE
+
+
+def _read(whole: Part) -> Spellings:
+    """Return a table of which every file and column is known, or raise with all that are not."""
+    if not isinstance(whole.data, Mapping):
+        whole.wrong("the table of columns is a mapping of files", "GnssPose: {lat: Breite}")
+    result: dict[str, dict[str, Spelling]] = {}
+    for stem in whole.data if isinstance(whole.data, Mapping) else ():
+        part = whole.child(stem)
+        if stem not in BY_STEM:
+            part.wrong(f"AMEDS has no file {stem!r}", did_you_mean(str(stem), BY_STEM))
+        elif not isinstance(part.data, Mapping):
+            part.wrong(f"{stem} needs a mapping of its columns to headers")
+        else:
+            result[stem] = {name: _spelling(stem, name, part.child(name)) for name in part.data}
+    refuse(whole.problems, whole.lines.file)
+    return result
+
+
+def _spelling(stem: str, name: str, part: Part) -> Spelling:
+    known = {TIME: "s", **{column.name: column.si for column in BY_STEM[stem].columns}}
+    entry: Mapping[str, Any] = part.data if isinstance(part.data, Mapping) else {"header": part.data}
+    header, unit = entry.get("header", ()), entry.get("unit")
+    if name not in known:
+        part.wrong(f"{stem} has no column {name!r}", did_you_mean(str(name), known))
+    elif unit is not None and unit_from_header(known[name], str(unit)) is None:
+        part.wrong(f"{unit!r} is no unit for {stem}'s {name}, which is kept in {known[name]!r}")
+    headers = header if isinstance(header, list | tuple) else (header,)
+    return Spelling(tuple(str(h) for h in headers), None if unit is None else str(unit))
+
 
 _QUATERNION = ("qx", "qy", "qz", "qw")
 _UNIT_AT_END = re.compile(r"(.*?)\s*\[([^\]]*)\]\s*")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import bz2
 import gzip
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
-from .forms import PLANAR, SCANS
 
 if TYPE_CHECKING:
     from transect.recording import Recording, Source
@@ -61,3 +61,40 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     from .writing import write_log
 
     return write_log(recording, path)
+
+
+PLANAR = ("ODOM", "TRUEPOS")
+POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
+_ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a scan is laid out.
+
+    Attributes
+    ----------
+    head : tuple of str
+        Columns between the word and the number of readings.
+    tail : tuple of str
+        Columns after the readings.
+    remissions : bool
+        Whether a number of remissions and these follow the readings.
+    """
+
+    head: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+    remissions: bool = False
+
+
+OLD = Form(tail=POSES)
+_DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "range_max", "accuracy")
+RAW = Form((*_DEVICE, "remission_mode"), remissions=True)
+ROBOT = Form(RAW.head, (*POSES, *_ROBOT), remissions=True)
+LIMITS = {"FLASER": "robot_front_laser_max", "RLASER": "robot_rear_laser_max"}
+"""The parameters that tell the largest range of scans of the old form, m."""
+SCANS: dict[str, Form] = {
+    **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
+    **{f"RAWLASER{n}": RAW for n in range(1, 6)},
+    **{f"ROBOTLASER{n}": ROBOT for n in range(6)},
+}

@@ -7,7 +7,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.recording import Parsed, arrow
 
-from .forms import OLD, SCANS
+from . import OLD, SCANS
 from .messages import range_errors
 
 FEWEST = 100

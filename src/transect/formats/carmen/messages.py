@@ -27,7 +27,7 @@ from transect.types import LaserScan, Odometry, Pose
 from transect.types.returns import BEYOND_MAXIMUM, TOO_FAR, Errors, sick_errors
 
 from .._rows import lines_lost, token_stamps
-from .forms import PLANAR, POSES, SCANS, Form
+from . import PLANAR, POSES, SCANS, Form
 
 MAX_RANGE = BEYOND_MAXIMUM / 100
 """Metres; readings of a SICK at or above this are codes."""

@@ -18,8 +18,7 @@ from transect.recording.zips import MAX_RATIO, RATIO_FREE_BYTES
 from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import clock_of, only_file
-from . import CHUNK, UNPACK
-from .forms import LIMITS
+from . import CHUNK, LIMITS, UNPACK
 from .limits import limit_ranges
 from .messages import parse_messages
 

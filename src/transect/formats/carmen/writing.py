@@ -18,7 +18,7 @@ from transect.types import LaserScan, Odometry, Pose
 from transect.types.returns import BEYOND_MAXIMUM, NOT_VALID
 
 from .._rows import column_or_nan, float_texts, new_file
-from .forms import LIMITS, OLD, RAW, SCANS
+from . import LIMITS, OLD, RAW, SCANS
 from .messages import MAX_RANGE, SICK_REACH, sick_geometry
 
 HEADER = "# CARMEN Logfile\n# message_name [message contents] ipc_timestamp ipc_hostname logger_timestamp\n"

@@ -10,7 +10,7 @@ from transect.recording import Recording, Stream
 from transect.recording.arrow import PAYLOAD
 
 from ..ida.names import APIDS, new_name
-from .packets import MAX_PAYLOAD, SEQUENCES, packet
+from .reading import MAX_PAYLOAD, SEQUENCES, packet
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from transect.recording import Recording, Source
 
-    from .._rock.quaternions import Order
+    from .._rock.kinds import Order
 
 SUFFIXES = (".msg", ".msg.zz")
 _MAP_AND_KEY = re.compile(

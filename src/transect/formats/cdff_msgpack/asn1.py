@@ -13,8 +13,7 @@ from transect.recording import Source, Stream, source_of
 from transect.types import Pose
 
 from .._rock.samples import Form, form_of
-from .arrays import octets_of
-from .cursor import Broken
+from .cursor import Broken, octets_of
 
 BITSTREAM = "asn1_bitstream"
 SUFFIXES = (".asn", ".asn1")

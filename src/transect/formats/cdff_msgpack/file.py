@@ -13,8 +13,7 @@ from transect.errors import ParseError
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
-from .arrays import numbers_at
-from .cursor import Broken, Cursor, Cut
+from .cursor import Broken, Cursor, Cut, numbers_at
 
 META = ".meta"
 MAX_UNPACKED = 1 << 28

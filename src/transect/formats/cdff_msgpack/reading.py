@@ -1,30 +1,92 @@
-"""Reading CDFF's MessagePack logs, their parts and configurations."""
+"""Reading CDFF's MessagePack logs, their parts, and configurations of cameras and static frames."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import dataclasses
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import FrameError, ParseError, UsageError
+from transect.errors import FrameError, GeometryError, ParseError, UsageError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source, cache
 from transect.recording.source import Buffer
 from transect.types import CameraModel
 
 from .._rock import log_files
-from .._rock.quaternions import Order
-from .._rock.streams import PROBED, Logged, Piece, Reading, groups_of, stream_names, streams_of
+from .._rock.kinds import Order
+from .._rock.streams import PROBED, Logged, Piece, Reading, camera_of, groups_of, stream_names, streams_of
 from . import SUFFIXES
-from .arrays import octets_of, rows_of
 from .asn1 import BITSTREAM, Definitions, decoder, definitions_of
-from .config import is_config, read_config
-from .cursor import Broken, Cut
-from .file import Meta, Port, entries_of, meta_of, ports_of, unpacked
+from .cursor import Broken, Cursor, Cut, octets_of, rows_of
+from .file import Entry, Meta, Port, entries_of, meta_of, ports_of, unpacked
 from .samples import MAX_SAMPLES, flat_of
+
+_INFO = "/camera_info"
+
+
+def is_config(view: memoryview, entries: Sequence[tuple[Any, Entry]]) -> bool:
+    """Tell whether the first value of a map is that of a configuration file, and not of a log."""
+    if not entries:
+        return False
+    key, entry = entries[0]
+    if isinstance(key, tuple):
+        return True
+    try:
+        cursor = Cursor(view, entry.start)
+        return cursor.map_length() > 0 and cursor.value() in ("intrinsic", "baseline")
+    except (Cut, Broken):
+        return False
+
+
+def read_config(
+    view: memoryview, entries: Sequence[tuple[Any, Entry]], file: str
+) -> tuple[FrameTree, dict[str, CameraModel], list[Loss], list[str]]:
+    """Read the frames and cameras of a configuration file; return what was lost and noticed, too."""
+    frames, cameras = FrameTree(), dict[str, CameraModel]()
+    losses: list[Loss] = []
+    notes: list[str] = []
+    for key, entry in entries:
+        try:
+            value = cast(Mapping[str, Any], Cursor(view, entry.start).value())
+            if isinstance(key, tuple):
+                parent, child = (str(name) for name in cast("tuple[Any, ...]", key))
+                frames.add_static(parent, child, _transform(value), source=file)
+            else:
+                name = str(key).removesuffix(_INFO)
+                camera = _camera(name, value)
+                if camera is not None:
+                    cameras[name] = camera
+                else:
+                    notes.append(f"{name}: its focal length is a placeholder, so the camera is left out")
+        except (Cut, Broken, KeyError, TypeError, ValueError, FrameError, GeometryError) as error:
+            losses.append(Loss(file, f"{key} cannot be read: {error}", byte=entry.start))
+    return frames, cameras, losses, notes
+
+
+def _transform(value: Mapping[str, Any]) -> Any:
+    """Return T_parent_child of (parent, child): the pose of the child, as tf has it.
+
+    The names of the two are not explained; `tcp` to `camera_left` is (0.15, 0.045, 0.26), and the camera is
+    half a baseline of 0.09 m to the left of the tool centre point.
+    """
+    from transect.geometry import se3
+
+    quaternion = np.asarray(value["rotation"], dtype=np.float64)
+    return se3.from_quaternion(quaternion, np.asarray(value["translation"], dtype=np.float64))
+
+
+def _camera(name: str, value: Mapping[str, Any]) -> CameraModel | None:
+    camera, baseline = camera_of(name, value["intrinsic"]), value.get("baseline")
+    if camera is None or baseline is None:
+        return camera
+    P = np.column_stack([camera.K, [-camera.K[0, 0] * float(baseline), 0.0, 0.0]])
+    return dataclasses.replace(camera, P=P)
+
 
 CHUNK = r"(.+)_(\d+)\.msg(?:\.zz)?"
 """`<prefix>_%09d.msg`: parts of one log."""

@@ -7,14 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-APIDS = {
-    84: "CollisionDatabase",
-    85: "History",
-    86: "Parameters",
-    87: "SciHi",
-    88: "SciLo",
-    89: "Status",
-}
+APIDS = {84: "CollisionDatabase", 85: "History", 86: "Parameters", 87: "SciHi", 88: "SciLo", 89: "Status"}
 """Application identifiers of the IDA (SIS Table 6)."""
 
 ARM_FLOAT = "006_arm_float.txt"

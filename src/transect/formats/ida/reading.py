@@ -21,11 +21,10 @@ from transect.robots.ida.parameters import Parameters
 from transect.types import JointState, Record
 
 from .files import Products, mentions, sort_products
-from .label import Label, parse_label
 from .names import parse_name, rough_utc
 from .parameters import ParameterFile, parse_parameters
 from .status import parse_status
-from .tables import parse_science
+from .tables import Label, parse_label, parse_science
 from .text import is_number, tokens
 
 Tables = Callable[[str], Mapping[str, Parsed]]
@@ -43,12 +42,7 @@ _SCIENCE_STREAMS: dict[str, tuple[str, type, str, Role]] = {
     "tool": ("/Tool", Record, "", "derived"),
     "forces": ("/Forces", Record, "", "derived"),
 }
-_DRIVING = (
-    "Arm/SciHi/Encoders",
-    "Arm/SciLo/Encoders",
-    "Arm/Status/Encoders",
-    "History/Arm/Status/Encoders",
-)
+_DRIVING = ("Arm/SciHi/Encoders", "Arm/SciLo/Encoders", "Arm/Status/Encoders", "History/Arm/Status/Encoders")
 """Streams of joint angles that may move the arm's frames, the densest first. Only one does: the times of
 SciHi may count from elsewhere than the others' (see `_time_notes`)."""
 

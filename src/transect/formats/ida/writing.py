@@ -20,10 +20,9 @@ from transect.recording import Recording, Stream
 
 from . import columns as known
 from . import names as names
-from .codes import STATUS_BITS, encode_status
-from .keys import ARM, SYSTEM, Key, StatusText
+from .columns import STATUS_BITS, encode_status
 from .parameters import parameters_text
-from .status import EXTRA, INDEX, POINT
+from .status import ARM, EXTRA, INDEX, POINT, SYSTEM, Key, StatusText
 from .text import bracketed, shortest
 
 Status = tuple[StatusText, dict[str, Any]]

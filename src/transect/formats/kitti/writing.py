@@ -24,9 +24,8 @@ from transect.recording import Recording, Sample, Stream
 from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, Pose, Twist
 
 from .._clouds import encode_cloud
-from .._packets import one_unit
 from .._payloads import good_payloads, payload_bytes, source_file
-from .._rows import column_or_nan, float_texts, new_file, text_rows
+from .._rows import column_or_nan, float_texts, new_file, one_unit, text_rows
 from ..kitti import CAMERAS
 from .calibration import FILES, IMU, VELO
 from .oxts import packets_of

@@ -1,18 +1,343 @@
-"""Reading NMEA logs."""
+"""Positions and velocities from NMEA sentences; degrees, knots and times of day end here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+import datetime as dt
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
-from transect.base.clocks import Clock
+import numpy as np
+
+from transect.base.arrays import Ints
+from transect.base.clocks import NS, Clock
+from transect.base.units import to_si
 from transect.errors import ParseError
-from transect.recording import Parsed, Recording, Source, Stream, cache
+from transect.recording import Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
 from transect.types import NavFix, Twist
 
 from . import only_log
-from .tables import read_log
+from .sentences import Found, Sentence, find_sentences
+
+DAY_NS = 86_400 * NS
+"""Metres per second."""
+FIX_OF_QUALITY: dict[float, str] = {
+    1: "3d",
+    2: "differential",
+    3: "3d",
+    4: "rtk fixed",
+    5: "rtk float",
+    8: "3d",
+    9: "sbas",
+}
+"""GGA quality to `FIX_TYPES`; 3 is PPS, 8 a simulator, 9 NovAtel's SBAS; 6 (reckoned), 7 (manual) none."""
+STD = ("std_north", "std_east", "std_down")
+FIX = (
+    "lat",
+    "lon",
+    "alt",
+    "fix",
+    "quality",
+    "satellites",
+    "hdop",
+    "geoid_separation",
+    "age",
+    "station",
+    "talker",
+)
+VELOCITY = ("speed", "course", "lat", "lon", "status", "mode", "talker")
+UNITS = {
+    **Twist.units(),
+    **NavFix.units(),
+    "geoid_separation": "m",
+    "age": "s",
+    "speed": "m/s",
+    "course": "rad",
+    "time_of_day": "s",
+}
+_TEXTS = ("fix", "station", "talker", "status", "mode")
+_OF_DAY = re.compile(r"([01]\d|2[0-3])([0-5]\d)([0-5]\d|60)(?:\.(\d{0,9}))?")
+_UNKNOWN = -1
+_FEWEST = 9
+"""Fields up to the position of a GGA, the date of an RMC."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """An NMEA log, read.
+
+    Attributes
+    ----------
+    clock : Clock
+        `utc`, or `device` where no sentence gives a date: seconds of the receiver's first day.
+    fix : Parsed
+        From GGA, with the standard deviations of GST: the columns `FIX`. `alt` is above mean sea level; above
+        the ellipsoid it is ``alt + geoid_separation``.
+    velocity : Parsed
+        From RMC: vx north and vy east, and the columns `VELOCITY`; `course` is clockwise from true north.
+    """
+
+    clock: Clock
+    fix: Parsed
+    velocity: Parsed
+
+
+class _Event(NamedTuple):
+    """What a sentence says, when it was logged, the receiver's time of day (ns) and day (since 1970)."""
+
+    kind: str
+    log_ns: int | None
+    of_day: int
+    day: int
+    values: tuple[Any, ...]
+
+
+class _Chosen(NamedTuple):
+    """The sentences of one kind, and the receiver's times (n,) in ns."""
+
+    events: list[_Event]
+    receiver_ns: Ints
+
+
+def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> Log:
+    """Read an NMEA log.
+
+    Parameters
+    ----------
+    buffer : buffer
+        The file's content.
+    file : str
+        For losses.
+    stamped : bool, optional
+        Whether a Unix time stands before every sentence. It then is the sample's time; the receiver's own is
+        kept as `time_of_day`. Default: as in the first sentence.
+    """
+    found = find_sentences(buffer)
+    if stamped is None:
+        stamped = bool(found.sentences) and found.sentences[0].log_ns is not None
+    events = _events(found, stamped)
+    receiver_ns, dated = _receiver_times(events)
+    fix, velocity, std = (_choose(events, receiver_ns, kind, stamped) for kind in ("GGA", "RMC", "GST"))
+    fixes = _table(fix, _columns(FIX, fix, stamped) | _std_columns(fix, std), stamped)
+    velocities = _table(velocity, _with_vector(_columns(VELOCITY, velocity, stamped)), stamped)
+    losses, notes = found.losses(file), _notes(found, events, stamped, dated)
+    clock: Clock = "utc" if stamped or dated else "device"
+    return Log(clock, Parsed(fixes, losses, notes), Parsed(velocities, losses, notes))
+
+
+def _events(found: Found, stamped: bool) -> list[_Event]:
+    events: list[_Event] = []
+    for sentence in found.sentences:
+        if stamped and sentence.log_ns is None:
+            found.lose("no time stamp in front of the sentence", sentence.line)
+            continue
+        try:
+            events.append(_event(sentence))
+        except ValueError as error:
+            found.lose(f"{sentence.kind}: {error}", sentence.line)
+    return events
+
+
+def _event(sentence: Sentence) -> _Event:
+    import pynmea2
+
+    try:
+        message: Any = pynmea2.parse(sentence.text)
+    except pynmea2.ParseError:
+        raise ValueError("a sentence without fields") from None
+    message.data += [""] * (_FEWEST - len(message.data))
+    day = _day(message) if sentence.kind in ("RMC", "ZDA") else _UNKNOWN
+    values = _VALUES[sentence.kind](message)
+    return _Event(sentence.kind, sentence.log_ns, _of_day(message.data[0]), day, values)
+
+
+def _of_day(text: str) -> int:
+    """Return hhmmss.sss as nanoseconds, by integer arithmetic."""
+    if not text:
+        return _UNKNOWN
+    match = _OF_DAY.fullmatch(text)
+    if match is None:
+        raise ValueError("the time is not hhmmss")
+    seconds = int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3])
+    return seconds * NS + int((match[4] or "").ljust(9, "0"))
+
+
+def _day(message: Any) -> int:
+    """Return the date of an RMC or ZDA as days since 1970."""
+    if message.sentence_type == "RMC":
+        return _day_of("".join(message.data[8:9]), "%d%m%y")
+    return _day_of("".join(message.data[1:4]), "%d%m%Y")
+
+
+@lru_cache(maxsize=16)
+def _day_of(text: str, form: str) -> int:
+    if not text:
+        return _UNKNOWN
+    try:
+        date = dt.datetime.strptime(text, form).replace(tzinfo=dt.UTC)
+    except ValueError:
+        raise ValueError("the date is not a date") from None
+    return (date - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)).days
+
+
+def _number(message: Any, name: str) -> float:
+    value = getattr(message, name)
+    if value is None or value == "":
+        return math.nan
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError(f"{name} is not a number") from None
+    if math.isinf(number):
+        raise ValueError(f"{name} is infinite")
+    return number
+
+
+def _place(lat: str, north: str, lon: str, east: str) -> tuple[float, float]:
+    """Return latitude and longitude in radians, NaN where the sentence gives none."""
+    from pynmea2.nmea_utils import dm_to_sd
+
+    if not (lat and lon):
+        return math.nan, math.nan
+    if north not in ("N", "S") or east not in ("E", "W"):
+        raise ValueError("the position has no hemisphere")
+    try:
+        latitude, longitude = dm_to_sd(lat), dm_to_sd(lon)
+    except ValueError:
+        raise ValueError("the position is not degrees and minutes") from None
+    if latitude > 90 or longitude > 180:
+        raise ValueError("the position is not on Earth")
+    south, west = north == "S", east == "W"
+    return to_si(-latitude if south else latitude, "deg"), to_si(-longitude if west else longitude, "deg")
+
+
+def _fix_values(message: Any) -> tuple[Any, ...]:
+    quality = _number(message, "gps_qual")
+    return (
+        *_place(*message.data[1:5]),
+        _number(message, "altitude"),
+        FIX_OF_QUALITY.get(quality, "none"),
+        quality,
+        _number(message, "num_sats"),
+        _number(message, "horizontal_dil"),
+        _number(message, "geo_sep"),
+        _number(message, "age_gps_data"),
+        message.ref_station_id,
+        message.talker,
+    )
+
+
+def _velocity_values(message: Any) -> tuple[Any, ...]:
+    return (
+        to_si(_number(message, "spd_over_grnd"), "kn"),
+        to_si(_number(message, "true_course"), "deg"),
+        *_place(*message.data[2:6]),
+        message.status,
+        message.mode_indicator,
+        message.talker,
+    )
+
+
+def _std_values(message: Any) -> tuple[Any, ...]:
+    return tuple(_number(message, f"std_dev_{axis}") for axis in ("latitude", "longitude", "altitude"))
+
+
+_VALUES: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "GGA": _fix_values,
+    "RMC": _velocity_values,
+    "GST": _std_values,
+    "ZDA": lambda _: (),
+}
+
+
+def _receiver_times(events: Sequence[_Event]) -> tuple[Ints, bool]:
+    """Return the receiver's times in ns, and whether they have a date.
+
+    A sentence without a date takes that of the last one that had one (before the first, the first's), moved
+    to the day that puts it within twelve hours. Without any date days are counted from the first sentence.
+    """
+    of_day = np.array([event.of_day for event in events], np.int64)
+    day = np.array([event.day for event in events], np.int64)
+    known = of_day != _UNKNOWN
+    dated = np.flatnonzero(known & (day != _UNKNOWN))
+    if not len(dated):
+        steps = np.diff(of_day[known], prepend=of_day[known][:1])
+        of_day[known] += DAY_NS * np.cumsum(_days_over(steps))
+        return of_day, False
+    last = np.searchsorted(dated, np.arange(len(of_day)), side="right") - 1
+    at = dated[np.maximum(last, 0)]
+    return (day[at] + _days_over(of_day - of_day[at])) * DAY_NS + of_day, True
+
+
+def _days_over(steps_ns: Ints) -> Ints:
+    """Return by how many days to correct steps between times of day so that they are within twelve hours."""
+    return (steps_ns < -DAY_NS // 2).astype(np.int64) - (steps_ns > DAY_NS // 2)
+
+
+def _choose(events: Sequence[_Event], receiver_ns: Ints, kind: str, stamped: bool) -> _Chosen:
+    """Return the sentences of one kind that have a time."""
+    index = [i for i, e in enumerate(events) if e.kind == kind and (stamped or e.of_day != _UNKNOWN)]
+    return _Chosen([events[i] for i in index], receiver_ns[np.array(index, np.int64)])
+
+
+def _columns(names: Sequence[str], chosen: _Chosen, stamped: bool) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        values = [event.values[number] for event in chosen.events]
+        columns[name] = arrow.strings(values) if name in _TEXTS else np.array(values, np.float64)
+    if stamped:
+        seconds = [e.of_day / NS if e.of_day != _UNKNOWN else math.nan for e in chosen.events]
+        columns["time_of_day"] = np.array(seconds, np.float64)
+    return columns
+
+
+def _with_vector(columns: dict[str, Any]) -> dict[str, Any]:
+    speed, course = columns["speed"], columns["course"]
+    vector = {"vx": speed * np.cos(course), "vy": speed * np.sin(course), "vz": np.full(len(speed), np.nan)}
+    return vector | columns
+
+
+def _std_columns(fix: _Chosen, std: _Chosen) -> dict[str, Any]:
+    """Return the standard deviations that GST gives for the instants of the fixes; nothing without GST."""
+    if not std.events:
+        return {}
+    given = zip(std.receiver_ns.tolist(), std.events, strict=True)
+    of_time = {t: event.values for t, event in given if event.of_day != _UNKNOWN}
+    none = (math.nan,) * 3
+    values = np.array([of_time.get(t, none) for t in fix.receiver_ns.tolist()], np.float64).reshape(-1, 3)
+    return {name: values[:, i] for i, name in enumerate(STD)}
+
+
+def _table(chosen: _Chosen, columns: dict[str, Any], stamped: bool) -> Any:
+    t_ns = np.array([e.log_ns for e in chosen.events], np.int64) if stamped else chosen.receiver_ns
+    return arrow.table(t_ns, columns, units=UNITS)
+
+
+def _notes(found: Found, events: Sequence[_Event], stamped: bool, dated: bool) -> tuple[str, ...]:
+    untimed = sum(e.of_day == _UNKNOWN and e.kind in ("GGA", "RMC") for e in events)
+    said = {
+        f"sentences that were not read: {_count(found.others)}": bool(found.others),
+        f"binary frames that were skipped: {_count(found.frames)}": bool(found.frames),
+        f"{found.prefixed} sentences have text in front that is not a time; ignored": found.prefixed > 0,
+        "the sentences carry no checksums: none could be verified": not found.summed and bool(events),
+        f"{untimed} GGA or RMC have no time and were left out": untimed > 0 and not stamped,
+        "no date (RMC or ZDA) in it: times are seconds of the receiver's first day, on the device clock": (
+            not (dated or stamped) and untimed < len(events)
+        ),
+    }
+    return tuple(text for text, holds in said.items() if holds)
+
+
+def _count(counts: Counter[str], most: int = 12) -> str:
+    common = counts.most_common()
+    shown = [f"{count} {kind}" for kind, count in sorted(common[:most])]
+    return ", ".join(shown) + (f" and {len(common) - most} kinds more" if len(common) > most else "")
+
 
 _PARSER = "nmea/1"
 

@@ -20,7 +20,7 @@ from transect.recording import Recording, Stream
 from transect.types import NavFix, Twist
 
 from .._rows import column_or_nan, new_file
-from .tables import DAY_NS, FIX_OF_QUALITY, STD
+from .reading import DAY_NS, FIX_OF_QUALITY, STD
 
 _QUALITY_OF_FIX = {**{fix: quality for quality, fix in reversed(FIX_OF_QUALITY.items())}, "2d": 1, "ppp": 2}
 _MINUTE = 10**8

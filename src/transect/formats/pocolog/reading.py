@@ -1,24 +1,157 @@
-"""Reading Rock logs: the streams of their tasks, parts of one log joined."""
+"""Reading Rock logs: the streams of their tasks, their samples as flat columns, parts of one log joined."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.errors import ParseError
-from transect.recording import Loss, Parsed, Recording, Source, cache
+from transect.recording import Loss, Parsed, Recording, Source, arrow, cache
 from transect.recording.source import Buffer
 
 from .._rock import log_files
+from .._rock.columns import VALUE, Columns, blobs
+from .._rock.flat import AT, GIVEN, LOG
 from .._rock.streams import PROBED, Logged, Piece, Reading, groups_of, stream_names, streams_of
 from . import SUFFIX
 from .file import Declared, PocologFile, read_file
-from .layout import Layout, Vector
-from .samples import flat_of, layout_or_reason
+from .marshalling import Damaged, Decoder, Layout, Run, Vector, layout_of, native, plain_column
+from .typelib import Unknown, read_registry
+
+MAX_SAMPLE = 1 << 26
+"""Bytes that a compressed sample is unpacked to."""
+_COMPRESSED = 1
+_BATCH, _BATCH_BYTES = 1024, 1 << 22
+_GATHERED = 1 << 24
+_AT, _SIZE, _REAL, _LOGICAL, _FLAGS = 1, 2, 3, 4, 5
+
+
+@dataclass
+class _Kept:
+    """Which blocks of a stream were decoded, and what was wrong with the others."""
+
+    good: NDArray[np.bool_]
+    bad: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+
+    def lose(self, number: int, reason: str, at: int) -> None:
+        """Leave a block out."""
+        self.good[number] = False
+        known = self.bad.setdefault(reason, [at, 0])
+        known[1] += 1
+
+
+def layout_or_reason(declared: Declared) -> tuple[Layout | None, str]:
+    """Return how a stream's samples are written, or why that is not known."""
+    try:
+        registry = read_registry(declared.registry)
+        return layout_of(registry.resolve(declared.type_name)), ""
+    except Unknown as error:
+        return None, str(error)
+
+
+def flat_of(
+    file: PocologFile, stream: int, layout: Layout | None, lazy: Sequence[str], most: int | None = None
+) -> Parsed:
+    """Return the flat columns of a stream's samples, of the first `most`; as bytes without a layout."""
+    blocks = file.blocks[file.blocks[:, 0] == stream][:most]
+    packed = bool(blocks[:, _FLAGS].any())
+    kept = _Kept(np.ones(len(blocks), dtype=bool))
+    if layout is None:
+        columns = _raw(file, blocks, kept)
+    elif len(layout.parts) == 1 and isinstance(layout.parts[0], Run) and not packed:
+        columns = _records(file, blocks, layout.parts[0], kept)
+    else:  # what is compressed has no place in the file that could be read later
+        columns = _decode(file, blocks, Decoder(layout, file.order, () if packed else lazy), kept)
+    blocks = blocks[kept.good]
+    for name, column in ((AT, _AT), (GIVEN, _LOGICAL), (LOG, _REAL)):
+        columns[name] = arrow.from_numpy(blocks[:, column])
+    losses = [Loss(file.name, reason, byte=at, count=n) for reason, (at, n) in kept.bad.items()]
+    return Parsed(pa.table(columns), tuple(losses))
+
+
+def _data(file: PocologFile, block: Ints) -> memoryview:
+    data = file.view[block[_AT] : block[_AT] + block[_SIZE]]
+    if not block[_FLAGS] & _COMPRESSED:
+        return data
+    machine = zlib.decompressobj(wbits=47)
+    try:
+        plain = machine.decompress(data, MAX_SAMPLE)
+    except zlib.error as error:
+        raise Damaged(f"a sample cannot be decompressed ({error})") from error
+    if not machine.eof:
+        raise Damaged(f"a compressed sample is cut off, or has more than {MAX_SAMPLE} bytes")
+    return memoryview(plain)
+
+
+def _raw(file: PocologFile, blocks: Ints, kept: _Kept) -> dict[str, Any]:
+    """Keep samples as bytes."""
+    samples: list[bytes] = []
+    for number, block in enumerate(blocks):
+        try:
+            samples.append(bytes(_data(file, block)))
+        except Damaged as damage:
+            kept.lose(number, str(damage), int(block[_AT]))
+    return {VALUE: blobs(samples)}
+
+
+def _records(file: PocologFile, blocks: Ints, run: Run, kept: _Kept) -> dict[str, Any]:
+    """Decode samples of one fixed size, all at once; padding at their end may or may not be there."""
+    sizes = blocks[:, _SIZE]
+    for number in np.flatnonzero((sizes < run.used) | (sizes > run.size)).tolist():
+        reason = f"a sample has another size than the {run.used} bytes of its type"
+        kept.lose(number, reason, int(blocks[number, _AT]))
+    places = blocks[kept.good, _AT]
+    content = np.frombuffer(file.view, np.uint8)
+    step = max(_GATHERED // max(run.used, 1), 1)
+    parts = [content[places[i : i + step, None] + np.arange(run.used)] for i in range(0, len(places), step)]
+    raw = np.concatenate(parts) if parts else np.zeros((0, run.used), np.uint8)
+    records = np.ascontiguousarray(raw).reshape(-1).view(run.dtype(file.order, run.used))
+    return {
+        place.path or VALUE: arrow.column(
+            plain_column(records[place.path], place) if place.count is None else native(records[place.path])
+        )
+        for place in run.places
+    }
+
+
+def _decode(file: PocologFile, blocks: Ints, decoder: Decoder, kept: _Kept) -> dict[str, Any]:
+    """Decode samples with containers."""
+    columns = Columns()
+    batch: list[list[Any]] = []
+    held = 0
+    for number, block in enumerate(blocks):
+        try:
+            batch.append(decoder.pieces(_data(file, block)))
+        except Damaged as damage:
+            kept.lose(number, str(damage), int(block[_AT]))
+            continue
+        held += int(block[_SIZE])
+        if len(batch) >= _BATCH or held > _BATCH_BYTES:
+            _add(columns, decoder, batch)
+            batch, held = [], 0
+    _add(columns, decoder, batch)
+    arrays = {name or VALUE: array for name, array in columns.arrays().items()}
+    for path in decoder.lazy:
+        if f"{path}.at" in arrays:  # counted from the sample, which begins somewhere in the file
+            begins = arrow.numbers(pa.table({AT: arrays[f"{path}.at"]}), AT)
+            arrays[f"{path}.at"] = arrow.from_numpy(begins + blocks[kept.good, _AT])
+    return arrays
+
+
+def _add(columns: Columns, decoder: Decoder, batch: Sequence[list[Any]]) -> None:
+    if batch:
+        leaves = decoder.leaves(batch)
+        if columns.fits(leaves):
+            columns.keep(len(batch), leaves)
+
 
 PART = r"(.+)\.(\d+)\.log"
 """`<task>.0.log`, `<task>.1.log`: parts of one log."""

@@ -22,17 +22,8 @@ from .._rock.flat import LOGICAL
 from .._rock.kinds import COVARIANCES
 from .._rock.samples import PARTS, Sample, form_of, not_carried, time_name
 from . import MAGIC
-from .file import (
-    BLOCK,
-    DATA_BLOCK,
-    DATA_STREAM,
-    PROLOGUE,
-    SAMPLE,
-    STREAM_BLOCK,
-    VERSION,
-)
-from .layout import layout_of
-from .marshalling import Encoder
+from .file import BLOCK, DATA_BLOCK, DATA_STREAM, PROLOGUE, SAMPLE, STREAM_BLOCK, VERSION
+from .marshalling import Encoder, layout_of
 from .typelib import STRING, Definitions, Fields, read_registry
 
 _PADDING = 0xFF

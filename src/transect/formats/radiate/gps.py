@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,11 +29,13 @@ from transect.base.units import DEGREES
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import Imu, NavFix, Twist
 
-from .._packets import Packets, read_packets
-from .._rows import column_or_nan, from_si_exactly
-from .index import Index
+from .._rows import Packets, column_or_nan, from_si_exactly, read_packets
 
-Frames = Callable[[], Index]
+if TYPE_CHECKING:
+    from .reading import Index
+
+    Frames = Callable[[], Index]
+
 Part = Callable[[Floats], tuple[dict[str, Any], dict[str, str], tuple[str, ...]]]
 WIDTH = 55
 LINES = (3, 3, 3, 3, 4, *(3 for _ in range(13)))

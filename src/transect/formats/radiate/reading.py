@@ -1,28 +1,35 @@
-"""Reading RADIATE's folders, frames at the times of their lists."""
+"""Reading RADIATE's folders: frames at the times of their lists, and what it says of its sensors."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from transect.base.clocks import Clock
-from transect.errors import ParseError
-from transect.recording import Loss, Parsed, Recording, Source, Stream
+from transect.base.clocks import NS, Clock
+from transect.errors import ParseError, TransectError
+from transect.recording import Loss, Parsed, Recording, Source, Stream, Timing, arrow, cache
 from transect.recording.arrow import PAYLOAD
+from transect.recording.source import Buffer
+from transect.recording.text import scan, whole_lines
 from transect.types import CameraModel, Image, PointCloud, RadarSpectrum
 
 from .._clouds import cloud_loader
 from .._images import decode_image, file_table, image_loader
+from .._rows import exact_stamps, lines_lost
+from ..calibration.documents import documents
+from ..calibration.model import Calibration, numbers
+from ..calibration.radiate import place_sensor, read_radiate
 from . import CAMERAS, GPS, LIDAR, POLAR, SUFFIXES
-from .description import CONFIGURATION, RADAR, read_description
 from .gps import gps_streams
-from .index import Index, read_index
 
 META, ANNOTATIONS = "meta.json", "annotations/annotations.json"
 LARGEST_JSON = 1 << 26
@@ -138,3 +145,107 @@ def _json(source: Source, name: str, kind: type, losses: list[Loss]) -> Any:
         losses.append(Loss(name, f"it is not JSON: {error}"))
         return kind()
     return found if isinstance(found, kind) else kind()
+
+
+CONFIGURATION = ("config.yaml", "default-calib.yaml")
+BIN_WIDTH = 0.173611
+"""Metres per range bin of the Navtech CTS350-X as RADIATE ran it, where no config.yaml says so."""
+RADAR = "radar"
+
+
+def read_description(source: Source) -> tuple[Calibration, float, list[Loss]]:
+    """Return cameras and frames, the radar's bin width in metres, and what could not be read."""
+    content: dict[str, Any] = {}
+    losses: list[Loss] = []
+    for name in (n for n in CONFIGURATION if n in source):
+        source.touch(name)
+        try:
+            content |= documents(source.read(name), name)[0]
+        except ParseError as error:
+            losses.append(Loss(name, error.why or error.what))
+    bin_width, calibration = BIN_WIDTH, Calibration({})
+    try:
+        if "radar_calib" in content:
+            bin_width = float(numbers(content["radar_calib"]["range_res"], what="range_res"))
+        if "left_cam_calib" in content:
+            calibration = _calibration(content)
+    except (TransectError, ValueError, TypeError, LookupError, OverflowError) as error:
+        losses.append(Loss(CONFIGURATION[1], f"not a calibration: {error}"))
+    return calibration, bin_width, losses
+
+
+def _calibration(content: Mapping[str, Any]) -> Calibration:
+    stereo = read_radiate({key: value for key, value in content.items() if key != "lidar_calib"})
+    placed = [
+        ("left", name, place_sensor(content[f"{name}_calib"], content["left_cam_calib"]))
+        for name in (RADAR, "lidar")
+        if f"{name}_calib" in content
+    ]
+    calibration = Calibration(stereo.cameras, (*stereo.frames, *placed), stereo.kind, stereo.notes)
+    calibration.tree()  # raises where one of the transforms is not rigid
+    return calibration
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The frames of one sensor that are listed and there, in the list's order.
+
+    Attributes
+    ----------
+    t_ns : (n,) int64 array
+    files : list of str
+    losses, notes : tuples
+        Frames that are listed but not there; files that no line lists, and times that repeat or go back.
+    """
+
+    t_ns: NDArray[np.int64]
+    files: list[str]
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_index(source: Source, sensor: str, suffix: str) -> Index:
+    """Read `<sensor>.txt`; without it the files are numbered by their names, on the index clock."""
+    list_name = f"{sensor}.txt"
+    here = [name for name in source.under(sensor) if name.endswith(suffix)]
+    if list_name not in source:
+        return _number(here, sensor)
+    listed = cache.parsed(source, list_name, "radiate.index/1", partial(parse_index, file=list_name))
+    paths = [f"{sensor}/{frame}{suffix}" for frame in arrow.texts(listed.table, PAYLOAD)]
+    there = np.array([path in source for path in paths], dtype=bool)
+    losses = list(listed.losses)
+    if not there.all():
+        first, count = paths[int(np.argmin(there))], int((~there).sum())
+        losses.append(Loss(first, f"{list_name} lists it, but it is not there", count=count))
+    t_ns = arrow.numbers(listed.table, "t_ns")[there]
+    unlisted = sorted(set(here) - set(paths))
+    notes = _disorder(sensor, t_ns)
+    if unlisted:
+        notes.append(f"{len(unlisted)} files of {sensor} are not in {list_name}: {unlisted[0]}, ...")
+    files = [path for path, kept in zip(paths, there, strict=True) if kept]
+    return Index(t_ns, files, tuple(losses), tuple(notes))
+
+
+def _number(files: list[str], sensor: str) -> Index:
+    numbers = {name: PurePosixPath(name).stem for name in files}
+    frames = {n: int(s) for n, s in numbers.items() if s.isascii() and s.isdigit() and len(s) < 10}
+    t_ns = np.array(list(frames.values()), np.int64) * NS
+    return Index(t_ns, list(frames), notes=(f"there is no {sensor}.txt: frames have numbers, but no times",))
+
+
+def _disorder(sensor: str, t_ns: NDArray[np.int64]) -> list[str]:
+    timing = Timing.of(t_ns)
+    said = [f"{timing.repeated} repeat the one before"] if timing.repeated else []
+    said += [f"{timing.backwards} go back in time"] if timing.backwards else []
+    return [f"of {timing.count} times of {sensor}, {' and '.join(said)}"] if said else []
+
+
+def parse_index(buffer: Buffer, file: str) -> Parsed:
+    """Parse lines of `Frame: 000001 Time: 1574859771.744660272`; the frame stands as it is written."""
+    size, cut = whole_lines(buffer, file)
+    tokens = scan(buffer, size)
+    good = (tokens.counts == 4) & tokens.equals(0, b"Frame:") & tokens.equals(2, b"Time:")
+    losses = lines_lost(tokens, np.flatnonzero(~good), "not `Frame: <number> Time: <seconds>`", file)
+    t_ns, lines, bad = exact_stamps(tokens, 3, np.flatnonzero(good), file)
+    frames = [tokens.text(int(tokens.first[line]) + 1) for line in lines]
+    return Parsed(file_table(t_ns, frames), (*losses, *bad, *([cut] if cut else [])))

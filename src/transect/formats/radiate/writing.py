@@ -17,14 +17,13 @@ from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.recording import Recording, Sample, Source, Stream
 from transect.types import Image, Imu, NavFix, PointCloud, RadarSpectrum, Twist
 
-from .._clouds.number_text import text_of
+from .._clouds.plain import text_of
 from .._images import encode_image
-from .._packets import one_unit
 from .._payloads import good_payloads, payload_bytes, source_file
+from .._rows import one_unit
 from . import CAMERAS, CARTESIAN, GPS, LIDAR, POLAR, SUFFIXES
-from .description import CONFIGURATION
 from .gps import LINES, packets_of
-from .reading import ANNOTATIONS, META
+from .reading import ANNOTATIONS, CONFIGURATION, META
 
 _FINE, _COARSE = 15, 5
 """Decimals of positions and covariances, and of everything else."""
@@ -97,10 +96,6 @@ def _payload(recording: Recording, sample: Sample, folder: str) -> bytes:
     return _polar_image(sample.value) if folder == POLAR else _cloud_text(sample.value)
 
 
-def _spectrum(sample: Sample) -> RadarSpectrum:
-    return sample.value
-
-
 def _polar_image(spectrum: RadarSpectrum) -> bytes:
     pixels = spectrum.reflectivity
     if pixels.ndim != 2 or pixels.dtype != np.uint8:
@@ -166,8 +161,8 @@ def _write_description(recording: Recording, polar: Stream | None, path: Path) -
         return _copy_description(recording.source, path)
     weather = {"name": recording.name, "type": str(recording.conditions.get("weather", ""))}
     files.write_text(path / META, json.dumps(weather))
-    if first := next(good_payloads(polar or (), _spectrum, []), None):
-        spectrum = first[1]
+    if first := next(good_payloads(polar or (), lambda sample: sample.value, []), None):
+        spectrum: RadarSpectrum = first[1]
         azimuths, cells = spectrum.reflectivity.shape
         text = f"range_res: {spectrum.bin_width!r}, range_cells: {cells}, azimuth_cells: {azimuths}"
         files.write_text(path / CONFIGURATION[0], f"radar_calib: {{{text}}}\n")

@@ -23,14 +23,7 @@ from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, invert, text_rows
 from ..nmea.writing import log_text, satellite_streams
 from .calibration import CAMERAS, calibration_text
-from .tables import (
-    RAW,
-    are_rpm,
-    has_own_coding,
-    telegram_places,
-    weeder,
-    wheel_motion,
-)
+from .tables import RAW, are_rpm, has_own_coding, telegram_places, weeder, wheel_motion
 
 DIGITS = 6
 """Decimals of a second in all times."""

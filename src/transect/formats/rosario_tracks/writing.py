@@ -19,8 +19,8 @@ from transect.types import Image, Odometry, Pose
 from .._catalogues.rosario import entry_of
 from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, invert, text_rows
-from .layout import SAMPLE, base_of
-from .texts import added_to, stamps_by
+from . import SAMPLE, base_of
+from .reading import added_to, stamps_by
 
 
 def write_tracks(recording: Recording, path: Path) -> tuple[str, ...]:

@@ -17,8 +17,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 
 from . import MCAP_MAGIC
-from .file import Channel, Chunk, ChunkedFile, Entry, Scan, gathered, signed
-from .packing import Bytes
+from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gathered, signed
 
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX = range(1, 8)
 _CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F

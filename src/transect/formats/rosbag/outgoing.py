@@ -1,4 +1,4 @@
-"""What of a recording goes into a bag, topic by topic, and what cannot."""
+"""What of a recording goes into a bag, topic by topic, payloads and frames too, and what cannot."""
 
 from __future__ import annotations
 
@@ -9,17 +9,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.base.files import atomic_write, refuse_existing, staged
 from transect.errors import UnsupportedError
-from transect.recording import Recording, Stream
+from transect.geometry import rotations
+from transect.recording import FrameTree, Recording, Stream
+from transect.recording.arrow import PAYLOAD
+from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
-from .._payloads import PAYLOAD_ERRORS, LeftOut
+from .._payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
 from .cameras import CAMERA_INFO
+from .file import Channel
 from .frames import TF_TYPES
-from .write_payloads import camera_outgoing, frames_outgoing, payload_outgoing
-from .writing import Outgoing, columns_outgoing, log_times
+from .messages import NS
+from .writing import (
+    HEADER,
+    TIMES,
+    Outgoing,
+    columns_outgoing,
+    log_times,
+    serialised,
+    topic_name,
+    transform_maker,
+    types_for,
+)
 
 LATEST_STAMP_S = {"ros1": 2**32, "cdr": 2**31}
 LATEST_LOG_S = {"ros1": 2**32, "cdr": 2**63 // 10**9}
@@ -160,3 +175,211 @@ def _mcap(path: Path) -> Generator[Sink, None, None]:
 
         yield open_topic
         bag.finish()
+
+
+_TYPES: dict[type, str] = {
+    Image: "sensor_msgs/msg/Image",
+    DepthMap: "sensor_msgs/msg/Image",
+    PointCloud: "sensor_msgs/msg/PointCloud2",
+    Trajectory: "nav_msgs/msg/Path",
+}
+_COMPRESSED = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
+_COMPRESSED_TYPE = "sensor_msgs/msg/CompressedImage"
+_POINT_TYPES = {"i1": 1, "u1": 2, "i2": 3, "u2": 4, "i4": 5, "u4": 6, "f4": 7, "f8": 8}
+_DISTORTIONS = {"none": "plumb_bob", "radtan": "plumb_bob", "equidistant": "equidistant"}
+
+
+class _Maker:
+    """Makes messages of the standard types."""
+
+    def __init__(self, store: Any) -> None:
+        self.types: Any = store.types
+        self._numbered = "seq" in self.types[HEADER].__dataclass_fields__
+
+    def header(self, i: int, t_ns: int, frame: str) -> Any:
+        stamp = self.types[TIMES[0]](*divmod(int(t_ns), NS))
+        return self.types[HEADER](i, stamp, frame) if self._numbered else self.types[HEADER](stamp, frame)
+
+    def image(self, header: Any, image: Image | DepthMap) -> Any:
+        pixels = np.ascontiguousarray(image.data)
+        encoding = "32FC1" if isinstance(image, DepthMap) else _encoding(image)
+        height, width = pixels.shape[:2]
+        data = pixels.view(np.uint8).reshape(-1)
+        return self.types[_TYPES[Image]](
+            header, height, width, encoding, 0, data.size // max(height, 1), data
+        )
+
+    def compressed(self, header: Any, form: str, data: bytes) -> Any:
+        return self.types[_COMPRESSED_TYPE](header, form, np.frombuffer(data, np.uint8))
+
+    def cloud(self, header: Any, cloud: PointCloud) -> Any:
+        points = structured(cloud)
+        field = self.types["sensor_msgs/msg/PointField"]
+        described = points.dtype.fields or {}
+        fields = [
+            field(name, int(at), _POINT_TYPES[f.base.str[1:]], 1) for name, (f, at, *_) in described.items()
+        ]
+        data, step = points.view(np.uint8).reshape(-1), points.dtype.itemsize
+        dense = bool(np.isfinite(cloud.points).all())
+        return self.types[_TYPES[PointCloud]](
+            header, 1, len(points), fields, False, step, data.size, data, dense
+        )
+
+    def path(self, header: Any, track: Trajectory) -> Any:
+        g = "geometry_msgs/msg"
+        turns = (
+            track.orientations if track.orientations is not None else np.tile([0.0, 0, 0, 1], (len(track), 1))
+        )
+        poses = [
+            self.types[f"{g}/PoseStamped"](
+                self.header(i, t_ns, header.frame_id),
+                self.types[f"{g}/Pose"](self.types[f"{g}/Point"](*xyz), self.types[f"{g}/Quaternion"](*q)),
+            )
+            for i, (t_ns, xyz, q) in enumerate(
+                zip(track.t_ns.tolist(), track.positions.tolist(), turns.tolist(), strict=True)
+            )
+        ]
+        return self.types[_TYPES[Trajectory]](header, poses)
+
+    def camera(self, header: Any, camera: CameraModel) -> Any:
+        model = "rational_polynomial" if len(camera.coefficients) > 5 else _DISTORTIONS[camera.distortion]
+        P = camera.P if camera.P is not None else np.zeros((3, 4))
+        roi = self.types["sensor_msgs/msg/RegionOfInterest"](0, 0, 0, 0, False)
+        matrices = [
+            np.ascontiguousarray(m, dtype=np.float64).reshape(-1)
+            for m in (camera.coefficients, camera.K, camera.R, P)
+        ]
+        size = (camera.height, camera.width)
+        return self.types[CAMERA_INFO](header, *size, model, *matrices, 0, 0, roi)
+
+
+def _encoding(image: Image) -> str:
+    form = image.data.dtype.str[1:]
+    bits = 8 * image.data.dtype.itemsize
+    if form == "f4" and image.data.ndim == 2:
+        return "32FC1"
+    if form not in ("u1", "u2"):
+        raise UnsupportedError(f"a ROS image cannot hold pixels of type {image.data.dtype}")
+    return f"mono{bits}" if image.mode in ("gray", "thermal") else f"{image.mode}{bits}"
+
+
+def structured(cloud: PointCloud) -> NDArray[np.void]:
+    """Return a cloud as the points of a PointCloud2; the time of a point is `t` in ns after the stamp."""
+    columns: dict[str, NDArray[Any]] = {axis: cloud.points[:, k] for k, axis in enumerate("xyz")}
+    for name, values in cloud.fields.items():
+        if name == "t_offset_ns":
+            fits = len(values) == 0 or (values.min() >= 0 and values.max() < 2**32)
+            columns |= {"t": values.astype("u4")} if fits else {"time": values / NS}
+        elif name == "rgb":
+            packed = values.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
+            columns["rgb"] = packed.astype("u4").view("f4")
+        elif values.ndim == 2:
+            suffixes = "xyz" if name == "normal" else map(str, range(values.shape[1]))
+            columns |= {f"{name}_{suffix}": values[:, k] for k, suffix in enumerate(suffixes)}
+        else:
+            columns[name] = values
+    forms = {
+        name: v.dtype.str[1:] if v.dtype.str[1:] in _POINT_TYPES else "f8" for name, v in columns.items()
+    }
+    points = np.zeros(len(cloud), dtype=[(name, f"<{form}") for name, form in forms.items()])
+    for name, values in columns.items():
+        points[name] = values
+    return points
+
+
+def payload_outgoing(
+    stream: Stream, recording: Recording, encoding: str
+) -> tuple[Outgoing | None, list[str]]:
+    """Return a stream of images, clouds or paths as messages; those of a bag are copied byte for byte."""
+    names = stream.table.column(PAYLOAD).to_pylist()
+    channel, raw = stream.meta.get("channel"), stream.meta.get("raw")
+    if isinstance(channel, Channel) and channel.encoding == encoding and raw is not None and not stream.seams:
+        found = next(iter(types_for(stream, encoding)), None)
+        if found is None:
+            return None, [f"{stream.name} is not written: its type {channel.type} is not described"]
+        return Outgoing(topic_name(stream), *found, log_times(stream), lambda i: raw(names[i])), []
+    if stream.type not in _TYPES:
+        return None, [f"{stream.name} is not written: there is no message for a {stream.type.__name__}"]
+    kind, make = _payload_maker(stream, recording, names, encoding)
+    store = _store(encoding)
+    return Outgoing(
+        topic_name(stream), kind, store, log_times(stream), serialised(store, encoding, kind, make)
+    ), []
+
+
+def _store(encoding: str) -> Any:
+    from .kinds import standard_store
+
+    return standard_store(encoding)
+
+
+def _payload_maker(
+    stream: Stream, recording: Recording, names: list[str], encoding: str
+) -> tuple[str, Callable[[int], Any]]:
+    maker, sources = _Maker(_store(encoding)), [recording.source_of(sample) for sample in stream]
+
+    def header(i: int) -> Any:
+        return maker.header(i, stream.t_ns[i], stream.frame)
+
+    suffixes = {name[name.rfind(".") :].lower() for name in names}
+    if (
+        stream.type is Image
+        and suffixes <= set(_COMPRESSED)
+        and all(s is not None and n in s for s, n in zip(sources, names, strict=True))
+    ):
+        files = [s for s in sources if s is not None]
+        form = _compressed_format(stream, _COMPRESSED.get(next(iter(suffixes), ".png"), "png"))
+        return _COMPRESSED_TYPE, lambda i: maker.compressed(header(i), form, files[i].read(names[i]))
+    write = {Image: maker.image, DepthMap: maker.image, PointCloud: maker.cloud, Trajectory: maker.path}[
+        stream.type
+    ]
+    return _TYPES[stream.type], lambda i: write(header(i), stream[i].value)
+
+
+def _compressed_format(stream: Stream, form: str) -> str:
+    """Return a CompressedImage's format; a mosaic's pattern is not in the image file, and said here."""
+    _, image = next(good_payloads(stream, lambda sample: sample.value, []), (None, None))
+    if image is None or not image.mode.startswith("bayer"):
+        return form
+    return f"{_encoding(image)}; {form} compressed {_encoding(image)}"
+
+
+def camera_outgoing(camera: CameraModel, topic: str, t_ns: int, encoding: str) -> Outgoing:
+    """Return a camera as one CameraInfo message."""
+    store = _store(encoding)
+    maker = _Maker(store)
+    message = serialised(
+        store, encoding, CAMERA_INFO, lambda i: maker.camera(maker.header(i, t_ns, camera.frame), camera)
+    )
+    return Outgoing(topic, CAMERA_INFO, store, np.array([t_ns]), message)
+
+
+def frames_outgoing(frames: FrameTree, t_ns: int, encoding: str) -> list[Outgoing]:
+    """Return a frame tree as tf messages: static edges at `t_ns`, moving ones at their own times."""
+    fixed = [(e.parent, e.child, t_ns, _pose(e.matrix)) for e in frames.edges if e.matrix is not None]
+    moving = [
+        (edge.parent, edge.child, time, pose)
+        for edge in frames.edges
+        if edge.motion is not None
+        for time, pose in zip(edge.motion.t_ns.tolist(), edge.motion.poses, strict=True)
+    ]
+    moving.sort(key=lambda row: row[2])
+    return [
+        _tf_outgoing(f"/{name}", rows, encoding)
+        for name, rows in (("tf_static", fixed), ("tf", moving))
+        if rows
+    ]
+
+
+def _pose(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([matrix[:3, 3], rotations.quaternion_from_matrix(matrix[:3, :3])])
+
+
+def _tf_outgoing(topic: str, rows: list[tuple[str, str, int, Any]], encoding: str) -> Outgoing:
+    kind, store = "tf2_msgs/msg/TFMessage", _store(encoding)
+    parents, children, times, poses = (list(column) for column in zip(*rows, strict=True))
+    make = transform_maker(store.types, parents, children, times)
+    message = serialised(
+        store, encoding, kind, lambda i: store.types[kind]([make(i, poses[i][:3], poses[i][3:])])
+    )
+    return Outgoing(topic, kind, store, np.array(times, dtype=np.int64), message)

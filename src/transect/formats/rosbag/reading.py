@@ -11,8 +11,7 @@ from transect.recording import Loss, Recording, Source
 from transect.recording.source import Buffer
 
 from . import MCAP_MAGIC, METADATA, bag_names
-from .file import BagFile
-from .packing import MAX_CHUNK, Damaged, unpacked
+from .file import MAX_CHUNK, BagFile, Damaged, unpacked
 from .ros1 import Ros1File
 from .streams import recording_of
 

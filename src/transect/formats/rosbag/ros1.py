@@ -15,8 +15,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 
 from . import ROS1_MAGIC
-from .file import Channel, Chunk, ChunkedFile, Entry, Scan, gathered
-from .packing import Bytes
+from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gathered
 
 _U32, _U64, _TIME = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<II")
 _OPS = tuple(bytes([op]) for op in (2, 3, 4, 5, 6, 7))

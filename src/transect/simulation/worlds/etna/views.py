@@ -11,8 +11,8 @@ import numpy as np
 
 from transect.base.clocks import decimal_from_ns
 from transect.formats._images import encode_image, file_table
-from transect.formats.ameds.cameras import resized
 from transect.formats.ameds.files import PAYLOADS, PayloadFiles
+from transect.formats.ameds.reading import resized
 from transect.recording import Parsed, Stream
 from transect.types import CameraModel, Image, PointCloud
 

@@ -12,8 +12,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.formats.ida import names
-from transect.formats.ida.codes import PHASES, decode_status, names_of_codes
-from transect.formats.ida.columns import BY_NAME, FORCES
+from transect.formats.ida.columns import BY_NAME, FORCES, PHASES, decode_status, names_of_codes
 from transect.formats.ida.writing import DECIMALS
 from transect.recording import Stream, arrow
 from transect.robots.ida.arm import TOOLS

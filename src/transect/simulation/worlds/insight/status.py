@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.formats.ida.codes import PHASES
-from transect.formats.ida.keys import ARM, SYSTEM, StatusText
+from transect.formats.ida.columns import PHASES
+from transect.formats.ida.status import ARM, SYSTEM, StatusText
 from transect.recording import Stream, arrow
 from transect.robots.ida.arm import TOOLS
 from transect.types import JointState, Record

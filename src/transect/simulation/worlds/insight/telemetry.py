@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
-from transect.formats.ida.codes import STATUS_GROUPS, encode_status
+from transect.formats.ida.columns import STATUS_GROUPS, encode_status
 
 from ...arm.flight import Derived, Flight, Readings
 from ...arm.sensors import Sensors
