@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def command(opening: Opening, as_json: bool, clocks: bool, frames: bool) -> int:
     """Show what a recording holds.
 
-    Streams, types, rates, spans, gaps, and what could not be read.
+    Streams, types, rates, spans, gaps, what could not be read, and units that cannot be what was declared.
 
     Several paths are joined into one recording. Times are UTC unless the table names another clock.
     """
@@ -40,6 +40,7 @@ def command(opening: Opening, as_json: bool, clocks: bool, frames: bool) -> int:
             click.echo(f"\n{recording.frames!r}")
         if clocks:
             _show_clocks(recording)
+        show_findings(recording)
     return report_losses(recording)
 
 
@@ -57,9 +58,18 @@ def show_summary(recording: Recording) -> None:
         click.echo(line)
 
 
+def show_findings(recording: Recording) -> None:
+    """Warn of units that cannot be what was declared."""
+    from transect.recording.plausibility import find_implausible
+
+    for found in find_implausible(recording):
+        click.echo(f"warning: {found}", err=True)
+
+
 def _document(recording: Recording, clocks: bool, frames: bool) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from transect.recording.plausibility import find_implausible
     from transect.recording.summary import stream_facts
     from transect.recording.timing import compare_clocks
 
@@ -74,6 +84,7 @@ def _document(recording: Recording, clocks: bool, frames: bool) -> dict[str, Any
         "cameras": {n: _camera(c) for n, c in recording.cameras.items()},
         "losses": [loss.to_dict() for loss in recording.losses],
         "notes": list(recording.all_notes),
+        "findings": [found.to_dict() for found in find_implausible(recording)],
         "sources": [asdict(s) for s in recording.provenance.sources],
     }
     if clocks:

@@ -33,6 +33,15 @@ class Store(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Conclusion:
+    """What a node says of the whole run, for a person; `bad` if the result should not be trusted."""
+
+    node: str
+    text: str
+    bad: bool = False
+
+
 class Context:
     """What a node sees of the run that it is in, as `self.ctx`.
 
@@ -48,6 +57,7 @@ class Context:
     """
 
     __slots__ = (
+        "_concluded",
         "_count",
         "_fed",
         "_logged",
@@ -70,6 +80,7 @@ class Context:
         seed: int = 0,
         logged: Callable[[int, str], None] | None = None,
         fed: Collection[str] | None = None,
+        concluded: Callable[[str, bool], None] | None = None,
     ) -> None:
         self.time = 0
         self.frames = frames if frames is not None else FrameTree()
@@ -78,7 +89,7 @@ class Context:
         self._count = count if count is not None else NodeCount()
         self._verdicts, self._seed, self._logged = verdicts, seed, logged
         self._streams = streams or {}
-        self._fed = fed
+        self._fed, self._concluded = fed, concluded
 
     def fed(self, port: str) -> bool:
         """Tell whether anything can come to an input, which is optional; outside a run everything can."""
@@ -97,6 +108,11 @@ class Context:
         """Write a line, with the time and the node, into the log of the run."""
         if self._logged is not None:
             self._logged(self.time, message)
+
+    def conclude(self, text: str, *, bad: bool = False) -> None:
+        """Say how good the whole run is; `transect run` ends with it, and exits with 4 if it is bad."""
+        if self._concluded is not None:
+            self._concluded(text, bad)
 
     @property
     def rng(self) -> Generator:
@@ -118,6 +134,8 @@ class Surroundings:
         Inputs of the graph that no stream feeds.
     logged : callable
         Takes (node, time in ns, message).
+    concluded : callable
+        Takes a `Conclusion`.
     """
 
     frames: FrameTree = field(default_factory=FrameTree)
@@ -126,11 +144,12 @@ class Surroundings:
     streams: Mapping[str, str] = field(default_factory=dict[str, str])
     unwired: Collection[str] = ()
     logged: Callable[[str, int, str], None] | None = None
+    concluded: Callable[[Conclusion], None] | None = None
 
     def context_of(self, part: Part, count: NodeCount) -> Context:
         """Return what one node sees of this."""
         streams = {port: self.streams[f.source] for port, f in part.feeds.items() if f.source in self.streams}
-        logged = self.logged
+        logged, concluded = self.logged, self.concluded
         return Context(
             count,
             self.frames,
@@ -140,4 +159,5 @@ class Surroundings:
             crc32(part.id.encode()),
             (lambda t_ns, text: logged(part.id, t_ns, text)) if logged else None,
             {port for port, feed in part.feeds.items() if feed.source not in self.unwired},
+            (lambda text, bad: concluded(Conclusion(part.id, text, bad))) if concluded else None,
         )

@@ -19,6 +19,7 @@ import os
 import shutil
 from array import array
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from transect.errors import ParseError, UsageError
 from transect.recording import arrow
 
 from .comparing import Trace
+from .context import Conclusion
 from .keeping import FileKeeper, described
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ def _write_json(path: Path, run: Run, outputs: Any) -> None:
         "outputs": outputs,
         "config": run.config,
         "errors": [str(error) for error in run.errors],
+        "conclusions": [asdict(conclusion) for conclusion in run.conclusions],
         "statistics": run.stats.to_dict() if run.stats else None,
     }
     files.write_text(path, json.dumps(content, indent=1, default=str, ensure_ascii=False) + "\n")
@@ -126,7 +129,8 @@ def read_run(folder: Path) -> Run:
         _read_traces(folder / TRACE, traces)
         return Run(
             content["name"], content["digest"], content["ports"], content["config"], content["status"],
-            traces, folder=folder,
+            traces, conclusions=[Conclusion(**each) for each in content.get("conclusions", ())],
+            folder=folder,
         )  # fmt: skip
     except (KeyError, ValueError, OSError, pa.ArrowException) as error:
         raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error

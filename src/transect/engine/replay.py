@@ -19,7 +19,7 @@ from transect.recording import Loss, Recording, Stream
 
 from .comparing import Trace
 from .compound import Compound
-from .context import Store, Surroundings, Verdicts
+from .context import Conclusion, Store, Surroundings, Verdicts
 from .controller import ControllerNode
 from .determinism import one_thread_per_library
 from .flow import Flow
@@ -138,6 +138,7 @@ class Replay:
         self.compound, self.graph, self.wiring = self._choose(compound)
         self.lines = self._lines(strict)
         self.log: list[tuple[int, str, str]] = []
+        self.conclusions: list[Conclusion] = []
         self.wall_s = 0.0
         self._prepared_passes = False
         self.trouble: BaseException | None = None
@@ -219,7 +220,10 @@ class Replay:
     def _flow(self, pass_index: int) -> Flow:
         streams = {name: stream.name for name, stream in self.wiring.streams.items()}
         unwired = self.graph.inputs.keys() - streams.keys()
-        around = Surroundings(self.recording.frames, self.store, self.verdicts, streams, unwired, self._log)
+        around = Surroundings(
+            self.recording.frames, self.store, self.verdicts, streams, unwired, self._log,
+            self.conclusions.append,
+        )  # fmt: skip
         flow = made_for(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
         for part in self.graph.parts.values():
             part.node.ctx.pass_index = pass_index

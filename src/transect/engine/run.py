@@ -16,7 +16,7 @@ from transect.recording import Recording
 
 from .comparing import Difference, RunsDifferError, Trace, difference, settings_that_differ
 from .compound import Compound
-from .context import Store, Verdicts
+from .context import Conclusion, Store, Verdicts
 from .digest import digest_of_ports
 from .inboxes import NS
 from .keeping import Output
@@ -55,6 +55,8 @@ class Run:
         Of nodes that failed, or never ran; the rest of the run is there.
     log : list of (int, str, str)
         Time, node and what it said.
+    conclusions : list of Conclusion
+        What nodes say of the whole run.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Run:
     outputs: Mapping[str, Output] = field(default_factory=dict[str, Output])
     errors: Sequence[TransectError] = ()
     log: Sequence[tuple[int, str, str]] = ()
+    conclusions: Sequence[Conclusion] = ()
     folder: Path | None = None
     replay: Replay | None = None
 
@@ -267,6 +270,7 @@ def result_of(replay: Replay, status: Status) -> Run:
         outputs=replay.outputs,
         errors=list(replay.flow.errors),
         log=sorted(replay.log, key=lambda line: line[:2]),
+        conclusions=tuple(replay.conclusions),
         folder=replay.folder,
         replay=replay,
     )

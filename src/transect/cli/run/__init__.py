@@ -117,8 +117,9 @@ def command(
     implementations, each into a folder below DIR, and compares them.
 
     The folder DIR has every output as a file, what was run on what, statistics, and a digest: same bytes in,
-    same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if it
-    is not the same as the golden run, 130 if it was interrupted (what there is is kept).
+    same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if the
+    result is written but must not be trusted (a fusion that refused most of one sensor, a first output that
+    gave nothing) or is not the same as the golden run, 130 if it was interrupted (what there is is kept).
     """
     from transect.cli._compounds import parse_settings, show_compounds
     from transect.cli._options import new_folder, parse_pairs
@@ -168,6 +169,7 @@ def _find_compounds(name: str, asked: Options) -> list[Compound]:
 
 
 def _run(compound: Compound, recording: Recording, asked: Options, out: Path | None, manner: Manner) -> int:
+    from transect.cli.info import show_findings
     from transect.engine import Replay
     from transect.engine.run import new_folder
 
@@ -182,6 +184,7 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
         used = _streams_used(replay, manner.strict)
         if not manner.as_json:
             show_wiring(replay)
+        show_findings(used)
         result, interrupted = _play(replay, folder, manner)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
     return _report(result, used, recording, interrupted, manner)
@@ -260,7 +263,8 @@ def _report(result: Run, used: Recording, whole: Recording, interrupted: bool, m
         raise result.errors[0]
     if found and manner.golden:
         raise RunsDifferError(found, str(manner.golden.folder))
-    return BAD_VERDICT if complete and is_silent(result) else code
+    bad = is_silent(result) or any(each.bad for each in result.conclusions)
+    return BAD_VERDICT if complete and bad else code
 
 
 def _say_how_far(result: Run, interrupted: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,6 +69,7 @@ def show_evaluation(judged: JudgedRun) -> None:
 
 def show_conclusion(run: Run, judged: JudgedRun) -> None:
     """Print what matters, in the last lines: how far, how good, and where everything is."""
+    show_judgement(run)
     if run.folder is None:
         click.echo("nothing is kept: -o DIR would write it to a folder")
         return
@@ -78,6 +80,13 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
     if judged.figures:
         names = ", ".join(path.name for path in judged.figures)
         click.echo(f"figures in {judged.figures[0].parent}: {names}")
+
+
+def show_judgement(run: Run) -> None:
+    """Print what nodes conclude of the whole run; what is bad in red."""
+    for each in run.conclusions:
+        colour = "red" if each.bad and sys.stdout.isatty() else None
+        click.echo(click.style(f"{'BAD: ' if each.bad else ''}{each.text}", fg=colour))
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:
@@ -116,6 +125,7 @@ def document(
         "parameters": run.config["parameters"],
         "statistics": run.stats.to_dict() if run.stats else None,
         "errors": [_error(error) for error in run.errors],
+        "conclusions": [asdict(each) for each in run.conclusions],
         "losses": [loss.to_dict() for loss in losses],
         "folder": str(run.folder) if run.folder else None,
         "evaluation": [result.to_dict() for result in judged],

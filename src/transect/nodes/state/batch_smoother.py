@@ -10,9 +10,9 @@ from transect.base.clocks import NS
 from transect.engine import param
 from transect.types import Pose, Trajectory
 
-from .fusion import Batches, Place
+from .fusion import Batches, Place, conclude
 from .pose_fusion import PERIOD, FusedPose, PoseFusion, refuse_too_little
-from .smoothing import Evidence, Smoothed, innovations, noise_of, smooth
+from .smoothing import Evidence, Smoothed, innovations, noise_of, smooth, tallies
 
 
 class BatchSmoother(PoseFusion, passes=2):
@@ -45,6 +45,7 @@ class BatchSmoother(PoseFusion, passes=2):
     def finish(self) -> FusedPose | None:
         """Smooth after the first pass; after the second, return the whole trajectory."""
         if self.path is not None:
+            self._conclude(self.path)
             return FusedPose(trajectory=self.path)
         refuse_too_little(self.evidence.kinds, "samples came from")
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
@@ -70,6 +71,12 @@ class BatchSmoother(PoseFusion, passes=2):
             success=True,
             innovations=innovations(found.places[part], found.judged.part(part), now),
         )
+
+    def _conclude(self, path: Trajectory) -> None:
+        if self.smoothed is not None:
+            places, judged = self.smoothed.places, self.smoothed.judged
+            used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
+            conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases)
 
     def _frame(self) -> str:
         return self.gathered.frame if self.evidence.places else "odom"

@@ -11,7 +11,7 @@ from transect.engine import param
 from transect.geometry import rotations
 from transect.types import Pose, RigidBodyState, Trajectory
 
-from .fusion import Batches, Filter, Noise, Priors
+from .fusion import Batches, Filter, Noise, Priors, conclude
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
 
 PLACES = ("fix", "position")
@@ -87,23 +87,24 @@ class ErrorStateFilter(PoseFusion):
         return self._pose_now(self.filter)
 
     def finish(self) -> FusedPose | None:
-        """Return the whole trajectory, and log what every sensor's innovations were."""
+        """Return the whole trajectory, log what every sensor's innovations were, and conclude."""
         refuse_too_little(self.fed, "samples came from")
         if self.filter is None or not self.kept:
             return None
         for line in self.filter.report():
             self.ctx.log(line)
         times, places, attitudes, covariances = zip(*self.kept, strict=True)
-        return FusedPose(
-            trajectory=Trajectory(
-                np.array(times, np.int64),
-                np.stack(places),
-                np.stack(attitudes),
-                np.stack(covariances),
-                frame=self.filter.frame,
-                child=self.filter.inputs.body,
-            )
+        trajectory = Trajectory(
+            np.array(times, np.int64),
+            np.stack(places),
+            np.stack(attitudes),
+            np.stack(covariances),
+            frame=self.filter.frame,
+            child=self.filter.inputs.body,
         )
+        found = self.filter
+        conclude(self.ctx, found.tallies, found.placed_ns, trajectory, found.biases)
+        return FusedPose(trajectory=trajectory)
 
     def _new_filter(self) -> Filter:
         values = self.values

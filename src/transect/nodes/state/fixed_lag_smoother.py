@@ -8,9 +8,9 @@ from transect.engine import param
 from transect.geometry import se3
 from transect.types import Pose, Trajectory
 
-from .fusion import Batches
+from .fusion import Batches, conclude
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
-from .smoothing import Fit, Window, innovations, join, noise_of
+from .smoothing import Fit, Window, innovations, join, noise_of, tallies
 
 
 class FixedLagSmoother(PoseFusion):
@@ -60,18 +60,23 @@ class FixedLagSmoother(PoseFusion):
         keyframes = self.window.finish()
         if not keyframes:
             return None
-        self.ctx.log(str(join([judged for _, judged in self.fits])))
-        attitudes, places = se3.to_quaternion(np.array([each.pose for each in keyframes]))
-        return FusedPose(
-            trajectory=Trajectory(
-                np.array([each.t_ns for each in keyframes], np.int64),
-                places,
-                attitudes,
-                np.array([each.covariance for each in keyframes]),
-                frame=self._frame(),
-                child=self.gathered.body,
-            )
+        places, judged = (
+            [each for some, _ in self.fits for each in some],
+            join([each for _, each in self.fits]),
         )
+        self.ctx.log(str(judged))
+        attitudes, positions = se3.to_quaternion(np.array([each.pose for each in keyframes]))
+        trajectory = Trajectory(
+            np.array([each.t_ns for each in keyframes], np.int64),
+            positions,
+            attitudes,
+            np.array([each.covariance for each in keyframes]),
+            frame=self._frame(),
+            child=self.gathered.body,
+        )
+        used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
+        conclude(self.ctx, tallies(places, judged), used, trajectory)
+        return FusedPose(trajectory=trajectory)
 
     def _frame(self) -> str:
         return self.gathered.frame if "places" in self.window.kinds else "odom"

@@ -7,12 +7,14 @@
 - `gate`: limits of innovations, and noise that follows them
 - `start`: the first state, by gravity, by the way driven or by a measured attitude
 - `filter`: all of it together, causal
+- `judgement`: how good a fusion was, in words
 """
 
 from .error_state import UP, Noise
 from .events import Batches, Event, Inertial, Inputs, Place, Step, Turning
 from .filter import Filter
 from .gate import limit
+from .judgement import Tally, conclude
 from .start import Priors
 
 __all__ = [
@@ -26,6 +28,8 @@ __all__ = [
     "Place",
     "Priors",
     "Step",
+    "Tally",
     "Turning",
+    "conclude",
     "limit",
 ]

@@ -17,6 +17,7 @@ from . import error_state as ekf
 from . import wheels
 from .events import Event, Inertial, Inputs, Place, Step, Turning
 from .gate import FALSE_ALARMS, Sensor, limit
+from .judgement import Tally
 from .start import LEAST_WAY, Priors, begin, first_state
 
 SENSORS = ("wheels", "odometry", "motion", "fix", "position")
@@ -47,6 +48,8 @@ class Filter:
         Why it has not begun.
     unseen : float
         Metres since the last place.
+    placed_ns : list of int
+        Times of the places that were used.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Filter:
         self.gyro = wheels.Gyro()
         self.pace = wheels.Pace()
         self.unseen = 0.0
+        self.placed_ns: list[int] = []
         self.state: ekf.State | None = None
         self.frame, self.waiting_for = "odom", ""
         self.early: list[Event] = []
@@ -281,6 +285,7 @@ class Filter:
         if not inside:
             self._doubt(x, float(measured.r @ measured.r))
         ekf.correct(x, measured)
+        self.placed_ns.append(place.t_ns)
         self.unseen = 0.0
 
     def _doubt(self, x: ekf.State, squared: float) -> None:
@@ -346,6 +351,20 @@ class Filter:
             values[f"{name}_detectable"] = sensor.detectable if count else float("nan")
         self.before = {name: replace(sensor) for name, sensor in self.sensors.items()}
         return Record(values, t_ns=t_ns)
+
+    @property
+    def biases(self) -> Floats | None:
+        """Biases (6,) of the IMU: m/s2, then rad/s; None without one whose mount is known."""
+        x = self.state
+        return np.concatenate([x.force_bias, x.gyro_bias]) if x and self.inertial else None
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """What came of each sensor's measurements."""
+        return {
+            name: Tally(each.count, each.below, each.refused, each.total / max(each.count, 1))
+            for name, each in self.sensors.items()
+        }
 
     def report(self) -> Iterator[str]:
         """Yield a line for each sensor that had innovations."""

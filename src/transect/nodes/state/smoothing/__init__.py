@@ -13,6 +13,17 @@ from .batch import Smoothed, smooth
 from .evidence import Evidence
 from .graph import Noise, noise_of
 from .lag import Fit, Window
-from .places import innovations, join
+from .places import innovations, join, tallies
 
-__all__ = ["Evidence", "Fit", "Noise", "Smoothed", "Window", "innovations", "join", "noise_of", "smooth"]
+__all__ = [
+    "Evidence",
+    "Fit",
+    "Noise",
+    "Smoothed",
+    "Window",
+    "innovations",
+    "join",
+    "noise_of",
+    "smooth",
+    "tallies",
+]

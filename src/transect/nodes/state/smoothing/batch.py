@@ -45,6 +45,8 @@ class Smoothed:
         All positions in this time, m of them.
     judged : Judged
         How they fitted, those that were left out among them.
+    biases : (6,) or None
+        Of the IMU, m/s2 then rad/s, at the middle keyframe.
     """
 
     times: Ints
@@ -55,6 +57,7 @@ class Smoothed:
     calibration: Floats
     places: tuple[Place, ...]
     judged: Judged
+    biases: Floats | None = None
 
     def at(self, t_ns: Ints) -> tuple[Floats, Floats]:
         """Return poses (m, 4, 4) and covariances (m, 6, 6) at times (m,) from the first keyframe to the last.
@@ -168,4 +171,10 @@ def _solve_without_outliers(evidence: Evidence, noise: Noise, stretch: Stretch, 
         wheels,
         tuple(inside),
         replace(judged, used=used),
+        _biases(values, stretch) if stretch.inertial else None,
     )
+
+
+def _biases(values: Any, stretch: Stretch) -> Floats:
+    middle = stretch.first + len(stretch.times) // 2
+    return np.asarray(values.atConstantBias(gtsam().symbol("b", middle)).vector())

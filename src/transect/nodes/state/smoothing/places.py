@@ -13,7 +13,7 @@ from transect.base.arrays import Floats, Ints
 from transect.geometry import interpolation, rotations, se3
 from transect.types import Record
 
-from ..fusion import Place
+from ..fusion import Place, Tally
 from ..fusion.gate import POWER, USUAL, limit, minimal_detectable
 from .motion import PlanarPath, PosePath
 
@@ -117,15 +117,25 @@ def innovations(places: Sequence[Place], judged: Judged, t_ns: int) -> Record | 
     """Return how positions fitted, by sensor and in the words of the filter; None if there were none."""
     values: dict[str, Any] = {}
     sensors = np.array([each.sensor for each in places])
+    for name, tally in tallies(places, judged).items():
+        values[f"{name}_count"] = float(tally.count)
+        values[f"{name}_below"] = float(tally.below)
+        values[f"{name}_refused"] = float(tally.refused)
+        values[f"{name}_nis"] = tally.nis
+        values[f"{name}_detectable"] = float(np.max(judged.detectable[sensors == name]))
+    return Record(values, t_ns=t_ns) if values else None
+
+
+def tallies(places: Sequence[Place], judged: Judged) -> dict[str, Tally]:
+    """Return, by sensor, how many positions fitted."""
+    sensors = np.array([each.sensor for each in places])
+    found: dict[str, Tally] = {}
     for name in sorted(set(sensors.tolist())):
         some = sensors == name
         nis = judged.nis[some]
-        values[f"{name}_count"] = float(len(nis))
-        values[f"{name}_below"] = float(np.count_nonzero(nis <= limit(USUAL, 3)))
-        values[f"{name}_refused"] = float(np.count_nonzero(~judged.used[some]))
-        values[f"{name}_nis"] = float(np.mean(nis)) / 3
-        values[f"{name}_detectable"] = float(np.max(judged.detectable[some]))
-    return Record(values, t_ns=t_ns) if values else None
+        below, refused = np.count_nonzero(nis <= limit(USUAL, 3)), np.count_nonzero(~judged.used[some])
+        found[name] = Tally(len(nis), int(below), int(refused), float(np.mean(nis)) / 3)
+    return found
 
 
 def _at_least(matrices: Floats, floor: Floats) -> Floats:
