@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import transect
 from benchmarks._harness import duration, quality
-from transect.geometry import neighbours, rotations, se3, surfaces
+from transect.geometry import descriptors, neighbours, rotations, se3, surfaces
 from transect.nodes.cloud._fusing import fuse
 from transect.recording import Recording, Stream
 from transect.recording.stream import stream_of_values
@@ -129,7 +129,10 @@ def bench_description() -> None:
         with threadpool_limits(1):
             name = f"FPFH of {len(cloud)} keypoints, {pair.name}"
             duration(
-                name, lambda c=cloud, n=normals, r=radius: surfaces.fpfh(c, n, r), target=DESCRIBE, repeat=3
+                name,
+                lambda c=cloud, n=normals, r=radius: descriptors.fpfh(c, n, r),
+                target=DESCRIBE,
+                repeat=3,
             )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError
-from transect.geometry import se3, surfaces
+from transect.geometry import descriptors, se3, surfaces
 
 twists = st.tuples(*[st.floats(-3, 3)] * 6).map(np.array)
 
@@ -113,7 +113,7 @@ def test_descriptors_and_keypoints_stay_the_same_when_the_cloud_is_moved(twist: 
     here = surfaces.normals(points, 12).normals
     there = surfaces.normals(moved, 12, viewpoint=T[:3, 3]).normals
     np.testing.assert_allclose(there, here @ T[:3, :3].T, atol=1e-6)
-    first, second = surfaces.fpfh(points, here, 0.3), surfaces.fpfh(moved, there, 0.3)
+    first, second = descriptors.fpfh(points, here, 0.3), descriptors.fpfh(moved, there, 0.3)
     # A pair of points on the very edge of a bin may fall into the other; that concerns few.
     assert np.mean(np.abs(first - second).max(axis=1) > 1e-9) < 0.05
     np.testing.assert_array_equal(
@@ -123,7 +123,7 @@ def test_descriptors_and_keypoints_stay_the_same_when_the_cloud_is_moved(twist: 
 
 def test_histograms_sum_to_one_and_lonely_points_have_none():
     points = np.vstack([bumpy(), [[50.0, 0, 0]]])
-    found = surfaces.fpfh(points, surfaces.normals(points, 12).normals, 0.3)
+    found = descriptors.fpfh(points, surfaces.normals(points, 12).normals, 0.3)
     np.testing.assert_allclose(found[:-1].reshape(-1, 3, 11).sum(axis=2), 1)
     assert np.isnan(found[-1]).all()
 
@@ -132,14 +132,14 @@ def test_rows_that_are_asked_for_get_the_histograms_that_they_have_among_all():
     points = bumpy()
     normals = surfaces.normals(points, 12).normals
     np.testing.assert_allclose(
-        surfaces.fpfh(points, normals, 0.3, [5, 77]), surfaces.fpfh(points, normals, 0.3)[[5, 77]]
+        descriptors.fpfh(points, normals, 0.3, [5, 77]), descriptors.fpfh(points, normals, 0.3)[[5, 77]]
     )
 
 
 def test_on_a_plane_all_pairs_have_the_same_angles():
     points = np.column_stack([np.random.default_rng(0).uniform(-1, 1, (200, 2)), np.full(200, 2.0)])
     normals = np.tile([0.0, 0, -1], (200, 1))
-    found = surfaces.fpfh(points, normals, 0.4).reshape(-1, 3, 11)
+    found = descriptors.fpfh(points, normals, 0.4).reshape(-1, 3, 11)
     np.testing.assert_allclose(found[:, :, 5], 1)  # angles of 0 lie in the middle bin
 
 

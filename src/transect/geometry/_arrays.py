@@ -84,3 +84,11 @@ def _fits(shape: tuple[int, ...], pattern: Shape) -> bool:
 def _spell(pattern: Shape) -> str:
     words = ["..." if part is ... else str(part) for part in pattern]
     return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
+
+
+def finite_points(points: ArrayLike) -> Floats:
+    """Return points as float64 (n, 3); an error where one has NaN."""
+    cloud = floats("points", points, ("n", 3))
+    if not np.isfinite(cloud).all():
+        raise GeometryError("expected points without NaN", hint="leave out the rows that were not measured")
+    return cloud

@@ -1,8 +1,8 @@
-"""Surfaces behind clouds of points (n, 3) in metres: normals, keypoints, descriptors; neighbours by KD-trees.
+"""Surfaces behind clouds of points (n, 3) in metres: normals, keypoints; neighbours by KD-trees.
 
 All of it holds under rigid motion: move the cloud (and the viewpoint), and normals turn with it, keypoints
-are the same rows, descriptors the same numbers. Points must be finite; thin dense clouds to voxels first,
-because the work grows with the number of neighbours. One thread is used, so that bits repeat.
+are the same rows. Points must be finite; thin dense clouds to voxels first, because the work grows with the
+number of neighbours. One thread is used, so that bits repeat.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.base.arrays import Floats, Ints, Mask
+from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, measured_rows, same_length
+from transect.geometry._arrays import finite_points, floats, measured_rows, same_length
 
 MOST_PAIRS = 40_000_000
 """Pairs of neighbours beyond which a radius is refused: they would take gigabytes."""
@@ -24,10 +24,6 @@ _PACKED = np.array([1, 1 << 21, 1 << 42])
 """Makes one number of three."""
 LEAST_NEIGHBOURS = 5
 """Fewer do not tell a surface from chance."""
-TIED = 1e-9
-"""Cosines that differ by less are equal but for rounding."""
-BINS = 11
-"""Of each of the three histograms of a descriptor (Rusu 2009)."""
 
 
 class Pairs(NamedTuple):
@@ -75,7 +71,7 @@ def spacing(points: ArrayLike) -> float:
     """Median distance in metres from a point to the nearest other one; the cloud's own resolution."""
     from scipy.spatial import KDTree
 
-    cloud = _finite(points)
+    cloud = finite_points(points)
     if len(cloud) < 2:
         raise GeometryError(f"expected at least 2 points to tell their spacing, got {len(cloud)}")
     return float(np.median(np.asarray(KDTree(cloud).query(cloud, k=2)[0])[:, 1]))
@@ -87,7 +83,7 @@ def voxel_for(points: ArrayLike, count: int) -> float:
     By this a cloud tells its own scale: a lidar's spacing from point to point differs tenfold along and
     across its rings, and with range, but so many voxels see it everywhere at about the same detail.
     """
-    cloud = _finite(points)
+    cloud = finite_points(points)
     extent = float(np.max(np.ptp(cloud, axis=0), initial=0.0))
     if not extent > 0:
         raise GeometryError(f"expected points at different places, got {len(cloud)} at one")
@@ -106,7 +102,7 @@ def pairs_within(points: ArrayLike, radius: float) -> Pairs:
     """All pairs of points (n, 3) at most `radius` metres apart."""
     from scipy.spatial import KDTree
 
-    cloud = _finite(points)
+    cloud = finite_points(points)
     tree = KDTree(cloud)
     near = int(np.sum(tree.query_ball_point(cloud, radius, return_length=True))) - len(cloud)
     if near > 2 * MOST_PAIRS:
@@ -133,7 +129,7 @@ def normals(points: ArrayLike, neighbours: int = 12, viewpoint: ArrayLike = (0.0
     """
     from scipy.spatial import KDTree
 
-    cloud, seen_from = _finite(points), floats("viewpoint", viewpoint, (3,))
+    cloud, seen_from = finite_points(points), floats("viewpoint", viewpoint, (3,))
     if len(cloud) < LEAST_NEIGHBOURS:
         return Surface(np.full(cloud.shape, np.nan), np.full(len(cloud), np.nan))
     index = np.asarray(KDTree(cloud).query(cloud, k=min(neighbours, len(cloud)))[1])
@@ -166,13 +162,44 @@ def iss_keypoints(
     -----
     Zhong, Intrinsic shape signatures, ICCV workshops 2009. The response is the least eigenvalue, in m^2.
     """
-    cloud = _finite(points)
+    cloud = finite_points(points)
     pairs = pairs_within(cloud, radius)
-    count = _count(pairs, len(cloud))
+    count = count_neighbours(pairs, len(cloud))
     values = np.linalg.eigvalsh(_scatter(cloud, pairs, np.reciprocal(1.0 + count)))[:, ::-1]
     enough = count >= LEAST_NEIGHBOURS
     salient = enough & (values[:, 1] < ratio * values[:, 0]) & (values[:, 2] < ratio * values[:, 1])
     return _strongest(cloud, np.where(salient, values[:, 2], 0.0), suppression or radius * 2 / 3)
+
+
+def harris_responses(points: ArrayLike, normal: ArrayLike, radius: float) -> Floats:
+    """How much each point (n,) looks like a corner: how many ways the normals around it point.
+
+    Parameters
+    ----------
+    points, normal : (n, 3)
+        Unit normals; NaN where not known.
+    radius : float
+        Metres: how far a neighbourhood reaches.
+
+    Returns
+    -------
+    (n,) from 0 on planes and edges to 1/27 where three planes meet; NaN without a normal or with fewer than
+    five neighbours that have one.
+
+    Notes
+    -----
+    The response ``det C - k (trace C)^2 + k`` is the determinant of C, the mean of ``n n^T``, because unit
+    normals make its trace 1.
+    """
+    cloud, directions = finite_points(points), floats("normals", normal, ("n", 3))
+    same_length(points=cloud, normals=directions)
+    known = measured_rows(directions)
+    outer = np.einsum("ni,nj->nij", directions, directions).reshape(-1, 9)
+    terms = np.where(known[:, None], np.column_stack([outer, np.ones(len(cloud))]), 0.0)
+    sums = terms + _neighbour_sums(terms, pairs_within(cloud, radius))
+    count = sums[:, 9]
+    response = np.linalg.det((sums[:, :9] / np.maximum(count, 1.0)[:, None]).reshape(-1, 3, 3))
+    return np.where(known & (count > LEAST_NEIGHBOURS), response, np.nan)
 
 
 def harris_keypoints(
@@ -187,64 +214,14 @@ def harris_keypoints(
     radius : float
         Metres: how far a neighbourhood reaches.
     least : float
-        Responses from this on count.
+        Responses from this on count (`harris_responses`).
     suppression : float, optional
         Metres: only the strongest within is kept; the radius by default.
-
-    Notes
-    -----
-    The response ``det C - k (trace C)^2 + k`` is the determinant of C, the mean of ``n n^T``, because unit
-    normals make its trace 1: 0 on planes and edges, 1/27 where three planes meet.
     """
-    cloud, directions = _finite(points), floats("normals", normal, ("n", 3))
-    same_length(points=cloud, normals=directions)
-    known = measured_rows(directions)
-    outer = np.einsum("ni,nj->nij", directions, directions).reshape(-1, 9)
-    terms = np.where(known[:, None], np.column_stack([outer, np.ones(len(cloud))]), 0.0)
-    sums = terms + _neighbour_sums(terms, pairs_within(cloud, radius))
-    count = sums[:, 9]
-    response = np.linalg.det((sums[:, :9] / np.maximum(count, 1.0)[:, None]).reshape(-1, 3, 3))
-    counts = known & (count > LEAST_NEIGHBOURS) & (response >= least)
-    return _strongest(cloud, np.where(counts, response, 0.0), suppression or radius)
-
-
-def fpfh(points: ArrayLike, normal: ArrayLike, radius: float, index: ArrayLike | None = None) -> Floats:
-    """Fast point feature histograms (k, 33): how the normals around points stand to each other.
-
-    Parameters
-    ----------
-    points, normal : (n, 3)
-        Unit normals, all turned to the same side of the surface; NaN where not known.
-    radius : float
-        Metres: how far a neighbourhood reaches; about five times the spacing of the points.
-    index : (k,) optional
-        Rows to describe; all by default. The others serve as their neighbours.
-
-    Returns
-    -------
-    (k, 33) three histograms of 11 bins, each of sum 1; NaN rows for points without normal or neighbours.
-
-    Notes
-    -----
-    Rusu, Blodow, Beetz, Fast point feature histograms for 3D registration, ICRA 2009, eq. 1-3.
-    """
-    from scipy.sparse import csr_matrix
-
-    cloud, directions = _finite(points), floats("normals", normal, ("n", 3))
-    same_length(points=cloud, normals=directions)
-    pairs = _known(pairs_within(cloud, radius), measured_rows(directions))
-    count, n = _count(pairs, len(cloud)), len(cloud)
-    rows = np.arange(n) if index is None else np.asarray(index, dtype=np.int64)
-    simple = _simple_histograms(cloud, directions, pairs)
-    weight = 1.0 / pairs.distance
-    near = csr_matrix(
-        (np.concatenate([weight, weight]), (np.concatenate(pairs[:2]), np.concatenate(pairs[1::-1]))), (n, n)
+    response = harris_responses(points, normal, radius)
+    return _strongest(
+        finite_points(points), np.where(response >= least, response, 0.0), suppression or radius
     )
-    mixed = simple[rows] + (near[rows] @ simple) / np.maximum(count[rows], 1)[:, None]
-    histograms = mixed.reshape(-1, 3, BINS)
-    total = histograms.sum(axis=2, keepdims=True)
-    described = np.divide(histograms, total, out=np.full_like(histograms, np.nan), where=total > 0)
-    return described.reshape(-1, 3 * BINS)
 
 
 def information(points: ArrayLike, normal: ArrayLike) -> Information:
@@ -280,43 +257,7 @@ def _per_metre(p: Floats) -> Floats:
     return (axes * scale) @ axes.T
 
 
-def _simple_histograms(cloud: Floats, normal: Floats, pairs: Pairs) -> Floats:
-    """Histograms (n, 33) of each point and its own neighbours (SPFH), each of the three of sum 1."""
-    bins = _pair_bins(cloud, normal, pairs)
-    cells = (np.concatenate(pairs[:2])[:, None] * 3 + np.arange(3)) * BINS + np.concatenate([bins, bins])
-    filled = np.bincount(cells.ravel(), minlength=len(cloud) * 3 * BINS).reshape(-1, 3, BINS)
-    return (filled / np.maximum(filled.sum(axis=2, keepdims=True), 1)).reshape(-1, 3 * BINS)
-
-
-def _pair_bins(cloud: Floats, normal: Floats, pairs: Pairs) -> Ints:
-    """Bins (m, 3) of the three angles of each pair; they do not depend on which point comes first."""
-    first, second, distance = pairs
-    line = (cloud[second] - cloud[first]) / distance[:, None]
-    a, b = normal[first], normal[second]
-    to_a, to_b = np.einsum("ni,ni->n", a, line), np.einsum("ni,ni->n", b, line)
-    # The frame stands on the point whose normal is nearer to the line (Rusu 2009, section II). Points with
-    # the same neighbours have the same normal: then on the one that looks along the line, not by rounding.
-    tied = np.abs(np.abs(to_a) - np.abs(to_b)) < TIED
-    swap = np.where(tied, to_a < 0, np.abs(to_a) < np.abs(to_b))
-    u, other = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
-    line = np.where(swap[:, None], -line, line)
-    v = np.cross(line, u)
-    length = np.linalg.norm(v, axis=1, keepdims=True)
-    v = np.divide(v, length, out=np.zeros_like(v), where=length > 0)
-    alpha = np.einsum("ni,ni->n", v, other)
-    phi = np.where(swap, -to_b, to_a)
-    theta = np.arctan2(np.einsum("ni,ni->n", np.cross(u, v), other), np.einsum("ni,ni->n", u, other))
-    share = np.column_stack([(alpha + 1) / 2, (phi + 1) / 2, (theta + np.pi) / (2 * np.pi)])
-    return np.clip((share * BINS).astype(np.int64), 0, BINS - 1)
-
-
-def _known(pairs: Pairs, known: Mask) -> Pairs:
-    """Pairs of two known points, not at the same place."""
-    kept = known[pairs.first] & known[pairs.second] & (pairs.distance > 0)
-    return Pairs(pairs.first[kept], pairs.second[kept], pairs.distance[kept])
-
-
-def _count(pairs: Pairs, n: int) -> Ints:
+def count_neighbours(pairs: Pairs, n: int) -> Ints:
     """How many neighbours (n,) each point has."""
     return np.bincount(pairs.first, minlength=n) + np.bincount(pairs.second, minlength=n)
 
@@ -355,10 +296,3 @@ def _strongest(cloud: Floats, response: Floats, radius: float) -> Keypoints:
     kept = np.ones(len(candidates), dtype=np.bool_)
     kept[weaker] = False
     return Keypoints(candidates[kept], strength[kept])
-
-
-def _finite(points: ArrayLike) -> Floats:
-    cloud = floats("points", points, ("n", 3))
-    if not np.isfinite(cloud).all():
-        raise GeometryError("expected points without NaN", hint="leave out the rows that were not measured")
-    return cloud

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transect.geometry import surfaces
+from transect.geometry import descriptors, surfaces
 from transect.nodes.cloud.features_description_3d import Fpfh
 from transect.nodes.cloud.features_extraction_3d import FeaturesExtraction3D, HarrisDetector3D, Iss, Uniform
 from transect.types import PointCloud
@@ -38,7 +38,7 @@ def test_every_measured_point_can_be_a_keypoint_and_is_described():
     assert described.descriptors.shape == (len(BOX) - 1, 33)
     points = BOX.points[:-1]
     normals = surfaces.normals(points, 9, [0.5, 0.5, 0.5]).normals
-    np.testing.assert_allclose(described.descriptors, surfaces.fpfh(points, normals, 0.66), atol=1e-6)
+    np.testing.assert_allclose(described.descriptors, descriptors.fpfh(points, normals, 0.66), atol=1e-6)
     np.testing.assert_array_equal(described.normals, normals)
 
 

@@ -7,12 +7,14 @@ import sys
 
 import numpy as np
 import pytest
+from tests.oracles import pcl_cloud
 
 from transect.errors import MissingExtraError
 from transect.geometry import rotations, se3
 from transect.nodes.cloud.features_description_3d import Fpfh
 from transect.nodes.cloud.features_extraction_3d import Uniform
 from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
+from transect.nodes.registration._icp import fit_points, iterate, keep_near, sample_surface
 from transect.nodes.registration._small_gicp import VoxelMap, thin
 from transect.nodes.registration.features_matching_3d import (
     FeaturesMatching3D,
@@ -20,7 +22,15 @@ from transect.nodes.registration.features_matching_3d import (
     Ransac3D,
     consensus,
 )
-from transect.nodes.registration.registration_3d import Gicp, PointToPlane, PointToPoint, Registration3D
+from transect.nodes.registration.registration_3d import (
+    Gicp,
+    Icp3D,
+    IcpCC,
+    IcpMatcher,
+    PointToPlane,
+    PointToPoint,
+    Registration3D,
+)
 from transect.types import Features3D, PointCloud, Pose
 
 WRONG = se3.exp(np.array([0.6, -0.7, 0.38, 0.2, 0.15, 0.25]))
@@ -130,6 +140,54 @@ def test_a_corridor_is_told_to_leave_its_direction_open(method: type[Registratio
     assert found.success is False
     assert found.degeneracy < 0.01
     assert abs(found.weakest[0]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("node", "limits"),
+    [(Icp3D(), (0.03, 0.4)), (IcpCC(), (0.03, 0.4)), (IcpMatcher(), (0.01, 0.1))],
+    ids=["pcl", "cloudcompare", "libpointmatcher"],
+)
+def test_the_alternatives_of_table_5_lay_a_room_on_itself_and_say_the_same_twice(
+    node: Registration3D, limits: tuple[float, float]
+):
+    start = guess(TRUTH @ se3.exp(np.array([0.1, -0.05, 0.1, 0.03, -0.04, 0.03])))
+    found, again = node(SOURCE, SINK, start), type(node)()(SOURCE, SINK, start)
+    far, turned = error(found.transform)
+    assert found.success
+    assert far < limits[0]
+    assert turned < limits[1]
+    assert found.fitness > 0.8
+    assert found.iterations < node.iterations
+    np.testing.assert_array_equal(found.transform.position, again.transform.position)
+
+
+@pytest.mark.parametrize("node", [Icp3D(), IcpCC(), IcpMatcher()])
+def test_the_alternatives_of_table_5_refuse_what_does_not_overlap(node: Registration3D):
+    found = node(PointCloud(np.random.default_rng(0).uniform(-20, 20, (2000, 3))), SINK)
+    assert found.success is False
+    assert found.transform is None
+
+
+def test_steps_of_icp_are_those_of_pcl():
+    points = pcl_cloud.cloud()[0].astype(np.float64)
+    source = se3.apply(pcl_cloud.moved(), points)
+    for count, theirs in zip(*pcl_cloud.answers("icp"), strict=True):
+        found = iterate(
+            source, points, np.eye(4), keep_near(pcl_cloud.REACH), fit_points(points), lambda *_: False, count
+        )
+        np.testing.assert_allclose(found.matrix[:3].ravel(), theirs, atol=1e-4)
+
+
+def test_a_sampled_surface_has_the_normals_of_its_boxes():
+    faces = np.random.default_rng(0).uniform(0, 1, (2, 2000, 3))
+    faces[0, :, 0], faces[1, :, 2] = 2, -1  # one face looks along x, the other along z
+    points, normals = sample_surface(faces.reshape(-1, 3), 7, 0.5, np.random.default_rng(0))
+    assert 1900 < len(points) < 2100
+    on_first = points[:, 0] == 2
+    np.testing.assert_allclose(np.abs(normals[on_first]), np.tile([1, 0, 0], (on_first.sum(), 1)), atol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(normals[~on_first]), np.tile([0, 0, 1], ((~on_first).sum(), 1)), atol=1e-6
+    )
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,13 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.engine import Node, param
-from transect.geometry import surfaces
+from transect.geometry import descriptors, surfaces
 from transect.types import Features3D, PointCloud
 
 from ._clouds import seen_from, without_gaps
+
+Describe = Callable[[Floats, Floats, float, NDArray[np.int64]], Floats]
+"""Takes points (n, 3), normals (n, 3), a radius (m) and rows (k,), and returns descriptors (k, d)."""
 
 
 class FeaturesDescription3D(Node, interface=True):
@@ -22,15 +26,6 @@ class FeaturesDescription3D(Node, interface=True):
     """
 
     out_name = "features"
-
-    def process(
-        self, pointcloud: PointCloud, features: Features3D, normals: PointCloud | None = None
-    ) -> Features3D | None: ...
-
-
-class Fpfh(FeaturesDescription3D):
-    """Fast point feature histograms of 33 numbers (Rusu 2009)."""
-
     radius: float = param(
         0.0,
         ge=0,
@@ -41,9 +36,13 @@ class Fpfh(FeaturesDescription3D):
 
     def process(
         self, pointcloud: PointCloud, features: Features3D, normals: PointCloud | None = None
+    ) -> Features3D | None: ...
+
+    def describe(
+        self, given: PointCloud, features: Features3D, normals: PointCloud | None, describe: Describe
     ) -> Features3D | None:
-        given = self._with_normals(pointcloud, normals)
-        cloud = without_gaps(given)
+        """Return the features with what a function says about them."""
+        cloud = without_gaps(self._with_normals(given, normals))
         if len(cloud) < self.neighbours or not len(features):
             return self.ctx.skip("too few points")
         points: Floats = np.asarray(cloud.points, dtype=np.float64)
@@ -53,14 +52,40 @@ class Fpfh(FeaturesDescription3D):
             else surfaces.normals(points, self.neighbours, seen_from(cloud)).normals
         )
         rows = _rows_of(features.points, points)
-        radius = self.radius or 7 * surfaces.spacing(points)
-        found = surfaces.fpfh(points, directions, radius, rows)
+        found = describe(points, directions, self.radius or 7 * surfaces.spacing(points), rows)
         return replace(features, descriptors=found.astype(np.float32), normals=directions[rows])
 
     def _with_normals(self, cloud: PointCloud, normals: PointCloud | None) -> PointCloud:
         if normals is None or len(normals) != len(cloud):
             return cloud
         return replace(cloud, fields={**cloud.fields, "normal": normals.points})
+
+
+class Fpfh(FeaturesDescription3D):
+    """Fast point feature histograms of 33 numbers (Rusu 2009)."""
+
+    def process(
+        self, pointcloud: PointCloud, features: Features3D, normals: PointCloud | None = None
+    ) -> Features3D | None:
+        return self.describe(pointcloud, features, normals, descriptors.fpfh)
+
+
+class PfhDescriptor3D(FeaturesDescription3D):
+    """Point feature histograms of 125 numbers (Rusu 2008): all pairs of neighbours, slower than `Fpfh`."""
+
+    def process(
+        self, pointcloud: PointCloud, features: Features3D, normals: PointCloud | None = None
+    ) -> Features3D | None:
+        return self.describe(pointcloud, features, normals, descriptors.pfh)
+
+
+class ShotDescriptor3D(FeaturesDescription3D):
+    """Histograms of normals in 32 parts of a sphere, 352 numbers (SHOT; Tombari 2010)."""
+
+    def process(
+        self, pointcloud: PointCloud, features: Features3D, normals: PointCloud | None = None
+    ) -> Features3D | None:
+        return self.describe(pointcloud, features, normals, descriptors.shot)
 
 
 def _rows_of(keypoints: Floats, points: Floats) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ was seen from one side only, and would pull (Chetverikov's trimmed ICP, with a m
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +62,18 @@ class Refined:
     scales: Scales
 
 
-def scales_of(sink: Floats, coarse_points: int, fine_points: int) -> Scales:
-    """Return voxels by which so many points are left of the sink (n, 3), a quarter at most when coarse."""
+def scales_of(
+    sink: Floats, coarse_points: int, fine_points: int, coarse: float = 0.0, fine: float = 0.0
+) -> Scales:
+    """Return voxels by which so many points are left of the sink (n, 3), a quarter at most when coarse.
+
+    Edges that are given, in metres, are taken instead.
+    """
     few = min(coarse_points, len(sink) // 4)
-    return Scales(surfaces.voxel_for(sink, few), surfaces.voxel_for(sink, fine_points))
+    return Scales(
+        coarse or surfaces.voxel_for(sink, few),
+        fine or surfaces.voxel_for(sink, fine_points),
+    )
 
 
 def refine(
@@ -119,20 +128,33 @@ class Quality:
 
     fitness: float
     rmse: float
-    degeneracy: float
-    weakest: Floats
-    covariance: Floats
+    degeneracy: float | None = None
+    weakest: Floats | None = None
+    covariance: Floats | None = None
+
+
+class Overlap(NamedTuple):
+    """Share of points with a near partner, and root mean square of those distances, metres."""
+
+    fitness: float
+    rmse: float
+
+
+def overlap_of(moved: Floats, sink: Floats, coarse: float) -> Overlap:
+    """Return how points (n, 3) lie on others (m, 3), whose spacing and coarse voxels (m) say what is near."""
+    reach = max(PARTNERS * coarse, SAMPLING * surfaces.spacing(sink))
+    distance, _ = _partners(moved, sink)
+    near = distance <= reach
+    rmse = float(np.sqrt(np.mean(distance[near] ** 2))) if near.any() else float("inf")
+    return Overlap(float(np.mean(near)), rmse)
 
 
 def quality_of(refined: Refined) -> Quality:
     """Judge a registration."""
-    sink, T = refined.sink.points, refined.aligned.T_target_source
-    reach = max(PARTNERS * refined.scales.coarse, SAMPLING * surfaces.spacing(sink))
-    distance, _ = _partners(se3.apply(T, refined.source.points), sink)
-    near = distance <= reach
-    rmse = float(np.sqrt(np.mean(distance[near] ** 2))) if near.any() else float("inf")
+    moved = se3.apply(refined.aligned.T_target_source, refined.source.points)
+    overlap = overlap_of(moved, refined.sink.points, refined.scales.coarse)
     held = _measure_hold(refined)
-    return Quality(float(np.mean(near)), rmse, held.ratio, held.weakest, covariance_of(refined))
+    return Quality(*overlap, held.ratio, held.weakest, covariance_of(refined))
 
 
 def _measure_hold(refined: Refined) -> surfaces.Information:

@@ -108,8 +108,8 @@ class KissMatcher(FeaturesMatching3D):
 def mutual_matches(source: Features3D, sink: Features3D) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return rows (n,) and (n,) of keypoints that are each other's most alike.
 
-    Histograms are compared by the Bhattacharyya coefficient, the sum of the roots of products: a few large
-    bins do not drown the others.
+    Histograms are compared by the Bhattacharyya coefficient, the sum of the roots of products of shares: a
+    few large bins do not drown the others, and it does not matter how a descriptor was normalised.
     """
     (rows, a), (others, b) = _roots(source), _roots(sink)
     if not (len(a) and len(b)):
@@ -120,11 +120,13 @@ def mutual_matches(source: Features3D, sink: Features3D) -> tuple[NDArray[np.int
 
 
 def _roots(features: Features3D) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the rows that have a descriptor, and the roots of those."""
+    """Return the rows that have a descriptor, and the roots of its shares."""
     if features.descriptors is None:
         return np.zeros(0, np.int64), np.zeros((0, 1), np.float32)
     rows = np.flatnonzero(np.isfinite(features.descriptors).all(axis=1))
-    return rows, np.sqrt(np.maximum(features.descriptors[rows], 0)).astype(np.float32)
+    filled = np.maximum(features.descriptors[rows], 0)
+    total = filled.sum(axis=1, keepdims=True)
+    return rows, np.sqrt(filled / np.where(total > 0, total, 1)).astype(np.float32)
 
 
 def _most_alike(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.int64]:

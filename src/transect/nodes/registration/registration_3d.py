@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,24 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.engine import Latest, Node, outputs, param
 from transect.engine.ports import Shape, Unit
-from transect.geometry import se3
+from transect.geometry import se3, surfaces
 from transect.types import PointCloud, Pose
 
 from ..cloud._clouds import find_measured
-from ._refinement import Quality, Refined, Scales, quality_of, refine, scales_of
+from ._icp import (
+    CalmSteps,
+    Closest,
+    LittleGain,
+    SmallStep,
+    fit_planes,
+    fit_points,
+    iterate,
+    keep_near,
+    keep_nearest,
+    pick,
+    sample_surface,
+)
+from ._refinement import Quality, overlap_of, quality_of, refine, scales_of
 from ._small_gicp import Method
 
 LEAST_POINTS = 50
@@ -24,6 +38,8 @@ LEAST_POINTS = 50
 @outputs
 class Registered:
     """Where the source lies in the sink, whether that is believed, and why.
+
+    How well the surfaces hold it, and its covariance, are given where the method has normals or knows them.
 
     Attributes
     ----------
@@ -56,20 +72,29 @@ class Registered:
     covariance: Annotated[NDArray[np.float64] | None, Shape(6, 6)] = None
 
 
+COARSE_VOXEL = param(
+    0.0, ge=0, unit="m", doc="voxel edge length at the coarse level; 0: chosen from `coarse_points`"
+)
+FINE_VOXEL = param(
+    0.0, ge=0, unit="m", doc="voxel edge length at the fine level; 0: chosen from `fine_points`"
+)
+COARSE_POINTS = param(5000, ge=100, doc="approximate number of points of the sink at the coarse level")
+FINE_POINTS = param(20000, ge=100, doc="approximate number of points of the sink at the fine level")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``T_sink_source`` (4, 4), whether the last steps were small, all iterations, and how good it is."""
+
+    matrix: Floats
+    converged: bool
+    iterations: int
+    quality: Quality
+
+
 class Registration3D(Node, interface=True):
     """Finds the pose of the source cloud in the frame of the sink cloud, from a guess where there is one."""
 
-    method: ClassVar[Method]
-    coarse_voxel: float = param(
-        0.0, ge=0, unit="m", doc="voxel edge length at the coarse level; 0: chosen from `coarse_points`"
-    )
-    fine_voxel: float = param(
-        0.0, ge=0, unit="m", doc="voxel edge length at the fine level; 0: chosen from `fine_points`"
-    )
-    coarse_points: int = param(
-        5000, ge=100, doc="approximate number of points of the sink at the coarse level"
-    )
-    fine_points: int = param(20000, ge=100, doc="approximate number of points of the sink at the fine level")
     iterations: int = param(100, ge=1, doc="largest number of iterations per level")
     least_fitness: float = param(
         0.5, ge=0, le=1, doc="smallest share of the source that must lie on the sink"
@@ -90,17 +115,25 @@ class Registration3D(Node, interface=True):
     ) -> Registered | None:
         return self.register((sourceCloud, sinkCloud), transformGuess if useGuess else None)
 
-    def scales(self, sink: Floats) -> Scales:
-        """Return how the clouds are thinned."""
-        found = scales_of(sink, self.coarse_points, self.fine_points)
-        return Scales(self.coarse_voxel or found.coarse, self.fine_voxel or found.fine)
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+        """Lay points (n, 3) on others (m, 3), from ``T_sink_source`` (4, 4) on."""
+        raise NotImplementedError
 
-    def judge(self, refined: Refined, frames: tuple[str, str]) -> Registered:
+    def register(self, clouds: tuple[PointCloud, PointCloud], guess: Pose | None) -> Registered:
+        """Register the first cloud on the second by iteration, from the guess on or from where they are."""
+        source, sink = (np.asarray(each.points[find_measured(each)], dtype=np.float64) for each in clouds)
+        if min(len(source), len(sink)) < LEAST_POINTS:
+            self.ctx.skip("too few points")
+            return Registered(success=False)
+        begin = np.eye(4) if guess is None else se3.from_quaternion(guess.orientation, guess.position)
+        return self._judge(self.align(source, sink, begin), (clouds[1].frame, clouds[0].frame))
+
+    def _judge(self, found: Outcome, frames: tuple[str, str]) -> Registered:
         """Return what a registration came to; `frames` are those of sink and source."""
-        quality, found = quality_of(refined), refined.aligned
+        quality = found.quality
         if reason := self._doubt(found.converged, quality):
             self.ctx.skip(reason)
-        turned, moved = se3.to_quaternion(found.T_target_source)
+        turned, moved = se3.to_quaternion(found.matrix)
         return Registered(
             transform=None if reason else Pose(moved, turned, self.ctx.time, *frames),
             success=not reason,
@@ -113,44 +146,126 @@ class Registration3D(Node, interface=True):
             covariance=quality.covariance,
         )
 
-    def refuse(self, reason: str) -> Registered:
-        """Return that nothing was found, and count why."""
-        self.ctx.skip(reason)
-        return Registered(success=False)
-
     def _doubt(self, converged: bool, quality: Quality) -> str:
         """Return why a registration is not believed; "" if it is."""
         if not converged:
             return "did not converge"
         if quality.fitness < self.least_fitness:
             return "too little overlap"
-        if quality.degeneracy < self.least_degeneracy:
+        if quality.degeneracy is not None and quality.degeneracy < self.least_degeneracy:
             return "degenerate: a motion along the surfaces is free"
         return ""
-
-    def register(self, clouds: tuple[PointCloud, PointCloud], guess: Pose | None) -> Registered:
-        """Register the first cloud on the second by iteration, from the guess on or from where they are."""
-        source, sink = (np.asarray(each.points[find_measured(each)], dtype=np.float64) for each in clouds)
-        if min(len(source), len(sink)) < LEAST_POINTS:
-            return self.refuse("too few points")
-        begin = np.eye(4) if guess is None else se3.from_quaternion(guess.orientation, guess.position)
-        found = refine(source, sink, begin, self.method, self.scales(sink), self.iterations)
-        return self.judge(found, (clouds[1].frame, clouds[0].frame))
 
 
 class Gicp(Registration3D):
     """Plane to plane: generalised ICP (Segal 2009, small_gicp)."""
 
-    method = "GICP"
+    coarse_voxel: float = COARSE_VOXEL
+    fine_voxel: float = FINE_VOXEL
+    coarse_points: int = COARSE_POINTS
+    fine_points: int = FINE_POINTS
+
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+        return _refine(self, "GICP", source, sink, begin)
 
 
 class PointToPlane(Registration3D):
     """Distances along the normals of the sink (Chen and Medioni 1992, small_gicp)."""
 
-    method = "PLANE_ICP"
+    coarse_voxel: float = COARSE_VOXEL
+    fine_voxel: float = FINE_VOXEL
+    coarse_points: int = COARSE_POINTS
+    fine_points: int = FINE_POINTS
+
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+        return _refine(self, "PLANE_ICP", source, sink, begin)
 
 
 class PointToPoint(Registration3D):
     """Distances between nearest points (Besl and McKay 1992, small_gicp)."""
 
-    method = "ICP"
+    coarse_voxel: float = COARSE_VOXEL
+    fine_voxel: float = FINE_VOXEL
+    coarse_points: int = COARSE_POINTS
+    fine_points: int = FINE_POINTS
+
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+        return _refine(self, "ICP", source, sink, begin)
+
+
+class Icp3D(Registration3D):
+    """ICP as in PCL: nearest points within a distance, least squares, on one scale (Besl and McKay 1992)."""
+
+    iterations: int = param(200, ge=1, doc="largest number of iterations")
+    max_distance: float = param(0.3, gt=0, unit="m", doc="largest distance between a point and its partner")
+    step: float = param(
+        1e-8, gt=0, doc="iteration ends at smaller steps: square of the translation in m, 1 - cos of the turn"
+    )
+    change: float = param(
+        1e-6, gt=0, doc="iteration ends at smaller changes of the mean square distance, as a share of it"
+    )
+
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+        end = SmallStep(self.step, self.change)
+        keep = keep_near(self.max_distance)
+        return _judge_pairs(
+            source, sink, iterate(source, sink, begin, keep, fit_points(sink), end, self.iterations)
+        )
+
+
+class IcpCC(Registration3D):
+    """ICP as in CloudCompare: a random part of the points, least squares of all or of the nearest pairs."""
+
+    iterations: int = param(200, ge=1, doc="largest number of iterations")
+    points: int = param(50000, ge=100, doc="largest number of points of each cloud that take part")
+    overlap: float = param(1.0, gt=0, le=1, doc="share of the pairs that count, the nearest ones")
+    gain: float = param(
+        1e-5, gt=0, unit="m", doc="iteration ends when the root mean square distance falls by less"
+    )
+
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+        some, others = (pick(each, self.points, self.ctx.rng) for each in (source, sink))
+        keep, end = keep_nearest(self.overlap), LittleGain(self.gain)
+        return _judge_pairs(
+            some, others, iterate(some, others, begin, keep, fit_points(others), end, self.iterations)
+        )
+
+
+class IcpMatcher(Registration3D):
+    """ICP as in libpointmatcher: random samples, the nearest pairs, distances to planes (Pomerleau 2013)."""
+
+    iterations: int = param(40, ge=1, doc="largest number of iterations")
+    sampling: float = param(0.75, gt=0, le=1, doc="share of the source's points that take part, at random")
+    box: int = param(7, ge=3, doc="largest number of points of the sink that share a normal")
+    surface: float = param(0.5, gt=0, le=1, doc="share of the sink's points that take part, at random")
+    trim: float = param(0.85, gt=0, le=1, doc="share of the pairs that count, the nearest ones")
+    translation: float = param(0.001, gt=0, unit="m", doc="iteration ends at smaller mean steps")
+    rotation: float = param(0.01, gt=0, unit="rad", doc="iteration ends at smaller mean turns")
+    smoothing: int = param(4, ge=1, doc="number of steps of which the mean is taken")
+
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+        some = pick(source, round(self.sampling * len(source)), self.ctx.rng)
+        others, normals = sample_surface(sink, self.box, self.surface, self.ctx.rng)
+        keep, end = keep_nearest(self.trim), CalmSteps(self.translation, self.rotation, self.smoothing)
+        found = iterate(some, others, begin, keep, fit_planes(others, normals), end, self.iterations)
+        return _judge_pairs(some, others, found, normals)
+
+
+def _refine(
+    node: Gicp | PointToPlane | PointToPoint, method: Method, source: Floats, sink: Floats, begin: Floats
+) -> Outcome:
+    """Align from coarse to fine."""
+    scales = scales_of(sink, node.coarse_points, node.fine_points, node.coarse_voxel, node.fine_voxel)
+    found = refine(source, sink, begin, method, scales, node.iterations)
+    aligned = found.aligned
+    return Outcome(aligned.T_target_source, aligned.converged, aligned.iterations, quality_of(found))
+
+
+def _judge_pairs(source: Floats, sink: Floats, found: Closest, normals: Floats | None = None) -> Outcome:
+    """Return how well the source (n, 3) lies on the sink (m, 3), and, by its normals, how well it is held."""
+    overlap = overlap_of(se3.apply(found.matrix, source), sink, scales_of(sink, 5000, 20000).coarse)
+    quality = Quality(overlap.fitness, overlap.rmse)
+    if normals is not None:
+        held = surfaces.information(sink, normals)
+        quality = Quality(overlap.fitness, overlap.rmse, held.ratio, held.weakest)
+    return Outcome(found.matrix, found.converged, found.iterations, quality)
