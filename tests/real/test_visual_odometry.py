@@ -1,4 +1,4 @@
-"""VisualOdometry on a real drive: KITTI 06, 56 pairs in a street, 66 m."""
+"""VisualOdometry on real drives: KITTI 06, 56 pairs in a street, 66 m, and 58 pairs in a tight turn, 31 m."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import transect
 from transect.engine import Run
 from transect.evaluation.association import associate
 from transect.evaluation.loading import trajectory_of
+from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import segment_errors
 from transect.geometry import se3
 from transect.types import Trajectory
@@ -21,6 +22,15 @@ def driven(real_data: Path) -> Run:
     return transect.run("VisualOdometry", real_data / "kitti_raw_06", jobs=2)
 
 
+def trajectory(run: Run) -> Trajectory:
+    poses = run["pose"].values
+    return Trajectory(
+        np.array([pose.t_ns for pose in poses]),
+        np.array([pose.position for pose in poses]),
+        np.array([pose.orientation for pose in poses]),
+    )
+
+
 def test_every_pair_of_the_street_is_located(driven: Run):
     assert driven["success"].values == [True] * 56
     assert min(driven["inliers"].values) >= 50
@@ -28,14 +38,19 @@ def test_every_pair_of_the_street_is_located(driven: Run):
 
 def test_segments_of_the_street_are_right_to_eight_tenths_of_a_percent(driven: Run, real_data: Path):
     """Geiger et al. 2012: mean over all segments; the least that was asked for."""
-    poses = driven["pose"].values
-    found = Trajectory(
-        np.array([pose.t_ns for pose in poses]),
-        np.array([pose.position for pose in poses]),
-        np.array([pose.orientation for pose in poses]),
-    )
+    found = trajectory(driven)
     truth = trajectory_of(transect.open(real_data / "kitti_raw_06").truth)
     assert segment_errors(associate(truth, found), LENGTHS, every=1).percent <= 0.8
+
+
+def test_a_tight_turn_is_not_shortened(real_data: Path):
+    """148 deg at up to 37 deg/s, where most points leave the images after a few pairs."""
+    found = trajectory(transect.run("VisualOdometry", real_data / "kitti_06_turn", jobs=2))
+    truth = trajectory_of(transect.open(real_data / "kitti_06_turn" / "gt_poses_06_frames264-321.tum").truth)
+    pairs = associate(truth, found)
+    assert segment_errors(pairs, (10.0, 20.0), every=1).percent <= 3.0
+    lengths = (travelled_distance(each.positions)[-1] for each in (pairs.estimate, pairs.reference))
+    assert next(lengths) / next(lengths) == pytest.approx(1, abs=0.02)
 
 
 def test_landmarks_between_the_kerbs_are_on_the_road(driven: Run):

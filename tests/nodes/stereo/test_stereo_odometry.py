@@ -25,7 +25,7 @@ from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.stereo.stereo_odometry import DescriptorTracks, KltFrameToFrame, KltKeyframes
 from transect.nodes.stereo.vo.camera import Rig, rig_of
-from transect.nodes.stereo.vo.motion import _slopes, locate
+from transect.nodes.stereo.vo.motion import locate, pixel_slopes
 from transect.nodes.stereo.vo.tracking import corners
 from transect.types import Image
 
@@ -230,7 +230,7 @@ def test_derivatives_are_those_of_the_pixels():
         / (2 * h)
         for e in np.eye(6)
     ]
-    assert np.allclose(_slopes(points, np.zeros(20, bool), RIG), np.stack(numeric, axis=2), atol=1e-5)
+    assert np.allclose(pixel_slopes(points, np.zeros(20, bool), RIG), np.stack(numeric, axis=2), atol=1e-5)
 
 
 def test_corners_keep_to_free_cells_and_to_what_was_measured():

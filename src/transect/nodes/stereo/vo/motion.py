@@ -107,11 +107,11 @@ def _refine(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask) 
         missed = rig.pixels(moved) - s
         missed[unmatched, 2] = 0.0
         weight = 1.0 / (1.0 + _squares(missed) / (CAUCHY * sigma) ** 2)
-        slopes = _slopes(moved, unmatched, rig)
+        slopes = pixel_slopes(moved, unmatched, rig)
         weighted = (weight[:, None, None] * slopes).reshape(-1, 6)
         normal = weighted.T @ slopes.reshape(-1, 6)
         step = -np.linalg.lstsq(normal, weighted.T @ np.nan_to_num(missed.ravel()))[0].astype(np.float64)
-        pose = _step(pose, step)
+        pose = shift_pose(pose, step)
         if np.linalg.norm(step) < STILL:
             break
     if not np.isfinite(pose).all() or np.linalg.matrix_rank(normal) < 6:
@@ -120,7 +120,7 @@ def _refine(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask) 
     return Located(pose, np.asarray(sigma**2 * np.linalg.inv(normal), np.float64), inliers)
 
 
-def _step(pose: Floats, step: Floats) -> Floats:
+def shift_pose(pose: Floats, step: Floats) -> Floats:
     """Return a pose after a small motion (6,) in the camera: turned, then shifted."""
     import cv2
 
@@ -128,7 +128,7 @@ def _step(pose: Floats, step: Floats) -> Floats:
     return se3.from_matrix(turn, step[:3]) @ pose
 
 
-def _slopes(moved: Floats, unmatched: Mask, rig: Rig) -> Floats:
+def pixel_slopes(moved: Floats, unmatched: Mask, rig: Rig) -> Floats:
     """Derivatives (n, 3, 6) of pixels by a small motion ``exp(xi)`` of points (n, 3) in the camera."""
     x, y, z = moved.T
     u, v, by_depth = x / z, y / z, 1.0 / z

@@ -87,6 +87,7 @@ class Odometer:
         self.t_ns = 0
         self.tracks = _no_tracks()
         self.window: list[Keyframe] = []
+        self.lost = _no_tracks()
         self.landmarks = Landmarks()
         self.age = self.at_keyframe = self.next_id = 0
 
@@ -116,7 +117,7 @@ class Odometer:
         if len(sight.fresh) < max(self.settings.least_inliers, OVERLAP * sight.candidates):
             overlap = "no stereo overlap: too few points seen by both cameras"
             return Step(None, "the right camera is too dark" if is_dark(pair.right) else overlap)
-        self.tracks, self.window, self.T_world_camera = _no_tracks(), [], at
+        self.tracks, self.lost, self.window, self.T_world_camera = _no_tracks(), _no_tracks(), [], at
         self._take(pair, sight)
         self.before, self.t_ns = pair, t_ns
         return Step(self.T_world_camera, "", len(self.tracks))
@@ -152,7 +153,9 @@ class Odometer:
         self.T_world_camera = se3.invert(located.T_camera_world)
         kept = self.tracks[sight.rows]
         described = sight.descriptors if len(sight.descriptors) else kept.descriptors
-        self.tracks = replace(kept, pixels=sight.pixels, descriptors=described)[located.inliers]
+        found = replace(kept, pixels=sight.pixels, descriptors=described)[located.inliers]
+        self.lost = _join(self.lost, self.tracks[~np.isin(self.tracks.ids, found.ids)])
+        self.tracks = found
         self.before, self.t_ns, self.age = pair, t_ns, self.age + 1
         if fresh:
             self._take(pair, sight)
@@ -184,13 +187,21 @@ class Odometer:
         self.tracks = replace(kept, points=points)
 
     def _adjust(self) -> None:
+        """Adjust the window: its poses and all points that it saw, also those that were lost meanwhile."""
         now = Keyframe(self.T_world_camera, self.tracks.ids, self.tracks.pixels)
         frames = [*self.window, now][-self.settings.keyframes :]
+        self.lost = self.lost[np.isin(self.lost.ids, np.concatenate([frame.ids for frame in frames]))]
         if len(frames) < 3:
             return
-        poses, points = adjust(frames, self.tracks.ids, self.tracks.points, self.rig, self.settings.steps)
+        ids = np.concatenate([self.lost.ids, self.tracks.ids])
+        points = np.concatenate([self.lost.points, self.tracks.points])
+        order = np.argsort(ids)
+        poses, moved = adjust(frames, ids[order], points[order], self.rig, self.settings.steps)
+        points[order] = moved
         self.window = [replace(f, T_world_camera=T) for f, T in zip(frames[:-1], poses[:-1], strict=True)]
-        self.T_world_camera, self.tracks = poses[-1], replace(self.tracks, points=points)
+        self.lost = replace(self.lost, points=points[: len(self.lost)])
+        self.T_world_camera = poses[-1]
+        self.tracks = replace(self.tracks, points=points[len(self.lost) :])
 
     def _remember(self, pair: Pair) -> None:
         """Put what is known now on the map."""
@@ -207,14 +218,7 @@ class Odometer:
         self.next_id += count
         points = se3.apply(self.T_world_camera, near[good])
         words = sight.fresh_descriptors[good] if len(sight.fresh_descriptors) else sight.fresh_descriptors
-        old = self.tracks
-        both = np.concatenate([old.descriptors, words]) if len(old) and len(words) else words
-        self.tracks = Tracks(
-            np.concatenate([old.ids, ids]),
-            np.concatenate([old.pixels, sight.fresh[good]]),
-            np.concatenate([old.points, points]),
-            both,
-        )
+        self.tracks = _join(self.tracks, Tracks(ids, sight.fresh[good], points, words))
 
 
 def is_dark(picture: Bytes) -> bool:
@@ -224,3 +228,14 @@ def is_dark(picture: Bytes) -> bool:
 
 def _no_tracks() -> Tracks:
     return Tracks(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
+
+
+def _join(one: Tracks, other: Tracks) -> Tracks:
+    """Return the tracks of both."""
+    words = [each.descriptors for each in (one, other) if len(each.descriptors)]
+    return Tracks(
+        np.concatenate([one.ids, other.ids]),
+        np.concatenate([one.pixels, other.pixels]),
+        np.concatenate([one.points, other.points]),
+        np.concatenate(words) if words else one.descriptors,
+    )

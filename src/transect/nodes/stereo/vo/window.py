@@ -1,24 +1,31 @@
-"""Bundle adjustment of the last keyframes and the points that they share (gtsam)."""
+"""Bundle adjustment of the last keyframes and all points that at least two of them saw.
+
+Also points that were lost since then count. In a turn most points leave the image after a few frames: of
+those that are still followed, the oldest keyframes saw only what lay far ahead, and that alone would bind
+them to the others.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.nodes._gtsam import adjusted
-from transect.nodes._gtsam import gtsam as library
+from transect.geometry import robust, se3
 
 from .camera import Rig
+from .motion import pixel_slopes, shift_pose
 
-FEWEST = 3
-"""Keyframes that must have seen a point: two say little more than its own stereo does."""
+FEWEST = 2
+"""Keyframes that must have seen a point: one alone says nothing of the motion."""
 SIGMA, ROBUST = 0.5, 2.0
 """Pixels of noise of one observation, and multiples of it from which on it loses weight (Huber)."""
+DAMPING, RELAX, STIFFEN = 1e-5, 0.1, 10.0
+"""Levenberg and Marquardt's first damping, and what a step that was good or bad multiplies it by."""
+LEAST = 1e-9
+"""1/m^2: information on a point that keeps its normal matrix regular."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +36,9 @@ class Keyframe:
     ----------
     T_world_camera : (4, 4)
     ids : (n,) int64
-        Of the points seen.
+        Of the points seen, sorted.
     pixels : (n, 3)
-        Left column, left row, right column.
+        Left column, left row, right column; the last NaN where the right camera did not see it.
     """
 
     T_world_camera: Floats
@@ -47,7 +54,7 @@ def adjust(
     Parameters
     ----------
     ids, points : (n,), (n, 3)
-        Points that are known, metres in the world; those seen by fewer than three keyframes stay.
+        Points that are known, by sorted ids, metres in the world; those seen by one keyframe stay.
     steps : int
         Of Levenberg and Marquardt's method.
 
@@ -57,23 +64,90 @@ def adjust(
         ``T_world_camera`` of the keyframes.
     points : (n, 3)
     """
-    often = np.array([np.isin(ids, frame.ids) for frame in frames]).sum(axis=0)
-    used = np.flatnonzero(often >= FEWEST).tolist()
-    graph = library().NonlinearFactorGraph()
-    _add_pixels(graph, frames, {int(ids[row]): row for row in used}, rig)
-    return adjusted(graph, [frame.T_world_camera for frame in frames], points, used, steps)
+    seen = _gather(frames, ids)
+    used = np.flatnonzero((~np.isnan(seen[:, :, 0])).sum(axis=0) >= FEWEST)
+    poses = [se3.invert(frame.T_world_camera) for frame in frames]
+    if len(used):
+        poses, moved = _descend(poses, points[used], seen[:, used], rig, steps)
+        points = points.copy()
+        points[used] = moved
+    return [frames[0].T_world_camera, *(se3.invert(pose) for pose in poses[1:])], points
 
 
-def _add_pixels(graph: Any, frames: Sequence[Keyframe], place: dict[int, int], rig: Rig) -> None:
-    """Add what the keyframes saw of points; `place` says by id which number a point has."""
-    gtsam = library()
-    X, L = gtsam.symbol_shorthand.X, gtsam.symbol_shorthand.L
-    noise = gtsam.noiseModel.Robust.Create(
-        gtsam.noiseModel.mEstimator.Huber.Create(ROBUST), gtsam.noiseModel.Isotropic.Sigma(3, SIGMA)
-    )
-    camera = gtsam.Cal3_S2Stereo(rig.fx, rig.fy, 0.0, rig.cx, rig.cy, rig.baseline)
+def _gather(frames: Sequence[Keyframe], ids: Ints) -> Floats:
+    """Return the pixels (k, n, 3) at which k keyframes saw n points; NaN where they did not."""
+    seen = np.full((len(frames), len(ids), 3), np.nan)
     for k, frame in enumerate(frames):
-        for one, (left, row, right) in zip(frame.ids.tolist(), frame.pixels.tolist(), strict=True):
-            if one in place and not math.isnan(right):
-                pixel = gtsam.StereoPoint2(left, right + rig.offset, row)
-                graph.add(gtsam.GenericStereoFactor3D(pixel, noise, X(k), L(place[one]), camera))
+        known = np.isin(frame.ids, ids)
+        seen[k, np.searchsorted(ids, frame.ids[known])] = frame.pixels[known]
+    return seen
+
+
+def _descend(
+    poses: list[Floats], points: Floats, seen: Floats, rig: Rig, steps: int
+) -> tuple[list[Floats], Floats]:
+    """Levenberg and Marquardt's method on points and all ``T_camera_world`` but the first."""
+    damping = DAMPING
+    missed, cost = _misses(poses, points, seen, rig)
+    for _ in range(steps):
+        turns, shifts = _solve(poses, points, missed, rig, damping)
+        tried = [poses[0], *(shift_pose(T, turn) for T, turn in zip(poses[1:], turns, strict=True))]
+        new, new_cost = _misses(tried, points + shifts, seen, rig)
+        if new_cost < cost:
+            poses, points, missed, cost, damping = tried, points + shifts, new, new_cost, damping * RELAX
+        else:
+            damping *= STIFFEN
+    return poses, points
+
+
+def _misses(poses: list[Floats], points: Floats, seen: Floats, rig: Rig) -> tuple[Floats, float]:
+    """Return by how many deviations (k, n, 3) points are seen elsewhere, and Huber's cost."""
+    moved = np.stack([points @ T[:3, :3].T + T[:3, 3] for T in poses])
+    missed = (rig.pixels(moved.reshape(-1, 3)).reshape(seen.shape) - seen) / SIGMA
+    size = np.sqrt(np.nansum(missed**2, axis=2))
+    return missed, float(np.where(size < ROBUST, size**2 / 2, ROBUST * (size - ROBUST / 2)).sum())
+
+
+def _solve(
+    poses: list[Floats], points: Floats, missed: Floats, rig: Rig, damping: float
+) -> tuple[Floats, Floats]:
+    """Return small motions (k - 1, 6) of the poses and shifts (n, 3) of the points: a damped Newton step.
+
+    The points are eliminated first (Schur's complement), so that only the poses are solved together.
+    """
+    by_pose, by_point, residual = _slopes(poses, points, missed, rig)
+    n, size = len(points), 6 * (len(poses) - 1)
+    of_point = by_point.transpose(1, 3, 0, 2).reshape(n, 3, -1)
+    inner = of_point @ of_point.transpose(0, 2, 1)
+    inner[:, range(3), range(3)] *= 1 + damping
+    inverse = np.linalg.inv(inner + LEAST * np.eye(3))
+    pull = (of_point @ residual.transpose(1, 0, 2).reshape(n, -1, 1))[..., 0]
+    cross = (by_pose.transpose(0, 1, 3, 2) @ by_point)[1:].transpose(0, 2, 1, 3).reshape(size, n, 3)
+    left, right = np.zeros((size, size)), np.zeros(size)
+    for k in range(len(poses) - 1):
+        rows, part = by_pose[k + 1].reshape(-1, 6), slice(6 * k, 6 * k + 6)
+        left[part, part] = rows.T @ rows
+        right[part] = rows.T @ residual[k + 1].ravel()
+    left[range(size), range(size)] *= 1 + damping
+    bound = np.einsum("anx,nxy->any", cross, inverse).reshape(size, -1)
+    left, right = left - bound @ cross.reshape(size, -1).T, right - bound @ pull.ravel()
+    turns = -np.linalg.lstsq(left, right)[0].astype(np.float64)
+    shifts = -np.einsum("nxy,ny->nx", inverse, pull + np.einsum("anx,a->nx", cross, turns))
+    return turns.reshape(-1, 6), shifts
+
+
+def _slopes(poses: list[Floats], points: Floats, missed: Floats, rig: Rig) -> tuple[Floats, Floats, Floats]:
+    """Return weighted derivatives by poses (k, n, 3, 6) and points (k, n, 3, 3), and residuals (k, n, 3).
+
+    All are 0 where a point was not seen.
+    """
+    count, n = missed.shape[:2]
+    by_pose, by_point = np.zeros((count, n, 3, 6)), np.zeros((count, n, 3, 3))
+    weight = np.sqrt(robust.huber_weights(np.sqrt(np.nansum(missed**2, axis=2)), ROBUST))
+    for k, T in enumerate(poses):
+        seen = np.flatnonzero(~np.isnan(missed[k, :, 0]))
+        moved = points[seen] @ T[:3, :3].T + T[:3, 3]
+        slopes = pixel_slopes(moved, np.isnan(missed[k, seen, 2]), rig)
+        slopes *= weight[k, seen, None, None] / SIGMA
+        by_pose[k, seen], by_point[k, seen] = slopes, slopes[:, :, :3] @ T[:3, :3]
+    return by_pose, by_point, np.nan_to_num(missed * weight[..., None])
