@@ -25,6 +25,8 @@ draw() { # NAME TITLE DAY OPTION...
 simulate etna etna --seconds 2 --scale 0.3 --streams MainCam --streams Lidar
 draw etna 'Etna, simulated: MainCam, and the lidar from above and from the side' etna --at +1s --columns 2 \
     --panel MainCam --panel Lidar --panel truth/dem --panel Lidar:side
+simulate slope etna --seconds 45 --seed 5 --scale 0.05 --streams 'Gnss/*' --streams 'Platform/*'
+"$transect" draw slip "$days/slope" --dpi 100 -o "$out/etna-slip.png"
 
 # Rosario
 simulate field rosario --seconds 1 --scale 0.7 --condition depth=true --streams Zed/Left

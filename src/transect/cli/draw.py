@@ -1,4 +1,4 @@
-"""`transect draw frames|streams|overlay|moment PATH`, `draw robot NAME`: pictures of what there is."""
+"""`transect draw frames|streams|overlay|moment|slip PATH`, `draw robot NAME`: pictures of what there is."""
 
 from __future__ import annotations
 
@@ -128,6 +128,38 @@ def overlay(
         if coloured is not None:
             _write_coloured(seen, coloured)
         return seen.figure(f"{recording.name}: ")
+
+    return _draw(opening, out, dpi, figure_of)
+
+
+@command.command()
+@opening("times")
+@_picture_option("slip.png")
+@dpi_option
+@click.option(
+    "--twist", metavar="NAME", help="Stream of the platform's motion over the ground; default: the INS."
+)
+def slip(opening: Opening, out: Path, dpi: int, twist: str | None) -> int:
+    """Draw the tracks of Interact's wheels by odometry and over the ground, and how much each slipped."""
+    from transect.base.clocks import NS
+    from transect.draw.slip import slip_figure
+    from transect.robots.interact import driven
+
+    def figure_of(whole: Recording) -> Figure:
+        recording = opening.cut(whole)
+        report = driven.slip_report(recording, twist)
+        _, tracks = driven.wheel_tracks(recording, twist)
+        start = whole.span[0] if whole.span else 0
+        return slip_figure(
+            (report.stream.t_ns - start) / NS,
+            report.stream.array("slip_ratio"),
+            report.stream.array("slip_angle"),
+            tracks.odometry,
+            tracks.inverse,
+            ("1 front left", "2 rear left", "3 rear right", "4 front right"),
+            title=f"{recording.name}: slip of the wheels",
+            source="INS" if report.source == " and ".join(driven.INS) else report.source,
+        )
 
     return _draw(opening, out, dpi, figure_of)
 

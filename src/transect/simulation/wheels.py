@@ -72,7 +72,7 @@ class Rolling:
     rim : (n, k) array
         Speed of the rim, m/s.
     slip : (n, k) array
-        ``(rim - ground) / max(|rim|, |ground|)``: 1 spins on the spot, -1 is dragged.
+        ``(|rim| - |ground|) / max(|rim|, |ground|)``: 1 spins on the spot, -1 is dragged; either way.
     slip_angle : (n, k) array
         From the wheel's line to its velocity, rad to the left; NaN at rest.
     """

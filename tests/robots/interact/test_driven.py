@@ -8,8 +8,10 @@ from tests.robots.interact.circle import circle_wheels
 from tests.robots.interact.made import METRES_PER_TICK, NS, START_NS, circle, encoders, planar, times
 
 from transect import robots
-from transect.recording import Recording, join
+from transect.errors import StreamError
+from transect.recording import Recording, join, stream_of_values
 from transect.robots.interact import driven
+from transect.types import Twist
 
 ROBOT = robots.load("interact")
 
@@ -69,6 +71,48 @@ def test_without_slip_there_is_none_and_a_slow_platform_has_half():
     np.testing.assert_allclose(driven.wheel_slip(halved)["slip_ratio"], 0.5, atol=1e-9)
 
 
+def ins(rec: Recording, velocity: tuple[float, ...], rate: tuple[float, ...]) -> Recording:
+    """The recording, and what a navigation unit says in its own axes: x forward, y right, z down."""
+    t_ns = rec["Platform/2DTwistEstimate"].t_ns
+    kinds = (("Gnss/BodyVelocity", ("vx", "vy", "vz"), velocity),
+             ("Gnss/BodyAngularVelocity", ("wx", "wy", "wz"), rate))  # fmt: skip
+    streams = [
+        stream_of_values(
+            name, t_ns, {k: np.full(len(t_ns), v) for k, v in zip(keys, values, strict=True)}, type=Twist
+        )
+        for name, keys, values in kinds
+    ]
+    return rec.replace(streams=(*rec.streams, *streams))
+
+
+def test_slip_is_told_by_the_navigation_unit_and_not_by_the_wheels():
+    # The wheels turn for 0.5 m/s on a circle of 5 m, and their twist says so; the unit goes half as fast.
+    rec = ins(circle(2.0), (0.25, 0.0, 0.0), (0.0, 0.0, -0.05))
+    np.testing.assert_allclose(driven.wheel_slip(rec)["slip_ratio"], 0.5, atol=1e-9)
+    by_wheels = driven.wheel_slip(rec, twist="Platform/2DVelocity")
+    np.testing.assert_allclose(by_wheels["slip_ratio"], 0.0, atol=1e-9)
+    report = driven.slip_report(rec)
+    assert report.source == "Gnss/BodyVelocity and Gnss/BodyAngularVelocity"
+    assert [row.wheel for row in report.wheels] == [1, 2, 3, 4, 0]
+    assert [row.lost for row in report.wheels] == pytest.approx([0.5] * 5)
+
+
+def test_where_the_rover_pitches_the_ground_moves_under_it():
+    # Nose up by 0.1 rad/s about an axis through the unit: 81 mm + 135 mm + 200 mm below it, 4 cm/s.
+    rec = ins(circle(2.0, 1e6, 0.5e-6), (0.5, 0.0, 0.0), (0.0, 0.1, 0.0))
+    found = driven.wheel_speeds(rec)["wheel_velocity"]
+    np.testing.assert_allclose(found, 0.5 + 0.1 * (0.081 + 0.135 + 0.2), atol=1e-4)
+
+
+def test_a_recording_without_a_motion_over_the_ground_says_what_it_needs():
+    rec = circle(1.0)
+    with pytest.raises(StreamError, match="over the ground") as error:
+        driven.wheel_slip(rec.replace(streams=(rec["MotorEncoders"],)))
+    assert "--twist" in str(error.value)
+    with pytest.raises(StreamError, match="how the wheels of Interact turned"):
+        driven.slip_report(rec.replace(streams=(rec["2DVelocity"],)))
+
+
 def test_beyond_the_twist_slip_is_unknown():
     rec = circle(2.0)
     short = planar("Platform/2DTwistEstimate", times(1.0, 100), (0.5, 0, 0.1))
@@ -100,8 +144,6 @@ def test_a_wheel_without_readings_does_not_stop_the_odometry():
     speeds = stream["wheel_velocity"].copy()
     speeds[10:, 1] = np.nan
     columns = {name: stream[name] for name in stream.columns} | {"wheel_velocity": speeds}
-    from transect.recording import stream_of_values
-
     damaged = stream_of_values(stream.name, stream.t_ns, columns, type=stream.type)
     found = driven.wheel_odometry(Recording("r", (damaged,)))
     np.testing.assert_allclose(found["vx"], 0.5, atol=1e-9)

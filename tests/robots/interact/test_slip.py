@@ -26,7 +26,9 @@ def ratio(rim: float, ground: float) -> float:
         (0.3, 0.3, 0.0),
         (0.3, 0.0, 1.0),  # it spins
         (0.0, 0.3, -1.0),  # it is dragged
-        (-0.4, -0.2, -0.5),  # backwards
+        (-0.4, -0.2, 0.5),  # backwards it loses as much
+        (0.0, -0.3, -1.0),
+        (-0.003, 0.3, -1.01),  # dragged, with the noise of a standing rim
         (0.2, -0.2, 2.0),
     ],
 )

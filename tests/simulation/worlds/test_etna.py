@@ -13,7 +13,7 @@ from transect.errors import StreamError, UsageError
 from transect.formats.ameds.columns import BY_STREAM
 from transect.geometry import geodesy, rotations, se3
 from transect.recording import Recording, arrow
-from transect.robots.interact import odometry, recomputed, wheels
+from transect.robots.interact import driven, odometry, recomputed, wheels
 from transect.robots.interact.geometry import Geometry
 from transect.simulation import inertial
 from transect.simulation.day import Day, Options, simulate, write_day
@@ -187,6 +187,22 @@ def test_wheels_slip_on_loose_soil_as_the_truth_says() -> None:
     assert np.nanmax(np.abs(arrow.numbers(slip, "slip_angle")[moving])) > 0.005
     firm = table_day(soil="firm").truth.tables["slip"]
     assert not arrow.numbers(firm, "slip").any()
+
+
+@pytest.mark.parametrize("soil", ["loose", "firm"])
+def test_the_slip_of_a_recording_is_the_true_one(soil: str) -> None:
+    day = table_day(soil=soil)
+    report = driven.slip_report(day.recording)
+    rim, ground = (arrow.numbers(day.truth.tables["slip"], name) for name in ("rim", "ground"))
+    window = np.ones(51) / 51  # the report's second, at 50 Hz
+    rim, ground = (np.apply_along_axis(np.convolve, 0, v, window, "valid") for v in (rim, ground))
+    error = (report.stream.array("slip_ratio")[25:-25] - (1 - ground / rim))[np.abs(ground) > 0.1]
+    assert np.abs(error).mean() < 0.005
+    assert report.wheels[-1].lost == pytest.approx(1 - ground.sum() / rim.sum(), abs=0.003)
+    # The rover's own estimate is no more made from the wheels than the navigation unit is.
+    estimated = driven.slip_report(day.recording, "Platform/2DTwistEstimate").wheels[-1].lost
+    assert estimated == pytest.approx(1 - ground.sum() / rim.sum(), abs=0.02)
+    assert abs(driven.slip_report(day.recording, "Platform/2DVelocity").wheels[-1].lost) < 0.01
 
 
 def test_loads_carry_the_rover() -> None:

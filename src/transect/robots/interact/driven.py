@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
+from transect.errors import StreamError
 from transect.geometry import planar, rotations
 from transect.geometry._arrays import measured_rows
 from transect.recording import Recording, Stream, stream_of_values
@@ -20,8 +23,14 @@ from .moving import wheel_angles
 from .recomputed import ENCODERS
 from .velocities import WheelVelocities, wheel_velocities
 
-VELOCITY, TWIST = "Platform/2DVelocity", "Platform/2DTwistEstimate"
+TWIST = "Platform/2DTwistEstimate"
+INS = ("Gnss/BodyVelocity", "Gnss/BodyAngularVelocity")
+"""What the inertial navigation system measured, in Origin: it knows nothing of the wheels."""
 ODOMETRY = "Platform/WheelOdometry"
+AVERAGE = 1.0
+"""Seconds over which speeds are averaged for a report of slip."""
+REPORTED_SPEED = 0.05
+"""m/s; slower wheels are not in a report: where a drive turns back, averages are near zero."""
 MAX_GAP = 0.5
 """Seconds without a sample across which nothing is interpolated or driven."""
 _PLANAR = ("vx", "vy", "wz")
@@ -123,17 +132,67 @@ def _odometry_stream(stream: Stream, pose: Floats, twist: Floats) -> Stream:
 
 def planar_twist(stream: Stream, t_ns: Ints, max_gap: float = MAX_GAP) -> Floats:
     """Vx, vy, wz (m, 3) of a stream at other times (m,); NaN in gaps and outside."""
+    return _vectors(stream, _PLANAR, t_ns, max_gap)
+
+
+def ground_twist(recording: Recording, t_ns: Ints, twist: str | None = None) -> tuple[Floats, str]:
+    """Vx, vy, wz (m, 3) of Platform over the ground at times (m,), m/s and rad/s, and who measured it.
+
+    Parameters
+    ----------
+    twist : str, optional
+        A stream of the platform's twist. By default the inertial navigation system, else the rover's own
+        estimate. A twist that was made from the wheels shows no slip, whatever they do.
+    """
+    if twist is None and all(name in recording for name in INS):
+        return _ins_twist(recording, t_ns), " and ".join(INS)
+    source = twist or TWIST
+    if source not in recording:
+        raise StreamError(
+            f"{recording.name} does not say how the platform moved over the ground",
+            why=f"it has neither {' and '.join(INS)} nor {source}",
+            hint="name a stream with vx, vy and wz that was not made from the wheels: --twist NAME",
+        )
+    return planar_twist(recording[source], t_ns), source
+
+
+def _ins_twist(recording: Recording, t_ns: Ints) -> Floats:
+    """Twist (m, 3) of the point on the ground under Platform, where the wheels roll, in Platform.
+
+    The navigation unit measures velocity and turn rate in Origin. On rough ground the platform pitches, and
+    what is 0.3 m below it then moves by centimetres a second more or less.
+    """
+    T = robot_of(recording).frames.lookup("Platform", recording[INS[0]].frame or "Origin")
+    velocity, rate = (
+        _vectors(recording[name], columns, t_ns)
+        for name, columns in zip(INS, (("vx", "vy", "vz"), ("wx", "wy", "wz")), strict=True)
+    )
+    turn = rate @ T[:3, :3].T
+    moved = velocity @ T[:3, :3].T + np.cross(turn, [0.0, 0.0, -_ground_below(recording)] - T[:3, 3])
+    return np.column_stack([moved[:, :2], turn[:, 2]])
+
+
+def _ground_below(recording: Recording) -> float:
+    """Return how far the ground is below Platform, m: the axle, and the radius that the motors imply."""
+    geometry, stream = Geometry.of(robot_of(recording)), recording[ENCODERS]
+    known = {"drive_ticks", "wheel_velocity"} <= set(stream.columns)
+    radius = tick_length(recording).wheel_radius(geometry) if known and len(stream) > 1 else np.nan
+    return geometry.wheel_height + (radius if np.isfinite(radius) else 0.0)
+
+
+def _vectors(stream: Stream, names: tuple[str, ...], t_ns: Ints, max_gap: float = MAX_GAP) -> Floats:
+    """Columns (m, k) of a stream at other times (m,); NaN in gaps and outside."""
     if len(stream) < 2:
-        return np.full((len(t_ns), 3), np.nan)
-    values = stream.interpolate(t_ns, _PLANAR, max_gap)
-    return np.column_stack([values[name] for name in _PLANAR])
+        return np.full((len(t_ns), len(names)), np.nan)
+    values = stream.interpolate(t_ns, names, max_gap)
+    return np.column_stack([values[name] for name in names])
 
 
-def _ground_velocities(recording: Recording, twist: str) -> tuple[Stream, WheelVelocities]:
+def _ground_velocities(recording: Recording, twist: str | None) -> tuple[Stream, WheelVelocities]:
     """The encoders, and how fast each wheel moves over the ground at their times."""
     stream, geometry = recording[ENCODERS], Geometry.of(robot_of(recording))
     steering, _ = wheel_angles(stream, geometry)
-    body = planar_twist(recording[twist], stream.t_ns)
+    body, _ = ground_twist(recording, stream.t_ns, twist)
     return stream, wheel_velocities(body, steering, geometry, _rates(stream, steering))
 
 
@@ -146,8 +205,14 @@ def _rates(stream: Stream, steering: Floats) -> Floats:
     return (np.concatenate([edge, rates]) + np.concatenate([rates, edge])) / 2 if len(steering) else steering
 
 
-def wheel_speeds(recording: Recording, twist: str = TWIST) -> Stream:
+def wheel_speeds(recording: Recording, twist: str | None = None) -> Stream:
     """Wheel speeds that the platform's twist demands (Kelly and Seegmiller), at the encoders' times.
+
+    Parameters
+    ----------
+    recording : Recording
+    twist : str, optional
+        See `ground_twist`.
 
     Returns
     -------
@@ -168,22 +233,41 @@ def wheel_speeds(recording: Recording, twist: str = TWIST) -> Stream:
     )
 
 
-def wheel_slip(recording: Recording, twist: str = TWIST, least_speed: float = slip.LEAST_SPEED) -> Stream:
-    """Slip of each wheel: what its motor says against what the platform's twist demands.
+def wheel_slip(
+    recording: Recording,
+    twist: str | None = None,
+    least_speed: float = slip.LEAST_SPEED,
+    average: float = 0.0,
+) -> Stream:
+    """Slip of each wheel: what its motor says against how it moves over the ground.
+
+    Parameters
+    ----------
+    recording : Recording
+    twist : str, optional
+        See `ground_twist`.
+    least_speed : float
+        m/s; slower wheels have no slip.
+    average : float
+        Seconds around each sample over which speeds are averaged first: velocities of 7 mm/s deviation make
+        a slip of 0.02 at 0.3 m/s uncertain by as much.
 
     Returns
     -------
     Stream
-        Records of role derived: slip_ratio and slip_angle (rad), four numbers each, see `slip.Slip`.
+        Records of role derived: slip_ratio and slip_angle (rad), see `slip.Slip`, and the speeds rim and
+        ground (m/s) that they are made of; four numbers each.
     """
     stream, ground = _ground_velocities(recording, twist)
-    found = slip.slip(stream.column("wheel_velocity"), ground, least_speed)
+    rim = np.asarray(stream.column("wheel_velocity"), dtype=np.float64)
+    rim, rolling, lateral = (_average(stream, v, average) for v in (rim, ground.rolling, ground.lateral))
+    found = slip.slip(rim, WheelVelocities(rolling, lateral), least_speed)
     return stream_of_values(
         "Platform/WheelSlip",
         stream.t_ns,
-        {"slip_ratio": found.ratio, "slip_angle": found.angle},
+        {"slip_ratio": found.ratio, "slip_angle": found.angle, "rim": rim, "ground": rolling},
         type=Record,
-        units={"slip_angle": "rad"},
+        units={"slip_angle": "rad", "rim": "m/s", "ground": "m/s"},
         clock=stream.clock,
         role="derived",
         frame="Platform",
@@ -191,7 +275,73 @@ def wheel_slip(recording: Recording, twist: str = TWIST, least_speed: float = sl
     )
 
 
-def wheel_tracks(recording: Recording, twist: str = TWIST) -> tuple[Ints, slip.WheelTracks]:
+@dataclass(frozen=True, eq=False)
+class SlipReport:
+    """How the wheels slipped on a drive.
+
+    Attributes
+    ----------
+    source : str
+        The streams that say how the platform moved over the ground.
+    average : float
+        Seconds over which speeds were averaged.
+    stream : Stream
+        See `wheel_slip`.
+    wheels : list of SlipSummary
+        Each wheel, and all four last.
+    worst : list of (int, int, float)
+        Time in ns, wheel from 1 and slip ratio of the worst moments, the worst first; no two within 5 s.
+    """
+
+    source: str
+    average: float
+    stream: Stream
+    wheels: list[slip.SlipSummary]
+    worst: list[tuple[int, int, float]]
+
+
+def slip_report(recording: Recording, twist: str | None = None, average: float = AVERAGE) -> SlipReport:
+    """Report how the wheels slipped; parameters as of `wheel_slip`."""
+    if ENCODERS not in recording:
+        raise StreamError(
+            f"{recording.name} does not say how the wheels of Interact turned",
+            why=f"it has no {ENCODERS} (document 000, Table 7)",
+        )
+    stream = wheel_slip(recording, twist, REPORTED_SPEED, average)
+    _, source = ground_twist(recording, stream.t_ns[:1], twist)
+    values = {name: np.asarray(stream[name], dtype=np.float64) for name in ("rim", "ground")}
+    slipped = slip.Slip(np.asarray(stream["slip_ratio"]), np.asarray(stream["slip_angle"]))
+    seconds = np.append(step_seconds(stream), np.nan) if len(stream) else np.zeros(0)
+    rows = slip.summarise(seconds, values["rim"], values["ground"], slipped)
+    return SlipReport(source, average, stream, rows, _worst(stream.t_ns, slipped.ratio))
+
+
+def _worst(t_ns: Ints, ratio: Floats, count: int = 3, apart_ns: int = 5 * NS) -> list[tuple[int, int, float]]:
+    left, found = np.abs(np.nan_to_num(ratio)), list[tuple[int, int, float]]()
+    while len(found) < count and left.size and left.max() > 0:
+        row, wheel = (int(k) for k in np.unravel_index(left.argmax(), left.shape))
+        found.append((int(t_ns[row]), wheel + 1, float(ratio[row, wheel])))
+        left[np.abs(t_ns - t_ns[row]) < apart_ns] = 0.0
+    return found
+
+
+def _average(stream: Stream, values: Floats, seconds: float) -> Floats:
+    """Moving means (n, 4) over samples around each; not across seams and gaps, NaN where one is not known."""
+    step = np.median(np.diff(stream.t_ns)) / NS if len(stream) > 1 else 1.0
+    half = round(seconds / step / 2)
+    if half < 1:
+        return values
+    edges = [0, *(np.flatnonzero(np.isnan(step_seconds(stream))) + 1).tolist(), len(values)]
+    result = np.full(values.shape, np.nan)
+    for begin, end in itertools.pairwise(edges):
+        known = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values[begin:end], axis=0)])
+        at = np.arange(end - begin)
+        low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, end - begin)
+        result[begin:end] = (known[high] - known[low]) / (high - low)[:, None]
+    return result
+
+
+def wheel_tracks(recording: Recording, twist: str | None = None) -> tuple[Ints, slip.WheelTracks]:
     """Paths of the wheels by odometry and by inverse kinematics (Figure 8), and their times.
 
     Samples without all four wheels are left out. In seams and gaps, and where the twist is not known, the
@@ -201,7 +351,7 @@ def wheel_tracks(recording: Recording, twist: str = TWIST) -> tuple[Ints, slip.W
     rim = np.asarray(stream.column("wheel_velocity"), dtype=np.float64)
     good = measured_rows(rim) & measured_rows(wheel_angles(stream, geometry)[0])
     stream = stream.take(good)
-    body = np.nan_to_num(planar_twist(recording[twist], stream.t_ns))
+    body = np.nan_to_num(ground_twist(recording, stream.t_ns, twist)[0])
     seconds = np.nan_to_num(step_seconds(stream))
     steering, _ = wheel_angles(stream, geometry)
     return stream.t_ns, slip.wheel_tracks(seconds, body, rim[good], steering, geometry)

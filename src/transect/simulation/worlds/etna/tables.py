@@ -168,8 +168,12 @@ def _platform(state: State) -> Iterator[Stream]:
     # Three speeds from four rims of this deviation, at about 0.65 m from the middle.
     yield make_stream("Platform/2DVelocity", t_ns, _xyz("vx vy wz", twist) | {"std_wz": RIM_STD / 1.3})
     fast = state.times(FAST)
-    estimate = _twist_estimate(state, t_ns, twist, fast)
-    yield make_stream("Platform/2DPoseEstimate", fast, _dead_reckoned(state, fast, estimate))
+    turn = -imu_samples(state, state.spatial_dual.at(fast)).gyro[:, 2]
+    speeds = [np.interp(fast, t_ns, column) for column in twist[:, :2].T]
+    # Dead reckoning goes by the wheels and the gyroscope; the twist is that of the inertial system.
+    pose = _dead_reckoned(state, fast, np.column_stack([*speeds, turn]))
+    yield make_stream("Platform/2DPoseEstimate", fast, pose)
+    estimate = np.column_stack([_measured_velocity(state, fast)[:, :2], turn])
     yield make_stream("Platform/2DTwistEstimate", fast, _xyz("vx vy wz", estimate) | {"std_wz": 1e-3})
     yield make_stream(
         "Platform/WheelPoseEstimate", fast, _wheel_poses(state, t_ns, motors["ticks"], steering, fast)
@@ -189,11 +193,11 @@ def _motors(state: State, t_ns: Ints) -> dict[str, Floats]:
     }
 
 
-def _twist_estimate(state: State, t_ns: Ints, twist: Floats, fast: Ints) -> Floats:
-    """The rover's own guess (m, 3): speeds from the wheels, the turn rate from the gyroscope."""
-    known = [np.interp(fast, t_ns, column) for column in twist[:, :2].T]
-    gyro = imu_samples(state, state.spatial_dual.at(fast)).gyro
-    return np.column_stack([*known, -gyro[:, 2]])
+def _measured_velocity(state: State, t_ns: Ints) -> Floats:
+    """Velocity (n, 3) of Platform in its own axes, m/s, by an inertial system: wheels have no part in it."""
+    motion = state.motion.at(t_ns)
+    noise = _white(state, "Platform/2DTwistEstimate", VELOCITY_STD, (len(t_ns), 3))
+    return inertial.in_sensor(motion, motion.velocity) + noise
 
 
 def _dead_reckoned(state: State, t_ns: Ints, twist: Floats) -> dict[str, Floats]:
