@@ -18,6 +18,41 @@ UNPACK = {".bz2": bz2.open, ".gz": gzip.open}
 _PACKED_HEAD = 1 << 20
 """Bytes; bzip2 gives nothing before its first block, of up to 900,000 bytes of text, is complete."""
 CHUNK = 1 << 16
+PLANAR = ("ODOM", "TRUEPOS")
+POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
+_ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a scan is laid out.
+
+    Attributes
+    ----------
+    head : tuple of str
+        Columns between the word and the number of readings.
+    tail : tuple of str
+        Columns after the readings.
+    remissions : bool
+        Whether a number of remissions and these follow the readings.
+    """
+
+    head: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+    remissions: bool = False
+
+
+OLD = Form(tail=POSES)
+_DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "range_max", "accuracy")
+RAW = Form((*_DEVICE, "remission_mode"), remissions=True)
+ROBOT = Form(RAW.head, (*POSES, *_ROBOT), remissions=True)
+LIMITS = {"FLASER": "robot_front_laser_max", "RLASER": "robot_rear_laser_max"}
+"""The parameters that tell the largest range of scans of the old form, m."""
+SCANS: dict[str, Form] = {
+    **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
+    **{f"RAWLASER{n}": RAW for n in range(1, 6)},
+    **{f"ROBOTLASER{n}": ROBOT for n in range(6)},
+}
 
 
 def recognises(source: Source) -> Match:
@@ -61,40 +96,3 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     from .writing import write_log
 
     return write_log(recording, path)
-
-
-PLANAR = ("ODOM", "TRUEPOS")
-POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
-_ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
-
-
-@dataclass(frozen=True)
-class Form:
-    """How a scan is laid out.
-
-    Attributes
-    ----------
-    head : tuple of str
-        Columns between the word and the number of readings.
-    tail : tuple of str
-        Columns after the readings.
-    remissions : bool
-        Whether a number of remissions and these follow the readings.
-    """
-
-    head: tuple[str, ...] = ()
-    tail: tuple[str, ...] = ()
-    remissions: bool = False
-
-
-OLD = Form(tail=POSES)
-_DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "range_max", "accuracy")
-RAW = Form((*_DEVICE, "remission_mode"), remissions=True)
-ROBOT = Form(RAW.head, (*POSES, *_ROBOT), remissions=True)
-LIMITS = {"FLASER": "robot_front_laser_max", "RLASER": "robot_rear_laser_max"}
-"""The parameters that tell the largest range of scans of the old form, m."""
-SCANS: dict[str, Form] = {
-    **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
-    **{f"RAWLASER{n}": RAW for n in range(1, 6)},
-    **{f"ROBOTLASER{n}": ROBOT for n in range(6)},
-}

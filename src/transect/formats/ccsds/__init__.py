@@ -23,36 +23,6 @@ if TYPE_CHECKING:
 SUFFIXES = ("", ".ccsds", ".pkt", ".pkts", ".tlm", ".dat", ".bin", ".raw")
 OWN_SUFFIXES = (".ccsds", ".pkt", ".pkts")
 MOST_LOOKED_INTO = 20
-
-
-def recognises(source: Source) -> Match:
-    """Tell by two packet headers in a row, or one packet that is the whole file."""
-    names = [name for name in source.names if PurePosixPath(name).suffix.lower() in SUFFIXES]
-    if not names:
-        return no("no file has a suffix that packet files have (.ccsds, .pkt, .dat, .bin, ...)")
-    for name in names[:MOST_LOOKED_INTO]:
-        head = source.head(name)
-        if is_chain(head, 0, source.size(name)):
-            return Match(0.9, f"{name} begins with space packets of APID 84 to 89")
-        if header_at(head, 0) and name.lower().endswith(OWN_SUFFIXES):
-            return Match(0.7, f"{name} begins with a header of APID 84 to 89")
-    return no("no file begins with a space packet of APID 84 to 89 that another follows")
-
-
-def read(source: Source) -> Recording:
-    """Read packet files: the headers of all packets, and no payload."""
-    from . import reading
-
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write packet files into a new folder, packets sorted by SCLK; return what could not be carried."""
-    from . import writing
-
-    return writing.write(recording, path)
-
-
 PRIMARY = struct.Struct(">HHH")
 TIME = struct.Struct(">IH")
 HEADERS = PRIMARY.size + TIME.size
@@ -112,3 +82,31 @@ def is_chain(data: Buffer, at: int, size: int) -> bool:
     """Tell whether a packet begins at a byte and ends where another begins, or after all `size` bytes."""
     header = header_at(data, at)
     return header is not None and (header.end == size or header_at(data, header.end) is not None)
+
+
+def recognises(source: Source) -> Match:
+    """Tell by two packet headers in a row, or one packet that is the whole file."""
+    names = [name for name in source.names if PurePosixPath(name).suffix.lower() in SUFFIXES]
+    if not names:
+        return no("no file has a suffix that packet files have (.ccsds, .pkt, .dat, .bin, ...)")
+    for name in names[:MOST_LOOKED_INTO]:
+        head = source.head(name)
+        if is_chain(head, 0, source.size(name)):
+            return Match(0.9, f"{name} begins with space packets of APID 84 to 89")
+        if header_at(head, 0) and name.lower().endswith(OWN_SUFFIXES):
+            return Match(0.7, f"{name} begins with a header of APID 84 to 89")
+    return no("no file begins with a space packet of APID 84 to 89 that another follows")
+
+
+def read(source: Source) -> Recording:
+    """Read packet files: the headers of all packets, and no payload."""
+    from . import reading
+
+    return reading.read(source)
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write packet files into a new folder, packets sorted by SCLK; return what could not be carried."""
+    from . import writing
+
+    return writing.write(recording, path)

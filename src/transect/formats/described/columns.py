@@ -1,8 +1,10 @@
-"""What the columns of an unknown table are, by their names and by their numbers."""
+"""How an unknown table is laid out, and what its columns are, by their names and by their numbers."""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +13,102 @@ import numpy as np
 from transect import types
 from transect.base.arrays import Floats
 from transect.base.units import G0, is_unit, unit_of
+from transect.errors import ParseError, did_you_mean
 from transect.recording.text import is_number
 
-from .layout import Text, fields_of, layout_of, split_unit
+from .model import Reference
+
+_NAME_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]\s*")
+_LIKE_DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d")
+_LINES = 60
+
+
+@dataclass(frozen=True)
+class Text:
+    """How a text is laid out.
+
+    Attributes
+    ----------
+    delimiter : str
+        One character, or a blank for any number of blanks and tabs.
+    skip : int
+        Lines before the first row.
+    names : tuple of str
+        The columns' names as they stand in the header; their numbers where there is none.
+    """
+
+    delimiter: str
+    skip: int
+    names: tuple[str, ...]
+
+    def number(self, reference: Reference, file: str) -> int:
+        """Return which column a name or number means; the unit in brackets need not be given."""
+        if isinstance(reference, int):
+            if 0 <= reference < len(self.names):
+                return reference
+            raise ParseError(f"{file} has no column {reference}", where=file, why=f"it has {len(self.names)}")
+        bare = [split_unit(name)[0] for name in self.names]
+        for known in (list(self.names), bare):
+            if reference in known:
+                return known.index(reference)
+        raise ParseError(
+            f"{file} has no column {reference!r}", where=file, hint=did_you_mean(reference, self.names)
+        )
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known."""
+    match = _NAME_UNIT.fullmatch(name)
+    return (match[1], match[2]) if match and is_unit(match[2]) else (name, "")
+
+
+def layout_of(head: bytes, delimiter: str = "", header: int | None = None) -> Text:
+    """Find out how a text is laid out from its first bytes, as far as it is not told.
+
+    Rows begin with the first line that is half numbers; the line before has the names if it has as many
+    fields as the rows.
+    """
+    lines = head.decode("utf-8-sig", "replace").splitlines()[:_LINES]
+    delimiter = delimiter or _delimiter(lines)
+    rows = [fields_of(line, delimiter) for line in lines]
+    skip = _first_row(rows) if header is None else header
+    width = len(rows[skip]) if skip < len(rows) else max((len(row) for row in rows), default=0)
+    above = fields_of(lines[skip - 1].lstrip("#% "), delimiter) if 0 < skip <= len(lines) else []
+    names = [w.strip('"') for w in above] if len(above) == width else [str(i) for i in range(width)]
+    return Text(delimiter, skip, tuple(names))
+
+
+def fields_of(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line; a delimiter between quotation marks is none."""
+    if delimiter == " ":
+        return line.split()
+    if '"' in line:
+        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
+    return [field.strip() for field in line.split(delimiter)]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """Return the sign that splits the lines into the same number of fields, or a blank."""
+    sample = [line for line in lines if line.strip()]
+    sample = sample[len(sample) // 2 :]
+    sample = sample[:-1] or sample  # the last one may be cut
+    counts = {sign: {line.count(sign) for line in sample} for sign in (",", ";", "\t", "|")}
+    steady = [sign for sign, found in counts.items() if len(found) == 1 and 0 not in found]
+    often = [sign for sign, found in counts.items() if found and 0 not in found]
+    return (steady or often or [" "])[0]
+
+
+def _first_row(rows: Sequence[Sequence[str]]) -> int:
+    for number, fields in enumerate(rows):
+        if any(fields) and 2 * sum(is_value(field) for field in fields) >= len(fields):
+            return number
+    return min(1, max(len(rows) - 1, 0))
+
+
+def is_value(text: str) -> bool:
+    """Tell whether a field is a number, a date or nothing at all."""
+    return is_number(text) or not text or _LIKE_DATE.match(text) is not None
+
 
 ROWS = 500
 """Rows of a table that are looked at."""

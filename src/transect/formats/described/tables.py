@@ -20,8 +20,7 @@ from transect.recording.source import HEAD, Buffer
 from transect.recording.text import Layout, Tokens, bad_stamp, read_csv, scan, whole_lines
 
 from .._rows import lines_lost
-from .columns import sample_of
-from .layout import Text, fields_of, layout_of, split_unit
+from .columns import Text, fields_of, layout_of, sample_of, split_unit
 from .model import Column, Reference, StreamSpec, Time, type_named
 
 _UNIT_NS = {"s": NS, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache as kept
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from transect.types import Image, Odometry, Pose
 from .._catalogues.rosario import entry_of
 from .._images import file_table, image_loader
 from .._rows import exact_stamps, read_lines
-from . import ODOMETRY, SAMPLE, TRUTH, base_of, chosen_sequence, sequences
+from . import ODOMETRY, SAMPLE, TRUTH, base_of
 
 ADDED = (1.96, -0.017, 1.02)
 """Metres: where the imu is in base_link; it was added to Rosario's ground truth."""
@@ -123,33 +123,57 @@ _RTK = "Rtk is the same track as a measurement: what is fused from it cannot be 
 _AS_FOUND = "GroundTruth stands as it was found: what was added to it is not known"
 
 
+def sequences(source: Source) -> dict[str, list[str]]:
+    """Return the files of each sequence: `01` to `06` of Rosario, a letter for Flourish."""
+    found: dict[str, list[str]] = {}
+    for name in source.names:
+        for pattern in (TRUTH, ODOMETRY, SAMPLE):
+            if match := pattern.fullmatch(base_of(name)):
+                groups = match.groupdict()
+                found.setdefault(groups["n"] or groups["f"], []).append(name)
+    return dict(sorted(found.items()))
+
+
+def chosen_sequence(known: dict[str, list[str]], sequence: str | int | None, source: Source) -> str:
+    """Return the key of the sequence that is meant: the only one, where none is named."""
+    text = str(next(iter(known)) if sequence is None and len(known) == 1 else sequence or "")
+    key = text.removeprefix("sequence").removeprefix("flourish")
+    key = f"{int(key):02d}" if key.isdigit() else key.upper()
+    if key in known:
+        return key
+    raise UsageError(
+        f"there are {len(known)} sequences here"
+        if sequence is None
+        else f"there is no sequence {sequence!r} here",
+        where=str(source.path),
+        why=f"found: {', '.join(known) or 'none'}",
+        hint=f"--option sequence={next(iter(known), '01')}",
+    )
+
+
 def read(source: Source, sequence: str | int | None = None, stamps: str = "auto") -> Recording:
     """Read one sequence."""
     if stamps not in ("auto", "none"):
         raise UsageError(f"stamps is {stamps!r}", hint="--option stamps=auto, or none")
     known = sequences(source)
     key = chosen_sequence(known, sequence, source)
-    files = known[key]
-    samples = _samples(source, files)
-    if not key.isdigit():
-        streams = (*_truths(source, files, rosario=False), *_odometries(source, files), *samples)
-        notes = (_UNTIMED + _INDEX, _AS_FOUND)
-        return Recording(f"flourish{key}", streams, format="rosario_tracks", source=source, notes=notes)
-    tracks = _truths(source, files, rosario=True)
-    odometries, said = _time(_odometries(source, files), tracks[:1], stamps)
-    notes = (*said, *((_ANTENNA, _RTK) if tracks else ()))
-    return _of_weeder(
-        Recording(
-            f"sequence{key}", (*tracks, *odometries, *samples), format="rosario_tracks", source=source,
-            notes=notes,
-        )
-    )  # fmt: skip
-
-
-def _of_weeder(recording: Recording) -> Recording:
-    robot, entry = robots.load("weeder"), entry_of(recording.name)
-    return recording.replace(
-        robot=robot, frames=robot.frames, cameras=robot.cameras, conditions=entry.facts() if entry else {}
+    files, rosario = known[key], key.isdigit()
+    tracks, odometries = _truths(source, files, rosario), _odometries(source, files)
+    notes: list[str] = [_UNTIMED + _INDEX, _AS_FOUND]
+    about: dict[str, Any] = {}
+    if rosario:
+        odometries, notes = _time(odometries, tracks[:1], stamps)
+        notes += [_ANTENNA, _RTK] if tracks else []
+        robot, entry = robots.load("weeder"), entry_of(f"sequence{key}")
+        about = {"robot": robot, "frames": robot.frames, "cameras": robot.cameras}
+        about |= {"conditions": entry.facts() if entry else {}}
+    return Recording(
+        f"sequence{key}" if rosario else f"flourish{key}",
+        (*tracks, *odometries, *_samples(source, files)),
+        format="rosario_tracks",
+        source=source,
+        notes=tuple(notes),
+        **about,
     )
 
 

@@ -20,10 +20,10 @@ from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
 from .._payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
-from .cameras import CAMERA_INFO
 from .file import Channel
 from .frames import TF_TYPES
 from .messages import NS
+from .streams import CAMERA_INFO
 from .writing import (
     HEADER,
     TIMES,

@@ -32,7 +32,7 @@ from . import (
 )
 from . import tables as tables
 from .lines import Block, read_log
-from .payload import LINES, SENSORS, payload_block
+from .tables import LINES, SENSORS, payload_block
 from .video import CALIBRATION_LOG, calibration_table, loader, video_table
 
 BODY, NAVIGATION, RADAR = "Body", "Navigation", "Radar"

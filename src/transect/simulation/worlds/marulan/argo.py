@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from transect.base.arrays import Floats, Ints
 from transect.formats.sdi import LASERS, NAV, RANGES, SPECTRUM
-from transect.formats.sdi.payload import LINES, SENSORS
-from transect.formats.sdi.tables import NAV_COLUMNS
+from transect.formats.sdi.tables import LINES, NAV_COLUMNS, SENSORS
 from transect.geometry import se3
 from transect.recording import Parsed, Robot, Stream, arrow
 from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState, Twist
