@@ -1,6 +1,7 @@
 """Your own robot: a recording.yaml says what any files are, and a first one is guessed."""
 
 import json
+import runpy
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
 import transect
 from transect.base.units import unit_of
 from transect.errors import ParseError, TransectError, UsageError
 from transect.formats._clouds import encode_cloud
-from transect.formats.described.columns import layout_of
+from transect.formats.described.layout import layout_of
 from transect.formats.described.guess import guess, pattern_of
 from transect.formats.described.model import json_schema
 from transect.recording import source_of
-from transect.types import Imu, NavFix, PointCloud, Record
+from transect.types import Imu, NavFix, PointCloud, Pose, Record
+
+ROOT = Path(__file__).resolve().parents[2]
 
 DESCRIPTION = """\
 name: first drive
@@ -590,3 +594,89 @@ def test_a_key_of_a_frame_that_is_not_known_is_refused(tmp_path: Path):
     )
     with pytest.raises(ParseError, match="unknown key 'translation'"):
         transect.open(tmp_path)
+
+
+SEMICOLONS = """millis;ax_g;ay_g;az_g;gx_dps;gy_dps;gz_dps;note
+100;0,01;-0,02;0,99;0,5;1,5;-40,2;start
+110;0,01;-0,02;0,99;0,5;1,5;-3,2;go
+120;0,02;-0,01;1,00;0,5;1,5;-3,2;go
+"""
+
+
+def guess_of(folder: Path, name: str, text: str) -> transect.Recording:
+    (folder / name).write_text(text, "utf-8")
+    return guessed(folder)[0]
+
+
+def test_a_log_with_semicolons_decimal_commas_g_degrees_and_milliseconds_is_guessed(tmp_path: Path):
+    imu = guess_of(tmp_path, "log.csv", SEMICOLONS)["log"]
+    assert imu.type is Imu
+    assert imu.t_ns.tolist() == [100_000_000, 110_000_000, 120_000_000]
+    np.testing.assert_allclose(imu["acc_z"], np.array([0.99, 0.99, 1.0]) * 9.80665)
+    np.testing.assert_allclose(imu["gyro_z"], np.radians([-40.2, -3.2, -3.2]))
+    assert list(imu["note"]) == ["start", "go", "go"]
+
+
+def test_a_decimal_comma_can_be_told_and_a_list_of_words_is_none(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("t;x;note\n1;2,5;one, two\n2;3,5;three\n3;4,5;x\n")
+    columns = "{x: x, note: {source: note, text: true}}"
+    (tmp_path / "recording.yaml").write_text(
+        f"streams: [{{name: a, file: a.csv, decimal: ',', time: t, columns: {columns}}}]"
+    )
+    stream = transect.open(tmp_path)["a"]
+    assert stream["x"].tolist() == [2.5, 3.5, 4.5]
+    assert list(stream["note"]) == ["one, two", "three", "x"]
+
+
+def test_a_table_of_a_pose_and_an_inertial_unit_is_two_streams(tmp_path: Path):
+    rows = "".join(f"{i / 10},{i},2,0,0,0,90,0,0,9.8\n" for i in range(12))
+    recording = guess_of(tmp_path, "track.csv", f"t,x,y,z,roll,pitch,yaw,ax,ay,az\n{rows}")
+    pose, imu = recording["track/Pose"], recording["track/Imu"]
+    assert (pose.type, imu.type) == (Pose, Imu)
+    assert imu.columns == ("acc_x", "acc_y", "acc_z")
+    np.testing.assert_allclose(pose[0].value.orientation, [0, 0, np.sqrt(0.5), np.sqrt(0.5)])
+
+
+def test_roll_pitch_and_yaw_turn_as_the_conventions_say(tmp_path: Path):
+    rng = np.random.default_rng(4)
+    angles = rng.uniform(-80, 80, (5, 3))
+    rows = "".join(f"{i},0,0,0,{r},{p},{y}\n" for i, (r, p, y) in enumerate(angles.tolist()))
+    (tmp_path / "p.csv").write_text(f"t,x,y,z,r,p,h\n{rows}")
+    columns = ", ".join(
+        f"{n}: {{source: {s}, unit: deg}}" for n, s in (("roll", "r"), ("pitch", "p"), ("yaw", "h"))
+    )
+    (tmp_path / "recording.yaml").write_text(
+        f"streams: [{{name: p, type: Pose, file: p.csv, time: t, columns: {{x: x, y: y, z: z, {columns}}}}}]"
+    )
+    stream = transect.open(tmp_path)["p"]
+    turned = np.column_stack([stream[f"q{axis}"] for axis in "xyzw"])
+    expected = Rotation.from_euler("ZYX", angles[:, ::-1], degrees=True)
+    assert (Rotation.from_quat(turned).inv() * expected).magnitude().max() < 1e-12
+
+
+def test_a_robot_in_the_plane_needs_no_height(tmp_path: Path):
+    rows = "".join(f"{i / 10},{i},2,{i / 100}\n" for i in range(12))
+    pose = guess_of(tmp_path, "odom.csv", f"time_s,x,y,theta\n{rows}")["odom"]
+    assert pose.type is Pose
+    assert np.isnan(pose["z"]).all()
+    np.testing.assert_allclose(2 * np.arctan2(pose["qz"], pose["qw"]), np.arange(12) / 100, atol=1e-12)
+
+
+def test_one_letter_is_a_unit_only_where_it_fits(tmp_path: Path):
+    text = "time_ms,lat,lon,altitude_m,row_m\n0,48,11,5,1\n9,48,11,5,1\n9,48,11,5,1\n"
+    fix = guess_of(tmp_path, "gnss.csv", text)
+    assert {"alt", "row_m"} <= set(fix["gnss"].columns)
+
+
+def test_the_page_of_keys_is_what_the_classes_say():
+    tool = runpy.run_path(str(ROOT / "tools" / "recording_yaml.py"))
+    assert tool["PAGE"].read_text("utf-8") == tool["page"]()
+
+
+def test_a_new_description_shows_the_first_row_as_it_was_understood(tmp_path: Path):
+    from tests.commands import transect as command_line
+
+    (tmp_path / "log.csv").write_text(SEMICOLONS)
+    done = command_line("new", "recording", tmp_path)
+    assert done.returncode == 0
+    assert "log (Imu): at 0.100 (device), acc_x 0.0980665 m/s2" in " ".join(done.stdout.split())

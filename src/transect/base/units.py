@@ -165,6 +165,11 @@ def unit_of(text: str) -> Unit:
     raise UsageError(f"there is no unit {text!r}", hint=did_you_mean(name, _TABLE))
 
 
+def known_units() -> tuple[str, ...]:
+    """Return the names of all units, as the table spells them."""
+    return tuple(_TABLE)
+
+
 def is_unit(text: str) -> bool:
     """Tell whether a text names a unit."""
     name = _plain(text)

@@ -40,7 +40,25 @@ def recording(folder: Path, force: bool) -> None:
     click.echo(f"wrote {target}; this is what was guessed, please check it:")
     for guessed in guesses:
         click.echo(f"  - {guessed}")
-    click.echo(f"next: transect info {folder}")
+    _show_first_rows(folder)
+    click.echo(f"next: transect info {folder}; docs/recording-yaml.md explains every key")
+
+
+def _show_first_rows(folder: Path) -> None:
+    """Print the first row of each stream as the description understands it: wrong units show here."""
+    import shutil
+    import textwrap
+
+    import transect
+    from transect.recording.summary import first_row
+
+    streams = transect.open(folder).streams
+    if streams:
+        click.echo("the first row of each stream is then:")
+    for stream in streams:
+        width = shutil.get_terminal_size().columns
+        text = f"{stream.name} ({stream.type.__name__}): {first_row(stream)}"
+        click.echo(textwrap.fill(text, width, initial_indent="  ", subsequent_indent="      "))
 
 
 @command.command()

@@ -84,6 +84,27 @@ def stream_facts(stream: Stream) -> dict[str, Any]:
     }
 
 
+def first_row(stream: Stream) -> str:
+    """Return the first sample as it was understood: its time, and each column with its unit."""
+    if not len(stream):
+        return "no rows"
+    row, units = stream[0].row, stream.units
+    values = [
+        f"{name} {_value_text(value)} {units[name]}".rstrip()
+        for name, value in row.items()
+        if name not in ("t_ns", "log_ns")
+    ]
+    if stream.clock == "index":
+        return ", ".join(values)
+    return ", ".join([f"at {clocks.text_from_ns(stream[0].t_ns, stream.clock)} ({stream.clock})", *values])
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{len(value)} values" if isinstance(value, list) else str(value)
+
+
 def headline(recording: Recording) -> str:
     """Return one line: name, format, robot, span."""
     parts = [recording.name]

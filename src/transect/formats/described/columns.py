@@ -1,114 +1,19 @@
-"""How an unknown table is laid out, and what its columns are, by their names and by their numbers."""
+"""What the columns of an unknown table are, by their names and by their numbers."""
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from transect import types
 from transect.base.arrays import Floats
 from transect.base.units import G0, is_unit, unit_of
-from transect.errors import ParseError, did_you_mean
 from transect.recording.text import is_number
 
-from .model import Reference
-
-_NAME_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]\s*")
-_LIKE_DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d")
-_LINES = 60
-
-
-@dataclass(frozen=True)
-class Text:
-    """How a text is laid out.
-
-    Attributes
-    ----------
-    delimiter : str
-        One character, or a blank for any number of blanks and tabs.
-    skip : int
-        Lines before the first row.
-    names : tuple of str
-        The columns' names as they stand in the header; their numbers where there is none.
-    """
-
-    delimiter: str
-    skip: int
-    names: tuple[str, ...]
-
-    def number(self, reference: Reference, file: str) -> int:
-        """Return which column a name or number means; the unit in brackets need not be given."""
-        if isinstance(reference, int):
-            if 0 <= reference < len(self.names):
-                return reference
-            raise ParseError(f"{file} has no column {reference}", where=file, why=f"it has {len(self.names)}")
-        bare = [split_unit(name)[0] for name in self.names]
-        for known in (list(self.names), bare):
-            if reference in known:
-                return known.index(reference)
-        raise ParseError(
-            f"{file} has no column {reference!r}", where=file, hint=did_you_mean(reference, self.names)
-        )
-
-
-def split_unit(name: str) -> tuple[str, str]:
-    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known."""
-    match = _NAME_UNIT.fullmatch(name)
-    return (match[1], match[2]) if match and is_unit(match[2]) else (name, "")
-
-
-def layout_of(head: bytes, delimiter: str = "", header: int | None = None) -> Text:
-    """Find out how a text is laid out from its first bytes, as far as it is not told.
-
-    Rows begin with the first line that is half numbers; the line before has the names if it has as many
-    fields as the rows.
-    """
-    lines = head.decode("utf-8-sig", "replace").splitlines()[:_LINES]
-    delimiter = delimiter or _delimiter(lines)
-    rows = [fields_of(line, delimiter) for line in lines]
-    skip = _first_row(rows) if header is None else header
-    width = len(rows[skip]) if skip < len(rows) else max((len(row) for row in rows), default=0)
-    above = fields_of(lines[skip - 1].lstrip("#% "), delimiter) if 0 < skip <= len(lines) else []
-    names = [w.strip('"') for w in above] if len(above) == width else [str(i) for i in range(width)]
-    return Text(delimiter, skip, tuple(names))
-
-
-def fields_of(line: str, delimiter: str) -> list[str]:
-    """Return the fields of a line; a delimiter between quotation marks is none."""
-    if delimiter == " ":
-        return line.split()
-    if '"' in line:
-        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
-    return [field.strip() for field in line.split(delimiter)]
-
-
-def _delimiter(lines: Sequence[str]) -> str:
-    """Return the sign that splits the lines into the same number of fields, or a blank."""
-    sample = [line for line in lines if line.strip()]
-    sample = sample[len(sample) // 2 :]
-    sample = sample[:-1] or sample  # the last one may be cut
-    counts = {sign: {line.count(sign) for line in sample} for sign in (",", ";", "\t", "|")}
-    steady = [sign for sign, found in counts.items() if len(found) == 1 and 0 not in found]
-    often = [sign for sign, found in counts.items() if found and 0 not in found]
-    return (steady or often or [" "])[0]
-
-
-def _first_row(rows: Sequence[Sequence[str]]) -> int:
-    for number, fields in enumerate(rows):
-        if any(fields) and 2 * sum(is_value(field) for field in fields) >= len(fields):
-            return number
-    return min(1, max(len(rows) - 1, 0))
-
-
-def is_value(text: str) -> bool:
-    """Tell whether a field is a number, a date or nothing at all."""
-    return is_number(text) or not text or _LIKE_DATE.match(text) is not None
-
+from .layout import Text, fields_of, layout_of, split_unit, with_points
+from .model import ANGLES, units_of
 
 ROWS = 500
 """Rows of a table that are looked at."""
@@ -126,20 +31,25 @@ _MEANINGS = tuple(
         (r"(?:lin(?:ear)?)?(?:vel(?:ocity)?|v)AXIS", "v{}"),
         (r"temp(?:erature)?", "temperature"),
         (r"(roll|pitch|yaw)", "{}"),
+        (r"theta", "yaw"),
+        (r"heading", "heading"),
     )
 )
-_VECTORS = {
-    "Imu": (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")),
+_PLACE, _SPEED = ("x", "y", "z"), ("vx", "vy", "vz")
+_VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "NavFix": (("lat", "lon"),),
-    "Pose": (("x", "y", "z"),),
-    "Twist": (("vx", "vy", "vz"), ("vx", "vy"), ("vx",)),
+    "Pose": (_PLACE, ("x", "y", "yaw")),
+    "Imu": (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")),
+    "Twist": (_SPEED, ("vx", "vy"), ("vx",)),
 }
-"""Columns of which a type needs one set, in the order in which types are tried."""
+"""Columns of which a type needs one set; the first type of a table gets the columns that are no other's."""
 _TIME = re.compile(
-    r"(unix|utc|epoch|header|ros|gps)?(time|stamp|timestamp|t|sec|secs|seconds|epoch)(stamp)?(s|ms|us|ns)?"
+    r"(unix|utc|epoch|header|ros|gps)?(time|stamp|timestamp|t|sec|secs|seconds|epoch|millis|micros|nanos)(stamp)?(s|ms|us|ns)?"
 )
 _DATE, _OF_DAY = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"\d{1,2}:\d{2}:\d{2}(\.\d+)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?")
+_CLOCK_NAMES = {"millis": "ms", "micros": "us", "nanos": "ns"}
+"""What microcontrollers call their counters, and the unit."""
 _UNIX = (("s", 1e9), ("ms", 1e12), ("us", 1e15), ("ns", 1e18))
 
 
@@ -182,6 +92,7 @@ class Sample:
 def sample_of(head: bytes, text: Text | None = None) -> Sample:
     """Return the first rows of a text, those of the usual number of fields."""
     text = text or layout_of(head)
+    head = with_points(head) if text.decimal == "," else head
     lines = head.decode("utf-8-sig", "replace").splitlines()[text.skip : text.skip + ROWS]
     rows = [fields_of(line, text.delimiter) for line in lines if line.strip()]
     whole = [row for row in rows[:-1] or rows if len(row) == len(text.names)]
@@ -191,15 +102,39 @@ def sample_of(head: bytes, text: Text | None = None) -> Sample:
     return Sample(text, whole, np.array(values).reshape(len(whole), len(text.names)))
 
 
-def described_columns(sample: Sample) -> tuple[str, dict[str, dict[str, Any]], list[str]]:
-    """Return a table's type, its columns as a description has them, and why their units are what they are."""
+def described_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
+    """Return the streams in a table: each one's type, columns as a description has them, and why their units.
+
+    One table may hold several sensors, such as a receiver and an inertial unit. Columns that belong to none
+    of them are in the first stream.
+    """
     titles = [_name_and_unit(name) for name in sample.text.names]
     meanings = [_meaning(name) if not sample.is_text(i) else "" for i, (name, _) in enumerate(titles)]
-    kind = _type_of(set(meanings))
-    canonical: dict[str, str] = getattr(types, kind).units()
+    kinds = _types_of(set(meanings))
+    if kinds[0] == "NavFix" and "yaw" not in meanings:
+        meanings = ["yaw" if meaning == "heading" else meaning for meaning in meanings]
+    found: list[tuple[str, dict[str, dict[str, Any]], list[str]]] = []
+    left = list(range(len(titles)))
+    for kind in [*kinds[1:], kinds[0]]:
+        known = units_of(kind)
+        mine = [i for i in left if kind == kinds[0] or meanings[i] in known]
+        left = [i for i in left if i not in mine]
+        columns = _columns_of(sample, known, {i: (*titles[i], meanings[i]) for i in mine})
+        said: list[str] = []
+        for names, unit, sentence in _units_by_magnitude(sample, kind, columns):
+            for name in names:
+                columns[name]["unit"] = unit
+            said.append(sentence)
+        found.append((kind, columns, said))
+    return [found[-1], *found[:-1]]
+
+
+def _columns_of(
+    sample: Sample, canonical: dict[str, str], titles: dict[int, tuple[str, str, str]]
+) -> dict[str, dict[str, Any]]:
+    """Return columns by their canonical or own name; `titles` are name, unit and meaning by number."""
     columns: dict[str, dict[str, Any]] = {}
-    said: list[str] = []
-    for number, ((name, unit), meaning) in enumerate(zip(titles, meanings, strict=True)):
+    for number, (name, unit, meaning) in titles.items():
         named = f"column_{number}" if not name or name.isdigit() else name
         key = meaning if meaning in canonical and meaning not in columns else named
         key = key if key not in columns else f"{key}_{number}"
@@ -209,20 +144,21 @@ def described_columns(sample: Sample) -> tuple[str, dict[str, dict[str, Any]], l
         elif unit and (key not in canonical or unit_of(unit).si == canonical[key]):
             column["unit"] = unit
         columns[key] = column
-    for names, unit, sentence in _units_by_magnitude(sample, kind, columns):
-        for name in names:
-            columns[name]["unit"] = unit
-        said.append(sentence)
-    return kind, columns, said
+    return columns
 
 
 def _name_and_unit(title: str) -> tuple[str, str]:
-    """Return `gyro_x [deg/s]`, `gyro_x_dps` and `speed (km/h)` as name and unit."""
+    """Return `gyro_x [deg/s]`, `gyro_x_dps`, `ax_g` and `speed (km/h)` as name and unit.
+
+    One letter is a unit only where it fits what the rest of the name means: `altitude_m`, but not `row_m`.
+    """
     name, unit = split_unit(title)
     base, _, last = name.rpartition("_")
-    if not unit and base and len(last) > 1 and is_unit(last) and last.lower() not in ("in", "turn", "none"):
+    if unit or not base or not is_unit(last) or last.lower() in ("in", "turn", "none"):
+        return name, unit
+    if len(last) > 1 or unit_of(last).si in {units_of(kind).get(_meaning(base)) for kind in _VECTORS}:
         return base, last
-    return name, unit
+    return name, ""
 
 
 def _meaning(name: str) -> str:
@@ -233,11 +169,10 @@ def _meaning(name: str) -> str:
     return ""
 
 
-def _type_of(meanings: set[str]) -> str:
-    for kind, sets in _VECTORS.items():
-        if any(set(names) <= meanings for names in sets):
-            return kind
-    return "Record"
+def _types_of(meanings: set[str]) -> list[str]:
+    """Return the types that a table holds, the first first; velocities beside a position are its own."""
+    found = [kind for kind, sets in _VECTORS.items() if any(set(names) <= meanings for names in sets)]
+    return [kind for kind in found if kind != "Twist" or found == ["Twist"]] or ["Record"]
 
 
 def _units_by_magnitude(
@@ -258,9 +193,9 @@ def _units_by_magnitude(
             found.append((["gyro_x", "gyro_y", "gyro_z"], *_rate(gyro)))
     if kind == "NavFix" and (place := values_of("lat", "lon")) is not None:
         found.append((["lat", "lon"], *_angle(place, "latitude and longitude", np.pi)))
-    angles = [n for n in ("roll", "pitch", "yaw") if values_of(n) is not None]
-    if angles and kind == "NavFix" and (values := values_of(*angles)) is not None:
-        found.append((angles, *_angle(values, "the attitude", 2 * np.pi)))
+    angles = [n for n in ANGLES if values_of(n) is not None]
+    if angles and kind in ("NavFix", "Pose") and (values := values_of(*angles)) is not None:
+        found.append((angles, *_angle(values, "attitude angles", 2 * np.pi)))
     return found
 
 
@@ -358,7 +293,7 @@ def _numeric_time(sample: Sample, number: int, named: bool) -> tuple[dict[str, A
 def _find_unit(title: str) -> str:
     name, unit = split_unit(title)
     last = unit or re.split(r"[_\s]", name.lower())[-1]
-    return last if last in ("s", "ms", "us", "ns") else ""
+    return _CLOCK_NAMES.get(last, last if last in ("s", "ms", "us", "ns") else "")
 
 
 def _unit_by_step(values: Floats) -> str:

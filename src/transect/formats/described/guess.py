@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 from transect.recording import Source
@@ -105,16 +106,23 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
     if not sample.is_table:
         said.append(f"{name} is not rows of numbers and is left out")
         return []
-    kind, columns, units = described_columns(sample)
     time, used, why = described_time(sample)
-    stream: dict[str, Any] = {"name": title, "type": kind, "file" if len(files) == 1 else "files": name}
-    stream |= {"delimiter": sample.text.delimiter, "header": sample.text.skip}
+    shared: dict[str, Any] = {"file" if len(files) == 1 else "files": name}
+    shared |= {"delimiter": sample.text.delimiter, "header": sample.text.skip}
+    if sample.text.decimal == ",":
+        shared["decimal"] = ","
+        said.append(f"{name}: a comma stands before the decimals")
     if time:
-        stream["time"] = time
-    stream["columns"] = {key: column for key, column in columns.items() if column["source"] not in used}
-    said.append(f"{name}: {kind}; {why}")
-    said += [f"{name}: {sentence}" for sentence in units]
-    return [stream]
+        shared["time"] = time
+    found = described_columns(sample)
+    said.append(f"{name}: {' and '.join(kind for kind, _, _ in found)}; {why}")
+    streams: list[dict[str, Any]] = []
+    for kind, columns, units in found:
+        called = title if len(found) == 1 else f"{title}/{kind}"
+        kept = {key: column for key, column in columns.items() if column["source"] not in used}
+        streams.append({"name": called, "type": kind, **deepcopy(shared), "columns": kept})
+        said += [f"{name}: {sentence}" for sentence in units]
+    return streams
 
 
 def _uniquely_named(streams: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
 NumberType = Literal[
     "float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"
 ]
+ANGLES = ("roll", "pitch", "yaw")
 PAYLOADS = ("Image", "PointCloud", "GridMap")
 TYPES = (
     *(
@@ -92,6 +93,7 @@ class Time:
         How a date and time is written where it is not ISO, as in strptime: ``%d.%m.%Y %H:%M:%S``; decimals of
         the second follow it as they are.
     clock : {"utc", "device", "sclk", "index"}
+        `utc`: since 1970; `device`: the sensor's own; `sclk`: a spacecraft's; `index`: rows are counted.
     """
 
     short: ClassVar[str] = "column"
@@ -118,21 +120,38 @@ class StreamSpec:
     Attributes
     ----------
     name : str
+        What to call the stream; no two have the same name.
     type : str
-        A transect type: Imu, NavFix, Pose, Image, PointCloud, ... (default Record).
-    file, files : str or list of str
-        One file; or several, or a pattern such as `left/*.png`, in which `*` stays inside a folder.
+        A transect type: Imu, NavFix, Pose, Image, PointCloud, ...
+    file : str
+        One file. Give either `file` or `files`.
+    files : str or list of str
+        Several files, read one behind the other, or a pattern such as `left/*.png`, in which `*` stays
+        inside a folder.
     delimiter : str
         `,` `;` tab or a blank (any number of them); found out by default.
+    decimal : {".", ","}
+        The sign before the decimals of numbers; found out by default.
     header : int
         Lines before the first row; the last of them has the names. Found out by default.
     columns : mapping of str to Column
-        By the names of the type (`acc_x`, `lat`, ...) or any other; default all columns of the file.
-    time, log_time : Time
-        When a sample was taken, and logged. Without `time`, images and clouds are timed by their names, and
-        rows are counted on the `index` clock.
-    frame, child, role, tag, camera : str
-        See `Stream`.
+        By the names of the type (`acc_x`, `lat`, ...) or any other; default all columns of the file. A pose
+        may have `roll`, `pitch`, `yaw` (or `yaw` alone) for its quaternion: Rz(yaw) Ry(pitch) Rx(roll).
+    time : Time
+        When a sample was taken. Without it, images and clouds are timed by their names, and rows are
+        counted on the `index` clock.
+    log_time : Time
+        When the sample was logged.
+    frame : str
+        Frame of the values: of an Imu its own, of a Pose the world.
+    child : str
+        Frame that moves in `frame`, of poses and velocities.
+    role : {"measurement", "derived", "truth", "estimate"}
+        What runs may use it for: truth judges, and is not an input.
+    tag : str
+        Which of a pair it is: `left` or `right`.
+    camera : str
+        Name of the camera that took the images, in `cameras`, `calibration` or the robot.
     """
 
     name: str
@@ -140,6 +159,7 @@ class StreamSpec:
     file: str = ""
     files: str | list[str] = ""
     delimiter: str = ""
+    decimal: Literal["", ".", ","] = ""
     header: int | None = None
     columns: dict[str, Column] = field(default_factory=_no_columns)
     time: Time | None = None
@@ -161,7 +181,7 @@ class StreamSpec:
             given.wrong(f"{self.name}: give either `file` or `files`")
         if self.header is not None and not 0 <= self.header < 1000:
             part.child("header").wrong(f"{self.name}: `header` counts the lines before the first row")
-        canonical: dict[str, str] = getattr(kind, "units", dict)()
+        canonical = units_of(self.type)
         for name, column in self.columns.items():
             _check_unit(name, column, canonical.get(name), part.child("columns").child(name).child("unit"))
 
@@ -185,7 +205,9 @@ class Description:
     Attributes
     ----------
     streams : list of StreamSpec
+        What the files are, sensor by sensor.
     name : str
+        What to call the recording; default the name of the folder.
     robot : str
         One that comes with transect, or the name of a YAML file beside this one.
     conditions : mapping
@@ -197,6 +219,7 @@ class Description:
     calibration : str or list of str
         Calibration files beside this one.
     notes : list of str
+        Sentences that `transect info` shows below its table.
     """
 
     streams: list[StreamSpec]
@@ -235,6 +258,17 @@ def parse(text: str, where: str = FILE) -> Description:
     yaml_parts.refuse(whole.problems, where)
     assert description is not None, "what is not read has problems"
     return description
+
+
+def units_of(name: str) -> dict[str, str]:
+    """Return the units of the columns that a type knows; poses know roll, pitch and yaw, too."""
+    units: dict[str, str] = getattr(type_named(name), "units", dict)()
+    return units | dict.fromkeys(ANGLES, "rad") if is_pose(units) else units
+
+
+def is_pose(units: Mapping[str, str]) -> bool:
+    """Tell whether a type with these columns is a place and an attitude."""
+    return {"x", "qw"} <= set(units)
 
 
 def type_named(name: str) -> type | None:

@@ -15,16 +15,19 @@ from numpy.typing import NDArray
 
 from transect.base.clocks import NS, ns_from_decimal, ns_from_iso
 from transect.errors import ParseError, TimeError, did_you_mean
+from transect.geometry import rotations
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import HEAD, Buffer
 from transect.recording.text import Layout, Tokens, bad_stamp, read_csv, scan, whole_lines
 
 from .._rows import lines_lost
-from .columns import Text, fields_of, layout_of, sample_of, split_unit
-from .model import Column, Reference, StreamSpec, Time, type_named
+from .columns import sample_of
+from .layout import Text, fields_of, layout_of, split_unit, with_points
+from .model import ANGLES, Column, Reference, StreamSpec, Time, is_pose, units_of
 
 _UNIT_NS = {"s": NS, "ms": 10**6, "us": 10**3, "ns": 1}
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
+_QUATERNION = ("qx", "qy", "qz", "qw")
 NUMBER, EXACT, TEXT = "number", "exact", "text"
 Needs = dict[int, str]
 """Columns of a file that are wanted, and as what: NUMBER, EXACT, TEXT, or a time in s, ms, us, ns."""
@@ -43,7 +46,9 @@ def read_text(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     """Read a text as a description says; rows that do not fit are losses."""
     if not len(buffer):
         return Parsed(arrow.empty(), (Loss(file, "it is empty"),))
-    text = layout_of(bytes(buffer[:HEAD]), spec.delimiter, spec.header)
+    text = layout_of(bytes(buffer[:HEAD]), spec.delimiter, spec.header, spec.decimal)
+    if text.decimal == ",":
+        buffer = with_points(bytes(buffer))
     columns = dict(spec.columns) or _all_columns(text, spec, bytes(buffer[:HEAD]))
     needs: Needs = {}
     for reference, kind in _list_wanted(spec, columns):
@@ -53,13 +58,28 @@ def read_text(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     rows = _Rows(take(buffer, text, needs, file), text, file, buffer)
     t_ns, log_ns = rows.times(spec.time), rows.times(spec.log_time)
     values = {name: rows.values(column) for name, column in columns.items()}
+    packed = {name: _pack(_where(v, rows.keep), columns[name]) for name, v in values.items()}
     table = arrow.table(
         _where(np.arange(rows.taken.rows) * NS if t_ns is None else t_ns, rows.keep),
-        {name: _pack(_where(v, rows.keep), columns[name]) for name, v in values.items()},
+        packed | _complete_pose(packed, spec),
         units=_units(spec, columns),
         log_ns=None if log_ns is None else _where(log_ns, rows.keep),
     )
     return Parsed(table, tuple(rows.losses))
+
+
+def _complete_pose(columns: Mapping[str, Any], spec: StreamSpec) -> dict[str, Any]:
+    """Return what a pose lacks and its columns tell: a quaternion of roll, pitch, yaw; NaN for no height."""
+    made: dict[str, Any] = {}
+    if not is_pose(units_of(spec.type)):
+        return made
+    if "yaw" in columns and not set(_QUATERNION) & set(columns):
+        level = np.zeros(len(columns["yaw"]))
+        angles = np.column_stack([columns.get(name, level) for name in ANGLES])
+        made |= dict(zip(_QUATERNION, rotations.quaternion_from_euler("rpy", angles).T, strict=True))
+    if {"x", "y"} <= set(columns) and "z" not in columns:
+        made["z"] = np.full(len(columns["x"]), np.nan)
+    return made
 
 
 def _all_columns(text: Text, spec: StreamSpec, head: bytes) -> dict[str, Column]:
@@ -276,8 +296,7 @@ def _pack(values: Any, column: Column) -> Any:
 
 
 def _units(spec: StreamSpec, columns: Mapping[str, Column]) -> dict[str, str]:
-    kind = type_named(spec.type)
-    canonical: dict[str, str] = getattr(kind, "units", dict)()
+    canonical = units_of(spec.type)
     return {name: canonical.get(name) or column.conversion.si for name, column in columns.items()}
 
 

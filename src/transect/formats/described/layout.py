@@ -1,0 +1,143 @@
+"""How a text of numbers is laid out: its delimiter, its header, and which column is which."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transect.base.units import is_unit
+from transect.errors import ParseError, did_you_mean
+from transect.recording.text import is_number
+
+from .model import Reference
+
+_NAME_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]\s*")
+_DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d")
+_LINES = 60
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
+_DECIMAL_COMMA_BYTES = re.compile(rb"(?<=\d),(?=\d)")
+
+
+@dataclass(frozen=True)
+class Text:
+    """How a text is laid out.
+
+    Attributes
+    ----------
+    delimiter : str
+        One character, or a blank for any number of blanks and tabs.
+    skip : int
+        Lines before the first row.
+    names : tuple of str
+        The columns' names as they stand in the header; their numbers where there is none.
+    decimal : str
+        The sign before the decimals: a point or a comma.
+    """
+
+    delimiter: str
+    skip: int
+    names: tuple[str, ...]
+    decimal: str = "."
+
+    def number(self, reference: Reference, file: str) -> int:
+        """Return which column a name or number means; the unit in brackets need not be given."""
+        if isinstance(reference, int):
+            if 0 <= reference < len(self.names):
+                return reference
+            raise ParseError(f"{file} has no column {reference}", where=file, why=f"it has {len(self.names)}")
+        bare = [split_unit(name)[0] for name in self.names]
+        for known in (list(self.names), bare):
+            if reference in known:
+                return known.index(reference)
+        raise ParseError(
+            f"{file} has no column {reference!r}", where=file, hint=did_you_mean(reference, self.names)
+        )
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known."""
+    match = _NAME_UNIT.fullmatch(name)
+    return (match[1], match[2]) if match and is_unit(match[2]) else (name, "")
+
+
+def with_points(text: bytes) -> bytes:
+    """Return a text with a point for each comma between digits; no byte moves."""
+    return _DECIMAL_COMMA_BYTES.sub(b".", text)
+
+
+def layout_of(head: bytes, delimiter: str = "", header: int | None = None, decimal: str = "") -> Text:
+    """Find out how a text is laid out from its first bytes, as far as it is not told.
+
+    Rows begin with the first line that is half numbers; the line before has the names if it has as many
+    fields as the rows.
+    """
+    lines = head.decode("utf-8-sig", "replace").splitlines()[:_LINES]
+    delimiter = delimiter or _delimiter(lines)
+    decimal = decimal or _decimal(lines, delimiter)
+    if decimal == ",":
+        lines = [_DECIMAL_COMMA.sub(".", line) for line in lines]
+    rows = [fields_of(line, delimiter) for line in lines]
+    skip = _first_row(rows) if header is None else header
+    width = len(rows[skip]) if skip < len(rows) else max((len(row) for row in rows), default=0)
+    above = fields_of(lines[skip - 1].lstrip("#% "), delimiter) if 0 < skip <= len(lines) else []
+    names = [w.strip('"') for w in above] if len(above) == width else [str(i) for i in range(width)]
+    return Text(delimiter, skip, tuple(names), decimal)
+
+
+def fields_of(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line; a delimiter between quotation marks is none."""
+    if delimiter == " ":
+        return line.split()
+    if '"' in line:
+        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
+    return [field.strip() for field in line.split(delimiter)]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """Return the sign that splits the lines into the same number of fields, or a blank.
+
+    A comma may also stand before decimals: of several signs, the one that leaves the most numbers is it.
+    """
+    sample = _later_lines(lines)
+    counts = {sign: {line.count(sign) for line in sample} for sign in (",", ";", "\t", "|")}
+    steady = [sign for sign, found in counts.items() if len(found) == 1 and 0 not in found]
+    often = [sign for sign, found in counts.items() if found and 0 not in found]
+    found = steady or often or [" "]
+    return found[0] if len(found) == 1 else max(found, key=lambda sign: _share_of_values(sample, sign))
+
+
+def _later_lines(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines that are rows rather than a header."""
+    sample = [line for line in lines if line.strip()]
+    sample = sample[len(sample) // 2 :]
+    return sample[:-1] or sample  # the last one may be cut
+
+
+def _share_of_values(lines: Sequence[str], sign: str) -> float:
+    if sign != ",":
+        lines = [_DECIMAL_COMMA.sub(".", line) for line in lines]
+    fields = [field for line in lines for field in fields_of(line, sign)]
+    return sum(is_value(field) for field in fields) / max(len(fields), 1)
+
+
+def _decimal(lines: Sequence[str], delimiter: str) -> str:
+    """Return the sign before decimals: a comma only where it makes numbers of what would be none."""
+    if delimiter == ",":
+        return "."
+    fields = [field for line in _later_lines(lines) for field in fields_of(line, delimiter)]
+    commas = [field for field in fields if "," in field]
+    return "," if commas and all(is_number(_DECIMAL_COMMA.sub(".", field)) for field in commas) else "."
+
+
+def _first_row(rows: Sequence[Sequence[str]]) -> int:
+    for number, fields in enumerate(rows):
+        if any(fields) and 2 * sum(is_value(field) for field in fields) >= len(fields):
+            return number
+    return min(1, max(len(rows) - 1, 0))
+
+
+def is_value(text: str) -> bool:
+    """Tell whether a field is a number, a date or nothing at all."""
+    return is_number(text) or not text or _DATE.match(text) is not None
