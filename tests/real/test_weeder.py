@@ -19,8 +19,8 @@ from transect.robots.weeder.calibration import (
     straight_segments,
     truth_rotation,
 )
+from transect.robots.weeder.comparison import Comparison, compare
 from transect.robots.weeder.odometry import path_headings
-from transect.robots.weeder.recorded import Comparison, compare
 
 SEQUENCES = ("01", "03", "04")
 SEGMENT = {"01": 2.5, "03": 123.7, "04": 22.0}

@@ -570,3 +570,17 @@ def test_lazy_edges_of_two_recordings_are_joined_like_others():
     assert merged.edges[0].span_ns == (T0, T0 + SECOND)
     with pytest.raises(FrameError, match="seam"):
         merged.lookup("world", "body", T0 + SECOND // 2)
+
+
+def test_a_frame_knows_what_it_hangs_on_and_what_hangs_on_it():
+    tree = FrameTree()
+    shift = np.eye(4)
+    shift[0, 3] = 2.0
+    for parent, child in (("map", "base"), ("base", "camera"), ("lander", "mast")):
+        tree.add_static(parent, child, shift)
+    tree.add_moving("base", "arm", np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 4)))
+    assert tree.ancestry("camera") == ["camera", "base", "map"]
+    assert tree.largest_root == "map"
+    poses = tree.poses_below("base")
+    assert list(poses) == ["base", "camera"]  # where the arm is, nobody ever said
+    np.testing.assert_allclose(poses["camera"], shift)

@@ -25,8 +25,7 @@ from transect.errors import StreamError, TransectError, UsageError
 from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.robots.moment import Choice, draw_recordings
-from transect.robots.moment.sample import Moment, revolution
-from transect.robots.moment.views import make_panel
+from transect.robots.moment.views import Moment, make_panel, revolution
 from transect.types import GridMap, Image, LaserScan, Pose, RadarRange, RadarSpectrum, Record
 
 NS = 1_000_000_000

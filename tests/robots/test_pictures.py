@@ -173,6 +173,15 @@ def test_a_urdf_is_drawn_with_its_shapes_and_overall_lengths(tmp_path: Path):
     assert imread(tmp_path / "arm.png")[..., :3].std() > 0.02
 
 
+def test_a_urdf_is_drawn_whose_root_hangs_on_a_floating_joint():
+    weeder = urdf.parse(urdf.text_from_robot(robots.load("weeder")).encode(), "weeder.urdf")
+    scene = scene_of_urdf(weeder)
+    assert set(scene.frames) == {"rear_wheel_odometry", "base_link", "gps"}
+    assert ("not drawn: their place is not fixed", ["imu", "left_camera", "right_camera"]) in [
+        (title, sorted(lines)) for title, lines in scene.facts
+    ]
+
+
 def test_a_robot_without_frames_is_refused():
     with pytest.raises(TransectError, match="has no frames to draw"):
         scene_of(dataclasses.replace(robots.load("weeder"), frames=type(robots.load("weeder").frames)()))

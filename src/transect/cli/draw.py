@@ -292,7 +292,7 @@ def _draw_robot_frames(path: str, out: Path, dpi: int) -> int:
         tree, title, z_down = described.frames, described.title or described.name, described.z_down
     _refuse_no_frames(tree, title)
     edges = [(edge.parent, edge.child, edge.child in moving) for edge in tree.edges]
-    figure = frame_tree_figure(edges, _poses(tree, _largest_root(tree)), title=title, z_down=z_down)
+    figure = frame_tree_figure(edges, tree.poses_below(tree.largest_root), title=title, z_down=z_down)
     save_figure(figure, out, dpi)
     click.echo(f"wrote {out}")
     return 0
@@ -305,12 +305,12 @@ def frame_figure(recording: Recording, time: str | None) -> Figure:
 
     tree = recording.frames
     _refuse_no_frames(tree, recording.name)
-    base = _largest_root(recording.robot.frames if recording.robot else tree)
+    base = (recording.robot.frames if recording.robot else tree).largest_root
     span = recording.span
     t_ns = clocks.resolve(time or "+0s", span[0], "utc") if span else None
     edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
     z_down = bool(recording.robot and recording.robot.z_down)
-    return frame_tree_figure(edges, _poses(tree, base, t_ns), title=recording.name, z_down=z_down)
+    return frame_tree_figure(edges, tree.poses_below(base, t_ns), title=recording.name, z_down=z_down)
 
 
 def _refuse_no_frames(tree: FrameTree, name: str) -> None:
@@ -318,32 +318,6 @@ def _refuse_no_frames(tree: FrameTree, name: str) -> None:
 
     if not len(tree):
         raise UsageError(f"{name} has no frames to draw", hint="transect info PATH --frames")
-
-
-def _poses(tree: FrameTree, base: str, t_ns: int | None = None) -> dict[str, Any]:
-    """Return T_base_frame of what hangs on a frame."""
-    from transect.errors import FrameError
-
-    poses: dict[str, Any] = {}
-    for frame in _below(tree, base):
-        try:
-            poses[frame] = tree.lookup(base, frame, t_ns, tolerance=float("inf"))
-        except FrameError:
-            continue  # its pose is not known at any time: it stands in the tree alone
-    return poses
-
-
-def _below(tree: FrameTree, base: str) -> list[str]:
-    """Return the frames that hang on `base`, itself among them."""
-
-    def hangs(frame: str | None) -> bool:
-        return frame == base or (frame is not None and hangs(tree.parent_of(frame)))
-
-    return [frame for frame in tree.frames if hangs(frame)]
-
-
-def _largest_root(tree: FrameTree) -> str:
-    return max(tree.roots, key=lambda root: len(_below(tree, root)))
 
 
 # Streams

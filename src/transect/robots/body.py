@@ -1,6 +1,7 @@
 """What a robot looks like: boxes, wheels, fields of range sensors and lengths, for pictures of it.
 
-They stand under `body` in a robot's YAML. A number may be the name of one of the robot's constants, or a sum
+Known things that are fixed to its frames (a container, a gripper, a bumper) are its `constants.shapes`. The
+rest stands under `body` in a robot's YAML. A number may be the name of one of the robot's constants, or a sum
 of such names and numbers: ``platform.half_width + platform.swivel_length``. So each number is written once,
 and the picture of a copy follows its constants.
 """
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.yaml_fields import read
@@ -161,3 +163,39 @@ def _constant(robot: Robot, name: str) -> float:
             hint="write the number itself, or add it to constants",
         )
     return float(found)  # pyright: ignore[reportArgumentType]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Points fixed to a frame, and which of them a line joins.
+
+    Attributes
+    ----------
+    name, frame : str
+    points : (k, 3)
+        In `frame`, m.
+    lines : (m, 2) int
+        Indices of points.
+    invented : bool
+        True where the points are a guess and no measurement.
+    """
+
+    name: str
+    frame: str
+    points: Floats
+    lines: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    invented: bool = False
+
+
+def shapes_of(robot: Robot) -> tuple[Shape, ...]:
+    """Return the shapes that a robot's `constants.shapes` describe."""
+    return tuple(
+        Shape(
+            name,
+            shape["frame"],
+            np.array(shape["points"], dtype=np.float64).reshape(-1, 3),
+            np.array(shape.get("lines", []), dtype=np.int64).reshape(-1, 2),
+            bool(shape.get("invented", False)),
+        )
+        for name, shape in robot.constants.get("shapes", {}).items()
+    )

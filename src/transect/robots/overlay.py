@@ -6,7 +6,7 @@ image was taken; a sweep counts as taken at its stamp. Nothing is taken to hide 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Sample, Stream
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
-from .shapes import Shape, shapes_of
+from .body import Shape, shapes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -236,7 +236,7 @@ class _Scene:
         Both are looked up in the root of the tree, which stands while the robot drives. Where the root's way
         is not known at these times, the sensors are taken as fixed to each other.
         """
-        *_, root = way_up(self.frames, frame)
+        root = self.frames.ancestry(frame)[-1]
         try:
             T_root_camera = self.frames.lookup(root, self.frame, self.t_ns, tolerance=self.tolerance)
             T_root_frame = self.frames.lookup(root, frame, t_ns, tolerance=self.tolerance)
@@ -283,18 +283,11 @@ class _Scene:
 
         None where nothing between the camera and the frame moves: the DT of AMEDS' Figure 5.
         """
-        ways = [list(way_up(self.frames, name)) for name in (self.frame, frame)]
+        ways = [self.frames.ancestry(name) for name in (self.frame, frame)]
         parts = [edge for edge in self.frames.edges if sum(edge.child in way for way in ways) == 1]
         axes = [edge.motion.t_ns for edge in parts if edge.motion is not None and len(edge.motion)]
         late = [axis[nearest_index(axis, [self.t_ns])] - self.t_ns for axis in axes]
         return max((float(each[0]) / NS for each in late), key=abs, default=None)
-
-
-def way_up(frames: FrameTree, frame: str | None) -> Iterator[str]:
-    """Iterate over a frame and those that it hangs on."""
-    while frame is not None:
-        yield frame
-        frame = frames.parent_of(frame)
 
 
 def sample_near(stream: Stream, clock: str, t_ns: int, tolerance: float) -> tuple[Sample, float]:

@@ -62,7 +62,8 @@ def scene_of(robot: Robot) -> Scene:
     solids = [*_boxes(robot, body, poses), *_wheels(robot, body, poses)]
     shown = [arm for arm in arms if arm.frames[-1] in poses]
     chains = [np.stack([poses[frame][:3, 3] for frame in arm.frames]) for arm in shown]
-    reach = REACH * _extent([*(pose[:3, 3][None] for pose in poses.values()), *(s.points for s in solids)])
+    places = np.concatenate([*(pose[:3, 3][None] for pose in poses.values()), *(s.points for s in solids)])
+    reach = REACH * (float(np.ptp(places, axis=0).max()) or 1.0)
     solids += [*_fields(robot, body, poses, reach)]
     inner = {frame for arm in arms for frame in arm.frames if frame not in robot.frames}
     return Scene(
@@ -94,7 +95,7 @@ def scene_of_urdf(urdf: Urdf) -> Scene:
     chains = [
         np.stack([poses[joint.parent][:3, 3], poses[joint.child][:3, 3]])
         for joint in moving
-        if joint.child in poses
+        if joint.parent in poses and joint.child in poses
     ]
     hidden = [link.name for link in urdf.links if link.name not in poses]
     facts = [("joints, at zero", _cut([f"{j.name}: {j.type}" for j in moving], 12))] if moving else []
@@ -120,29 +121,20 @@ def _posed(robot: Robot, body: Body, arms: Iterable[Arm]) -> FrameTree:
             tree.add_static(parent, child, step, source="posture")
     for frame, (x, y, z, *angles) in body.place.items():
         place = se3.from_matrix(rotations.matrix_from_euler("rpy", angles), (x, y, z))
-        tree.add_static(_largest(tree)[0], frame, place, source="place in the picture")
+        tree.add_static(_main_root(tree), frame, place, source="place in the picture")
     return tree
 
 
-def _largest(tree: FrameTree) -> list[str]:
-    """Return the frames of the largest tree, its root first."""
-
-    def root_of(frame: str) -> str:
-        parent = tree.parent_of(frame)
-        return frame if parent is None else root_of(parent)
-
-    below: dict[str, list[str]] = {}
-    for frame in tree.frames:
-        below.setdefault(root_of(frame), []).append(frame)
-    root = max(below, key=lambda name: len(below[name]))
-    return [root, *(frame for frame in below[root] if frame != root)]
+def _main_root(tree: FrameTree) -> str:
+    """Return the root of the largest tree, of several the one with the first frame by name."""
+    roots = [tree.ancestry(frame)[-1] for frame in tree.frames]
+    return max(roots, key=roots.count)
 
 
 def _poses(tree: FrameTree, z_down: bool) -> dict[str, Floats]:
-    """Return the poses of the largest tree, z up."""
-    upright = np.diag([1.0, -1.0, -1.0, 1.0]) if z_down else np.eye(4)
-    root, *others = _largest(tree)
-    return {frame: upright @ tree.lookup(root, frame) for frame in (root, *others)}
+    """Return the poses of the largest tree, its root first, z up."""
+    upright, root = np.diag([1.0, -1.0, -1.0, 1.0]) if z_down else np.eye(4), _main_root(tree)
+    return {frame: upright @ pose for frame, pose in {root: np.eye(4), **tree.poses_below(root)}.items()}
 
 
 def _pose(poses: Mapping[str, Floats], frame: str, robot: Robot) -> Floats:
@@ -208,10 +200,6 @@ def _cylinder_points(radius: float, length: float) -> Floats:
     ring = points_from_polar(radius, np.linspace(0, 2 * np.pi, 48, endpoint=False))
     half = np.array([0.0, 0.0, length / 2])
     return np.concatenate([ring + half, ring - half])
-
-
-def _extent(points: Iterable[Floats]) -> float:
-    return float(np.ptp(np.concatenate(list(points)), axis=0).max()) or 1.0
 
 
 def _overall(points: Floats) -> list[Span]:

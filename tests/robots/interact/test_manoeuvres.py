@@ -8,8 +8,8 @@ from tests.robots.interact.circle import circle_wheels
 
 from transect import robots
 from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.intervals import intervals
 from transect.robots.interact.manoeuvres import performed, steered
+from transect.robots.interact.recomputed import intervals
 
 G = Geometry.of(robots.load("interact"))
 

@@ -16,18 +16,19 @@ from transect.errors import StreamError, TransectError
 from transect.formats import ameds
 from transect.geometry.camera import project_points
 from transect.recording import Recording, stream_of_values
+from transect.robots.body import Shape
 from transect.robots.interact import picking
 from transect.robots.interact.moving import frame_tree
-from transect.robots.interact.projections import axes_of, shapes_of_figure_5
 from transect.robots.interact.recomputed import (
     attitude_orders,
+    axes_of,
     camera_pose_estimate,
     joint_ages,
     picking_phases,
     project_shapes,
+    shapes_of_figure_5,
     wheel_pose_estimate,
 )
-from transect.robots.shapes import Shape
 from transect.types import Pose
 
 ROBOT = robots.load("interact")

@@ -9,7 +9,7 @@ from tests.robots.interact.circle import circle_wheels
 from transect import robots
 from transect.robots.interact.geometry import Geometry
 from transect.robots.interact.slip import slip, wheel_tracks
-from transect.robots.interact.velocities import WheelVelocities, wheel_velocities
+from transect.robots.interact.wheels import WheelVelocities, wheel_velocities
 
 G = Geometry.of(robots.load("interact"))
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from transect import robots
 from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.velocities import contact_velocities, wheel_velocities
-from transect.robots.interact.wheels import positions
+from transect.robots.interact.wheels import contact_velocities, positions, wheel_velocities
 
 G = Geometry.of(robots.load("interact"))
 small = st.floats(-1, 1)

@@ -14,8 +14,8 @@ from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
+    from transect.robots.weeder.comparison import Comparison
     from transect.robots.weeder.odometry import Form
-    from transect.robots.weeder.recorded import Comparison
 
 HEADINGS = (
     "recording",
@@ -52,7 +52,7 @@ def command(opening: Opening, form: Form, as_json: bool) -> int:
     """
     from transect.cli._opening import report_losses
     from transect.cli._progress import Progress
-    from transect.robots.weeder.recorded import compare
+    from transect.robots.weeder.comparison import compare
 
     code, rows = 0, list[dict[str, Any]]()
     for one in opening.each():

@@ -15,8 +15,7 @@ from transect.base.clocks import NS, ns_from_decimal
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import Buffer
 from transect.recording.text import Tokens, scan, whole_lines
-from transect.robots.weeder.geometry import FASTEST, Geometry
-from transect.robots.weeder.imu import si_from_raw
+from transect.robots.weeder.geometry import FASTEST, Geometry, si_from_raw
 from transect.types import Imu, Pose, WheelState
 
 from .._rows import exact_stamps, lines_lost, read_lines

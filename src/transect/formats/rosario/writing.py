@@ -15,7 +15,7 @@ from transect.base.clocks import decimal_from_ns
 from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.errors import FrameError
 from transect.recording import Recording, Stream
-from transect.robots.weeder.imu import MILLI_G, RADIANS
+from transect.robots.weeder.geometry import MILLI_G, RADIANS
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
 from .._catalogues.rosario import entry_of

@@ -187,12 +187,31 @@ class FrameTree:
         children = self._children()
         return tuple(edge for root in self.roots for edge, _ in _walk(children, root))
 
-    def parent_of(self, frame: str) -> str | None:
-        """The frame in which `frame` is given; None for a root."""
+    @property
+    def largest_root(self) -> str:
+        """The root that most frames hang on; the first by name of several."""
+        return max(self.roots, key=lambda root: len(self._tree_of(root)))
+
+    def ancestry(self, frame: str) -> list[str]:
+        """The frame, its parent, and so on up to the root."""
         if frame not in self:
             raise FrameError(f"no frame {frame!r}", hint=did_you_mean(frame, self.frames))
-        edge = self._edges.get(frame)
-        return edge.parent if edge else None
+        return self._ancestry(frame)
+
+    def parent_of(self, frame: str) -> str | None:
+        """The frame in which `frame` is given; None for a root."""
+        return next(iter(self.ancestry(frame)[1:]), None)
+
+    def poses_below(self, base: str, t_ns: int | None = None) -> dict[str, Floats]:
+        """T_base_frame (4, 4) of `base` and what hangs on it; without those that are never known."""
+        poses: dict[str, Floats] = {}
+        for frame in self.frames:
+            if base in self.ancestry(frame):
+                try:
+                    poses[frame] = self.lookup(base, frame, t_ns, tolerance=float("inf"))
+                except FrameError:
+                    continue
+        return poses
 
     def merged(self, other: FrameTree, prefix: str = "") -> FrameTree:
         """Return both trees in one.

@@ -18,10 +18,9 @@ from transect.types import Odometry, Record, WheelState
 
 from . import manoeuvres, odometry, slip, wheels
 from .geometry import Geometry, robot_of
-from .intervals import Interval, intervals
 from .moving import wheel_angles
-from .recomputed import ENCODERS
-from .velocities import WheelVelocities, wheel_velocities
+from .recomputed import ENCODERS, Interval, intervals
+from .wheels import WheelVelocities, wheel_velocities
 
 TWIST = "Platform/2DTwistEstimate"
 INS = ("Gnss/BodyVelocity", "Gnss/BodyAngularVelocity")

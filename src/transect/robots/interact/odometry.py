@@ -17,8 +17,7 @@ from transect.errors import GeometryError
 from transect.geometry._arrays import floats
 
 from .geometry import Geometry
-from .velocities import levers
-from .wheels import WHEELS, directions
+from .wheels import WHEELS, directions, levers
 
 LEAST_WHEELS = 2
 """Fewer wheels do not tell a turn from a slide."""

@@ -1,27 +1,32 @@
-"""The processed poses of Table 7 recomputed from a recording's raw files, and what follows from the arms."""
+"""The processed poses of Table 7 recomputed from a recording's raw files, and what follows from the arms.
+
+Known things fall into the images as in Figure 5: the rock container, the gripper and the axes of AuxCam. The
+document gives no coordinates for the first two: those in `interact.yaml` are invented and say so; give your
+own.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.errors import StreamError, TransectError
 from transect.geometry import robust, rotations, se3
 from transect.geometry.camera import project_points
 from transect.geometry.interpolation import Limits, interpolate_columns, nearest_index
-from transect.recording import FrameTree, Recording, Stream, stream_of_values
-from transect.robots.shapes import Shape
+from transect.recording import FrameTree, Recording, Robot, Stream, stream_of_values
 from transect.types import Pose, WheelState
 
+from ..body import Shape, shapes_of
 from . import moving, picking, wheels
 from .arms import ATTITUDE, SIDES, attitude_angles, camera_poses, end_poses
 from .geometry import Geometry, robot_of
-from .intervals import Interval, intervals
-from .projections import Projection, shapes_of_figure_5
 
 ENCODERS = "Platform/MotorEncoders"
 WHEEL_POSES = "Platform/WheelPoseEstimate"
@@ -238,3 +243,82 @@ def _at(stream: Stream, values: Floats, t_ns: Ints, max_gap: float) -> Floats:
     order = np.argsort(stream.t_ns, kind="stable")
     limits = Limits(gap_ns=round(max_gap * NS))
     return interpolate_columns(stream.t_ns[order], values[order], t_ns, limits)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From the first to the last sample of a stretch, both included.
+
+    Attributes
+    ----------
+    name : str
+    start_ns, end_ns : int
+        Times of the first and the last sample.
+    first, stop : int
+        Indices: ``samples[first:stop]``.
+    """
+
+    name: str
+    start_ns: int
+    end_ns: int
+    first: int
+    stop: int
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last sample."""
+        return (self.end_ns - self.start_ns) / NS
+
+
+def intervals(t_ns: ArrayLike, names: NDArray[np.str_], seams: Sequence[int] = ()) -> list[Interval]:
+    """Return the stretches of equal names (n,) at times (n,); none goes across a seam."""
+    times = np.asarray(t_ns, dtype=np.int64)
+    if not len(times):
+        return []
+    changes = np.flatnonzero(names[1:] != names[:-1]) + 1
+    inner = sorted({*changes.tolist(), *(s for s in seams if 0 < s < len(times))})
+    edges = [0, *inner, len(times)]
+    return [
+        Interval(str(names[a]), int(times[a]), int(times[b - 1]), a, b) for a, b in itertools.pairwise(edges)
+    ]
+
+
+AXIS = 0.1
+"""Length of a drawn axis, m."""
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A shape in the images of one camera.
+
+    Attributes
+    ----------
+    shape : Shape
+    camera : str
+    t_ns : (n,)
+        Times of the images.
+    pixels : (n, k, 2)
+        With distortion; NaN behind the camera, beyond the lens model, and where the arm is not known.
+    visible : (n, k)
+        Whether the point is inside the image. Nothing is taken to hide it.
+    age_s : mapping of str to (n,)
+        The DT of Figure 5: image time minus the time of the nearest joint angles, by stream.
+    """
+
+    shape: Shape
+    camera: str
+    t_ns: Ints
+    pixels: Floats
+    visible: Mask
+    age_s: dict[str, Floats]
+
+
+def axes_of(frame: str, length: float = AXIS) -> Shape:
+    """Return the origin of a frame and the tips of its x, y and z axis."""
+    points = np.concatenate([np.zeros((1, 3)), length * np.eye(3)])
+    return Shape(f"{frame} axes", frame, points, np.array([[0, 1], [0, 2], [0, 3]]))
+
+
+def shapes_of_figure_5(robot: Robot) -> tuple[Shape, ...]:
+    """Return the shapes of a robot's `constants.shapes`, and the axes of AuxCam."""
+    return (*shapes_of(robot), axes_of("AuxCam"))

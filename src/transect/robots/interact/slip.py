@@ -12,8 +12,7 @@ from transect.geometry import planar
 from transect.geometry._arrays import floats
 
 from .geometry import Geometry
-from .velocities import WheelVelocities
-from .wheels import WHEELS, directions, positions
+from .wheels import WHEELS, WheelVelocities, directions, positions
 
 LEAST_SPEED = 0.02
 """m/s; below it neither ratio nor angle means anything."""

@@ -14,8 +14,7 @@ from transect.errors import StreamError, TransectError, UsageError
 from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from ..overlay import ROLES
-from .sample import Choice, Moment
-from .views import make_panel
+from .views import Choice, Moment, make_panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

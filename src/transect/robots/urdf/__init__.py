@@ -12,11 +12,9 @@ from pathlib import Path
 from transect.errors import ParseError
 from transect.recording import Robot
 
-from .model import Inertial, Joint, Limit, Link, Mimic, Origin, Shape, Urdf
-from .motion import joint_edges
+from .model import Inertial, Joint, Limit, Link, Mimic, Origin, Shape, Urdf, joint_edges
 from .reading import parse
-from .robot import Arm, arms_of, urdf_from_robot
-from .writing import text_of
+from .robot import Arm, arms_of, text_of, urdf_from_robot
 
 __all__ = [
     "Arm",
