@@ -21,7 +21,7 @@ from .result import Input
 POSES = (Pose, RigidBodyState, Odometry)
 POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 SIGMAS = ("std_east", "std_north", "std_down")
-PLAIN = ("tum", "kitti", "euroc")
+PLAIN = ("csv", "tum", "kitti", "euroc")
 """Formats of trajectories in one file; asked first, as importing all the others takes longer than reading."""
 RUN, POSE = "run.json", "pose"
 """The file that says what a run was, and the port of its own trajectory."""

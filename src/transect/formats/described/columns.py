@@ -27,6 +27,8 @@ _MEANINGS = tuple(
         (r"lon(?:gitude|g)?", "lon"),
         (r"alt(?:itude)?|height|elevation", "alt"),
         (r"(?:pos(?:ition)?|p|t|translation)?AXIS", "{}"),
+        (r"easting", "x"),
+        (r"northing", "y"),
         (r"(?:q|quat(?:ernion)?|orientation)(x|y|z|w)", "q{}"),
         (r"(?:lin(?:ear)?)?(?:vel(?:ocity)?|v)AXIS", "v{}"),
         (r"temp(?:erature)?", "temperature"),
@@ -38,7 +40,7 @@ _MEANINGS = tuple(
 _PLACE, _SPEED = ("x", "y", "z"), ("vx", "vy", "vz")
 _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "NavFix": (("lat", "lon"),),
-    "Pose": (_PLACE, ("x", "y", "yaw")),
+    "Pose": (_PLACE, ("x", "y")),
     "Imu": (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")),
     "Twist": (_SPEED, ("vx", "vy"), ("vx",)),
 }
@@ -110,6 +112,8 @@ def described_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any
     """
     titles = [_name_and_unit(name) for name in sample.text.names]
     meanings = [_meaning(name) if not sample.is_text(i) else "" for i, (name, _) in enumerate(titles)]
+    if {"x", "y"} <= set(meanings) and not {"z", "lat"} & set(meanings):
+        meanings = ["z" if meaning == "alt" else meaning for meaning in meanings]  # of easting, northing
     kinds = _types_of(set(meanings))
     if kinds[0] == "NavFix" and "yaw" not in meanings:
         meanings = ["yaw" if meaning == "heading" else meaning for meaning in meanings]
@@ -170,9 +174,10 @@ def _meaning(name: str) -> str:
 
 
 def _types_of(meanings: set[str]) -> list[str]:
-    """Return the types that a table holds, the first first; velocities beside a position are its own."""
+    """Return the types that a table holds; velocities and turn rates beside a position are its own."""
     found = [kind for kind, sets in _VECTORS.items() if any(set(names) <= meanings for names in sets)]
-    return [kind for kind in found if kind != "Twist" or found == ["Twist"]] or ["Record"]
+    beside = {"NavFix", "Pose", *(["Imu"] if "acc_x" in meanings else [])}
+    return [kind for kind in found if kind in beside or kind == found[0]] or ["Record"]
 
 
 def _units_by_magnitude(

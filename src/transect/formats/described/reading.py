@@ -48,7 +48,11 @@ def read(source: Source) -> Recording:
         source = source_of(source.path.parent)
     name = next(n for n in NAMES if n in source)
     source.touch(name)
-    description = parse(source.text(name), name)
+    return recording_of(source, parse(source.text(name), name), name)
+
+
+def recording_of(source: Source, description: Description, name: str) -> Recording:
+    """Return the recording that a description makes of files; `name` is the description's, for errors."""
     robot = _robot(description, source, name)
     cameras, frames = _cameras_and_frames(description, source, robot, name)
     found = [_stream(spec, source, cameras, name) for spec in description.streams]
