@@ -1,7 +1,7 @@
 # Every target sets itself up from a bare clone that has python3 (>= 3.11) and pip.
 PYTHON ?= python3
 # The test environment holds what today's code uses; `pip install 'transect[all]'` is for people.
-TEST_EXTRAS := fusion,geo,cdff,test
+TEST_EXTRAS := fusion,geo,cdff,video,test
 WORKERS ?= 2
 
 venv := .venv/bin/python

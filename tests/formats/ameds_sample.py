@@ -4,6 +4,7 @@ Columns stand in the order and units of Table 7, after "the unix timestamp in th
 The spelling of the headers is invented: the document does not show them.
 """
 
+from functools import cache
 from pathlib import Path
 
 T = "1657013071"
@@ -119,7 +120,8 @@ DATA ascii
 -4.5 0.5 -1.5 255
 0.25 8 0.75 0
 """
-VIDEO = b"\x00\x00\x00\x18ftypmp42 not really a film"
+VIDEOS = {"AuxCamVideoFeed.mp4": 2, "MainCamVideoFeed.mp4": 3}
+"""Films and the number of their frames, those of the images of their cameras."""
 
 
 def jpeg(grey: int, width: int = 16, height: int = 16) -> bytes:
@@ -130,11 +132,19 @@ def jpeg(grey: int, width: int = 16, height: int = 16) -> bytes:
     return cv2.imencode(".jpg", np.full((height, width, 3), grey, np.uint8))[1].tobytes()
 
 
+@cache
+def video(frames: int, rate: int = 30) -> bytes:
+    """A film whose frames tell their number, see `films`."""
+    from tests.formats.films import film
+
+    return film(frames, rate)
+
+
 def sample_files() -> dict[str, bytes]:
     """Every file of Table 7."""
     files = {name: text.encode() for name, text in TABLES.items()}
     files |= {name: jpeg(grey) for name, grey in IMAGES.items()}
-    files |= {CLOUD: PCD.encode(), "MainCamVideoFeed.mp4": VIDEO, "AuxCamVideoFeed.mp4": VIDEO}
+    files |= {CLOUD: PCD.encode(), **{name: video(frames) for name, frames in VIDEOS.items()}}
     return files
 
 

@@ -1,5 +1,6 @@
 """AMEDS, on a folder written by hand as Table 7 describes it, and on what our writer writes."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ from tests.formats.ameds_sample import (
     IMAGES,
     T_NS,
     TABLES,
-    VIDEO,
     jpeg,
     sample_files,
     stored_zip,
+    video,
     write_sample,
 )
+from tests.formats.films import number_of
 
 import transect
 from transect import Recording
@@ -28,11 +30,13 @@ from transect.formats.ameds.reading import stamped_table
 from transect.formats.ameds.sample import sample_recording
 from transect.recording import arrow, source_of
 from transect.simulation.faults import inject
+from transect.types import Image
 
 MS = 1_000_000
 CALIBRATED = (("AuxCam", (1280, 720)), ("MainCam", (1920, 1080)))
 ODD_SHAPE = "images are 16 x 16, the calibration is for {} x {}, which is another shape; it is left as it is"
-STREAMS = [file.stream for file in CSV_FILES] + ["AuxCam", "MainCam", "MainAuxCam/Projected", "Lidar"]
+PAYLOADS = ["AuxCam", "MainCam", "MainAuxCam/Projected", "Lidar"]
+STREAMS = [*(file.stream for file in CSV_FILES), *PAYLOADS, "AuxCam/VideoFeed", "MainCam/VideoFeed"]
 
 
 @pytest.fixture
@@ -78,10 +82,8 @@ def test_every_file_of_table_7_becomes_a_stream(rec: Recording):
     assert [stream.name for stream in rec] == STREAMS
     assert rec.format == "ameds"
     assert not rec.losses
-    films = [note for note in rec.all_notes if "VideoFeed.mp4" in note]
-    assert len(films) == 2
     shapes = [f"{camera}: {ODD_SHAPE.format(*size)}" for camera, size in CALIBRATED]
-    assert [note for note in rec.all_notes if note not in films] == shapes
+    assert list(rec.all_notes) == shapes
 
 
 def test_raw_data_are_measurements_and_processed_data_are_derived(rec: Recording):
@@ -89,8 +91,63 @@ def test_raw_data_are_measurements_and_processed_data_are_derived(rec: Recording
     assert derived == {
         *("AuxCam/PoseEstimate", "MainCam/PoseEstimate", "MainAuxCam/Projected"),
         *("Platform/2DPoseEstimate", "Platform/2DTwistEstimate", "Platform/WheelPoseEstimate"),
+        *("AuxCam/VideoFeed", "MainCam/VideoFeed"),  # "reconstructed"
     }
     assert {s.role for s in rec} == {"derived", "measurement"}
+
+
+def test_a_frame_of_a_film_has_the_time_of_the_image_that_it_was_made_from(rec: Recording):
+    feed = rec["MainCam/VideoFeed"]
+    assert (feed.type, feed.clock, feed.tag, feed.frame) == (Image, "utc", "main", "MainCam")
+    assert feed.t_ns.tolist() == rec["MainCam"].t_ns.tolist()
+    assert feed["film_ns"].tolist() == [0, 33_333_333, 66_666_666]
+    assert [number_of(sample.value.data) for sample in feed] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected", "said"),
+    [
+        # 1.25 s from the first image to the last; at 30 Hz, 38 frames last 1.23 s
+        (38, np.arange(38) / 30, "the film's own from the first image on"),
+        (5, np.arange(5) * 0.3125, "since it lasts 0.1 s, the images 1.2 s"),
+    ],
+)
+def test_a_film_with_another_number_of_frames_starts_at_the_first_image(
+    folder: Path, frames: int, expected: np.ndarray, said: str
+):
+    (folder / "MainCamVideoFeed.mp4").write_bytes(video(frames))
+    rec = transect.open(folder)
+    feed = rec["MainCam/VideoFeed"]
+    first = rec["MainCam"].t_ns[0]
+    np.testing.assert_allclose((feed.t_ns - first) / 1e9, expected, atol=1e-5)
+    (note,) = feed.parsed.notes
+    assert f"it has {frames} frames of 3 images" in note
+    assert said in note
+
+
+def test_a_film_without_images_has_its_own_times(folder: Path):
+    for image in folder.glob("MainCam_*.jpg"):
+        image.unlink()
+    feed = transect.open(folder)["MainCam/VideoFeed"]
+    assert feed.clock == "device"
+    assert feed.t_ns.tolist() == [0, 33_333_333, 66_666_666]
+    assert "no images are beside it" in feed.parsed.notes[0]
+
+
+def test_a_film_that_is_none_loses_nothing_else(folder: Path):
+    (folder / "MainCamVideoFeed.mp4").write_bytes(b"\x00\x00\x00\x18ftypmp42 not really a film")
+    rec = transect.open(folder)
+    assert [(loss.file, loss.count) for loss in rec.losses] == [("MainCamVideoFeed.mp4", 0)]
+    assert len(rec["MainCam/VideoFeed"]) == 0
+    assert len(rec["MainCam"]) == 3
+
+
+def test_without_pyav_the_rest_of_a_recording_opens(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    rec = transect.open(folder)
+    assert [stream.name for stream in rec] == STREAMS[:-2]
+    hints = [note for note in rec.all_notes if "pip install 'transect[video]'" in note]
+    assert [hint.split()[0] for hint in hints] == ["AuxCamVideoFeed.mp4", "MainCamVideoFeed.mp4"]
 
 
 def test_joint_angles_are_a_list_of_seven(rec: Recording):
@@ -689,7 +746,7 @@ def test_a_slice_keeps_its_format_and_leaves_the_film_behind(rec: Recording, tmp
     assert said == ("MainCamVideoFeed.mp4 is not carried: it shows more than was kept",)
     cut = transect.open(tmp_path / "out")
     assert len(cut["MainCam"]) == 1
-    assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == VIDEO
+    assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == video(2)
     assert not (tmp_path / "out" / "MainCamVideoFeed.mp4").exists()
 
 
@@ -698,7 +755,7 @@ def test_a_film_of_images_that_are_other_ones_now_is_left_behind(rec: Recording,
     said = ameds.write(bright, tmp_path / "out")
     assert "MainCamVideoFeed.mp4 is not carried: it shows images that are other ones now" in said
     assert not (tmp_path / "out" / "MainCamVideoFeed.mp4").exists()
-    assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == VIDEO
+    assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == video(2)
 
 
 def test_smaller_images_have_the_intrinsics_of_their_size(tmp_path: Path):

@@ -107,6 +107,11 @@ def test_all_bearings_of_a_radar_within_the_tolerance_are_taken():
     assert np.allclose(seen.pixels[:, 0], (100 - 100 * np.tan(0.1), 100 + 100 * np.tan(0.1), 100))
 
 
+def test_beams_that_did_not_come_back_are_not_drawn():
+    scan = LaserScan(np.array([1.0, 30.0, 0.0, 31.5]), 0.0, 0.1, range_max=30.0)
+    assert np.isfinite(points_of(scan)).all(axis=1).tolist() == [True, False, False, False]
+
+
 def test_scans_and_spectra_have_points_in_their_plane():
     scan = LaserScan(np.array([1.0, np.nan, 2.0]), 0.0, np.pi / 2)
     assert np.allclose(points_of(scan)[[0, 2]], [[1, 0, 0], [-2, 0, 0]])

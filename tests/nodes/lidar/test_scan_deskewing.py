@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,6 +92,17 @@ def test_known_poses_straighten_a_scan_and_place_it():
         seen = made.points if at is None else se3.apply(motion(TWIST)(np.array([at]))[0], made.points)
         assert np.percentile(off_the_walls(seen), 99) < 1e-3
         assert len(made) == len(clouds[0])
+
+
+def test_beams_that_did_not_come_back_are_no_points_of_the_track():
+    clouds = [scan(motion(TWIST), 0.1 * i) for i in range(2)]
+    points = clouds[0].points.copy()
+    points[::3] = 0.0  # as Velodyne's and Ouster's drivers write them
+    node = ScanPlacement()
+    assert node(replace(clouds[0], points=points), [pose(TWIST, 0.0)]) is None
+    made = node(clouds[1], [pose(TWIST, 0.01 * i) for i in range(1, 12)])
+    assert len(made) == points.any(axis=1).sum()
+    assert np.percentile(off_the_walls(made.points), 99) < 1e-3
 
 
 def test_without_poses_nothing_is_placed():

@@ -60,6 +60,13 @@ PAYLOADS = (
 )
 VIDEOS = {"AuxCam": "AuxCamVideoFeed.mp4", "MainCam": "MainCamVideoFeed.mp4"}
 """Camera to its film, reconstructed from its images."""
+FEEDS = {
+    film: PayloadFiles(film, f"{camera}/VideoFeed", (".mp4",), "derived", kind.tag, kind.frame)
+    for camera, film in VIDEOS.items()
+    for kind in PAYLOADS
+    if kind.stream == camera
+}
+"""Film to what its stream is."""
 
 
 @dataclass(frozen=True)

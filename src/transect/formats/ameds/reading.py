@@ -1,4 +1,4 @@
-"""Reading AMEDS recordings: tables, images and clouds of Table 7."""
+"""Reading AMEDS recordings: tables, images, clouds and films of Table 7."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from transect.robots.interact.moving import frame_tree
 from transect.types import CameraModel, Image, Record
 
 from .._catalogues.ameds import entry_of
+from .._films import is_readable
 from .._images import file_table, image_loader, stamps_of_names
 from .columns import BY_STEM, CSV_FILES
-from .files import Found, Listed, find, has_unix_time
+from .files import FEEDS, Found, Listed, find, has_unix_time
+from .films import film_stream
 from .parse import parse, parse_unknown
 from .plan import Spellings, load_spellings
 
@@ -46,6 +48,7 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
             if f.stem in found.tables
         ),
         *(_payload_stream(source, listed, cameras) for listed in found.payloads),
+        *(_film_stream(source, name, found, cameras) for name in found.videos if is_readable()),
         *(_unknown_stream(source, name) for name in unknown),
     )
     entry = entry_of(source.stem)
@@ -100,6 +103,13 @@ def _payload_stream(source: Source, listed: Listed, cameras: Mapping[str, Camera
     )
 
 
+def _film_stream(source: Source, name: str, found: Found, cameras: Mapping[str, CameraModel]) -> Stream:
+    frame = FEEDS[name.rpartition("/")[2]].frame
+    listed = [listed for listed in found.payloads if listed.kind.stream == frame]
+    images = partial(stamped_table, listed[0].names, listed[0].start) if listed else None
+    return film_stream(source, name, images, cameras.get(frame))
+
+
 def _cloud_loader(source: Source, frame: str) -> Any:
     def load(row: Mapping[str, Any]) -> Any:
         from .._clouds import cloud_loader
@@ -116,7 +126,8 @@ def _unknown_stream(source: Source, name: str) -> Stream:
 
 def _notes(source: Source, found: Found, unknown: list[str]) -> tuple[str, ...]:
     """Say which files are there and were not read."""
-    notes = [f"{name} is not decoded; the images it was made from are read" for name in found.videos]
+    hint = "pip install 'transect[video]'"
+    notes = [f"{n} is not read, PyAV is not installed: {hint}" for n in found.videos if not is_readable()]
     count = len(found.tables) + len(found.videos) + len(unknown) + sum(len(p.names) for p in found.payloads)
     if count < len(source.names):
         known = {

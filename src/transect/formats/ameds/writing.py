@@ -28,7 +28,7 @@ from transect.types import FIX_TYPES, Image, Pose, Record
 from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import from_si_exactly
 from .columns import BY_STEM, BY_STREAM, DEVICE, Column, CsvFile
-from .files import PAYLOADS, VIDEOS, PayloadFiles
+from .files import FEEDS, PAYLOADS, VIDEOS, PayloadFiles
 from .headers import unit_from_header
 
 Columns = list[tuple[str, Any]]
@@ -45,7 +45,9 @@ def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
         )
     refuse_existing(path)
     path.mkdir(parents=True, exist_ok=True)
-    said = [sentence for stream in recording for sentence in _write_stream(recording, stream, path)]
+    feeds = {feed.stream for feed in FEEDS.values()}
+    streams = [stream for stream in recording if stream.name not in feeds]
+    said = [sentence for stream in streams for sentence in _write_stream(recording, stream, path)]
     said += [sentence for name in VIDEOS for sentence in _copy_video(recording, name, path)]
     if recording.robot is None or recording.robot.name != "interact":
         said.append(

@@ -29,7 +29,7 @@ class ScanPlacement(Node):
     """Puts scans where the poses of the sensor, or of the body that carries it, have them.
 
     Points are measured while the sensor moves on, so a scan waits for the poses until its end, that is for
-    the next scan. Points at whose time no pose is known are left out.
+    the next scan. Beams that did not come back and points at whose time no pose is known are left out.
 
     An odometry begins with the axes of its sensor, which nobody mounted level. With an IMU the clouds are
     turned upright into the frame `level`; the first ones wait until it has felt for some seconds where up is,
@@ -76,7 +76,9 @@ class ScanPlacement(Node):
         if offset_ns is None:
             offset_ns = np.zeros(len(cloud), dtype=np.int64)
         points = self.passing.place(cloud, offset_ns, self.ctx.frames)
-        known = np.zeros(len(cloud), dtype=np.bool_) if points is None else np.isfinite(points).all(axis=1)
+        # Many spinning lidars write a beam that did not come back as a point in the sensor itself.
+        known = np.asarray(cloud.points.any(axis=1), dtype=np.bool_)
+        known &= False if points is None else np.isfinite(points).all(axis=1)
         if points is None or not known.any():
             return self.ctx.skip("no pose at the time of the scan")
         if self.upright is None:

@@ -1,0 +1,260 @@
+"""Films: frames with times, each decoded when it is asked for (PyAV, the extra `video`)."""
+
+from __future__ import annotations
+
+import io
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import pairwise
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.base.arrays import Bytes, Ints
+from transect.base.clocks import NS
+from transect.errors import MissingExtraError, ParseError
+from transect.recording import Loss, Parsed, Source, arrow
+from transect.recording.source import Buffer
+from transect.types import CameraModel, Image
+
+from ._images import MAX_PIXELS
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+
+    Shown = tuple[int, VideoFrame | None]
+FRAME, FILM_NS = "frame", "film_ns"
+"""Columns of a film's table: the number of the frame, and its time since the film's first one."""
+
+_NOWHERE = sys.maxsize
+"""The frame that was shown last, where none was."""
+
+
+def is_readable() -> bool:
+    """Tell whether the library is installed that decodes films."""
+    return find_spec("av") is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """What a film's container says of its frames, in the order in which they are shown.
+
+    Attributes
+    ----------
+    pts : list of int
+        Time of each frame that is there, in ticks.
+    listed : int
+        Frames that the container lists; more than there are if the file was cut.
+    tick : Fraction
+        Seconds.
+    keys : list of int
+        Numbers of the frames that can be decoded without others.
+    size : (int, int)
+        Width and height, pixels.
+    metadata : mapping of str to str
+    losses : tuple of Loss
+    """
+
+    pts: list[int]
+    listed: int
+    tick: Fraction
+    keys: list[int]
+    size: tuple[int, int]
+    metadata: Mapping[str, str]
+    losses: tuple[Loss, ...] = ()
+
+    @cached_property
+    def film_ns(self) -> Ints:
+        """(n,) time of the frames since the first one, ns."""
+        step, per = self.tick.numerator * NS, self.tick.denominator
+        return np.array([(pts - self.pts[0]) * step // per for pts in self.pts], dtype=np.int64)
+
+
+class Film:
+    """A film in a source; nothing of it is read before it is needed.
+
+    Parameters
+    ----------
+    source : Source
+    name : str
+        Of its file.
+    """
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.source, self.name = source, name
+        self._lock = Lock()
+        self._shown: Iterator[Shown] = iter(())
+        self._last = _NOWHERE
+
+    @cached_property
+    def index(self) -> Index:
+        """The frames that there are; raises ParseError if the file is no film."""
+        container, end = self._container, self.source.size(self.name)
+        stream = container.streams.video[0]
+        entries = [(e.timestamp, e.pos + e.size, e.is_keyframe) for e in stream.index_entries]
+        steps = {after[0] - before[0] for before, after in pairwise(entries)}
+        # The index has times of decoding. They are those of showing, but for a shift, where no frame is shown
+        # out of order or all last equally long; else, and without an index, all packets are looked at.
+        if stream.frames == len(entries) > 0 and (not stream.codec_context.has_b_frames or len(steps) < 2):
+            shift = (stream.start_time or 0) - entries[0][0]
+            found = sorted((time + shift, key) for time, past, key in entries if past <= end)
+        else:
+            found = sorted((p.pts, p.is_keyframe) for p in _packets(container) if p.pts is not None)
+        self.source.touch(self.name)
+        lost = max(stream.frames - len(found), 0)
+        reason = "the film ends before frames that it lists"
+        return Index(
+            pts=[time for time, _ in found],
+            listed=len(found) + lost,
+            tick=stream.time_base or Fraction(0),
+            keys=[number for number, (_, key) in enumerate(found) if key] or [0],
+            size=(stream.width, stream.height),
+            metadata={**container.metadata, **stream.metadata},
+            losses=(Loss(self.name, reason, byte=end, count=lost),) if lost else (),
+        )
+
+    def frame(self, number: int) -> Bytes:
+        """Return a frame (h, w, 3), red, green and blue; raise ParseError where it cannot be decoded."""
+        index = self.index
+        if index.size[0] * index.size[1] > MAX_PIXELS:
+            raise self._refusal(number, f"{index.size[0]} x {index.size[1]} is more than any camera's image")
+        with self._lock:
+            key = max(bisect_right(index.keys, number) - 1, 0)
+            # To go on is quickest, unless there is a frame in between at which one can begin.
+            if not (self._last < number and index.keys[key] <= self._last + 1):
+                self._shown = self._play(key)
+            found = self._find(index.pts[number])
+            if found is None and key:  # a container may look for times of decoding, which are earlier
+                self._shown = self._play(key - 1)
+                found = self._find(index.pts[number])
+            self._last = number if found is not None else _NOWHERE
+        if found is None:
+            raise self._refusal(number, "it is damaged, or a frame that it is made from is")
+        return found
+
+    def _find(self, pts: int) -> Bytes | None:
+        for time, shown in self._shown:
+            if time >= pts:
+                if shown is None or time > pts:
+                    return None
+                return np.asarray(shown.to_ndarray(format="rgb24"), np.uint8)
+        return None
+
+    def _refusal(self, number: int, why: str) -> ParseError:
+        return ParseError(f"frame {number} of {self.name} cannot be decoded", where=self.name, why=why)
+
+    def _play(self, key: int) -> Iterator[Shown]:
+        """Iterate over times and frames from a key frame on; None for a frame that cannot be believed."""
+        from av.error import FFmpegError
+
+        self._container.seek(self.index.pts[self.index.keys[key]], stream=self._container.streams.video[0])
+        damaged, spoiled = False, set[int | None]()
+        for packet in _packets(self._container):
+            damaged = damaged and not packet.is_keyframe
+            spoiled |= {packet.pts} if damaged else set()
+            try:
+                shown = packet.decode()
+            except FFmpegError:
+                # What is made from a frame that is lost is decoded without a word, and wrong; which frames
+                # that are is not known, so that none is believed up to the next key frame.
+                damaged, shown = True, []
+                spoiled.add(packet.pts)
+            for each in shown:
+                if each.pts is not None:
+                    yield each.pts, None if each.pts in spoiled or each.is_corrupt else each
+
+    @cached_property
+    def _container(self) -> InputContainer:
+        try:
+            import av
+            from av.error import FFmpegError
+        except ImportError as error:
+            raise MissingExtraError("av", "video") from error
+        path = self.source.local(self.name)
+        try:
+            container = av.open(str(path) if path else _File(self.source.buffer(self.name)), "r")
+        except FFmpegError as error:
+            why = error.strerror or str(error)
+            raise ParseError(f"{self.name} is not a film", where=self.name, why=why) from error
+        if not container.streams.video:
+            raise ParseError(f"{self.name} has no pictures", where=self.name, why="it has no video stream")
+        # Frames are asked for in threads of ours, and with one of its own a decoder says where it failed.
+        container.streams.video[0].codec_context.thread_count = 1
+        return container
+
+
+class _File(io.RawIOBase):
+    """Bytes as a file that is read without a copy of the whole."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._data, self._at = memoryview(data), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
+        self._at = max(start + offset, 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        part = bytes(self._data[self._at : None if size < 0 else self._at + size])
+        self._at += len(part)
+        return part
+
+
+def _packets(container: InputContainer) -> Iterator[Any]:
+    """Iterate over the packets of pictures, up to the end or to where the file is damaged."""
+    from av.error import FFmpegError
+
+    packets = container.demux(container.streams.video[0])
+    while True:
+        try:
+            yield next(packets)
+        except (StopIteration, FFmpegError):
+            return
+
+
+def film_table(film: Film, t_ns: Callable[[Index], tuple[Ints, tuple[str, ...]]]) -> Parsed:
+    """Return the table of a film's frames; one that cannot be opened is a loss, not an error.
+
+    Parameters
+    ----------
+    film : Film
+    t_ns : callable
+        Gives the times (n,) of the frames on the stream's clock, in ns, and notes.
+    """
+    try:
+        index = film.index
+    except ParseError as error:
+        empty = arrow.table(np.zeros(0, np.int64), {name: np.zeros(0, np.int64) for name in (FRAME, FILM_NS)})
+        return Parsed(empty, (Loss(film.name, f"{error.what}: {error.why}", count=0),))
+    times, notes = t_ns(index)
+    columns = {FRAME: np.arange(len(times)), FILM_NS: index.film_ns}
+    return Parsed(arrow.table(times, columns, units={FILM_NS: "ns"}), index.losses, notes)
+
+
+def film_loader(
+    film: Film, frame: str = "", camera: CameraModel | None = None
+) -> Callable[[Mapping[str, Any]], Image]:
+    """Return a Stream loader for the rows of `film_table`; images have the camera if they are of its size."""
+
+    def load(row: Mapping[str, Any]) -> Image:
+        pixels = film.frame(int(row[FRAME]))
+        fits = camera is not None and pixels.shape[:2] == (camera.height, camera.width)
+        return Image(pixels, "rgb", t_ns=row["t_ns"], frame=frame, camera=camera if fits else None)
+
+    return load

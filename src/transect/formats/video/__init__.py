@@ -1,0 +1,39 @@
+"""Films (MP4, MOV, AVI, MKV, ...): frames as images, decoded when they are asked for.
+
+The times are the film's own, from 0 at its first frame: what a film says of the time at which it was made is
+when a file was written, in a zone that is not said, and stands in a note.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._base import Match, no
+from .._heads import suffix_of
+
+if TYPE_CHECKING:
+    from transect.recording import Recording, Source
+
+SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
+_BOXES = tuple((4, kind) for kind in (b"ftyp", b"moov", b"mdat"))
+_STARTS = (*_BOXES, (0, b"RIFF"), (0, b"\x1aE\xdf\xa3"), (0, b"\x00\x00\x01"))
+"""Where the first bytes of such files tell what they are, and what stands there."""
+
+
+def recognises(source: Source) -> Match:
+    """Recognise one film, or a folder of nothing else."""
+    others = [name for name in source.names if suffix_of(name) not in SUFFIXES]
+    if others or not source.names:
+        return no(f"{others[0]} is no film" if others else "it has no files")
+    first = source.names[0]
+    head = source.head(first, 16)
+    if not any(head[at : at + len(start)] == start for at, start in _STARTS):
+        return no(f"{first} does not begin as a film does")
+    return Match(0.9 if len(source.names) == 1 else 0.6, f"{first} begins as a film does")
+
+
+def read(source: Source) -> Recording:
+    """Read films: a stream of images each, on the clock `device`."""
+    from . import reading
+
+    return reading.read(source)
