@@ -1,7 +1,8 @@
 """ARCHES Mount Etna Dataset (AMEDS): traverses of ESA's rover Interact, a folder or zip of CSV, JPEG and PCD.
 
-Every file of document 000, Table 7, the films with PyAV (`films`). Exact headers are not in the document: columns are matched by meaning,
-see `_ameds_columns` and `_ameds_spellings`. At this border degrees per second become rad/s, and gauss tesla.
+Every file of document 000, Table 7; its films need PyAV, see `films`. Exact headers are not in the document:
+columns are matched by meaning, see `columns` and `plan`. At this border degrees per second become rad/s,
+and gauss tesla.
 The time of a sample is that of its first column, the middleware's. Only GnssPose has the device's own stamp
 beside it: that is then the sample's time, and the first column its log time.
 """
