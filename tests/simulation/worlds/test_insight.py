@@ -3,17 +3,19 @@
 `robots.ida` is judged here by a simulator that does not call it.
 """
 
+import dataclasses
 import hashlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.commands import transect as command_line
 
 import transect
 from transect.errors import UsageError
 from transect.recording import Recording
 from transect.robots.ida.consistency import check_recording, check_rows
-from transect.robots.ida.faults import detect, telemetry_of
+from transect.robots.ida.faults import OPERATOR_FAULTS, detect, telemetry_of
 from transect.robots.ida.parameters import SETS, Parameters
 from transect.robots.ida.phases import phases_of
 from transect.robots.ida.science import Science
@@ -217,9 +219,40 @@ def test_a_spoilt_column_is_found(soil: Recording, column: str) -> None:
 def test_a_sound_arm_has_no_fault(soil_day: Day, soil: Recording) -> None:
     parameters = Parameters.of(soil)
     for stream in ("Arm/SciHi", "Arm/Status", "History/Arm/Status", "System/Status"):
-        found = detect(telemetry_of(soil, stream), parameters)
-        assert {event.fault for event in found.events} <= {LONG_MOVES}
+        telemetry = telemetry_of(soil, stream)
+        assert {event.fault for event in detect(telemetry, parameters).events} <= {LONG_MOVES}
+        assert detect(telemetry, parameters, OPERATOR_FAULTS).events == ()
     assert "faults" not in soil_day.truth.tables
+
+
+def test_the_table_of_a_sound_minute_is_empty_but_by_the_letter(soil: Recording) -> None:
+    assert soil.source is not None
+    done = command_line("table", "faults", soil.source.path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("no faults; ")
+    letter = command_line("table", "faults", soil.source.path, "--letter")
+    assert letter.returncode == 4
+    assert letter.stdout.count(" pot ") >= 10
+
+
+def test_a_table_that_repeats_another_is_not_counted_again(soil: Recording) -> None:
+    assert soil.source is not None
+    done = command_line("table", "arm", soil.source.path)
+    # 18 columns of all rows and 19 of the one tool, in Arm/SciHi and again in Arm/SciLo.
+    assert done.stdout.endswith("37 columns are consistent; none disagrees.\n")
+
+
+def test_a_pot_that_sticks_is_found_by_the_way_of_the_encoder(soil: Recording) -> None:
+    parameters, telemetry = Parameters.of(soil), telemetry_of(soil, "Arm/SciHi")
+    way = np.ptp(telemetry["enc"][:, 2])
+    assert way > 0.1  # rad: joint 3 moves
+    stuck = telemetry["pot"].copy()
+    stuck[:, 2] = stuck[0, 2]
+    columns = {**telemetry.columns, "pot": stuck}
+    found = detect(dataclasses.replace(telemetry, columns=columns), parameters, OPERATOR_FAULTS)
+    assert {(event.fault, event.part) for event in found.events if event.fault == "pot"} == {
+        ("pot", "joint 3")
+    }
 
 
 def check_fault(day: Day, fault: str, stream: str, labelled: str) -> None:

@@ -38,6 +38,9 @@ HEADINGS = (
     "verdict",
 )
 
+WORST = ("disagrees", "undecided", "consistent", "not computed")
+"""Verdicts; a column that one table cannot tell is judged by the other."""
+
 
 @click.command()
 @opening()
@@ -100,6 +103,16 @@ def _all(tables: Tables) -> list[Residual]:
     return [residual for residuals in tables.values() for residual in residuals]
 
 
+def _columns(tables: Tables) -> list[Residual]:
+    """Return each column and tool once, with the worst that any table says of it: SciLo repeats SciHi."""
+    worst: dict[tuple[str, str], Residual] = {}
+    for residual in _all(tables):
+        key = residual.column, residual.tool
+        if key not in worst or WORST.index(residual.verdict) < WORST.index(worst[key].verdict):
+            worst[key] = residual
+    return list(worst.values())
+
+
 def _show(tables: Tables) -> None:
     """Print a table a stream; remarks, which are long and repeat, are numbered below."""
     from transect.cli._tables import show_table
@@ -115,7 +128,7 @@ def _show(tables: Tables) -> None:
     used = {residual.basis for residual in _all(tables)}
     lines = [f"{number} {remark}" for remark, number in numbers.items()]
     lines += [f"{basis}: {meaning}" for basis, meaning in BASES.items() if basis in used]
-    click.echo("\n".join([*lines, "", _summary(_all(tables))]))
+    click.echo("\n".join([*lines, "", _summary(_columns(tables))]))
 
 
 def _row(residual: Residual) -> list[str]:
@@ -153,7 +166,7 @@ def _document(recording: Recording, parameters: Parameters, tables: Tables) -> d
             {"stream": stream, "columns": [_plain(residual) for residual in residuals]}
             for stream, residuals in tables.items()
         ],
-        "verdicts": dict(Counter(residual.verdict for residual in _all(tables))),
+        "verdicts": dict(Counter(residual.verdict for residual in _columns(tables))),
         "losses": [loss.to_dict() for loss in recording.losses],
     }
 

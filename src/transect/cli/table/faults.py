@@ -14,21 +14,27 @@ from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
-    from transect.robots.ida.faults import Findings, Row
+    from transect.robots.ida.faults import Findings, Group, Row
 
 
 @click.command()
 @opening(required=False)
+@click.option(
+    "--letter",
+    is_flag=True,
+    help="Every rule by the letter of the SIS; each stream and each fault by itself.",
+)
 @all_option
 @json_option
-def command(opening: Opening, as_json: bool) -> int:
+def command(opening: Opening, letter: bool, as_json: bool) -> int:
     """List the faults of InSight's arm, or look for them in a recording.
 
     Without PATH: every fault that the flight software knows, with its parameters as the SIS prints them, how
     many samples in a row declare it, and the section that says so.
 
-    With PATH: which of them the telemetry shows under the parameters of that recording, and which could not
-    be looked for. The exit code is 4 if one is found.
+    With PATH: which of them the telemetry shows under the parameters of that recording, the worst first, and
+    which could not be looked for. A potentiometer is at fault if it stands while the encoder moves; by the
+    letter of the SIS (--letter) it is at fault in every long move. The exit code is 4 if a fault is found.
     """
     from transect.cli._tables import show_json
 
@@ -46,20 +52,30 @@ def command(opening: Opening, as_json: bool) -> int:
     from transect.cli._progress import Progress
 
     recording = opening.open(Progress(quiet=as_json))
-    found = _find(recording)
+    found, groups = _find(recording, letter)
     if as_json:
-        show_json({name: asdict(findings) for name, findings in found.items()})
-    else:
+        streams = {name: asdict(findings) for name, findings in found.items()}
+        show_json({"letter": letter, "groups": [asdict(group) for group in groups], "streams": streams})
+    elif letter:
         for name, findings in found.items():
             _show_findings(recording, name, findings)
+    else:
+        _show_groups(recording, found, groups)
     lost = report_losses(recording)
-    return BAD_VERDICT if any(findings.events for findings in found.values()) else lost
+    return BAD_VERDICT if groups else lost
 
 
-def _find(recording: Recording) -> dict[str, Findings]:
-    """Look for faults in each stream by itself: runs are counted in its samples."""
+def _find(recording: Recording, letter: bool) -> tuple[dict[str, Findings], list[Group]]:
+    """Look for faults in each stream by itself, since runs are counted in its samples; and group them."""
     from transect.errors import StreamError
-    from transect.robots.ida.faults import detect, streams_of, telemetry_of
+    from transect.robots.ida.faults import (
+        FAULTS,
+        OPERATOR_FAULTS,
+        detect,
+        group_faults,
+        streams_of,
+        telemetry_of,
+    )
     from transect.robots.ida.parameters import Parameters
 
     names = streams_of(recording)
@@ -68,8 +84,45 @@ def _find(recording: Recording) -> dict[str, Findings]:
             f"{recording.name} has no telemetry of InSight's arm",
             hint="it needs SciHi, SciLo, status or history products (SIS Table 8)",
         )
-    parameters = Parameters.of(recording)
-    return {name: detect(telemetry_of(recording, name), parameters) for name in names}
+    parameters, faults = Parameters.of(recording), FAULTS if letter else OPERATOR_FAULTS
+    found = {name: detect(telemetry_of(recording, name), parameters, faults) for name in names}
+    return found, group_faults(found, parameters, faults)
+
+
+def _show_groups(recording: Recording, found: dict[str, Findings], groups: list[Group]) -> None:
+    from transect.base import clocks
+    from transect.cli._tables import show_table
+
+    checked = {name for findings in found.values() for name in findings.checked}
+    if groups:
+        headings = ("fault", "where", "times", "first declared", "worst", "limit", "in a row", "seen in")
+        rows = [
+            (
+                group.fault,
+                group.part,
+                str(group.times),
+                clocks.text_from_ns(group.first_ns, recording[group.streams[0]].clock),
+                f"{group.value:g} {group.unit}".rstrip(),
+                f"{group.limit:g}",
+                str(group.samples),
+                ", ".join(group.streams),
+            )
+            for group in groups
+        ]
+        show_table(headings, rows, right=frozenset({2, 4, 5, 6}))
+        click.echo()
+        kinds = {group.fault: group.what + (": the arm is safed" if group.safes else "") for group in groups}
+        show_table(("fault", "a sample is an anomaly when"), list(kinds.items()), prose=(1,))
+        click.echo()
+    count = f"{len(groups) or 'no'} fault{'' if len(groups) == 1 else 's'}"
+    click.echo(f"{count}; {len(checked)} kinds looked for in {', '.join(found)}")
+    reasons: dict[str, str] = {}
+    for entry in (entry for findings in found.values() for entry in findings.unchecked):
+        if entry.fault not in checked:
+            reasons[entry.fault] = min(reasons.get(entry.fault, entry.reason), entry.reason, key=len)
+    if reasons:
+        click.echo()
+        show_table(("not looked for", "why"), list(reasons.items()), prose=(1,))
 
 
 def _show_rules(rows: list[Row]) -> None:

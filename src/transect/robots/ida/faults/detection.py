@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,10 @@ FAULTS: tuple[Fault, ...] = (
 )
 """Every fault of RA_FAULT_DETECT, RA_THERMAL and RA_GRAPPLE_PARAMS, and the firmware's over-current.
 RA_MAX_FAULTS counts them: see `ALLOWANCES`."""
+
+OPERATOR_FAULTS: tuple[Fault, ...] = tuple(motion.pot_stuck if f is motion.pot else f for f in FAULTS)
+"""The same as an operator means them. By the letter of the SIS every long move of a healthy arm is a pot
+fault: a joint moves 1 to 5 LSB from sample to sample, and less than pot_delta, 20 LSB, is an anomaly."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,94 @@ def _count(allowance: Allowance, events: list[Event], parameters: Parameters) ->
             first.setdefault(event.t_ns, event)
     counted = list(first.values())
     return Count(allowance, allowed, len(counted), counted[allowed] if len(counted) > allowed else None)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Faults of one kind and one part, in all streams that show them.
+
+    Attributes
+    ----------
+    fault, part, what : str
+        The kind, the joint or voltage, and when a sample is an anomaly.
+    times : int
+        How often it was declared, in the stream that has it most often.
+    first_ns, last_ns : int
+        When it was declared first and last.
+    samples : int
+        Anomalies of the longest run.
+    value, limit : float
+        Of the declaration that passed its limit most, in `unit`.
+    excess : float
+        How far that is beyond the limit, as a share of it; 1 where the limit is 0.
+    safes : bool
+        Whether it is declared more often than RA_MAX_FAULTS allows, which safes the arm.
+    streams : tuple of str
+    """
+
+    fault: str
+    part: str
+    what: str
+    times: int
+    first_ns: int
+    last_ns: int
+    samples: int
+    value: float
+    limit: float
+    unit: str
+    excess: float
+    safes: bool
+    streams: tuple[str, ...]
+
+
+def group_faults(
+    found: Mapping[str, Findings], parameters: Parameters, faults: Sequence[Fault] = FAULTS
+) -> list[Group]:
+    """Group what was found in several streams by kind and part, the worst first.
+
+    Worst is what safes the arm, then what passes its limit by the largest share.
+    """
+    groups: dict[tuple[str, str], dict[str, list[Event]]] = {}
+    for stream, findings in found.items():
+        for event in findings.events:
+            groups.setdefault((event.fault, event.part), {}).setdefault(stream, []).append(event)
+    safing = {name for findings in found.values() for name in _safing(findings.events, parameters)}
+    what = {fault.name: fault.what for fault in faults}
+    grouped = [_group(key, by_stream, what, safing) for key, by_stream in groups.items()]
+    return sorted(grouped, key=lambda g: (not g.safes, -g.excess, g.first_ns, g.fault, g.part))
+
+
+def _group(
+    key: tuple[str, str], by_stream: Mapping[str, list[Event]], what: Mapping[str, str], safing: set[str]
+) -> Group:
+    events = [event for listed in by_stream.values() for event in listed]
+    worst = max(events, key=_excess)
+    return Group(
+        *key,
+        what=what.get(key[0], ""),
+        times=max(map(len, by_stream.values())),
+        first_ns=min(event.t_ns for event in events),
+        last_ns=max(event.t_ns for event in events),
+        samples=max(event.count for event in events),
+        value=worst.value,
+        limit=worst.limit,
+        unit=worst.unit,
+        excess=_excess(worst),
+        safes=key[0] in safing,
+        streams=tuple(by_stream),
+    )
+
+
+def _excess(event: Event) -> float:
+    return abs(event.value - event.limit) / abs(event.limit) if event.limit else 1.0
+
+
+def _safing(events: Iterable[Event], parameters: Parameters) -> set[str]:
+    """Return the kinds of faults that safe the arm."""
+    known = [allowance for allowance in ALLOWANCES if parameters.has(MAX_FAULTS, allowance.parameter)]
+    given = sorted(events, key=lambda event: event.t_ns)
+    counts = [_count(allowance, given, parameters) for allowance in known]
+    return {count.safed.fault for count in counts if count.safed is not None}
 
 
 LOST = "not given"

@@ -132,6 +132,48 @@ def pot(telemetry: Telemetry, parameters: Parameters) -> Measure:
 
 
 @fault(
+    "pot",
+    "pot_delta, tau, RA_JOINT_PARAMS pot.m",
+    "pot_raw enc tau motor_on",
+    unit="LSB",
+    samples="pot_samples",
+    note="not the letter of the SIS, which compares neighbouring samples: see `pot`",
+)
+def pot_stuck(telemetry: Telemetry, parameters: Parameters) -> Measure:
+    """The torque is below tau and the pot changes by less than pot_delta where the encoder says twice it."""
+    easy = np.abs(telemetry["tau"]) < parameters.numbers(DETECT, "tau")
+    limit = parameters.numbers(DETECT, "pot_delta")
+    expected = telemetry["enc"] * parameters.numbers(JOINT, "pot.m")
+    least = np.broadcast_to(2 * limit, expected.shape[1:])
+    since = np.column_stack(
+        [
+            _since_way(expected[:, j], telemetry.kept_on[:, j] & ~telemetry.breaks, least[j])
+            for j in range(expected.shape[1])
+        ]
+    )
+    before = np.take_along_axis(telemetry["pot_raw"], np.maximum(since, 0), axis=0)
+    changed = np.where(since >= 0, np.abs(telemetry["pot_raw"] - before), np.nan)
+    return Measure(changed, limit, "below", when=easy)
+
+
+def _since_way(values: np.ndarray, follows: np.ndarray, way: float) -> np.ndarray:
+    """Return the last sample (n,) from which each is `way` or further away, -1 if there is none.
+
+    Samples are looked at from the last that does not follow on the one before.
+    """
+    result = np.full(len(values), -1)
+    start = 0
+    for k in range(len(values)):
+        if not follows[k]:
+            start = k
+        far = np.flatnonzero(np.abs(values[start : k + 1] - values[k]) >= way)
+        if far.size:
+            result[k] = start + far[-1]
+            start = int(result[k])
+    return result
+
+
+@fault(
     "impeded-torque",
     "RA_TAU_PARAMS thresh_c, RA_TAU_PARAMS thresh_f, RA_TAU_PARAMS thresh_d, RA_TAU_PARAMS2 speed_detent",
     "tau v algo_code motor_on",
