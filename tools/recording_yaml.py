@@ -101,6 +101,7 @@ def type_text(field: dataclasses.Field[Any]) -> str:
         "Time | None": "time",
         "str | list[str]": "text, or list of texts",
         "list[str]": "list of texts",
+        "list[float]": "list of numbers",
         "list[dict[str, Any]]": "list of frames",
         "dict[str, dict[str, Any]]": "mapping of cameras",
         "dict[str, Any]": "mapping",

@@ -149,6 +149,25 @@ def test_a_field_may_hold_many_numbers(tmp_path: Path):
     np.testing.assert_allclose(stream[1].value.ranges, [0.5])
 
 
+def test_numbers_that_say_that_nothing_was_measured_are_nan(tmp_path: Path):
+    columns = {
+        "ranges": {"source": "r", "numbers": True, "unit": "cm", "missing": [8191, 8190]},
+        "start_angle": "a",
+        "angle_increment": "i",
+        "temperature": {"source": "c", "unit": "degC", "missing": [-999]},
+    }
+    text = "t,r,a,i,c\n1,100 8191 300 8190 8189,0,0.1,-999\n2,500,0,0.1,21\n"
+    stream = one_stream(tmp_path, text, type="LaserScan", time="t", columns=columns)
+    np.testing.assert_allclose(stream[0].value.measured, [1, np.nan, 3, np.nan, 81.89])
+    np.testing.assert_allclose(stream["temperature"], [np.nan, 21])
+
+
+def test_only_numbers_with_decimals_can_be_missing(tmp_path: Path):
+    columns = {"n": {"source": "n", "type": "int64", "missing": [-1]}}
+    with pytest.raises(ParseError, match="`missing` needs a `type`"):
+        one_stream(tmp_path, "t,n\n1,2\n", time="t", columns=columns)
+
+
 def test_log_times_and_number_types_are_kept(tmp_path: Path):
     columns = {"n": {"source": "n", "type": "int64"}, "ok": {"source": "ok", "type": "bool"}}
     text = "t,l,n,ok\n1,1.5,9007199254740993,true\n"

@@ -61,6 +61,8 @@ class Column:
         Type of the numbers.
     convert : bool
         Whether the unit is converted to SI; if not, any unit will do and the numbers stay as they are.
+    missing : list of numbers
+        Numbers in the file that say that nothing was measured, such as 8191 of a laser: they become NaN.
     """
 
     short: ClassVar[str] = "source"
@@ -70,6 +72,12 @@ class Column:
     numbers: bool | int = False
     type: NumberType = "float64"
     convert: bool = True
+    missing: list[float] = field(default_factory=list[float])
+
+    def check(self, part: Part) -> None:
+        """Note that only numbers with decimals can be missing."""
+        if self.missing and (self.text or not self.type.startswith("float")):
+            part.child("missing").wrong("`missing` needs a `type` of float64 or float32")
 
     @property
     def conversion(self) -> Unit:

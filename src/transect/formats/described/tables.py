@@ -94,6 +94,11 @@ def _all_columns(text: Text, spec: StreamSpec, head: bytes) -> dict[str, Column]
     return found
 
 
+def _without_missing(numbers: NDArray[Any], column: Column) -> NDArray[Any]:
+    """Return numbers as they stand in the file, NaN for those that say that nothing was measured."""
+    return np.where(np.isin(numbers, column.missing), np.nan, numbers) if column.missing else numbers
+
+
 def _references(time: Time | None) -> list[Reference]:
     if time is None:
         return []
@@ -243,7 +248,7 @@ class _Rows:
             )
         if isinstance(raw, list):
             raw = np.array(self.converted(raw, float, "a number", np.nan))
-        values = unit.to_si(raw)
+        values = unit.to_si(_without_missing(raw, column))
         if column.type != "float64" and not column.type.startswith("float"):
             limits = np.iinfo(column.type)
             self.keep &= (values >= limits.min) & (values <= limits.max)
@@ -257,7 +262,7 @@ class _Rows:
             values = np.array(text.split(), dtype=column.type)
             if size is not True and len(values) != size:
                 raise ValueError(text)
-            return unit.to_si(values)
+            return unit.to_si(_without_missing(values, column))
 
         nothing = np.zeros(0 if size is True else int(size), dtype=column.type)
         return self.converted(self.raw(_sources(column)[0]), convert, "a list of numbers", nothing)
