@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import transect
 from transect.cli.export import command as export
 from transect.errors import TransectError, UnsupportedError, UsageError
-from transect.formats import write
+from transect.formats import cdff_msgpack, write
 from transect.formats.cdff_msgpack import writing
 from transect.formats.cdff_msgpack.writing import chunks_of, fields_of
 from transect.recording import Recording, Stream, stream_of_values
@@ -247,7 +247,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path, monkeypatch: pytest.M
             columns = {f"{k}_{a}": np.zeros(n) for k in ("acc", "gyro") for a in "xyz"}
             recording = Recording("r", (stream_of_values("/i.d", times(n), columns, type=Imu),))
             tracemalloc.start()
-            writing.write(recording, tmp_path / f"{name}{n}.msg", **options)
+            cdff_msgpack.write(recording, tmp_path / f"{name}{n}.msg", **options)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
         assert peaks[1] < 2 * peaks[0], name

@@ -17,7 +17,7 @@ from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import GridMap, Image, PointCloud
 
-from ._payloads import good_payloads, payload_bytes, payload_suffix
+from ._payloads import good_payloads, payload_file
 from .calibration.model import Calibration
 from .calibration.writing import write_calibration
 from .described.model import FILE, TYPES
@@ -108,8 +108,7 @@ def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
         from .geotiff.writing import encode_geotiff
 
         return ".tif", encode_geotiff(sample.value)
-    suffix = payload_suffix(recording, sample)
-    return suffix, payload_bytes(recording, sample, suffix)
+    return payload_file(recording, sample)
 
 
 def _circumstances(recording: Recording, said: list[str]) -> dict[str, Any]:

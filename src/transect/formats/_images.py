@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from transect.errors import ParseError
-from transect.recording import Source, arrow
-from transect.recording.arrow import PAYLOAD
+from transect.recording import Loss, Parsed, Source, arrow
+from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.source import HEAD, Buffer
 from transect.types import CameraModel, Image
 
@@ -85,6 +85,33 @@ def image_loader(
 def file_table(t_ns: Any, files: Sequence[str]) -> Any:
     """Return the table of a payload stream: times and file names."""
     return arrow.table(t_ns, {PAYLOAD: arrow.strings(files)})
+
+
+def checked_table(
+    t_ns: Sequence[int], files: Sequence[str], check: Callable[[str], Iterable[Loss]]
+) -> Parsed:
+    """Return the table of files that can be kept: what one lacks is a loss, a ParseError leaves it out."""
+    kept: list[int] = []
+    losses: list[Loss] = []
+    for number, name in enumerate(files):
+        try:
+            losses += check(name)
+            kept.append(number)
+        except ParseError as error:
+            losses.append(Loss(name, error.why or error.what))
+    times = np.array(t_ns, dtype=np.int64)[kept]
+    return Parsed(file_table(times, [files[i] for i in kept]), tuple(losses))
+
+
+def listed_table(source: Source, listed: Parsed, paths: Sequence[str], listing: str) -> Parsed:
+    """Return the table of those listed files that are there; the others are one loss."""
+    there = np.array([path in source for path in paths], dtype=bool)
+    losses = list(listed.losses)
+    if not there.all():
+        first = paths[int(np.argmin(there))]
+        losses.append(Loss(first, f"{listing} lists it, but it is not there", count=int((~there).sum())))
+    kept = [path for path, here in zip(paths, there, strict=True) if here]
+    return Parsed(file_table(arrow.numbers(listed.table, T_NS)[there], kept), tuple(losses))
 
 
 def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list[str], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -67,6 +67,18 @@ def payload_bytes(recording: Recording, sample: Sample, suffix: str) -> bytes:
     if name is not None and source is not None and suffix_of(name) == suffix:
         return source.read(name)
     return encoded(sample.value, suffix)
+
+
+def payload_file(recording: Recording, sample: Sample) -> tuple[str, bytes]:
+    """Return the suffix under which a payload is best written, and the content of that file."""
+    suffix = payload_suffix(recording, sample)
+    return suffix, payload_bytes(recording, sample, suffix)
+
+
+def not_written(recording: Recording, chosen: Sequence[Stream]) -> list[str]:
+    """Return a sentence for each stream that is not among the chosen ones."""
+    others = [stream for stream in recording if stream not in chosen]
+    return [f"{stream.name} is a {stream.type.__name__} and was not written" for stream in others]
 
 
 PAYLOAD_ERRORS = (ParseError, UnsupportedError, GeometryError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from transect.base.clocks import NS, Clock, ns_from_decimal
 from transect.base.files import refuse_existing
 from transect.base.units import Unit
 from transect.errors import TimeError, UsageError
-from transect.recording import Loss, Source, Stream
+from transect.recording import Loss, Parsed, Source, Stream, arrow
 from transect.recording.source import Buffer, sha256_bytes
 from transect.recording.text import Tokens, bad_stamp, is_number, scan, stamps, whole_lines
 
@@ -45,6 +45,15 @@ def read_lines(
         *lines_lost(tokens, np.flatnonzero(~comment & fits & ~plain), "text where a number should be", file),
     ]
     return tokens, np.flatnonzero(~comment & fits & plain), [*losses, *([cut] if cut else [])]
+
+
+def timed_rows(buffer: Buffer, file: str, columns: Sequence[str], units: Mapping[str, str]) -> Parsed:
+    """Parse lines of a time in seconds and one number per column."""
+    tokens, lines, losses = read_lines(buffer, file, (len(columns) + 1,))
+    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+    values = tokens.block(1, len(columns), lines)
+    table = arrow.table(t_ns, dict(zip(columns, values.T, strict=True)), units=units)
+    return Parsed(table, (*losses, *untimed))
 
 
 def lines_lost(tokens: Tokens, lines: NDArray[np.int64], reason: str, file: str) -> list[Loss]:

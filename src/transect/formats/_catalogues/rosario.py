@@ -52,61 +52,25 @@ _BACKWARDS = "occasional backwards motion"
 _PEOPLE = "people (occasional)"
 _VISIBLE = "easily visible furrows"
 
-CATALOGUE: tuple[Entry, ...] = (
-    Entry(
-        "sequence01",
-        1,
-        "easy",
-        615.15,
-        9.3,
-        "2017-12-26_12:25:45",
-        ("3 × 180° turn", _BACKWARDS, _PEOPLE, "partial occlusions", _VISIBLE, "green crops"),
-    ),
-    Entry(
-        "sequence02",
-        2,
-        "easy",
-        320.16,
-        4.4,
-        "2017-12-29_11:13:55",
-        ("1 × 180° turn", "dried crops", _PEOPLE, "hardly visible furrows"),
-    ),
-    Entry(
-        "sequence03",
-        3,
-        "medium",
-        169.45,
-        3.3,
-        "2017-12-29_11:23:00-part1",
-        ("1 × 180° turn", _BACKWARDS, "dried and green crops", _VISIBLE),
-    ),
-    Entry(
-        "sequence04",
-        4,
-        "medium",
-        152.32,
-        2.7,
-        "2017-12-29_11:23:00-part2",
-        ("no turns", _VISIBLE, "green crops"),
-    ),
-    Entry(
-        "sequence05",
-        5,
-        "difficult",
-        330.43,
-        5.2,
-        "2017-12-29_11:47:35",
-        ("1 × 180° turn", _BACKWARDS, "varied furrow visibility", _PEOPLE),
-    ),
-    Entry(
-        "sequence06",
-        6,
-        "difficult",
-        709.42,
-        9.8,
-        "2017-12-29_12:00:07",
-        ("2 × 180° turn", _PEOPLE, "road crossing"),
-    ),
+_ROWS = (
+    ("easy", 615.15, 9.3, "2017-12-26_12:25:45"),
+    ("easy", 320.16, 4.4, "2017-12-29_11:13:55"),
+    ("medium", 169.45, 3.3, "2017-12-29_11:23:00-part1"),
+    ("medium", 152.32, 2.7, "2017-12-29_11:23:00-part2"),
+    ("difficult", 330.43, 5.2, "2017-12-29_11:47:35"),
+    ("difficult", 709.42, 9.8, "2017-12-29_12:00:07"),
+)
+_SUMMARIES = (
+    ("3 × 180° turn", _BACKWARDS, _PEOPLE, "partial occlusions", _VISIBLE, "green crops"),
+    ("1 × 180° turn", "dried crops", _PEOPLE, "hardly visible furrows"),
+    ("1 × 180° turn", _BACKWARDS, "dried and green crops", _VISIBLE),
+    ("no turns", _VISIBLE, "green crops"),
+    ("1 × 180° turn", _BACKWARDS, "varied furrow visibility", _PEOPLE),
+    ("2 × 180° turn", _PEOPLE, "road crossing"),
+)
+CATALOGUE: tuple[Entry, ...] = tuple(
+    Entry(f"sequence{number:02d}", number, *row, summary)
+    for number, (row, summary) in enumerate(zip(_ROWS, _SUMMARIES, strict=True), 1)
 )
 
 _NUMBERED = re.compile(r"(?:.*sequence[_-]?)?0?([1-6])|.*sequence[_-]?0?([1-6])\D.*", re.IGNORECASE)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss, Parsed, Source, cache
 from transect.recording.arrow import PAYLOAD
@@ -17,10 +15,10 @@ from transect.recording.source import Buffer
 from transect.types import PointCloud
 
 from .._heads import CLOUD_SUFFIXES, suffix_of
-from .._images import file_table
+from .._images import checked_table, file_table
 from .pcd import decode_pcd, encode_pcd
 from .pcd import header_losses as pcd_losses
-from .plain import decode_raw, decode_text, encode_raw, encode_text, raw_layout, raw_losses
+from .plain import decode_raw, decode_text, encode_raw, encode_text, raw_losses
 from .ply import decode_ply, encode_ply
 from .ply import header_losses as ply_losses
 from .points import Columns, cloud_of
@@ -136,16 +134,7 @@ def cloud_table(
     Binary files are judged by their header and size alone; text is read once, and that is remembered. A file
     of which nothing can be kept is left out.
     """
-    kept: list[int] = []
-    losses: list[Loss] = []
-    for number, name in enumerate(files):
-        try:
-            losses += _losses(source, name, columns)
-            kept.append(number)
-        except ParseError as error:
-            losses.append(Loss(name, error.why or error.what))
-    times = np.array(t_ns, dtype=np.int64)[kept]
-    return Parsed(file_table(times, [files[i] for i in kept]), tuple(losses))
+    return checked_table(t_ns, files, lambda name: _losses(source, name, columns))
 
 
 def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[Loss, ...]:
@@ -164,8 +153,3 @@ def _read_losses(data: Buffer, name: str) -> Parsed:
     found = _decode(data, name)
     cloud_of(found.columns, name)
     return Parsed(file_table([], []), found.losses)
-
-
-def raw_columns(source: Source, name: str) -> tuple[str, ...]:
-    """Return what the columns of a raw float32 file are, judged by its content."""
-    return raw_layout(source.buffer(name))

@@ -206,7 +206,7 @@ def encode_ply(cloud: PointCloud, encoding: str = "binary") -> bytes:
     columns = {key: _narrow(values) for key, values in columns_of(cloud.points, cloud.fields).items()}
     order = _ORDERS[ENCODINGS[encoding]]
     head = ["ply", f"format {ENCODINGS[encoding]} 1.0", f"element vertex {len(cloud)}"]
-    head += [f"property {_type_name(values)} {key}" for key, values in columns.items()]
+    head += [f"property {_WRITTEN[values.dtype.str[1:]]} {key}" for key, values in columns.items()]
     text = "\n".join([*head, "end_header", ""]).encode()
     if encoding == "ascii":
         return text + text_of(columns)
@@ -224,7 +224,3 @@ def _interleave(columns: Mapping[str, Array], order: str) -> NDArray[Any]:
 
 def _narrow(values: Array) -> Array:
     return values.astype(np.float64) if values.dtype.kind in "iu" and values.dtype.itemsize == 8 else values
-
-
-def _type_name(values: Array) -> str:
-    return _WRITTEN[f"{values.dtype.kind}{values.dtype.itemsize}"]

@@ -275,10 +275,6 @@ def time_name(stream: Stream) -> str:
     return next(name for name in ("timestamp", "ref_time", "time", "@time") if name not in stream.columns)
 
 
-def _values(stream: Stream) -> Iterator[Any]:
-    yield from stream.table.column(VALUE).to_pylist()
-
-
 _POSE = frozenset((*XYZ, *QUATERNION))
 _AXES = [f"{name}_{axis}" for name in ("acc", "gyro", "mag_raw") for axis in "xyz"]
 _FORMS: dict[type, Form] = {
@@ -304,7 +300,8 @@ def form_of(stream: Stream) -> Form | None:
     if stream.type in _FORMS:
         return _FORMS[stream.type]
     if stream.columns == (VALUE,):
-        return Form(str(stream.meta.get("rock_type") or ""), _values, frozenset((VALUE,)), timed=False)
+        kind = str(stream.meta.get("rock_type") or "")
+        return Form(kind, lambda s: iter(s.table.column(VALUE).to_pylist()), frozenset((VALUE,)), timed=False)
     if stream.loader is not None and stream.type is not Transform:
         return None
     return Form(f"{OWN}{stream.type.__name__}", _records, frozenset(stream.columns))
@@ -340,14 +337,12 @@ def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
         yield f"{fine} times have nanoseconds, of which only microseconds are written"
     if not form.timed and stream.log_ns is not None and not both_times:
         yield f"{form.type_name} has no time of its own: sample time is written, log time is not"
-    names = _fields_of_first(stream) if stream.type is PointCloud else stream.columns
+    names: Sequence[str] = stream.columns
+    if stream.type is PointCloud:
+        names = tuple(stream[0].value.fields) if len(stream) else ()
     left = [name for name in names if name not in form.columns and name.partition(".")[0] not in PARTS]
     left = [name for name in left if name != LOGICAL or not both_times]
     if left:
         yield f"{form.type_name} has no place for {', '.join(left)}"
     if stream.clock in ("sclk", "index"):
         yield f"that its times are on the {stream.clock} clock is not written"
-
-
-def _fields_of_first(stream: Stream) -> Sequence[str]:
-    return tuple(stream[0].value.fields) if len(stream) else ()

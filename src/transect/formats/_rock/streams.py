@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from transect.errors import ParseError, StreamError
-from transect.recording import Loss, Parsed, Stream, arrow
+from transect.errors import FrameError, ParseError, StreamError
+from transect.recording import Loss, Parsed, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, Image, PointCloud, Transform
 
@@ -210,6 +210,22 @@ class Piece:
     file: str
     flat: Callable[[], Parsed]
     probe: Callable[[], Parsed]
+
+
+def piece_of(source: Source, file: str, key: str, flat: Callable[[int | None], Parsed]) -> Piece:
+    """Return a part that is parsed through the cache; `flat` parses some of the first samples, or all."""
+    return Piece(file, lambda: cache.parsed(source, file, key, lambda _: flat(None)), lambda: flat(PROBED))
+
+
+def read_each(files: Sequence[str], read: Callable[[str], None], losses: list[Loss]) -> None:
+    """Read logs; one that cannot be read is a loss, unless it is the only one."""
+    for file in files:
+        try:
+            read(file)
+        except (ParseError, FrameError) as error:
+            if len(files) == 1:
+                raise
+            losses.append(Loss(file, error.why or error.what))
 
 
 @dataclass(frozen=True)

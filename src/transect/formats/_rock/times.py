@@ -83,7 +83,11 @@ def times_of(count: int, own: Ticks | None, given: Ticks | None, log: Ticks | No
         note = "neither the samples nor the log have times: they are counted"
         counted = np.arange(count, dtype=np.int64) * NS
         return Times(counted, None, np.ones(count, dtype=bool), "index", (note,))
-    notes = [_unit_note(ticks) for ticks in known if ticks.is_ns]
+    notes = [
+        f"{ticks.name} counts nanoseconds, not microseconds as the format says: read as nanoseconds"
+        for ticks in known
+        if ticks.is_ns
+    ]
     t_ns, good = known[0].to_ns()
     if own is not None and len(known) > 1:
         unset = _unset(t_ns)
@@ -100,10 +104,6 @@ def times_of(count: int, own: Ticks | None, given: Ticks | None, log: Ticks | No
         notes += _lag_notes(t_ns[good], log_ns[good])
     first = t_ns[good]
     return Times(t_ns, log_ns, good, clock_of(int(first[0])) if len(first) else "utc", tuple(notes))
-
-
-def _unit_note(ticks: Ticks) -> str:
-    return f"{ticks.name} counts nanoseconds, not microseconds as the format says: read as nanoseconds"
 
 
 def _unset(t_ns: Ints) -> NDArray[np.bool_]:

@@ -12,23 +12,12 @@ if TYPE_CHECKING:
     from transect.types import Image, PointCloud
 
 STEMS = frozenset(
-    {
-        "AuxArmJointAngles",
-        "AuxCamPoseEstimate",
-        "GnssBodyAcceleration",
-        "GnssBodyAngularVelocity",
-        "GnssBodyVelocity",
-        "GnssImu",
-        "GnssNedVelocity",
-        "GnssPose",
-        "MainArmJointAngles",
-        "MainCamPoseEstimate",
-        "Platform2DPoseEstimate",
-        "Platform2DTwistEstimate",
-        "Platform2DVelocity",
-        "PlatformMotorEncoders",
-        "PlatformWheelPoseEstimate",
-    }
+    (
+        *("AuxArmJointAngles", "AuxCamPoseEstimate", "MainArmJointAngles", "MainCamPoseEstimate"),
+        *("GnssBodyAcceleration", "GnssBodyAngularVelocity", "GnssBodyVelocity", "GnssImu"),
+        *("GnssNedVelocity", "GnssPose", "Platform2DPoseEstimate", "Platform2DTwistEstimate"),
+        *("Platform2DVelocity", "PlatformMotorEncoders", "PlatformWheelPoseEstimate"),
+    )
 )
 """The CSV files of Table 7; `columns` says what is in them."""
 

@@ -27,7 +27,7 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Pose
 
 from .columns import BY_STEM, TIME, Column, CsvFile
-from .headers import AXIS_OF, Header, Meaning, read_header, unit_from_header
+from .headers import AXIS_OF, Header, read_header, unit_from_header
 
 FILE = "ameds_columns.yaml"
 
@@ -267,11 +267,7 @@ def _by_order(file: CsvFile, headers: Sequence[Header], found: Mapping[int, Colu
 
 def _vague(header: Header, column: Column) -> bool:
     """Tell whether a header says nothing, or only part of what the column is: `z` for a planar pose's yaw."""
-    return any(header.meaning <= _with_axis(meaning) for meaning in column.meanings)
-
-
-def _with_axis(meaning: Meaning) -> Meaning:
-    return meaning | {AXIS_OF[word] for word in meaning if word in AXIS_OF}
+    return any(header.meaning <= m | {AXIS_OF[word] for word in m & AXIS_OF.keys()} for m in column.meanings)
 
 
 def _units(

@@ -166,7 +166,7 @@ def stamped_table(names: Sequence[str], prefix: str) -> Parsed:
     for alike in by_length.values():
         t_ns = _equal_names(alike, len(prefix))
         if t_ns is None:
-            found, alike, bad = stamps_of_names(alike, rf"{_base(prefix)}{_STAMP}\.\w+")
+            found, alike, bad = stamps_of_names(alike, rf"{prefix.rpartition('/')[2]}{_STAMP}\.\w+")
             t_ns = np.array(found, dtype=np.int64)
             others += bad
         times.append(t_ns)
@@ -175,10 +175,6 @@ def stamped_table(names: Sequence[str], prefix: str) -> Parsed:
     order = np.argsort(t_ns, kind="stable")
     losses = (Loss(others[0], "no unix time in the file's name", count=len(others)),) if others else ()
     return Parsed(file_table(t_ns[order], [files[i] for i in order.tolist()]), losses)
-
-
-def _base(prefix: str) -> str:
-    return prefix.rpartition("/")[2]
 
 
 def _equal_names(names: Sequence[str], start: int) -> NDArray[np.int64] | None:

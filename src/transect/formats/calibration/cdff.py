@@ -51,15 +51,9 @@ def read_sections(text: str) -> Calibration:
         turn = _section(text, f"{side} Rectification Matrix")
         K = pinhole(*(of[f"{a}{b}"] for a in ("FocalLength", "PrinciplePoint") for b in "XY"))
         keys = [k for k in ("K1", "K2", "P1", "P2", "K3", "K4", "K5", "K6") if k in lens]
-        R = (
-            np.array([turn[f"Element_{i}_{j}"] for i in range(3) for j in range(3)]).reshape(3, 3)
-            if turn
-            else None
-        )
+        R = np.array([turn[f"Element_{i}_{j}"] for i in range(3) for j in range(3)]) if turn else None
         P = _bracket(text, f"Rectified {side} Projection Matrix", 12)
-        cameras[side.lower()] = camera(
-            side.lower(), wh, K, "radtan", [lens[k] for k in keys], R, None if P is None else P.reshape(3, 4)
-        )
+        cameras[side.lower()] = camera(side.lower(), wh, K, "radtan", [lens[k] for k in keys], R, P)
     turn, place = _bracket(text, "Rotation:", 9), _bracket(text, "Translation:", 3)
     frames: tuple[Edge, ...] = ()
     if turn is not None and place is not None:

@@ -11,7 +11,7 @@ from transect.errors import UnsupportedError
 from transect.geometry import se3
 from transect.types import CameraModel
 
-from .model import Calibration, Edge, camera, rigid, scalars
+from .model import Calibration, Edge, camera, projection, rigid, scalars
 
 
 def _entries(text: str) -> dict[str, Floats]:
@@ -45,16 +45,9 @@ def _kitti_raw(values: dict[str, Floats], numbers: list[str]) -> Calibration:
     first = f"cam{int(numbers[0])}"
     for n in numbers:
         name = f"cam{int(n)}"
-        R, P = values.get(f"R_rect_{n}"), values.get(f"P_rect_{n}")
-        cameras[name] = camera(
-            name,
-            values.get(f"S_{n}", np.zeros(2)),
-            values[f"K_{n}"].reshape(3, 3),
-            "radtan" if f"D_{n}" in values else "none",
-            values.get(f"D_{n}", np.zeros(0)),
-            None if R is None else R.reshape(3, 3),
-            None if P is None else P.reshape(3, 4),
-        )
+        K, size = values[f"K_{n}"].reshape(3, 3), values.get(f"S_{n}", np.zeros(2))
+        D, R, P = (values.get(f"{key}_{n}") for key in ("D", "R_rect", "P_rect"))
+        cameras[name] = camera(name, size, K, "none" if D is None else "radtan", () if D is None else D, R, P)
         if name != first and f"R_{n}" in values and f"T_{n}" in values:
             T_name_first = rigid(values[f"R_{n}"].reshape(3, 3), values[f"T_{n}"])
             frames.append((first, name, se3.invert(T_name_first)))
@@ -82,11 +75,10 @@ def write_kitti(calibration: Calibration) -> bytes:
             raise UnsupportedError(f"KITTI's file cannot hold the lens of {name}")
         T = np.eye(4) if number == 0 else calibration.transform(name, names[0])
         D = np.append(model.coefficients, np.zeros(5 - len(model.coefficients)))
-        P = np.column_stack([model.K, np.zeros(3)]) if model.P is None else model.P
         parts = {"S": np.array([model.width, model.height]), "K": model.K, "D": D}
         if T is not None:
             parts |= {"R": T[:3, :3], "T": T[:3, 3]}
-        parts |= {"R_rect": model.R, "P_rect": P}
+        parts |= {"R_rect": model.R, "P_rect": projection(model)}
         lines += [
             f"{k}_{number:02d}: " + " ".join(repr(float(v)) for v in m.reshape(-1)) for k, m in parts.items()
         ]

@@ -112,6 +112,8 @@ def camera(
     lens : {"none", "radtan", "equidistant"}
     coefficients : sequence of float
         Zeros at the end of more radtan coefficients than we know (thin prism, tilt) are dropped.
+    R, P : arrays of 9 and of 12 numbers, or None
+        Rectification and projection, of any shape.
     """
     values = np.array(list(coefficients), dtype=np.float64)
     if lens == "radtan":
@@ -121,7 +123,9 @@ def camera(
     width, height = (int(v) for v in size)
     if not (K[0, 0] and K[1, 1]) or not 0 <= width < 1_000_000 or not 0 <= height < 1_000_000:
         raise ValueError(f"{name}: focal length {K[0, 0]}, {K[1, 1]}, size {width} x {height}")
-    return CameraModel(name, width, height, K, lens, values, np.eye(3) if R is None else R, P, frame=name)
+    rectification = np.eye(3) if R is None else R.reshape(3, 3)
+    P_3x4 = None if P is None else P.reshape(3, 4)
+    return CameraModel(name, width, height, K, lens, values, rectification, P_3x4, frame=name)
 
 
 def _check_radtan(values: Floats, name: str) -> Floats:
@@ -139,6 +143,16 @@ def rigid(rotation: Floats, translation: Floats) -> Floats:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = rotation, np.asarray(translation).reshape(3)
     return T
+
+
+def projection(model: CameraModel) -> Floats:
+    """Return P (3, 4) of a camera, that of K alone where it is not rectified."""
+    return np.column_stack([model.K, np.zeros(3)]) if model.P is None else model.P
+
+
+def static_edges(frames: FrameTree) -> tuple[Edge, ...]:
+    """Return the transforms of a tree that do not change."""
+    return tuple((e.parent, e.child, e.matrix) for e in frames.edges if e.matrix is not None)
 
 
 def rectified_pair(left: CameraModel, right: CameraModel) -> list[Edge]:

@@ -90,15 +90,7 @@ def _camera(name: str, side: int | None, found: Mapping[Part, Any], lens: str) -
         raise ValueError(f"the camera matrix of {name} is not 3 x 3")
     lens = lens if len(coefficients) else "none"
     R, P = (part("R"), part("P")) if side is not None else (None, None)
-    return camera(
-        name,
-        _size(side, found),
-        K,
-        lens or "radtan",
-        coefficients,
-        None if R is None else R.reshape(3, 3),
-        None if P is None else P.reshape(3, 4),
-    )
+    return camera(name, _size(side, found), K, lens or "radtan", coefficients, R, P)
 
 
 def _size(side: int | None, found: Mapping[Part, Any]) -> Floats:

@@ -18,7 +18,7 @@ from transect.errors import UnsupportedError
 from transect.types import CameraModel
 
 from .documents import matrix
-from .model import Calibration, Edge, camera, numbers
+from .model import Calibration, Edge, camera, numbers, projection
 
 _LENSES = {
     "plumb_bob": "radtan",
@@ -60,16 +60,8 @@ def _camera(name: str, content: Mapping[str, Any]) -> CameraModel:
         matrix(content[k], k) if k in content else None for k in ("rectification_matrix", "projection_matrix")
     )
     size = numbers([content.get("image_width", 0), content.get("image_height", 0)], 2, what="image size")
-    model = camera(
-        name,
-        size,
-        K,
-        lens,
-        coefficients,
-        None if R is None else R.reshape(3, 3),
-        None if P is None else P.reshape(3, 4),
-    )
-    return replace(model, frame=str(content.get("frame", name)))
+    found = camera(name, size, K, lens, coefficients, R, P)
+    return replace(found, frame=str(content.get("frame", name)))
 
 
 def write_ros(calibration: Calibration) -> bytes:
@@ -94,7 +86,6 @@ def _content(name: str, model: CameraModel) -> dict[str, Any]:
         lens = "rational_polynomial"
     if model.distortion not in ("none", "radtan", "equidistant"):
         raise UnsupportedError(f"CameraInfo knows no lens {model.distortion!r}")
-    P = np.column_stack([model.K, np.zeros(3)]) if model.P is None else model.P
     ours = {"frame": model.frame} if model.frame not in ("", name) else {}
     return {
         "image_width": model.width,
@@ -104,7 +95,7 @@ def _content(name: str, model: CameraModel) -> dict[str, Any]:
         "distortion_model": lens,
         "distortion_coefficients": _matrix(coefficients.reshape(1, -1)),
         "rectification_matrix": _matrix(model.R),
-        "projection_matrix": _matrix(P),
+        "projection_matrix": _matrix(projection(model)),
         **ours,
     }
 

@@ -12,7 +12,7 @@ from transect.recording import Recording
 from .kalibr import write_kalibr
 from .kitti import write_kitti
 from .matlab import write_matlab
-from .model import Calibration, Edge
+from .model import Calibration, static_edges
 from .opencv import write_opencv
 from .ros import write_ros
 
@@ -45,10 +45,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     if not recording.cameras:
         raise UnsupportedError(f"{recording.name} has no cameras to write")
     kind = _kind_by_name(path)
-    edges: list[Edge] = [
-        (e.parent, e.child, e.matrix) for e in recording.frames.edges if e.matrix is not None
-    ]
-    calibration = Calibration(recording.cameras, tuple(edges), kind)
+    edges = static_edges(recording.frames)
+    calibration = Calibration(recording.cameras, edges, kind)
     write_bytes(path, write_calibration(calibration, kind))
     said = [f"{s.name} was not written: a calibration has no streams" for s in recording.streams]
     if kind in ("kalibr", "matlab", "kitti") and edges:

@@ -101,6 +101,4 @@ def write(
     """
     from . import writing
 
-    return writing.write(
-        recording, path, chunk=chunk, flatten=flatten, compress=compress, bitstream=bitstream
-    )
+    return writing.write(recording, path, chunk, flatten, compress, bitstream)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,13 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.errors import FrameError, GeometryError, ParseError, UsageError
-from transect.recording import FrameTree, Loss, Parsed, Recording, Source, cache
-from transect.recording.source import Buffer
+from transect.recording import FrameTree, Loss, Parsed, Recording, Source
 from transect.types import CameraModel
 
 from .._rock import log_files
 from .._rock.kinds import Order
-from .._rock.streams import PROBED, Logged, Piece, Reading, camera_of, groups_of, stream_names, streams_of
+from .._rock.streams import (
+    Logged,
+    Piece,
+    Reading,
+    camera_of,
+    groups_of,
+    piece_of,
+    read_each,
+    stream_names,
+    streams_of,
+)
 from . import SUFFIXES
 from .asn1 import BITSTREAM, Definitions, decoder, definitions_of
 from .cursor import Broken, Cursor, Cut, octets_of, rows_of
@@ -140,9 +149,7 @@ def read(source: Source, *, quaternion: Order | None = None, definitions: str | 
     if quaternion not in (None, "xyzw", "wxyz"):
         raise UsageError(f"quaternion is 'xyzw' or 'wxyz', not {quaternion!r}")
     found = _Found()
-    files = log_files(source, SUFFIXES)
-    for file in files:
-        _add(found, source, file, alone=len(files) == 1)
+    read_each(log_files(source, SUFFIXES), partial(found.add, source), found.losses)
     reading = Reading(partial(_octets, found.logs), partial(_rows, found.logs), found.cameras, quaternion)
     groups = groups_of(found.logs, CHUNK)
     names = stream_names({g: dict.fromkeys(_ports(found.logs, fs)) for g, fs in groups.items()})
@@ -163,15 +170,6 @@ def read(source: Source, *, quaternion: Order | None = None, definitions: str | 
     )
 
 
-def _add(found: _Found, source: Source, file: str, alone: bool) -> None:
-    try:
-        found.add(source, file)
-    except (ParseError, FrameError) as error:
-        if alone:
-            raise
-        found.losses.append(Loss(file, error.why or error.what))
-
-
 def _ports(logs: dict[str, _Log], files: list[str]) -> list[str]:
     """Names of the ports that have samples in any of the files."""
     return [name for f in files for name, port in logs[f].ports.items() if port.has_samples]
@@ -180,27 +178,20 @@ def _ports(logs: dict[str, _Log], files: list[str]) -> list[str]:
 def _log(source: Source, name: str, port: str, logs: list[_Log], asn1: Definitions) -> Logged:
     having = [log for log in logs if port in log.ports and log.ports[port].has_samples]
     type_name = next((log.metas[port].type for log in having if log.metas[port].type), "")
-    pieces = [Piece(log.file, *_builders(source, log, port, type_name, asn1)) for log in having]
+    pieces = [_piece(source, log, port, type_name, asn1) for log in having]
     if type_name == BITSTREAM:
         type_name = _type_in_bitstream(having[0], port) or BITSTREAM
     return Logged(name, type_name, pieces, log_name="the list of timestamps")
 
 
-def _builders(
-    source: Source, log: _Log, port: str, type_name: str, asn1: Definitions
-) -> tuple[Callable[[], Parsed], Callable[[], Parsed]]:
-    """Return what parses all samples of a port, through the cache, and what parses the first few."""
+def _piece(source: Source, log: _Log, port: str, type_name: str, asn1: Definitions) -> Piece:
     meta = Meta(log.metas[port].type or type_name, log.metas[port].ticks)
     prepare = decoder(log.view, asn1) if meta.type == BITSTREAM else None
 
-    def build(_: Buffer) -> Parsed:
-        return flat_of(log.view, log.file, log.ports[port], meta, MAX_SAMPLES, prepare)
+    def flat(most: int | None) -> Parsed:
+        return flat_of(log.view, log.file, log.ports[port], meta, most or MAX_SAMPLES, prepare)
 
-    key = f"cdff.flat/1/{type_name}/{asn1.key}/{port}"
-    return (
-        lambda: cache.parsed(source, log.file, key, build),
-        lambda: flat_of(log.view, log.file, log.ports[port], meta, PROBED, prepare),
-    )
+    return piece_of(source, log.file, f"cdff.flat/1/{type_name}/{asn1.key}/{port}", flat)
 
 
 def _type_in_bitstream(log: _Log, port: str) -> str:

@@ -57,19 +57,14 @@ class Layout:
 def write(
     recording: Recording,
     path: Path,
-    *,
-    chunk: int | str = 0,
-    flatten: bool = False,
-    compress: bool = False,
-    bitstream: str | Path | None = None,
+    chunk: int | str,
+    flatten: bool,
+    compress: bool,
+    bitstream: str | Path | None,
 ) -> tuple[str, ...]:
     """Write all streams as a log; see `transect.formats.cdff_msgpack.write`."""
-    layout = Layout(
-        _count(chunk),
-        flatten,
-        compress or path.name.endswith(".zz"),
-        {Pose: bitstream_form(bitstream)} if bitstream else {},
-    )
+    forms = {Pose: bitstream_form(bitstream)} if bitstream else {}
+    layout = Layout(_count(chunk), flatten, compress or path.name.endswith(".zz"), forms)
     said: list[str] = []
     chosen = [loadable(s, said) for s in recording.streams if layout.form_of(s) is not None]
     if not chosen:
@@ -176,7 +171,7 @@ def _write_fields(
 ) -> Iterator[str]:
     """Write a list per field; a stream whose keys another could be taken for is written as it is."""
     names = {stream.name for stream in streams}
-    with spooled(folder) as spool:
+    with tempfile.TemporaryFile(dir=folder) as spool:  # where there is room for the log too
         flat = {s.name: Flattened(_samples(s, layout), packer.pack, spool) for s in streams}
         whole = {s.name for s in streams if _is_ambiguous(s, flat[s.name].paths, names)}
         keys = sum(2 if s.name in whole else 1 + len(flat[s.name].paths) for s in streams)
@@ -314,10 +309,3 @@ def _lowest(paths: Iterable[str]) -> list[str]:
     found = list(dict.fromkeys(paths))
     above = {each for path in found for each in _above(path)}
     return [path for path in found if path not in above]
-
-
-@contextmanager
-def spooled(folder: Path) -> Generator[IO[bytes]]:
-    """Open a temporary file in a folder, where there is room for the log too."""
-    with tempfile.TemporaryFile(dir=folder) as spool:
-        yield spool

@@ -43,8 +43,9 @@ def guess(source: Source) -> tuple[str, list[str]]:
     clouds = cloud_files(source)
     for kind, files in (("Image", images), ("PointCloud", clouds)):
         streams += [_payload_stream(group, kind, said) for group in grouped(files, kind)]
-    used = {*calibrations, *images, *clouds}
-    tables = [n for n in source.names if n not in used and suffix_of(n) in TABLES and not _is_paper(n)]
+    papers = [n for n in source.names if n.rpartition("/")[2].lower().startswith(_PAPERS)]
+    used = {*calibrations, *images, *clouds, *papers}
+    tables = [n for n in source.names if n not in used and suffix_of(n) in TABLES]
     for group in grouped(tables, "table"):
         if len(group.files) > FEW:
             streams += _table_stream(source, group.files, group.name, said)
@@ -65,10 +66,6 @@ def guess(source: Source) -> tuple[str, list[str]]:
     return head + body, said
 
 
-def _is_paper(name: str) -> bool:
-    return name.rpartition("/")[2].lower().startswith(_PAPERS)
-
-
 def _payload_stream(group: Group, kind: str, said: list[str]) -> dict[str, Any]:
     stream: dict[str, Any] = {"name": group.name, "type": kind}
     if len(group.files) == 1:
@@ -79,12 +76,9 @@ def _payload_stream(group: Group, kind: str, said: list[str]) -> dict[str, Any]:
         stream["tag"] = group.tag
     times = "unix times in their names" if group.clock == "utc" else "the numbers in their names, no times"
     count = f"{len(group.files)} files" if len(group.files) > 1 else "one file"
-    said.append(f"{group.name}: {count} of type {kind}, by {times}{_and_side(group.tag)}")
+    side = f"; the {group.tag} one of a pair, by name" if group.tag else ""
+    said.append(f"{group.name}: {count} of type {kind}, by {times}{side}")
     return stream
-
-
-def _and_side(tag: str) -> str:
-    return f"; the {tag} one of a pair, by name" if tag else ""
 
 
 def pattern_of(files: Sequence[str]) -> str:

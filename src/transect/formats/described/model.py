@@ -27,19 +27,8 @@ NumberType = Literal[
 ANGLES = ("roll", "pitch", "yaw")
 PAYLOADS = ("Image", "PointCloud", "GridMap")
 TYPES = (
-    *(
-        "Imu",
-        "NavFix",
-        "Pose",
-        "RigidBodyState",
-        "Odometry",
-        "Twist",
-        "LaserScan",
-        "RadarSpectrum",
-        "RadarRange",
-    ),
-    *("JointState", "WheelState", "Wrench", "Record"),
-    *PAYLOADS,
+    *("Imu", "NavFix", "Pose", "RigidBodyState", "Odometry", "Twist", "LaserScan", "RadarSpectrum"),
+    *("RadarRange", "JointState", "WheelState", "Wrench", "Record", *PAYLOADS),
 )
 
 
@@ -117,10 +106,6 @@ class Time:
             part.wrong("a time has either a `column` or `columns`")
 
 
-def _no_columns() -> dict[str, Column]:
-    return {}
-
-
 @dataclass(frozen=True)
 class StreamSpec:
     """One sensor's files.
@@ -169,7 +154,7 @@ class StreamSpec:
     delimiter: str = ""
     decimal: Literal["", ".", ","] = ""
     header: int | None = None
-    columns: dict[str, Column] = field(default_factory=_no_columns)
+    columns: dict[str, Column] = field(default_factory=dict[str, Column])
     time: Time | None = None
     log_time: Time | None = None
     frame: str = ""

@@ -15,7 +15,7 @@ from transect.recording.text import Layout, is_number, read_csv, scan, whole_lin
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
 from .._heads import first_rows
-from .._images import file_table, image_loader
+from .._images import file_table, image_loader, listed_table
 from .._rows import clock_of_head, exact_stamps, lines_lost, only_file
 from ..calibration.documents import documents, matrix
 from ..calibration.model import Calibration
@@ -113,13 +113,7 @@ def _present_images(source: Source, file: str) -> Parsed:
     listed = cache.parsed(source, file, "euroc.cam/1", partial(_parse_listing, file=file))
     folder = file.removesuffix("data.csv") + "data/"
     paths = [folder + name for name in arrow.texts(listed.table, PAYLOAD)]
-    there = np.array([path in source for path in paths], dtype=bool)
-    losses = list(listed.losses)
-    if not there.all():
-        first = paths[int(np.argmin(there))]
-        losses.append(Loss(first, f"{file} lists it, but it is not there", count=int((~there).sum())))
-    kept = [path for path, here in zip(paths, there, strict=True) if here]
-    return Parsed(file_table(arrow.numbers(listed.table, "t_ns")[there], kept), tuple(losses))
+    return listed_table(source, listed, paths, file)
 
 
 def _parse_listing(buffer: Buffer, file: str) -> Parsed:

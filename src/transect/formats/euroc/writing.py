@@ -52,10 +52,6 @@ def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
     return (*said, *_not_carried(recording))
 
 
-def _is_pose(stream: Stream) -> bool:
-    return {"x", "y", "z"} <= set(stream.columns) and stream.type is not Imu
-
-
 def _folders(recording: Recording) -> dict[Stream, str]:
     """Name the folder of each stream: cam0, cam1, ..., imu0; poses without one are a CSV of their own."""
     folders: dict[Stream, str] = {}
@@ -63,7 +59,7 @@ def _folders(recording: Recording) -> dict[Stream, str]:
         streams = [s for s in recording.streams if s.type is kind]
         kept = all(re.fullmatch(prefix + r"\d+", s.name) for s in streams)
         folders |= {s: s.name if kept else f"{prefix}{i}" for i, s in enumerate(streams)}
-    poses = [s for s in recording.streams if s not in folders and _is_pose(s)]
+    poses = [s for s in recording.streams if s not in folders and {"x", "y", "z"} <= set(s.columns)]
     return folders | {s: s.name.replace("/", "_") for s in poses}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import PurePosixPath
 
 from transect.errors import FrameError, ParseError
@@ -132,7 +131,7 @@ def _image_stream(source: Source, group: Group, beside: Sequence[_Beside], notes
     return Stream(
         group.name,
         Image,
-        partial(_image_table, group),
+        lambda: Parsed(file_table(list(group.t_ns), group.files)),
         clock=group.clock,
         role="derived" if any(base.startswith(t) or base.endswith(t) for t in _TRUTHS) else "measurement",
         tag=group.tag,
@@ -144,10 +143,6 @@ def _image_stream(source: Source, group: Group, beside: Sequence[_Beside], notes
 
 def _has(one: _Beside, camera: str) -> bool:
     return bool(camera) and camera.removeprefix(one.prefix) in one.calibration.cameras
-
-
-def _image_table(group: Group) -> Parsed:
-    return Parsed(file_table(list(group.t_ns), group.files))
 
 
 def _camera(source: Source, group: Group, beside: Sequence[_Beside], notes: list[str]) -> str:

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.errors import MissingExtraError, ParseError
-from transect.recording import Loss, Parsed, Recording, Source, Stream
+from transect.recording import Loss, Recording, Source, Stream
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 from transect.types import GridMap
 
 from .._grouping import Group, grouped
 from .._heads import suffix_of
-from .._images import file_table
+from .._images import checked_table
 from . import SUFFIXES
 
 MAX_PACKED = 2_000
@@ -49,21 +49,13 @@ def _stream(source: Source, group: Group) -> Stream:
     def load(row: Mapping[str, Any]) -> GridMap:
         return decode_geotiff(source.buffer(row[PAYLOAD]), row[PAYLOAD], t_ns=row["t_ns"])
 
-    return Stream(group.name, GridMap, partial(_table, source, group), clock=group.clock, loader=load)
+    def check(name: str) -> tuple[Loss, ...]:
+        """Look at a header; a file that is no raster is left out."""
+        with _open_one(source.buffer(name), name):
+            return ()
 
-
-def _table(source: Source, group: Group) -> Parsed:
-    """Look at every header; a file that is no raster is left out."""
-    kept: list[int] = []
-    losses: list[Loss] = []
-    for number, name in enumerate(group.files):
-        try:
-            with _open_one(source.buffer(name), name):
-                kept.append(number)
-        except ParseError as error:
-            losses.append(Loss(name, error.why or error.what))
-    table = file_table([group.t_ns[i] for i in kept], [group.files[i] for i in kept])
-    return Parsed(table, tuple(losses))
+    table = partial(checked_table, group.t_ns, group.files, check)
+    return Stream(group.name, GridMap, table, clock=group.clock, loader=load)
 
 
 @contextmanager

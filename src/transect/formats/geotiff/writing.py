@@ -14,7 +14,7 @@ from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording
 from transect.types import GridMap
 
-from .._payloads import good_payloads, time_names
+from .._payloads import good_payloads, not_written, time_names
 from . import SUFFIXES
 from .reading import FRAME, import_rasterio
 
@@ -61,9 +61,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     samples = [(stream, sample) for stream in maps for sample in stream]
     if not samples:
         raise UnsupportedError(f"{recording.name} has no maps to write")
-    said = [
-        f"{s.name} is a {s.type.__name__} and was not written" for s in recording if s.type is not GridMap
-    ]
+    said = not_written(recording, maps)
     if path.suffix.lower() in SUFFIXES:
         if len(samples) > 1:
             raise UsageError(f"{len(samples)} maps do not fit in one file", hint="give a folder's name")

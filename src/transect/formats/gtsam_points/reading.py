@@ -9,16 +9,17 @@ from functools import partial
 import numpy as np
 
 from transect.base.clocks import NS
-from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
+from transect.recording import Parsed, Recording, Source, Stream, cache
 from transect.recording.source import Buffer
 from transect.recording.text import scan, whole_lines
 from transect.types import Imu, PointCloud, Pose
 
 from .._clouds import cloud_loader, cloud_table
-from .._rows import exact_stamps, read_lines
+from .._rows import lines_lost, timed_rows
+from ..tum.reading import COLUMNS as POSE
+from ..tum.reading import pose_table
 from . import DUMP, FEATURES
 
-POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 IMU = ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
 
 
@@ -87,31 +88,16 @@ def _graph(buffer: Buffer, numbers: list[int], file: str) -> Parsed:
     t_ns = [(numbers[v] if v < len(numbers) else v) * NS for _, v in kept]
     values = tokens.block(1, 7, rows)
     bad = sorted(set(range(len(tokens.line))) - set(rows.tolist()))
-    losses = (
-        [Loss(file, "not a vertex with its pose", line=int(tokens.line[bad[0]]), count=len(bad))]
-        if bad
-        else []
-    )
-    table = arrow.table(t_ns, {key: values[:, i] for i, key in enumerate(POSE)}, units=Pose.units())
-    return Parsed(table, (*losses, *([cut] if cut else [])))
+    losses = lines_lost(tokens, np.array(bad, np.int64), "not a vertex with its pose", file)
+    return Parsed(pose_table(np.array(t_ns, np.int64), values), (*losses, *([cut] if cut else [])))
 
 
 def _text(source: Source, name: str) -> Stream:
     is_imu = name.endswith("imu.txt")
     columns, kind = (IMU, Imu) if is_imu else (POSE, Pose)
-    build = partial(_stamp, columns=columns, units=kind.units(), file=name)
+    build = partial(timed_rows, file=name, columns=columns, units=kind.units())
     parsed = _stream(source, name, f"gtsam_points.{'imu' if is_imu else 'trajectory'}/1", build)
     title = name.removesuffix(".txt")
     if is_imu:
         return Stream(title, Imu, parsed, frame="imu")
     return Stream(title, Pose, parsed, role="truth", frame="map", child="imu")
-
-
-def _stamp(buffer: Buffer, columns: tuple[str, ...], units: dict[str, str], file: str) -> Parsed:
-    """Parse ``time value ...`` lines; the stamp by integer arithmetic."""
-    width = len(columns)
-    tokens, lines, losses = read_lines(buffer, file, (width + 1,))
-    t_ns, lines, unstamped = exact_stamps(tokens, 0, lines, file)
-    values = tokens.block(1, width, lines)
-    table = arrow.table(t_ns, {key: values[:, i] for i, key in enumerate(columns)}, units=units)
-    return Parsed(table, (*losses, *unstamped))

@@ -64,7 +64,8 @@ def parse_parameters(buffer: Buffer, file: str) -> ParameterFile:
             current = "_".join(match[1].split()).upper()
             known = known_keys(current)
             if current not in SETS:
-                result.notes.append(_unknown_set(f"{file}:{line.number}", current))
+                said = f"the SIS knows no parameter set {current}; kept as text"
+                result.notes.append(f"{file}:{line.number}: {said} ({did_you_mean(current, SETS)})")
             result.sets.setdefault(current, {})
         elif current:
             _enter(result, file, result.sets[current], known, line)
@@ -101,10 +102,6 @@ def _enter(
     else:
         result.notes += [_unknown_key(where, key, known)] if known else []
         values[key] = text
-
-
-def _unknown_set(where: str, name: str) -> str:
-    return f"{where}: the SIS knows no parameter set {name}; kept as text ({did_you_mean(name, SETS)})"
 
 
 def _unknown_key(where: str, key: str, known: Mapping[str, Parameter]) -> str:

@@ -236,11 +236,11 @@ def _texts(units: Mapping[str, str], label: Label | None) -> tuple[str, ...]:
 def _missing(units: Mapping[str, str], label: Label | None) -> dict[str, tuple[float, ...]]:
     """Return what stands for "not measured": the SIS's constant everywhere, and what the label adds."""
     said = {field.name: field.invalid for field in label.fields} if label else {}
-    return {name: (known.MISSING, *_floats(said.get(name, ()))) for name in units}
-
-
-def _floats(texts: Sequence[str]) -> list[float]:
-    return [float(text) for text in texts if text.lstrip("+-").replace(".", "", 1).isdecimal()]
+    numbers = {
+        name: [float(text) for text in texts if text.lstrip("+-").replace(".", "", 1).isdecimal()]
+        for name, texts in said.items()
+    }
+    return {name: (known.MISSING, *numbers.get(name, ())) for name in units}
 
 
 def parse_science(buffer: Buffer, file: str, label: Label | None = None) -> dict[str, Parsed]:

@@ -55,15 +55,11 @@ def _join(physical: Sequence[str]) -> Iterator[Line]:
         first = index
         text = physical[index].strip()
         index += 1
-        if _is_open(text):
+        if text.count("[") > text.count("]"):
             more = _until_closed(physical[index : index + MAX_CONTINUATION])
             text, index = " ".join([text, *more]), index + len(more)
         if text:
             yield Line(first + 1, text)
-
-
-def _is_open(text: str) -> bool:
-    return text.count("[") > text.count("]")
 
 
 def _until_closed(following: Sequence[str]) -> list[str]:

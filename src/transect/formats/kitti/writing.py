@@ -21,12 +21,13 @@ from transect.base.files import refuse_existing
 from transect.errors import FrameError, UsageError
 from transect.geometry import rotations
 from transect.recording import Recording, Sample, Stream
-from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, Pose, Twist
+from transect.types import Image, Imu, NavFix, PointCloud, Pose, Twist
 
 from .._clouds import encode_cloud
 from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, new_file, one_unit, text_rows
-from ..kitti import CAMERAS
+from ..calibration.model import projection
+from . import CAMERAS
 from .calibration import FILES, IMU, VELO
 from .oxts import packets_of
 from .times import SECONDS, STAMPS
@@ -42,17 +43,15 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
     others = [s for s in recording.streams if s not in (*frames, *packets, *poses)]
     said = [f"{s.name}: KITTI has no place for {s.type.__name__}" for s in others]
     if not frames and not packets:
-        return (*said, *_write_poses_alone(poses, new_file(path, f"{recording.name}.txt")))
+        _write_poses(poses[0], new_file(path, f"{recording.name}.txt"))
+        return (*said, *(f"{s.name}: a KITTI pose file holds one trajectory" for s in poses[1:]))
     refuse_existing(path)
     said += _write_frames(recording, frames, path)
     said += _write_packets(packets, path)
     for stream in poses:
-        said += _write_poses(stream, path / f"{_file_name(stream)}.txt")
+        name = stream.name.removeprefix("poses/").replace("/", "_")
+        _write_poses(stream, path / f"{name}.txt")
     return tuple(said)
-
-
-def _file_name(stream: Stream) -> str:
-    return stream.name.removeprefix("poses/").replace("/", "_")
 
 
 def _is_sequence(frames: Sequence[Stream]) -> bool:
@@ -112,14 +111,10 @@ def _suffix(stream: Stream) -> str:
 
 
 def _payload(recording: Recording, sample: Sample) -> bytes:
-    image = sample.stream.type is Image
-    return payload_bytes(recording, sample, ".png") if image else _cloud(recording, sample)
-
-
-def _cloud(recording: Recording, sample: Sample) -> bytes:
-    """Return float32 x y z intensity; the cloud's own file where that came from KITTI."""
-    if recording.format == "kitti" and source_file(recording, sample) is not None:
-        return payload_bytes(recording, sample, ".bin")
+    """Return an image as PNG, a cloud as float32 x y z intensity: its own file where that came from KITTI."""
+    own = recording.format == "kitti" and source_file(recording, sample) is not None
+    if sample.stream.type is Image or own:
+        return payload_bytes(recording, sample, _suffix(sample.stream))
     cloud: PointCloud = sample.value
     intensity = cloud.fields.get("intensity", np.full(len(cloud), np.nan))
     return encode_cloud(PointCloud(cloud.points, {"intensity": intensity}), ".bin")
@@ -145,20 +140,13 @@ def _write_packets(streams: Sequence[Stream], path: Path) -> list[str]:
     return said + [f"{name}: a KITTI drive has one oxts unit with one time axis" for name in others]
 
 
-def _write_poses_alone(poses: Sequence[Stream], file: Path) -> list[str]:
-    said = [f"{s.name}: a KITTI pose file holds one trajectory" for s in poses[1:]]
-    return said + _write_poses(poses[0], file)
-
-
-def _write_poses(stream: Stream, file: Path) -> list[str]:
+def _write_poses(stream: Stream, file: Path) -> None:
     """Write twelve numbers a line, and the times beside them."""
     rows = _matrices(stream).reshape(len(stream), 12)
     files.write_bytes(file, text_rows([float_texts(rows[:, i]) for i in range(12)]))
-    if stream.clock == "index":
-        return []
-    times = "".join(decimal_from_ns(t) + "\n" for t in stream.t_ns.tolist())
-    files.write_text(file.with_name(f"{file.stem}_times.txt"), times)
-    return []
+    if stream.clock != "index":
+        times = "".join(decimal_from_ns(t) + "\n" for t in stream.t_ns.tolist())
+        files.write_text(file.with_name(f"{file.stem}_times.txt"), times)
 
 
 def _matrices(stream: Stream) -> NDArray[np.float64]:
@@ -178,7 +166,7 @@ def _write_calibration(
     for number, model in models.items():
         if model.width and not sequence:
             lines.append(_line(f"S_rect_{number:02d}", np.array([model.width, model.height], float)))
-        lines.append(_line(f"P{number}" if sequence else f"P_rect_{number:02d}", _projection(model)))
+        lines.append(_line(f"P{number}" if sequence else f"P_rect_{number:02d}", projection(model)))
     origin = next((s.frame for s in cameras.values() if re.fullmatch("image_00?", s.frame)), "image_00")
     velo, imu = _transform(recording, origin, VELO), _transform(recording, VELO, IMU)
     if velo is not None and sequence:
@@ -194,10 +182,6 @@ def _write_calibration(
         for m in models.values()
         if m.distortion != "none"
     ]
-
-
-def _projection(camera: CameraModel) -> NDArray[np.float64]:
-    return np.column_stack([camera.K, np.zeros(3)]) if camera.P is None else camera.P
 
 
 def _line(label: str, values: NDArray[np.float64]) -> str:

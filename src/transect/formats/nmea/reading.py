@@ -25,7 +25,6 @@ from . import only_log
 from .sentences import Found, Sentence, find_sentences
 
 DAY_NS = 86_400 * NS
-"""Metres per second."""
 FIX_OF_QUALITY: dict[float, str] = {
     1: "3d",
     2: "differential",
@@ -38,16 +37,7 @@ FIX_OF_QUALITY: dict[float, str] = {
 """GGA quality to `FIX_TYPES`; 3 is PPS, 8 a simulator, 9 NovAtel's SBAS; 6 (reckoned), 7 (manual) none."""
 STD = ("std_north", "std_east", "std_down")
 FIX = (
-    "lat",
-    "lon",
-    "alt",
-    "fix",
-    "quality",
-    "satellites",
-    "hdop",
-    "geoid_separation",
-    "age",
-    "station",
+    *("lat", "lon", "alt", "fix", "quality", "satellites", "hdop", "geoid_separation", "age", "station"),
     "talker",
 )
 VELOCITY = ("speed", "course", "lat", "lon", "status", "mode", "talker")
@@ -347,20 +337,17 @@ def read(source: Source) -> Recording:
     name = only_log(source)
     if name is None:
         raise ParseError("expected one file of NMEA sentences", where=str(source.path))
-    parts = cache.parsed_many(source, name, _PARSER, lambda buffer: _parts(buffer, name))
+
+    def build(buffer: Buffer) -> dict[str, Parsed]:
+        log = read_log(buffer, name)
+        return {f"{log.clock}/fix": log.fix, f"{log.clock}/velocity": log.velocity}
+
+    parts = cache.parsed_many(source, name, _PARSER, build)
     if not any(part.table.num_rows for part in parts.values()):
         raise _nothing(name, next(iter(parts.values())))
-    streams: list[Stream] = []
-    for key, part in parts.items():
-        clock, _, kind = key.partition("/")
-        if part.table.num_rows:
-            streams.append(_stream(kind, part, clock))
-    return Recording(name=source.stem, streams=tuple(streams), format="nmea", source=source)
-
-
-def _parts(buffer: Buffer, name: str) -> dict[str, Parsed]:
-    log = read_log(buffer, name)
-    return {f"{log.clock}/fix": log.fix, f"{log.clock}/velocity": log.velocity}
+    found = [(*key.split("/"), part) for key, part in parts.items() if part.table.num_rows]
+    streams = tuple(_stream(kind, part, clock) for clock, kind, part in found)
+    return Recording(name=source.stem, streams=streams, format="nmea", source=source)
 
 
 def _stream(kind: str, part: Parsed | Callable[[], Parsed], clock: str) -> Stream:

@@ -6,7 +6,6 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,7 @@ def log_text(fix: Stream | None, velocity: Stream | None, stamped: bool | None =
     fixes = _fix_lines(fix, decimals) if fix is not None else []
     merged = _merge([velocities, fixes])
     if stamped:
-        lines = [f"{decimal_from_ns(t, _stamp_digits(t))} {text}" for t, text in merged]
+        lines = [f"{decimal_from_ns(t, 9 if t % 1000 else 6)} {text}" for t, text in merged]
     else:
         lines = _insert_dates(merged, decimals) if streams[0].clock == "utc" else [text for _, text in merged]
     return "".join(f"{line}\r\n" for line in lines).encode()
@@ -95,7 +94,7 @@ def _dates_of(fix: Stream | None, stamped: bool) -> Stream | None:
 def _fix_lines(stream: Stream, decimals: int) -> Lines:
     columns = zip(
         stream.t_ns.tolist(),
-        _talkers(stream),
+        _words(stream, "talker", "GN"),
         _times_of_day(stream, decimals),
         _places(stream),
         _qualities(stream),
@@ -119,12 +118,12 @@ def _velocity_lines(stream: Stream | None, decimals: int) -> Lines:
         return []
     columns = zip(
         stream.t_ns.tolist(),
-        _talkers(stream),
+        _words(stream, "talker", "GN"),
         _times_of_day(stream, decimals),
         _words(stream, "status", "A"),
         _places(stream),
         *_polar(stream),
-        [_date(t) if stream.clock == "utc" else "" for t in _receiver_ns(stream).tolist()],
+        [f"{_day(t):%d%m%y}" if stream.clock == "utc" else "" for t in _receiver_ns(stream).tolist()],
         _words(stream, "mode"),
         strict=True,
     )
@@ -154,9 +153,8 @@ def _insert_dates(merged: Lines, decimals: int) -> list[str]:
     for t, text in merged:
         dated = text[3:6] == "RMC"
         if not dated and (last is None or abs(t - last) > _FAR_NS):
-            day = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=t // DAY_NS)
-            clock = _time_of_day(t % DAY_NS, decimals)
-            lines.append(_sentence("GN", "ZDA", (clock, f"{day:%d}", f"{day:%m}", f"{day:%Y}", "", "")))
+            date = f"{_day(t):%d %m %Y}".split()
+            lines.append(_sentence("GN", "ZDA", (_time_of_day(t % DAY_NS, decimals), *date, "", "")))
             dated = True
         last = t if dated else last
         lines.append(text)
@@ -187,17 +185,13 @@ def _time_of_day(of_day_ns: int, decimals: int) -> str:
     return f"{seconds // 3600:02d}{seconds // 60 % 60:02d}{seconds % 60:02d}.{fraction:09d}"[: 7 + decimals]
 
 
-def _date(t_ns: int) -> str:
-    return f"{dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=t_ns // DAY_NS):%d%m%y}"
+def _day(t_ns: int) -> dt.datetime:
+    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=t_ns // DAY_NS)
 
 
 def _decimals(times_ns: Ints) -> int:
     """Return how many decimals of a second all times need."""
     return next((n for n in (2, 3, 6) if not (times_ns % 10 ** (9 - n)).any()), 9)
-
-
-def _stamp_digits(t_ns: int) -> int:
-    return 6 if t_ns % 1000 == 0 else 9
 
 
 def _places(stream: Stream) -> list[tuple[str, str, str, str]]:
@@ -253,7 +247,3 @@ def _words(stream: Stream, name: str, default: str = "") -> list[str]:
     """Return a column as words; one of numbers is another's of the same name, and is not meant."""
     known = stream.column(name) if name in stream.columns else None
     return known if isinstance(known, list) else [default] * len(stream)
-
-
-def _talkers(stream: Stream) -> list[Any]:
-    return _words(stream, "talker", "GN")

@@ -8,7 +8,8 @@ from functools import partial
 from transect.recording import Parsed, Recording, Source, Stream
 from transect.types import PointCloud
 
-from .._clouds import cloud_loader, cloud_table, raw_columns
+from .._clouds import cloud_loader, cloud_table
+from .._clouds.plain import raw_layout
 from .._clouds.truth import frames_beside, is_cloud_list, truth_stream
 from .._grouping import Group, grouped
 from .._heads import suffix_of
@@ -38,7 +39,7 @@ def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
 def cloud_stream(source: Source, group: Group, columns: Sequence[str] | None = None) -> Stream:
     """Return the stream of one sensor's clouds; what files lack is reported when its table is asked for."""
     if suffix_of(group.files[0]) == ".bin" and not columns and source.size(group.files[0]):
-        columns = raw_columns(source, group.files[0])
+        columns = raw_layout(source.buffer(group.files[0]))
     return Stream(
         group.name,
         PointCloud,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from transect.base.files import refuse_existing, write_bytes
 from transect.errors import UnsupportedError, UsageError
-from transect.recording import Recording, Stream
+from transect.recording import Recording
 from transect.types import PointCloud
 
 from .._clouds import encode_cloud
 from .._heads import CLOUD_SUFFIXES
-from .._payloads import good_payloads, payload_bytes, time_names
+from .._payloads import good_payloads, not_written, payload_bytes, time_names
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -21,11 +20,14 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     clouds = [s for s in recording.streams if s.type is PointCloud]
     if not clouds:
         raise UnsupportedError(f"{recording.name} has no point clouds to write")
-    said = [
-        f"{s.name} is a {s.type.__name__} and was not written" for s in recording if s.type is not PointCloud
-    ]
+    said = not_written(recording, clouds)
     if path.suffix.lower() in CLOUD_SUFFIXES:
-        _write_one(clouds, path)
+        samples = [sample for stream in clouds for sample in stream]
+        if len(samples) != 1:
+            raise UsageError(
+                f"{len(samples)} point clouds do not fit in one file", hint="give a folder's name"
+            )
+        write_bytes(path, encode_cloud(samples[0].value, path.suffix.lower()))
         return tuple(said)
     refuse_existing(path)
     for stream in clouds:
@@ -35,10 +37,3 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".pcd"), said):
             write_bytes(folder / f"{names[sample.index]}.pcd", data)
     return tuple(said)
-
-
-def _write_one(clouds: Sequence[Stream], path: Path) -> None:
-    samples = [sample for stream in clouds for sample in stream]
-    if len(samples) != 1:
-        raise UsageError(f"{len(samples)} point clouds do not fit in one file", hint="give a folder's name")
-    write_bytes(path, encode_cloud(samples[0].value, path.suffix.lower()))

@@ -363,7 +363,8 @@ class _Run:
             if codes is not None:
                 numbers.append(codes.get(found, 0))
             elif place.count is None:
-                numbers.append(_number(found, place))
+                unknown = found is None and place.number.dtype.kind == "f"
+                numbers.append(float("nan") if unknown else found)
             else:
                 numbers.extend(found)
         return self._struct.pack(*numbers)
@@ -372,10 +373,6 @@ class _Run:
 def _codes(place: Place) -> Mapping[str, int] | None:
     names = place.number.names
     return None if names is None else {name: number for number, name in names.items()}
-
-
-def _number(found: Any, place: Place) -> Any:
-    return float("nan") if found is None and place.number.dtype.kind == "f" else found
 
 
 class _Vector:
@@ -394,11 +391,11 @@ class _Vector:
         if isinstance(content, bytes):
             return content
         run = self._run
-        if run is not None and len(run.places) == 1 and (run.places[0].path == "" or _are_rows(content)):
+        if (
+            run is not None
+            and len(run.places) == 1
+            and (run.places[0].path == "" or isinstance(content, np.ndarray))
+        ):
             kind = run.places[0].number.dtype.newbyteorder("<")
             return np.asarray(content, dtype=kind).tobytes()
         return b"".join(self._element.encode(element) for element in content)
-
-
-def _are_rows(content: Any) -> bool:
-    return isinstance(content, np.ndarray)

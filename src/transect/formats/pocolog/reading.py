@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,14 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
-from transect.errors import ParseError
-from transect.recording import Loss, Parsed, Recording, Source, arrow, cache
-from transect.recording.source import Buffer
+from transect.recording import Loss, Parsed, Recording, Source, arrow
 
 from .._rock import log_files
 from .._rock.columns import VALUE, Columns, blobs
 from .._rock.flat import AT, GIVEN, LOG
-from .._rock.streams import PROBED, Logged, Piece, Reading, groups_of, stream_names, streams_of
+from .._rock.streams import Logged, Piece, Reading, groups_of, piece_of, read_each, stream_names, streams_of
 from . import SUFFIX
 from .file import Declared, PocologFile, read_file
 from .marshalling import Damaged, Decoder, Layout, Run, Vector, layout_of, native, plain_column
@@ -163,15 +161,12 @@ def read(source: Source) -> Recording:
     """Read a log file, or a folder of them; parts of one log are joined in order."""
     files: dict[str, PocologFile] = {}
     losses: list[Loss] = []
-    names = log_files(source, SUFFIX)
-    for name in names:
-        try:
-            files[name] = read_file(source.buffer(name), name)
-            losses += files[name].losses
-        except ParseError as error:
-            if len(names) == 1:
-                raise
-            losses.append(Loss(name, error.why or error.what))
+
+    def read_one(name: str) -> None:
+        files[name] = read_file(source.buffer(name), name)
+        losses.extend(files[name].losses)
+
+    read_each(log_files(source, SUFFIX), read_one, losses)
     reading = Reading(partial(_octets, files), partial(_rows, files))
     groups = groups_of(files, PART)
     ports = {
@@ -204,23 +199,9 @@ def _log(source: Source, name: str, port: str, files: list[PocologFile], notes: 
             layout, reason = layout_or_reason(stream)
             if reason:
                 notes.append(f"{name}: samples of {stream.type_name} are kept as bytes: {reason}")
-            pieces.append(Piece(file.name, *_builders(source, file, index, layout, stream)))
+            flat = partial(flat_of, file, index, layout, _lazy(stream, layout))
+            pieces.append(piece_of(source, file.name, f"pocolog.flat/1/{index}", flat))
     return Logged(name, declared.type_name, pieces, _metadata(declared), log_name="real time")
-
-
-def _builders(
-    source: Source, file: PocologFile, index: int, layout: Layout | None, stream: Declared
-) -> tuple[Callable[[], Parsed], Callable[[], Parsed]]:
-    """Return what parses all samples of a stream, through the cache, and what parses the first few."""
-    lazy = _lazy(stream, layout)
-
-    def build(_: Buffer) -> Parsed:
-        return flat_of(file, index, layout, lazy)
-
-    return (
-        lambda: cache.parsed(source, file.name, f"pocolog.flat/1/{index}", build),
-        lambda: flat_of(file, index, layout, lazy, PROBED),
-    )
 
 
 def _lazy(stream: Declared, layout: Layout | None) -> list[str]:

@@ -87,7 +87,8 @@ def _write_stream(out: IO[bytes], index: int, written: Written) -> None:
     encoder = Encoder(layout_of(read_registry(xml).resolve(written.type_name)))
     logged = stream.t_ns if stream.log_ns is None else stream.log_ns
     given = stream[LOGICAL] if LOGICAL in stream.columns else stream.t_ns
-    for sample, real, logical in zip(written.samples(), *_us(logged, given), strict=True):
+    times_us = ((t_ns // 1000).tolist() for t_ns in (logged, given))
+    for sample, real, logical in zip(written.samples(), *times_us, strict=True):
         data = encoder.encode(sample)
         header = _header(real, logical, len(data), stream.name)
         out.write(BLOCK.pack(DATA_BLOCK, _PADDING, index, len(header) + len(data)) + header + data)
@@ -99,11 +100,6 @@ def _header(real: int, logical: int, size: int, name: str) -> bytes:
     except struct.error as error:
         why = f"{real} and {logical} us are not both between 1970 and 2106"
         raise UnsupportedError(f"a time of {name} cannot be written to a Rock log", why=why) from error
-
-
-def _us(*times: Any) -> Iterator[list[int]]:
-    for t_ns in times:
-        yield (t_ns // 1000).tolist()
 
 
 def _write(stream: Stream) -> Written | None:

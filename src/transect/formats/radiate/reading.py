@@ -23,7 +23,7 @@ from transect.recording.text import scan, whole_lines
 from transect.types import CameraModel, Image, PointCloud, RadarSpectrum
 
 from .._clouds import cloud_loader
-from .._images import decode_image, file_table, image_loader
+from .._images import decode_image, file_table, image_loader, listed_table
 from .._rows import exact_stamps, lines_lost
 from ..calibration.documents import documents
 from ..calibration.model import Calibration, numbers
@@ -89,17 +89,13 @@ def _payloads(
     return Stream(
         sensor,
         kind,
-        lambda: _table(index()),
+        lambda: index().parsed,
         clock=_clock(source, sensor),
         tag=camera,
         frame=frame,
         camera=camera if camera in cameras else "",
         loader=loaders.get(sensor) or image_loader(source, frame, cameras.get(camera)),
     )
-
-
-def _table(index: Index) -> Parsed:
-    return Parsed(file_table(index.t_ns, index.files), index.losses, index.notes)
 
 
 def _load_polar(source: Source, bin_width: float, row: Mapping[str, Any]) -> RadarSpectrum:
@@ -203,6 +199,11 @@ class Index:
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def parsed(self) -> Parsed:
+        """The table of a payload stream."""
+        return Parsed(file_table(self.t_ns, self.files), self.losses, self.notes)
+
 
 def read_index(source: Source, sensor: str, suffix: str) -> Index:
     """Read `<sensor>.txt`; without it the files are numbered by their names, on the index clock."""
@@ -212,18 +213,13 @@ def read_index(source: Source, sensor: str, suffix: str) -> Index:
         return _number(here, sensor)
     listed = cache.parsed(source, list_name, "radiate.index/1", partial(parse_index, file=list_name))
     paths = [f"{sensor}/{frame}{suffix}" for frame in arrow.texts(listed.table, PAYLOAD)]
-    there = np.array([path in source for path in paths], dtype=bool)
-    losses = list(listed.losses)
-    if not there.all():
-        first, count = paths[int(np.argmin(there))], int((~there).sum())
-        losses.append(Loss(first, f"{list_name} lists it, but it is not there", count=count))
-    t_ns = arrow.numbers(listed.table, "t_ns")[there]
+    found = listed_table(source, listed, paths, list_name)
+    t_ns, files = arrow.numbers(found.table, "t_ns"), arrow.texts(found.table, PAYLOAD)
     unlisted = sorted(set(here) - set(paths))
     notes = _disorder(sensor, t_ns)
     if unlisted:
         notes.append(f"{len(unlisted)} files of {sensor} are not in {list_name}: {unlisted[0]}, ...")
-    files = [path for path, kept in zip(paths, there, strict=True) if kept]
-    return Index(t_ns, files, tuple(losses), tuple(notes))
+    return Index(t_ns, files, found.losses, tuple(notes))
 
 
 def _number(files: list[str], sensor: str) -> Index:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect.base.clocks import NS
 from transect.base.files import refuse_existing, write_bytes
@@ -77,12 +76,9 @@ def _choose_streams(recording: Recording, rosario: bool) -> dict[str, Stream]:
 def _truth_text(stream: Stream, rosario: bool) -> bytes:
     columns = [[str(t) for t in stream.t_ns.tolist()]]
     for axis, offset in zip("xyz", added_to(rosario), strict=True):
-        columns.append(float_texts(_before_subtracting(column_or_nan(stream, axis), offset)))
+        values = column_or_nan(stream, axis)
+        columns.append(float_texts(invert(lambda raw, by=offset: raw - by, values, values + offset)))
     return text_rows([*columns, *([text] * len(stream) for text in ("0.0", "0.0", "0.0", "1.0"))])
-
-
-def _before_subtracting(values: NDArray[np.float64], offset: float) -> NDArray[np.float64]:
-    return invert(lambda raw: raw - offset, values, values + offset)
 
 
 def _echo_text(stream: Stream) -> bytes:

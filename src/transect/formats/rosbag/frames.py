@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from transect.base.arrays import Ints
 from transect.errors import FrameError
-from transect.geometry import rotations
+from transect.geometry import se3
 from transect.recording import FrameTree, arrow
 
 from .batch import Columns, Lists
@@ -95,7 +95,8 @@ def add_tf(tree: FrameTree, table: pa.Table, *, static: bool, clock: str, source
     for child, chosen in rows.items():
         try:
             if static:
-                tree.add_static(best[child], child, _matrix(xyz[chosen[-1]], q[chosen[-1]]), source=source)
+                last = se3.from_quaternion(q[chosen[-1]], xyz[chosen[-1]])
+                tree.add_static(best[child], child, last, source=source)
             else:
                 moving = (t_ns[chosen], xyz[chosen], q[chosen])
                 tree.add_moving(best[child], child, *moving, clock=clock, source=source, replace=True)
@@ -104,10 +105,3 @@ def add_tf(tree: FrameTree, table: pa.Table, *, static: bool, clock: str, source
 
             text = "%s: the transform of %s is left out of the frame tree: %s"
             logging.getLogger("transect").warning(text, source, child, error.what)
-
-
-def _matrix(xyz: np.ndarray, q: np.ndarray) -> np.ndarray:
-    result = np.eye(4)
-    result[:3, :3] = rotations.matrix_from_quaternion(q)
-    result[:3, 3] = xyz
-    return result

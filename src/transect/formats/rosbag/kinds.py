@@ -102,11 +102,11 @@ def standard_types(encoding: str) -> Types:
     if encoding not in ("ros1", "cdr"):
         return {}
     key = f"rosbag.standard/1|{_rosbags_version()}|{encoding}"
-    return _types_of(remembered(key, lambda: _all_types(standard_store(encoding))))
 
+    def all_types() -> Types:
+        return {name: fields for name, (_, fields) in standard_store(encoding).fielddefs.items()}
 
-def _all_types(store: Any) -> Types:
-    return {name: fields for name, (_, fields) in store.fielddefs.items()}
+    return _types_of(remembered(key, all_types))
 
 
 def _types_of(kept: Mapping[str, Any]) -> Types:

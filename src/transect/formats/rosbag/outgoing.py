@@ -22,13 +22,13 @@ from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 from .._payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
 from .file import Channel
 from .frames import TF_TYPES
+from .kinds import standard_store
 from .messages import NS
 from .streams import CAMERA_INFO
 from .writing import (
-    HEADER,
-    TIMES,
     Outgoing,
     columns_outgoing,
+    header_maker,
     log_times,
     serialised,
     topic_name,
@@ -194,11 +194,7 @@ class _Maker:
 
     def __init__(self, store: Any) -> None:
         self.types: Any = store.types
-        self._numbered = "seq" in self.types[HEADER].__dataclass_fields__
-
-    def header(self, i: int, t_ns: int, frame: str) -> Any:
-        stamp = self.types[TIMES[0]](*divmod(int(t_ns), NS))
-        return self.types[HEADER](i, stamp, frame) if self._numbered else self.types[HEADER](stamp, frame)
+        self.header = header_maker(self.types)
 
     def image(self, header: Any, image: Image | DepthMap) -> Any:
         pixels = np.ascontiguousarray(image.data)
@@ -301,22 +297,16 @@ def payload_outgoing(
     if stream.type not in _TYPES:
         return None, [f"{stream.name} is not written: there is no message for a {stream.type.__name__}"]
     kind, make = _payload_maker(stream, recording, names, encoding)
-    store = _store(encoding)
+    store = standard_store(encoding)
     return Outgoing(
         topic_name(stream), kind, store, log_times(stream), serialised(store, encoding, kind, make)
     ), []
 
 
-def _store(encoding: str) -> Any:
-    from .kinds import standard_store
-
-    return standard_store(encoding)
-
-
 def _payload_maker(
     stream: Stream, recording: Recording, names: list[str], encoding: str
 ) -> tuple[str, Callable[[int], Any]]:
-    maker, sources = _Maker(_store(encoding)), [recording.source_of(sample) for sample in stream]
+    maker, sources = _Maker(standard_store(encoding)), [recording.source_of(sample) for sample in stream]
 
     def header(i: int) -> Any:
         return maker.header(i, stream.t_ns[i], stream.frame)
@@ -346,7 +336,7 @@ def _compressed_format(stream: Stream, form: str) -> str:
 
 def camera_outgoing(camera: CameraModel, topic: str, t_ns: int, encoding: str) -> Outgoing:
     """Return a camera as one CameraInfo message."""
-    store = _store(encoding)
+    store = standard_store(encoding)
     maker = _Maker(store)
     message = serialised(
         store, encoding, CAMERA_INFO, lambda i: maker.camera(maker.header(i, t_ns, camera.frame), camera)
@@ -376,7 +366,7 @@ def _pose(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _tf_outgoing(topic: str, rows: list[tuple[str, str, int, Any]], encoding: str) -> Outgoing:
-    kind, store = "tf2_msgs/msg/TFMessage", _store(encoding)
+    kind, store = "tf2_msgs/msg/TFMessage", standard_store(encoding)
     parents, children, times, poses = (list(column) for column in zip(*rows, strict=True))
     make = transform_maker(store.types, parents, children, times)
     message = serialised(

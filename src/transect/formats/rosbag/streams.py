@@ -252,11 +252,16 @@ def _json_stream(source: Source, topic: Topic) -> Stream:
 
 def _say(topic: Topic) -> dict[str, Any]:
     """What our own writer said of a stream."""
+    return _object(topic.channel.metadata.get(METADATA, ""))
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return a JSON object; an empty one where the text is none."""
     try:
-        said = json.loads(topic.channel.metadata.get(METADATA, "{}"))
+        found = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
@@ -280,11 +285,7 @@ def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
 
 
 def _properties(schema: str) -> dict[str, Any]:
-    try:
-        described = json.loads(schema or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    found = described.get("properties", {}) if isinstance(described, dict) else {}
+    found = _object(schema).get("properties", {})
     return found if isinstance(found, dict) else {}
 
 

@@ -200,15 +200,9 @@ class _Builder:
         return lambda i: cls(*[make(i) for make in makers])
 
     def _header(self) -> Make:
-        cls, time = self.store.types[HEADER], self.store.types[TIMES[0]]
+        make = header_maker(self.store.types)
         frames = self._column("frame_id") or [self._stream.frame] * len(self._t_ns)
-        numbered = len(self.store.fielddefs[HEADER][1]) == 3
-
-        def make(i: int) -> Any:
-            stamp = time(*divmod(self._t_ns[i], NS))
-            return cls(i, stamp, frames[i]) if numbered else cls(stamp, frames[i])
-
-        return make
+        return lambda i: make(i, self._t_ns[i], frames[i])
 
     def _time(self, kind: str, path: str) -> Make:
         cls = self.store.types[kind]
@@ -291,20 +285,28 @@ class _Builder:
         return lambda i: message([make(i, xyz[i], q[i])])
 
 
+def header_maker(types: Any) -> Callable[[int, int, str], Any]:
+    """Return a function that makes the header of message i from its time in ns and its frame."""
+    header, time = types[HEADER], types[TIMES[0]]
+    numbered = "seq" in header.__dataclass_fields__
+
+    def make(i: int, t_ns: int, frame: str) -> Any:
+        stamp = time(*divmod(int(t_ns), NS))
+        return header(i, stamp, frame) if numbered else header(stamp, frame)
+
+    return make
+
+
 def transform_maker(
     types: Any, parents: Sequence[str], children: Sequence[str], t_ns: Sequence[int]
 ) -> Callable[..., Any]:
     """Return a function that makes TransformStamped i from a position and a quaternion x, y, z, w."""
-    geometry = "geometry_msgs/msg"
-    header, time = types[HEADER], types[TIMES[0]]
-    numbered = "seq" in header.__dataclass_fields__
+    geometry, header = "geometry_msgs/msg", header_maker(types)
 
     def make(i: int, xyz: Any, q: Any) -> Any:
-        stamp = time(*divmod(int(t_ns[i]), NS))
-        head = header(i, stamp, parents[i]) if numbered else header(stamp, parents[i])
         moved = types[f"{geometry}/Vector3"](*map(float, xyz))
         turned = types[f"{geometry}/Quaternion"](*map(float, q))
         transform = types[f"{geometry}/Transform"](moved, turned)
-        return types[f"{geometry}/TransformStamped"](head, children[i], transform)
+        return types[f"{geometry}/TransformStamped"](header(i, t_ns[i], parents[i]), children[i], transform)
 
     return make

@@ -53,7 +53,11 @@ def read(source: Source, *, sweeps: bool = False) -> Recording:
     entry = catalogue.by_name(source.stem) or _entry_by_time(source)
     robot = robots.load("argo")
     cameras, refused = _cameras(source, robot)
-    lasers = [_laser(source, laser) for laser in LASERS if _has(source, laser)]
+    lasers = [
+        _log_stream(source, laser, LaserScan, tables.laser_block, tag=_TAGS[laser], frame=laser)
+        for laser in LASERS
+        if _has(source, laser)
+    ]
     streams = [assemble_sweeps(laser) for laser in lasers] if sweeps else lasers
     streams += [_nav(source)] if _has(source, NAV) else []
     streams += _payload(source) if _has(source, PAYLOAD) else []
@@ -105,10 +109,6 @@ def _log_stream(source: Source, folder: str, kind: type, block: Block, **attribu
     return Stream(folder, kind, load, **attributes)
 
 
-def _laser(source: Source, laser: str) -> Stream:
-    return _log_stream(source, laser, LaserScan, tables.laser_block, tag=_TAGS[laser], frame=laser)
-
-
 def _nav(source: Source) -> Stream:
     """Return the localisation, a 2 cm RTK solution (section 2.2.6): what the dataset offers as truth."""
     return _log_stream(
@@ -133,11 +133,8 @@ def _payload(source: Source) -> list[Stream]:
     def parsed() -> dict[str, Parsed]:
         return _parse(source, log_of(source, PAYLOAD), payload_block.__name__, payload_block)
 
-    def load(name: str) -> Parsed:
-        return parsed()[name]
-
     return [
-        Stream(part.stream, part.type, functools.partial(load, part.stream), frame=BODY)
+        Stream(part.stream, part.type, lambda name=part.stream: parsed()[name], frame=BODY)
         for part in (*LINES, *SENSORS)
     ]
 

@@ -13,7 +13,7 @@ from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, c
 from transect.recording.source import Buffer
 from transect.types import Pose
 
-from .._rows import clock_of_head, exact_stamps, only_file, read_lines
+from .._rows import clock_of_head, only_file, timed_rows
 
 COLUMNS = ("x", "y", "z", "qx", "qy", "qz", "qw")
 _TRUTH_WORDS = {"gt", "truth", "groundtruth", "poses"}
@@ -42,9 +42,7 @@ def read(source: Source) -> Recording:
 
 def parse_poses(buffer: Buffer, file: str) -> Parsed:
     """Parse lines of time and pose."""
-    tokens, lines, losses = read_lines(buffer, file, (8,))
-    t_ns, lines, bad = exact_stamps(tokens, 0, lines, file)
-    return Parsed(pose_table(t_ns, tokens.block(1, 7, lines)), (*losses, *bad))
+    return timed_rows(buffer, file, COLUMNS, Pose.units())
 
 
 def pose_table(t_ns: NDArray[np.int64], poses: NDArray[np.float64]) -> pa.Table:
