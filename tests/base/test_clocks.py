@@ -46,3 +46,9 @@ def test_a_time_beyond_64_bits_is_refused() -> None:
 
 def test_a_decimal_comma_is_a_decimal_point() -> None:
     assert clocks.ns_from_iso("2022-07-01T12:04:31,5") == clocks.ns_from_iso("2022-07-01T12:04:31.5")
+
+
+@pytest.mark.parametrize("text", ["99:99", "24:00", "12:60", "12:00:61"])
+def test_a_time_of_day_that_is_none_is_refused(text: str):
+    with pytest.raises(TimeError, match="no time of day"):
+        clocks.resolve(text, 1_600_000_000_000_000_000)

@@ -185,3 +185,49 @@ def test_an_export_of_which_nothing_can_be_written_is_refused(
     with pytest.raises(UnsupportedError, match="nothing of r can be written as ameds"):
         formats.write(Recording("r", ()), tmp_path / "out", "ameds")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_recordings_of_two_formats_side_by_side_are_refused_with_their_names(tmp_path: Path) -> None:
+    euroc(tmp_path / "both" / "flight")
+    drive = tmp_path / "both" / "drive" / "oxts"
+    (drive / "data").mkdir(parents=True)
+    (drive / "timestamps.txt").write_text("2011-09-30 12:08:26.403042304\n")
+    (drive / "data" / "0000000000.txt").write_text(" ".join(["1"] * 30))
+    with pytest.raises(UsageError, match="holds 2 recordings") as caught:
+        transect.open(tmp_path / "both")
+    assert "drive (kitti)" in caught.value.why
+    assert "flight (euroc)" in caught.value.why
+
+
+def test_linked_recordings_are_named_and_not_mixed(tmp_path: Path) -> None:
+    euroc(tmp_path / "one")
+    euroc(tmp_path / "two")
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "a").symlink_to(tmp_path / "one")
+    with pytest.raises(TransectError, match="holds no files") as caught:
+        transect.open(links)
+    assert str(links / "a") in caught.value.hint
+    (links / "b").symlink_to(tmp_path / "two")
+    with pytest.raises(UsageError, match="holds 2 recordings"):
+        transect.open(links)
+
+
+def test_a_drive_in_a_zip_of_several_can_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "drives.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("first", "second"):
+            folder = euroc(tmp_path / name)
+            for file in (f for f in folder.rglob("*") if f.is_file()):
+                archive.write(file, Path(name) / file.relative_to(folder))
+    with pytest.raises(UsageError, match="holds 2 recordings"):
+        transect.open(path)
+    recording = transect.open(path / "second")
+    assert (recording.name, len(recording["imu0"])) == ("second", 10)
+    with pytest.raises(TransectError, match="does not exist"):
+        transect.open(path / "third")
+
+
+def test_the_folder_one_is_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(euroc(tmp_path / "flight"))
+    assert transect.open(".").name == "flight"

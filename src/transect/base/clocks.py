@@ -111,6 +111,8 @@ def _resolve(time: TimeLike, first_ns: int, clock: str) -> int:
         return first_ns + ns_from_decimal(match[1], _UNITS[match[2] or "s"])
     if match := _OF_DAY.match(text):
         _only_utc(text, clock)
+        if int(match[1]) > 23 or int(match[2]) > 59 or int(match[3] or 0) > 60:
+            raise TimeError(f"{text!r} is no time of day", hint="00:00 to 23:59:59, or +60s after the start")
         of_day = (int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)) * NS
         return first_ns - first_ns % _DAY_NS + of_day + ns_from_decimal("0" + (match[4] or ".0"))
     if _DATE.match(text):

@@ -51,8 +51,11 @@ __all__ = [
 
 ENTRY_POINTS = "transect.formats"
 PathLike = str | os.PathLike[str]
-PLAUSIBLE, SURE = 0.5, 0.8
-"""A match below the first is a fallback; from the second on a folder inside counts as a recording."""
+PLAUSIBLE, SURE, WHOLE = 0.5, 0.8, 0.9
+"""A match below the first is a fallback; from the second on a folder inside counts as a recording.
+
+From the third on it does so even beside another recording.
+"""
 MOST_PARTS = 50
 NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
@@ -199,8 +202,7 @@ def _best(source: Source) -> tuple[str, Source]:
         return named, source
     said = [(match, name, top) for top in _shell(glimpse) for name, match in recognise(glimpse.at(top))]
     match, name, top = max(said, key=lambda item: item[0].confidence)
-    if match.confidence < PLAUSIBLE:
-        _refuse_several(glimpse)
+    _refuse_several(glimpse, name if match.confidence >= PLAUSIBLE else "")
     if not match:
         raise _unknown(source, said[: len(names())])
     return name, source.at(top)
@@ -211,15 +213,22 @@ def _named_by_suffix(source: Source) -> str:
     return NAMED_BY_SUFFIX.get(Path(source.names[0]).suffix, "") if len(source.names) == 1 else ""
 
 
-def _refuse_several(source: Source) -> None:
-    """Raise if a folder that is no recording itself holds several, since it is not clear which is meant."""
+def _refuse_several(source: Source, format: str) -> None:
+    """Raise if a folder holds several recordings, since it is not clear which is meant.
+
+    A folder that is a recording of `format` may have parts that look like recordings: clouds, images, logs. Only
+    what is certainly a whole one of another format stands beside it.
+    """
     tops = sorted({name.partition("/")[0] for name in source.names if "/" in name})[:MOST_PARTS]
-    parts = [source.at(top) for top in tops]
+    linked = _list_linked_folders(source.path)[:MOST_PARTS]
+    if format and len(tops) + len(linked) < 2:
+        return
+    parts = [*(source.at(top) for top in tops), *map(source_of, linked)]
     zips = [source.local(name) for name in source.names if name.lower().endswith(".zip")]
     parts += [source_of(path) for path in zips[:MOST_PARTS] if path is not None and path != source.path]
     found = [(part, *recognise(part)[0]) for part in parts]
-    sure = [(part, name) for part, name, match in found if match.confidence >= SURE]
-    if len(sure) > 1:
+    sure = [(part, name) for part, name, match in found if match.confidence >= (WHOLE if format else SURE)]
+    if len(sure) > 1 and any(name != format for _, name in sure):
         listed = "\n".join(f"         {part.path} ({name})" for part, name in sure)
         raise UsageError(
             f"{source.path} holds {len(sure)} recordings",
@@ -228,9 +237,16 @@ def _refuse_several(source: Source) -> None:
         )
 
 
+def _list_linked_folders(path: Path) -> list[Path]:
+    """Return the folders that a folder has links to, which are not part of it."""
+    return sorted(p for p in path.iterdir() if p.is_symlink() and p.is_dir()) if path.is_dir() else []
+
+
 def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectError:
     if not source.names:
-        return ParseError(f"{source.path} holds no files", where=str(source.path))
+        linked = ", ".join(map(str, _list_linked_folders(source.path)))
+        hint = f"it has links to other folders: open {linked}" if linked else ""
+        return ParseError(f"{source.path} holds no files", where=str(source.path), hint=hint)
     if len(source.names) == 1 and source.size(source.names[0]) == 0:
         return ParseError(f"{source.path} is empty", where=str(source.path), why="it has 0 bytes")
     reasons = "\n".join(

@@ -70,7 +70,8 @@ class Source(ABC):
     @property
     def stem(self) -> str:
         """Name of the recording: the folder's name, or the file's without its suffix."""
-        return self.path.name if self.path.is_dir() else self.path.stem
+        path = self.path.resolve() if self.path.name in ("", "..") else self.path
+        return path.name if path.is_dir() else path.stem
 
     def __contains__(self, name: str) -> bool:
         at = bisect_left(self.names, name)
@@ -267,9 +268,11 @@ class FileSource(FolderSource):
 
 
 def source_of(path: str | os.PathLike[str]) -> Source:
-    """Return the Source of a path: folder, zip or file."""
+    """Return the Source of a path: folder, zip, a folder in a zip (`drives.zip/second`), or file."""
     path = Path(path).expanduser()
     if not path.exists():
+        if (inside := _inside_zip(path)) is not None:
+            return inside
         raise _missing(path)
     if path.is_dir():
         return FolderSource(path)
@@ -282,6 +285,15 @@ def source_of(path: str | os.PathLike[str]) -> Source:
 
         return ZipSource(path)
     return FileSource(path)
+
+
+def _inside_zip(path: Path) -> Source | None:
+    """Return a folder inside a zip, if a path goes through a zip to one that has files."""
+    above = next((parent for parent in path.parents if parent.exists()), None)
+    if above is None or not above.is_file():
+        return None
+    found = source_of(above).at(path.relative_to(above).as_posix())
+    return found if found.names else None
 
 
 def _missing(path: Path) -> TransectError:

@@ -145,5 +145,7 @@ def choose_sequence(sequences: list[Sequence], wanted: str | int | None, where: 
         else f"there is no sequence {wanted!r} here",
         where=where,
         why=f"found: {', '.join(numbers) or 'none'}",
-        hint=f"--option sequence={numbers[0]}" if numbers else "open the folder of a sequence",
+        hint=f"sequence={numbers[0]!r}, in the shell --option sequence={numbers[0]}"
+        if numbers
+        else "open the folder of a sequence",
     )

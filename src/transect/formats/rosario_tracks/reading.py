@@ -107,7 +107,7 @@ def stamps_by(truth: Stream, odometry: Stream) -> Stamps:
     return Stamps(
         t_ns,
         f"{rate:g} Hz are assumed (by the documentation), beginning {found.offset_ns / NS:+.2f} s after RTK, "
-        f"where the speeds correlate best ({found.correlation:.2f}); --option stamps=none leaves it on the "
+        f"where the speeds correlate best ({found.correlation:.2f}); the option stamps=none leaves it on the "
         "index clock",
     )
 
@@ -141,20 +141,22 @@ def chosen_sequence(known: dict[str, list[str]], sequence: str | int | None, sou
     key = f"{int(key):02d}" if key.isdigit() else key.upper()
     if key in known:
         return key
+    first = next(iter(known), "01")
     raise UsageError(
         f"there are {len(known)} sequences here"
         if sequence is None
         else f"there is no sequence {sequence!r} here",
         where=str(source.path),
         why=f"found: {', '.join(known) or 'none'}",
-        hint=f"--option sequence={next(iter(known), '01')}",
+        hint=f"sequence={first!r}, in the shell --option sequence={first}",
     )
 
 
 def read(source: Source, sequence: str | int | None = None, stamps: str = "auto") -> Recording:
     """Read one sequence."""
     if stamps not in ("auto", "none"):
-        raise UsageError(f"stamps is {stamps!r}", hint="--option stamps=auto, or none")
+        hint = "stamps='auto' or 'none', in the shell --option stamps=auto"
+        raise UsageError(f"stamps is {stamps!r}", hint=hint)
     known = sequences(source)
     key = chosen_sequence(known, sequence, source)
     files, rosario = known[key], key.isdigit()
