@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +28,11 @@ def dataset(tmp_path: Path) -> Path:
 def with_laser(folder: Path, text: str) -> Recording:
     sample.write_file(folder / LASER_LOG, text)
     return opened(folder)
+
+
+def same(a: pa.Table, b: pa.Table) -> bool:
+    """Tell whether two tables hold the same, NaN (no return) among it."""
+    return a.schema == b.schema and repr(a.to_pylist()) == repr(b.to_pylist())
 
 
 def found(rec: Recording) -> list[tuple[str, int | None, int]]:
@@ -120,7 +126,7 @@ def test_nan_and_negative_ranges_are_not_measured(tmp_path: Path):
 def test_crlf_lines_and_missing_stars_read_alike(tmp_path: Path):
     expected = with_laser(tmp_path / "a", sample.LASER)["LaserPort"].table
     crlf = with_laser(tmp_path / "b", sample.LASER.replace("\n", "\r\n").replace("*", ""))
-    assert crlf["LaserPort"].table.equals(expected)
+    assert same(crlf["LaserPort"].table, expected)
     assert crlf.losses == ()
 
 
@@ -151,7 +157,7 @@ def test_clocks_that_jump_back_and_equal_stamps_are_kept_as_recorded(tmp_path: P
     assert (timing.count, timing.backwards, timing.repeated) == (5, 1, 0)
     assert (rec["LaserPort"].t_ns // 10**6 % 1000).tolist() == [106, 119, 100, 119, 159]
     formats.write(rec, tmp_path / "out", "sdi")
-    assert opened(tmp_path / "out")["LaserPort"].table.equals(rec["LaserPort"].table)
+    assert same(opened(tmp_path / "out")["LaserPort"].table, rec["LaserPort"].table)
 
 
 def test_payload_rows_keep_their_order_when_the_clock_jumps_back(tmp_path: Path):
@@ -242,7 +248,7 @@ def test_a_log_cut_anywhere_keeps_its_whole_lines_and_says_so(size: int):
     cut = laser_of(sample.LASER.encode()[:size])
     whole = laser_of(sample.LASER.encode()).table
     lines = sample.LASER[:size].count("\n")
-    assert cut.table.slice(0, lines).equals(whole.slice(0, lines))
+    assert same(cut.table.slice(0, lines), whole.slice(0, lines))
     assert cut.table.num_rows - lines in (0, 1)
     if size not in np.cumsum([0] + [len(line) for line in sample.LASER.splitlines(keepends=True)])[1:]:
         assert cut.losses or cut.notes
@@ -296,8 +302,8 @@ def test_a_mutated_line_changes_no_other_line_and_none_is_lost_silently(number: 
     mutated = LINES[number][:at] + data.draw(letters) + LINES[number][at + 1 :]
     parsed = laser_of(("\n".join([*LINES[:number], mutated, *LINES[number + 1 :]]) + "\n").encode())
     whole = laser_of(sample.LASER.encode()).table
-    assert parsed.table.slice(0, number).equals(whole.slice(0, number))
+    assert same(parsed.table.slice(0, number), whole.slice(0, number))
     after = 4 - number
-    assert parsed.table.slice(parsed.table.num_rows - after).equals(whole.slice(number + 1))
+    assert same(parsed.table.slice(parsed.table.num_rows - after), whole.slice(number + 1))
     if parsed.table.num_rows < 5:
         assert [(loss.line, loss.count) for loss in parsed.losses] == [(number + 1, 1)]

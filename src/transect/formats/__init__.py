@@ -51,7 +51,7 @@ __all__ = [
 
 ENTRY_POINTS = "transect.formats"
 PathLike = str | os.PathLike[str]
-PLAUSIBLE, SURE, WHOLE = 0.5, 0.8, 0.9
+PLAUSIBLE, SURE, WHOLE = 0.5, 0.8, 0.92
 """A match below the first is a fallback; from the second on a folder inside counts as a recording.
 
 From the third on it does so even beside another recording.
@@ -216,8 +216,8 @@ def _named_by_suffix(source: Source) -> str:
 def _refuse_several(source: Source, format: str) -> None:
     """Raise if a folder holds several recordings, since it is not clear which is meant.
 
-    A folder that is a recording of `format` may have parts that look like recordings: clouds, images, logs. Only
-    what is certainly a whole one of another format stands beside it.
+    A folder that is a recording of `format` may have parts that look like recordings: clouds, images, logs.
+    Only what is certainly a whole one of another format stands beside it.
     """
     tops = sorted({name.partition("/")[0] for name in source.names if "/" in name})[:MOST_PARTS]
     linked = _list_linked_folders(source.path)[:MOST_PARTS]

@@ -61,7 +61,8 @@ def sick_errors(numbers: Floats) -> Errors:
     if not len(numbers) or not np.fmax.reduce(numbers) >= BEYOND_MAXIMUM:
         return np.zeros(len(numbers), np.uint16)
     whole = np.rint(numbers)
-    coded = (whole >= BEYOND_MAXIMUM) & (whole <= NOT_VALID) & (np.abs(numbers - whole) < 1e-4)
+    coded = (whole >= BEYOND_MAXIMUM) & (whole <= NOT_VALID)
+    coded[coded] = np.abs(numbers[coded] - whole[coded]) < 1e-4
     return np.where(coded, whole, 0).astype(np.uint16)
 
 
