@@ -48,9 +48,9 @@ def test_a_tight_turn_is_not_shortened(real_data: Path):
     found = trajectory(transect.run("VisualOdometry", real_data / "kitti_06_turn", jobs=2))
     truth = trajectory_of(transect.open(real_data / "kitti_06_turn" / "gt_poses_06_frames264-321.tum").truth)
     pairs = associate(truth, found)
-    assert segment_errors(pairs, (10.0, 20.0), every=1).percent <= 3.0
+    assert segment_errors(pairs, (10.0, 20.0), every=1).percent <= 1.4
     lengths = (travelled_distance(each.positions)[-1] for each in (pairs.estimate, pairs.reference))
-    assert next(lengths) / next(lengths) == pytest.approx(1, abs=0.02)
+    assert next(lengths) / next(lengths) == pytest.approx(1, abs=0.01)
 
 
 def test_landmarks_between_the_kerbs_are_on_the_road(driven: Run):

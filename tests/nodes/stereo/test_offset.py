@@ -11,12 +11,13 @@ from tests.nodes.stereo.scenes import wall
 from transect.errors import GeometryError
 from transect.geometry import rotations
 from transect.nodes.stereo._offset import (
+    Evidence,
     OffsetEstimate,
     Pull,
     StereoTracks,
     combine,
     disparity_offset,
-    frame_pull,
+    frame_evidence,
     shrink,
 )
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset, TwoPassOffset
@@ -68,8 +69,8 @@ def test_points_that_move_by_themselves_do_not_matter():
 def test_frames_one_by_one_tell_what_all_of_them_tell_together():
     tracks = drive(0.25, step=1.0)
     together = disparity_offset(tracks, CAMERA)
-    pulls = [pull for each in tracks if (pull := frame_pull(each, CAMERA, 0.2)) is not None]
-    delta, sigma = combine(pulls)
+    evidence = [frame_evidence(each, CAMERA, 0.2) for each in tracks]
+    delta, sigma = combine([each.pull(np.zeros(2)) for each in evidence if each is not None])
     assert delta == pytest.approx(together.delta_px, abs=together.sigma_px)
     assert sigma == pytest.approx(together.sigma_px, rel=0.3)
 
@@ -137,11 +138,13 @@ def test_frames_that_err_together_are_believed_less():
 def test_only_some_of_the_steps_are_looked_at_and_none_once_it_is_known(monkeypatch: pytest.MonkeyPatch):
     looked: list[int] = []
     monkeypatch.setattr(
-        "transect.nodes.stereo.stereo_offset_calibration.frame_pull",
-        lambda *_: looked.append(1) or Pull(0, 100),
+        "transect.nodes.stereo.stereo_offset_calibration.frame_evidence",
+        lambda *_: looked.append(1) or Evidence(100 * np.eye(14), np.zeros(14)),
     )
     monkeypatch.setattr("transect.nodes.stereo.stereo_offset_calibration.LEAST_PULLS", 4)
-    node = TwoPassOffset(stride=3, settled=1 / 20)  # four pulls of information 100 give 0.05
+    node = TwoPassOffset(
+        stride=3, settled=1 / 20, straighten=False
+    )  # four pulls of information 100 give 0.05
     for seed in range(16):
         node(wall(9.0, seed=0, noise=seed))
     assert len(looked) == 4

@@ -1,4 +1,4 @@
-"""A constant error of all disparities, found without truth.
+"""A constant error of all disparities, and radial distortion of both images, found without truth.
 
 Rectification that is a little off adds the same number of pixels to every disparity, and a stereo odometry
 then measures every step too long or too short by about the same percentage. The error shows itself: with a
@@ -6,6 +6,12 @@ wrong offset the points of one pair do not move rigidly to where the next pair s
 one that leaves the least robust residual of the motion. The motion of each frame is solved for a given
 offset, what is left pulls on the offset that all frames share (variable projection), until it rests. That is
 the minimum which a parabola through passes at -0.3, 0 and +0.3 px approximates, with its uncertainty.
+
+A lens that rectification did not straighten makes turns too short. It shows itself in the same way, but much
+else in a pair can be wrong and looks alike on a straight street, where a pixel always sees the same depth. So
+the lens is what remains when the other faults of the right camera (`FAULTS`) may be what they like; the rows
+of the right image, which must agree with those of the left one, tell most of them. It is believed only where
+that leaves it known to a pixel at the edge of the image: turns tell it, a straight street does not.
 """
 
 from __future__ import annotations
@@ -29,6 +35,25 @@ TRACKING_BIAS = 0.03
 """Pixels: what following points between images may add alike to all disparities; no residual shows it."""
 AT_REST, MOTION_AT_REST = 0.1, 1e-4
 """Standard deviations of the offset, and metres or radians: what moves less has been found."""
+FAULTS = {
+    "offset": 0.5, "row": 1.0, "k1": 0.05, "k2": 0.05, "left p1": 0.01, "left p2": 0.01,
+    "right k1": 0.01, "right k2": 0.01, "right p1": 0.01, "right p2": 0.01,
+    "roll": 0.01, "focal": 0.005, "column": 10.0, "principal row": 10.0,
+}  # fmt: skip
+"""What may be wrong with a rectified pair, and how much of it is usual (standard deviations).
+
+Offset of all disparities and of all rows in pixels; radial distortion of both images; tangential distortion
+of the left one; what the right one has more; its roll in radians; its focal length as a share; its principal
+point in pixels, with the turn that keeps the centre of the image where it is.
+"""
+LENS = slice(2, 4)
+"""Place of k1 and k2 among the faults."""
+RADII = np.linspace(0.2, 1.0, 9)
+"""Of the distance from the centre to the edge: where a lens is judged."""
+LENS_KNOWN, LENS_BIAS = 1.0, 0.5
+"""Pixels at the edge: standard deviation up to which a lens is believed; what tracking may feign of one."""
+ROW_NOISE = 0.1
+"""Pixels: least noise of the difference of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +116,50 @@ class Pull:
     information: float
 
 
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What one frame says about all of `FAULTS`, once its own motion is solved: a parabola.
+
+    Attributes
+    ----------
+    information : (14, 14)
+        Its curvature.
+    wanted : (14,)
+        The information times what the frame would like best.
+    """
+
+    information: Floats
+    wanted: Floats
+
+    def pull(self, lens: Floats) -> Pull | None:
+        """Return what it says about the offset alone, if the lens (2,) is known; None if nothing."""
+        row = self.information[0]
+        if not row[0] > 0:
+            return None
+        return Pull(float((self.wanted[0] - row[LENS] @ lens) / row[0]), float(row[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class LensEstimate:
+    """Radial distortion that rectification left in both images.
+
+    Attributes
+    ----------
+    coefficients : (2,)
+        k1 and k2, as far as they are believed; 0 where they are not.
+    found : (2,)
+        k1 and k2 that fit best.
+    edge_px, sigma_px : float
+        By how many pixels that bends the image at its left and right edge, and the standard deviation;
+        infinite where nothing is known.
+    """
+
+    coefficients: Floats
+    found: Floats
+    edge_px: float = 0.0
+    sigma_px: float = float("inf")
+
+
 @dataclass(frozen=True)
 class _Rig:
     """A rectified pair: focal lengths and principal point in pixels, baseline in metres."""
@@ -115,7 +184,7 @@ class _Rig:
 
 @dataclass
 class _Frame:
-    """One step: left column, left row, right column (n, 3) before and now, and the motion (4, 4) so far."""
+    """One step: columns and rows, left and right (n, 4), before and now, and the motion (4, 4) so far."""
 
     before: Floats
     now: Floats
@@ -136,24 +205,65 @@ def disparity_offset(tracks: Sequence[StereoTracks], camera: CameraModel) -> Off
     """
     rig, delta = _Rig.of(camera), 0.0
     frames = [frame for each in tracks if (frame := _frame(each, rig)) is not None]
-    pulls = [pull for frame in frames if (pull := _pull(frame, rig, delta)) is not None]
+    pulls = _pulls(frames, rig, delta)
     for _ in range(OFFSET_STEPS):
         last, (delta, sigma) = delta, combine(pulls)
         if abs(delta - last) <= AT_REST * sigma:
             break
-        pulls = [pull for frame in frames if (pull := _pull(frame, rig, delta)) is not None]
+        pulls = _pulls(frames, rig, delta)
     delta, sigma = combine(pulls)
     return OffsetEstimate(delta, vertical_offset(tracks), sigma, len(pulls))
 
 
-def frame_pull(tracks: StereoTracks, camera: CameraModel, delta_px: float = 0.0) -> Pull | None:
-    """Return what one step between frames says about the offset, seen from about `delta_px`; None if nothing.
+def _pulls(frames: Sequence[_Frame], rig: _Rig, delta: float) -> list[Pull]:
+    found = [_solve(frame, rig, _faults(delta, np.zeros(2))) for frame in frames]
+    pulls = [each.pull(np.zeros(2)) for each in found if each is not None]
+    return [pull for pull in pulls if pull is not None]
 
-    Put together by `combined` these are `disparity_offset` for a flow, in which each frame is seen once.
+
+def frame_evidence(
+    tracks: StereoTracks, camera: CameraModel, delta_px: float = 0.0, lens: Floats | None = None
+) -> Evidence | None:
+    """Return what one step between frames says about the faults of a pair; None if nothing.
+
+    It is exact near an offset and a lens (2,), where these are known already. Put together by `combine` these
+    are `disparity_offset` for a flow, in which each frame is seen once.
     """
     rig = _Rig.of(camera)
     frame = _frame(tracks, rig)
-    return None if frame is None else _pull(frame, rig, delta_px)
+    return (
+        None
+        if frame is None
+        else _solve(frame, rig, _faults(delta_px, np.zeros(2) if lens is None else lens))
+    )
+
+
+def _faults(delta: float, lens: Floats) -> Floats:
+    return np.array([delta, 0.0, *lens, *[0.0] * (len(FAULTS) - 4)])
+
+
+def estimate_lens(evidence: Sequence[Evidence], camera: CameraModel) -> LensEstimate:
+    """Return the radial distortion that many frames agree on, and how far it is believed."""
+    if len(evidence) < 2:
+        return LensEstimate(np.zeros(2), np.zeros(2))
+    usual = np.diag(np.array(list(FAULTS.values())) ** -2.0)
+    information = np.sum([each.information for each in evidence], axis=0) + usual
+    covariance = np.linalg.inv(information)
+    faults = covariance @ np.sum([each.wanted for each in evidence], axis=0)
+    scores = np.array([each.wanted - each.information @ faults for each in evidence])
+    spread = covariance @ (_long_run_covariance(scores) + usual) @ covariance
+    return _believe(faults[LENS], np.stack([covariance, spread])[:, LENS, LENS], camera)
+
+
+def _believe(lens: Floats, covariances: Floats, camera: CameraModel) -> LensEstimate:
+    """Judge k1 and k2 (2,) by what they do to pixels; the larger of the covariances (n, 2, 2) counts."""
+    focal = float(camera.K[0, 0])
+    radius = RADII * max(camera.K[0, 2], camera.width - camera.K[0, 2]) / focal
+    bends = focal * np.stack([radius**3, radius**5], axis=1)
+    bent, sigma = bends @ lens, float(np.sqrt((bends[-1] @ covariances @ bends[-1]).max()))
+    most, doubt = float(np.abs(bent).max()), 2 * float(np.hypot(sigma, LENS_BIAS))
+    share = 1 - (doubt / most) ** 2 if most > doubt and sigma <= LENS_KNOWN else 0.0
+    return LensEstimate(share * lens, lens, float(bent[-1]), sigma)
 
 
 def combine(pulls: Sequence[Pull]) -> tuple[float, float]:
@@ -163,19 +273,22 @@ def combine(pulls: Sequence[Pull]) -> tuple[float, float]:
     wanted, information = np.array([[pull.delta_px, pull.information] for pull in pulls]).T
     total = np.sum(information)
     delta = float(np.sum(information * wanted) / total)
-    disagreed = np.sqrt(_long_run_variance(information * (wanted - delta) / total))
-    return delta, float(max(1 / np.sqrt(total), disagreed))
+    errors = information * (wanted - delta) / total
+    disagreed = max(float(errors @ errors), float(_long_run_covariance(errors[:, None])[0, 0]))
+    return delta, float(np.sqrt(max(1 / total, disagreed)))
 
 
-def _long_run_variance(errors: Floats) -> float:
-    """Return the variance of a sum of errors (n,) of which neighbours are alike (Newey and West 1987).
+def _long_run_covariance(errors: Floats) -> Floats:
+    """Return the covariance (k, k) of a sum of errors (n, k), neighbours alike (Newey and West 1987).
 
     Frames that follow each other see the same points: they err together, and are worth fewer.
     """
     reach = int(np.sqrt(len(errors)))
-    alike = [float(errors[k:] @ errors[: len(errors) - k]) for k in range(reach + 1)]
-    shares = 2 - 2 * np.arange(reach + 1) / (reach + 1)
-    return max(alike[0], float(shares @ alike) - alike[0])
+    whole = errors.T @ errors
+    for k in range(1, reach + 1):
+        alike = errors[k:].T @ errors[:-k]
+        whole += (1 - k / (reach + 1)) * (alike + alike.T)
+    return whole
 
 
 def shrink(delta_px: float, sigma_px: float) -> float:
@@ -201,12 +314,12 @@ def _frame(tracks: StereoTracks, rig: _Rig) -> _Frame | None:
 
     both = np.hstack([tracks.before_left, tracks.before_right, tracks.now_left, tracks.now_right])
     both = both[np.isfinite(both).all(axis=1)].astype(np.float64)
-    before, now = both[:, [0, 1, 2]], both[:, [4, 5, 6]]
+    before, now = both[:, :4], both[:, 4:]
     good = np.minimum(before[:, 0] - before[:, 2], now[:, 0] - now[:, 2]) > LEAST_DISPARITY
     before, now = before[good], now[good]
     if len(before) < FEWEST_POINTS:
         return None
-    points, _ = _points(before, rig, 0.0)
+    points, _ = _points(before, rig)
     intrinsics = np.array([[rig.fx, 0, rig.cx], [0, rig.fy, rig.cy], [0, 0, 1]])
     cv2.setRNGSeed(0)
     found, turn, shift, _ = cv2.solvePnPRansac(
@@ -222,65 +335,124 @@ def _frame(tracks: StereoTracks, rig: _Rig) -> _Frame | None:
     return _Frame(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
 
 
-def _pull(frame: _Frame, rig: _Rig, delta: float) -> Pull | None:
-    """Solve the motion of a frame at an offset; what is left of the residual pulls on the offset."""
+def _solve(frame: _Frame, rig: _Rig, faults: Floats) -> Evidence | None:
+    """Solve the motion of a frame at given faults; what is left of the residual pulls on them."""
     for _ in range(MOTION_STEPS):
-        residual, by_motion, by_delta = _weigh(frame, rig, delta)
-        step = -np.linalg.lstsq(by_motion, residual)[0]
+        rows = _weigh(frame, rig, faults, by_faults=False)
+        step = -np.linalg.lstsq(rows[:, 1:7], rows[:, 0])[0]
         frame.motion = se3.exp(step) @ frame.motion
         if np.abs(step).max() < MOTION_AT_REST:
             break
-    residual, by_motion, by_delta = _weigh(frame, rig, delta)
-    # What of the offset no motion can imitate.
-    own = by_delta - by_motion @ np.linalg.lstsq(by_motion, by_delta)[0]
-    curvature, slope = float(own @ own), float(own @ residual)
-    variance = float(residual @ residual) / (residual.size - 7)
-    return Pull(delta - slope / curvature, curvature / variance) if curvature * variance > 0 else None
+    rows = _weigh(frame, rig, faults)
+    residual, by_motion, by_faults = rows[:, 0], rows[:, 1:7], rows[:, 7:]
+    # What of the faults no motion can imitate.
+    own = by_faults - by_motion @ np.linalg.lstsq(by_motion, by_faults)[0]
+    variance = float(residual @ residual) / (residual.size - 6 - len(faults))
+    if not variance > 0:
+        return None
+    information = own.T @ own / variance
+    return Evidence(information, information @ faults - own.T @ residual / variance)
 
 
-def _weigh(frame: _Frame, rig: _Rig, delta: float) -> tuple[Floats, Floats, Floats]:
-    """Return residuals (3n,) and their derivatives (3n, 6) and (3n,), wild ones held down."""
-    white = _residuals(frame, rig, delta)
-    size = np.sqrt(np.mean(white[..., 0] ** 2, axis=1))
-    weight = robust.cauchy_weights(size / max(float(robust.nmad(white[..., 0])), 1e-6))
-    rows = (white * np.sqrt(weight)[:, None, None]).reshape(-1, 8)
-    return rows[:, 0], rows[:, 1:7], rows[:, 7]
+def _weigh(frame: _Frame, rig: _Rig, faults: Floats, by_faults: bool = True) -> Floats:
+    """Return residuals and derivatives in units of their noise, row by row, wild ones held down."""
+    white = _residuals(frame, rig, faults, by_faults)
+    noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
+    if by_faults:
+        noise[3] = max(float(robust.nmad(white[:, 3, 0])), ROW_NOISE)
+    white /= noise[:, None]
+    weight = robust.cauchy_weights(np.sqrt(np.mean(white[:, :3, 0] ** 2, axis=1)))
+    return (white * np.sqrt(weight)[:, None, None]).reshape(-1, white.shape[2])
 
 
-def _points(pixels: Floats, rig: _Rig, delta: float) -> tuple[Floats, Floats]:
-    """Return points (n, 3) in metres of pixels (n, 3), and their disparities (n,)."""
-    disparity = pixels[:, 0] - pixels[:, 2] - delta
+def _points(pixels: Floats, rig: _Rig) -> tuple[Floats, Floats]:
+    """Return points (n, 3) in metres of left columns, left rows and right columns, and disparities (n,)."""
+    disparity = np.maximum(pixels[:, 0] - pixels[:, 2], LEAST_DISPARITY / 2)
     depth = rig.fx * rig.baseline / disparity
     x = (pixels[:, 0] - rig.cx) * depth / rig.fx
     y = (pixels[:, 1] - rig.cy) * depth / rig.fy
     return np.stack([x, y, depth], axis=1), disparity
 
 
-def _residuals(frame: _Frame, rig: _Rig, delta: float) -> Floats:
-    """Return residuals in pixels and their derivatives by motion and offset: (n, 3, 1 + 6 + 1).
+def _residuals(frame: _Frame, rig: _Rig, faults: Floats, by_faults: bool) -> Floats:
+    """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6).
 
+    With those by the faults they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.
     The pixels of both pairs are equally noisy. To first order a residual has the covariance I + J J^T, with J
     the derivative of the prediction by the pixels before; multiplied by the inverse of its Cholesky factor
     the residuals are those of a bundle adjustment in which the points are free.
     """
-    turn = frame.motion[:3, :3]
-    points, disparity = _points(frame.before, rig, delta)
-    moved = se3.apply(frame.motion, points)
-    seen, by_point = _project(moved, rig, delta)
-    by_turned = by_point @ turn
-    by_delta = by_turned @ (points / disparity[:, None])[..., None] - np.array([[0.0], [0.0], [1.0]])
-    by_before = by_turned @ _by_pixels(points, disparity, rig)
+    before, now = _straighten(frame.before, rig, faults), _straighten(frame.now, rig, faults)
+    seen, by_point, by_before, moved = _predict(before, frame.motion, rig)
+    apart = seen - now[:, :3]
+    if by_faults:
+        # At the pixels that fit best, derivatives err independently of residuals; else noise feigns a lens.
+        inner = np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2)
+        shift = -np.swapaxes(by_before, 1, 2) @ np.linalg.solve(inner, apart[..., None])
+        before[:, :3] += shift[..., 0]
+        seen, by_point, by_before, moved = _predict(before, frame.motion, rig)
+        apart = seen - now[:, :3] - (by_before @ shift)[..., 0]
     noise = np.linalg.cholesky(np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2))
-    apart = (seen - frame.now)[..., None]
-    whole = np.concatenate([apart, by_point, -by_point @ rotations.skew(moved), by_delta], axis=2)
-    return np.asarray(np.linalg.solve(noise, whole), dtype=np.float64)
+    parts = [apart[..., None], by_point, -by_point @ rotations.skew(moved)]
+    if not by_faults:
+        return np.asarray(np.linalg.solve(noise, np.concatenate(parts, axis=2)), dtype=np.float64)
+    bent_before, bent_now = _bends(before, rig), _bends(seen[:, [0, 1, 2, 1]], rig)
+    parts.append(bent_now[:, :3] - by_before @ bent_before[:, :3])
+    whole = np.linalg.solve(noise, np.concatenate(parts, axis=2))
+    level = np.zeros((len(now), 1, whole.shape[2]))
+    level[:, 0, 0] = (now[:, 1] - now[:, 3]) / np.sqrt(2)
+    level[:, 0, 7:] = (bent_now[:, 3] - bent_now[:, 1]) / np.sqrt(2)
+    return np.asarray(np.concatenate([whole, level], axis=1), dtype=np.float64)
 
 
-def _project(points: Floats, rig: _Rig, delta: float) -> tuple[Floats, Floats]:
+def _predict(before: Floats, motion: Floats, rig: _Rig) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return where points are seen after a motion (n, 3), and where they are then (n, 3).
+
+    Between them stand the derivatives (n, 3, 3) of what is seen by those points, and by the pixels before.
+    """
+    points, disparity = _points(before, rig)
+    moved = se3.apply(motion, points)
+    seen, by_point = _project(moved, rig)
+    return seen, by_point, by_point @ motion[:3, :3] @ _by_pixels(points, disparity, rig), moved
+
+
+def _straighten(pixels: Floats, rig: _Rig, faults: Floats) -> Floats:
+    """Return pixels (n, 4) as a pair without these faults would have seen them."""
+    straight = pixels
+    for _ in range(3 if np.any(faults[2:]) else 1):
+        straight = pixels - _bends(straight, rig) @ faults
+    return straight
+
+
+def _bends(pixels: Floats, rig: _Rig) -> Floats:
+    """Return by how much each fault moves left column, left row, right column and right row: (n, 4, 14)."""
+    x, y = (pixels[:, 0] - rig.cx) / rig.fx, (pixels[:, 1] - rig.cy) / rig.fy
+    right, below = (pixels[:, 2] - rig.cx) / rig.fx, (pixels[:, 3] - rig.cy) / rig.fy
+    square, right_square = x**2 + y**2, right**2 + below**2
+    moved = np.zeros((len(pixels), 4, len(FAULTS)))
+    moved[:, 2, 0] = moved[:, 3, 1] = -1.0
+    moved[:, :2, 2:6] = rig.fx * _lens(x, y, square)
+    moved[:, 2:, 6:10] = rig.fx * _lens(right, below, right_square)
+    moved[:, 2:, 2:4] = moved[:, 2:, 6:8]
+    moved[:, 2, 10], moved[:, 3, 10] = -rig.fx * below, rig.fx * right
+    moved[:, 2, 11], moved[:, 3, 11] = rig.fx * right, rig.fx * below
+    moved[:, 2, 12], moved[:, 3, 12] = -(right**2), -right * below
+    moved[:, 2, 13], moved[:, 3, 13] = -right * below, -(below**2)
+    return moved
+
+
+def _lens(x: Floats, y: Floats, square: Floats) -> Floats:
+    """Return the derivatives (n, 2, 4) of a bent point by k1, k2, p1 and p2 (Brown 1966)."""
+    across = [x * square, x * square**2, 2 * x * y, square + 2 * x**2]
+    down = [y * square, y * square**2, square + 2 * y**2, 2 * x * y]
+    return np.stack([np.stack(across, axis=1), np.stack(down, axis=1)], axis=1)
+
+
+def _project(points: Floats, rig: _Rig) -> tuple[Floats, Floats]:
     """Return the pixels (n, 3) of points (n, 3), and the derivatives (n, 3, 3)."""
     x, y, z = points.T
     left = rig.fx * x / z + rig.cx
-    seen = np.stack([left, rig.fy * y / z + rig.cy, left - rig.fx * rig.baseline / z - delta], axis=1)
+    seen = np.stack([left, rig.fy * y / z + rig.cy, left - rig.fx * rig.baseline / z], axis=1)
     slopes = np.zeros((len(points), 3, 3))
     slopes[:, 0, 0] = slopes[:, 2, 0] = rig.fx / z
     slopes[:, 0, 2] = -rig.fx * x / z**2

@@ -1,21 +1,32 @@
-"""A constant error of all disparities of a rectified pair, found without truth and taken off."""
+"""What rectification left wrong in a pair, found without truth and taken off."""
 
 from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.engine import Node, outputs, param
+from transect.base.arrays import Floats
+from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
 from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import calibrated
-from transect.types import CameraModel, StereoPair
+from transect.nodes.image._lens import calibrated, rectify
+from transect.types import CameraModel, Image, StereoPair
 
-from ._offset import Pull, StereoTracks, combine, frame_pull, shrink, vertical_offset
+from ._offset import (
+    LENS_KNOWN,
+    Evidence,
+    LensEstimate,
+    StereoTracks,
+    combine,
+    estimate_lens,
+    frame_evidence,
+    shrink,
+    vertical_offset,
+)
 from ._pairs import disparity_camera, replace_images, zero_disparity
 from .vo import coarse_disparities, corners, follow
 
@@ -23,8 +34,8 @@ CLOSED = 0.7
 """Pixels by which a point may miss its start after a round through all four images; tenths are noise."""
 WIDEST = 0.25
 """Largest disparity that is looked for, as a share of the width."""
-LEAST_PULLS = 30
-"""Steps that must have been looked at before no more are."""
+LEAST_PULLS, MOST_PULLS = 30, 200
+"""Steps that must have been looked at before no more are; and at most, where a drive never tells the lens."""
 
 
 @outputs
@@ -34,31 +45,40 @@ class Calibrated:
     Attributes
     ----------
     calibratedStereoPair : StereoPair
-        The same images; the right camera's principal point was moved.
+        The right camera's principal point was moved; where a lens was found, the images are straightened.
     offset : float
         Pixels that every measured disparity has too many, as far as is believed and was taken off.
     sigma : float
         Standard deviation of what was found, pixels; infinite where nothing could be.
     vertical : float
         Median of row left - row right, pixels.
+    lens : (2,)
+        k1 and k2 of the radial distortion that the images had, as far as is believed and was taken out; 0
+        where the drive cannot tell, or nothing stands out.
     """
 
     calibratedStereoPair: StereoPair
     offset: float
     sigma: float
     vertical: float
+    lens: Annotated[NDArray[np.float64], Shape(2)]
 
 
 class StereoOffsetCalibration(Node, interface=True):
-    """Finds a constant disparity offset by asking with which one the scene moves most rigidly (`_offset`).
+    """Finds a constant disparity offset, and a lens, by asking with which the scene moves most rigidly.
 
     A tenth of a pixel makes distances wrong by percents. What is found is written into the calibration: the
     principal point of the right camera moves, and nodes that make depth of disparities take it off. An offset
-    is believed as far as it stands out of its uncertainty (`_offset.trusted`), so a camera that stands still,
-    or sees nothing, or is calibrated well, changes nothing. Off, pairs pass as they are.
+    is believed as far as it stands out of its uncertainty (`_offset.shrink`), so a camera that stands still,
+    or sees nothing, or is calibrated well, changes nothing. Radial distortion that rectification left is
+    believed if it is known to a pixel at the edge of the image: turns tell it, a straight street does not.
+    Then the images are straightened. Off, pairs pass as they are.
     """
 
     enabled: bool = param(True, doc="whether the disparity offset is estimated and removed")
+    straighten: bool = param(
+        True, doc="whether radial distortion that is left in rectified images is estimated and removed"
+    )
     cell: int = param(
         40, ge=8, unit="px", doc="edge length of the squares of which the best corner is tracked"
     )
@@ -72,7 +92,9 @@ class StereoOffsetCalibration(Node, interface=True):
     def reset(self) -> None:
         self.pairs = 0
         self.before: Grays | None = None
-        self.pulls: list[Pull] = []
+        self.evidence: list[Evidence] = []
+        self.lens: LensEstimate | None = None
+        self.offset = 0.0, float("inf")
         self.rows: list[float] = []
 
     def process(self, originalStereoPair: StereoPair) -> Calibrated | None: ...
@@ -91,34 +113,50 @@ class StereoOffsetCalibration(Node, interface=True):
         tracks = stereo_tracks(before, now, self.cell)
         if len(tracks.now_left):
             self.rows.append(vertical_offset([tracks]))
-        pull = frame_pull(
-            _centre(tracks, zero_disparity(camera, calibrated(pair.right))), camera, self.believed[0]
-        )
-        self.pulls += [] if pull is None else [pull]
+        tracks = _centre(tracks, zero_disparity(camera, calibrated(pair.right)))
+        found = frame_evidence(tracks, camera, shrink(*self.offset), self.lens_coefficients)
+        if found is not None:
+            self.evidence.append(found)
+            self._conclude(camera)
 
     def _is_known(self) -> bool:
         """Tell whether enough frames agree; of fewer nobody knows how far neighbours err alike."""
-        return len(self.pulls) >= LEAST_PULLS and self.believed[1] <= self.settled
+        if len(self.evidence) < LEAST_PULLS:
+            return False
+        known = not self.straighten or self.lens is None or self.lens.sigma_px <= LENS_KNOWN
+        return (known and self.offset[1] <= self.settled) or len(self.evidence) >= MOST_PULLS
+
+    def _conclude(self, camera: CameraModel) -> None:
+        """Put together what all frames so far say: the lens, then the offset that goes with it."""
+        if self.straighten:
+            self.lens = estimate_lens(self.evidence, camera)
+        pulls = [each.pull(self.lens_coefficients) for each in self.evidence]
+        self.offset = combine([pull for pull in pulls if pull is not None])
 
     @property
-    def believed(self) -> tuple[float, float]:
-        """The offset as far as it is believed, and the deviation of what was found; pixels."""
-        found, sigma = combine(self.pulls)
-        return shrink(found, sigma), sigma
+    def lens_coefficients(self) -> Floats:
+        """k1 and k2 (2,) as far as they are believed."""
+        return np.zeros(2) if self.lens is None else self.lens.coefficients
 
     def mend(self, pair: StereoPair) -> Calibrated:
         """Return the pair with what is known by now taken off."""
-        offset, sigma = self.believed
+        offset, sigma, lens = shrink(*self.offset), self.offset[1], self.lens_coefficients
         vertical = float(robust.median(self.rows)) if self.rows else 0.0
-        right = pair.right
-        if self.pulls:
-            row = calibrated(pair.left).K[1, 2] - vertical
+        left, right = pair.left, pair.right
+        if lens.any():
+            left, right = _straighten(left, lens), _straighten(right, lens)
+        if self.evidence:
+            row = calibrated(left).K[1, 2] - vertical
             right = dataclasses.replace(right, camera=_shift(calibrated(right), offset, row))
-        return Calibrated(replace_images(pair, pair.left, right), offset, sigma, vertical)
+        return Calibrated(replace_images(pair, left, right), offset, sigma, vertical, lens)
 
 
 class RunningOffset(StereoOffsetCalibration):
     """Causal: each pair is mended by what the pairs up to it have told, until that is known well enough."""
+
+    straighten: bool = param(
+        False, doc="whether radial distortion is removed as well; when it is found, the images change at once"
+    )
 
     def process(self, originalStereoPair: StereoPair) -> Calibrated:
         self.looked_at(originalStereoPair)
@@ -141,6 +179,14 @@ def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:
     K[0, 2], K[1, 2] = K[0, 2] - offset, row
     P = None if camera.P is None else np.hstack([K, camera.P[:, 3:]])
     return dataclasses.replace(camera, K=K, P=P)
+
+
+def _straighten(image: Image, lens: Floats) -> Image:
+    """Return a rectified image without the radial distortion k1, k2 that it still had."""
+    camera = calibrated(image)
+    P = np.hstack([camera.K, np.zeros((3, 1))]) if camera.P is None else camera.P
+    bent = dataclasses.replace(camera, distortion="radtan", coefficients=np.array([*lens, 0.0, 0.0]), P=P)
+    return rectify(dataclasses.replace(image, camera=bent))
 
 
 def _centre(tracks: StereoTracks, shift: float) -> StereoTracks:

@@ -1,0 +1,294 @@
+"""Drives through streets of facades, parked cars and poles, as points that a tracker would follow.
+
+No image is rendered: every point is where a ray through a pixel meets the street, and pixels are noisy as
+Lucas and Kanade's tracking is. From image to image errors add up, as each image is compared with the one
+before; from the left to the right image they are new each time. Some tracks jump, some are lost.
+"""
+
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+
+from transect.geometry import se3
+from transect.nodes.stereo._offset import StereoTracks
+from transect.nodes.stereo.vo import Odometer, Pair, Rig
+from transect.nodes.stereo.vo.fronts import Sight
+from transect.types import Trajectory
+
+RIG = Rig(707.0, 707.0, 602.0, 183.0, 0.537, 1226, 370)
+UP = 1.65
+"""m from the ground to the cameras; the world's y points down, as the cameras' do."""
+RATE, TICK = 10.0, 100_000_000
+"""Hz, and ns from pair to pair."""
+FOLLOWED, MATCHED = 0.1, 0.12
+"""px: error of following from image to image, and from the left to the right image."""
+JUMPS, WRONG, LOST = 0.01, 0.01, 0.06
+"""Shares of tracks that jump to something else, are matched wrongly, or are lost, in each pair."""
+CELLS, SIGHT = 400, 150.0
+"""Points that are looked for in an image, and metres up to which there is something to see."""
+ON_WALLS, ON_GROUND = 0.65, 0.25
+"""Shares of the places on walls and on smooth ground that have a corner: half of the points are 20 m away."""
+
+
+@dataclass(frozen=True)
+class Lens:
+    """What rectification left in the images of a pair, in OpenCV's terms.
+
+    Attributes
+    ----------
+    left, right : tuple
+        k1, k2, p1, p2.
+    offset : float
+        px that every disparity has too many.
+    yaw, pitch, roll : float
+        Of the right camera, rad.
+    """
+
+    left: tuple = (0.0, 0.0, 0.0, 0.0)
+    right: tuple = (0.0, 0.0, 0.0, 0.0)
+    offset: float = 0.0
+    yaw: float = 0.0
+    pitch: float = 0.0
+    roll: float = 0.0
+
+    def pixels(self, points):
+        """Left column and row, right column and row (n, 4) of points (n, 3) before the left camera."""
+        if not len(points):
+            return np.zeros((0, 4))
+        K = RIG.K
+        turn = np.array([self.pitch, self.yaw, self.roll])
+        shift = -cv2.Rodrigues(turn)[0] @ [RIG.baseline, 0.0, 0.0]
+        left, _ = cv2.projectPoints(points, np.zeros(3), np.zeros(3), K, np.array(self.left))
+        right, _ = cv2.projectPoints(points, turn, shift, K, np.array(self.right))
+        return np.hstack([left.reshape(-1, 2), right.reshape(-1, 2) - [self.offset, 0.0]])
+
+
+IDEAL = Lens()
+BENT = Lens((0.027, 0.004, 0.0, 0.0), (0.027, 0.004, 0.0, 0.0))
+"""Radial: 7 px at the left and right edge."""
+
+
+def turning(degrees, rate, before=10.0, after=10.0):
+    """``T_world_camera`` (n, 4, 4) through a junction: straight (m), a turn (deg, deg/s), straight (m).
+
+    Speed falls from 8 to 4 m/s before the turn and grows again after it.
+    """
+    speeds, rates = [], []
+    slow, fast, step = 4.0, 8.0, 1 / RATE
+    for length, (first, last) in ((before, (fast, slow)), (after, (slow, fast))):
+        count = max(round(length / ((first + last) / 2 * step)), 1)
+        part = np.linspace(first, last, count)
+        if first == slow:
+            count_turn = round(abs(degrees) / (rate * step))
+            ramp = np.minimum(np.minimum(np.arange(count_turn + 6), np.arange(count_turn + 6)[::-1]) / 6, 1.0)
+            speeds += [slow] * len(ramp)
+            rates += list(ramp * degrees / (ramp.sum() * step))
+        speeds += list(part)
+        rates += [0.0] * count
+    return _poses(np.array(speeds), np.radians(rates))
+
+
+def street(metres, seed=0, speed=10.0):
+    """``T_world_camera`` (n, 4, 4) of a drive with a bend of 20 deg or a junction every 120 m."""
+    rng = np.random.default_rng(seed)
+    speeds, rates, gone, next_turn = [], [], 0.0, 100.0
+    while gone < metres:
+        if gone > next_turn:
+            angle = float(rng.choice([-90, -20, 20, 90])) * rng.uniform(0.8, 1.2)
+            rate = 35.0 if abs(angle) > 50 else 10.0
+            count = max(round(abs(angle) / rate * RATE), 1)
+            slow = 4.0 if abs(angle) > 50 else speed
+            speeds += [slow] * count
+            rates += [angle / count * RATE] * count
+            gone += slow * count / RATE
+            next_turn = gone + 120.0
+        else:
+            speeds.append(speed)
+            rates.append(rng.normal(0, 0.3))
+            gone += speed / RATE
+    return _poses(np.array(speeds), np.radians(rates), rng)
+
+
+def _poses(speeds, rates, rng=None):
+    shake = np.zeros((len(speeds), 2)) if rng is None else rng.normal(0, 0.002, (len(speeds), 2))
+    heading, at, poses = 0.0, np.zeros(3), []
+    for speed, rate, (pitch, roll) in zip(speeds, rates, shake, strict=True):
+        middle = heading + rate / RATE / 2
+        at = at + speed / RATE * np.array([np.sin(middle), 0.0, np.cos(middle)])
+        heading += rate / RATE
+        turn = cv2.Rodrigues(np.array([0.0, heading, 0.0]))[0] @ cv2.Rodrigues(np.array([pitch, 0, roll]))[0]
+        poses.append(se3.from_matrix(turn, at))
+    return np.array(poses)
+
+
+class Street:
+    """Facades, cars and poles beside a way, as upright rectangles on flat ground.
+
+    Attributes
+    ----------
+    ends : (n, 2, 2)
+        Both ends of each in the plane (x, z), m.
+    tops : (n,)
+        Their heights above the ground, m.
+    """
+
+    def __init__(self, poses, seed=0):
+        rng = np.random.default_rng(seed)
+        way = poses[:, [0, 2], 3]
+        ahead = poses[-1, [0, 2], 2]
+        way = np.concatenate([way, way[-1] + np.arange(1, SIGHT)[:, None] * ahead])
+        along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1)))
+        ends, tops = [], []
+        kinds = ((9.0, 4.0, 14.0, 5.0, 14.0), (9.0, 4.5, 4.0, 1.3, 1.7), (7.0, 6.0, 0.5, 3.0, 6.0))
+        for every, side, long, low, high in kinds:
+            for s in np.arange(0.0, along[-1], every):
+                for sign in (-1, 1):
+                    k = min(int(np.searchsorted(along, s + rng.uniform(0, every))), len(way) - 2)
+                    forward = (way[k + 1] - way[k]) / np.linalg.norm(way[k + 1] - way[k])
+                    beside = np.array([forward[1], -forward[0]])
+                    apart = side + rng.uniform(5.0, 25.0) if long > 10 else side + rng.uniform(-0.5, 1.5)
+                    centre = way[k] + sign * apart * beside
+                    bent = rng.normal(0, 0.15)
+                    direction = np.cos(bent) * forward + np.sin(bent) * beside
+                    half = long * rng.uniform(0.3, 0.6)
+                    segment = np.stack([centre - half * direction, centre + half * direction])
+                    on = np.linspace(segment[0], segment[1], 9)
+                    if np.linalg.norm(way[:, None] - on, axis=2).min() > 3.0:
+                        ends.append(segment)
+                        tops.append(rng.uniform(low, high))
+        self.ends, self.tops = np.array(ends), np.array(tops)
+
+    def hit(self, start, rays):
+        """Points (n, 3) where rays (n, 3) from a place meet something; NaN where only the sky is."""
+        near = np.linalg.norm(self.ends.mean(axis=1) - start[[0, 2]], axis=1) < SIGHT
+        first, edge = self.ends[near, 0] - start[[0, 2]], self.ends[near, 1] - self.ends[near, 0]
+        flat = rays[:, None, [0, 2]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cross = flat[..., 0] * edge[:, 1] - flat[..., 1] * edge[:, 0]
+            far = (first[:, 0] * edge[:, 1] - first[:, 1] * edge[:, 0]) / cross
+            place = (first[:, 0] * flat[..., 1] - first[:, 1] * flat[..., 0]) / cross
+            down = start[1] + far * rays[:, None, 1]
+            met = (far > 0) & (place >= 0) & (place <= 1) & (down < UP) & (down > UP - self.tops[near])
+            wall = np.where(met, far, np.inf).min(axis=1, initial=np.inf)
+            ground = np.where(rays[:, 1] > 0, (UP - start[1]) / rays[:, 1], np.inf)
+        reach = np.minimum(wall, ground)
+        reach = np.where(reach * np.linalg.norm(rays, axis=1) < SIGHT, reach, np.nan)
+        return start + reach[:, None] * rays
+
+
+@dataclass
+class Drive:
+    """A pair that drives along poses, and what it sees; it is the front end of an odometer.
+
+    Attributes
+    ----------
+    at : int
+        Pair that is looked at now.
+    known : dict
+        Where in the world the points are that it said were at a pixel, by the left column.
+    """
+
+    poses: np.ndarray
+    world: Street
+    lens: Lens = IDEAL
+    noise: float = 1.0
+    seed: int = 0
+    at: int = 0
+    known: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.rng = np.random.default_rng(self.seed)
+
+    def find(self):
+        """One point (n, 3) of the world in each cell of the left image."""
+        cell = np.sqrt(RIG.width * RIG.height / CELLS)
+        row, column = np.mgrid[0 : RIG.height : cell, 0 : RIG.width : cell].reshape(2, -1)
+        pixels = np.stack([column, row], axis=1) + self.rng.uniform(0, cell, (len(row), 2))
+        rays = np.column_stack([(pixels - [RIG.cx, RIG.cy]) / RIG.fx, np.ones(len(pixels))])
+        T = self.poses[self.at]
+        points = self.world.hit(T[:3, 3], rays @ T[:3, :3].T)
+        share = np.where(points[:, 1] > UP - 0.01, ON_GROUND, ON_WALLS)
+        return points[~np.isnan(points[:, 0]) & (self.rng.random(len(points)) < share)]
+
+    def see(self, points):
+        """Pixels (n, 4) of points (n, 3), without noise; NaN where they are hidden or out of the image."""
+        T = self.poses[self.at]
+        near = se3.apply(se3.invert(T), points)
+        rays = points - T[:3, 3]
+        hidden = np.linalg.norm(self.world.hit(T[:3, 3], rays) - T[:3, 3], axis=1)
+        there = np.linalg.norm(rays, axis=1)
+        pixels = self.lens.pixels(np.where(near[:, 2:] > 0.5, near, [0.0, 0.0, 1.0]))
+        inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < RIG.width - 5)
+        inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < RIG.height - 5)
+        good = inside.all(axis=1) & (near[:, 2] > 0.5) & ~(hidden < 0.98 * there)
+        return np.where(good[:, None], pixels, np.nan)
+
+    def step(self, k):
+        """The same points in the pairs k and k + 1, as calibration follows them."""
+        self.at = k
+        points = self.find()
+        before = self.see(points)
+        self.at = k + 1
+        now = self.see(points)
+        good = ~np.isnan(before[:, 0]) & ~np.isnan(now[:, 0])
+        before, now = (
+            each[good] + self.rng.normal(0, self.noise * MATCHED, each[good].shape) for each in (before, now)
+        )
+        jumps = self.rng.random(len(now)) < JUMPS * self.noise
+        now[jumps] += self.rng.uniform(-15, 15, (int(jumps.sum()), 4))
+        return StereoTracks(before[:, :2], before[:, 2:], now[:, :2], now[:, 2:])
+
+    def look(self, before, now, tracks, expected, rig, fresh):
+        """Return what an odometer's front end would: tracks found again, and new points."""
+        places = np.array([self.known[p][0] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 3)
+        drift = np.array([self.known[p][1] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 2)
+        exact = self.see(places)
+        drift = drift + self.rng.normal(0, FOLLOWED * self.noise, drift.shape)
+        jumps = self.rng.random(len(drift)) < JUMPS * self.noise
+        drift[jumps] += self.rng.uniform(-15, 15, (int(jumps.sum()), 2))
+        rows = np.flatnonzero(~np.isnan(exact[:, 0]) & (self.rng.random(len(exact)) > LOST))
+        found = self._match(exact[rows], drift[rows])
+        new = self.find() if fresh else np.zeros((0, 3))
+        seen = self.see(new)
+        new, seen = new[~np.isnan(seen[:, 0])], seen[~np.isnan(seen[:, 0])]
+        new_drift = np.zeros((len(new), 2))
+        first = self._match(seen, new_drift)
+        columns = [*found[:, 0].tolist(), *first[:, 0].tolist()]
+        behind = zip([*places[rows], *new], [*drift[rows], *new_drift], strict=True)
+        self.known = dict(zip(columns, behind, strict=True))
+        return Sight(rows, found, first, len(first))
+
+    def _match(self, exact, drift):
+        """Left column, left row and right column (n, 3) with noise."""
+        right = exact[:, 2] + drift[:, 0] + self.rng.normal(0, MATCHED * self.noise, len(exact))
+        wrong = self.rng.random(len(exact)) < WRONG * self.noise
+        right[wrong] += self.rng.uniform(-20, 20, int(wrong.sum()))
+        seen = np.column_stack([exact[:, :2] + drift, right])
+        seen[seen[:, 0] - seen[:, 2] < 0.5, 2] = np.nan
+        return seen
+
+
+GRAY = np.full((RIG.height, RIG.width), 128, np.uint8)
+
+
+def odometry(drive, settings, rig=RIG):
+    """Poses ``T_world_camera`` (n, 4, 4) that an odometer finds along a drive."""
+    odometer, poses = Odometer(drive, rig, settings), []
+    for k in range(len(drive.poses)):
+        drive.at = k
+        step = odometer.advance(Pair(GRAY, GRAY), drive.at * TICK)
+        assert step.failed == "", f"pair {drive.at}: {step.failed}"
+        poses.append(step.T_world_camera)
+    return np.array(poses)
+
+
+def trajectory(poses):
+    """Poses as a trajectory, a tenth of a second apart."""
+    turned, place = se3.to_quaternion(poses)
+    return Trajectory(np.arange(len(poses), dtype=np.int64) * TICK, place, turned)
+
+
+def length(poses):
+    """Metres."""
+    return float(np.linalg.norm(np.diff(poses[:, :3, 3], axis=0), axis=1).sum())
