@@ -299,6 +299,23 @@ def test_the_folder_of_a_run_says_what_it_consumed(run: Run, truth: Path, tmp_pa
     assert "pose" in several.err
 
 
+def test_a_part_of_the_reference_is_compared_alone(run: Run, truth: Path, good: Path, tmp_path: Path) -> None:
+    lines = truth.read_text().splitlines(keepends=True)
+    times = np.array([float(line.split()[0]) for line in lines])
+    first, last = (times - times[0] >= 1.0).argmax(), (times - times[0] >= 3.0).argmax()
+    assert 0 < first < last
+    part = tmp_path / "part.tum"
+    part.write_text("".join(lines[first:last]))
+    cut = json.loads(
+        run("eval", truth, good, "--reference-from", "+1s", "--reference-to", "+3s", "--json").out
+    )
+    alone = json.loads(run("eval", part, good, "--json").out)
+    assert cut["results"][0]["metrics"] == alone["results"][0]["metrics"]
+    assert cut["results"][0]["pairs"]["matched"] == last - first
+    refused = run("eval", truth, good, "--reference-from", "+9999s")
+    assert (refused.code, "has no pose between +9999s and its end" in refused.err) == (1, True)
+
+
 def test_a_file_of_relations_is_truth_enough(run: Run, tmp_path: Path) -> None:
     relations = tmp_path / "rel.txt"
     relations.write_text("1.0 3.0 20 0 0 0 0 0\n2.0 4.5 25 0 0 0 0 0\n")

@@ -55,9 +55,19 @@ how_options = add_options(
 )  # fmt: skip
 
 
+span_options = add_options(
+    click.option(
+        "--reference-from", "start", metavar="TIME",
+        help="Compare the reference from this time on: +60s, 12:04:31.2, ISO, or clock seconds.",
+    ),
+    click.option("--reference-to", "end", metavar="TIME", help="Compare it up to this time, not included."),
+)  # fmt: skip
+
+
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="REF EST...")
 @how_options
+@span_options
 @format_options
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE.result|DIR",
@@ -81,6 +91,8 @@ def command(
     least: float,
     offset: str,
     relations_file: Path | None,
+    start: str | None,
+    end: str | None,
     written_as: str,
     layout: str,
     out: Path | None,
@@ -116,7 +128,7 @@ def command(
             paths, register=align != "none", shift=_metres(shift), command=typed, strict=strict
         )
     else:
-        found = judge_trajectories(paths, asked, command=typed, strict=strict)
+        found = judge_trajectories(paths, asked, span=(start, end), command=typed, strict=strict)
     for path in save_results(found.results, out) if out is not None else ():
         click.echo(f"wrote {path}", err=True)
     draw_figures(found.results, figure, ground)

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.errors import TransectError, UsageError
+from transect.base import clocks
+from transect.errors import TimeError, TransectError, UsageError
 from transect.recording import Loss
 
+from .association import rows
 from .loading import open_input
 from .report import Asked, evaluate, failed, judge_relations
 from .result import Input, Result, distinct_names
@@ -26,7 +29,12 @@ class Judged:
 
 
 def judge_trajectories(
-    paths: Sequence[str], asked: Asked, *, command: str = "", strict: bool = False
+    paths: Sequence[str],
+    asked: Asked,
+    *,
+    span: tuple[str | None, str | None] = (None, None),
+    command: str = "",
+    strict: bool = False,
 ) -> Judged:
     """Compare trajectories with the first of them; an error of one of several does not stop the others.
 
@@ -35,6 +43,9 @@ def judge_trajectories(
     paths : sequence of str
         The reference, then the estimates: files of poses, recordings, ``PATH:STREAM``, folders of runs. If
         relations from a file are all that is asked for, there is no reference: all are estimates.
+    span : tuple of two str or None
+        First time of the reference that is compared, and the time before which it ends: ``+60s`` counts from
+        its first pose.
     command : str
         What was typed, for the provenance.
     strict : bool
@@ -50,7 +61,7 @@ def judge_trajectories(
     estimates = paths if by_relations else paths[1:]
     if not estimates:
         raise UsageError("there is nothing to compare", hint="transect eval REF EST")
-    reference = None if by_relations else _open(paths[0], True, strict, found)
+    reference = None if by_relations else _cut(_open(paths[0], True, strict, found), *span)
 
     names: dict[str, str] = {}
 
@@ -136,6 +147,27 @@ def _open(path: str, truth: bool, strict: bool, found: Judged) -> Input:
     opened = open_input(path, truth=truth)
     _note_losses(path, opened.losses, strict, found)
     return opened
+
+
+def _cut(whole: Input, start: str | None, end: str | None) -> Input:
+    """Return the part of an input between two times; `end` is not included."""
+    if start is None and end is None:
+        return whole
+    path = whole.trajectory
+    first = int(path.t_ns[0]) if len(path) else 0
+    keep = np.ones(len(path), dtype=bool)
+    if start is not None:
+        keep &= path.t_ns >= clocks.resolve(start, first, path.clock)
+    if end is not None:
+        keep &= path.t_ns < clocks.resolve(end, first, path.clock)
+    if not keep.any():
+        raise TimeError(
+            f"{whole.name} has no pose between {start or 'its start'} and {end or 'its end'}",
+            why=f"it lasts from {clocks.text_from_ns(first, path.clock)} "
+            f"to {clocks.text_from_ns(int(path.t_ns[-1]) if len(path) else 0, path.clock)}",
+        )
+    note = f"the reference is compared from {start or 'its start'} to {end or 'its end'}"
+    return replace(whole, trajectory=rows(path, np.flatnonzero(keep)), notes=(*whole.notes, note))
 
 
 def _note_losses(path: str, losses: tuple[Loss, ...], strict: bool, found: Judged) -> None:
