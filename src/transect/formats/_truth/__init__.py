@@ -47,23 +47,14 @@ def _is_truth(source: Source, above: str, folder: str) -> bool:
     first = bisect_left(source.names, f"{folder}/")
     if first == len(source.names) or not source.names[first].startswith(f"{folder}/"):
         return False
-    for name in _descriptions(above):
+    from .. import geotiff
+    from ..described import NAMES
+
+    for name in (f"{above}{name}" for name in NAMES):
         if name in source and f"{FOLDER}/".encode() in source.head(name):
             return False  # a description that names these files has its own idea of them
     truth = source.at(folder)
     here = [name for name in truth.names if "/" not in name]
     if any(name.endswith((TRAJECTORY, TABLE)) for name in here):
         return True
-    return any(name.endswith(MAP) for name in here) and _is_map(truth)
-
-
-def _descriptions(above: str) -> list[str]:
-    from ..described import NAMES
-
-    return [f"{above}{name}" for name in NAMES]
-
-
-def _is_map(truth: Source) -> bool:
-    from .. import geotiff
-
-    return geotiff.recognises(truth).confidence >= 0.5
+    return any(name.endswith(MAP) for name in here) and geotiff.recognises(truth).confidence >= 0.5

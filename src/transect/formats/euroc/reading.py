@@ -136,10 +136,15 @@ def header_lines(head: bytes) -> int:
 
 
 def _parse_imu(buffer: Buffer, file: str) -> Parsed:
-    layout = Layout(("t_ns", *IMU), {"t_ns": 1}, skip=header_lines(bytes(buffer[:4096])))
+    return _parse_csv(buffer, file, IMU, Imu.units())
+
+
+def _parse_csv(buffer: Buffer, file: str, names: tuple[str, ...], units: dict[str, str]) -> Parsed:
+    """Parse lines of a time in ns and one number per name."""
+    layout = Layout(("t_ns", *names), {"t_ns": 1}, skip=header_lines(bytes(buffer[:4096])))
     csv = read_csv(buffer, layout, file)
-    columns = {name: csv.table.column(name) for name in IMU}
-    return Parsed(arrow.table(arrow.numbers(csv.table, "t_ns"), columns, units=Imu.units()), csv.losses)
+    columns = {name: csv.table.column(name) for name in names}
+    return Parsed(arrow.table(arrow.numbers(csv.table, "t_ns"), columns, units=units), csv.losses)
 
 
 def _truths_beside(source: Source) -> list[Stream]:
@@ -165,10 +170,6 @@ def _truth(source: Source, file: str, name: str, child: str = BODY) -> Stream:
 
 def _parse_truth(buffer: Buffer, file: str) -> Parsed:
     """Parse as many of the 17 columns as there are: a Leica tracker has 4, Vicon has 8."""
-    head = bytes(buffer[:65_536])
-    rows = [row for row in first_rows(head) if is_number(row[0])]
+    rows = [row for row in first_rows(bytes(buffer[:65_536])) if is_number(row[0])]
     names = (*TRUTH, *BIAS)[: max((len(row) for row in rows), default=17) - 1]
-    csv = read_csv(buffer, Layout(("t_ns", *names), {"t_ns": 1}, skip=header_lines(head)), file)
-    columns = {name: csv.table.column(name) for name in names}
-    units = {**RigidBodyState.units(), **BIAS_UNITS}
-    return Parsed(arrow.table(arrow.numbers(csv.table, "t_ns"), columns, units=units), csv.losses)
+    return _parse_csv(buffer, file, names, {**RigidBodyState.units(), **BIAS_UNITS})

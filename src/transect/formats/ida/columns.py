@@ -79,7 +79,6 @@ def _bare(text: str) -> str:
 
 
 MISSING = -99999.0
-MISSING_TEXT = "-99999.0000"
 """The label's invalid_constant."""
 
 _MILLI = unit_of("mA").scale

@@ -293,7 +293,7 @@ def science_csv(t_ns: NDArray[np.int64], columns: Mapping[str, Any], units: Mapp
     t_ns : (n,) int64 array
         SCLK.
     columns : mapping of str to (n,) array
-        Named as in `_ida_columns.COLUMNS`, in the units that these have inside. Documented columns that are
+        Named as in `columns.COLUMNS`, in the units that these have inside. Documented columns that are
         not given are written as -99999.0000, the codes as 0; `elapsed_time` is left out (Table 12 lacks it).
     units : mapping of str to str
         Units of columns that the SIS does not know.

@@ -289,10 +289,8 @@ class Decoder:
         bad : dict of int to str
             The others, and why.
         """
-        parts: list[tuple[Ints, Columns]] = []
         leftover: list[int] = []
-        for rows, columns in self._batches(raws, leftover):
-            parts.append((rows, columns))
+        parts = list(self._batches(raws, leftover))
         singles, bad = self._one_by_one(raws, sorted(leftover))
         parts += singles
         kept = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(rows for rows, _ in parts)]))

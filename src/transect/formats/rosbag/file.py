@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,40 +126,6 @@ class Messages:
     losses: tuple[Loss, ...] = ()
 
 
-class BagFile(Protocol):
-    """One file of a bag."""
-
-    name: str
-    channels: dict[int, Channel]
-    losses: list[Loss]
-    notes: list[str]
-    heads: frozenset[int]
-
-    def count(self, channel: int) -> int:
-        """How many messages the index lists."""
-        ...
-
-    def first_log(self, channel: int) -> int | None:
-        """Log time of the channel's first message in ns; None if it has none."""
-        ...
-
-    def first(self, channel: int) -> bytes | None:
-        """First `HEAD` bytes of the channel's first readable message."""
-        ...
-
-    def messages(self, channel: int) -> Messages:
-        """Return all messages of a channel."""
-        ...
-
-    def payload(self, place: Place) -> bytes:
-        """Data of one message."""
-        ...
-
-    def byte(self, place: Place) -> int | None:
-        """Byte of the file near which a message lies, where that is known."""
-        ...
-
-
 class Chunk(NamedTuple):
     """Where messages lie together: position of its record, of its data, and how they are packed."""
 
@@ -190,6 +156,54 @@ class Index:
     offset: Ints
 
 
+class BagFile(ABC):
+    """One file of a bag: its channels, and an index of their messages.
+
+    Of the channels in `heads` only the first `HEAD` bytes of each message are read.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.channels: dict[int, Channel] = {}
+        self.losses: list[Loss] = []
+        self.notes: list[str] = []
+        self.heads: frozenset[int] = frozenset()
+
+    @cached_property
+    def index(self) -> Index:
+        """All messages in the order of the file."""
+        return self._read_index()
+
+    @abstractmethod
+    def _read_index(self) -> Index:
+        """List all messages."""
+
+    def count(self, channel: int) -> int:
+        """How many messages the index lists."""
+        return int(np.count_nonzero(self.index.channel == channel))
+
+    def first_log(self, channel: int) -> int | None:
+        """Log time of the channel's first message in ns; None if it has none."""
+        times = self.index.log_ns[self.index.channel == channel]
+        return int(times[0]) if len(times) else None
+
+    @abstractmethod
+    def first(self, channel: int) -> bytes | None:
+        """First `HEAD` bytes of the channel's first readable message."""
+
+    @abstractmethod
+    def messages(self, channel: int) -> Messages:
+        """Return all messages of a channel."""
+
+    @abstractmethod
+    def payload(self, place: Place) -> bytes:
+        """Data of one message."""
+
+    @abstractmethod
+    def byte(self, place: Place) -> int | None:
+        """Byte of the file near which a message lies, where that is known."""
+
+
 @dataclass
 class _Found:
     """Messages of a channel while they are collected; rows of log_ns, publish_ns, chunk, offset, size."""
@@ -204,20 +218,16 @@ class _Found:
         return Messages(log_ns, publish_ns, rows[:, 2:4], self.raws, sizes, tuple(self.losses))
 
 
-class ChunkedFile(ABC):
+class ChunkedFile(BagFile):
     """A bag whose messages lie in chunks with an index: ROS 1 and MCAP.
 
     A subclass fills `channels`, `chunks` and, by `_add` and `_add_scanned`, the index when it is made.
     """
 
     def __init__(self, name: str, buffer: Buffer) -> None:
-        self.name = name
+        super().__init__(name)
         self.view = memoryview(buffer)
-        self.channels: dict[int, Channel] = {}
         self.chunks: list[Chunk] = []
-        self.losses: list[Loss] = []
-        self.notes: list[str] = []
-        self.heads: frozenset[int] = frozenset()
         self._runs: list[tuple[int, Ints, Ints, Ints]] = []
         self._unpacked: tuple[int, Bytes] = (-1, b"")
         self._stash: dict[int, Messages] = {}
@@ -273,9 +283,7 @@ class ChunkedFile(ABC):
             reason = f"messages of channel {channel}, of which neither topic nor type is known"
             self.losses.append(Loss(self.name, reason, count=count))
 
-    @cached_property
-    def index(self) -> Index:
-        """All messages in the order of the file."""
+    def _read_index(self) -> Index:
         sizes = [len(offsets) for _, _, _, offsets in self._runs]
         chunk = np.repeat(np.array([run[0] for run in self._runs], dtype=np.int64), sizes)
         none = np.zeros(0, dtype=np.int64)
@@ -284,13 +292,6 @@ class ChunkedFile(ABC):
         offset = np.concatenate([none, *(run[3] for run in self._runs)])
         order = np.lexsort((offset, chunk))
         return Index(channel[order], log_ns[order], chunk[order], offset[order])
-
-    def count(self, channel: int) -> int:
-        return int(np.count_nonzero(self.index.channel == channel))
-
-    def first_log(self, channel: int) -> int | None:
-        times = self.index.log_ns[self.index.channel == channel]
-        return int(times[0]) if len(times) else None
 
     def first(self, channel: int) -> bytes | None:
         for row in np.flatnonzero(self.index.channel == channel)[:3].tolist():

@@ -14,7 +14,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 
 from . import SQLITE_MAGIC
-from .file import HEAD, Channel, Index, Messages, Place
+from .file import HEAD, BagFile, Channel, Index, Messages, Place
 
 MAX_IN_MEMORY = 1 << 30
 """A damaged file up to this size is read in memory, without the page where it is torn."""
@@ -22,7 +22,7 @@ _LAST_ROW = 2**62
 Unpack = Callable[[bytes], bytes]
 
 
-class SqliteFile:
+class SqliteFile(BagFile):
     """A `.db3` file of a ROS 2 bag.
 
     Parameters
@@ -36,11 +36,7 @@ class SqliteFile:
     """
 
     def __init__(self, name: str, path: Path | None, buffer: Buffer, unpack: Unpack | None = None) -> None:
-        self.name = name
-        self.channels: dict[int, Channel] = {}
-        self.losses: list[Loss] = []
-        self.notes: list[str] = []
-        self.heads: frozenset[int] = frozenset()
+        super().__init__(name)
         self._unpack = unpack
         if bytes(buffer[: len(SQLITE_MAGIC)]) != SQLITE_MAGIC:
             start = bytes(buffer[: len(SQLITE_MAGIC)])
@@ -58,7 +54,7 @@ class SqliteFile:
                 why=str(error) or type(error).__name__,
                 hint="try 'sqlite3 FILE .recover'",
             ) from error
-        self._index = self._read_index()
+        self.index = self._read_index()
 
     def _report_cut(self, buffer: Buffer) -> None:
         """The header tells how many pages the file had (https://sqlite.org/fileformat.html, 1.3)."""
@@ -147,15 +143,8 @@ class SqliteFile:
             return None
         return int(found[0]) if found[0] >= row else "damaged"
 
-    def count(self, channel: int) -> int:
-        return int(np.count_nonzero(self._index.channel == channel))
-
-    def first_log(self, channel: int) -> int | None:
-        times = self._index.log_ns[self._index.channel == channel]
-        return int(times[0]) if len(times) else None
-
     def first(self, channel: int) -> bytes | None:
-        for row in self._index.offset[self._index.channel == channel][:3].tolist():
+        for row in self.index.offset[self.index.channel == channel][:3].tolist():
             try:
                 return self._read(row, HEAD)[0]
             except ParseError:
@@ -163,8 +152,8 @@ class SqliteFile:
         return None
 
     def messages(self, channel: int) -> Messages:
-        mine = np.flatnonzero(self._index.channel == channel)
-        numbers = self._index.offset[mine].tolist()
+        mine = np.flatnonzero(self.index.channel == channel)
+        numbers = self.index.offset[mine].tolist()
         whole = None if channel in self.heads else self._read_all(channel, numbers)
         losses: list[Loss] = []
         if whole is None:
@@ -173,7 +162,7 @@ class SqliteFile:
             read = [item for item in found if item is not None]
         else:
             read = [(data, len(data)) for data in whole]
-        log_ns, rows = self._index.log_ns[mine], self._index.offset[mine]
+        log_ns, rows = self.index.log_ns[mine], self.index.offset[mine]
         places = np.column_stack([np.zeros_like(rows), rows])
         sizes = np.array([size for _, size in read], dtype=np.int64)
         return Messages(log_ns, np.zeros_like(log_ns), places, [raw for raw, _ in read], sizes, tuple(losses))

@@ -1,4 +1,4 @@
-"""Streams as ROS messages: the inverse of `_ros_messages`."""
+"""Streams as ROS messages: the inverse of `messages`."""
 
 from __future__ import annotations
 
