@@ -26,6 +26,10 @@ COVERED: dict[str, dict[str, str]] = {
         "rosbag2/mcap/wbag/wbag_0.mcap": "rosbag",
         "rosbag2/sqlite3/wbag/wbag_0.db3": "rosbag",
     },
+    "boreas_traj": dict.fromkeys(
+        ("gt", "gt/boreas-2021-08-05-13-34", "gt/boreas-2021-08-05-13-34/applanix/radar_poses.csv",
+         "pred_3d", "pred_3d/boreas-2021-08-05-13-34.txt"), "boreas"
+    ),
     "carmen_2dlaser": {f"{name}.clf.bz2": "carmen" for name in ("aces", "fr079", "mit-csail")},
     "cdff_images_clouds": {
         "Images": "folder",
@@ -165,7 +169,7 @@ def test_no_file_of_the_covered_kinds_is_forgotten(real_data: Path) -> None:
     """Every file lies in a path of the list, or is a description, a licence, or one that we do not cover."""
     listed = [real_data / name for name in PATHS] + [real_data / "rosario_gt_odom"]
     listed += [real_data / "nmea" / "pynmeagps" / f"{name}.log" for name in NO_POSITIONS]
-    beside = ("SOURCE.txt", "LICENSE", "LICENSE.md", "README.md", "IMPORTANT_NOTES")
+    beside = ("SOURCE.txt", "LICENSE", "LICENSE.md", "DATA_LICENSE.md", "README.md", "IMPORTANT_NOTES")
     others = ("aces.relations", ".rawlog", "robot_localization", "cdff_dev_descriptors", "_times.txt")
     others += ("DatasetsInformation", "trajectory_aligment", "t_b_g.json")
     forgotten = [

@@ -88,18 +88,19 @@ def _parse_poses(buffer: Buffer, name: str, times: Times | None) -> Parsed:
         lines, t_ns = lines[timed], t_ns[frames[timed]]
         lines, t_ns = lines[t_ns != NO_STAMP], t_ns[t_ns != NO_STAMP]
     poses = tokens.block(0, 12, lines).reshape(-1, 3, 4)
-    usable = _is_rotation(poses[:, :, :3]) | np.isnan(poses).any(axis=(1, 2))
+    usable = is_rotation(poses[:, :, :3]) | np.isnan(poses).any(axis=(1, 2))
     losses += lines_lost(tokens, lines[~usable], "the matrix is no rotation", name)
-    return Parsed(pose_table(t_ns[usable], _with_quaternions(poses[usable])), (*losses, *lost))
+    return Parsed(pose_table(t_ns[usable], with_quaternions(poses[usable])), (*losses, *lost))
 
 
-def _is_rotation(R: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_rotation(R: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return (n,) which of (n, 3, 3) matrices are rotations, to the digits that files print."""
     with np.errstate(over="ignore", invalid="ignore"):
         straight = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2), initial=0.0) < ROUNDED
         return straight & (np.linalg.det(R) > 0)
 
 
-def _with_quaternions(poses: NDArray[np.float64]) -> NDArray[np.float64]:
+def with_quaternions(poses: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (n, 7) x y z qx qy qz qw of (n, 3, 4) matrices; the attitude of one with a NaN is NaN."""
     known = ~np.isnan(poses).any(axis=(1, 2))
     q = np.full((len(poses), 4), np.nan)

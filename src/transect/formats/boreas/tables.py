@@ -1,0 +1,216 @@
+"""The CSV files of a drive: poses of the sensors, inertial data, pulses of a wheel.
+
+Poses are in metres east, north and up of a fixed point. The matrices of the development kit turn axes, not
+vectors: ``R_enu_sensor = Rx(-roll) Ry(-pitch) Rz(-heading)``.
+
+In the first release poses are in UTM, and roll and pitch mean something else: they are those of the car, with
+the signs changed: ``R_utm_applanix = Rz(-heading) Rx(-pitch) Ry(-roll)``. Read by the formula above, the car
+would not drive where it points. The turn rates about x and y are rotated by the heading once too often there;
+they are left out.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS
+from transect.base.units import DEGREES
+from transect.geometry import rotations, se3
+from transect.recording import Loss, Parsed, Role, Source, Stream, arrow, cache
+from transect.recording.source import HEAD, Buffer
+from transect.recording.text import Layout, read_csv
+from transect.types import Imu, Record, RigidBodyState
+
+from .._rows import clock_of_head
+from . import Attitude, header_of, rows_of, unit_of_head
+
+POSITION = ("easting", "northing", "altitude")
+VELOCITY = ("vel_east", "vel_north", "vel_up")
+ANGLES = ("roll", "pitch", "heading")
+RATES = ("angvel_x", "angvel_y", "angvel_z")
+POSE = (*POSITION, *VELOCITY, *ANGLES, *RATES)
+FURTHER = {"accelx": "ax", "accely": "ay", "accelz": "az", "latitude": "lat", "longitude": "lon"}
+"""Further columns of some files and our names: accelerations without gravity, and geodetic positions."""
+UNITS = {**RigidBodyState.units(), "ax": "m/s2", "ay": "m/s2", "az": "m/s2", "lat": "rad", "lon": "rad"}
+INERTIAL = {
+    **{f"gyro_{axis}": (f"angvel_{axis}", f"w{axis}") for axis in "xyz"},
+    **{f"acc_{axis}": (f"accel{axis}", f"a{axis}") for axis in "xyz"},
+}
+"""Our columns, and what they are called in the files of Boreas and of Boreas Road Trip."""
+STATE = ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")
+UTM_NORTHING = 1e6
+"""Metres; Toronto is at 4.8e6 m in UTM, and no drive is that far from the fixed point of the others."""
+EARLIEST_NS = 100_000_000 * NS
+"""In 1973; an earlier time is not in the unit of the others."""
+GRAVITY = (7.0, 13.0)
+"""m/s2; accelerometers at rest measure between these, unless gravity has been taken off."""
+
+
+def read_table(source: Source, file: str) -> Parsed:
+    """Return a CSV file parsed: its columns by the names in its header, times in ns."""
+    return cache.parsed(source, file, "boreas.table/1", partial(parse_table, file=file))
+
+
+def parse_table(buffer: Buffer, file: str) -> Parsed:
+    """Parse a header and rows of numbers; the size of the first time tells its unit."""
+    head = bytes(buffer[:HEAD])
+    names = [f"{name}_{i}" if name in header_of(head)[:i] else name for i, name in enumerate(header_of(head))]
+    csv = read_csv(buffer, Layout(names, {names[0]: unit_of_head(head)}), file)
+    t_ns = arrow.numbers(csv.table, names[0])
+    same = in_one_unit(t_ns)
+    other = [Loss(file, "the time is in another unit than the first", count=int((~same).sum()))]
+    columns = {name: arrow.numbers(csv.table, name)[same] for name in names[1:]}
+    return Parsed(arrow.table(t_ns[same], columns), (*csv.losses, *([] if same.all() else other)))
+
+
+def in_one_unit(t_ns: Ints) -> Mask:
+    """Return (n,) which times are in the unit of the first; all, where that is no time of day."""
+    return (t_ns >= EARLIEST_NS) | (t_ns[:1] < EARLIEST_NS).any()
+
+
+def columns_of(parsed: Parsed, names: tuple[str, ...], file: str) -> tuple[Floats, list[Loss]]:
+    """Return (n, k) columns of a table, NaN for those that it has not, and the loss of these."""
+    missing = [name for name in names if name not in parsed.table.column_names]
+    nothing = np.full(parsed.table.num_rows, np.nan)
+    found = [nothing if name in missing else arrow.numbers(parsed.table, name) for name in names]
+    lost = [Loss(file, f"its header has no {', '.join(missing)}", line=1)] if missing else []
+    return np.column_stack(found), lost
+
+
+# Poses
+
+
+def pose_stream(
+    source: Source, name: str, file: str, sensor: str, T_applanix_sensor: Floats | None, attitude: Attitude
+) -> Stream:
+    """Return the poses of a sensor, with velocities and turn rates, all in the world's axes.
+
+    Parameters
+    ----------
+    T_applanix_sensor : (4, 4) array or None
+        Where the sensor is; poses in UTM are corrected by it.
+    """
+    head = source.head(file)
+    utm = is_utm(head)
+    return Stream(
+        name,
+        RigidBodyState,
+        partial(_read_poses, source, file, T_applanix_sensor, utm, attitude),
+        clock=clock_of_head(head, unit_of_head(head)),
+        role="truth",
+        frame="utm" if utm else "enu",
+        child=sensor,
+    )
+
+
+def is_utm(head: bytes) -> bool:
+    """Tell whether the first pose of a file is in UTM."""
+    rows = rows_of(head, len(header_of(head)))
+    return bool(rows) and len(rows[0]) > 2 and abs(rows[0][2]) > UTM_NORTHING
+
+
+def _read_poses(
+    source: Source, file: str, T_applanix_sensor: Floats | None, utm: bool, attitude: Attitude
+) -> Parsed:
+    parsed = read_table(source, file)
+    values, lost = columns_of(parsed, POSE, file)
+    positions, velocities, angles, rates = np.hsplit(values, 4)
+    turned = rotations.quaternion_from_euler("XYZ", -angles)
+    notes: list[str] = []
+    if utm:
+        rates = _about_the_vertical(turned, rates)
+        if attitude == "auto" and T_applanix_sensor is not None:
+            positions, turned = _tilt_with_the_car(positions, turned, T_applanix_sensor)
+        notes.append(_note_on_utm(file, T_applanix_sensor is not None, attitude))
+    else:
+        rates = rotations.rotate(turned, rates)
+    ours = np.column_stack([positions, turned, velocities, rates])
+    named = dict(zip(STATE, ours.T, strict=True)) | _further(parsed)
+    table = arrow.table(arrow.numbers(parsed.table, "t_ns"), named, units=UNITS)
+    return Parsed(table, (*parsed.losses, *lost), (*parsed.notes, *notes))
+
+
+def _tilt_with_the_car(positions: Floats, turned: Floats, T_applanix_sensor: Floats) -> tuple[Floats, Floats]:
+    """Return positions (n, 3) and attitudes (n, 4) of a sensor with roll and pitch read in the car's axes."""
+    T_utm_applanix = se3.from_quaternion(turned, positions) @ se3.invert(T_applanix_sensor)
+    roll, pitch, heading = rotations.euler_from_matrix("XYZ", T_utm_applanix[:, :3, :3]).T
+    tilted = rotations.matrix_from_euler("ZXY", np.column_stack([heading, pitch, roll]))
+    q, corrected = se3.to_quaternion(se3.from_matrix(tilted, T_utm_applanix[:, :3, 3]) @ T_applanix_sensor)
+    return corrected, q
+
+
+def _about_the_vertical(turned: Floats, rates: Floats) -> Floats:
+    """Return (n, 3) turn rates in the world of which only that about z is known."""
+    upright = 1 - 2 * (turned[:, 0] ** 2 + turned[:, 1] ** 2)
+    nothing = np.full(len(rates), np.nan)
+    return np.column_stack([nothing, nothing, upright * rates[:, 2]])
+
+
+def _note_on_utm(file: str, placed: bool, attitude: Attitude) -> str:
+    tilt = "roll and pitch are read in the axes of the car (attitude=devkit reads them as pyboreas does)"
+    if attitude == "devkit":
+        tilt = "roll and pitch are read as pyboreas does, which does not fit the velocities"
+    elif not placed:
+        tilt = "roll and pitch are wrong by the tilt of the road, as calib/ does not say where the sensor is"
+    return f"{file} is in UTM, of the first release: {tilt}; turn rates about x and y are not usable there"
+
+
+def _further(parsed: Parsed) -> dict[str, Floats]:
+    """Return the columns of a file of poses that are no pose."""
+    names = [str(name) for name in parsed.table.column_names[1:] if name not in POSE]
+    found: dict[str, Floats] = {FURTHER.get(name, name): arrow.numbers(parsed.table, name) for name in names}
+    for name in {"lat", "lon"} & set(found):
+        in_degrees = np.nanmax(np.abs(found[name]), initial=0.0) > np.pi
+        found[name] = DEGREES.to_si(found[name]) if in_degrees else found[name]
+    return found
+
+
+# Inertial data and wheels
+
+
+def imu_stream(source: Source, name: str, file: str, frame: str, role: Role) -> Stream:
+    """Return turn rates and accelerations; an `Imu` has gravity in them, else they are a `Record`."""
+    head = source.head(file)
+    whole = has_gravity(head)
+    return Stream(
+        name,
+        Imu if whole else Record,
+        partial(_read_imu, source, file, whole),
+        clock=clock_of_head(head, unit_of_head(head)),
+        role=role,
+        frame=frame,
+    )
+
+
+def has_gravity(head: bytes) -> bool:
+    """Tell whether the accelerations in the first rows of a file are as large as gravity."""
+    names = header_of(head)
+    axes = [names.index(name) for axis in "xyz" for name in INERTIAL[f"acc_{axis}"] if name in names]
+    rows = rows_of(head, len(names))
+    if len(axes) != 3 or not rows:
+        return False
+    size = float(np.median(np.linalg.norm(np.array(rows)[:, axes], axis=1)))
+    return GRAVITY[0] < size < GRAVITY[1]
+
+
+def _read_imu(source: Source, file: str, whole: bool) -> Parsed:
+    parsed = read_table(source, file)
+    known = parsed.table.column_names
+    theirs = tuple(second if second in known else first for first, second in INERTIAL.values())
+    values, lost = columns_of(parsed, theirs, file)
+    ours = [name if whole or name[0] == "g" else f"linear_{name}" for name in INERTIAL]
+    units = {name: "rad/s" if name[0] == "g" else "m/s2" for name in ours}
+    columns = dict(zip(ours, values.T, strict=True))
+    table = arrow.table(arrow.numbers(parsed.table, "t_ns"), columns, units=units)
+    notes = () if whole else (f"gravity has been taken off the accelerations in {file}: it is no Imu",)
+    return Parsed(table, (*parsed.losses, *lost), (*parsed.notes, *notes))
+
+
+def record_stream(source: Source, name: str, file: str, frame: str) -> Stream:
+    """Return the rows of a file as they are."""
+    head = source.head(file)
+    clock = clock_of_head(head, unit_of_head(head))
+    return Stream(name, Record, partial(read_table, source, file), clock=clock, frame=frame)
