@@ -176,7 +176,7 @@ def test_a_urdf_is_drawn_with_its_shapes_and_overall_lengths(tmp_path: Path):
 def test_a_urdf_is_drawn_whose_root_hangs_on_a_floating_joint():
     weeder = urdf.parse(urdf.text_from_robot(robots.load("weeder")).encode(), "weeder.urdf")
     scene = scene_of_urdf(weeder)
-    assert set(scene.frames) == {"rear_wheel_odometry", "base_link", "gps"}
+    assert set(scene.poses) == {"rear_wheel_odometry", "base_link", "gps"}
     assert ("not drawn: their place is not fixed", ["imu", "left_camera", "right_camera"]) in [
         (title, sorted(lines)) for title, lines in scene.facts
     ]
