@@ -16,11 +16,10 @@ from transect.robots.ida.kinematics import tool_pose
 from transect.robots.ida.links import Links as PrintedLinks
 from transect.robots.ida.parameters import Parameters
 from transect.simulation.arm.contact import Dents, Soil, Support, touch
-from transect.simulation.arm.flight import Flight
+from transect.simulation.arm.flight import Flight, Sensors
 from transect.simulation.arm.model import Arm, Links, Load, holding_torques, settle
 from transect.simulation.arm.motors import Winding
 from transect.simulation.arm.moves import SLOWEST, Limits, move
-from transect.simulation.arm.sensors import Sensors
 from transect.simulation.worlds.insight.parameters import parameter_sets
 
 SETS = parameter_sets()

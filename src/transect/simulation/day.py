@@ -6,8 +6,9 @@ import importlib
 import os
 import pkgutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,31 @@ class Options:
     scale: float = 1.0
     streams: tuple[str, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def choose(
+        self, world: str, known: Mapping[str, Iterable[str]], free: Sequence[str] = ()
+    ) -> dict[str, str]:
+        """Return a value for each condition of a world.
+
+        Parameters
+        ----------
+        known : mapping of str to iterable of str
+            Conditions and the values that they may have, the usual one first.
+        free : sequence of str
+            Conditions whose values the world checks itself; usually empty.
+        """
+        for name, value in self.conditions.items():
+            if name not in known and name not in free:
+                hint = did_you_mean(name, [*known, *free])
+                raise UsageError(f"{world} knows no condition {name!r}", hint=hint)
+            if name in known and value not in known[name]:
+                raise UsageError(f"{name} cannot be {value!r}", hint=f"one of {', '.join(known[name])}")
+        usual = {name: next(iter(values)) for name, values in known.items()}
+        return {**usual, **dict.fromkeys(free, ""), **self.conditions}
+
+    def wants(self, stream: str) -> bool:
+        """Whether a stream of this name is to be simulated."""
+        return not self.streams or any(fnmatchcase(stream.lower(), glob.lower()) for glob in self.streams)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +133,7 @@ def simulate(world: str, options: Options | None = None) -> Day:
     if world not in names():
         raise UsageError(f"there is no world {world!r}", hint=did_you_mean(world, names()))
     module: Any = importlib.import_module(f"{worlds.__name__}.{world}")
-    return module.day(options or Options())
+    return module.make_day(options or Options())
 
 
 def write_day(day: Day, folder: Path) -> tuple[str, ...]:

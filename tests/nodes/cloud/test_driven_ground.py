@@ -12,8 +12,7 @@ from transect.geometry import rotations
 from transect.nodes.cloud.driven_ground import JUMP, DrivenGround
 from transect.simulation import driving, terrain
 from transect.simulation.worlds.rosario import WHEEL_SIZE
-from transect.simulation.worlds.rosario.robot import chassis, weeder
-from transect.simulation.worlds.rosario.route import LANE
+from transect.simulation.worlds.rosario.robot import LANE, load_weeder, make_chassis
 from transect.types import PointCloud, Pose, WheelState
 
 NS = 1_000_000_000
@@ -69,10 +68,10 @@ def test_interact_touches_a_slope_where_its_wheels_are_with_the_radius_that_it_t
 
 
 def test_the_weeder_touches_the_simulated_field_as_its_wheels_feel_it():
-    robot = weeder()
+    robot = load_weeder()
     land = terrain.field(1, row_length=6.0, rows=6, headland=2.0, cell=0.05).smoothed(WHEEL_SIZE)
     way = driving.course([driving.straight(3.0, 0.8)], 4.0, start=(1.0, LANE, 0.1))
-    motion = driving.drive(way, chassis(robot), land.at)
+    motion = driving.drive(way, make_chassis(robot), land.at)
     poses = [
         Pose(motion.position[i], motion.quaternion[i], int(motion.t_ns[i]), "world", "base_link")
         for i in range(0, len(motion), driving.RATE // 10)

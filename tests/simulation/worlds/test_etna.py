@@ -18,7 +18,7 @@ from transect.robots.interact.geometry import Geometry
 from transect.simulation import inertial
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.motion import Motion
-from transect.simulation.worlds.etna import tables
+from transect.simulation.worlds.etna import streams
 from transect.simulation.worlds.etna.state import State
 
 SECONDS = 10.0
@@ -103,10 +103,10 @@ def test_integrating_the_imu_for_10_s_is_off_by_what_its_noise_predicts() -> Non
     for seed in SEEDS:
         imu, world = table_day(seed).recording["Gnss/Imu"], state(seed)
         truth = world.spatial_dual.at(imu.t_ns)
-        said = tables.imu_samples(world, truth)
+        said = streams.sample_imu(world, truth)
         assert imu.array("acc_x", "acc_y", "acc_z") == pytest.approx(said.acc)
         assert imu.array("gyro_x", "gyro_y", "gyro_z") == pytest.approx(said.gyro)
-        others = [inertial.measure(truth, tables.SPATIAL_DUAL, world.gravity, k) for k in range(100, 104)]
+        others = [inertial.measure(truth, streams.SPATIAL_DUAL, world.gravity, k) for k in range(100, 104)]
         scaled += [drift(truth, samples, world.gravity) for samples in (said, *others)]
     # Chi-square with 10 x 3 degrees: 99.9 % within.
     assert 10.2 < (np.array(scaled) ** 2).sum() < 62.2
@@ -116,7 +116,7 @@ def drift(truth: Motion, samples: inertial.ImuSamples, gravity: float) -> np.nda
     """Error (3,) of the position after 10 s from samples without their bias, over its predicted deviation."""
     end = integrate(truth, samples.acc - samples.acc_bias, samples.gyro - samples.gyro_bias, gravity)
     # White noise integrated twice grows with t3/3; that of the gyroscope tilts gravity: g2 t5/20.
-    t, a, g = SECONDS, tables.SPATIAL_DUAL.acc_density, tables.SPATIAL_DUAL.gyro_density
+    t, a, g = SECONDS, streams.SPATIAL_DUAL.acc_density, streams.SPATIAL_DUAL.gyro_density
     up = a * np.sqrt(t**3 / 3)
     level = np.hypot(up, gravity * g * np.sqrt(t**5 / 20))
     return (end - truth.position[-1]) / [level, level, up]
@@ -145,7 +145,7 @@ def test_without_slip_the_rims_give_speed_and_turn_rate_to_their_noise(seed: int
     found = odometry.body_motion(motors["wheel_velocity"], steering, geometry, steered, across_weight=1e-4)
     true = under_platform(day, motors.t_ns)
     # Straight ahead, the mean of four rims 0.539 m (W + d) left and right of the middle.
-    std = tables.RIM_STD / 2
+    std = streams.RIM_STD / 2
     assert near(((found.motion[:, 0] - true[:, 0]) / std) ** 2)
     assert near(((found.motion[:, 2] - true[:, 2]) / (std / 0.539)) ** 2)
 
@@ -155,7 +155,7 @@ def test_the_platform_reports_its_twist() -> None:
     stream = day.recording["Platform/2DVelocity"]
     error = stream.array("vx", "vy", "wz") - under_platform(day, stream.t_ns)
     assert np.abs(error.mean(axis=0)).max() < 1e-3
-    assert error[:, 0].std() == pytest.approx(tables.RIM_STD / 2, rel=0.15)
+    assert error[:, 0].std() == pytest.approx(streams.RIM_STD / 2, rel=0.15)
 
 
 def under_platform(day: Day, t_ns: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ def test_ticks_are_what_the_rims_have_gone() -> None:
     metres = np.cumsum((rim[1:] + rim[:-1]) / 2 * 0.02, axis=0)
     ticks = np.asarray(motors["drive_ticks"])[1:] * (2 * np.pi * 0.2 / 30_000)
     assert np.abs(metres - ticks).max() < 2e-4
-    error = (np.asarray(motors["wheel_velocity"]) - rim) / tables.RIM_STD
+    error = (np.asarray(motors["wheel_velocity"]) - rim) / streams.RIM_STD
     assert near(error**2)
 
 

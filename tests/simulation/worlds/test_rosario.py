@@ -322,7 +322,7 @@ def test_imu_integrated_by_hand_agrees_with_the_way_within_its_noise(long: Recor
 
 def _integrated(t, gyro, acc, attitude, place, velocity, at) -> np.ndarray:
     """Places (k, 3) after turning and pushing from k beginnings, by the mean of two samples each step."""
-    gravity = np.array([0, 0, -sensors.gravity()])
+    gravity = np.array([0, 0, -sensors.find_gravity()])
     for i in (at + k for k in range(STEPS)):
         step = (t[i + 1] - t[i])[:, None]
         then = attitude * Rotation.from_rotvec((gyro[i] + gyro[i + 1]) / 2 * step)

@@ -5,9 +5,9 @@
 recording's own format, and knows the faults of files, too. Severity 0 is the recording as it was; more
 severity touches at least as much. Same seed, same fault.
 
-- `air`, `obscurants`, `haze`, `rain`: dust, smoke, fog, haze, rain
-- `presence`, `timing`, `signals`: what can happen to any stream
-- `occlusion`, `extrinsic`, `wheels`, `gnss`, `pictures`: what happens to one kind of sensor
+- `air`, `obscurants`, `rain`: dust, smoke, fog, rain
+- `timing`, `signals`: what can happen to any stream, to fixes and to wheels
+- `occlusion`, `extrinsic`, `pictures`: what happens to one kind of sensor; haze is in `pictures`
 - `damage`: what happens to files
 - `written`: recordings with faults, on disk
 """
@@ -24,40 +24,18 @@ from transect.base.clocks import TimeLike
 from transect.errors import UsageError, did_you_mean
 from transect.recording import Recording, Stream
 
-from . import (
-    damage,
-    extrinsic,
-    gnss,
-    haze,
-    obscurants,
-    occlusion,
-    pictures,
-    presence,
-    rain,
-    signals,
-    timing,
-    wheels,
-)
+from . import damage, extrinsic, obscurants, occlusion, pictures, rain, signals, timing
 from ._labels import LABELS, is_kept, labelled, labels_of
 from ._model import Change, Event, Fault
 
 __all__ = ["EVERYTHING", "FAULTS", "LABELS", "Change", "Event", "Fault", "event_of", "fault_named", "inject"]
 
-_FAMILIES = (
-    obscurants,
-    rain,
-    haze,
-    presence,
-    timing,
-    signals,
-    occlusion,
-    extrinsic,
-    wheels,
-    gnss,
-    pictures,
-    damage,
+_ALL = (
+    *(*obscurants.FAULTS, *rain.FAULTS, *pictures.VEIL_FAULTS),
+    *(*timing.FAULTS, *signals.FAULTS, *occlusion.FAULTS, *extrinsic.FAULTS),
+    *(*signals.WHEEL_FAULTS, *signals.GNSS_FAULTS, *pictures.FAULTS, *damage.FAULTS),
 )
-FAULTS: dict[str, Fault] = {fault.name: fault for family in _FAMILIES for fault in family.FAULTS}
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in _ALL}
 EVERYTHING = ("*",)
 
 

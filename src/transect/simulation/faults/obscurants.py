@@ -23,7 +23,7 @@ from ._columns import change_of, flat_values, share_of_beams, with_flat
 from ._model import Change, Event, Fault, unchanged
 from ._payloads import payload, row_of, wrapped, wrapped_clouds
 from .air import Air, Beams, place_of_sensor, puffs, sensor_height, through, uniform
-from .haze import Veil, veiled
+from .pictures import Veil, veiled
 
 TYPES = (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum)
 LEAST_LIGHT = 0.02

@@ -1,19 +1,25 @@
-"""Pictures that are blurred, or too bright."""
+"""Pictures that are blurred or too bright, and a veil over them.
+
+``I = J T + A (1 - T)``: J is the image in clear air, T the transmission, A the light of the air. How far away
+a pixel's scene is, no camera knows: all of it is taken to be as far as the parameter `depth`, 15 m, says.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats, Mask
 from transect.recording import Stream
-from transect.types import Image
+from transect.types import CameraModel, Image
 
 from ._model import Change, Event, Fault
 from ._payloads import wrapped
-from .haze import as_stored
+from .air import Air, place_of_sensor, through
 
 
 def blurred(stream: Stream, event: Event) -> Change:
@@ -63,5 +69,146 @@ FAULTS = (
         (Image,),
         overexposed,
         parameters={"stops": 3.0},
+    ),
+)
+
+
+GRID = (12, 16)
+"""Rows and columns at which the light is worked out; between them it is smooth."""
+VISIBLE = 1.0 / 255.0
+"""Less than this is no change that 8 bits could show."""
+GREY = (0.8, 0.8, 0.82)
+"""Light of hazy air."""
+WIDE = 1.0
+"""Tangent of half the view of a camera that is not calibrated, across: 90 degrees."""
+
+
+@dataclass(frozen=True, eq=False)
+class Veil:
+    """The light that comes through to a camera.
+
+    Attributes
+    ----------
+    air : Air
+    origin, rays : (3,), (rows * columns, 3) array
+        Where the camera is, and where the parts of its picture look, in the vehicle's frame.
+    depth : float
+        How far the scene is, m.
+    part : float
+        Extinction at the camera's wavelength against that of visible light.
+    seconds : (n,) array
+        When each image was taken, s after the fault began.
+    """
+
+    air: Air
+    origin: Floats
+    rays: Floats
+    depth: float
+    part: float
+    seconds: Floats
+
+    @classmethod
+    def of(cls, stream: Stream, event: Event, air: Air, part: float) -> Veil:
+        """Return the veil of a camera in such air."""
+        T = place_of_sensor(event.recording, stream.frame)
+        rays = _rays(event.recording.cameras.get(stream.camera)) @ T[:3, :3].T
+        return cls(air, T[:3, 3], rays, event.parameters["depth"], part, event.seconds(stream))
+
+    def transmission(self, seconds: float) -> Floats:
+        """Return (rows, columns) the part of the light that comes through."""
+        count = len(self.rays)
+        met = through(self.air, np.full(count, seconds), self.origin, self.rays)
+        return np.exp(-self.part * met.depth(np.full(count, self.depth))).reshape(GRID)
+
+    def taken(self, chosen: Mask) -> Floats:
+        """Return (n,) the part of the light that misses in the chosen images, 0 where nobody could see it."""
+        result = np.zeros(len(self.seconds))
+        for index in np.flatnonzero(chosen).tolist():
+            missing = 1.0 - self.transmission(float(self.seconds[index]))
+            result[index] = missing.mean() if missing.max() > VISIBLE else 0.0
+        return result
+
+
+def _rays(camera: CameraModel | None) -> Floats:
+    """Return unit vectors (rows * columns, 3) in the camera's frame, its lens taken for a pinhole."""
+    rows, columns = GRID
+    x, y = np.meshgrid(np.linspace(-1, 1, columns) * WIDE, np.linspace(-1, 1, rows) * WIDE * 0.75)
+    if camera is not None and camera.K[0, 0] > 0:
+        width, height = camera.width or 2 * camera.K[0, 2], camera.height or 2 * camera.K[1, 2]
+        u, v = np.meshgrid(np.linspace(0, width - 1, columns), np.linspace(0, height - 1, rows))
+        x, y = (u - camera.K[0, 2]) / camera.K[0, 0], (v - camera.K[1, 2]) / camera.K[1, 1]
+    rays = np.column_stack([x.ravel(), y.ravel(), np.ones(rows * columns)])
+    return rays / np.linalg.norm(rays, axis=1, keepdims=True)
+
+
+def veiled(veil: Veil, colour: tuple[float, float, float], index: int, image: Image) -> Image:
+    """Lay the veil over an image."""
+    import cv2
+
+    grid = veil.transmission(float(veil.seconds[index])).astype(np.float32)
+    return blended(image, cv2.resize(grid, (image.width, image.height)), colour)
+
+
+def blended(image: Image, transmission: Any, colour: tuple[float, float, float]) -> Image:
+    """Return ``J T + A (1 - T)``.
+
+    Parameters
+    ----------
+    image : Image
+    transmission : (h, w) array
+    colour : (3,)
+        Red, green, blue of the air's light, 0 to 1. An image without colours gets their mean; a thermal one,
+        to which the air is as warm as the scene, its own mean.
+    """
+    pixels = image.data.astype(np.float32)
+    light: Any = _light(image, colour)
+    plane = np.asarray(transmission, dtype=np.float32)
+    T = plane[..., None] if pixels.ndim == 3 else plane
+    return dataclasses.replace(image, data=as_stored(pixels * T + light * (1.0 - T), image))
+
+
+def _light(image: Image, colour: tuple[float, float, float]) -> Any:
+    top = white(image)
+    if image.mode == "thermal":
+        return np.float32(image.data.mean())
+    if image.mode not in ("rgb", "rgba", "bgr"):
+        return np.float32(top * np.mean(colour))
+    channels = list(colour[::-1] if image.mode == "bgr" else colour)
+    return np.array(channels + [1.0] * (image.data.shape[2] - 3), dtype=np.float32) * top
+
+
+def white(image: Image) -> float:
+    """Return the value of a pixel that is as bright as can be."""
+    if image.data.dtype.kind in "ui":
+        return float(np.iinfo(image.data.dtype).max)
+    return float(np.nanmax(image.data)) if image.data.size else 1.0
+
+
+def as_stored(pixels: Any, image: Image) -> Any:
+    """Return pixels in the type of an image, cut off where it ends."""
+    if image.data.dtype.kind not in "ui":
+        return pixels.astype(image.data.dtype)
+    return np.clip(np.rint(pixels), 0, white(image)).astype(image.data.dtype)
+
+
+def hazy(stream: Stream, event: Event) -> Change:
+    """Lay the same veil over the whole of every image."""
+    light = 1.0 - event.severity * (1.0 - event.parameters["transmission"])
+    fraction = np.where(event.inside(stream), 1.0 - light, 0.0)
+    return wrapped(stream, event, fraction > VISIBLE, fraction, partial(_hazy, light))
+
+
+def _hazy(light: float, index: int, image: Image) -> Image:
+    return blended(image, np.full(image.data.shape[:2], light, np.float32), GREY)
+
+
+VEIL_FAULTS = (
+    Fault(
+        "haze",
+        "images lose contrast evenly, I = J t + A (1 - t)",
+        "a fifth of the light of the scene comes through",
+        (Image,),
+        hazy,
+        parameters={"transmission": 0.2},
     ),
 )

@@ -21,7 +21,7 @@ from . import beams
 from ._columns import change_of, flat_values, share_of_beams, with_flat
 from ._model import Change, Event, Fault, unchanged
 from ._payloads import wrapped, wrapped_clouds
-from .haze import blended, white
+from .pictures import blended, white
 
 NEAREST = 0.5
 """Metres from the laser, and from what it sees, within which a drop is not told from it."""

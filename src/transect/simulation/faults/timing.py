@@ -1,17 +1,97 @@
-"""Clocks that go wrong: sample times move, log times stay."""
+"""Samples that are not there, always the same, or at the wrong time.
+
+Dropout, late start, early stop and stuck; and clocks that go wrong: sample times move, log times stay.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from typing import Any
 
-from transect.base.arrays import Ints
+import numpy as np
+import pyarrow as pa
+
+from transect.base.arrays import Ints, Mask
 from transect.base.clocks import NS
 from transect.recording import Stream, arrow
-from transect.recording.arrow import T_NS
+from transect.recording.arrow import LOG_NS, PART, PAYLOAD, T_NS
 
+from ._columns import change_of
 from ._model import Change, Event, Fault, unchanged, with_table
 from ._payloads import wrapped
-from .presence import EVERY
+
+EVERY: tuple[type, ...] = (object,)
+
+
+def _without(stream: Stream, gone: Mask) -> Change:
+    """Return a stream without some of its samples."""
+    if not gone.any():
+        return unchanged(stream)
+    kept = stream.take(~gone)
+    return Change(with_table(stream, kept.table).replace(seams=kept.seams), gone, gone.astype(np.float64))
+
+
+def dropping(stream: Stream, event: Event) -> Change:
+    """Lose bursts of samples; all streams that are meant lose the same moments."""
+    burst = min(event.parameters["burst"], event.length(stream) / 10)
+    inside = event.inside(stream)
+    if not inside.any():
+        return unchanged(stream)
+    number = np.clip(event.seconds(stream) / burst, 0, None).astype(np.int64)
+    luck = event.generator("bursts").random(max(1, math.ceil(event.length(stream) / burst)))
+    share = max(event.severity, float(luck.min()))  # one burst at the least
+    return _without(stream, inside & (luck[np.minimum(number, len(luck) - 1)] <= share))
+
+
+def starting_late(stream: Stream, event: Event) -> Change:
+    """Lose the beginning."""
+    start, end = event.window(stream)
+    return _without(stream, stream.t_ns < start + round(event.severity * (end - start)))
+
+
+def stopping_early(stream: Stream, event: Event) -> Change:
+    """Lose the end."""
+    start, end = event.window(stream)
+    return _without(stream, stream.t_ns >= end - round(event.severity * (end - start)))
+
+
+def stuck(stream: Stream, event: Event) -> Change:
+    """Repeat one sample; its time goes on."""
+    held = event.inside(stream) & (event.seconds(stream) < event.severity * event.length(stream))
+    if not held.any():
+        return unchanged(stream)
+    source = np.where(held, int(np.argmax(held)), np.arange(len(stream)))
+    if stream.loader is not None:
+        names = _names(stream)
+        other = np.array([names[i] != names[k] for i, k in enumerate(source.tolist())], dtype=bool)
+        return wrapped(stream, event, other, np.ones(len(stream)), instead=source)
+    names = [name for name in stream.columns if not name.endswith("_ns")]
+    table = _repeat(stream.table, names, source)
+    return change_of(stream, table, _comparable(stream, names))
+
+
+def _names(stream: Stream) -> list[Any]:
+    known = PAYLOAD in stream.table.column_names
+    return arrow.texts(stream.table, PAYLOAD) if known else list(range(len(stream)))
+
+
+def _repeat(table: pa.Table, names: list[str], source: Ints) -> pa.Table:
+    rows = table.take(arrow.from_numpy(source))
+    for name in names:
+        table = table.set_column(table.column_names.index(name), table.schema.field(name), rows.column(name))
+    return table
+
+
+def _comparable(stream: Stream, names: list[str]) -> list[str]:
+    """Return the columns whose values can be compared: numbers, lists of them, and texts."""
+    kinds = {name: stream.table.schema.field(name).type for name in names}
+    inner = {name: getattr(kind, "value_type", kind) for name, kind in kinds.items()}
+    plain = {name for name, kind in inner.items() if pa.types.is_primitive(kind)}
+    texts = {
+        name for name, kind in kinds.items() if pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    }
+    return [name for name in names if name in plain | texts and name not in (T_NS, LOG_NS, PART)]
+
 
 TO_THE_END = (0.25, 1.0)
 
@@ -50,6 +130,37 @@ def delayed(stream: Stream, event: Event) -> Change:
 
 
 FAULTS = (
+    Fault(
+        "dropout",
+        "bursts of samples are lost",
+        "all samples of the window are lost",
+        EVERY,
+        dropping,
+        parameters={"burst": 0.5},
+    ),
+    Fault(
+        "late_start",
+        "a sensor begins later than the others",
+        "it misses the first half of the recording",
+        EVERY,
+        starting_late,
+        lasts=(0.0, 0.5),
+    ),
+    Fault(
+        "early_stop",
+        "a sensor ends before the others",
+        "it misses the last half of the recording",
+        EVERY,
+        stopping_early,
+        lasts=(0.5, 1.0),
+    ),
+    Fault(
+        "stuck",
+        "a sensor gives one sample over and over, with new times",
+        "for all of the window",
+        EVERY,
+        stuck,
+    ),
     Fault(
         "clock_jump",
         "the clock of the samples jumps",

@@ -24,45 +24,44 @@ from transect.robots.interact.moving import frame_tree
 
 from ... import driving
 from ...day import Day, Options, Truth
-from . import tables, views
-from .state import KNOWN, State
+from . import streams
+from .state import State
 
 
-def day(options: Options) -> Day:
+def make_day(options: Options) -> Day:
     """Return a day on Etna."""
     state = State(options)
-    recording = _recording(state)
-    return Day(recording.select(*options.streams) if options.streams else recording, _truth(state))
+    recording = _make_recording(state)
+    return Day(recording.select(*options.streams) if options.streams else recording, _make_truth(state))
 
 
-def _recording(state: State) -> Recording:
-    streams = (*tables.streams(state), *views.streams(state))
+def _make_recording(state: State) -> Recording:
+    made = (*streams.make_tables(state), *streams.make_views(state))
     options, robot = state.options, state.rover.robot
-    asked = {name: state.condition(name) for name in KNOWN}
     return Recording(
         name=f"etna-{options.seed}",
-        streams=streams,
-        frames=frame_tree(robot, streams),
-        cameras=views.cameras(state),
+        streams=made,
+        frames=frame_tree(robot, made),
+        cameras=streams.make_cameras(state),
         robot=robot,
-        conditions={"simulated": True, "seed": options.seed, "scale": options.scale, **asked},
+        conditions={"simulated": True, "seed": options.seed, "scale": options.scale, **state.conditions},
         format="ameds",
     )
 
 
-def _truth(state: State) -> Truth:
+def _make_truth(state: State) -> Truth:
     motion = driving.truth(state.motion)
-    t_ns = state.times(tables.MOTORS)
+    t_ns = state.times(streams.MOTORS)
     units = {"slip_angle": "rad", "rim": "m/s", "ground": "m/s", "sliding": "m/s", "steering": "rad"}
     touched = {"x": "m", "y": "m", "z": "m", "load": "N"}
     return Truth(
         motion=motion,
         tables={
-            "slip": arrow.table(t_ns, tables.slip_columns(state, t_ns), units=units),
-            "contact": arrow.table(t_ns, tables.contact_columns(state, t_ns), units=touched),
+            "slip": arrow.table(t_ns, streams.make_slip_columns(state, t_ns), units=units),
+            "contact": arrow.table(t_ns, streams.make_contact_columns(state, t_ns), units=touched),
         },
         maps={"dem": state.land.as_grid()},
-        files=views.depth_files(state) if state.condition("depth") == "on" else {},
+        files=streams.make_depth_files(state) if state.conditions["depth"] == "on" else {},
         origin=state.rover.origin,
         body="Platform",
     )

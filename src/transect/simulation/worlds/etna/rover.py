@@ -160,7 +160,7 @@ class Rover:
         arm = self.robot.constants["arm"]
         result = np.tile(np.eye(4), (len(angles), 1, 1))
         for joint, (alpha, a, d) in enumerate(zip(arm["alpha"], arm["a"], arm["d"], strict=True)):
-            result = result @ _link(alpha, a, d, angles[:, joint])
+            result = result @ _place_link(alpha, a, d, angles[:, joint])
         return result
 
     def camera_in_origin(self, side: str, angles: Floats) -> Floats:
@@ -174,7 +174,7 @@ class Rover:
         return se3.compose(platform.transforms, self.in_platform("Origin"), camera)
 
 
-def _link(alpha: float, a: float, d: float, theta: Floats) -> Floats:
+def _place_link(alpha: float, a: float, d: float, theta: Floats) -> Floats:
     """``Rot_x(alpha) Trans_x(a) Rot_z(theta) Trans_z(d)`` (n, 4, 4)."""
     ca, sa, c, s = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
     T = np.zeros((len(theta), 4, 4))
@@ -188,7 +188,7 @@ def _link(alpha: float, a: float, d: float, theta: Floats) -> Floats:
 # The way
 
 
-def side_of_lap() -> list[Leg]:
+def _plan_side() -> list[Leg]:
     """A quarter of the way around the lander, with the manoeuvres of Figure 7: 90 degrees to the left."""
     return [
         driving.straight(3.0, 0.4),
@@ -203,9 +203,9 @@ def side_of_lap() -> list[Leg]:
     ]
 
 
-def lap(seconds: float, start_ns: int) -> Course:
+def plan_lap(seconds: float, start_ns: int) -> Course:
     """The course around the lander for a time, as often as it takes; it begins in the south-west."""
-    side = side_of_lap()
+    side = _plan_side()
     once = driving.course(side, 120.0).pose[-1]
     nominal = sum(leg.seconds for leg in side)
     legs = side * (int(seconds / nominal) + 1)

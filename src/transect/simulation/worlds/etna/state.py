@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.errors import UsageError, did_you_mean
+from transect.errors import UsageError
 
 from ... import driving, inertial, terrain, wheels
 from ...day import Options
@@ -20,7 +20,7 @@ from ...motion import Motion
 from ...raycast import Hits, Scene
 from ...solids import Look, Solid, Solids, box, rod
 from ...terrain import Terrain
-from .rover import Rover, lap
+from .rover import Rover, plan_lap
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC, in the weeks of the campaign."""
@@ -50,11 +50,7 @@ class State:
     options: Options
 
     def __post_init__(self) -> None:
-        for name, value in self.options.conditions.items():
-            if name not in KNOWN:
-                raise UsageError(f"Etna knows no condition {name!r}", hint=did_you_mean(name, KNOWN))
-            if value not in KNOWN[name]:
-                raise UsageError(f"Etna knows no {name}={value!r}", hint=f"one of {', '.join(KNOWN[name])}")
+        assert self.conditions  # refuses what is not known
         if self.options.seconds < 2:
             raise UsageError(f"a day of {self.options.seconds} s is too short", hint="2 seconds or more")
 
@@ -63,9 +59,10 @@ class State:
         """Of everything."""
         return self.options.seed
 
-    def condition(self, name: str) -> str:
+    @cached_property
+    def conditions(self) -> dict[str, str]:
         """What was asked for, or the usual."""
-        return self.options.conditions.get(name, next(iter(KNOWN[name])))
+        return self.options.choose("etna", KNOWN)
 
     @cached_property
     def rover(self) -> Rover:
@@ -75,19 +72,19 @@ class State:
     @cached_property
     def soil(self) -> wheels.Soil:
         """Loose or firm."""
-        return SOILS[self.condition("soil")]
+        return SOILS[self.conditions["soil"]]
 
     @property
     def light(self) -> Light:
         """Sun and sky."""
-        return PRESETS[self.condition("light")]()
+        return PRESETS[self.conditions["light"]]()
 
     # The rover
 
     @cached_property
     def course(self) -> Course:
         """What its driver wants."""
-        return lap(self.options.seconds, START_NS)
+        return plan_lap(self.options.seconds, START_NS)
 
     @cached_property
     def motion(self) -> Motion:
@@ -126,9 +123,9 @@ class State:
     @cached_property
     def land(self) -> Terrain:
         """Lava with rocks, none of them large where the rover drives."""
-        rocky, bare = _mountain(self.seed)
+        rocky, bare = _make_mountain(self.seed)
         near, low = CLEAR
-        window, distance = _distances(rocky, self.course.pose[:, :2])
+        window, distance = _measure_distances(rocky, self.course.pose[:, :2])
         height = rocky.height.copy()
         highest = bare.height[window] + low + np.maximum(distance - near, 0)
         height[window] = np.minimum(height[window], highest)
@@ -142,11 +139,11 @@ class State:
     @cached_property
     def lander(self) -> Solids:
         """At the world's origin."""
-        return Solids.of(_lander(float(self.land.at(np.zeros(2)))))
+        return Solids.of(_build_lander(float(self.land.at(np.zeros(2)))))
 
     def reflectance(self, places: Floats, hits: Hits) -> Floats:
         """Near-infrared reflectance (n,) of what rays hit at places (n, 3)."""
-        rock = self.land.rock[_corners(self.land, places)]
+        rock = self.land.rock[_find_corners(self.land, places)]
         # Every rock has its own shade; the golden ratio spreads their numbers evenly.
         shade = np.where(rock == 0, 0.16, 0.10 + 0.22 * (rock * 0.6180339887 % 1.0))
         solid = np.maximum(hits.kind - 1, 0)
@@ -154,23 +151,23 @@ class State:
 
 
 @lru_cache(maxsize=2)
-def _mountain(seed: int) -> tuple[Terrain, Terrain]:
+def _make_mountain(seed: int) -> tuple[Terrain, Terrain]:
     """The slope with its rocks and without them."""
     return terrain.rough(seed, slope=SLOPE), terrain.rough(seed, slope=SLOPE, rocks=0)
 
 
-def _corners(land: Terrain, places: Floats) -> tuple[Ints, Ints]:
+def _find_corners(land: Terrain, places: Floats) -> tuple[Ints, Ints]:
     """Row and column of the corners of the grid nearest to places (n, 2 or 3)."""
     at = np.rint((places[:, :2] - land.origin) / land.cell).astype(np.int64)
     rows, columns = land.height.shape
     return np.clip(at[:, 1], 0, rows - 1), np.clip(at[:, 0], 0, columns - 1)
 
 
-def _distances(land: Terrain, way: Floats) -> tuple[tuple[slice, slice], Floats]:
+def _measure_distances(land: Terrain, way: Floats) -> tuple[tuple[slice, slice], Floats]:
     """A window of the corners around a way (n, 2), and their distances from it in m."""
     from scipy.ndimage import distance_transform_edt
 
-    rows, columns = _corners(land, way)
+    rows, columns = _find_corners(land, way)
     margin = round(AROUND / land.cell)
     window = tuple(slice(max(int(at.min()) - margin, 0), int(at.max()) + margin) for at in (rows, columns))
     away = np.ones(land.height.shape, bool)
@@ -179,7 +176,7 @@ def _distances(land: Terrain, way: Floats) -> tuple[tuple[slice, slice], Floats]
     return (window[0], window[1]), distances * land.cell
 
 
-def _lander(ground: float) -> list[Solid]:
+def _build_lander(ground: float) -> list[Solid]:
     legs = [(x, y) for x in (-1.3, 1.3) for y in (-1.3, 1.3)]
     return [
         box("lander", (-0.9, -0.9, ground + 0.9), (0.9, 0.9, ground + 2.1), METAL),

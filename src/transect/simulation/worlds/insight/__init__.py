@@ -15,25 +15,25 @@ so that a written day has them in `truth/idc/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fnmatch import fnmatch
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from transect import robots
-from transect.base.arrays import Ints
+from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.formats.ida import names
 from transect.geometry import rotations
-from transect.recording import FrameTree, Recording, Robot, Stream
+from transect.recording import FrameTree, Recording, Robot, Stream, arrow
 
-from ...day import Day, Options
+from ...day import Day, Options, Truth
+from .faults import fault_table
 from .life import Life, live
 from .parameters import invented_keys
-from .products import Product, make_science_streams
+from .products import RING, Product, make_science_streams, make_status_streams
 from .scene import NAME, Camera
-from .status import RING, make_status_streams
-from .truth import collect_truth
 
 SOL = 209
 """Of the label in SIS appendix E."""
@@ -44,16 +44,13 @@ GAP_NS = 2 * NS
 LINKS = ("ArmBase", "Shoulder", "UpperArm", "Forearm", "Wrist")
 
 
-def day(options: Options) -> Day:
+def make_day(options: Options) -> Day:
     """Return a day of the arm."""
     life, robot = live(options), robots.load("ida")
     camera = Camera.of(life, robot, options.scale, options.seed)
 
-    def asked(name: str) -> bool:
-        return not options.streams or any(fnmatch(name, glob) for glob in options.streams)
-
-    made = [(stream, product) for stream, product in _telemetry(life) if asked(stream.name)]
-    pictures = [camera.stream()] if camera.rows and asked(NAME) else []
+    made = [(stream, product) for stream, product in _telemetry(life) if options.wants(stream.name)]
+    pictures = [camera.stream()] if camera.rows and options.wants(NAME) else []
     files = camera.files() if pictures else {}
     streams = (*(stream for stream, _ in made), *pictures)
     return Day(_recording(life, robot, camera, streams, options), collect_truth(life, made, files))
@@ -128,3 +125,77 @@ def _frames(life: Life, robot: Robot) -> FrameTree:
             LINKS[joint], LINKS[joint + 1], t_ns, place, turned, clock="sclk", source="Arm/SciHi/Encoders"
         )
     return frames
+
+
+def collect_truth(
+    life: Life, products: Sequence[tuple[Stream, Product]], files: Mapping[str, Callable[[], bytes]]
+) -> Truth:
+    """Return the truth of what was recorded, on its own times.
+
+    Tables: `joints` (true angles), `tool` (where the tool is), `sag` (by how much the arm gives way there),
+    `contact` (forces that the tool exerts, and how deep it is), `temperatures`, and `faults` if any.
+    """
+    rows = life.recorded
+    tables = {name: make(life, rows) for name, make in _TABLES.items()}
+    if life.fault_names:
+        limit = float(life.flight.numbers("RA_GRAPPLE_PARAMS", "max_temperature"))
+        hot = life.true.grapple.celsius > limit
+        spoilt = [(stream.name, product.rows, life.seen.t_ns[product.rows]) for stream, product in products]
+        tables["faults"] = fault_table(life.fault_names, life.plan, life.faults, hot, spoilt)
+    return Truth(tables=tables, maps={"dem": life.site.terrain.as_grid()}, files=files)
+
+
+def _joints(life: Life, rows: Ints) -> pa.Table:
+    moves = life.plan.timeline
+    columns = {**_each("q", moves.q[rows]), **_each("v", moves.velocity[rows])}
+    columns |= _each("tau", life.true.mechanics.torque[rows])
+    units = {**_units("q", "rad"), **_units("v", "rad/s"), **_units("tau", "N m")}
+    return arrow.table(life.seen.t_ns[rows], columns, units=units)
+
+
+def _tool(life: Life, rows: Ints) -> pa.Table:
+    place = life.true.mechanics.place[rows]
+    columns = {axis: place[:, k].copy() for k, axis in enumerate("xyz")}
+    columns["th"] = life.true.mechanics.elevation[rows]
+    return arrow.table(life.seen.t_ns[rows], columns, units={"x": "m", "y": "m", "z": "m", "th": "rad"})
+
+
+def _sag(life: Life, rows: Ints) -> pa.Table:
+    mechanics = life.true.mechanics
+    given = mechanics.place[rows] - mechanics.stiff[rows]
+    columns = {f"d{axis}": given[:, k].copy() for k, axis in enumerate("xyz")}
+    return arrow.table(life.seen.t_ns[rows], columns, units=dict.fromkeys(columns, "m"))
+
+
+def _contact(life: Life, rows: Ints) -> pa.Table:
+    """Forces outwards, across and down, as SIS appendix D names them; of the arm, not of the tool."""
+    mechanics, azimuth = life.true.mechanics, life.plan.timeline.q[rows, 0]
+    force, c, s = mechanics.force[rows], np.cos(azimuth), np.sin(azimuth)
+    columns: dict[str, Any] = {
+        "Fr": c * force[:, 0] + s * force[:, 1],
+        "Ft": c * force[:, 1] - s * force[:, 0],
+        "Fz": force[:, 2].copy(),
+        "normal": mechanics.normal[rows],
+        "depth": mechanics.depth[rows],
+        "act": arrow.strings([life.plan.steps[k].act for k in life.plan.step[rows].tolist()]),
+    }
+    units = {**dict.fromkeys(("Fr", "Ft", "Fz", "normal"), "N"), "depth": "m"}
+    return arrow.table(life.seen.t_ns[rows], columns, units=units)
+
+
+def _temperatures(life: Life, rows: Ints) -> pa.Table:
+    motors = life.true.motors
+    columns = {**_each("rotor", motors.rotor[rows]), **_each("case", motors.case[rows])}
+    columns |= {"grapple": life.true.grapple.celsius[rows], "air": life.true.air[rows]}
+    return arrow.table(life.seen.t_ns[rows], columns, units=dict.fromkeys(columns, "degC"))
+
+
+_TABLES = {"joints": _joints, "tool": _tool, "sag": _sag, "contact": _contact, "temperatures": _temperatures}
+
+
+def _each(name: str, values: Floats) -> dict[str, Floats]:
+    return {f"{name}{joint + 1}": values[:, joint].copy() for joint in range(4)}
+
+
+def _units(name: str, unit: str) -> dict[str, str]:
+    return {f"{name}{joint + 1}": unit for joint in range(4)}

@@ -13,8 +13,7 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError, did_you_mean
 from transect.recording import arrow
 
-from .plan import Plan
-from .story import Step
+from .story import Plan, Step
 
 NAMES = ("encoder-pot", "stalled", "grapple-overheat", "vref")
 """As the fault table of the flight software calls them (SIS 5.1.3.11 and 5.1.3.30)."""

@@ -10,22 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS
-from transect.errors import UsageError, did_you_mean
 
 from ...arm.flight import Flight, NoLoad
 from ...day import Options
-from .faults import NAMES, Faults, choose_faults, insert_faults
+from .faults import Faults, choose_faults, insert_faults
 from .parameters import parameter_sets
-from .plan import Plan, make_plan
 from .site import Site
-from .state import State, compute_state
-from .story import STORIES, Step, list_steps
-from .telemetry import Telemetry, measure
+from .state import State, Telemetry, compute_state, measure
+from .story import STORIES, Plan, Step, list_steps, make_plan
 
 START_NS = 615_088_547 * NS
 """Spacecraft clock at the start of every story: that of the label in SIS appendix E."""
-DEFAULTS = {"story": "all", "no_load": "along", "fault": ""}
-CHOICES = {"story": STORIES, "no_load": ("along", "subtracted"), "fault": NAMES}
+KNOWN = {"story": STORIES, "no_load": ("along", "subtracted")}
+"""Conditions and their values, the usual one first; `fault` names any of the faults."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +59,7 @@ class Life:
 
 def live(options: Options) -> Life:
     """Let the arm do what the options ask for."""
-    asked = _conditions(options.conditions)
+    asked = options.choose("insight", KNOWN, free=("fault",))
     sets = parameter_sets()
     flight = Flight.of(sets, cast("NoLoad", asked["no_load"]))
     site = Site(flight.arm, sets, options.seed)
@@ -77,13 +74,3 @@ def live(options: Options) -> Life:
     faults = Faults.of(names, planned)
     seen = measure(planned, true, flight, options.seed, START_NS, faults)
     return Life(site, flight, planned, true, seen, names, faults, asked)
-
-
-def _conditions(given: Mapping[str, str]) -> dict[str, str]:
-    """Return all conditions, those not given by default."""
-    for key, value in given.items():
-        if key not in CHOICES:
-            raise UsageError(f"insight knows no condition {key!r}", hint=did_you_mean(key, CHOICES))
-        if key != "fault" and value not in CHOICES[key]:
-            raise UsageError(f"{key} cannot be {value!r}", hint=did_you_mean(value, CHOICES[key]))
-    return {**DEFAULTS, **given}

@@ -1,4 +1,8 @@
-"""The state of the world while the arm works: how it bends, what it touches, how warm its motors are."""
+"""The state of the world while the arm works, and what the flight software reports of it.
+
+How the arm bends, what it touches, how warm its motors are; then the readings, turn by turn of the control
+loop.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Floats, Mask
+from transect.base.arrays import Floats, Ints, Mask
+from transect.formats.ida.columns import STATUS_GROUPS, encode_status
 
 from ...arm.contact import Contact, Dents, Soil, touch
+from ...arm.flight import Derived, Flight, Readings, Sensors
 from ...arm.model import Arm, Links, Load, Sets, Settled, Tool, holding_torques, settle
 from ...arm.motors import Drive, Heat, drive
 from ...randomness import generator
-from .plan import Plan
+from .faults import Faults
+from .story import Plan
 
 SOL = 88_775.244
 """s of a day on Mars."""
@@ -203,3 +210,77 @@ def heat_grapple(plan: Plan, sets: Sets, air: Floats, loop: float, overheat: boo
         is_open = now > (FINGERS_CLOSED if is_open else FINGERS_OPEN)
         celsius[row], heated[row], fingers[row] = now, on, is_open
     return Grapple(celsius, heated, fingers)
+
+
+BUS_VOLT = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Telemetry:
+    """Rows of the control loop as the flight software sees them.
+
+    Attributes
+    ----------
+    t_ns : (n,) int array
+        Spacecraft clock.
+    readings : Readings
+    derived : Derived
+    grapple : (n,) array
+        degC.
+    heaters : (n,) array
+        Sum of the heater currents, A.
+    references : (n, 2) array
+        V.
+    stat : (n,) uint32 array
+        SIS Table 13.
+    """
+
+    t_ns: Ints
+    readings: Readings
+    derived: Derived
+    grapple: Floats
+    heaters: Floats
+    references: Floats
+    stat: NDArray[np.uint32]
+
+
+def measure(plan: Plan, true: State, flight: Flight, seed: int, start_ns: int, faults: Faults) -> Telemetry:
+    """Measure the state of the world and let the flight software make of it what it can."""
+    sensors, timeline = Sensors(flight.sets, seed), plan.timeline
+    n = len(plan)
+    warm = sensors.temperatures(np.column_stack([true.motors.case, true.grapple.celsius]))
+    readings = Readings(
+        enc=sensors.encoders(timeline.q),
+        pot=sensors.pots(timeline.q, faults.slipped),
+        case=warm[:, :4],
+        current=sensors.currents(true.motors.current),
+        volt=sensors.volts(true.motors.volt),
+        power=timeline.on,
+        tool=plan.of_steps(lambda step: step.tool).astype(np.int64),
+        phase=plan.of_steps(lambda step: step.phase).astype(np.int64),
+    )
+    watt = float(flight.sets["RA_JOINT_PARAMS"]["htr_power"][2])
+    loop_ns = round(1e9 * float(flight.sets["RA_CTRL_PARAMS"]["loop_time"]))
+    return Telemetry(
+        t_ns=start_ns + loop_ns * np.arange(n, dtype=np.int64),
+        readings=readings,
+        derived=flight.derive(readings),
+        grapple=warm[:, 4],
+        heaters=sensors.heater_current(np.where(true.grapple.heated, watt / BUS_VOLT, 0.0)),
+        references=sensors.references(n, faults.drift),
+        stat=_status(plan, readings, flight),
+    )
+
+
+def _status(plan: Plan, readings: Readings, flight: Flight) -> NDArray[np.uint32]:
+    """Status words (n,): brakes are off while their motors are on; the joints need no heater by day."""
+    nothing = np.zeros(plan.timeline.on.shape, dtype=bool)
+    groups = {
+        "motor_on": plan.timeline.on,
+        "rotation_negative": plan.timeline.sense < 0,
+        "over_current": np.abs(readings.current) > flight.current_limits(),
+        "brake_off": plan.timeline.on,
+        "heater_on": nothing,
+    }
+    bits = {f"{group}_{joint + 1}": groups[group][:, joint] for group in STATUS_GROUPS for joint in range(4)}
+    return encode_status(bits)

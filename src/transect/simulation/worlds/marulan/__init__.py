@@ -6,7 +6,6 @@ Conditions: `scene` static (Table 1), open, houses or dam; `light` day, low_sun,
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -25,10 +24,9 @@ from ...driving import Chassis, along, course, drive, heading, stop, truth
 from ...motion import Motion
 from ...raycast import Scene
 from ...solids import Solids, walker
-from .areas import dam, houses, open_area
-from .argo import Argo, hit_kinds, hits, slip, streams
-from .cameras import CLIP, LIGHTS, camera_streams
-from .places import SENSOR_FRAME, Place, spot, static
+from .argo import Argo, list_hit_kinds, list_hits, list_slip, make_streams
+from .cameras import CLIP, LIGHTS, make_camera_streams
+from .places import SENSOR_FRAME, Place, build_dam, build_houses, build_open_area, build_static, find_spot
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "scene": ("static", "open", "houses", "dam"),
@@ -54,86 +52,74 @@ AFTER = 0.1
 """Seconds of motion after the end of the day: the last scan takes a while."""
 
 
-def day(options: Options) -> Day:
+def make_day(options: Options) -> Day:
     """Return a day at Marulan."""
-    asked = conditions(options.conditions)
+    asked = options.choose("marulan", CONDITIONS)
     robot = robots.load("argo")
-    place = _place(asked, options.seed)
-    walking = walker(_on_ground(place, place.walk)) if asked["human"] == "walking" else []
+    place = _choose_place(asked, options.seed)
+    walking = walker(_put_on_ground(place, place.walk)) if asked["human"] == "walking" else []
     solids = Solids.of([*place.solids, *walking])
     start_ns = START_NS[asked["light"]]
     argo = Argo(
         robot=robot,
         scene=Scene(place.terrain, solids),
         solids=solids,
-        motion=_motion(place, robot, start_ns, options),
+        motion=_make_motion(place, robot, start_ns, options),
         start_ns=start_ns,
         seconds=options.seconds,
         seed=options.seed,
         stands=place.route is None,
         still=place.route is None and not walking,
     )
-    made = [*streams(argo), *camera_streams(argo, asked["light"], options.scale, place.car)]
-    return Day(_recording(argo, made, asked, options), _truth(argo, options))
+    made = [*make_streams(argo), *make_camera_streams(argo, asked["light"], options.scale, place.car)]
+    return Day(_make_recording(argo, made, asked, options), _make_truth(argo, options))
 
 
-def conditions(given: Mapping[str, str]) -> dict[str, str]:
-    """Return what was asked for, and the usual for the rest.
-
-    Raises
-    ------
-    UsageError
-        If a condition, or its value, is not known.
-    """
-    for name, value in given.items():
-        if name not in CONDITIONS:
-            raise UsageError(f"marulan has no condition {name!r}", hint=did_you_mean(name, tuple(CONDITIONS)))
-        if value not in CONDITIONS[name]:
-            raise UsageError(f"{name} cannot be {value!r}", hint=did_you_mean(value, CONDITIONS[name]))
-    return {name: given.get(name, values[0]) for name, values in CONDITIONS.items()}
-
-
-def _place(asked: Mapping[str, str], seed: int) -> Place:
+def _choose_place(asked: Mapping[str, str], seed: int) -> Place:
     if asked["scene"] == "static":
-        return static(seed, reflectors=asked["reflectors"] == "standing")
-    areas: dict[str, Callable[[int], Place]] = {"open": open_area, "houses": houses, "dam": dam}
+        return build_static(seed, reflectors=asked["reflectors"] == "standing")
+    areas: dict[str, Callable[[int], Place]] = {
+        "open": build_open_area,
+        "houses": build_houses,
+        "dam": build_dam,
+    }
     return areas[asked["scene"]](seed)
 
 
-def _on_ground(place: Place, corners: Floats) -> Floats:
+def _put_on_ground(place: Place, corners: Floats) -> Floats:
     return np.column_stack([corners, place.terrain.smoothed(0.25).at(corners)])
 
 
 # Where the vehicle is
 
 
-def _frame_centre(robot: Robot) -> Floats:
+def _find_frame_centre(robot: Robot) -> Floats:
     """Return the centre of the sensor frame in the body (z up): between its two central lasers (2.2.1)."""
     two = [robot.frames.lookup("Body", name)[:3, 3] for name in ("LaserHorizontal", "LaserVertical")]
     return np.mean(two, axis=0) * np.array([1.0, -1.0, -1.0])
 
 
-def _height(robot: Robot) -> float:
+def _find_height(robot: Robot) -> float:
     """Return the body's height over the ground in m: Table 1 has that of the sensor frame."""
-    return SENSOR_FRAME[2] / 100 - float(_frame_centre(robot)[2])
+    return SENSOR_FRAME[2] / 100 - float(_find_frame_centre(robot)[2])
 
 
-def _motion(place: Place, robot: Robot, start_ns: int, options: Options) -> Motion:
+def _make_motion(place: Place, robot: Robot, start_ns: int, options: Options) -> Motion:
     if place.route is None:
-        return _standing(place, robot, start_ns, options.seconds + AFTER)
-    return _driving(place, place.route, robot, start_ns, options)
+        return _stand(place, robot, start_ns, options.seconds + AFTER)
+    return _drive(place, place.route, robot, start_ns, options)
 
 
-def _standing(place: Place, robot: Robot, start_ns: int, seconds: float) -> Motion:
+def _stand(place: Place, robot: Robot, start_ns: int, seconds: float) -> Motion:
     """Return the vehicle of the static tests: facing south, its sensor frame where Table 1 has it."""
     facing = rotations.quaternion_from_euler("rpy", [0.0, 0.0, -np.pi / 2])
-    xy = (spot(*SENSOR_FRAME) - rotations.rotate(facing, _frame_centre(robot)))[:2]
+    xy = (find_spot(*SENSOR_FRAME) - rotations.rotate(facing, _find_frame_centre(robot)))[:2]
     ground = float(place.terrain.smoothed(0.5).at(xy))
     n = int(np.ceil(seconds * 100)) + 1
     never = np.broadcast_to(np.zeros(3), (n, 3))
     return Motion(
         t_ns=start_ns + RATE_NS * np.arange(n),
-        position=np.broadcast_to(np.array([*xy, ground + _height(robot)]), (n, 3)),
+        position=np.broadcast_to(np.array([*xy, ground + _find_height(robot)]), (n, 3)),
         quaternion=np.broadcast_to(facing, (n, 4)),
         velocity=never,
         acceleration=never,
@@ -141,12 +127,12 @@ def _standing(place: Place, robot: Robot, start_ns: int, seconds: float) -> Moti
     )
 
 
-def _driving(place: Place, route: Floats, robot: Robot, start_ns: int, options: Options) -> Motion:
+def _drive(place: Place, route: Floats, robot: Robot, start_ns: int, options: Options) -> Motion:
     """Return the vehicle on its rounds, after two seconds of standing."""
     half = float(robot.constants["drive"]["wheel_separation"]) / 2
-    ahead = _frame_centre(robot)[0] + 0.91 - 0.61 * np.arange(4)  # Table 1: the front wheels are 91 cm ahead
+    ahead = _find_frame_centre(robot)[0] + 0.91 - 0.61 * np.arange(4)  # Table 1: front wheels 91 cm ahead
     contacts = np.array([(x, side * half) for x in ahead for side in (-1, 1)])
-    chassis = Chassis(contacts, _height(robot), suspension=0.3, shaking=0.001)
+    chassis = Chassis(contacts, _find_height(robot), suspension=0.3, shaking=0.001)
     length = float(np.linalg.norm(np.diff([*route, route[0]], axis=0), axis=1).sum())
     rounds = int(options.seconds * SPEED / (0.8 * length)) + 1
     way = np.vstack([*[route] * rounds, route[:2]])
@@ -160,8 +146,8 @@ def _driving(place: Place, route: Floats, robot: Robot, start_ns: int, options: 
 # What is handed over
 
 
-def _recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], options: Options) -> Recording:
-    kept = [stream for stream in made if _is_wanted(stream.name, options)]
+def _make_recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], options: Options) -> Recording:
+    kept = [stream for stream in made if options.wants(stream.name)]
     if not kept:
         raise UsageError(
             f"no stream of marulan matches {' or '.join(options.streams)}",
@@ -170,7 +156,7 @@ def _recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], options
     return Recording(
         name=f"marulan-{asked['scene']}-{asked['light']}",
         streams=tuple(kept),
-        frames=_frames(argo.robot, kept),
+        frames=_make_frames(argo.robot, kept),
         cameras=dict(argo.robot.cameras) if options.scale == 1.0 else {},
         robot=argo.robot,
         conditions={
@@ -184,28 +170,24 @@ def _recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], options
     )
 
 
-def _is_wanted(name: str, options: Options) -> bool:
-    return not options.streams or any(fnmatch.fnmatchcase(name.lower(), p.lower()) for p in options.streams)
-
-
-def _frames(robot: Robot, made: list[Stream]) -> FrameTree:
+def _make_frames(robot: Robot, made: list[Stream]) -> FrameTree:
     """Return the robot's frames, and the body as Nav has it."""
     frames = robot.frames.copy()
     for nav in (stream for stream in made if stream.name == NAV):
-        frames.add_lazy("Navigation", "Body", lambda nav=nav: _poses(nav), source=NAV)
+        frames.add_lazy("Navigation", "Body", lambda nav=nav: _read_poses(nav), source=NAV)
     return frames
 
 
-def _poses(nav: Stream) -> tuple[Ints, Floats, Floats]:
+def _read_poses(nav: Stream) -> tuple[Ints, Floats, Floats]:
     return nav.t_ns, nav.array("x", "y", "z"), nav.array("qx", "qy", "qz", "qw")
 
 
-def _truth(argo: Argo, options: Options) -> Truth:
-    tables: dict[str, Callable[[], pa.Table]] = {"objects": lambda: objects(argo)}
-    if any(_is_wanted(laser, options) for laser in LASERS):
-        tables |= {"hits": lambda: hits(argo), "hit_kinds": lambda: hit_kinds(argo)}
+def _make_truth(argo: Argo, options: Options) -> Truth:
+    tables: dict[str, Callable[[], pa.Table]] = {"objects": lambda: list_objects(argo)}
+    if any(options.wants(laser) for laser in LASERS):
+        tables |= {"hits": lambda: list_hits(argo), "hit_kinds": lambda: list_hit_kinds(argo)}
     if not argo.stands:
-        tables["slip"] = lambda: slip(argo)
+        tables["slip"] = lambda: list_slip(argo)
     return Truth(
         motion=argo.motion, tables=Tables(tables), maps={"dem": argo.scene.terrain.as_grid()}, body="Body"
     )
@@ -227,7 +209,7 @@ class Tables(Mapping[str, pa.Table]):
         return len(self.made_by)
 
 
-def objects(argo: Argo) -> pa.Table:
+def list_objects(argo: Argo) -> pa.Table:
     """Return what stands in the scene as the day begins: kind, centre (m, world), size (half lengths, m)."""
     solids = argo.solids
     columns = {

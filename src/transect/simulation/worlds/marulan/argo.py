@@ -3,18 +3,28 @@
 Held in memory: the ground (4 MB), the motion (at 100 Hz while it drives, one pose while it stands), the times
 of all samples, the errors of Nav. Made when asked for: scans (4 s together), spectra and ranges (1 s), states
 (10 s), pictures (one by one).
+
+A block's random numbers depend on the seed, the stream and the block alone: any slice of a day has the rows
+that the whole day has. The time axis is known without simulating; `between` and `take` of neighbouring rows
+(and so `Recording.slice`) simulate nothing. Asking for `table`, or a column, simulates the rows of the stream
+at hand, and these stay in memory: slice first.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import TimeLike
 from transect.formats.sdi import LASERS, NAV, RANGES, SPECTRUM
 from transect.formats.sdi.tables import LINES, NAV_COLUMNS, SENSORS
 from transect.geometry import se3
@@ -28,7 +38,6 @@ from ...randomness import generator
 from ...raycast import Scene
 from ...solids import Solids
 from .places import GROUND
-from .streams import Blocks, simulated
 
 SCANS, LINES_TOGETHER, STATES_TOGETHER = 300, 1001, 200
 """Rows of a block of a laser, of the radar and of Nav."""
@@ -85,22 +94,26 @@ class Argo:
         return np.arange(int(np.ceil(self.seconds * rate - 1e-9)))
 
 
-def streams(argo: Argo) -> list[Stream]:
+def make_streams(argo: Argo) -> list[Stream]:
     """Return the streams of lasers, radar and localisation; and of the vehicle, if it drives (3.2.6)."""
-    made = [*(laser_stream(argo, name) for name in LASERS), nav_stream(argo), *radar_streams(argo)]
-    return made if argo.stands else made + payload_streams(argo)
+    made = [
+        *(make_laser_stream(argo, name) for name in LASERS),
+        make_nav_stream(argo),
+        *make_radar_streams(argo),
+    ]
+    return made if argo.stands else made + make_payload_streams(argo)
 
 
 # Lasers
 
 
-def laser_stream(argo: Argo, name: str) -> Stream:
+def make_laser_stream(argo: Argo, name: str) -> Stream:
     """Return the scans of a laser."""
     sick = lasers.Sick.of(argo.robot)
     scanner = Scanner(argo, name, sick)
     times = sick.times(argo.numbers(sick.mirror_rate), argo.start_ns)
     tag = name.removeprefix("Laser").lower()
-    return simulated(name, LaserScan, Blocks(times, SCANS, scanner.rows), tag=tag, frame=name)
+    return simulate(name, LaserScan, Blocks(times, SCANS, scanner.rows), tag=tag, frame=name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +149,7 @@ class Scanner:
         )
 
 
-def hits(argo: Argo) -> pa.Table:
+def list_hits(argo: Argo) -> pa.Table:
     """Return what every beam of every scan met.
 
     `kinds` has a number for each beam; `hit_kinds` names them.
@@ -159,7 +172,7 @@ def hits(argo: Argo) -> pa.Table:
     return arrow.table(np.tile(sick.times(number, argo.start_ns), len(LASERS)), columns)
 
 
-def hit_kinds(argo: Argo) -> pa.Table:
+def list_hit_kinds(argo: Argo) -> pa.Table:
     """Return the names of what beams can hit, by the number that `hits` has for it."""
     names = ("nothing", "ground", *argo.solids.kinds)
     columns = {"number": np.arange(len(names)), "kind": arrow.strings(names)}
@@ -169,18 +182,18 @@ def hit_kinds(argo: Argo) -> pa.Table:
 # Radar
 
 
-def radar_streams(argo: Argo) -> list[Stream]:
+def make_radar_streams(argo: Argo) -> list[Stream]:
     """Return the radar's ranges and its spectra."""
     fmcw = radar.Fmcw.of(argo.robot)
     number = argo.numbers(fmcw.line_rate)
     times = fmcw.times(number, argo.start_ns)
     # Ranges are found in the spectra: a block of these is kept for whoever asks second.
     spectra = lru_cache(maxsize=16)(Sweeper(argo, fmcw, len(number)).spectra)
-    ranges = Blocks(times, LINES_TOGETHER, partial(_range_rows, fmcw, argo.start_ns, spectra))
-    lines = Blocks(times, LINES_TOGETHER, partial(_spectrum_rows, fmcw, argo.start_ns, spectra))
+    ranges = Blocks(times, LINES_TOGETHER, partial(_make_range_rows, fmcw, argo.start_ns, spectra))
+    lines = Blocks(times, LINES_TOGETHER, partial(_make_spectrum_rows, fmcw, argo.start_ns, spectra))
     return [
-        simulated(RANGES, RadarRange, ranges, role="derived", frame="Radar"),
-        simulated(SPECTRUM, RadarSpectrum, lines, frame="Radar"),
+        simulate(RANGES, RadarRange, ranges, role="derived", frame="Radar"),
+        simulate(SPECTRUM, RadarSpectrum, lines, frame="Radar"),
     ]
 
 
@@ -214,7 +227,9 @@ class Sweeper:
         )
 
 
-def _range_rows(fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints) -> pa.Table:
+def _make_range_rows(
+    fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints
+) -> pa.Table:
     distance, reflectivity = radar.strongest(fmcw, spectra(int(number[0]) // LINES_TOGETHER))
     columns = {
         "range": np.round(distance, 3),
@@ -225,7 +240,7 @@ def _range_rows(fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats
     return arrow.table(fmcw.times(number, start_ns), columns, units=RadarRange.units())
 
 
-def _spectrum_rows(
+def _make_spectrum_rows(
     fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints
 ) -> pa.Table:
     decibels = spectra(int(number[0]) // LINES_TOGETHER)
@@ -243,9 +258,9 @@ def _spectrum_rows(
 # The vehicle itself
 
 
-def nav_stream(argo: Argo) -> Stream:
+def make_nav_stream(argo: Argo) -> Stream:
     """Return the localisation: the true motion and small correlated errors."""
-    times = _times(argo, NAV_RATE)
+    times = _space_times(argo, NAV_RATE)
 
     @lru_cache(maxsize=1)
     def errors() -> Floats:
@@ -258,31 +273,31 @@ def nav_stream(argo: Argo) -> Stream:
         return arrow.table(times[number], columns, units={**RigidBodyState.units(), **units})
 
     blocks = Blocks(times, STATES_TOGETHER, rows)
-    return simulated(NAV, RigidBodyState, blocks, role="truth", frame="Navigation", child="Body")
+    return simulate(NAV, RigidBodyState, blocks, role="truth", frame="Navigation", child="Body")
 
 
-def _times(argo: Argo, rate: float) -> Ints:
+def _space_times(argo: Argo, rate: float) -> Ints:
     return argo.start_ns + np.rint(argo.numbers(rate) * (1e6 / rate)).astype(np.int64) * 1000
 
 
-def _skid(argo: Argo) -> Skid:
+def _find_skid(argo: Argo) -> Skid:
     return Skid(float(argo.robot.constants["drive"]["wheel_separation"]))
 
 
-def _drive(argo: Argo) -> Drive:
-    return driven(_skid(argo), argo.motion.at(_times(argo, PAYLOAD_RATE)), argo.seed)
+def _read_drive(argo: Argo) -> Drive:
+    return driven(_find_skid(argo), argo.motion.at(_space_times(argo, PAYLOAD_RATE)), argo.seed)
 
 
-def payload_streams(argo: Argo) -> list[Stream]:
+def make_payload_streams(argo: Argo) -> list[Stream]:
     """Return the streams of the vehicle's own data."""
 
     @lru_cache(maxsize=1)
     def columns() -> dict[str, dict[str, Floats]]:
-        return payload_columns(_skid(argo), _drive(argo), argo.seed)
+        return payload_columns(_find_skid(argo), _read_drive(argo), argo.seed)
 
     def rows(name: str, units: Mapping[str, str] | None) -> Parsed:
         values = {key: np.round(column, 4) for key, column in columns()[name].items()}
-        return Parsed(arrow.table(_times(argo, PAYLOAD_RATE), values, units=units))
+        return Parsed(arrow.table(_space_times(argo, PAYLOAD_RATE), values, units=units))
 
     units: dict[str, Mapping[str, str]] = {sensor.stream: {sensor.column: sensor.unit} for sensor in SENSORS}
     units |= {line.stream: Twist.units() for line in LINES if line.type is Twist}
@@ -292,9 +307,9 @@ def payload_streams(argo: Argo) -> list[Stream]:
     ]
 
 
-def slip(argo: Argo) -> pa.Table:
+def list_slip(argo: Argo) -> pa.Table:
     """Return the true slip of the wheels, their speeds and the vehicle's."""
-    drive = _drive(argo)
+    drive = _read_drive(argo)
     columns = {
         "left": drive.slip[:, 0],
         "right": drive.slip[:, 1],
@@ -304,4 +319,92 @@ def slip(argo: Argo) -> pa.Table:
         "turn_rate": drive.turn,
     }
     units = {"wheel_left": "rad/s", "wheel_right": "rad/s", "speed": "m/s", "turn_rate": "rad/s"}
-    return arrow.table(_times(argo, PAYLOAD_RATE), columns, units=units)
+    return arrow.table(_space_times(argo, PAYLOAD_RATE), columns, units=units)
+
+
+Make = Callable[[Ints], pa.Table]
+"""From the numbers of a block's rows to the rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Rows that are made in blocks.
+
+    Attributes
+    ----------
+    times : (n,) int64 array
+        Of all rows, ns.
+    rows : int
+        In a block; the last may have less.
+    make : callable
+        Makes whole blocks.
+    """
+
+    times: Ints
+    rows: int
+    make: Make
+
+    def table(self, begin: int, end: int) -> pa.Table:
+        """Return the rows from `begin` up to `end`."""
+        if begin >= end:
+            return self.table(0, 1).slice(0, 0)
+        first, last = begin // self.rows, -(-end // self.rows)
+        edges = [min(i * self.rows, len(self.times)) for i in range(first, last + 1)]
+        tables = [self.make(np.arange(a, b)) for a, b in pairwise(edges)]
+        return pa.concat_tables(tables).slice(begin - edges[0], end - begin)
+
+
+def _no_blocks() -> Blocks:
+    return Blocks(np.zeros(0, np.int64), 1, lambda number: pa.table({}))
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedStream(Stream):
+    """A stream whose rows `begin` up to `end` of `blocks` are made when they are asked for."""
+
+    blocks: Blocks = field(default_factory=_no_blocks)
+    begin: int = 0
+    end: int = 0
+
+    @property
+    def t_ns(self) -> Ints:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.blocks.times[self.begin : self.end]
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def between(self, start: TimeLike | None = None, end: TimeLike | None = None) -> Stream:
+        t_ns = self.t_ns
+        first = 0 if start is None else int(np.searchsorted(t_ns, self._time(start)))
+        last = len(t_ns) if end is None else int(np.searchsorted(t_ns, self._time(end)))
+        return _cut(self, self.begin + first, self.begin + max(first, last))
+
+    slice = between
+
+    def take(self, keep: NDArray[np.bool_]) -> Stream:
+        inside = np.flatnonzero(keep)
+        if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
+            return _cut(self, self.begin + int(inside[0]), self.begin + int(inside[-1]) + 1)
+        return super().take(keep)
+
+    def replace(self, **changes: Any) -> Stream:
+        if "source" not in changes:
+            return dataclasses.replace(self, **changes)
+        kept = {f.name: getattr(self, f.name) for f in dataclasses.fields(Stream)}
+        return Stream(**{**kept, **changes})
+
+
+def simulate(name: str, kind: type, blocks: Blocks, **attributes: Any) -> SimulatedStream:
+    """Return a stream of all rows of `blocks`; attributes as of `Stream`."""
+    n = len(blocks.times)
+    source = partial(_parse, blocks, 0, n)
+    return SimulatedStream(name, kind, source, blocks=blocks, begin=0, end=n, **attributes)
+
+
+def _cut(stream: SimulatedStream, begin: int, end: int) -> SimulatedStream:
+    source = partial(_parse, stream.blocks, begin, end)
+    return dataclasses.replace(stream, source=source, begin=begin, end=end)
+
+
+def _parse(blocks: Blocks, begin: int, end: int) -> Parsed:
+    return Parsed(blocks.table(begin, end))

@@ -72,7 +72,7 @@ class Eye:
         """Return the picture of a row."""
         t_ns = int(row[arrow.T_NS])
         begin, end = self.argo.poses(self.name)(np.array([t_ns, t_ns + round(SHUTTER * 1e9)]))
-        light = self.light if self.car is None else lit_by_car(self.light, self.car, begin)
+        light = self.light if self.car is None else light_by_car(self.light, self.car, begin)
         frame = render(
             self.argo.scene,
             self.camera,
@@ -88,7 +88,7 @@ class Eye:
         return Image(np.squeeze(frame.image), mode, t_ns, frame=self.name, camera=camera)
 
 
-def lit_by_car(light: Light, car: Floats, T_world_camera: Floats) -> Light:
+def light_by_car(light: Light, car: Floats, T_world_camera: Floats) -> Light:
     """Return the light with the headlights (2, 3) of a car, which lamps are told in the camera's axes."""
     turn, place = T_world_camera[:3, :3].T, T_world_camera[:3, 3]
     where, along = turn @ (car[0] - place), turn @ car[1]
@@ -101,28 +101,28 @@ def _triple(vector: Floats) -> tuple[float, float, float]:
     return x, y, z
 
 
-def camera_streams(argo: Argo, light: str, scale: float, car: Floats | None) -> list[Stream]:
+def make_camera_streams(argo: Argo, light: str, scale: float, car: Floats | None) -> list[Stream]:
     """Return the streams of the infra-red and the visual camera."""
     shining = car if light == "night_lights" else None
-    visual = scaled(argo.robot.cameras["VideoVisual"], scale)
-    infrared = clipped(scaled(argo.robot.cameras["VideoIR"], scale), scale)
+    visual = scale_camera(argo.robot.cameras["VideoVisual"], scale)
+    infrared = clip_values(scale_camera(argo.robot.cameras["VideoIR"], scale), scale)
     heat = dataclasses.replace(night() if light.startswith("night") else LIGHTS[light](), thermal=True)
     eyes = [
         (Eye(argo, "VideoIR", infrared, heat, None, given=False), INFRARED_RATE, "infrared"),
         (
             Eye(argo, "VideoVisual", visual, LIGHTS[light](), shining, given=True),
-            _visual_rate(argo),
+            _choose_visual_rate(argo),
             "visual",
         ),
     ]
-    return [_stream(eye, rate, tag) for eye, rate, tag in eyes]
+    return [_make_stream(eye, rate, tag) for eye, rate, tag in eyes]
 
 
-def _visual_rate(argo: Argo) -> float:
+def _choose_visual_rate(argo: Argo) -> float:
     return VISUAL_RATES["static" if argo.stands else "dynamic"]
 
 
-def _stream(eye: Eye, rate: float, tag: str) -> Stream:
+def _make_stream(eye: Eye, rate: float, tag: str) -> Stream:
     number = eye.argo.numbers(rate)
     times = eye.argo.start_ns + np.rint(number * (1000 / rate)).astype(np.int64) * 1_000_000
     table = arrow.table(times, {})
@@ -131,7 +131,7 @@ def _stream(eye: Eye, rate: float, tag: str) -> Stream:
     )
 
 
-def scaled(camera: CameraModel, scale: float) -> CameraModel:
+def scale_camera(camera: CameraModel, scale: float) -> CameraModel:
     """Return a camera whose pictures are `scale` times as large."""
     if scale == 1.0:
         return camera
@@ -140,7 +140,7 @@ def scaled(camera: CameraModel, scale: float) -> CameraModel:
     return dataclasses.replace(camera, width=width, height=height, K=K)
 
 
-def clipped(camera: CameraModel, scale: float) -> CameraModel:
+def clip_values(camera: CameraModel, scale: float) -> CameraModel:
     """Return the camera of the middle of the infra-red picture, see `CLIP`."""
     left, top, width, height = (round(part * scale) for part in CLIP)
     K = lenses.crop_intrinsics(camera.K, left, top)

@@ -22,7 +22,7 @@ import numpy as np
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS, ns_from_iso
-from transect.errors import UsageError, did_you_mean
+from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
 
@@ -34,9 +34,19 @@ from ...motion import Motion
 from ...raycast import Scene
 from ...terrain import Terrain
 from . import sensors
-from .cameras import Eye, Sky, eyes, noon
-from .robot import ANTENNA, BASE, IMU, calibrated_frames, chassis, weeder
-from .route import ROW_LENGTH, ROW_SPACING, ROWS, drive_lanes
+from .cameras import Eye, Sky, eyes, find_noon
+from .robot import (
+    ANTENNA,
+    BASE,
+    IMU,
+    ROW_LENGTH,
+    ROW_SPACING,
+    ROWS,
+    calibrate_frames,
+    drive_lanes,
+    load_weeder,
+    make_chassis,
+)
 
 NAME = "sequence00"
 """The real sequences are 01 to 06."""
@@ -88,18 +98,18 @@ class World:
         return inertial.mounted(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
 
 
-def day(options: Options) -> Day:
+def make_day(options: Options) -> Day:
     """Return a day in the field."""
-    chosen = _conditions(options.conditions)
+    chosen = options.choose("rosario", CONDITIONS)
     if options.seconds < LEAST_SECONDS:
         raise UsageError(f"{options.seconds:g} s are too short a day", hint=f"at least {LEAST_SECONDS:g} s")
-    world = _world(options, at_turn=chosen["start"] == "turn")
-    light = low_sun() if chosen["light"] == "low_sun" else noon()
+    world = _make_world(options, at_turn=chosen["start"] == "turn")
+    light = low_sun() if chosen["light"] == "low_sun" else find_noon()
     pair = eyes(
-        world.robot, world.frames, options.scale, stamps("Zed", options.seconds), world.motion,
+        world.robot, world.frames, options.scale, make_stamps("Zed", options.seconds), world.motion,
         Scene(world.land), Sky(light, options.seed),
     )  # fmt: skip
-    streams, truth = _streams_and_truth(world, options, pair, chosen)
+    streams, truth = _make_streams_and_truth(world, options, pair, chosen)
     recording = Recording(
         NAME,
         tuple(streams),
@@ -113,57 +123,47 @@ def day(options: Options) -> Day:
     return Day(recording.select(*options.streams) if options.streams else recording, truth)
 
 
-def stamps(sensor: str, seconds: float) -> Ints:
+def make_stamps(sensor: str, seconds: float) -> Ints:
     """Times (n,) at which a sensor samples in a day of some seconds; whole microseconds, as in the files."""
     rate = RATES[sensor]
     count = int(seconds * rate + 1e-6)
     return START_NS + PHASES[sensor] + np.arange(count, dtype=np.int64) * NS // rate // 1000 * 1000
 
 
-def _conditions(given: Mapping[str, str]) -> dict[str, str]:
-    """Return all conditions, the usual ones where none are given."""
-    for name, value in given.items():
-        if name not in CONDITIONS:
-            raise UsageError(f"rosario knows no condition {name!r}", hint=did_you_mean(name, CONDITIONS))
-        if value not in CONDITIONS[name]:
-            raise UsageError(f"{name} cannot be {value!r}", hint=f"one of {', '.join(CONDITIONS[name])}")
-    return {name: given.get(name, values[0]) for name, values in CONDITIONS.items()}
-
-
 @lru_cache(maxsize=2)
-def field(seed: int) -> Terrain:
+def make_field(seed: int) -> Terrain:
     """Return the field of a seed; the last two are kept for further days in them."""
     return terrain.field(seed, ROW_LENGTH, ROWS, ROW_SPACING, headland=HEADLAND)
 
 
-def _world(options: Options, at_turn: bool) -> World:
-    land = field(options.seed)
-    robot = weeder()
+def _make_world(options: Options, at_turn: bool) -> World:
+    land = make_field(options.seed)
+    robot = load_weeder()
     way = drive_lanes(options.seed, options.seconds + AFTER, START_NS, at_turn)
     heights, slide = land.smoothed(WHEEL_SIZE).at, sensors.SOIL.slide
-    motion = driving.drive(way, chassis(robot), heights, slide, options.seed)
-    return World(land, robot, calibrated_frames(robot), way, motion)
+    motion = driving.drive(way, make_chassis(robot), heights, slide, options.seed)
+    return World(land, robot, calibrate_frames(robot), way, motion)
 
 
-def _streams_and_truth(
+def _make_streams_and_truth(
     world: World, options: Options, pair: Mapping[str, Eye], chosen: Mapping[str, str]
 ) -> tuple[list[Stream], Truth]:
     seed, seconds = options.seed, options.seconds
-    imu_ns = stamps("Imu", seconds)
-    imu = sensors.measured_imu(world.mounted(IMU, imu_ns), seed)
-    rolling = sensors.rear_wheels(world.motion, seed)
-    antenna = world.mounted(ANTENNA, stamps("Gps", seconds))
+    imu_ns = make_stamps("Imu", seconds)
+    imu = sensors.measure_imu(world.mounted(IMU, imu_ns), seed)
+    rolling = sensors.measure_rear_wheels(world.motion, seed)
+    antenna = world.mounted(ANTENNA, make_stamps("Gps", seconds))
     streams = [
         *(eye.stream() for eye in pair.values()),
-        sensors.imu_stream(imu_ns, imu),
-        *sensors.gps_streams(antenna, chosen["rtk"] == "gaps", seed),
-        sensors.wheel_stream(stamps("Odometry", seconds), world.way, rolling, world.robot, seed),
-        sensors.antenna_track(antenna, _heading(world.motion)),
+        sensors.make_imu_stream(imu_ns, imu),
+        *sensors.make_gps_streams(antenna, chosen["rtk"] == "gaps", seed),
+        sensors.make_wheel_stream(make_stamps("Odometry", seconds), world.way, rolling, world.robot, seed),
+        sensors.make_antenna_track(antenna, _choose_heading(world.motion)),
     ]
-    slip = sensors.slip_table(world.motion, rolling, driving.RATE // TRUTH_RATE)
+    slip = sensors.make_slip_table(world.motion, rolling, driving.RATE // TRUTH_RATE)
     truth = Truth(
         driving.truth(world.motion, TRUTH_RATE),
-        tables={"slip": slip, "imu_bias": sensors.bias_table(imu_ns, imu)},
+        tables={"slip": slip, "imu_bias": sensors.make_bias_table(imu_ns, imu)},
         maps={"dem": world.land.as_grid()},
         files=pair["left"].depth_files() | pair["right"].depth_files() if chosen["depth"] == "true" else {},
         origin=sensors.ORIGIN,
@@ -172,6 +172,6 @@ def _streams_and_truth(
     return streams, truth
 
 
-def _heading(motion: Motion) -> float:
+def _choose_heading(motion: Motion) -> float:
     """Heading of the body at the start, rad from east to north."""
     return float(rotations.euler_from_quaternion("rpy", motion.quaternion[0])[2])

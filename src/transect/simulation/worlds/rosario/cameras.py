@@ -22,7 +22,7 @@ from ...motion import Motion
 from ...randomness import generator
 from ...raycast import Scene
 from ...render import Frame, render
-from .robot import BASE, SIDES, scaled
+from .robot import BASE, SIDES, scale_camera
 
 SHUTTER, BLUR = 1.2e-3, 3.0e-3
 """s that the shutter is open at noon, and from which on pictures are blurred: less is within a pixel."""
@@ -34,7 +34,7 @@ CLOUD_STEP, CLOUD = 3.0, 0.35
 """s between two states of the sky, and how much of the sunlight clouds take at most."""
 
 
-def noon() -> Light:
+def find_noon() -> Light:
     """Return the sun of a January noon at 33 degrees south."""
     return Light(1.22, 0.95, sky=0.17, zenith=(0.26, 0.38, 0.6), horizon=(0.9, 0.92, 0.95), clouds=0.12)
 
@@ -59,8 +59,8 @@ class Sky:
 
     def gain(self, seconds: float) -> float:
         """Return the exposure: right for the light of a moment ago."""
-        noon_light, before = noon(), self.at(max(seconds - LAG, 0.0))
-        return GAIN * _on_ground(noon_light) / _on_ground(before)
+        noon_light, before = find_noon(), self.at(max(seconds - LAG, 0.0))
+        return GAIN * _put_on_ground(noon_light) / _put_on_ground(before)
 
     def _passing(self, seconds: float) -> float:
         """Part of the sunlight that comes through."""
@@ -70,7 +70,7 @@ class Sky:
         return 1.0 - CLOUD * (taken[0] + u * u * (3 - 2 * u) * (taken[1] - taken[0]))
 
 
-def _on_ground(light: Light) -> float:
+def _put_on_ground(light: Light) -> float:
     """Irradiance on level ground."""
     return light.sun * max(float(np.sin(light.sun_elevation)), 0.0) + light.sky
 
@@ -147,6 +147,6 @@ def eyes(
     robot: Robot, frames: FrameTree, scale: float, t_ns: Ints, motion: Motion, scene: Scene, sky: Sky
 ) -> dict[str, Eye]:
     """Return the two cameras, their pictures `scale` times as large as the ZED's."""
-    cameras = {side: scaled(robot.cameras[side], scale) for side in SIDES}
+    cameras = {side: scale_camera(robot.cameras[side], scale) for side in SIDES}
     mounts = {side: frames.lookup(BASE, f"{side}_camera") for side in SIDES}
     return {side: Eye(side, cameras[side], mounts[side], t_ns, motion, scene, sky) for side in SIDES}

@@ -19,8 +19,7 @@ from ...inertial import ImuNoise, ImuSamples
 from ...motion import Motion
 from ...randomness import generator
 from ...wheels import Rolling, Soil
-from .robot import ACC_OFFSET, ANTENNA, BASE, GYRO_OFFSET, IMU
-from .route import LANE
+from .robot import ACC_OFFSET, ANTENNA, BASE, GYRO_OFFSET, IMU, LANE
 
 ORIGIN = np.array([np.radians(-33.0308), np.radians(-60.8885), 65.0])
 """Latitude, longitude (rad) and ellipsoidal height (m) of the world's origin: near Rosario, invented."""
@@ -45,17 +44,17 @@ FULL_NOISE = 5.0
 # imu
 
 
-def measured_imu(imu: Motion, seed: int) -> ImuSamples:
+def measure_imu(imu: Motion, seed: int) -> ImuSamples:
     """Return what the imu says along its own motion."""
-    return inertial.measure(imu, IMU_NOISE, gravity(), seed, "Imu")
+    return inertial.measure(imu, IMU_NOISE, find_gravity(), seed, "Imu")
 
 
-def gravity() -> float:
+def find_gravity() -> float:
     """Gravity in the field, m/s2."""
     return inertial.normal_gravity(float(ORIGIN[0]), float(ORIGIN[2]))
 
 
-def imu_stream(t_ns: Ints, said: ImuSamples) -> Stream:
+def make_imu_stream(t_ns: Ints, said: ImuSamples) -> Stream:
     """Return the imu's stream; `meta` has the offsets that its log is off by."""
     columns = {f"acc_{axis}": said.acc[:, i] for i, axis in enumerate("xyz")}
     columns |= {f"gyro_{axis}": said.gyro[:, i] for i, axis in enumerate("xyz")}
@@ -63,7 +62,7 @@ def imu_stream(t_ns: Ints, said: ImuSamples) -> Stream:
     return stream_of_values("Imu", t_ns, columns, type=Imu, frame=IMU, meta=offsets)
 
 
-def bias_table(t_ns: Ints, said: ImuSamples) -> pa.Table:
+def make_bias_table(t_ns: Ints, said: ImuSamples) -> pa.Table:
     """Return what the offsets of the calibration leave: the imu's true biases, m/s2 and rad/s."""
     columns = {f"acc_bias_{axis}": said.acc_bias[:, i] for i, axis in enumerate("xyz")}
     columns |= {f"gyro_bias_{axis}": said.gyro_bias[:, i] for i, axis in enumerate("xyz")}
@@ -74,7 +73,7 @@ def bias_table(t_ns: Ints, said: ImuSamples) -> pa.Table:
 # Receiver
 
 
-def gps_streams(antenna: Motion, gaps: bool, seed: int) -> list[Stream]:
+def make_gps_streams(antenna: Motion, gaps: bool, seed: int) -> list[Stream]:
     """Return positions and velocities of the antenna, as NMEA carries them."""
     coverage = Coverage(except_in=GAPS if gaps else ())
     fixes = gnss.fixes(antenna, ORIGIN, coverage, seed, "Gps/Fix")
@@ -90,7 +89,7 @@ def gps_streams(antenna: Motion, gaps: bool, seed: int) -> list[Stream]:
     ]
 
 
-def antenna_track(antenna: Motion, heading: float) -> Stream:
+def make_antenna_track(antenna: Motion, heading: float) -> Stream:
     """Return the antenna's true track as `sequence0N_gt.txt` has it (4.7, see errata).
 
     Its axes are the robot's at the start (but z is up), its origin is where the antenna began.
@@ -106,7 +105,7 @@ def antenna_track(antenna: Motion, heading: float) -> Stream:
 # Wheels
 
 
-def rear_wheels(motion: Motion, seed: int) -> Rolling:
+def measure_rear_wheels(motion: Motion, seed: int) -> Rolling:
     """Return what the left and the right rear wheel do; the front ones are steered and not in the log."""
     contacts = np.array([[0.0, LANE / 2, 0.0], [0.0, -LANE / 2, 0.0]])
     velocities = wheels.ground_velocities(motion, contacts)
@@ -115,7 +114,7 @@ def rear_wheels(motion: Motion, seed: int) -> Rolling:
     return wheels.roll(velocities, np.zeros((len(motion), 2)), slopes, SOIL, seed, 1 / RATE)
 
 
-def slip_table(motion: Motion, rolling: Rolling, every: int) -> pa.Table:
+def make_slip_table(motion: Motion, rolling: Rolling, every: int) -> pa.Table:
     """Return each `every`-th sample of the rear wheels' true slip, slip angle (rad) and speeds (m/s)."""
     parts = {
         "slip": rolling.slip,
@@ -133,14 +132,14 @@ def slip_table(motion: Motion, rolling: Rolling, every: int) -> pa.Table:
     return arrow.table(motion.t_ns[::every], columns, units=named)  # fmt: skip
 
 
-def wheel_stream(t_ns: Ints, way: Course, rolling: Rolling, robot: Robot, seed: int) -> Stream:
+def make_wheel_stream(t_ns: Ints, way: Course, rolling: Rolling, robot: Robot, seed: int) -> Stream:
     """Return the cleaned log of the motors: turns per minute since the last telegram, and steering."""
     per_rpm = np.pi * robot.constants["wheel_diameter"] / 60.0
     elapsed = (t_ns - way.t_ns[0]) / NS
-    true_rpm = _mean_speeds(rolling, elapsed) / per_rpm
+    true_rpm = _average_speeds(rolling, elapsed) / per_rpm
     backwards = true_rpm.sum(axis=1) < 0
     turns = _count(np.abs(true_rpm), seed)
-    units = _stepper(way, elapsed, robot, seed)
+    units = _step_steering(way, elapsed, robot, seed)
     sign = np.where(backwards, -1.0, 1.0)
     columns = {
         "wheel_velocity": turns * sign[:, None] * per_rpm,
@@ -154,7 +153,7 @@ def wheel_stream(t_ns: Ints, way: Course, rolling: Rolling, robot: Robot, seed: 
     return stream_of_values("Odometry", t_ns, columns, type=WheelState, frame=BASE, units=raw)
 
 
-def _mean_speeds(rolling: Rolling, elapsed: Floats) -> Floats:
+def _average_speeds(rolling: Rolling, elapsed: Floats) -> Floats:
     """Mean rim speeds (n, 2) in m/s over the time since the last telegram."""
     metres, step = wheels.travelled(rolling.rim, 1 / RATE), 1 / WHEEL_RATE
     at = np.arange(len(metres)) / RATE
@@ -170,7 +169,7 @@ def _count(rpm: Floats, seed: int) -> Floats:
     return np.maximum(np.rint(rpm + noise * np.minimum(rpm / FULL_NOISE, 1.0)), 0.0)
 
 
-def _stepper(way: Course, elapsed: Floats, robot: Robot, seed: int) -> Floats:
+def _step_steering(way: Course, elapsed: Floats, robot: Robot, seed: int) -> Floats:
     """Units (n,) of the stepper with those of straight ahead taken off, as in the cleaned log."""
     angle = wheels.ackermann_steering(way, robot.constants["wheelbase"])[:, 0]
     true = np.interp(elapsed, np.arange(len(angle)) / RATE, angle)
