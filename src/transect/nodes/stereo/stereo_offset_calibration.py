@@ -166,11 +166,30 @@ class RunningOffset(StereoOffsetCalibration):
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
     """Sees as much of the recording as it needs first, then mends all pairs alike; after the field day."""
 
+    def finish(self) -> None:
+        """Say what was found, once the recording was looked at."""
+        if self.ctx.pass_index == 0 and self.enabled and self.straighten:
+            self.ctx.conclude(describe_lens(self.lens))
+
     def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
         if self.ctx.pass_index == 0:
             self.looked_at(originalStereoPair)
             return None  # what comes after it would work twice
         return self.mend(originalStereoPair)
+
+
+def describe_lens(lens: LensEstimate | None) -> str:
+    """Say what was done about a lens, and why."""
+    if lens is None or lens.sigma_px > LENS_KNOWN:
+        known = "" if lens is None else f": known to {lens.sigma_px:.1f} px at the edge of the image"
+        return f"lens: the drive cannot tell whether rectification left any distortion{known}; none removed"
+    if not lens.coefficients.any():
+        return f"lens: the images are straight to {max(abs(lens.edge_px), lens.sigma_px):.1f} px"
+    k1, k2 = lens.coefficients
+    return (
+        f"lens: rectification had left {lens.edge_px:.1f} px (+- {lens.sigma_px:.1f}) of distortion at the "
+        f"edge of the images; k1 = {k1:.4f}, k2 = {k2:.4f} removed"
+    )
 
 
 def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:
@@ -212,7 +231,7 @@ def stereo_tracks(before: Grays, now: Grays, cell: int) -> StereoTracks:
     cell : int
         Pixels: of each square of this edge the best corner is taken.
     """
-    pixels = corners(before.left, np.zeros((0, 2)), cell)
+    pixels = corners(before.left, np.zeros((0, 2)), cell, reduced=2)
     guess = coarse_disparities(before.left, before.right, pixels, WIDEST * before.left.shape[1])
     pixels, guess = pixels[np.isfinite(guess)], guess[np.isfinite(guess)]
     beside = np.stack([guess, np.zeros_like(guess)], axis=1)

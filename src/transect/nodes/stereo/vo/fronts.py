@@ -114,7 +114,7 @@ class Klt:
             rows = np.flatnonzero(found)
             pixels, guesses = there[rows], expected[rows, 0] - expected[rows, 2]
         cell = max(round(float(np.sqrt(rig.width * rig.height / self.features))), 1)
-        new = corners(now.left, pixels, cell, now.valid) if fresh else np.zeros((0, 2))
+        new = corners(now.left, pixels, cell, now.valid, reduced=2) if fresh else np.zeros((0, 2))
         largest = LARGEST * rig.width
         coarse = coarse_disparities(now.left, now.right, new, largest)
         coarse = np.where(np.isnan(coarse), np.nanmedian(np.append(coarse, 0.1 * largest)), coarse)
