@@ -28,6 +28,7 @@ SOLUTION = "gps_post_process.csv"
 TIMES = ("GPSTime", "ROSTime")
 """Names of the first column of a file of poses."""
 PLACED = f"{CALIB}/T_applanix_lidar.txt"
+ANGLES = {"roll", "pitch", "heading"}
 _SIZES = ((10**11, NS), (10**14, 10**6), (10**17, 10**3))
 """Times below each number count seconds, milliseconds, microseconds; larger ones count nanoseconds."""
 _ROUNDED = 0.01
@@ -49,9 +50,14 @@ def recognises(source: Source) -> Match:
 
 def pose_files(source: Source) -> list[str]:
     """Return the files of poses of a drive, or of its folder `applanix`, or the one file itself."""
-    ends = ("_poses.csv", SOLUTION)
-    named = [n for n in source.names if n.endswith(ends) and n.rpartition("/")[0] in (APPLANIX, "")]
-    return [n for n in named if header_of(source.head(n, 4096))[:2] in [(time, "easting") for time in TIMES]]
+    named = [n for n in source.names if n.endswith(("_poses.csv", SOLUTION))]
+    return [n for n in named if _has_poses(n.rpartition("/")[0], header_of(source.head(n, 4096)))]
+
+
+def _has_poses(folder: str, header: tuple[str, ...]) -> bool:
+    """Tell whether a header is that of poses; outside `applanix` others may have eastings, too."""
+    begins = header[0] in TIMES and header[1:2] == ("easting",)
+    return begins and (folder == APPLANIX or (not folder and {*header} >= ANGLES))
 
 
 def header_of(head: bytes) -> tuple[str, ...]:
