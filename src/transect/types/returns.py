@@ -58,12 +58,12 @@ def returned(ranges: ArrayLike, nearest: ArrayLike = 0.0, farthest: ArrayLike = 
 
 def sick_errors(numbers: Floats) -> Errors:
     """Return which of the numbers of a SICK laser, in the units of its mode, are codes: the code, else 0."""
-    if not len(numbers) or not np.fmax.reduce(numbers) >= BEYOND_MAXIMUM:
-        return np.zeros(len(numbers), np.uint16)
-    whole = np.rint(numbers)
-    coded = (whole >= BEYOND_MAXIMUM) & (whole <= NOT_VALID)
-    coded[coded] = np.abs(numbers[coded] - whole[coded]) < 1e-4
-    return np.where(coded, whole, 0).astype(np.uint16)
+    errors = np.zeros(len(numbers), np.uint16)
+    near = np.flatnonzero((numbers > BEYOND_MAXIMUM - 0.5) & (numbers < NOT_VALID + 0.5))
+    whole = np.rint(numbers[near])
+    coded = np.abs(numbers[near] - whole) < 1e-4
+    errors[near[coded]] = whole[coded]
+    return errors
 
 
 def errors_from_infinities(ranges: Floats) -> Errors:

@@ -35,7 +35,7 @@ STATES = len(NAV_COLUMNS)
 
 RANGE_UNITS = {1: unit_of("mm"), 2: unit_of("cm"), 3: unit_of("m"), 4: unit_of("km")}
 """By RangeUnitType."""
-MILLIMETRES = 1
+MILLIMETRES, CENTIMETRES = 1, 2
 _NO_UNIT = "RangeUnitType is none of 1 mm, 2 cm, 3 m, 4 km"
 
 
@@ -106,12 +106,12 @@ def laser_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
     unit = head[:1, 3] if one_unit else np.repeat(head[:, 3], counts)
     in_metres = metres(ranges, unit)
     errors = range_errors(ranges, in_metres, unit)
+    found = measured(in_metres, problems)
+    found[errors > 0] = np.nan
     table = arrow.table(
         t_ns,
         {
-            "ranges": arrow.ragged_from_offsets(
-                np.where(errors, np.nan, measured(in_metres, problems)), offsets
-            ),
+            "ranges": arrow.ragged_from_offsets(found, offsets),
             "start_angle": head[:, 0],
             "angle_increment": head[:, 1],
             "end_angle": head[:, 2],
@@ -141,7 +141,7 @@ def range_errors(ranges: Floats, in_metres: Floats, unit_types: NDArray[Any]) ->
     In cm mode 8191 stands for 81.91 m, in whichever unit it is logged. In mm mode, used for the calibration
     of the cameras (footnote 4), it stands for 8.191 m, so that it shows only where the unit is mm.
     """
-    errors = sick_errors(in_metres * 100)
+    errors = sick_errors(ranges if (unit_types == CENTIMETRES).all() else in_metres * 100)
     if not (unit_types == MILLIMETRES).any():
         return errors
     return np.where((unit_types == MILLIMETRES) & (errors == 0), sick_errors(ranges), errors)
