@@ -13,14 +13,17 @@ from ._options import out_option
 @click.command()
 @opening("streams", "times")
 @click.option(
-    "--format", "format_name", required=True, metavar="NAME", help="csv, parquet, or any format that writes."
+    "--format",
+    "format_name",
+    metavar="NAME",
+    help="csv, parquet, or any format that writes; by default what the suffix of -o names: .bag, .mcap, ...",
 )
 @out_option
 @click.option(
     "--write-option", "write_options", multiple=True, metavar="KEY=VALUE",
     help="For the format that is written, such as chunk=10000; --option is for the one that is read.",
 )  # fmt: skip
-def command(opening: Opening, format_name: str, out: Path, write_options: tuple[str, ...]) -> int:
+def command(opening: Opening, format_name: str | None, out: Path, write_options: tuple[str, ...]) -> int:
     """Write a recording, or a part of it, in a format.
 
     What the format cannot carry is said.
@@ -34,6 +37,7 @@ def command(opening: Opening, format_name: str, out: Path, write_options: tuple[
     from ._options import parse_format_options
     from ._progress import Progress
 
+    format_name = format_name or formats.format_of_suffix(out)
     formats.check_target(out, format_name)
     progress = Progress()
     whole = opening.open(progress)
@@ -44,6 +48,11 @@ def command(opening: Opening, format_name: str, out: Path, write_options: tuple[
     for sentence in left_out:
         lost = isinstance(sentence, formats.DataLost)
         click.echo(f"{'lost' if lost else 'not carried'}: {sentence}", err=True)
-    click.echo(f"wrote {out}")
+    click.echo(f"wrote {_written(out)}")
     code = report_losses(whole)
     return LOSSY if any(isinstance(sentence, formats.DataLost) for sentence in left_out) else code
+
+
+def _written(out: Path) -> Path:
+    """Return where the format wrote: it may have added its suffix."""
+    return out if out.exists() else next(iter(sorted(out.parent.glob(f"{out.name}.*"))), out)

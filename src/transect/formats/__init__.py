@@ -59,6 +59,8 @@ From the third on it does so even beside another recording.
 MOST_PARTS = 50
 NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
+WRITTEN_AS = {**NAMED_BY_SUFFIX, ".tif": "geotiff", ".nmea": "nmea", ".msg": "cdff_msgpack", ".tum": "tum"}
+"""Formats that the suffix of a file to be written names."""
 _NO_OPTIONS = ("source", "recording", "path")
 """Parameters of `read` and `write` that are not the caller's to give."""
 
@@ -320,6 +322,17 @@ def write_folder(recording: Recording, folder: Path, format: str, name: str = ""
 
     said = write(without(recording), folder / name if name else folder, format)
     return said + write_beside(recording, folder)
+
+
+def format_of_suffix(path: Path) -> str:
+    """Return the format that a file of this name is written in."""
+    if path.suffix not in WRITTEN_AS:
+        raise UsageError(
+            f"the name {path.name} does not tell a format",
+            why=f"these do: {', '.join(WRITTEN_AS)}",
+            hint=f"--format NAME, one of {', '.join(writing_names())}",
+        )
+    return WRITTEN_AS[path.suffix]
 
 
 def check_target(path: Path, format: str) -> WritingFormat:

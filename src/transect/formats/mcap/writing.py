@@ -75,7 +75,8 @@ def _refuse_negative(stream: Stream) -> None:
 def _left_out(recording: Recording, carried: list[Stream]) -> list[str]:
     kept = {stream.name for stream in carried}
     said = [
-        f"{stream.name} is not written: JSON messages carry columns, not a {stream.type.__name__}"
+        f"{stream.name} is not written: JSON messages carry columns, not a {stream.type.__name__}; "
+        "a ROS bag in MCAP does (format rosbag)"
         for stream in recording.streams
         if stream.name not in kept
     ]

@@ -90,7 +90,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     ----------
     recording : Recording
     path : Path
-        `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, any other a folder with one in SQLite.
+        `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other a folder
+        with one in SQLite and its metadata.yaml.
 
     Returns
     -------

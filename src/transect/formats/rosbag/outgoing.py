@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -131,6 +132,8 @@ def sink_for(path: Path) -> Any:
     """Return the context in which a bag of that name is written; it appears when the context ends."""
     if path.suffix == ".bag":
         return _ros1(path)
+    if path.suffix == ".db3":
+        return _database(path)
     return _mcap(path) if path.suffix == ".mcap" else _folder(path)
 
 
@@ -149,6 +152,20 @@ def _folder(path: Path) -> Generator[Sink, None, None]:
     refuse_existing(path, hint="give a new folder, or an empty one")
     with staged(path) as building, Writer(building, version=8) as bag:
         yield partial(_open_topic, bag)
+
+
+@contextmanager
+def _database(path: Path) -> Generator[Sink, None, None]:
+    """Write a database alone, without the folder and metadata.yaml of a ROS 2 bag."""
+    from rosbags.rosbag2 import Writer
+
+    refuse_existing(path, hint="choose another name with -o")
+    with staged(path) as building:
+        folder = building.with_suffix("")
+        with Writer(folder, version=8) as bag:
+            yield partial(_open_topic, bag)
+        next(folder.glob("*.db3")).rename(building)
+        shutil.rmtree(folder)
 
 
 def _open_topic(bag: Any, topic: str, kind: str, store: Any) -> Write:

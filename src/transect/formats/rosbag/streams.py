@@ -102,9 +102,8 @@ def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) ->
 
 def _ros_stream(topic: Topic, kind: type, parse: Callable[[], Parsed], **attributes: Any) -> Stream:
     meta = {"channel": topic.channel, "raw": topic.raw, "timeless": is_static(topic.name)}
-    return Stream(
-        topic.name, kind, parse, role=_role(topic.name), tag=_tag(topic.name), meta=meta, **attributes
-    )
+    attributes = {"tag": _tag(topic.name), **attributes}
+    return Stream(topic.name, kind, parse, role=_role(topic.name), meta=meta, **attributes)
 
 
 def _role(topic: str) -> Role:
@@ -115,6 +114,14 @@ def _role(topic: str) -> Role:
 def _tag(topic: str) -> str:
     words = re.split(r"[/._\-]", topic.lower())
     return next((word for word in words if word in _TAGS), "")
+
+
+def _side_of(name: str, cameras: Mapping[str, CameraModel]) -> str:
+    """Return `left` or `right` for a camera of a rectified pair: only the right one's P has a baseline."""
+    pair = {n: c.P[0, 3] for n, c in cameras.items() if c.P is not None and c.P[0, 3] <= 0}
+    if len(pair) != 2 or sorted(shift < 0 for shift in pair.values()) != [False, True]:
+        return ""
+    return ("right" if pair[name] < 0 else "left") if name in pair else ""
 
 
 def _clock(first_ns: int) -> Clock:
@@ -186,6 +193,7 @@ def _payload_stream(source: Source, topic: Topic, cameras: Mapping[str, CameraMo
     camera = camera_beside(topic.name, cameras) if kind in ("Image", "DepthMap") else ""
     loader = _loader(topic, read, frame, cameras.get(camera))
     said = {"clock": clock, "frame": frame, "camera": camera, "loader": loader}
+    said["tag"] = _tag(topic.name) or _side_of(camera, cameras)
     return _ros_stream(topic, getattr(types, kind), partial(_parse_payloads, source, topic, clock), **said)
 
 

@@ -122,7 +122,9 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
         return None, [f"{stream.name} is not written: there is no message for a {kind}"]
     builder = min(builders, key=lambda builder: len(builder.unused))
     kind = builder.kind
-    said = [f"{stream.name}: {name} is not written, {kind} has no place for it" for name in builder.unused]
+    said: list[str] = []
+    if builder.unused:
+        said.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
     said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
     if builder.zeroed and len(stream):
         names = ", ".join(builder.zeroed)

@@ -1,0 +1,58 @@
+"""`transect export`: the suffix chooses the container, and what is said is what was written."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rosbags.highlevel import AnyReader
+from tests.commands import transect
+from tests.formats.test_kitti import make_drive
+
+import transect as library
+
+
+@pytest.fixture(scope="module")
+def drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_drive(tmp_path_factory.mktemp("kitti") / "drive")
+
+
+@pytest.mark.parametrize("suffix", [".bag", ".mcap", ".db3"])
+def test_the_suffix_chooses_the_container_and_left_and_right_survive(
+    drive: Path, tmp_path: Path, suffix: str
+):
+    out = tmp_path / f"drive{suffix}"
+    done = transect("export", drive, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert out.is_file()
+    assert done.stdout.splitlines()[-1] == f"wrote {out}"
+    assert list(tmp_path.iterdir()) == [out]
+    before, after = library.open(drive), library.open(out)
+    assert {s.name: s.tag for s in after if s.type.__name__ == "Image"} == {
+        "image_00": "left",
+        "image_01": "right",
+    }
+    for name in ("image_00", "image_01"):
+        np.testing.assert_array_equal(after[name][1].payload.data, before[name][1].payload.data)
+    with AnyReader([out]) as reader:  # somebody else's reader finds the same messages
+        counts = {c.topic: c.msgcount for c in reader.connections}
+    assert counts["image_00"] == len(before["image_00"])
+
+
+def test_what_is_not_carried_is_one_line_for_each_stream(drive: Path, tmp_path: Path):
+    done = transect("export", drive, "-o", tmp_path / "drive.mcap")
+    lines = [line for line in done.stderr.splitlines() if "oxts/imu" in line]
+    assert len(lines) == 1
+    assert "levelled_af, levelled_al, levelled_au" in lines[0]
+
+
+def test_a_name_that_tells_no_format_is_refused(drive: Path, tmp_path: Path):
+    done = transect("export", drive, "-o", tmp_path / "drive.foo")
+    assert done.returncode == 2
+    assert "--format NAME" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_path_that_is_said_is_the_one_that_was_written(drive: Path, tmp_path: Path):
+    done = transect("export", drive, "--format", "mcap", "-o", tmp_path / "plain")
+    assert done.stdout.splitlines()[-1] == f"wrote {tmp_path / 'plain.mcap'}"
+    assert (tmp_path / "plain.mcap").is_file()
