@@ -245,8 +245,10 @@ def test_what_json_cannot_carry_is_said(tmp_path: Path):
     rec.frames.add_static("a", "b", np.eye(4))
     said = load("mcap").write(rec.replace(streams=(*rec.streams, image)), tmp_path / "out.mcap")
     assert said == (
-        "Cam is not written: JSON messages carry columns, not a Image; "
-        "a ROS bag in MCAP does (format rosbag)",
+        (
+            "Cam is not written: JSON messages carry columns, not a Image; "
+            "a ROS bag in MCAP does (format rosbag)"
+        ),
         "the frames are not written",
     )
 
