@@ -72,9 +72,19 @@ def test_another_format_and_parameters_of_the_fault_can_be_asked_for(dataset: Pa
 
 
 def test_what_the_format_cannot_carry_is_said(dataset: Path, tmp_path: Path) -> None:
-    arguments = ("--fault", "stuck", "--severity", 1, "--format", "carmen", "-o", tmp_path / "log")
+    arguments = ("--fault", "stuck", "--severity", 1, "--format", "rosbag", "-o", tmp_path / "log")
     done = run(dataset, *arguments)
     assert "not carried: " in done.stderr
+
+
+def test_a_format_that_cannot_hold_the_fault_is_refused(dataset: Path, tmp_path: Path) -> None:
+    out = tmp_path / "log"
+    window = ("--from", "+0s", "--to", "+10s", "--severity", 1)
+    done = run(dataset, "--fault", "latency", "--streams", "Nav", *window, "--format", "carmen", "-o", out)
+    assert isinstance(done.exception, TransectError)
+    assert "latency would not be in the output" in str(done.exception)
+    assert "--format parquet" in str(done.exception)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

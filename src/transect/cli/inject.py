@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 @streams_option
 @from_option
 @to_option
-@click.option("--format", "format_name", metavar="NAME", help="Write as this format; default its own.")
+@click.option(
+    "--format",
+    "format_name",
+    metavar="NAME",
+    help="Write as this format; default its own, if that holds the fault.",
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to write: a new folder.")
 @all_option
 @json_option
@@ -44,7 +49,9 @@ def command(
 ) -> int:
     """Make a fault happen to a recording, simulated or real.
 
-    DIR/truth/faults.parquet labels every touched sample; other truth is copied along.
+    DIR/truth/faults.parquet labels every touched sample; other truth is copied along. What was written is
+    opened again, and a stream in which the fault is not found has no labels. Where the recording's own format
+    cannot hold the fault, it is written as parquet.
 
     For faults of files, --streams names files.
     """
@@ -64,7 +71,7 @@ def command(
     expected = sum(len(s) if s.loader else 1 for s in recording)
     with progress.of_files(expected, "writing"):
         written = _write(recording, target, fault, seed, streams, format_name, how)
-    _report(written, as_json)
+    _report(written, recording.format, as_json)
     return report_losses(recording)
 
 
@@ -125,16 +132,15 @@ def _write(
     from transect.simulation.faults import EVERYTHING
     from transect.simulation.faults.written import write_injected
 
-    chosen = format_name or recording.format
-    if chosen not in formats.writing_names():
+    if format_name and format_name not in formats.writing_names():
         able = ", ".join(formats.writing_names())
-        raise UsageError(f"the format {chosen} cannot be written", hint=f"--format NAME, one of {able}")
+        raise UsageError(f"the format {format_name} cannot be written", hint=f"--format NAME, one of {able}")
     return write_injected(
-        recording, target, fault, seed=seed, format=chosen, streams=streams or EVERYTHING, **how
+        recording, target, fault, seed=seed, format=format_name, streams=streams or EVERYTHING, **how
     )
 
 
-def _report(written: Written, as_json: bool) -> None:
+def _report(written: Written, own: str, as_json: bool) -> None:
     from collections import Counter
 
     from transect.recording import arrow
@@ -146,8 +152,10 @@ def _report(written: Written, as_json: bool) -> None:
         click.echo(f"not carried: {sentence}", err=True)
     if as_json:
         carried = {"touched": dict(touched), "not_carried": list(written.said)}
-        show_json({"path": str(written.path), "labels": written.labels.num_rows, **carried})
+        facts = {"path": str(written.path), "format": written.format, "labels": written.labels.num_rows}
+        show_json({**facts, **carried})
         return
     for name, count in touched.items():
         click.echo(f"{name}: {count} touched")
-    click.echo(f"wrote {written.path}" if touched else f"wrote {written.path}; nothing was touched")
+    wrote = f"wrote {written.path}" + (f" as {written.format}" if written.format != own else "")
+    click.echo(wrote if touched else f"{wrote}; nothing was touched")

@@ -304,7 +304,8 @@ def payload_outgoing(
     stream: Stream, recording: Recording, encoding: str
 ) -> tuple[Outgoing | None, list[str]]:
     """Return a stream of images, clouds or paths as messages; those of a bag are copied byte for byte."""
-    names = stream.table.column(PAYLOAD).to_pylist()
+    made = PAYLOAD not in stream.table.column_names  # when they are asked for: they have no files
+    names = [""] * len(stream) if made else stream.table.column(PAYLOAD).to_pylist()
     channel, raw = stream.meta.get("channel"), stream.meta.get("raw")
     if isinstance(channel, Channel) and channel.encoding == encoding and raw is not None and not stream.seams:
         found = next(iter(types_for(stream, encoding)), None)

@@ -10,6 +10,7 @@ severity touches at least as much. Same seed, same fault.
 - `occlusion`, `extrinsic`, `pictures`: what happens to one kind of sensor; haze is in `pictures`
 - `damage`: what happens to files
 - `written`: recordings with faults, on disk
+- `carried`: whether a fault is in what was written
 """
 
 from __future__ import annotations

@@ -1,0 +1,133 @@
+"""A fault that labels claim is in the files: written, opened again, and compared.
+
+What is read back is compared here with the same recording written without a fault, not with `carried`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.simulation.faults.scene import labelled_rows, same_payload, scene
+
+import transect
+from transect import formats
+from transect.errors import UnsupportedError
+from transect.recording import Recording, Stream, arrow, stream_of_values
+from transect.simulation.faults import FAULTS, LABELS
+from transect.simulation.faults.carried import find_stream
+from transect.simulation.faults.written import write_injected
+from transect.types import NavFix
+
+ON_STREAMS = [name for name, fault in FAULTS.items() if fault.apply is not None]
+FORMATS = ("sdi", "carmen", "euroc", "kitti", "nmea", "mcap")
+"""Each carries another part of the scene, parquet all of it; `bench_inject` tries the others."""
+
+
+@cache
+def short() -> Recording:
+    """Two seconds with a stream of every kind of sensor."""
+    names = (
+        "LaserHorizontal",
+        "RadarRangeBearing",
+        "VideoVisual",
+        "Lidar",
+        "Imu",
+        "Gnss",
+        "Wheels",
+        "Odometry",
+    )
+    return scene(*names).slice("+0s", "+2s")
+
+
+def assert_in_the_files(folder: Path, clean: Recording) -> set[str]:
+    """Compare what was written with a fault and without; return the streams that labels claim."""
+    again = transect.open(folder)
+    labels = again[LABELS].table
+    claimed = set(arrow.texts(labels, "stream"))
+    for name in claimed:
+        stream, other = find_stream(again, short()[name]), find_stream(clean, short()[name])
+        assert stream is not None, name
+        assert other is not None, name
+        assert differing(other, stream) & labelled_rows(labels, name), name
+    return claimed
+
+
+def differing(before: Stream, after: Stream) -> set[int]:
+    """Return the samples of a stream that are others now, or gone; later ones count as others."""
+    if len(before) != len(after):
+        left = set(after.t_ns.tolist())
+        return {i for i, t in enumerate(before.t_ns.tolist()) if t not in left}
+    rows, new = before.table.to_pylist(), after.table.to_pylist()
+    found = {i for i, (a, b) in enumerate(zip(rows, new, strict=True)) if repr(a) != repr(b)}
+    if before.loader is not None:
+        found |= {i for i in range(len(before)) if not same_payload(before[i].value, after[i].value)}
+    return found
+
+
+def write_all(faults: Sequence[str], format: str, folder: Path) -> dict[str, set[str]]:
+    """Write faults in a format; return the streams that each claims, none if it was refused."""
+    formats.write_folder(short(), folder / "clean", format)
+    inside = [p for p in folder.iterdir() if p.name.startswith("clean")]
+    clean = transect.open(*inside)
+    claimed: dict[str, set[str]] = {}
+    for fault in faults:
+        try:
+            written = write_injected(short(), folder / fault, fault, 0.9, 3, format=format, start="+0.5s")
+        except UnsupportedError:
+            assert not (folder / fault).exists()
+            claimed[fault] = set()
+        else:
+            claimed[fault] = assert_in_the_files(written.path, clean)
+    return claimed
+
+
+def test_every_fault_is_in_a_format_that_holds_everything(tmp_path: Path) -> None:
+    claimed = write_all(ON_STREAMS, "parquet", tmp_path)
+    for fault, streams in claimed.items():
+        able = {s.name for s in short() if issubclass(s.type, FAULTS[fault].types)}
+        assert streams, fault
+        assert streams <= able
+    assert claimed["stuck"] == {s.name for s in short()}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_format_holds_what_its_labels_claim_or_the_fault_is_refused(format: str, tmp_path: Path) -> None:
+    claimed = write_all(("dropout", "clock_jump", "noise", "dust", "gnss_float"), format, tmp_path)
+    assert any(claimed.values()), claimed
+    assert claimed["gnss_float"] == ({"Gnss"} if format in ("nmea", "mcap") else set())
+
+
+def test_where_the_own_format_cannot_hold_the_fault_another_one_does(tmp_path: Path) -> None:
+    # The scene is of the format sdi, which has no place for a satellite receiver.
+    written = write_injected(short(), tmp_path / "float", "gnss_float", 1.0, streams=("Gnss",))
+    assert written.format == "parquet"
+    assert any("sdi cannot hold gnss_float: Gnss: " in sentence for sentence in written.said)
+    again = transect.open(tmp_path / "float")
+    assert set(again["Gnss"].column("fix")) == {"rtk fixed", "rtk float"}
+    # Named together with a stream that it does hold, too: both were asked for.
+    both = write_injected(short(), tmp_path / "both", "stuck", 1.0, streams=("Gnss", "LaserHorizontal"))
+    assert both.format == "parquet"
+
+
+def test_a_stream_that_does_not_hold_the_fault_has_no_labels(tmp_path: Path) -> None:
+    written = write_injected(short(), tmp_path / "stuck", "stuck", 1.0)
+    assert written.format == "sdi"
+    claimed = set(arrow.texts(written.labels, "stream"))
+    assert claimed == {"LaserHorizontal", "RadarRangeBearing", "VideoVisual"}
+    assert any("stuck of Gnss: it is left out" in sentence for sentence in written.said)
+    assert set(arrow.texts(transect.open(tmp_path / "stuck")[LABELS].table, "stream")) == claimed
+
+
+def test_a_change_that_the_format_rounds_away_is_not_claimed(tmp_path: Path) -> None:
+    # Eight digits of a minute are 0.02 mm; a receiver that wanders by less stands still in the file.
+    t_ns = np.arange(20, dtype=np.int64) * 10**8 + 1_224_199_788 * 10**9
+    columns = {name: np.full(20, value) for name, value in (("lat", 0.6), ("lon", 0.2), ("alt", 100.0))}
+    rec = Recording("r", (stream_of_values("Gps/Fix", t_ns, columns, type=NavFix),), format="nmea")
+    with pytest.raises(UnsupportedError, match="noise would not be in the output") as error:
+        write_injected(rec, tmp_path / "out", "noise", 1e-9, format="nmea")
+    assert "lat" in str(error.value)
+    assert write_injected(rec, tmp_path / "other", "noise", 1e-9).format == "parquet"
