@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,24 @@ def read_lines(
         *lines_lost(tokens, np.flatnonzero(~comment & fits & ~plain), "text where a number should be", file),
     ]
     return tokens, np.flatnonzero(~comment & fits & plain), [*losses, *([cut] if cut else [])]
+
+
+class Lost:
+    """What of a file is lost, by reason: where that was first, and how much it is."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, reason: str, place: int, count: int = 1) -> None:
+        """Enter what is lost at a line or a byte."""
+        self._first.setdefault(reason, place)
+        self._counts[reason] += count
+
+    def losses(self, file: str, place: Literal["line", "byte"]) -> tuple[Loss, ...]:
+        """Return one loss per reason; `place` tells what the places are."""
+        found = [(reason, {place: self._first[reason]}, count) for reason, count in self._counts.items()]
+        return tuple(Loss(file, reason, **where, count=count) for reason, where, count in found)
 
 
 def timed_rows(buffer: Buffer, file: str, columns: Sequence[str], units: Mapping[str, str]) -> Parsed:

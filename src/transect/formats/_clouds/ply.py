@@ -21,16 +21,8 @@ from .points import Columns, columns_of, left_over, promised
 
 ENCODINGS = {"ascii": "ascii", "binary": "binary_little_endian", "binary_big_endian": "binary_big_endian"}
 _ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
-_WRITTEN = {
-    "i1": "char",
-    "u1": "uchar",
-    "i2": "short",
-    "u2": "ushort",
-    "i4": "int",
-    "u4": "uint",
-    "f4": "float",
-    "f8": "double",
-}
+_NAMES = ["char", "uchar", "short", "ushort", "int", "uint", "float", "double"]
+_WRITTEN = dict(zip(["i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8"], _NAMES, strict=True))
 _TYPES = {spelled: code for code, name in _WRITTEN.items() for spelled in (name, np.dtype(code).name)}
 _VIEW = ("view_px", "view_py", "view_pz")
 _AXES = tuple(f"{a}_axis{b}" for a in "xyz" for b in "xyz")

@@ -100,6 +100,8 @@ TIMES = tuple(
     for unit in (".microseconds", "")
 )
 """Where samples keep their own time."""
+DEPTHS = {"|u1": "8U", "|i1": "8S", "<u2": "16U", "<i2": "16S", "<i4": "32S", "<f4": "32F", "<f8": "64F"}
+"""Numbers of an image's pixels, and what CDFF calls them."""
 RANGE_ERRORS = 6
 """Ranges below this are Rock's codes for too far, too near, measurement error, ... and no millimetres."""
 _FIXES = {
@@ -124,6 +126,11 @@ class Mapped:
     def add(self, rows: NDArray[Any] | None, *names: str) -> None:
         """Add the columns of (n, k) rows, if there are any."""
         self.columns.update(split(rows, names))
+
+    def put(self, name: str, column: Any) -> None:
+        """Add a column, if it is there."""
+        if column is not None:
+            self.columns[name] = column
 
 
 def own_time(flat: Flat) -> Ticks | None:
@@ -189,32 +196,22 @@ def _state(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     mapped.add(flat.vector(3, "velocity"), "vx", "vy", "vz")
     mapped.add(flat.vector(3, "angularvelocity"), "wx", "wy", "wz")
     for name in COVARIANCES:
-        covariance = flat.vector(9, name.replace("_", ""))
-        if covariance is not None:
-            mapped.columns[name] = covariance
+        mapped.put(name, flat.vector(9, name.replace("_", "")))
     for name in ("source_frame", "target_frame"):
         frames = flat.texts(name.replace("_", ""))
-        if frames is not None:
-            mapped.columns[name] = frames
-            if len(set(frames)) > 1:
-                mapped.notes.append(f"its {name} changes: {', '.join(sorted(set(frames)))}")
+        mapped.put(name, frames)
+        if frames is not None and len(set(frames)) > 1:
+            mapped.notes.append(f"its {name} changes: {', '.join(sorted(set(frames)))}")
 
 
 def _transform(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     _pose(flat, mapped, order)
-    covariance = flat.vector(36, "data.cov")
-    if covariance is not None:
-        mapped.columns["covariance"] = covariance
+    mapped.put("covariance", flat.vector(36, "data.cov"))
     for name, path in (("target_frame", "parentframeid"), ("source_frame", "childframeid")):
-        frames = flat.texts(f"metadata.{path}")
-        if frames is not None:
-            mapped.columns[name] = frames
+        mapped.put(name, flat.texts(f"metadata.{path}"))
     estimated = flat.vector(7, "metadata.dataestimated")
-    if estimated is not None:
-        mapped.columns["estimated"] = estimated.astype(bool).astype(np.uint8)
-    producers = flat.texts("metadata.producerid")
-    if producers is not None:
-        mapped.columns["producer"] = producers
+    mapped.put("estimated", None if estimated is None else estimated.astype(bool).astype(np.uint8))
+    mapped.put("producer", flat.texts("metadata.producerid"))
     _also_time(flat, mapped, "target_t_ns", "metadata.parenttime")
 
 
@@ -250,9 +247,7 @@ def _joints(flat: Flat, mapped: Mapped, order: Order | None) -> None:
             mapped.columns[name] = one.astype(np.float64).reshape(-1, 1)
         elif many is not None:
             mapped.columns[name] = _equal_or_ragged(many[0].astype(np.float64), many[1])
-    names = flat.column("names")
-    if names is not None:
-        mapped.columns["names"] = names
+    mapped.put("names", flat.column("names"))
     mapped.units["acceleration"] = "rad/s2"
     required(mapped.columns, "position")
 
@@ -305,9 +300,7 @@ def _fix(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     fixes = flat.texts("positiontype")
     if fixes is not None:
         mapped.columns["fix"] = [_FIXES.get(fix, fix) for fix in fixes]
-    satellites = flat.numbers("noofsatellites")
-    if satellites is not None:
-        mapped.columns["satellites"] = satellites
+    mapped.put("satellites", flat.numbers("noofsatellites"))
 
 
 def _place(flat: Flat, mapped: Mapped, name: str, *paths: str) -> None:
@@ -331,17 +324,14 @@ def _frame(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     }
     for name, paths in named.items():
         numbers = flat.numbers(*paths)
-        if numbers is not None:
-            mapped.columns[name] = numbers.astype(np.int64)
+        mapped.put(name, None if numbers is None else numbers.astype(np.int64))
     texts = {
         "depth": ("data.depth",),
         "mode": ("metadata.mode", "framemode"),
         "status": ("metadata.status", "framestatus"),
     }
     for name, paths in texts.items():
-        words = flat.texts(*paths)
-        if words is not None:
-            mapped.columns[name] = words
+        mapped.put(name, flat.texts(*paths))
     _also_time(flat, mapped, "received_ns", "metadata.receivedtime", "receivedtime")
     required(mapped.columns, "image_byte", "width", "height")
 

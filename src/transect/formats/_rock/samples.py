@@ -17,10 +17,9 @@ from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
 from .columns import VALUE
 from .flat import LOGICAL
-from .kinds import COVARIANCES, OWN, QUATERNION, RANGE_ERRORS, XYZ
+from .kinds import COVARIANCES, DEPTHS, OWN, QUATERNION, RANGE_ERRORS, XYZ
 
 Sample = dict[str, Any]
-_DEPTHS = {"|u1": "8U", "|i1": "8S", "<u2": "16U", "<i2": "16S", "<i4": "32S", "<f4": "32F", "<f8": "64F"}
 PARTS = ("metadata", "intrinsic", "extrinsic")
 """Parts of a Frame or Pointcloud of which the readers keep fields as they are called."""
 _FRAME_COLUMNS = frozenset(
@@ -223,7 +222,7 @@ def _intrinsic(image: Image, frame: str) -> Sample:
 def array3d(pixels: NDArray[Any]) -> Sample:
     """Return an image as CDFF's Array3D: its bytes, row by row, as numbers."""
     kind = pixels.dtype.newbyteorder("<").str
-    if kind not in _DEPTHS:
+    if kind not in DEPTHS:
         raise ParseError(f"an image of {pixels.dtype} has no depth in CDFF")
     height, width = pixels.shape[:2]
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
@@ -232,7 +231,7 @@ def array3d(pixels: NDArray[Any]) -> Sample:
         "rows": height,
         "cols": width,
         "channels": channels,
-        "depth": f"depth_{_DEPTHS[kind]}",
+        "depth": f"depth_{DEPTHS[kind]}",
         "rowSize": width * channels * data.dtype.itemsize,
         "data": data.view(np.uint8).reshape(-1).tolist(),
     }

@@ -20,22 +20,14 @@ from transect.types import CameraModel, Image, PointCloud, Transform
 
 from .._images import MAX_PIXELS, decode_image
 from .flat import AT, GIVEN, LOG, LOGICAL, Flat, joined
-from .kinds import RECORD, Kind, Order, kind_of, own_time
+from .kinds import DEPTHS, RECORD, Kind, Order, kind_of, own_time
 from .times import Ticks, Times, times_of
 
 Fetch = Callable[[str, int, int], NDArray[np.uint8]]
 """Returns the bytes of an image: file, place and size in it."""
 FetchRows = Callable[[str, int, int, int], NDArray[np.float64]]
 """Returns rows of k numbers as (n, k): file, place and size in it, k."""
-_DEPTHS = {
-    "8U": np.uint8,
-    "8S": np.int8,
-    "16U": np.uint16,
-    "16S": np.int16,
-    "32S": np.int32,
-    "32F": np.float32,
-    "64F": np.float64,
-}
+_DEPTHS = {name: np.dtype(kind) for kind, name in DEPTHS.items()}
 _MODES = {"grayscale": "gray", "undefined": "", "undef": ""}
 _COMPRESSED = ("jpeg", "png", "pjpg")
 
@@ -102,7 +94,7 @@ def _layout(row: Mapping[str, Any], where: str) -> tuple[np.dtype[Any], int]:
         name = re.sub(r"^depth[_-]", "", row["depth"])
         if name not in _DEPTHS:
             raise ParseError(f"an image has the unknown depth {row['depth']!r}", where=where)
-        return np.dtype(_DEPTHS[name]), int(row.get("channels") or 1)
+        return _DEPTHS[name], int(row.get("channels") or 1)
     bits, size = int(row.get("data_depth") or 8), int(row.get("pixel_size") or 1)
     kind = np.dtype(np.uint16 if bits > 8 else np.uint8)
     return kind, max(size // kind.itemsize, 1)

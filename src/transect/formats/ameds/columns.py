@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from transect.recording import Role
 from transect.types import Imu, JointState, NavFix, Odometry, Pose, Record, Twist, WheelState
@@ -208,13 +209,19 @@ def _velocity(which: str) -> tuple[Column, ...]:
     )
 
 
+def _file(
+    stream: str, kind: type, columns: tuple[Column, ...], implied: str = "", **attributes: Any
+) -> CsvFile:
+    """Return the file of a stream, which is called as the stream but for the slash."""
+    return CsvFile(stream.replace("/", ""), stream, kind, columns, _words(implied), **attributes)
+
+
 def _arm(side: str) -> CsvFile:
-    return CsvFile(
-        f"{side}ArmJointAngles",
+    return _file(
         f"{side}Arm/JointAngles",
         JointState,
         _JOINTS,
-        implied=_words("joint angle position"),
+        implied="joint angle position",
         ignored=frozenset(("a", "j", "q", "axis", "theta")),
         lists={"position": _names(_JOINTS)},
         tag=side.lower(),
@@ -223,12 +230,11 @@ def _arm(side: str) -> CsvFile:
 
 
 def _camera_pose(side: str) -> CsvFile:
-    return CsvFile(
-        f"{side}CamPoseEstimate",
+    return _file(
         f"{side}Cam/PoseEstimate",
         Pose,
         (*_vector("x y z", "position", "m", "position"), *_ROLL_PITCH_YAW),
-        implied=_words("position"),
+        implied="position",
         role="derived",
         tag=side.lower(),
         frame="Origin",
@@ -242,42 +248,25 @@ CSV_FILES: tuple[CsvFile, ...] = (
     _arm("Main"),
     _camera_pose("Aux"),
     _camera_pose("Main"),
-    CsvFile(
-        "GnssBodyAcceleration",
+    _file(
         "Gnss/BodyAcceleration",
         Record,
         _vector("ax ay az", "acceleration", "m/s2", "acceleration"),
-        implied=_words("acceleration"),
+        implied="acceleration",
         frame="Origin",
     ),
-    CsvFile(
-        "GnssBodyAngularVelocity",
+    _file(
         "Gnss/BodyAngularVelocity",
         Twist,
         _vector("wx wy wz", "angular velocity", "rad/s", "angular"),
-        implied=_words("angular velocity"),
+        implied="angular velocity",
         frame="Origin",
     ),
-    CsvFile(
-        "GnssBodyVelocity",
-        "Gnss/BodyVelocity",
-        Twist,
-        _velocity(""),
-        implied=_words("velocity"),
-        frame="Origin",
-    ),
-    CsvFile("GnssImu", "Gnss/Imu", Imu, _IMU, frame="Origin"),
-    CsvFile(
-        "GnssNedVelocity",
-        "Gnss/NedVelocity",
-        Twist,
-        _velocity("NED "),
-        implied=_words("velocity"),
-        frame="NED",
-    ),
-    CsvFile("GnssPose", "Gnss/Pose", NavFix, _FIX, implied=_words("position"), frame="NED", child="Origin"),
-    CsvFile(
-        "PlatformMotorEncoders",
+    _file("Gnss/BodyVelocity", Twist, _velocity(""), implied="velocity", frame="Origin"),
+    _file("Gnss/Imu", Imu, _IMU, frame="Origin"),
+    _file("Gnss/NedVelocity", Twist, _velocity("NED "), implied="velocity", frame="NED"),
+    _file("Gnss/Pose", NavFix, _FIX, implied="position", frame="NED", child="Origin"),
+    _file(
         "Platform/MotorEncoders",
         WheelState,
         (*_DRIVE_VELOCITY, *_DRIVE_CMD, *_DRIVE_TICKS, *_STEER_TICKS),
@@ -289,28 +278,25 @@ CSV_FILES: tuple[CsvFile, ...] = (
         },
         frame="Platform",
     ),
-    CsvFile(
-        "Platform2DVelocity",
+    _file(
         "Platform/2DVelocity",
         Odometry,
         _PLANAR_TWIST,
-        implied=_words("velocity"),
+        implied="velocity",
         unmeasured=("vz", "wx", "wy"),
         child="Platform",
     ),
-    CsvFile(
-        "Platform2DPoseEstimate",
+    _file(
         "Platform/2DPoseEstimate",
         Pose,
         _PLANAR_POSE,
-        implied=_words("position"),
+        implied="position",
         unmeasured=("z",),
         role="derived",
         frame="NWU",
         child="Platform",
     ),
-    CsvFile(
-        "Platform2DTwistEstimate",
+    _file(
         "Platform/2DTwistEstimate",
         Twist,
         (
@@ -319,17 +305,16 @@ CSV_FILES: tuple[CsvFile, ...] = (
                 "std_wz_2", "z std angular velocity", "rad/s", "std angular z", "std angular", group="doubled"
             ),
         ),
-        implied=_words("velocity"),
+        implied="velocity",
         unmeasured=("vz", "wx", "wy"),
         role="derived",
         frame="Platform",
     ),
-    CsvFile(
-        "PlatformWheelPoseEstimate",
+    _file(
         "Platform/WheelPoseEstimate",
         WheelState,
         (*_WHEELS, *_DRIVE_ANGLE, *_STEER_ANGLE),
-        implied=_words("position"),
+        implied="position",
         lists={**_WHEEL_LISTS, "drive_angle": _names(_DRIVE_ANGLE), "steering": _names(_STEER_ANGLE)},
         role="derived",
         frame="Platform",

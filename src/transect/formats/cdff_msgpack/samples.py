@@ -16,6 +16,7 @@ from transect.recording import Loss, Parsed, arrow
 
 from .._rock.columns import VALUE, Columns
 from .._rock.flat import AT, LOG
+from .._rows import Lost
 from .cursor import Broken, Cursor, Cut, end_of
 from .file import MAX_SAMPLES, Entry, Meta, Port
 
@@ -46,12 +47,7 @@ class _Gathered:
     columns: Columns = field(default_factory=Columns)
     numbers: array[int] = field(default_factory=lambda: array("q"))
     places: array[int] = field(default_factory=lambda: array("q"))
-    bad: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-
-    def lose(self, reason: str, place: int, count: int = 1) -> None:
-        """Count samples that are lost, the first at a byte."""
-        known = self.bad.setdefault(reason, [place, 0])
-        known[1] += count
+    lost: Lost = field(default_factory=Lost)
 
     def add(self, batch: Sequence[tuple[int, int, Any]]) -> None:
         """Add (number, place, sample)."""
@@ -61,11 +57,7 @@ class _Gathered:
                 self.numbers.append(number)
                 self.places.append(place)
             else:
-                self.lose("a sample has other fields than the others of its port, or none", place)
-
-    def losses(self, file: str) -> list[Loss]:
-        """Return what was lost."""
-        return [Loss(file, reason, byte=at, count=count) for reason, (at, count) in self.bad.items()]
+                self.lost.add("a sample has other fields than the others of its port, or none", place)
 
 
 def _gather(view: memoryview, entry: Entry, most: int, take: Take) -> _Gathered:
@@ -90,10 +82,10 @@ def _samples(
     try:
         count = cursor.list_length()
     except (Cut, Broken):
-        found.lose("this is no list of samples", place)
+        found.lost.add("this is no list of samples", place)
         return
     if _hollow(view, cursor.at, entry.end, count):
-        found.lose(f"{count} samples in {entry.end - cursor.at} bytes can have no fields", place, count)
+        found.lost.add(f"{count} samples in {entry.end - cursor.at} bytes can have no fields", place, count)
         return
     for number in range(min(count, most)):
         place = cursor.at
@@ -103,13 +95,13 @@ def _samples(
             cursor = _after(view, place)
             if cursor is None:
                 reason = "the file is cut off" if isinstance(error, Cut) else f"it cannot be read on: {error}"
-                found.lose(f"{reason}; {number} of {count} samples are whole", place, count - number)
+                found.lost.add(f"{reason}; {number} of {count} samples are whole", place, count - number)
                 return
-            found.lose(f"a sample cannot be read: {error}", place)
+            found.lost.add(f"a sample cannot be read: {error}", place)
             continue
         yield number, place, sample, cursor.at
     if count > MAX_SAMPLES == most:
-        found.lose(f"more than {MAX_SAMPLES} samples of a port", cursor.at, count - most)
+        found.lost.add(f"more than {MAX_SAMPLES} samples of a port", cursor.at, count - most)
 
 
 def _hollow(view: memoryview, at: int, end: int, count: int) -> bool:
@@ -176,7 +168,7 @@ def flat_of(
             path: _gather(view, entry, most, _place if path in lazy else Cursor.value)
             for path, entry in port.fields.items()
         }
-    losses = [loss for found in parts.values() for loss in found.losses(file)]
+    losses = [loss for found in parts.values() for loss in found.lost.losses(file, "byte")]
     numbers = reduce(np.intersect1d, [_ints(found.numbers) for found in parts.values()])
     ticks = meta.ticks
     if ticks is not None:

@@ -115,7 +115,7 @@ def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> Log:
     fix, velocity, std = (_choose(events, receiver_ns, kind, stamped) for kind in ("GGA", "RMC", "GST"))
     fixes = _table(fix, _columns(FIX, fix, stamped) | _std_columns(fix, std), stamped)
     velocities = _table(velocity, _with_vector(_columns(VELOCITY, velocity, stamped)), stamped)
-    losses, notes = found.losses(file), _notes(found, events, stamped, dated)
+    losses, notes = found.lost.losses(file, "line"), _notes(found, events, stamped, dated)
     clock: Clock = "utc" if stamped or dated else "device"
     return Log(clock, Parsed(fixes, losses, notes), Parsed(velocities, losses, notes))
 
@@ -124,12 +124,12 @@ def _events(found: Found, stamped: bool) -> list[_Event]:
     events: list[_Event] = []
     for sentence in found.sentences:
         if stamped and sentence.log_ns is None:
-            found.lose("no time stamp in front of the sentence", sentence.line)
+            found.lost.add("no time stamp in front of the sentence", sentence.line)
             continue
         try:
             events.append(_event(sentence))
         except ValueError as error:
-            found.lose(f"{sentence.kind}: {error}", sentence.line)
+            found.lost.add(f"{sentence.kind}: {error}", sentence.line)
     return events
 
 

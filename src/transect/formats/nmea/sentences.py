@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from transect.base.clocks import NS
-from transect.recording import Loss
 from transect.recording.source import Buffer
+
+from .._rows import Lost
 
 WANTED = ("GGA", "RMC", "GST", "ZDA")
 _STAMP = re.compile(rb"\s*(\d{1,10})(?:\.(\d{1,9}))?[\s,;]+")
@@ -54,8 +55,8 @@ class Found:
         Lines with something in front of the sentence that is not a time.
     summed : bool
         Whether the log carries checksums at all.
-    bad : dict of str to list of int
-        Reasons and the lines concerned.
+    lost : Lost
+        Lines that cannot be kept.
     """
 
     summed: bool = True
@@ -63,17 +64,7 @@ class Found:
     others: Counter[str] = field(default_factory=Counter[str])
     frames: Counter[str] = field(default_factory=Counter[str])
     prefixed: int = 0
-    bad: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-
-    def lose(self, reason: str, line: int) -> None:
-        """Enter a line that cannot be kept."""
-        self.bad.setdefault(reason, []).append(line)
-
-    def losses(self, file: str) -> tuple[Loss, ...]:
-        """Return one loss per reason, at the first line concerned."""
-        return tuple(
-            Loss(file, reason, line=lines[0], count=len(lines)) for reason, lines in self.bad.items()
-        )
+    lost: Lost = field(default_factory=Lost)
 
 
 def find_sentences(buffer: Buffer) -> Found:
@@ -82,7 +73,7 @@ def find_sentences(buffer: Buffer) -> Found:
     found = Found(summed=b"*" in data, frames=frames)
     lines = data.split(b"\n")
     if not found.summed and lines[-1].strip():
-        found.lose("the last line is cut off", len(lines))
+        found.lost.add("the last line is cut off", len(lines))
         lines.pop()
     for number, line in enumerate(lines, 1):
         _split_line(line, number, found)
@@ -97,7 +88,7 @@ def _split_line(line: bytes, number: int, found: Found) -> None:
     log_ns = _stamp_ns(before)
     if log_ns is None and before.strip():
         if _SUMMED_END.search(before):
-            found.lose("not an NMEA sentence", number)
+            found.lost.add("not an NMEA sentence", number)
         else:
             found.prefixed += 1
     for text in rest:
@@ -110,16 +101,16 @@ def _stray(line: bytes, number: int, found: Found) -> None:
     if text[:1] in (b"#", b"!", b"%"):
         found.others[text.split(b",")[0][:12].decode("ascii", "replace")] += 1
     elif text:
-        found.lose("not an NMEA sentence", number)
+        found.lost.add("not an NMEA sentence", number)
 
 
 def _check(text: bytes, number: int, log_ns: int | None, found: Found) -> None:
     match = (_SENTENCE if found.summed else _UNSUMMED).fullmatch(text)
     if match is None:
-        found.lose("no checksum" if b"*" not in text else "not an NMEA sentence", number)
+        found.lost.add("no checksum" if b"*" not in text else "not an NMEA sentence", number)
         return
     if match[2] and reduce(operator.xor, match[1]) != int(match[2], 16):
-        found.lose("the checksum does not match", number)
+        found.lost.add("the checksum does not match", number)
         return
     body = match[1].decode("latin-1")
     address = body.partition(",")[0]

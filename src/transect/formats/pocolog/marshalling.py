@@ -301,18 +301,7 @@ def native(column: NDArray[Any]) -> NDArray[Any]:
 
 
 _COUNT = struct.Struct("<Q")
-_FORMATS = {
-    "i1": "b",
-    "i2": "h",
-    "i4": "i",
-    "i8": "q",
-    "u1": "B",
-    "u2": "H",
-    "u4": "I",
-    "u8": "Q",
-    "f4": "f",
-    "f8": "d",
-}
+_FORMATS = dict(zip(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"], "bhiqBHIQfd", strict=True))
 
 
 class Encoder:

@@ -19,6 +19,7 @@ from .._rock import log_files
 from .._rock.columns import VALUE, Columns, blobs
 from .._rock.flat import AT, GIVEN, LOG
 from .._rock.streams import Logged, Piece, Reading, groups_of, piece_of, read_each, stream_names, streams_of
+from .._rows import Lost
 from . import SUFFIX
 from .file import Declared, PocologFile, read_file
 from .marshalling import Damaged, Decoder, Layout, Run, Vector, layout_of, native, plain_column
@@ -37,13 +38,12 @@ class _Kept:
     """Which blocks of a stream were decoded, and what was wrong with the others."""
 
     good: NDArray[np.bool_]
-    bad: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    lost: Lost = field(default_factory=Lost)
 
     def lose(self, number: int, reason: str, at: int) -> None:
         """Leave a block out."""
         self.good[number] = False
-        known = self.bad.setdefault(reason, [at, 0])
-        known[1] += 1
+        self.lost.add(reason, at)
 
 
 def layout_or_reason(declared: Declared) -> tuple[Layout | None, str]:
@@ -71,8 +71,7 @@ def flat_of(
     blocks = blocks[kept.good]
     for name, column in ((AT, _AT), (GIVEN, _LOGICAL), (LOG, _REAL)):
         columns[name] = arrow.from_numpy(blocks[:, column])
-    losses = [Loss(file.name, reason, byte=at, count=n) for reason, (at, n) in kept.bad.items()]
-    return Parsed(pa.table(columns), tuple(losses))
+    return Parsed(pa.table(columns), kept.lost.losses(file.name, "byte"))
 
 
 def _data(file: PocologFile, block: Ints) -> memoryview:

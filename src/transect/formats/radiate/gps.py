@@ -69,11 +69,11 @@ def gps_streams(
     """
 
     @cache
-    def packets() -> tuple[Packets, tuple[str, ...]]:
+    def packets() -> Packets:
         frames = index()
         found = read_packets(source, frames.files, frames.t_ns.tolist(), WIDTH)
         notes = (*frames.notes, *_apart(name, frames, [other() for other in others]))
-        return replace(found, losses=(*frames.losses, *found.losses)), notes
+        return replace(found, losses=(*frames.losses, *found.losses), notes=notes)
 
     parts: tuple[tuple[str, type, str, Part], ...] = (
         ("fix", NavFix, "gps", _fix),
@@ -97,11 +97,10 @@ def _apart(name: str, index: Index, others: list[Index]) -> list[str]:
     return [f"{name} does not overlap the other sensors: {max(late, early) / NS:.3f} s lie between them"]
 
 
-def _table(packets: Callable[[], tuple[Packets, tuple[str, ...]]], part: Part) -> Parsed:
-    found, notes = packets()
+def _table(packets: Callable[[], Packets], part: Part) -> Parsed:
+    found = packets()
     columns, units, more = part(found.values)
-    table = arrow.table(found.t_ns, columns, units=units)
-    return Parsed(table, found.losses, (*notes, *more))
+    return Parsed(arrow.table(found.t_ns, columns, units=units), found.losses, (*found.notes, *more))
 
 
 def _fix(values: Floats) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:

@@ -18,7 +18,7 @@ from transect.recording.text import Tokens, scan, whole_lines
 from transect.robots.weeder.geometry import FASTEST, Geometry, si_from_raw
 from transect.types import Imu, Pose, WheelState
 
-from .._rows import exact_stamps, lines_lost, read_lines
+from .._rows import Lost, exact_stamps, lines_lost, read_lines
 
 RAW = ("left_raw", "right_raw", "steering_raw", "direction_raw")
 """Columns of what was read."""
@@ -103,26 +103,25 @@ def read_odometry_raw(buffer: Buffer, file: str) -> Parsed:
     There are ten a second, so a line at a time will do.
     """
     size, cut = whole_lines(buffer, file)
-    losses = [cut] if cut else []
     times: list[int] = []
     rows: list[list[float]] = []
     telegrams: list[str] = []
-    bad: dict[str, list[int]] = {}
+    lost = Lost()
     for number, line in enumerate(bytes(buffer[:size]).split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             t_ns, values, text = _telegram(line)
         except ValueError as error:
-            bad.setdefault(str(error), []).append(number)
+            lost.add(str(error), number)
             continue
         times.append(t_ns)
         rows.append(values)
         telegrams.append(text)
-    losses += [Loss(file, reason, line=at[0], count=len(at)) for reason, at in bad.items()]
     values = np.array(rows, np.float64).reshape(-1, 4)
     table = _wheel_table(np.array(times, np.int64), values, in_rpm=True, telegrams=True)
-    return Parsed(table.append_column("telegram", arrow.strings(telegrams)), tuple(losses))
+    losses = (*([cut] if cut else []), *lost.losses(file, "line"))
+    return Parsed(table.append_column("telegram", arrow.strings(telegrams)), losses)
 
 
 def _telegram(line: bytes) -> tuple[int, list[float], str]:

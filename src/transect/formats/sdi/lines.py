@@ -15,22 +15,22 @@ from transect.recording import Loss, Parsed
 from transect.recording.source import Buffer
 from transect.recording.text import Tokens, bad_stamp, blocks, ends_whole, scan, whole_lines
 
+from .._rows import Lost
+
 
 class Problems:
     """What is wrong with a file: lines left out or shortened, by reason, and remarks that are no loss."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self._first: dict[str, int] = {}
-        self._lines: Counter[str] = Counter()
+        self._lost = Lost()
         self._remarks: Counter[str] = Counter()
 
     def passed(self, tokens: Tokens, lines: Ints, good: Mask, reason: str) -> Ints:
         """Return the lines (indices) that are good; enter the others with the reason."""
         bad = lines[~good]
         if len(bad):
-            self._first.setdefault(reason, int(tokens.line[bad[0]]))
-            self._lines[reason] += len(bad)
+            self._lost.add(reason, int(tokens.line[bad[0]]), len(bad))
         return lines[good]
 
     def remark(self, text: str, count: int) -> None:
@@ -41,10 +41,7 @@ class Problems:
     @property
     def losses(self) -> tuple[Loss, ...]:
         """One loss per reason, at the first line it happened."""
-        return tuple(
-            Loss(self.file, reason, line=self._first[reason], count=count)
-            for reason, count in self._lines.items()
-        )
+        return self._lost.losses(self.file, "line")
 
     @property
     def notes(self) -> tuple[str, ...]:
