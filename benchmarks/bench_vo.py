@@ -44,7 +44,7 @@ RUNS = 3
 """Of which the fastest counts: a street of 56 pairs takes two seconds."""
 BEYOND_SLIP = 2.0
 """Percent; an inertial system does not slip."""
-CELL, STRIDE = 24, 3
+CELL, STRIDE = 32, 3
 """Pixels: squares of the calibration; and of how many steps it looks at one, as in visual_odometry.yaml."""
 
 

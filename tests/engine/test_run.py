@@ -272,6 +272,19 @@ def test_a_node_that_needs_several_passes_sees_the_recording_again():
     assert result["n"].values == [100] * 100
 
 
+class TwiceButShort(Twice, passes=2):
+    """Has seen enough after 20 samples; asked once a second."""
+
+    def is_satisfied(self) -> bool:
+        return self.seen >= 20
+
+
+def test_a_first_pass_ends_when_no_node_wants_to_see_more():
+    result = run(compound("Two", {"t": TwiceButShort}, ["twist -> t.twist", "t.out -> n"]), recording())
+    assert len(result["n"]) == 100
+    assert 20 <= result["n"].values[-1] <= 31
+
+
 class Speaks(Node):
     """Logs, skips, and draws a random number."""
 

@@ -104,6 +104,10 @@ class Node:
     def ready(self) -> None:
         """Raise if nothing can come of the inputs that are wired (`ctx.fed`); called before a replay."""
 
+    def is_satisfied(self) -> bool:
+        """Tell, in a pass before the last one, whether the rest of the recording would add nothing."""
+        return False
+
     def finish(self) -> Any:
         """Return what is left to emit when the inputs end; nothing by default."""
         return None

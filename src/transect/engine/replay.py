@@ -22,12 +22,12 @@ from .compound import Compound
 from .context import Conclusion, Store, Surroundings, Verdicts
 from .controller import ControllerNode
 from .determinism import one_thread_per_library
-from .flow import Flow
+from .flow import NEVER, Flow
 from .graph import Graph
 from .inboxes import NS
 from .keeping import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
-from .player import Player
+from .player import PAUSED, Player
 from .report import RunStatistics
 from .sources import CHUNK, Clock, Line, lines_of, waves
 from .wiring import Input, Wiring, WiringError, wire_inputs
@@ -209,13 +209,27 @@ class Replay:
         self._prepared_passes = True
         for index in range(self.passes - 1):
             flow = self._flow(index)
-            Player(flow, waves(self.lines, chunk=self._chunk)).play()
+            self._play_until_satisfied(flow, index)
             if flow.errors:
                 raise flow.errors[0]
             for part in self.graph.parts.values():
                 if type(part.node).passes == 1:
                     part.node.reset()
         self.flow.adopt()
+
+    def _play_until_satisfied(self, flow: Flow, pass_index: int) -> None:
+        """Play a pass before the last one, as far as the nodes that need it want to see."""
+        player = Player(flow, waves(self.lines, chunk=self._chunk))
+        nodes = [part.node for part in self.graph.parts.values() if type(part.node).passes > pass_index + 1]
+
+        def attend(t_ns: int) -> int:
+            if all(node.is_satisfied() for node in nodes):
+                player.pause()
+            return t_ns + NS
+
+        player.attend(-NEVER, attend)
+        if player.play() == PAUSED:
+            flow.end()
 
     def _flow(self, pass_index: int) -> Flow:
         streams = {name: stream.name for name, stream in self.wiring.streams.items()}

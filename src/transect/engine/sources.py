@@ -6,10 +6,14 @@ minus the reorder horizon; all others come in the order of (time, stream name, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
+from threading import Lock
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -20,6 +24,7 @@ from transect.errors import TimeError
 from transect.formats._payloads import PAYLOAD_ERRORS
 from transect.recording import Loss, Sample, Stream
 from transect.recording.values import values_between
+from transect.types import Image
 
 Clock = Literal["sample", "log"]
 CHUNK = 4096
@@ -28,6 +33,10 @@ Waves = Iterator[tuple[int, int, Any]]
 LOST = object()
 """In place of a payload that cannot be read."""
 T = TypeVar("T")
+AHEAD = 2
+"""Images that are decoded before they are asked for."""
+_LOADING = Lock()
+"""Readers of one file are not made for two threads at once."""
 TOGETHER = -1
 """In place of the channel: the wave has several samples, and the value is a list of (channel, value)."""
 
@@ -68,15 +77,34 @@ class Line:
         return (next(values_between(self.stream, row, row + 1)) for row in rows.tolist())
 
     def _load(self, rows: Iterable[int]) -> Iterator[Any]:
-        for row in rows:
+        for row, get in self._ready(rows):
             try:
-                yield Sample(self.stream, row).value
+                yield get()
             except PAYLOAD_ERRORS as error:
                 if self.strict:
                     raise
                 reason = f"{error.what} ({error.why})" if error.why else error.what
                 self.lost[row] = Loss(error.where or self.stream.name, reason)
                 yield LOST
+
+    def _ready(self, rows: Iterable[int]) -> Iterator[tuple[int, Callable[[], Any]]]:
+        """Yield rows and what gets their values; images are decoded ahead, on a thread of their own."""
+        if not issubclass(self.stream.type, Image):
+            yield from ((row, partial(self._value, row)) for row in rows)
+            return
+        with ThreadPoolExecutor(1) as reader:
+            waiting = deque[tuple[int, Future[Any]]]()
+            for row in rows:
+                waiting.append((row, reader.submit(self._value, row)))
+                if len(waiting) > AHEAD:
+                    first, value = waiting.popleft()
+                    yield first, value.result
+            for first, value in waiting:
+                yield first, value.result
+
+    def _value(self, row: int) -> Any:
+        with _LOADING:
+            return Sample(self.stream, row).value
 
 
 def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int = 0) -> list[Line]:

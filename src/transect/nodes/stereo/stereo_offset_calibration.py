@@ -166,6 +166,9 @@ class RunningOffset(StereoOffsetCalibration):
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
     """Sees as much of the recording as it needs first, then mends all pairs alike; after the field day."""
 
+    def is_satisfied(self) -> bool:
+        return not self.enabled or self._is_known()
+
     def finish(self) -> None:
         """Say what was found, once the recording was looked at."""
         if self.ctx.pass_index == 0 and self.enabled and self.straighten:
