@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,8 +26,8 @@ BARS = {"small_gicp": (0.02, 0.2), "libpointmatcher car": (0.06, 0.3)}
 VARIANTS = ("KissMatcherPlane", "KissMatcherGicp", "RansacGicp", "IssRansacGicp")
 GUESSES = 5
 """Places a metre and twenty degrees away that each pair is registered from; the worst counts."""
-FUSE, DESCRIBE = 0.1, 1.0
-"""Most seconds for five clouds of 200,000 points, and for 5000 keypoints."""
+FUSE, DESCRIBE = 0.1, {"fpfh": 1.0, "pfh": 10.0, "shot": 1.5}
+"""Most seconds for five clouds of 200,000 points, and for 5000 keypoints (PFH: all pairs of neighbours)."""
 
 
 class Pair(NamedTuple):
@@ -126,14 +127,11 @@ def bench_description() -> None:
         cloud = neighbours.voxel_means(pair.sink, surfaces.voxel_for(pair.sink, 5000))
         normals = surfaces.normals(cloud, 20).normals
         radius = 7 * surfaces.spacing(cloud)
-        with threadpool_limits(1):
-            name = f"FPFH of {len(cloud)} keypoints, {pair.name}"
-            duration(
-                name,
-                lambda c=cloud, n=normals, r=radius: descriptors.fpfh(c, n, r),
-                target=DESCRIBE,
-                repeat=3,
-            )
+        for describe in (descriptors.fpfh, descriptors.pfh, descriptors.shot):
+            with threadpool_limits(1):
+                name = f"{describe.__name__.upper()} of {len(cloud)} keypoints, {pair.name}"
+                described = partial(describe, cloud, normals, radius)
+                duration(name, described, target=DESCRIBE[describe.__name__], repeat=3)
 
 
 def wrong_guesses(count: int) -> list[np.ndarray]:

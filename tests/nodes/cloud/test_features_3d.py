@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from transect.geometry import descriptors, surfaces
-from transect.nodes.cloud.features_description_3d import Fpfh
+from transect.nodes.cloud.features_description_3d import (
+    FeaturesDescription3D,
+    Fpfh,
+    PfhDescriptor3D,
+    ShotDescriptor3D,
+)
 from transect.nodes.cloud.features_extraction_3d import FeaturesExtraction3D, HarrisDetector3D, Iss, Uniform
 from transect.types import PointCloud
 
@@ -33,13 +40,29 @@ def test_too_few_points_have_no_keypoints(node: FeaturesExtraction3D):
     assert node(PointCloud(np.zeros((3, 3)))) is None
 
 
-def test_every_measured_point_can_be_a_keypoint_and_is_described():
-    described = Fpfh(radius=0.66, neighbours=9)(BOX, Uniform()(BOX))
-    assert described.descriptors.shape == (len(BOX) - 1, 33)
+@pytest.mark.parametrize(
+    ("node", "describe", "size"),
+    [
+        (Fpfh(radius=0.66, neighbours=9), descriptors.fpfh, 33),
+        (PfhDescriptor3D(radius=0.33, neighbours=9), descriptors.pfh, 125),
+        (ShotDescriptor3D(radius=0.66, neighbours=9), descriptors.shot, 352),
+    ],
+)
+def test_every_measured_point_can_be_a_keypoint_and_is_described(
+    node: FeaturesDescription3D, describe: Callable[..., np.ndarray], size: int
+):
+    described = node(BOX, Uniform()(BOX))
+    assert described.descriptors.shape == (len(BOX) - 1, size)
     points = BOX.points[:-1]
     normals = surfaces.normals(points, 9, [0.5, 0.5, 0.5]).normals
-    np.testing.assert_allclose(described.descriptors, descriptors.fpfh(points, normals, 0.66), atol=1e-6)
+    np.testing.assert_allclose(described.descriptors, describe(points, normals, node.radius), atol=1e-6)
     np.testing.assert_array_equal(described.normals, normals)
+
+
+def test_fewer_corners_are_suppressed_within_a_smaller_distance():
+    few, many = HarrisDetector3D(radius=0.35)(BOX), HarrisDetector3D(radius=0.35, suppression=0.05)(BOX)
+    assert len(many) > 2 * len(few)
+    assert {tuple(row) for row in few.points} <= {tuple(row) for row in many.points}
 
 
 def test_normals_that_are_given_are_used():

@@ -14,6 +14,7 @@ from transect.nodes.features.bundle_adjustment import (
     Bundle,
     BundleAdjustment,
     GtsamAdjustment,
+    LeastSquaresAdjustment,
     SvdDecomposition,
 )
 from transect.recording import FrameTree
@@ -137,6 +138,17 @@ def test_false_sightings_are_left_out():
     found = GtsamAdjustment()(drove.maps)
     assert np.abs(drove.errors(found)).max() < 0.03
     assert 0.8 < found.inliers < 0.97
+
+
+def test_least_squares_of_all_sightings_bear_noise_but_no_outliers():
+    clean, dirty = drive(n=100), drive(n=100, outliers=6)
+    found = LeastSquaresAdjustment()(clean.maps)
+    assert found.success is True
+    assert found.error == pytest.approx(2 * SIGMA**2, rel=0.4)
+    assert np.abs(clean.errors(found)).max() < 0.03
+    node = LeastSquaresAdjustment()
+    assert node(dirty.maps).success is False
+    assert set(reasons(node)) <= {"the adjustment leaves too much", "the adjustment did not converge"}
 
 
 def test_one_camera_is_placed_to_scale():

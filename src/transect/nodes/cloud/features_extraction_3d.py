@@ -54,6 +54,9 @@ class HarrisDetector3D(FeaturesExtraction3D):
     )
     neighbours: int = param(12, ge=5, doc="number of points from which a normal is estimated")
     least: float = param(1e-3, ge=0, doc="smallest corner response; a corner of three planes has 0.037")
+    suppression: float = param(
+        0.0, ge=0, unit="m", doc="distance within which only the strongest corner is kept; 0: the radius"
+    )
 
     def process(self, pointcloud: PointCloud) -> Features3D | None:
         cloud = without_gaps(pointcloud)
@@ -61,7 +64,8 @@ class HarrisDetector3D(FeaturesExtraction3D):
             return self.ctx.skip("too few points")
         normals = surfaces.normals(cloud.points, self.neighbours, seen_from(cloud)).normals
         radius = self.radius or 6 * surfaces.spacing(cloud.points)
-        return _features(cloud, surfaces.harris_keypoints(cloud.points, normals, radius, self.least))
+        apart = self.suppression or radius
+        return _features(cloud, surfaces.harris_keypoints(cloud.points, normals, radius, self.least, apart))
 
 
 class Uniform(FeaturesExtraction3D):

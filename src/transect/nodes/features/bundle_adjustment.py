@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,15 @@ class Bundle:
     iterations: int | None = None
 
 
+class Begun(NamedTuple):
+    """Where an adjustment begins: ``T_world_body`` (b, 4, 4), points (n, 3) in metres, NaN where unknown."""
+
+    tracks: Tracks
+    rig: Rig
+    poses: Floats
+    points: Floats
+
+
 class BundleAdjustment(Node, interface=True):
     """Finds the poses of cameras from matches between all pairs of images.
 
@@ -90,6 +99,20 @@ class BundleAdjustment(Node, interface=True):
         guessedPointCloud: Latest[PointCloud | None] = None,
     ) -> Bundle: ...
 
+    def begin(
+        self, maps: CorrespondenceMaps2D, guess: Trajectory | None, cloud: PointCloud | None
+    ) -> Begun | Bundle:
+        """Return where an adjustment begins, by the guesses or by the matches; a refusal where it cannot."""
+        tracks = tracks_of(maps)
+        if not len(tracks) or tracks.seen.sum(axis=0).min() < self.least:
+            return self.refuse("an image shares too few points with the others")
+        rig = rig_of(tracks.cameras, self.ctx.frames)
+        poses = _read_guess(guess, rig) or place_cameras(tracks, rig, self.sigma, self.baseline)
+        if poses is None:
+            return self.refuse("the cameras cannot be placed to begin with")
+        points = _first_points(Guess(tracks, rig, self.sigma, poses), cloud)
+        return Begun(tracks, rig, se3.invert(np.array([poses[k] for k in range(rig.bodies)])), points)
+
     def refuse(self, reason: str) -> Bundle:
         """Count why there is no solution."""
         self.ctx.skip(reason)
@@ -108,18 +131,8 @@ class GtsamAdjustment(BundleAdjustment):
         guessedPosesSequence: Trajectory | None = None,
         guessedPointCloud: PointCloud | None = None,
     ) -> Bundle:
-        tracks = tracks_of(correspondenceMapsSequence)
-        if not len(tracks) or tracks.seen.sum(axis=0).min() < self.least:
-            return self.refuse("an image shares too few points with the others")
-        rig = rig_of(tracks.cameras, self.ctx.frames)
-        poses = _read_guess(guessedPosesSequence, rig) or place_cameras(
-            tracks, rig, self.sigma, self.baseline
-        )
-        if poses is None:
-            return self.refuse("the cameras cannot be placed to begin with")
-        points = _first_points(Guess(tracks, rig, self.sigma, poses), guessedPointCloud)
-        bodies = se3.invert(np.array([poses[k] for k in range(rig.bodies)]))
-        return self._adjust(tracks, rig, bodies, points, correspondenceMapsSequence.t_ns)
+        begun = self.begin(correspondenceMapsSequence, guessedPosesSequence, guessedPointCloud)
+        return begun if isinstance(begun, Bundle) else self._adjust(*begun, correspondenceMapsSequence.t_ns)
 
     def _adjust(self, tracks: Tracks, rig: Rig, poses: Floats, points: Floats, t_ns: int) -> Bundle:
         known = tracks.seen & np.isfinite(points).all(axis=1, keepdims=True)
@@ -142,6 +155,39 @@ class GtsamAdjustment(BundleAdjustment):
         path = _trajectory(last.poses, rig, t_ns, tracks, spread.of_cameras())
         steps = first.iterations + last.iterations
         return Bundle(path, True, squares, _cloud(last, problem, spread, t_ns), share, steps)
+
+
+class LeastSquaresAdjustment(BundleAdjustment):
+    """Levenberg and Marquardt on the squares of all sightings, as CDFF does with Ceres: for clean matches."""
+
+    limit: float = param(2.0, gt=0, unit="px", doc="largest root mean square reprojection error")
+
+    def process(
+        self,
+        correspondenceMapsSequence: CorrespondenceMaps2D,
+        guessedPosesSequence: Trajectory | None = None,
+        guessedPointCloud: PointCloud | None = None,
+    ) -> Bundle:
+        begun = self.begin(correspondenceMapsSequence, guessedPosesSequence, guessedPointCloud)
+        if isinstance(begun, Bundle):
+            return begun
+        tracks, rig, poses, points = begun
+        problem = Problem(
+            tracks, rig, self.sigma, tracks.seen & np.isfinite(points).all(axis=1, keepdims=True)
+        )
+        found = adjust(problem, poses, points, robust=False)
+        if found is None or not found.converged:
+            return self.refuse("the adjustment did not converge")
+        squares = float(np.mean(found.residuals[problem.used] ** 2))
+        if not squares <= self.limit**2:
+            return self.refuse("the adjustment leaves too much")
+        spread = covariances_of(found, rig)
+        if spread is None:
+            return self.refuse("the images do not determine the poses")
+        t_ns, share = correspondenceMapsSequence.t_ns, problem.used.sum() / tracks.seen.sum()
+        path = _trajectory(found.poses, rig, t_ns, tracks, spread.of_cameras())
+        cloud = _cloud(found, problem, spread, t_ns)
+        return Bundle(path, True, squares, cloud, float(share), found.iterations)
 
 
 class SvdDecomposition(BundleAdjustment):

@@ -150,7 +150,7 @@ class Consensus:
     def samples(self) -> float:
         """After so many, one of right matches only has very likely been among them."""
         share = min(float(np.mean(self.inliers)), 1 - 1e-9)
-        return float(np.log(MISSED) / np.log1p(-(share**3)))
+        return float(np.log(MISSED) / np.log1p(-(share**3))) if share > 0 else np.inf
 
 
 def consensus(
