@@ -23,9 +23,9 @@ from transect.engine import Node
 from transect.engine.compound import Compound, compound
 from transect.engine.determinism import one_thread_per_library
 from transect.engine.flow import Flow
+from transect.engine.player import lines_of, waves
 from transect.engine.replay import Options, Replay
 from transect.engine.run import run
-from transect.engine.sources import lines_of, waves
 from transect.recording import Recording, Stream
 from transect.recording.arrow import from_numpy
 from transect.recording.stream import stream_of_values

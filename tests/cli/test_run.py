@@ -15,8 +15,8 @@ import pytest
 
 import transect
 from transect.cli import main
-from transect.engine.build import CompoundError
 from transect.engine.comparing import RunsDifferError
+from transect.engine.compound import CompoundError
 from transect.engine.firing import NodeError
 from transect.errors import ParseError, TransectError, UsageError
 

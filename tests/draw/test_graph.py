@@ -13,7 +13,7 @@ from lxml import etree
 
 from transect.draw.graph import Box, Edge, Graph, Pin, mermaid_text, svg_text
 from transect.draw.graph.boxes import heat_colour
-from transect.draw.graph.layout import Layout, find_layers, lay_out
+from transect.draw.graph.svg import Layout, find_layers, lay_out
 from transect.errors import UsageError
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from transect.engine import Latest, Node, outputs, param
-from transect.engine.build import CompoundError
-from transect.engine.compound import compound
+from transect.engine.compound import CompoundError, compound
 from transect.engine.params import ParameterError
 from transect.engine.player import Pace
 from transect.engine.run import run

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from transect.engine import Batch, Compound, Frame, Latest, Node, PortError, Unit, compound, run
-from transect.engine.build import CompoundError
 from transect.engine.catalogue import Catalogue
+from transect.engine.compound import CompoundError
 from transect.engine.reading import parse_description
 from transect.errors import UsageError
 from transect.recording import Recording

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.engine import At, Batch, Latest, Node, PortError, Shape, Synced, outputs, param
-from transect.engine.build import CompoundError
+from transect.engine.compound import CompoundError
 from transect.types import Image, Pose
 
 from .flows import Add, Double, Pair, emitted, flow_of, ns, play

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import transect
 from transect.engine import outputs
-from transect.engine.keeping import KeepingError, PortWriter, file_base, poses, read_port, tables, write_port
+from transect.engine.keeping import KeepingError, PortWriter, file_base, read_port, tables, write_port
 from transect.errors import ParseError, UnsupportedError
 from transect.formats._clouds import decode_cloud
 from transect.formats._images import decode_image
@@ -331,7 +331,7 @@ def test_memory_does_not_grow_with_the_number_of_values(
     tmp_path: Path, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS", 100)
-    monkeypatch.setattr(poses, "BATCH", 100)
+    monkeypatch.setattr(tables, "BATCH", 100)
     peaks: list[int] = []
     tracemalloc.start()
     with PortWriter(tmp_path, "p") as writer:

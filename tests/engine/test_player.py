@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from transect.engine import Node
 from transect.engine.flow import Flow
-from transect.engine.player import END, NAP_S, PAUSED, Pace, Player
-from transect.engine.sources import TOGETHER
+from transect.engine.player import END, NAP_S, PAUSED, TOGETHER, Pace, Player
 from transect.errors import UsageError
 
 from .flows import Double, emitted, flow_of, ns

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.engine._importing import load_file
-from transect.engine.catalogue import catalogue_for, key_of
+from transect.engine.catalogue import catalogue_for, key_of, load_file
 from transect.engine.checking import check
 from transect.engine.checking.types import OURS, PLAIN
 from transect.engine.description import CompoundText, NodeText, PortText

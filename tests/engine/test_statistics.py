@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from transect.engine import Latest, Node
 from transect.engine.compound import compound
-from transect.engine.report import RunStatistics
 from transect.engine.run import run
-from transect.engine.statistics import Histogram, NodeCount, NodeStatistics, size_of
+from transect.engine.statistics import Histogram, NodeCount, NodeStatistics, RunStatistics, size_of
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 from transect.types import Twist

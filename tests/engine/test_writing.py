@@ -14,9 +14,9 @@ from transect.engine.description import (
     Operation,
     PortText,
     Wire,
+    to_yaml,
 )
 from transect.engine.reading import parse_description
-from transect.engine.writing import to_yaml
 
 from .test_reading import LONG, OURS, SAMPLE_2
 

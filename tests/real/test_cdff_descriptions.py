@@ -12,9 +12,8 @@ import yaml
 
 from transect.cli.graph.schema import schema_text
 from transect.engine.checking import Report, check
-from transect.engine.description import CompoundText, NodeText
+from transect.engine.description import CompoundText, NodeText, to_yaml
 from transect.engine.reading import DescriptionError, parse_description, read_description
-from transect.engine.writing import to_yaml
 
 SAMPLE_2 = """\
 name: Reconstruction3D

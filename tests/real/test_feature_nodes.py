@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import transect
-from transect.engine.build import graph_of
 from transect.engine.catalogue import catalogue_for
 from transect.engine.checking import check
 from transect.engine.checking.types import kind_of
+from transect.engine.compound import graph_of
 from transect.engine.description import CompoundText, NodeText
 from transect.engine.reading import parse_description
 from transect.formats.calibration.reading import read_calibration

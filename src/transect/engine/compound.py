@@ -1,22 +1,32 @@
-"""Compounds: nodes wired together, from a YAML file or made in Python (CDFF's DFPC)."""
+"""Compounds: nodes wired together, from a YAML file or made in Python (CDFF's DFPC).
+
+`graph_of` makes a flow of a description: checked, compounds inside it dissolved, parameters set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+import dataclasses
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from transect.errors import UsageError
+from transect.base.yaml_parts import Problem, problem_at
+from transect.errors import TransectError, UsageError, did_you_mean
 
-from .build import Settings, graph_of, naming
 from .catalogue import Catalogue, catalogue_for, compound_named
-from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire
-from .graph import Graph
+from .checking.faces import Faces, Given
+from .checking.flow import check_flow, flow_of, unwritten
+from .checking.types import kind_of
+from .controller import controller_node
+from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire, to_yaml
+from .determinism import seed_libraries
+from .graph import Feed, Graph, Part, in_order
+from .inboxes import NS
 from .node import Node, NodeFunction
 from .ports import Port
 from .reading import WIRE
-from .writing import to_yaml
 
 
 @dataclass(frozen=True)
@@ -135,3 +145,207 @@ def _end(nodes: Mapping[str, Node], place: str, side: str, name: str) -> PortTex
     if found is None:
         return PortText(name, "object")
     return PortText(name, found.type.__name__, unit=found.unit, frame=found.frame)
+
+
+Settings = Mapping[str, Mapping[str, Any]]
+"""Parameters by node id (`compound.node` inside a compound), then by name."""
+
+
+class CompoundError(TransectError):
+    """A compound that cannot run; `problems` has everything that is wrong with it."""
+
+    def __init__(self, text: CompoundText, problems: list[Problem]) -> None:
+        number = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        hint = f"transect graph check {text.file}" if text.file else ""
+        listed = "\n".join(f"         {problem}" for problem in problems).strip()
+        super().__init__(f"{text.name} cannot run: {number}", where=text.file, why=listed, hint=hint)
+        self.problems = problems
+
+
+@contextmanager
+def naming(name: str, kind: type[Node], values: Mapping[str, Any]) -> Generator[None]:
+    """Say which node it is that cannot be made: a parameter that is refused, a `reset` that fails."""
+    try:
+        yield
+    except TransectError as error:
+        error.where = error.where or f"node {name!r} ({kind.__name__})"
+        raise
+    except Exception as error:
+        used = {key: values.get(key, parameter.default) for key, parameter in kind.parameters.items()}
+        given = ", ".join(f"{key}={value!r}" for key, value in used.items())
+        raise TransectError(
+            f"the node {name!r} ({kind.__name__}) cannot be made ready: {type(error).__name__}: {error}",
+            where=f"{name}.reset",
+            why=f"its parameters are {given}" if given else "",
+        ) from error
+
+
+def graph_of(
+    text: CompoundText,
+    implementation: str = "",
+    catalogue: Catalogue | None = None,
+    settings: Settings | None = None,
+) -> Graph:
+    """Return a compound ready to run.
+
+    Parameters
+    ----------
+    text : CompoundText
+    implementation : str
+        Its name; "" for the only one, or the first.
+    catalogue : Catalogue
+        Where nodes are found.
+    settings : mapping
+        Parameters that differ from the description: ``{"icp": {"max_distance": 0.3}}``.
+
+    Raises
+    ------
+    CompoundError
+        With all problems at once.
+    """
+    work = _Work(catalogue or Catalogue(), settings or {})
+    work.take(text, _choose(text, implementation), "")
+    work.refuse_unknown_settings()
+    inputs = {name: Port(name, _type_of(port, work)) for name, port in text.inputs.items()}
+    outputs = {name: work.resolved(name).source for name in work.outputs}
+    tags = {name: port.tag for name, port in text.inputs.items() if port.tag}
+    return Graph(text.name, inputs, in_order(work.parts()), outputs, tags)
+
+
+def _choose(text: CompoundText, name: str) -> ImplementationText:
+    known = {key: each for key, each in text.implementations.items() if each.complete}
+    if name in text.implementations and name not in known:
+        raise UsageError(f"{text.name}/{name} is only named, not described", where=text.file)
+    if not known:
+        raise UsageError(f"{text.name} has no implementation that could run", where=text.file)
+    if name and name not in known:
+        raise UsageError(f"{text.name} has no implementation {name!r}", hint=did_you_mean(name, known))
+    return known[name] if name else next(iter(known.values()))
+
+
+def _type_of(port: PortText, work: _Work) -> type:
+    also = [
+        p.type for node, _ in work.nodes.values() for p in (*node.inputs.values(), *node.outputs.values())
+    ]
+    kind = kind_of(port.type, also)
+    return kind if isinstance(kind, type) else object
+
+
+@dataclass
+class _Work:
+    """What is collected while compounds are taken apart.
+
+    Attributes
+    ----------
+    nodes : dict
+        By full id: the node and how it is used.
+    links : dict
+        By name of a place: the place that it gets its samples from, and whether a wave later. Places are
+        `id.port` for outputs and `id.<port` for inputs, `port` and `<port` for those of the whole.
+    settable : set of str
+        Ids whose parameters can be set.
+    """
+
+    catalogue: Catalogue
+    settings: Settings
+    nodes: dict[str, tuple[Node, NodeUse]] = field(default_factory=dict[str, tuple[Node, NodeUse]])
+    links: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
+    outputs: list[str] = field(default_factory=list[str])
+    settable: set[str] = field(default_factory=set[str])
+
+    def take(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> None:
+        """Add the nodes and wires of an implementation under a prefix (`id.`, or "" for the outermost)."""
+        _refuse(text, chosen, self.catalogue)
+        if chosen.controller:
+            chosen = self._control(text, chosen, prefix)
+        else:
+            for use in chosen.nodes.values():
+                self._add(use, prefix)
+        for wire in chosen.wires:
+            self.links[_target(wire, prefix)] = (_source(wire, prefix), wire.delayed)
+            if not prefix and "." not in wire.target:
+                self.outputs.append(wire.target)
+
+    def _add(self, use: NodeUse, prefix: str) -> None:
+        """Add a node, or the nodes of a compound in its place."""
+        name = prefix + use.id
+        node = self._make(name, use)
+        if node is not None:
+            self.nodes[name] = (node, use)
+            return
+        text = self.catalogue.compound(use.node)
+        assert text is not None, "checked before"
+        self.take(text, _choose(text, use.implementation), f"{name}.")
+
+    def _make(self, name: str, use: NodeUse) -> Node | None:
+        """Return a node with its parameters, None for a compound."""
+        kind = self.catalogue.implementation(use.node, use.implementation)
+        if kind is None:
+            return None
+        self.settable.add(name)
+        values = {**use.params, **self.settings.get(name, {})}
+        with naming(name, kind, values):
+            seed_libraries()
+            return kind(**values)
+
+    def _control(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> ImplementationText:
+        """Put one node, the controller, in the place of the nodes that it calls."""
+        name = "controller"
+        members: dict[str, Node] = {}
+        for use in chosen.nodes.values():
+            node = self._make(prefix + use.id, use)
+            if node is None:
+                raise UsageError(
+                    f"{text.name}: a controller calls nodes, {use.node} is a compound", where=text.file
+                )
+            members[use.id] = node
+        types = {port.name: _type_of(port, self) for port in (*text.inputs.values(), *text.outputs.values())}
+        node = controller_node(text, chosen, members, types)
+        self.nodes[prefix + name] = (node, NodeUse(name, name))
+        wires = [Wire(port, f"{name}.{port}") for port in text.inputs]
+        wires += [Wire(f"{name}.{port}", port) for port in text.outputs]
+        return dataclasses.replace(chosen, nodes={}, wires=tuple(wires))
+
+    def resolved(self, place: str) -> Feed:
+        """Return where a place gets its samples from in the end."""
+        delayed = False
+        while place in self.links:
+            place, later = self.links[place]
+            delayed |= later
+        return Feed(place.removeprefix("<"), delayed)
+
+    def parts(self) -> dict[str, Part]:
+        """Return the nodes in their places."""
+        made: dict[str, Part] = {}
+        for name, (node, use) in self.nodes.items():
+            fed = [port for port in node.inputs if f"{name}.<{port}" in self.links]
+            feeds = {port: self.resolved(f"{name}.<{port}") for port in fed}
+            every = use.every if use.every is not None else type(node).every
+            every_ns = None if every is None else round(every * NS)
+            made[name] = Part(name, node, feeds, every_ns, use.trigger)
+        return made
+
+    def refuse_unknown_settings(self) -> None:
+        """Raise if a parameter is set of a node that is not there."""
+        for name in self.settings:
+            if name not in self.settable:
+                raise UsageError(f"there is no node {name!r} to set", hint=did_you_mean(name, self.settable))
+
+
+def _source(wire: Wire, prefix: str) -> str:
+    return prefix + (wire.source if "." in wire.source else f"<{wire.source}")
+
+
+def _target(wire: Wire, prefix: str) -> str:
+    owner, _, port = wire.target.rpartition(".")
+    return f"{prefix}{owner}.<{port}" if owner else prefix + port
+
+
+def _refuse(text: CompoundText, chosen: ImplementationText, catalogue: Catalogue) -> None:
+    """Raise with everything that is wrong with an implementation."""
+    flow, found = flow_of(text, chosen, Faces(Given(), catalogue))
+    grave = [finding for finding in (*found, *check_flow(flow), *unwritten(flow)) if finding.grave]
+    if grave:
+        raise CompoundError(
+            text, [problem_at(text.file, f.line, f.what, f.hint) for f in dict.fromkeys(grave)]
+        )

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from transect.errors import UsageError, did_you_mean
 
-from ._importing import load_object
+from .catalogue import load_object
 from .description import CompoundText, ImplementationText
 from .node import Node
 from .policies import TRIGGER, Policy

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
 from transect.errors import did_you_mean
 
 from .context import Context
-from .interpolation import check_interpolable
+from .inboxes import check_interpolable
 from .params import Parameter, ParameterError, checked_values, parameters_of
 from .policies import AT
 from .ports import OUT, Port, PortError, Ports, is_outputs, ports_of

@@ -27,9 +27,8 @@ from .graph import Graph
 from .inboxes import NS
 from .keeping import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
-from .player import PAUSED, Player
-from .report import RunStatistics
-from .sources import CHUNK, Clock, Line, lines_of, waves
+from .player import CHUNK, PAUSED, Clock, Line, Player, lines_of, waves
+from .statistics import RunStatistics
 from .wiring import Input, Wiring, WiringError, wire_inputs
 
 PROGRESS_NS = NS // 5

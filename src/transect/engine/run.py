@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from transect._version import __version__
 from transect.base.clocks import TimeLike, resolve
+from transect.engine.player import END
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Recording
 
@@ -21,9 +22,8 @@ from .digest import digest_of_ports
 from .inboxes import NS
 from .keeping import Output
 from .offsets import Offset
-from .player import END
 from .replay import Options, Replay
-from .report import RunStatistics
+from .statistics import RunStatistics
 
 if TYPE_CHECKING:
     from .folder import RunFolder

@@ -108,7 +108,7 @@ def _drifts(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
 
 
 def _maps(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
-    from transect.draw.maps import map_figure
+    from transect.draw.clouds import map_figure
 
     for result in results:
         if "map_difference" not in result.arrays:

@@ -1,9 +1,68 @@
-"""Graphs of boxes and wires, laid out in layers, as SVG or as Mermaid text."""
+"""Graphs of boxes and wires, laid out in layers, as SVG or as Mermaid text.
+
+Mermaid flowcharts (version 11) have ids of our own, and every label is quoted and escaped.
+"""
 
 from __future__ import annotations
 
-from .boxes import Box, Edge, Graph, Pin
-from .mermaid import mermaid_text
+import json
+import re
+from collections.abc import Iterator
+
+from .boxes import Box, Edge, Graph, Pin, heat_colour, ink_colour
 from .svg import svg_text
 
 __all__ = ["Box", "Edge", "Graph", "Pin", "mermaid_text", "svg_text"]
+
+_SPECIAL = re.compile(r"[^\w .,:/%()]")
+"""Characters that mean something to Mermaid, to HTML or to Markdown somewhere; written as ``#35;``."""
+_BRACKETS = {"node": ("[", "]"), "input": ("([", "])"), "output": ("([", "])")}
+_CLASSES = {
+    "input": "fill:#dff2ea,stroke:#2f7d5f",
+    "output": "fill:#fdeeda,stroke:#b7791f",
+    "missing": "fill:#fff5f5,stroke:#c53030,color:#c53030,stroke-dasharray:5 3",
+}
+
+
+def mermaid_text(graph: Graph) -> str:
+    """Return a graph as a Mermaid flowchart."""
+    ids = {box.id: f"n{i}" for i, box in enumerate(graph.boxes)}
+    lines = ["---", f"title: {json.dumps(graph.title)}", "---", "flowchart LR"]
+    lines += [f"  %% {_comment(text)}" for text in (graph.subtitle, *graph.caption) if text]
+    lines += [f"  {ids[box.id]}{_box(box)}" for box in graph.boxes]
+    kinds = {box.id: box.kind for box in graph.boxes}
+    lines += [f"  {ids[edge.source]} {_arrow(edge, kinds)} {ids[edge.target]}" for edge in graph.edges]
+    return "\n".join([*lines, *(f"  {line}" for line in _styles(graph, ids))]) + "\n"
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", " ".join(text.split()))
+
+
+def _comment(text: str) -> str:
+    """Return a text for a comment; a brace there could begin a directive."""
+    return " ".join(text.split()).replace("{", "(").replace("}", ")")
+
+
+def _box(box: Box) -> str:
+    before, after = ("[[", "]]") if box.double else _BRACKETS[box.kind]
+    return f'{before}"{"<br/>".join(map(_escape, (box.title, *box.lines)))}"{after}'
+
+
+def _arrow(edge: Edge, kinds: dict[str, str]) -> str:
+    """Return an arrow with the pins that it joins; an input or output of the graph is its own pin."""
+    pins = [edge.source_pin] if kinds[edge.source] == "node" else []
+    pins += [edge.target_pin] if kinds[edge.target] == "node" else []
+    label = f'|"{" → ".join(map(_escape, pins))}"|' if pins else ""
+    return ("-.->" if edge.dashed else "-->") + label
+
+
+def _styles(graph: Graph, ids: dict[str, str]) -> Iterator[str]:
+    classes = {box.id: "missing" if box.missing else box.kind for box in graph.boxes}
+    for name, style in _CLASSES.items():
+        if members := [ids[box] for box, of in classes.items() if of == name]:
+            yield f"classDef {name} {style}"
+            yield f"class {','.join(members)} {name}"
+    for box in graph.boxes:
+        if box.heat is not None:
+            yield f"style {ids[box.id]} fill:{heat_colour(box.heat)},color:{ink_colour(box.heat)}"

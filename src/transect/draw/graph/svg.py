@@ -1,10 +1,18 @@
-"""A graph as an SVG drawing: the same bytes for the same graph, and all text stays text."""
+"""A graph as an SVG drawing: the same bytes for the same graph, and all text stays text.
+
+The layout is layered (Sugiyama, Tagawa and Toda 1981): boxes stand in columns by the longest path that leads
+to them, ordered by barycentre sweeps. A wire has a slot of its own in every column that it passes, so it
+never runs through a box. A wire that goes back passes above the columns on its way, a loop just above its
+box. Lengths are in SVG pixels, x right and y down.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from .boxes import (
@@ -14,15 +22,16 @@ from .boxes import (
     TITLE,
     TITLE_LINE,
     Box,
+    Edge,
     Graph,
     Shape,
     heat_colour,
     ink_colour,
     number,
+    shape_of,
     shorten,
     text_width,
 )  # fmt: skip
-from .layout import ARROW, Layout, lay_out
 
 MARGIN, HEADING, LONGEST_HEADING = 28.0, 18.0, 600.0
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -165,3 +174,217 @@ def _pins(box: Box, width: float, shape: Shape, ink: str) -> Iterator[str]:
             yield f'<circle class="{dot}" cx="{number(edge)}" cy="{number(y)}" r="3"/>'
         style = ink if pin.use == "used" else ""
         yield _write(shorten(pin.name, SMALL), x, y + 4, f"{kind} {pin.use}", style) + "</g>"
+
+
+ORDERING, SWEEPS = 16, 100
+BETWEEN_BOXES, BETWEEN_WIRES, WIRE_HEIGHT, LANE, ARROW = 26.0, 6.0, 8.0, 22.0, 7.0
+
+End = tuple[int, float]
+"""A slot, and how far below its top a wire ends there."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The way of an edge: an SVG path, the tip of its arrow, and where a word may stand on it."""
+
+    edge: Edge
+    path: str
+    tip: tuple[float, float]
+    middle: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Left, top, width and shape of all boxes; all wires; and the size of the whole."""
+
+    places: list[tuple[float, float, float, Shape]]
+    wires: list[Wire]
+    width: float
+    height: float
+
+
+def lay_out(graph: Graph) -> Layout:
+    """Return the places of all boxes and wires of a graph with at least one box."""
+    slots = _Slots(graph)
+    lanes = _find_lanes(slots)
+    tops = slots.tops
+    columns = _find_sides(slots)
+    sides = [columns[layer] for layer in slots.layers]
+    places = [(a, y, b - a, shape) for (a, b), y, shape in zip(sides, tops, slots.shapes, strict=False)]
+    wires: list[Wire] = []
+    for edge, way, lane in zip(graph.edges, slots.ways, lanes, strict=True):
+        ends = [(x, tops[slot] + dy) for slot, dy in way for x in sides[slot]]
+        wires.append(_draw_wire(edge, ends[1:-1], lane))
+    height = max(top + size for top, size in zip(tops, slots.sizes, strict=True))
+    return Layout(places, wires, max(right for _, right in sides), height)
+
+
+def find_layers(graph: Graph) -> dict[str, int]:
+    """Return the column of each box: wires go right unless they close a loop; inputs first, outputs last."""
+    forward = _drop_loops(graph.edges)
+    first = int(any(box.kind == "input" for box in graph.boxes))
+    layers = {box.id: 0 if box.kind == "input" else first for box in graph.boxes}
+    for _ in graph.boxes:
+        for edge in forward:
+            layers[edge.target] = max(layers[edge.target], layers[edge.source] + 1)
+    nodes = [box.id for box in graph.boxes if box.kind == "node"]
+    last = max((layers[name] + 1 for name in nodes), default=first)
+    layers |= {box.id: last for box in graph.boxes if box.kind == "output"}
+    for name in sorted(nodes, key=lambda name: -layers[name]):
+        after = [layers[edge.target] for edge in forward if edge.source == name]
+        if len(after) > sum(edge.target == name for edge in forward):  # most of its wires become shorter
+            layers[name] = min(after) - 1
+    return layers
+
+
+def _drop_loops(edges: Sequence[Edge]) -> list[Edge]:
+    """Return the edges that close no loop with those before them; delayed ones are asked last."""
+    after: dict[str, set[str]] = {}
+    kept: list[Edge] = []
+    for edge in sorted(edges, key=lambda edge: edge.dashed):
+        reached, waiting = {edge.target}, [edge.target]
+        while waiting:
+            new = after.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        if edge.source not in reached:
+            after.setdefault(edge.source, set()).add(edge.target)
+            kept.append(edge)
+    return kept
+
+
+class _Slots:
+    """Slots for boxes, then for passing wires, in columns; the ways of edges through them; their heights."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, layers = graph, find_layers(graph)
+        self.index = {box.id: i for i, box in enumerate(graph.boxes)}
+        self.shapes = [shape_of(box) for box in graph.boxes]
+        self.sizes = [shape.height for shape in self.shapes]
+        self.layers = [layers[box.id] for box in graph.boxes]
+        self.passed: dict[tuple[str, str, bool, int], int] = {}
+        self.ways = [self._way(edge) for edge in graph.edges]
+        forward = [way for way in self.ways if self.layers[way[0][0]] < self.layers[way[-1][0]]]
+        self.links = list(dict.fromkeys(link for way in forward for link in pairwise(way)))
+        self.beside: list[tuple[list[tuple[End, End]], ...]] = [([], []) for _ in self.layers]
+        for left, right in self.links:
+            self.beside[left[0]][1].append((left, right))
+            self.beside[right[0]][0].append((right, left))
+        members = range(len(self.layers))
+        self.columns = [[s for s in members if self.layers[s] == i] for i in range(max(self.layers) + 1)]
+        self.tops = [0.0 if any(self.beside[slot]) else 1e4 for slot in members]
+        for sweep in range(SWEEPS):
+            for column in self.columns[:: -1 if sweep % 2 else 1]:
+                if sweep < ORDERING:
+                    column.sort(key=lambda slot: self._barycentre(slot, sweep % 2))
+                self._settle(column, [self._wish(slot, max(0.05, 300 * 0.9**sweep)) for slot in column])
+        self.tops = [round(2 * (top - min(self.tops))) / 2 for top in self.tops]
+
+    def _way(self, edge: Edge) -> list[End]:
+        """Return where an edge passes; those of one pin share their slots."""
+        source, target = self.index[edge.source], self.index[edge.target]
+        way = [(source, self.shapes[source].outputs[edge.source_pin])]
+        for layer in range(self.layers[source] + 1, self.layers[target]):
+            key = edge.source, edge.source_pin, edge.dashed, layer
+            if key not in self.passed:
+                self.passed[key] = len(self.layers)
+                self.layers.append(layer)
+                self.sizes.append(WIRE_HEIGHT)
+            way.append((self.passed[key], WIRE_HEIGHT / 2))
+        return [*way, (target, self.shapes[target].inputs[edge.target_pin])]
+
+    def _barycentre(self, slot: int, side: int) -> float:
+        """Return the mean height of what a slot is wired to on one side, else its own."""
+        links = self.beside[slot][side]
+        heights = [self.tops[far] + dy - 1e-3 * own for (_, own), (far, dy) in links]
+        return sum(heights) / len(links) if links else self.tops[slot] + self.sizes[slot] / 2
+
+    def _wish(self, slot: int, soft: float) -> tuple[float, float]:
+        """Return the top at which the wires of a slot are level, and the weight of that wish.
+
+        The weight of a wire falls with its slope, more and more as `soft` falls, so that sweeps approach the
+        least sum of absolute differences, in which most wires are straight. Passing wires weigh more.
+        """
+        wish, weight = 0.0, 1e-9
+        for (_, own), (far, dy) in (link for links in self.beside[slot] for link in links):
+            top = self.tops[far] + dy - own
+            passing = (slot >= len(self.shapes)) + (far >= len(self.shapes))
+            pull = (1, 2, 8)[passing] / (soft + abs(top - self.tops[slot]))
+            wish, weight = wish + pull * top, weight + pull
+        return wish / weight, weight
+
+    def _settle(self, column: Sequence[int], wishes: Sequence[tuple[float, float]]) -> None:
+        """Set the tops of a column as near to its wishes as order and room allow (isotonic regression)."""
+        offsets = [0.0]
+        for above, below in pairwise(column):
+            room = BETWEEN_WIRES if min(above, below) >= len(self.shapes) else BETWEEN_BOXES
+            offsets.append(offsets[-1] + self.sizes[above] + room)
+        blocks: list[tuple[float, float, int]] = []
+        for (wish, weight), offset in zip(wishes, offsets, strict=True):
+            mean, count = wish - offset, 1
+            while blocks and blocks[-1][0] >= mean:
+                other, more, members = blocks.pop()
+                mean = (mean * weight + other * more) / (weight + more)
+                weight, count = weight + more, count + members
+            blocks.append((mean, weight, count))
+        means = (mean for mean, _, count in blocks for _ in range(count))
+        for slot, mean, offset in zip(column, means, offsets, strict=True):
+            self.tops[slot] = mean + offset
+
+
+def _find_lanes(slots: _Slots) -> list[float | None]:
+    """Return the height at which each edge that goes back passes its columns; move all down to make room."""
+    highest = [min(slots.tops[slot] for slot in column) for column in slots.columns]
+    lanes: dict[tuple[End, int], float] = {}
+    for (source, dy), *_, (target, _) in slots.ways:
+        a, b = slots.layers[target], slots.layers[source] + 1
+        if a < b and ((source, dy), target) not in lanes:
+            loops = sum(box == source == end[0] for end, box in lanes)
+            above = (
+                slots.tops[source] - 11 - 6 * min(loops, 2) if source == target else min(highest[a:b]) - LANE
+            )
+            highest[a:b] = [min(above, top) for top in highest[a:b]]
+            lanes[(source, dy), target] = above
+    down = max([0.0, *(LANE / 2 - lane for lane in lanes.values())])
+    slots.tops = [top + down for top in slots.tops]
+    lanes = {key: lane + down for key, lane in lanes.items()}
+    return [lanes.get((way[0], way[-1][0])) for way in slots.ways]
+
+
+def _find_sides(slots: _Slots) -> list[tuple[float, float]]:
+    """Return left and right of each column; the steeper the wires between two, the farther are they apart."""
+    room = [56.0] * (len(slots.columns) + 1)
+    for (left, dy), (right, y) in slots.links:
+        layer, rise = slots.layers[right], abs(slots.tops[left] + dy - slots.tops[right] - y)
+        room[layer] = max(room[layer], min(190.0, 36 + 0.3 * rise))
+    sides: list[tuple[float, float]] = []
+    for i, column in enumerate(slots.columns):
+        left = sides[-1][1] + room[i] if sides else 0.0
+        boxes = [slots.shapes[slot].width for slot in column if slot < len(slots.shapes)]
+        sides.append((left, left + max(boxes, default=0.0)))
+    return sides
+
+
+def _draw_wire(edge: Edge, points: Sequence[tuple[float, float]], lane: float | None) -> Wire:
+    """Return a wire through points, alternately at the right and at the left of a column.
+
+    Between columns it is a curve that begins and ends level. One that goes back turns into its lane, passes
+    all columns there, and turns to its pin.
+    """
+    (x0, y0), (tip, y1) = points[0], points[-1]
+    path = f"M{number(x0)} {number(y0)}"
+    points = [*points[:-1], (tip - ARROW + 1, y1)]  # the arrow covers the rest
+    if lane is None:
+        for i, ((x, y), (x2, y2)) in enumerate(pairwise(points)):
+            path += (
+                f"H{number(x2)}" if i % 2 or y == y2 else _curve((x + x2) / 2, y, (x + x2) / 2, y2, x2, y2)
+            )
+        return Wire(edge, path, (tip, y1), ((x0 + points[1][0]) / 2, (y0 + points[1][1]) / 2))
+    a, b = (min(34.0, 20 + 0.1 * abs(y - lane)) for y in (y0, y1))
+    path += _curve(x0 + a, y0, x0 + a, lane, x0, lane) + f"H{number(tip)}"
+    path += _curve(tip - b, lane, tip - b, y1, points[-1][0], y1)
+    return Wire(edge, path, (tip, y1), ((x0 + tip) / 2, lane))
+
+
+def _curve(*coordinates: float) -> str:
+    return "C" + " ".join(map(number, coordinates))

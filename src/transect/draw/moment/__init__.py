@@ -6,12 +6,22 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from transect.draw.moment.panels import (
+    Field,
+    Graph,
+    OverTime,
+    Photo,
+    Points,
+    Ranges,
+    Rows,
+    Spectrum,
+    Together,
+)
+
 from ..figures import new_figure
 from ..frames import INK, QUIET
 from ..overlay import SOFT
 from .parts import HEIGHT, WIDTH, Limits, Panel
-from .ranges import Points, Ranges, Spectrum, Together
-from .signals import Field, Graph, OverTime, Photo, Rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transect.errors import TransectError, did_you_mean
 
-from .._importing import load_object
+from ..catalogue import load_object
 from ..controller import Controller
 from ..description import CompoundText, ImplementationText, NodeUse, Wire
 from ..params import ParameterError

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from .outputs import Count, FileKeeper, Keeper, Output, described
-from .ports import KeepingError, PortWriter, file_base, read_port, write_port
+from .ports import (
+    Count,
+    FileKeeper,
+    Keeper,
+    Output,
+    PortWriter,
+    described,
+    file_base,
+    read_port,
+    write_port,
+)
+from .tables import KeepingError
 
 __all__ = [
     "Count", "FileKeeper", "Keeper", "KeepingError", "Output", "PortWriter", "described", "file_base",

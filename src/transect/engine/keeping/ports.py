@@ -12,7 +12,10 @@ numbers, texts, other classes    `PORT.parquet`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -21,16 +24,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.files import write_bytes
 from transect.errors import ParseError, UnsupportedError
+from transect.formats._clouds import encode_cloud
+from transect.formats._images import encode_image
+from transect.formats.geotiff.writing import encode_geotiff
 from transect.formats.tum.reading import parse_poses
 from transect.recording import Stream
-from transect.types import Odometry, Pose, Record, RigidBodyState, Trajectory
+from transect.types import (
+    DepthMap,
+    GridMap,
+    Image,
+    Odometry,
+    PointCloud,
+    Pose,
+    Record,
+    RigidBodyState,
+    Trajectory,
+)
 
-from .files import CODINGS, FileSink
-from .poses import PoseSink, TrajectorySink
-from .tables import KeepingError, TableSink
-
-__all__ = ["KeepingError", "PortWriter", "file_base", "read_port", "write_port"]
+from ..ports import type_name
+from .tables import PoseSink, TableSink, TrajectorySink
 
 
 class _Sink(Protocol):
@@ -175,3 +189,157 @@ def _column(stream: Stream, name: str) -> Any:
     if pa.types.is_large_list(kind) or pa.types.is_list(kind):
         return stream.table.column(name).to_pylist()
     return stream.column(name)
+
+
+PNG_TYPES = ("uint8", "uint16")
+"""What PNG holds without loss; other pixels go to TIFF."""
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How a value becomes a file: its content and suffix, and whether a single one needs no folder."""
+
+    encode: Callable[[Any], tuple[str, bytes]]
+    alone: bool
+
+
+def _image(image: Image) -> tuple[str, bytes]:
+    if image.data.dtype == np.bool_:
+        image = Image(image.data.astype(np.uint8) * np.uint8(255), image.mode)
+    suffix = ".png" if image.data.dtype.name in PNG_TYPES else ".tiff"
+    return suffix, encode_image(image, suffix)
+
+
+def _depth(depth: DepthMap) -> tuple[str, bytes]:
+    return ".tiff", encode_image(Image(np.asarray(depth.data, np.float32)), ".tiff")
+
+
+CODINGS: dict[type, Coding] = {
+    Image: Coding(_image, alone=False),
+    DepthMap: Coding(_depth, alone=False),
+    PointCloud: Coding(lambda cloud: (".ply", encode_cloud(cloud, ".ply")), alone=True),
+    GridMap: Coding(lambda grid: (".tif", encode_geotiff(grid)), alone=True),
+}
+
+
+class FileSink:
+    """One file per value, named by its time: `PORT/<t_ns>.ply`; a single cloud or map is `PORT.ply`."""
+
+    def __init__(self, base: Path, coding: Coding) -> None:
+        self._base, self._coding = base, coding
+        self._files: list[Path] = []
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Write one value; a second one at the same time gets a number behind its time."""
+        suffix, data = self._coding.encode(value)
+        path, number = self._base / f"{t_ns}{suffix}", 2
+        while path.exists():
+            path, number = self._base / f"{t_ns}_{number}{suffix}", number + 1
+        write_bytes(path, data)
+        self._files.append(path)
+
+    def close(self) -> list[Path]:
+        """Return the files, a single one moved out of its folder where it can stand alone."""
+        if len(self._files) != 1 or not self._coding.alone:
+            return self._files
+        file = self._files[0]
+        alone = self._base.with_name(f"{self._base.name}{file.suffix}")
+        os.replace(file, alone)
+        self._base.rmdir()
+        return [alone]
+
+
+class Output:
+    """The samples of one output port, in memory.
+
+    Attributes
+    ----------
+    name : str
+    type : type
+        Of one sample.
+    values : list
+    """
+
+    files: Sequence[str] = ()
+
+    def __init__(self, name: str, kind: type) -> None:
+        self.name, self.type = name, kind
+        self._times = array("q")
+        self.values: list[Any] = []
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Take a sample."""
+        self._times.append(t_ns)
+        self.values.append(value)
+
+    @property
+    def t_ns(self) -> NDArray[np.int64]:
+        """(n,) int64 nanoseconds."""
+        return np.array(self._times, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        return zip(self._times, self.values, strict=True)
+
+    def __repr__(self) -> str:
+        return f"Output({self.name!r}, {self.type.__name__}, {len(self)} samples)"
+
+    def begin_with(self, other: Output, count: int) -> None:
+        """Take over the first samples of another output."""
+        self._times[:], self.values[:] = other._times[:count], other.values[:count]
+
+
+class Keeper(Protocol):
+    """Takes the samples of one port; `files` are below the run's folder."""
+
+    type: type
+    files: Sequence[str]
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Take a sample."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class Count:
+    """How many samples an output port gave, and nothing else: for a run that is not kept."""
+
+    files: Sequence[str] = ()
+
+    def __init__(self, kind: type) -> None:
+        self.type, self._number = kind, 0
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Count a sample."""
+        self._number += 1
+
+    def __len__(self) -> int:
+        return self._number
+
+
+class FileKeeper(Count):
+    """The samples of one output port, written as they come: flat memory, whatever the length of the run."""
+
+    def __init__(self, folder: Path, name: str, kind: type, clock: str) -> None:
+        super().__init__(kind)
+        self._folder, self._writer = folder, PortWriter(folder, name, kind, clock)
+
+    def add(self, t_ns: int, value: Any) -> None:
+        """Write a sample."""
+        self._writer.add(t_ns, value)
+        super().add(t_ns, value)
+
+    def close(self) -> None:
+        """Finish the files."""
+        self.files = sorted(str(file.relative_to(self._folder)) for file in self._writer.close())
+
+
+def described(kept: Mapping[str, Keeper]) -> dict[str, dict[str, Any]]:
+    """Return type, number of samples and files of each output, as plain values."""
+    return {
+        name: {"type": type_name(keeper.type), "samples": len(keeper), "files": list(keeper.files)}
+        for name, keeper in kept.items()
+    }

@@ -10,9 +10,8 @@ from typing import Any
 
 from transect.base.yaml_parts import Problem, parse, problem_at
 
-from ..description import CompoundText, ImplementationText, NodeUse, Wire
+from ..description import CompoundText, ImplementationText, NodeUse, Wire, to_yaml
 from ..reading import CONNECTION_KEYS
-from ..writing import to_yaml
 from .code import check_name, check_ports, fill, snake_case, write_docstring
 
 OTHER_FORMS = frozenset({"dfns", "connections", *CONNECTION_KEYS})
