@@ -16,23 +16,15 @@ from transect.recording import Recording, Stream, source_of
 from transect.types import Image, PointCloud, RadarSpectrum
 
 _PIECES = (
-    b"\n",
-    b"\r",
-    b"#",
-    b"%",
-    b" ",
-    b",",
-    b":",
-    b".",
-    b"-",
-    b"e",
-    b"9",
-    b"nan",
-    b"inf",
-    b"x",
-    b'"',
-    b"\0",
+    *(b"\n", b"\r", b"#", b"%", b" ", b",", b":", b".", b"-", b"e", b"9", b"nan", b"inf", b"x", b'"', b"\0"),
 )
+
+
+def put(folder: Path, name: str, content: str | bytes) -> None:
+    """Write a file into a folder, which is made if need be."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def opened(path: Path, format: str, **options: Any) -> Recording:

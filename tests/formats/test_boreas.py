@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.formats.recordings import damaged, damages, losses, opened, said_of, survives
+from tests.formats.recordings import damaged, damages, losses, opened, put, said_of, survives
 
 import transect
 from transect.errors import ParseError, UsageError
@@ -71,12 +71,6 @@ def row(time: object, position: Sequence[float], velocity: Sequence[float], angl
         rates: Sequence[float] = (0.01, -0.02, 0.3)) -> str:  # fmt: skip
     values = (*position, *velocity, *angles, *reversed(rates))
     return ",".join([str(time), *(repr(float(v)) for v in values)]) + "\n"
-
-
-def put(folder: Path, name: str, content: str | bytes) -> None:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def text_of(T: Matrix) -> str:

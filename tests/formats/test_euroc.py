@@ -15,6 +15,7 @@ from tests.formats.recordings import (
     damages,
     losses,
     opened,
+    put,
     rewritten,
     said_of,
     survives,
@@ -78,12 +79,6 @@ rate_hz: 200
 gyroscope_noise_density: 1.6968e-04     # [ rad / s / sqrt(Hz) ]   ( gyro "white noise" )
 """
 STAMPS = [T0 + i * STEP for i in range(3)]
-
-
-def put(folder: Path, name: str, text: str | bytes) -> None:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
 
 
 def pixels(number: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from tests.formats.recordings import (
     damages,
     losses,
     opened,
+    put,
     rewritten,
     said_of,
     survives,
@@ -61,12 +62,6 @@ T: -8.086759e-01 3.195559e-01 -7.997231e-01
 """  # noqa: E501
 TURN = "0 -1 0 {x} 1 0 0 {y} 0 0 1 {z}\n"
 """A pose a quarter turn to the left: x' = -y, y' = x."""
-
-
-def put(folder: Path, name: str, text: str | bytes) -> None:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
 
 
 def picture(number: int) -> np.ndarray:

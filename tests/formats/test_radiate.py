@@ -16,6 +16,7 @@ from tests.formats.recordings import (
     damages,
     losses,
     opened,
+    put,
     rewritten,
     said_of,
     survives,
@@ -81,12 +82,6 @@ stereo_calib:
 """
 META = {"name": "fog_6_0", "type": "fog", "set": "test"}
 OBJECTS = [{"id": 1, "class_name": "bus", "bboxes": []}, {"id": 2, "class_name": "car", "bboxes": []}]
-
-
-def put(folder: Path, name: str, text: str | bytes) -> None:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
 
 
 def polar(number: int) -> np.ndarray:
