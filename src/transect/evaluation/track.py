@@ -28,6 +28,8 @@ LEAST_NOISE = 1e-6
 """m; no position is taken to be better."""
 LEAST_WANDER = 1e-4
 """m from one knot to the next; no error wanders less."""
+SPIKE = 0.05
+"""m; nothing smaller is a wild position."""
 FEW = 8
 """Fewer positions are taken as they are: they do not tell noise from motion."""
 DRAWS = 16
@@ -66,6 +68,10 @@ class Positions:
     places: Floats
     wander: Floats
     forget: Floats
+
+    def only(self, chosen: Mask) -> Positions:
+        """Return some of the positions (n,)."""
+        return Positions(self.seconds[chosen], self.places[chosen], self.wander[chosen], self.forget[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +128,20 @@ def white_noise(places: Floats) -> Floats:
     return np.maximum.reduce([floor, white, np.array(coarse) / np.sqrt(12)])
 
 
+def find_spikes(places: Floats) -> Mask:
+    """Tell which positions (n,) lie far from all their neighbours in time: wild single fixes.
+
+    Far is ten times the white noise and three usual steps from the median of seven positions. A jump that
+    stays is none.
+    """
+    if len(places) < FEW:
+        return np.zeros(len(places), dtype=bool)
+    padded = np.pad(places, ((3, 3), (0, 0)), mode="reflect")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 7, axis=0), axis=-1)
+    usual = np.median(np.abs(np.diff(places, axis=0)), axis=0)
+    return np.any(np.abs(places - middle) > 10 * white_noise(places) + 3 * usual + SPIKE, axis=1)
+
+
 def _quantum(steps: Floats) -> float:
     """Return the step of a number that is given in whole multiples of it, 0 if it is not.
 
@@ -176,6 +196,7 @@ def filter_track(positions: Positions, velocities: Velocities | None = None) -> 
     velocities : Velocities, optional
         What lies outside of the time of the positions is not used.
     """
+    positions = positions.only(~find_spikes(positions.places))
     t, y = positions.seconds, positions.places
     if len(t) < FEW or t[-1] <= t[0]:
         return Track(t, y, np.zeros((DRAWS, *y.shape)))
