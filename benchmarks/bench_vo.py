@@ -1,4 +1,4 @@
-"""Visual odometry: a real street (KITTI 06), simulated soybean rows, and one camera on simulated Etna.
+"""Visual odometry: a real street and turn (KITTI 06), simulated streets and soybean rows, and one camera.
 
 Images are in memory and rectified, libraries have one thread each, and everything was called once before.
 Simulated days are kept in ``TRANSECT_BENCH_DAYS`` (or the folder for temporary files) for the next time.
@@ -12,6 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from tests.nodes.stereo.streets import (
+    BENT,
+    IDEAL,
+    RIG,
+    WORN,
+    Drive,
+    Lens,
+    Street,
+    length,
+    odometry,
+    street,
+    trajectory,
+    turning,
+)
 from threadpoolctl import threadpool_info
 
 import transect
@@ -20,22 +34,26 @@ from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
+from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import SegmentErrors, segment_errors
+from transect.nodes.stereo._offset import combine, estimate_lens, frame_evidence, shrink
 from transect.nodes.stereo.stereo_odometry import (
     DescriptorTracks,
     KltFrameToFrame,
     KltKeyframes,
     StereoOdometry,
 )
-from transect.nodes.stereo.stereo_offset_calibration import TwoPassOffset
+from transect.nodes.stereo.stereo_offset_calibration import MOST_PULLS, TwoPassOffset
 from transect.nodes.stereo.stereo_rectification import StereoRectification
+from transect.nodes.stereo.vo import Settings
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
-from transect.types import Image, Pose, StereoPair, Trajectory
+from transect.types import CameraModel, Image, Pose, StereoPair, Trajectory
 
-KITTI = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "kitti_raw_06"
+DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
+KITTI, TURN = DATA / "kitti_raw_06", DATA / "kitti_06_turn"
 SIMULATED = Path(os.environ.get("TRANSECT_BENCH_DAYS") or Path(tempfile.gettempdir()) / "sim")
-STREET, FIELD = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0)
+STREET, FIELD, JUNCTION = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0), (10.0, 20.0)
 """Lengths of segments, m."""
 SEEDS, ETNA_SEEDS = (101, 102, 103), (107, 108, 109)
 FASTEST, SECONDS, ETNA_SECONDS, ETNA_SCALE, ETNA_EVERY = 25.0, 30.0, 66.0, 0.35, 8
@@ -44,6 +62,11 @@ RUNS = 3
 """Of which the fastest counts: a street of 56 pairs takes two seconds."""
 BEYOND_SLIP = 2.0
 """Percent; an inertial system does not slip."""
+TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))
+"""Degrees and degrees per second of simulated junctions."""
+LENSES = {"no distortion": IDEAL, "radial distortion": BENT, "KITTI's distortion": WORN}
+STREET_SEEDS, KILOMETRE = (201, 202), 1000.0
+KEYFRAMES = Settings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
 CELL, STRIDE = 32, 3
 """Pixels: squares of the calibration; and of how many steps it looks at one, as in visual_odometry.yaml."""
 
@@ -90,15 +113,18 @@ def driven(node: StereoOdometry, recording: Recording, pairs: list[StereoPair], 
 
 def against_truth(recording: Recording, poses: list[Pose], lengths) -> SegmentErrors:
     """Errors of all segments, each pose moved to the frame that the truth is of."""
-    found = Trajectory(
+    truth = trajectory_of(recording.truth)
+    moved = at_frame_of(truth, as_trajectory(poses), recording.frames).estimate
+    return segment_errors(associate(truth, moved, by="interpolate", max_diff=0.06), lengths, every=1)
+
+
+def as_trajectory(poses: list[Pose]) -> Trajectory:
+    return Trajectory(
         np.array([pose.t_ns for pose in poses]),
         np.array([pose.position for pose in poses]),
         np.array([pose.orientation for pose in poses]),
         child=poses[0].child,
     )
-    truth = trajectory_of(recording.truth)
-    moved = at_frame_of(truth, found, recording.frames).estimate
-    return segment_errors(associate(truth, moved, by="interpolate", max_diff=0.06), lengths, every=1)
 
 
 def bench_street() -> None:
@@ -118,6 +144,71 @@ def bench_street() -> None:
         quality(f"{name}, rotation", result.errors.degrees_per_metre, "deg/m")
         quality(f"{name}, CPU", result.cpu_ms, "ms/frame")
         quality(f"{name}, speed", 1e3 / result.wall_ms, "frames/s", at_least=FASTEST if main else None)
+
+
+def bench_turn() -> None:
+    """A real turn of 148 deg at up to 37 deg/s, 31 m."""
+    pairs = rectified(transect.open(TURN), "image_00", "image_01")
+    truth = trajectory_of(transect.open(next(TURN.glob("*.tum"))).truth)
+    mended, _ = calibrated(pairs)
+    for node in (KltKeyframes(), KltFrameToFrame(), DescriptorTracks()):
+        main = type(node) is not KltFrameToFrame
+        for name, images in (("lens left in", pairs), ("lens taken out", mended)):
+            poses = list[Pose]()
+            with one_thread_per_library():
+                node.reset()
+                for pair in images:
+                    node.ctx.time = pair.t_ns
+                    poses.append(node(pair.left, pair.right).pose)
+            both = associate(truth, as_trajectory(poses))
+            percent = segment_errors(both, JUNCTION, every=1).percent
+            lengths = [travelled_distance(each.positions)[-1] for each in (both.estimate, both.reference)]
+            bars = (1.4, 1.0) if main and images is mended else (None, None)
+            quality(f"KITTI 06 turn, {type(node).__name__}, {name}", percent, "%", at_most=bars[0])
+            off = 100 * abs(lengths[0] / lengths[1] - 1)
+            quality(f"KITTI 06 turn, {type(node).__name__}, {name}, length", off, "%", at_most=bars[1])
+
+
+def bench_junctions() -> None:
+    """Simulated points of junction turns, with lenses that the drive itself must tell."""
+    for title, lens in LENSES.items():
+        worst, longest = 0.0, 0.0
+        for degrees, rate in TURNS:
+            poses = turning(degrees, rate)
+            found, percent = simulated(poses, lens, abs(degrees), JUNCTION)
+            worst, longest = max(worst, percent), max(longest, 100 * abs(length(found) / length(poses) - 1))
+        quality(f"simulated junctions, {title}, worst of {len(TURNS)}", worst, "%", at_most=1.4)
+        quality(f"simulated junctions, {title}, worst length", longest, "%", at_most=1.0)
+
+
+def bench_kilometre() -> None:
+    """Simulated points of a kilometre of streets with bends and junctions; KITTI's lengths."""
+    for title, lens in LENSES.items():
+        for seed in STREET_SEEDS:
+            _, percent = simulated(street(KILOMETRE, seed), lens, seed, None)
+            quality(f"simulated kilometre {seed}, {title}", percent, "%", at_most=0.65)
+
+
+def simulated(poses: np.ndarray, lens: Lens, seed: int, lengths) -> tuple[np.ndarray, float]:
+    """Drive through a simulated street after a calibration by itself; poses and percent of error."""
+    world = Street(poses, seed)
+    removed, offset = self_calibrated(Drive(poses, world, lens, seed=seed))
+    mended = Drive(poses, world, lens, seed=seed + 1, removed=tuple(removed))
+    found = odometry(mended, KEYFRAMES, replace(RIG, offset=offset))
+    errors = segment_errors(associate(trajectory(poses), trajectory(found)), lengths, every=1)
+    return found, errors.percent
+
+
+def self_calibrated(drive: Drive) -> tuple[np.ndarray, float]:
+    """The lens and the offset that a drive tells, as `TwoPassOffset` puts them together."""
+    baseline = np.array([[-RIG.fx * RIG.baseline], [0.0], [0.0]])
+    camera = CameraModel("right", RIG.width, RIG.height, RIG.K, P=np.hstack([RIG.K, baseline]))
+    evidence, removed, offset = [], np.zeros(2), (0.0, np.inf)
+    for k in range(0, min(len(drive.poses) - 1, MOST_PULLS * STRIDE), STRIDE):
+        evidence.append(frame_evidence(drive.step(k), camera, shrink(*offset), removed))
+        removed = estimate_lens(evidence, camera).coefficients
+        offset = combine([each.pull(removed) for each in evidence])
+    return removed, shrink(*offset)
 
 
 def bench_field() -> None:
@@ -181,6 +272,9 @@ def main() -> None:
     pools = ", ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info())
     print(f"  threads: 1 in every library while a node runs; else {pools}")
     bench_street()
+    bench_turn()
+    bench_junctions()
+    bench_kilometre()
     bench_field()
     bench_etna()
 

@@ -69,6 +69,10 @@ BENT = Lens((0.027, 0.004, 0.0, 0.0), (0.027, 0.004, 0.0, 0.0))
 """Radial: 7 px at the left and right edge."""
 
 
+WORN = Lens((0.0274, -0.0106, -0.0022, 0.0004), (0.025, -0.0044, -0.0023, -0.008), 17.55, 17.7 / RIG.fx)
+"""As KITTI's drive 06 has it: also a right principal point and its turn, tangential distortion, an offset."""
+
+
 def turning(degrees, rate, before=10.0, after=10.0):
     """``T_world_camera`` (n, 4, 4) through a junction: straight (m), a turn (deg, deg/s), straight (m).
 
@@ -183,6 +187,8 @@ class Drive:
 
     Attributes
     ----------
+    removed : tuple
+        k1 and k2 that were taken out of the images.
     at : int
         Pair that is looked at now.
     known : dict
@@ -194,6 +200,7 @@ class Drive:
     lens: Lens = IDEAL
     noise: float = 1.0
     seed: int = 0
+    removed: tuple = (0.0, 0.0)
     at: int = 0
     known: dict = field(default_factory=dict)
 
@@ -221,6 +228,9 @@ class Drive:
         pixels = self.lens.pixels(np.where(near[:, 2:] > 0.5, near, [0.0, 0.0, 1.0]))
         inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < RIG.width - 5)
         inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < RIG.height - 5)
+        if any(self.removed) and len(pixels):
+            lens = np.array([*self.removed, 0.0, 0.0])
+            pixels = cv2.undistortPoints(pixels.reshape(-1, 1, 2), RIG.K, lens, P=RIG.K).reshape(-1, 4)
         good = inside.all(axis=1) & (near[:, 2] > 0.5) & ~(hidden < 0.98 * there)
         return np.where(good[:, None], pixels, np.nan)
 
