@@ -12,13 +12,13 @@ from tests.simulation.faults.test_carried import differing
 
 from benchmarks import _harness
 from transect import formats
-from transect.errors import UnsupportedError
+from transect.errors import TransectError, UnsupportedError
 from transect.recording import Recording, arrow
 from transect.simulation.faults import FAULTS, LABELS
 from transect.simulation.faults.carried import find_stream
 from transect.simulation.faults.written import write_injected
 
-SECONDS = 4
+SECONDS = 2
 
 
 def count_claims(
@@ -36,7 +36,10 @@ def count_claims(
     claimed = set(arrow.texts(labels, "stream"))
     for name in claimed:
         stream, other = find_stream(again, recording[name]), find_stream(clean, recording[name])
-        true += bool(stream and other and differing(other, stream) & labelled_rows(labels, name))
+        # A format that puts several sensors into one packet has other samples, at the same times.
+        same = other is not None and len(other) == len(recording[name])
+        rows = labelled_rows(labels, name) if same else set(range(10**6))
+        true += bool(stream and other and differing(other, stream) & rows)
     return len(claimed), true
 
 
@@ -47,9 +50,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             try:
                 formats.write_folder(recording, Path(place) / "clean", format)
-            except UnsupportedError:
-                continue  # it holds nothing of this recording
-            clean = formats.open(*(p for p in Path(place).iterdir() if p.name.startswith("clean")))
+                clean = formats.open(*(p for p in Path(place).iterdir() if p.name.startswith("clean")))
+            except TransectError:
+                continue  # it holds nothing of this recording, or nothing that opens by itself
             for fault in (name for name, kind in FAULTS.items() if kind.apply is not None):
                 claimed, true = count_claims(recording, format, fault, Path(place) / fault, clean)
                 claims, held = claims + claimed, held + true

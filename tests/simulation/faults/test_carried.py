@@ -122,6 +122,15 @@ def test_a_stream_that_does_not_hold_the_fault_has_no_labels(tmp_path: Path) -> 
     assert set(arrow.texts(transect.open(tmp_path / "stuck")[LABELS].table, "stream")) == claimed
 
 
+def test_a_gap_in_a_track_without_times_is_not_claimed(tmp_path: Path) -> None:
+    # Rosario's published odometry has no times: without its first half it is a track that begins elsewhere.
+    with pytest.raises(UnsupportedError, match="late_start would not be in the output") as error:
+        write_injected(
+            short(), tmp_path / "track", "late_start", 0.9, streams=("Odometry",), format="rosario_tracks"
+        )
+    assert "Odometry: its times are left out (index clock)" in str(error.value)
+
+
 def test_a_change_that_the_format_rounds_away_is_not_claimed(tmp_path: Path) -> None:
     # Eight digits of a minute are 0.02 mm; a receiver that wanders by less stands still in the file.
     t_ns = np.arange(20, dtype=np.int64) * 10**8 + 1_224_199_788 * 10**9

@@ -63,6 +63,8 @@ def _find_reason(before: Stream, after: Stream, again: Stream, rows: Ints) -> st
     """Return why a fault is not in a stream that was read back, "" if it is."""
     place = _place_in(after, before) if len(after) != len(before) else np.arange(len(before))
     gone, there = rows[place[rows] < 0], rows[place[rows] >= 0]
+    if gone.size and again.clock != before.clock:
+        return f"its times are left out ({again.clock} clock)"
     if gone.size and _are_gone(before, after, again, gone):
         return ""
     there = there[:: 1 + len(there) // MOST]
