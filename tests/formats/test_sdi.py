@@ -15,7 +15,7 @@ from transect import formats, robots
 from transect.errors import StreamError, UnsupportedError, UsageError
 from transect.formats import sdi
 from transect.recording import Recording, source_of, stream_of_values
-from transect.robots.argo.sweeps import assemble_sweeps
+from transect.robots.argo.clouds import assemble_sweeps
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Record, RigidBodyState, Twist
 
 MS = 1_000_000

@@ -13,8 +13,7 @@ from transect.errors import StreamError
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.robots.argo import recorded
-from transect.robots.argo.clouds import Gate, beams_of_scans
-from transect.robots.argo.sweeps import assemble_sweeps
+from transect.robots.argo.clouds import Gate, assemble_sweeps, beams_of_scans
 from transect.types import LaserScan, RadarRange, Record
 
 ARGO = robots.load("argo")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transect.robots.argo.sweeps import interleaved, sweep_starts
+from transect.robots.argo.clouds import interleaved, sweep_starts
 
 DEGREE = np.radians(1.0)
 MS = 1_000_000

@@ -12,7 +12,7 @@ from transect.base.clocks import ns_from_decimal
 from transect.errors import ParseError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Robot, Source, Stream, cache
 from transect.recording.source import Buffer
-from transect.robots.argo.sweeps import assemble_sweeps
+from transect.robots.argo.clouds import assemble_sweeps
 from transect.types import CameraModel, Image, LaserScan, RadarRange, RadarSpectrum, RigidBodyState
 
 from .._catalogues import sdi as catalogue

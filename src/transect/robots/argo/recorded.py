@@ -15,10 +15,9 @@ from transect.types import LaserScan, Odometry, PointCloud, RadarRange, RadarSpe
 from transect.types.returns import returned
 
 from . import odometry as model
-from .clouds import Beams, Gate, beams_of_scans, place
+from .clouds import SCANS, Beams, Gate, beams_of_scans, place
 from .odometry import Drive, DriveFit
 from .radar import Peaks, Scale, find_peaks
-from .sweeps import SCANS
 
 BODY, NAVIGATION, LOCAL, ODOMETRY = "Body", "Navigation", "Local", "Odometry"
 WHEELS = ("Payload/WheelLeft", "Payload/WheelRight")
