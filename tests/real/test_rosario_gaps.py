@@ -11,6 +11,8 @@ import transect
 from transect.engine import compound
 from transect.geometry import interpolation, rotations
 from transect.nodes.state.batch_smoother import BatchSmoother
+from transect.nodes.state.error_state_filter import ErrorStateFilter
+from transect.nodes.state.pose_fusion import PoseFusion
 from transect.recording import Recording, Stream, arrow
 from transect.types import Odometry, Pose
 
@@ -44,6 +46,30 @@ def test_sequence_04_is_smoothed_across_a_gap_at_least_twice_as_well_as_a_straig
     )
     assert ours <= 0.5 * plain
     assert (path.frame, path.child) == ("world", "base_link")
+
+
+@pytest.mark.parametrize("node", [ErrorStateFilter, BatchSmoother])
+def test_the_ellipses_in_a_gap_of_steady_driving_are_as_large_as_the_errors(
+    real_data: Path, node: type[PoseFusion]
+):
+    """Their major semi-axis should be about twice the error; it was 14 and 12 times."""
+    recording = transect.open(real_data / "rosario_gt_odom", sequence="04")
+    truth, lever = recording["GroundTruth"], recording.frames.lookup("base_link", "gps")[:3, 3]
+    seconds = (truth.t_ns - truth.t_ns[0]) / NS
+    hidden = (seconds >= GAP[0]) & (seconds < GAP[1])
+    run = transect.run(compound("Fused", {"fusion": node}, PORTS), measured(recording, ~hidden))
+    path = run["trajectory"].values[0]
+    reach = rotations.rotate(path.orientations, np.tile(lever, (len(path), 1)))
+    by = np.concatenate([np.tile(np.eye(3), (len(path), 1, 1)), -rotations.skew(reach)], axis=2)
+    spread = (by @ path.covariances @ np.swapaxes(by, 1, 2)).reshape(-1, 9)
+    rows = np.column_stack([path.positions + reach, spread])
+    at = interpolation.interpolate_columns(path.t_ns, rows, truth.t_ns[hidden])
+    off = at[:, :2] - truth.array("x", "y")[hidden]
+    C = at[:, 3:].reshape(-1, 3, 3)[:, :2, :2] + 0.02**2 * np.eye(2)
+    squared = np.einsum("ni,ni->n", off, np.linalg.solve(C, off[..., None])[..., 0])
+    axis = np.sqrt(5.991 * np.mean(np.linalg.eigvalsh(C)[:, -1]))
+    assert np.mean(squared < 5.991) >= 0.9
+    assert axis <= 5 * np.sqrt(np.mean(np.sum(off**2, axis=1)))
 
 
 def measured(recording: Recording, known: np.ndarray) -> Recording:

@@ -17,14 +17,15 @@ from transect.geometry import planar, rotations, se3
 from transect.nodes.state.batch_smoother import BatchSmoother
 from transect.nodes.state.fixed_lag_smoother import FixedLagSmoother
 from transect.nodes.state.fusion.events import Inertial, Place, Step
-from transect.nodes.state.smoothing.batch import Smoothed, smooth
-from transect.nodes.state.smoothing.evidence import Evidence
-from transect.nodes.state.smoothing.graph import Noise
+from transect.nodes.state.smoothing.batch import Smoothed, first_values, smooth
+from transect.nodes.state.smoothing.evidence import Evidence, keyframe_times
+from transect.nodes.state.smoothing.graph import Noise, solve, stretch_of
+from transect.nodes.state.smoothing.held_out import learn_wheel_factor
 from transect.nodes.state.smoothing.inertial import turns_of
 from transect.nodes.state.smoothing.lag import Window
 from transect.nodes.state.smoothing.motion import PlanarPath, PosePath
 from transect.nodes.state.smoothing.places import join, moved_points
-from transect.nodes.state.smoothing.start import HeadingUnknownError
+from transect.nodes.state.smoothing.start import HeadingUnknownError, guess
 from transect.nodes.state.smoothing.wheels import WheelLinks, WheelNoise
 from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.types import Odometry, Pose
@@ -295,16 +296,33 @@ def test_between_keyframes_the_body_pitches_as_its_gyroscopes_say():
 
 
 def test_near_a_standstill_the_direction_of_wheels_is_in_doubt_and_so_are_ways_and_turns():
-    usual, slow = np.array([1.0, 0.0, 0.1]), np.array([0.2, 0.0, 0.1])
-    path = PlanarPath.of([step(slow if i == 9 else usual, i * NS, (i + 1) * NS) for i in range(10)])
-    edges = NS * np.arange(11)
-    sigmas = WheelNoise(unsteady=1.0).sigmas(path.between(edges[:-1], edges[1:]))
-    assert sigmas[-1, 2] == pytest.approx(0.1, rel=0.02)
-    assert sigmas[-1, 3] == pytest.approx(np.hypot(0.2, 0.8), rel=0.02)
-    assert sigmas[0, 2] < 0.02
+    """They stand for two seconds, set off slowly, and drive on; later they slow down, and leap."""
+    kinds = [(0.1, 0.01)] * 20 + [(0.0, 0.0)] * 20 + [(0.02, 0.01)] * 10 + [(0.1, 0.01)] * 130
+    kinds[160:169] = [(way, 0.01) for way in (0.08, 0.06, 0.04, 0.02, 0.02, 0.02, 0.04, 0.06, 0.08)]
+    kinds[175] = (0.2, 0.01)
+    steps = [
+        step(np.array([way, 0.0, turn]), i * NS // 10, (i + 1) * NS // 10)
+        for i, (way, turn) in enumerate(kinds)
+    ]
+    edges = NS * np.arange(19)
+    span = PlanarPath.of(steps).between(edges[:-1], edges[1:])
+    sigmas, quiet = (WheelNoise(unsteady=each).sigmas(span) for each in (1.0, 0.0))
+    assert sigmas[4, 2] == pytest.approx(0.1, rel=0.02)
+    assert sigmas[4, 3] == pytest.approx(np.hypot(0.2, 0.8), rel=0.02)
+    assert sigmas[17, 3] == pytest.approx(0.3, rel=0.02)  # a leap of 1 m/s lasts 0.3 s
+    steady = [*range(4), *range(6, 17)]
+    np.testing.assert_array_equal(sigmas[steady], quiet[steady])  # slower, but it never stood
 
 
-# Refusals
+@pytest.mark.parametrize("factor", [0.3, 2.0])
+def test_the_noise_of_wheels_is_learnt_from_positions_that_are_held_out(factor: float):
+    """Wheels err by a factor of what is told; a path of 120 s tells which."""
+    made = drive(120.0, seed=5, noise=factor)
+    times = keyframe_times(*made.evidence.reckoning, 0.5)
+    stretch = stretch_of(made.evidence, times, EXACT)
+    values = first_values(stretch, guess(stretch.path, times, stretch.hung))
+    found = learn_wheel_factor(made.evidence, EXACT, stretch, solve(stretch, values))
+    assert factor**2 / 3 < found < 3 * factor**2
 
 
 def test_smoothing_refuses_positions_of_another_time():

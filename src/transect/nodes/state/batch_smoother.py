@@ -25,7 +25,8 @@ class BatchSmoother(PoseFusion, passes=2):
 
     spacing: float = param(0.5, gt=0, unit="s", doc="time between keyframes")
     wheel_noise: float = param(1.0, gt=0, doc="factor on the default noise of the wheels")
-    unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels near a standstill")
+    learn: bool = param(True, doc="whether the noise of the wheels is learnt from positions held out")
+    unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels that set off")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
 
     def reset(self) -> None:
@@ -49,7 +50,7 @@ class BatchSmoother(PoseFusion, passes=2):
             return FusedPose(trajectory=self.path)
         refuse_too_little(self.evidence.kinds, "samples came from")
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
-        found = self.smoothed = smooth(self.evidence, noise, self.spacing)
+        found = self.smoothed = smooth(self.evidence, noise, self.spacing, learn=self.learn)
         self.ctx.log(str(found.judged))
         ticks = np.array(self.ticks, np.int64)
         inside = ticks[(ticks >= found.times[0]) & (ticks <= found.times[-1])]

@@ -25,7 +25,7 @@ class FixedLagSmoother(PoseFusion):
     wait: float = param(30.0, ge=0, unit="s", doc="longest wait for a first position before starting without")
     spacing: float = param(1.0, gt=0, unit="s", doc="time between keyframes, and between solutions")
     wheel_noise: float = param(1.0, gt=0, doc="factor on the default noise of the wheels")
-    unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels near a standstill")
+    unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels that set off")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
 
     def reset(self) -> None:

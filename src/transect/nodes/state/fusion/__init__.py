@@ -5,6 +5,7 @@
 - `error_state`: state, covariance, prediction and correction of the error-state Kalman filter
 - `wheels`: how steps of wheels move and correct that state, beside a gyroscope
 - `gate`: limits of innovations, and noise that follows them
+- `foresight`: how far wheels lead astray, learnt by looking back
 - `start`: the first state, by gravity, by the way driven or by a measured attitude
 - `filter`: all of it together, causal
 - `judgement`: how good a fusion was, in words

@@ -16,6 +16,7 @@ from transect.types import Record
 from . import error_state as ekf
 from . import wheels
 from .events import Event, Inertial, Inputs, Place, Step, Turning
+from .foresight import Foresight
 from .gate import FALSE_ALARMS, Sensor, limit
 from .judgement import Tally
 from .start import LEAST_WAY, Priors, begin, first_state
@@ -30,6 +31,8 @@ STEP_LEAST, PLACE_LEAST = 0.05, 0.1
 """Bounds of the factors on variances: those of dead reckoning are guesses, those of places were told."""
 WHITE_PART = 0.5
 """Of a fix's sigma is new in every fix, where errors last; the filter finds out how much it is."""
+SOON = 10.0
+"""Places within which their noise is first learnt; then it is followed at the rate `adapt`."""
 ANY_HEADING = np.pi**2 / 3
 """Variance of a heading that may be any, rad2."""
 
@@ -68,6 +71,8 @@ class Filter:
         self.sensors: dict[str, Sensor] = {}
         self.gyro = wheels.Gyro()
         self.pace = wheels.Pace()
+        self.foresight = Foresight(noise, learns=adapt > 0)
+        self.set_offs = wheels.SetOffs(noise.unsteady)
         self.unseen = 0.0
         self.placed_ns: list[int] = []
         self.state: ekf.State | None = None
@@ -177,11 +182,12 @@ class Filter:
         seconds = (step.t_ns - step.since_ns) / NS
         self.twist = se3.log(step.transform) / seconds
         self.unseen += abs(float(step.transform[0, 3]))
-        leapt = step.sensor != "motion" and self.pace.leaps(step)
+        if step.sensor != "motion":
+            self.pace.take(step)
         if not self._alive(step.t_ns):
-            if leapt:  # an IMU would show it
-                wheels.doubt_wheels(x, self.noise)
+            self._doubt_wheels(x)
             self._move_by(x, step)
+            self.set_offs.move(float(step.transform[0, 3]), self.pace.stood > 0)
             return
         self._advance(x, step.t_ns)
         if step.sensor == "motion":
@@ -195,6 +201,17 @@ class Filter:
             spread = np.diag([v[0], v[1], v[2], 1.0, 1.0, v[3]]) * sensor.scale
             self._weigh(x, wheels.step_residual(x, step.transform, WHEELS, spread, wheels=True), sensor)
         x.clone(WHEELS)
+
+    def _doubt_wheels(self, x: ekf.State) -> None:
+        """Doubt wheels that set off or leap; an IMU would show it."""
+        unsteady = self.set_offs.unsteady(x.t_ns) if self.adapt else self.noise.unsteady
+        if self.pace.sets_off or self.pace.leap:
+            self.foresight.forget()
+        if self.pace.sets_off:
+            wheels.doubt_wheels(x, self.noise, unsteady)
+            self.set_offs.begin(x)
+        elif self.pace.leap:
+            wheels.doubt_leap(x, self.pace.leap, unsteady)
 
     def _take_motion(self, x: ekf.State, step: Step) -> None:
         """Correct by a pose in the frame of a visual or lidar odometry, which drifts along the way."""
@@ -246,9 +263,10 @@ class Filter:
             return
         part = (t_ns - x.t_ns) / (step.t_ns - step.since_ns)
         moved = se3.exp(self.twist * seconds)
-        wheels.age_wheels(x, abs(float(moved[0, 3])), self.noise)
-        wheels.move_by_step(x, moved, seconds, self.noise, gyro and gyro.part(part))
-        x.t_ns = t_ns
+        for state, noise in self.foresight.states(x):
+            wheels.age_wheels(state, abs(float(moved[0, 3])), noise)
+            wheels.move_by_step(state, moved, seconds, noise, gyro and gyro.part(part))
+            state.t_ns = t_ns
 
     def _compare_turns(self, x: ekf.State, step: Step, gyro: wheels.GyroTurn) -> None:
         """Hold the turn that wheels say against a gyroscope's."""
@@ -262,6 +280,7 @@ class Filter:
         if gap > 0:
             x.covariance[ekf.POSITION, ekf.POSITION] += np.eye(3) * (0.5 * gap) ** 2
             x.t_ns = step.since_ns
+            self.foresight.forget()
 
     # Places
 
@@ -279,12 +298,22 @@ class Filter:
         measured = ekf.place_residual(x, position, variances * sensor.scale, place.lever, not place.white)
         S = measured.spread(x)
         nis = float(measured.r @ np.linalg.solve(S, measured.r))
-        inside = sensor.judge(nis, S, 2 * self.adapt, slice(0, 2))
+        gain = 2 * self.adapt
+        if gain and not self.inertial:  # what was told of tilt and places is rough, and the heading needs it
+            gain = max(gain, min(1.0, SOON / (sensor.count + 1)))
+        inside = sensor.judge(nis, S, gain, slice(0, 2))
         if not inside and sensor.row <= self.patience:
             return
         if not inside:
             self._doubt(x, float(measured.r @ measured.r))
+        if not self.inertial:
+            self.foresight.compare(
+                place.t_ns, position, variances * sensor.scale, place.lever, not place.white
+            )
         ekf.correct(x, measured)
+        if not self.inertial:
+            self.foresight.leave(x)
+            self.set_offs.compare(x)
         self.placed_ns.append(place.t_ns)
         self.unseen = 0.0
 
@@ -300,7 +329,8 @@ class Filter:
         if self.last_fix is None:
             x.covariance[ekf.FIX_ERROR, ekf.FIX_ERROR] = np.diag(variances)
         else:
-            ekf.age_fixes(x, (place.t_ns - self.last_fix[0]) / NS, variances, self.noise)
+            for state, _ in self.foresight.states(x):
+                ekf.age_fixes(state, (place.t_ns - self.last_fix[0]) / NS, variances, self.noise)
         self.last_fix = place.t_ns, variances
 
     def _in_frame(self, x: ekf.State, place: Place) -> Floats | None:
@@ -326,7 +356,7 @@ class Filter:
         if self._alive(t_ns):
             self._advance(x, t_ns)
         else:
-            wheels.move_by_step(x, se3.exp(self.twist * seconds), seconds, self.noise)
+            wheels.move_by_step(x, se3.exp(self.twist * seconds), seconds, self.foresight.noise)
         x.t_ns = t_ns
         return x
 

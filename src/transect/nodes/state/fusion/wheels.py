@@ -86,11 +86,17 @@ def age_wheels(x: State, distance: float, noise: Noise) -> None:
     x.covariance[BEND, BEND] += noise.bend_walk**2 * distance
 
 
-def doubt_wheels(x: State, noise: Noise) -> None:
-    """Forget the slip: wheels set off, or say what no body can do; even their direction may be wrong."""
-    x.slip, x.unsteady = 0.0, noise.unsteady
+def doubt_wheels(x: State, noise: Noise, unsteady: float) -> None:
+    """Forget the slip: wheels set off, and even their direction may be wrong; `unsteady` is its sigma."""
+    x.slip, x.unsteady = 0.0, unsteady
     # What it has in common with the way until now is kept: who mistakes a direction does so again.
-    x.covariance[SLIP, SLIP] = max(x.covariance[SLIP, SLIP], noise.slip**2 + noise.unsteady**2)
+    x.covariance[SLIP, SLIP] = max(x.covariance[SLIP, SLIP], noise.slip**2 + unsteady**2)
+
+
+def doubt_leap(x: State, leap: float, unsteady: float) -> None:
+    """Doubt the way of wheels that leapt by a speed in m/s: for as long as that lasts, it may be nothing."""
+    ahead = x.rotation[:, 0]
+    x.covariance[POSITION, POSITION] += (unsteady * leap * LEAP) ** 2 * np.outer(ahead, ahead)
 
 
 @dataclass(frozen=True)
@@ -230,29 +236,114 @@ WINDOW = 0.09
 """Seconds over which a speed is measured, at least: in less, encoders count single pulses."""
 STANDING = 0.03
 """m/s; slower wheels stand."""
+LEAP = 0.3
+"""Seconds that a leap of the speed lasts."""
+STOOD = 1.0
+"""Seconds without motion after which a body may set off in the other direction."""
 MOST_ACCELERATION = 5.0
 """m/s2: half of gravity is more than wheels hold on soil."""
 
 
 class Pace:
-    """Follows the speed that wheels report, to tell when they set off or leap.
+    """Follows the speed that wheels report, to tell when they set off, turn round or leap.
 
     Wheels that count pulses do not measure their direction: it is that of the command, which changes before a
     rolling body does, or not at all when a body rolls back. Near a standstill pulses are too rare to give a
     speed: the last one is held, or leaps.
+
+    Attributes
+    ----------
+    sets_off : bool
+        Whether wheels set off with the last step: after they stood, or in the other direction.
+    leap : float
+        Speed in m/s by which they leapt with the last step, as no body on wheels does; 0 if they did not.
     """
 
     def __init__(self) -> None:
-        self.speed = self.way = self.seconds = 0.0
+        self.speed: float | None = None
+        self.way = self.seconds = self.stood = self.direction = 0.0
+        self.sets_off, self.leap = False, 0.0
 
-    def leaps(self, step: Step) -> bool:
-        """Take a step, and tell whether wheels set off with it, or leapt: most of their speed is new."""
+    def take(self, step: Step) -> None:
+        """Take a step."""
+        self.sets_off, self.leap = False, 0.0
         self.way += float(step.transform[0, 3])
         self.seconds += (step.t_ns - step.since_ns) / NS
         if self.seconds < WINDOW:
-            return False
-        before, now, most = self.speed, self.way / self.seconds, MOST_ACCELERATION * self.seconds
+            return
+        before, now, seconds = self.speed, self.way / self.seconds, self.seconds
         self.speed, self.way, self.seconds = now, 0.0, 0.0
         if abs(now) < STANDING:
-            return False
-        return abs(before) < STANDING or abs(now - before) > max(most, abs(now) / 2)
+            self.stood += seconds
+            return
+        turned_round = now * self.direction < 0
+        self.sets_off = self.stood >= STOOD or turned_round
+        self.direction, self.stood = float(np.sign(now)), 0.0
+        change = abs(now - before) if before is not None else 0.0
+        if not self.sets_off and change > max(MOST_ACCELERATION * seconds, abs(now) / 2):
+            self.leap = change
+
+
+LEARNT_AFTER, LEAST_BURST = 0.5, 0.1
+"""Metres after which a direction is compared with places, and the least where wheels stand before."""
+REMEMBERED = 30.0
+"""Seconds after which what was seen of reversals is worth a third: it holds for one manoeuvre."""
+SURE = 0.2
+"""Part of that way which may be uncertain."""
+PRIOR_REVERSALS = 0.25
+"""As many reversals are worth what was told of them: wheels see them or not, so that one tells much."""
+WRONG = 4.0
+"""Square of the relative error of a way in the wrong direction."""
+
+
+class SetOffs:
+    """Learns from places how wrong wheels are when they set off: from those on which the body went back.
+
+    Wheels that never say so are right as long as the body goes forwards; that tells nothing.
+
+    Parameters
+    ----------
+    told : float
+        One sigma of the relative error of their way, before any was seen.
+    """
+
+    def __init__(self, told: float) -> None:
+        self.told, self.seen, self.squares, self.t_ns = told, 0.0, 0.0, 0
+        self.began: tuple[Floats, Floats, float] | None = None
+        self.said, self.rests = 0.0, False
+
+    def unsteady(self, t_ns: int) -> float:
+        """Return one sigma of the relative error of a way after setting off now, by all that is known."""
+        aged = np.exp(-(t_ns - self.t_ns) / NS / REMEMBERED)
+        known = PRIOR_REVERSALS * self.told**2 + aged * self.squares
+        return float(np.sqrt(known / (PRIOR_REVERSALS + aged * self.seen)))
+
+    def begin(self, x: State) -> None:
+        """Remember where wheels set off."""
+        self.began, self.said, self.rests = (
+            (x.p, x.rotation[:, 0], self._sigma(x, x.rotation[:, 0])),
+            0.0,
+            False,
+        )
+
+    def move(self, way: float, rests: bool) -> None:
+        """Take the way of a step in m, and whether wheels rest after it."""
+        self.said += way
+        self.rests = self.rests or rests
+
+    def compare(self, x: State) -> None:
+        """Compare the way that wheels said with that by places, which the state has just taken."""
+        if self.began is None or abs(self.said) < (LEAST_BURST if self.rests else LEARNT_AFTER):
+            return
+        place, ahead, sigma = self.began
+        self.began = None
+        if max(sigma, self._sigma(x, ahead)) > SURE * abs(self.said):
+            return
+        moved = float((x.p - place) @ ahead)
+        if min(moved, self.said) < -LEAST_BURST / 2:
+            part, aged = moved / self.said - 1 - x.scale, np.exp(-(x.t_ns - self.t_ns) / NS / REMEMBERED)
+            self.seen, self.squares = aged * self.seen + 1, aged * self.squares + min(part**2, WRONG)
+            self.t_ns = x.t_ns
+
+    def _sigma(self, x: State, ahead: Floats) -> float:
+        return float(np.sqrt(ahead @ x.covariance[POSITION, POSITION] @ ahead))

@@ -6,6 +6,7 @@
 - `graph`: the graph of a stretch of keyframes, its solution and covariances
 - `start`: first values of all poses
 - `batch`: everything at once
+- `held_out`: the noise of the wheels, learnt from positions that are held out
 - `lag`: the last seconds, again and again
 """
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TimeError, TransectError
 from transect.geometry import interpolation, se3
 from transect.nodes._gtsam import gtsam
@@ -16,6 +17,7 @@ from transect.types import Trajectory
 from ..fusion import Place
 from .evidence import Evidence, check_overlap, keyframe_times
 from .graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of
+from .held_out import learn_wheel_factor
 from .inertial import turns_of
 from .motion import CALIBRATION, PlanarPath, PosePath
 from .places import GATE, Judged, judge
@@ -90,7 +92,9 @@ class Smoothed:
         return Trajectory(t_ns, places, attitudes, covariances, frame, child)
 
 
-def smooth(evidence: Evidence, noise: Noise | None = None, spacing: float = 0.5) -> Smoothed:
+def smooth(
+    evidence: Evidence, noise: Noise | None = None, spacing: float = 0.5, *, learn: bool = False
+) -> Smoothed:
     """Return the motion that fits everything that was measured best.
 
     Parameters
@@ -101,6 +105,8 @@ def smooth(evidence: Evidence, noise: Noise | None = None, spacing: float = 0.5)
     noise : Noise, optional
     spacing : float
         Seconds between keyframes.
+    learn : bool
+        Whether the noise of the wheels is learnt from positions, where wheels are all that tells the motion.
 
     Raises
     ------
@@ -119,7 +125,27 @@ def smooth(evidence: Evidence, noise: Noise | None = None, spacing: float = 0.5)
     if evidence.places:
         _refuse_few(len(everything), len(evidence.places), "are in the time of the dead reckoning")
     values = first_values(stretch, guess(stretch.path, times, everything))
-    return _solve_without_outliers(evidence, noise, stretch, values)
+    solved = _solve_without_outliers(evidence, noise, times, values)
+    if learn:
+        noise = _learn_noise(evidence, noise, solved)
+        solved = _solve_without_outliers(evidence, noise, times, solved.values)
+    return _smoothed(evidence, solved)
+
+
+def _smoothed(evidence: Evidence, solved: Solved) -> Smoothed:
+    stretch, values = solved.stretch, solved.values
+    wheels = gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION)
+    return Smoothed(
+        stretch.times,
+        stretch.path,
+        turns_of(evidence.inertial) if stretch.inertial and not evidence.motion else None,
+        poses_of(values),
+        solved.covariances,
+        wheels,
+        tuple(solved.places),
+        solved.judged,
+        _biases(values, stretch) if stretch.inertial else None,
+    )
 
 
 def _refuse_few(good: int, given: int, what: str) -> None:
@@ -145,10 +171,36 @@ def first_values(stretch: Stretch, poses: Floats) -> Any:
     return values
 
 
-def _solve_without_outliers(evidence: Evidence, noise: Noise, stretch: Stretch, values: Any) -> Smoothed:
+def _learn_noise(evidence: Evidence, noise: Noise, solved: Solved) -> Noise:
+    """Return the noise with that of the wheels as positions show it, where nothing else tells the motion."""
+    if not evidence.places or evidence.inertial or evidence.motion or solved.stretch.links is None:
+        return noise
+    kept = replace(evidence, places=_choose(solved.places, solved.used))
+    factor = learn_wheel_factor(kept, noise, solved.stretch, solved.values)
+    return replace(noise, wheels=noise.wheels.times(float(np.sqrt(factor))))
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A graph, its solution, its poses' covariances (n, 6, 6), and which positions were used in it."""
+
+    stretch: Stretch
+    values: Any
+    covariances: Floats
+    places: Sequence[Place]
+    used: Mask
+    judged: Judged
+
+
+def _choose(places: Sequence[Place], used: Mask) -> list[Place]:
+    return [place for place, good in zip(places, used, strict=True) if good]
+
+
+def _solve_without_outliers(evidence: Evidence, noise: Noise, times: Ints, values: Any) -> Solved:
     """Solve, leave out positions that do not fit the others, and solve again."""
-    everything, (first, last) = stretch.hung, stretch.times[[0, -1]]
-    inside = [each for each in evidence.places if first <= each.t_ns <= last]
+    stretch = stretch_of(evidence, times, noise)
+    everything = stretch.hung
+    inside = [each for each in evidence.places if times[0] <= each.t_ns <= times[-1]]
     used = np.ones(len(everything), dtype=np.bool_)
     while True:
         values = solve(stretch, values)
@@ -156,23 +208,10 @@ def _solve_without_outliers(evidence: Evidence, noise: Noise, stretch: Stretch, 
         judged = judge(everything, used, poses_of(values), covariances)
         kept = used & (judged.nis <= GATE)
         if (kept == used).all():
-            break
+            return Solved(stretch, values, covariances, inside, used, replace(judged, used=used))
         used = kept
         _refuse_few(int(used.sum()), len(used), "fit the dead reckoning")
-        chosen = [place for place, good in zip(inside, used, strict=True) if good]
-        stretch = stretch_of(replace(evidence, places=chosen), stretch.times, noise)
-    wheels = gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION)
-    return Smoothed(
-        stretch.times,
-        stretch.path,
-        turns_of(evidence.inertial) if stretch.inertial and not evidence.motion else None,
-        poses_of(values),
-        covariances,
-        wheels,
-        tuple(inside),
-        replace(judged, used=used),
-        _biases(values, stretch) if stretch.inertial else None,
-    )
+        stretch = stretch_of(replace(evidence, places=_choose(inside, used)), times, noise)
 
 
 def _biases(values: Any, stretch: Stretch) -> Floats:

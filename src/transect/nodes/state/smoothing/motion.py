@@ -12,16 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS
 from transect.errors import TimeError
 from transect.geometry import interpolation, planar, rotations, se3
 
 from ..fusion import Step
+from ..fusion.wheels import LEAP, Pace
 
 CALIBRATION = 4
 """Numbers that are learnt of wheels: relative errors of lengths and of turns, a curvature in rad/m, and the
 angle in rad from the heading to the way, as on a slope."""
 ACROSS = np.array([[0.0, 1.0], [-1.0, 0.0]])
 """Turns rows (n, 2) by a right angle to the left."""
+MANOEUVRE_NS = 10 * NS
+"""After setting off: a body that stood may be shunting, and wheels may not see that it goes back."""
 HELD = interpolation.Limits(beyond_ns=2**62)
 """Outside its samples a path stands still; `known` says that it was not measured there."""
 
@@ -36,8 +40,12 @@ class Span:
         x, y in metres and heading in rad of the later pose in the earlier.
     by_calibration : (m, 3, 4)
         Its derivative by the `CALIBRATION` numbers.
-    travelled, turned : (m,)
-        Metres and radians on the way, back and forth counted.
+    travelled : (m,)
+        Metres on the way, back and forth counted.
+    doubted, doubted_turn : (m,)
+        Metres and radians of it soon after wheels set off, when they may slip, and mistake their direction.
+    leapt : (m,)
+        Metres by which the way may be wrong because wheels leapt.
     seconds : (m,)
     known : (m,)
         Whether the path was measured all the way.
@@ -46,7 +54,9 @@ class Span:
     motion: Floats
     by_calibration: Floats
     travelled: Floats
-    turned: Floats
+    doubted: Floats
+    doubted_turn: Floats
+    leapt: Floats
     seconds: Floats
     known: Mask
 
@@ -58,9 +68,9 @@ class PlanarPath:
     Attributes
     ----------
     t_ns : (n,)
-    sums : (n, 10)
+    sums : (n, 12)
         Pose x, y, heading; way driven forwards; two vectors that say how errors of turns and of curvature
-        move the end; way and turn with all their parts counted positive.
+        move the end; way with all its parts counted positive; and of what is in doubt, see `Span`.
     broken : (n,)
         Number of times until then that nothing was measured.
     """
@@ -79,8 +89,10 @@ class PlanarPath:
         across = np.diff(pose[:, :2], axis=0) @ ACROSS
         by_turn = _sum_up(_take_middles(pose[:, 2])[:, None] * across)
         by_bend = _sum_up(_take_middles(driven)[:, None] * across)
-        travelled, turned = _sum_up(np.hypot(*motion[:, :2].T)), _sum_up(np.abs(motion[:, 2]))
-        return cls(t_ns, np.column_stack([pose, driven, by_turn, by_bend, travelled, turned]), broken)
+        travelled, doubts = np.hypot(*motion[:, :2].T), _sum_up(_doubts(t_ns, transforms, motion))
+        return cls(
+            t_ns, np.column_stack([pose, driven, by_turn, by_bend, _sum_up(travelled), doubts]), broken
+        )
 
     def poses(self, t_ns: Ints) -> Floats:
         """Return poses (m, 3) at times (m,), in a frame of the path's own."""
@@ -101,7 +113,9 @@ class PlanarPath:
         motion = np.column_stack([np.einsum("nij,nj->ni", back, moved), turn])
         way = np.abs(b[:, 8:] - a[:, 8:])
         known = _are_measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
-        return Span(motion, by, way[:, 0], way[:, 1], np.abs(to_ns - from_ns) * 1e-9, known)
+        travelled, doubted, doubted_turn, leapt = way.T
+        seconds = np.abs(to_ns - from_ns) * 1e-9
+        return Span(motion, by, travelled, doubted, doubted_turn, leapt, seconds, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +167,18 @@ class PosePath:
         known = _are_measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
         moved = se3.invert(self.poses(from_ns)) @ self.poses(to_ns)
         return moved, np.abs(b - a).reshape(-1, 6, 6), known
+
+
+def _doubts(t_ns: Ints, transforms: Floats, motion: Floats) -> Floats:
+    """Return what is in doubt of each step (n, 3): metres and radians after setting off, and of leaps."""
+    pace, doubts, until = Pace(), np.zeros((len(motion), 3)), -np.inf
+    for i, transform in enumerate(transforms):
+        pace.take(Step("", int(t_ns[i]), int(t_ns[i + 1]), transform, planar=True))
+        until = t_ns[i] + MANOEUVRE_NS if pace.sets_off else until
+        if t_ns[i] < until:
+            doubts[i, :2] = np.hypot(*motion[i, :2]), abs(motion[i, 2])
+        doubts[i, 2] = pace.leap * LEAP
+    return doubts
 
 
 def _join(steps: Sequence[Step]) -> tuple[Ints, Floats, Ints]:

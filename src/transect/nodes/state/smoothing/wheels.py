@@ -33,9 +33,10 @@ class WheelNoise:
     creep : float
         Speed below which wheels may as well stand, m/s.
     unsteady : float
-        Part of way and turn that may be wrong at less than half of the usual speed, and part of a sudden
-        change of speed: near a standstill wheels slip, and those that count pulses without a sign mistake
-        their direction, which is an error of twice the way, and of twice the turn.
+        Part of way and turn that may be wrong at less than half of the usual speed, and part of a change of
+        speed, within seconds after wheels set off; and part of a leap. Near a standstill wheels slip, and
+        those that count pulses without a sign mistake their direction, which is an error of twice the way,
+        and of twice the turn.
     usual : float
         Least usual speed, m/s, where that is known from before.
     start : (4,) tuple
@@ -91,13 +92,13 @@ class WheelNoise:
         return np.where(span.known[:, None], np.column_stack(columns), lost)
 
     def _unsteady(self, span: Span) -> tuple[Floats, Floats]:
-        """Return one sigma of ways (m,) in m and of turns (m,) in rad that near a standstill may be wrong."""
+        """Return one sigma of ways (m,) in m and of turns (m,) in rad that may be wrong in a manoeuvre."""
         speed = span.motion[:, 0] / span.seconds
         slow = np.abs(speed) < self.usual_speed(span) / 2
         change = np.abs(np.diff(speed))
         change = np.maximum(np.append(change, 0.0), np.insert(change, 0, 0.0)) * span.seconds
-        way = np.hypot(slow * span.travelled, change)
-        return self.unsteady * way, self.unsteady * slow * span.turned
+        doubted = np.hypot(slow * span.doubted, (span.doubted > 0) * change)
+        return self.unsteady * np.hypot(doubted, span.leapt), self.unsteady * slow * span.doubted_turn
 
     def usual_speed(self, span: Span) -> float:
         """Return the speed, m/s, that is exceeded for a quarter of the time in which it moves."""
