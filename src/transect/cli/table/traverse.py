@@ -108,7 +108,8 @@ def _show_rows(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
     from transect.cli._tables import show_table
-    from transect.evaluation.traverse import COVERED, STRIDE
+    from transect.evaluation.positions import COVERED
+    from transect.evaluation.traverse import STRIDE
 
     rows: list[tuple[str, ...]] = []
     for traverse, table in zip(measured, printed, strict=True):
@@ -130,7 +131,7 @@ def _show_rows(
 
 def _remarks(traverse: Traverse) -> list[str]:
     """Return what a reader should know of a length before believing it."""
-    from transect.evaluation.traverse import COVERED
+    from transect.evaluation.positions import COVERED
 
     if traverse.role == "truth":
         return [f"{traverse.stream} is truth, not a measurement"]

@@ -1,0 +1,169 @@
+"""Where a recording has the positions of its robot, and how they err: a receiver's, a pose's, odometry's."""
+
+from __future__ import annotations
+
+from typing import cast, get_args
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.errors import StreamError
+from transect.geometry import geodesy, planar
+from transect.geometry._arrays import measured_rows
+from transect.recording import Recording, Stream
+from transect.types import NavFix, Odometry, Pose, RigidBodyState, Twist
+
+COVERED = 0.5
+"""Fraction of RTK fixes from which a traverse counts as covered; the paper prints only Yes and No."""
+RTK = ("rtk float", "rtk fixed")
+WANDER: dict[str, tuple[float, float, float, float]] = {
+    "2d": (5.0, 5.0, 10.0, 60.0),
+    "3d": (1.5, 1.5, 3.0, 60.0),
+    "sbas": (1.0, 1.0, 2.0, 60.0),
+    "differential": (0.5, 0.5, 1.0, 60.0),
+    "ppp": (0.2, 0.2, 0.4, 60.0),
+    "rtk float": (0.2, 0.2, 0.4, 30.0),
+    "": (1.5, 1.5, 3.0, 60.0),
+}
+"""Usual errors of fixes that are not RTK: m east, north, up, and the seconds after which they are others."""
+CENTIMETRES = 0.05
+"""m; positions whose receiver says that they are as good do not wander."""
+
+
+def position_stream(recording: Recording) -> Stream:
+    """Return the stream that measured best where the robot was; never one of role truth.
+
+    A satellite receiver, else a pose in a frame that is not on the robot (a camera's pose in the robot tells
+    nothing), else odometry with positions, else odometry with speeds. A receiver whose fixes wander (no RTK)
+    and that gives no velocities comes last but for speeds. Of equals the one with most samples.
+    """
+    on_robot = set(recording.robot.frames.frames) if recording.robot else set[str]()
+    there = [s for s in recording if s.role != "truth"]
+    receivers = [s for s in there if s.type is NavFix]
+    good = [s for s in receivers if velocity_stream(recording, s) or not _wanders(s)]
+    kinds = (
+        good,
+        [s for s in there if s.type in (Pose, RigidBodyState) and s.frame not in on_robot],
+        [s for s in there if s.type is Odometry and "x" in s.columns],
+        receivers,
+        [s for s in there if s.type is Odometry and {"vx", "wz"} <= set(s.columns)],
+    )
+    found = next((streams for streams in kinds if any(map(len, streams))), None)
+    if found is not None:
+        return max(found, key=len)
+    truth = [s.name for s in recording if s.role == "truth" and s.type in (Pose, RigidBodyState, NavFix)]
+    raise StreamError(
+        f"{recording.name} has no positions that were measured",
+        why="there is no NavFix, no pose of the robot, and no odometry among its streams"
+        + (f"; {truth[0]} is truth" if truth else ""),
+        hint=f"to measure that: --stream {truth[0]}" if truth else "a stream can be named: --stream NAME",
+    )
+
+
+def velocity_stream(recording: Recording, source: Stream) -> Stream | None:
+    """Return the stream of velocities in the axes of the world that belongs to positions, or None."""
+    if source.type is RigidBodyState:
+        return source if "vx" in source.columns else None
+    if source.type is not NavFix:
+        return None
+    fits = [
+        s
+        for s in recording
+        if s.type is Twist
+        and s.role == "measurement"
+        and s.clock == source.clock
+        and s.frame in get_args(geodesy.Axes)
+        and {"vx", "vy"} <= set(s.columns)
+        and len(s) > 1
+    ]
+    device = source.name.split("/")[0]
+    return max(fits, key=lambda s: (s.name.split("/")[0] == device, len(s)), default=None)
+
+
+def velocities_of(stream: Stream, source: Stream) -> tuple[Ints, Floats, Floats]:
+    """Times (m,), velocities (m, 3) in m/s in the axes of `track_of`, and their deviations (m, 3); or NaN."""
+    values, std = (_columns(stream, names) for names in (("vx", "vy", "vz"), ("std_vx", "std_vy", "std_vz")))
+    if source.type is NavFix:
+        axes = cast(geodesy.Axes, stream.frame)
+        # Each axis of the one is an axis of the other: a NaN must not spread to all three.
+        turn = geodesy.change_axes(np.eye(3), axes, "ENU").T
+        order, sign = np.abs(turn).argmax(axis=1), turn.sum(axis=1)
+        values, std = values[:, order] * sign, std[:, order]
+    return stream.t_ns, values, std
+
+
+def _columns(stream: Stream, names: tuple[str, ...]) -> Floats:
+    nothing = np.full(len(stream), np.nan)
+    return np.column_stack([stream.array(n)[:, 0] if n in stream.columns else nothing for n in names])
+
+
+def wander_of(stream: Stream) -> Floats:
+    """How positions err that are no RTK fixes (n, 4): deviation east, north, up in m, and for how long in s.
+
+    The deviation is the receiver's own where it gives one; where it calls the fix RTK, or says that the
+    deviation is centimetres, the error does not wander.
+    """
+    result = np.zeros((len(stream), 4))
+    if stream.type is not NavFix:
+        return result
+    given = _columns(stream, ("std_east", "std_north", "std_down"))
+    word = stream.column("fix") if "fix" in stream.columns else [None] * len(stream)
+    kinds = np.array([kind or "" for kind in word], dtype=np.str_)
+    usual = np.array([WANDER.get(kind, WANDER[""]) for kind in kinds.tolist()]).reshape(-1, 4)
+    result[:, :3] = np.where(given > 0, given, usual[:, :3])
+    result[:, 3] = usual[:, 3]
+    result[(kinds == "rtk fixed") | (given[:, :2] <= CENTIMETRES).all(axis=1)] = 0.0
+    return result
+
+
+def _wanders(stream: Stream) -> bool:
+    """Tell whether a receiver says that most of its fixes are not RTK."""
+    said = {"fix", "std_north"} & set(stream.columns)
+    return bool(said and len(stream)) and float((wander_of(stream)[:, 0] > 0).mean()) > 1 - COVERED
+
+
+def track_of(stream: Stream) -> Floats:
+    """Positions (n, 3) in m in a frame that does not move, z up or down; NaN where not measured.
+
+    Geodetic positions become east and north of the first of them, and keep their heights.
+    """
+    if stream.type is not NavFix:
+        if stream.type is Odometry and "x" not in stream.columns and {"vx", "wz"} <= set(stream.columns):
+            return _integrate(stream)
+        if not {"x", "y"} <= set(stream.columns):
+            raise StreamError(f"{stream.name} has no positions", why=f"it has {', '.join(stream.columns)}")
+        return _columns(stream, ("x", "y", "z"))
+    geodetic = stream.array("lat", "lon", "alt")
+    # Receivers without a fix say 0, 0; a latitude beyond the pole was written in degrees.
+    nowhere = (geodetic[:, :2] == 0).all(axis=1) | (np.abs(geodetic[:, 0]) > np.pi / 2)
+    geodetic[nowhere | ~np.isfinite(geodetic[:, :2]).all(axis=1)] = np.nan
+    heights = geodetic[:, 2].copy()
+    if np.isnan(heights).all():
+        geodetic[:, 2] = 0.0
+    known = geodetic[measured_rows(geodetic)]
+    places = geodesy.local_from_geodetic(geodetic, known[0], "ENU") if len(known) else geodetic
+    return np.column_stack([places[:, :2], heights])
+
+
+def _integrate(stream: Stream) -> Floats:
+    """Positions (n, 3) from speeds and turn rates of the body; it stands where they were not measured."""
+    rates = np.nan_to_num(_columns(stream, ("vx", "vy", "wz")))
+    order = np.argsort(stream.t_ns, kind="stable")
+    poses = np.zeros((len(stream), 3))
+    if len(stream):
+        poses[order] = planar.integrate(planar.motions_from_rates(stream.t_ns[order], rates[order]))
+    return np.column_stack([poses[:, :2], np.full(len(stream), np.nan)])
+
+
+def rtk_fraction(stream: Stream | None) -> float | None:
+    """Fraction of the fixes of a receiver that were RTK; None where it did not, or could not, say."""
+    # sensor_msgs/NavSatFix has no word for RTK: not to hear of it means nothing.
+    if stream is None or "fix" not in stream.columns or "position_covariance_type" in stream.columns:
+        return None
+    said = np.array([fix for fix in stream.column("fix") if isinstance(fix, str) and fix], dtype=np.str_)
+    return float(np.isin(said, RTK).mean()) if said.size else None
+
+
+def receiver_of(recording: Recording) -> Stream | None:
+    """Return the first receiver of a recording that gave a fix, or None."""
+    return next((s for s in recording if s.type is NavFix and len(s)), None)
