@@ -8,7 +8,7 @@ Two layouts are known: the paper's (document 001, Fig. 4 and 4.4) and that of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from transect.errors import UsageError
@@ -139,13 +139,16 @@ def choose_sequence(sequences: list[Sequence], wanted: str | int | None, where: 
     for sequence in sequences:
         if wanted is not None and text in (sequence.name, sequence.number, sequence.number.lstrip("0")):
             return sequence
-    raise UsageError(
-        f"there are {len(sequences)} sequences here"
-        if wanted is None
-        else f"there is no sequence {wanted!r} here",
+    raise no_sequence(wanted, numbers, where, numbers[0] if numbers else "")
+
+
+def no_sequence(wanted: str | int | None, known: Collection[str], where: str, first: str) -> UsageError:
+    """Return the error for a sequence that is not there, or not named though there are several."""
+    several, none = f"there are {len(known)} sequences here", f"there is no sequence {wanted!r} here"
+    named = f"sequence={first!r}, in the shell --option sequence={first}"
+    return UsageError(
+        several if wanted is None else none,
         where=where,
-        why=f"found: {', '.join(numbers) or 'none'}",
-        hint=f"sequence={numbers[0]!r}, in the shell --option sequence={numbers[0]}"
-        if numbers
-        else "open the folder of a sequence",
+        why=f"found: {', '.join(known) or 'none'}",
+        hint=named if first else "open the folder of a sequence",
     )

@@ -20,6 +20,7 @@ from transect.types import Image, Odometry, Pose
 from .._catalogues.rosario import entry_of
 from .._images import file_table, image_loader
 from .._rows import exact_stamps, read_lines
+from ..rosario.layout import no_sequence
 from . import ODOMETRY, SAMPLE, TRUTH, base_of
 
 ADDED = (1.96, -0.017, 1.02)
@@ -141,15 +142,7 @@ def chosen_sequence(known: dict[str, list[str]], sequence: str | int | None, sou
     key = f"{int(key):02d}" if key.isdigit() else key.upper()
     if key in known:
         return key
-    first = next(iter(known), "01")
-    raise UsageError(
-        f"there are {len(known)} sequences here"
-        if sequence is None
-        else f"there is no sequence {sequence!r} here",
-        where=str(source.path),
-        why=f"found: {', '.join(known) or 'none'}",
-        hint=f"sequence={first!r}, in the shell --option sequence={first}",
-    )
+    raise no_sequence(sequence, known, str(source.path), next(iter(known), "01"))
 
 
 def read(source: Source, sequence: str | int | None = None, stamps: str = "auto") -> Recording:
