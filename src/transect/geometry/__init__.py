@@ -13,6 +13,8 @@ Ask the module for what you need (``from transect.geometry import rotations, se3
 - `correlation`: the time offset between two signals
 - `robust`: medians, weights, outliers, runs and gaps
 - `neighbours`: isolated-point filters and voxel grids for point clouds
+- `surfaces`: normals and keypoints of point clouds
+- `descriptors`: what the surface around a point looks like (FPFH, PFH, SHOT)
 
 Everywhere: metres, seconds, radians; quaternions x, y, z, w; ``T_a_b`` takes points of b to a; times are
 int64 nanoseconds; NaN means not measured, passes through and is never averaged in. Leading axes ``...``
