@@ -21,6 +21,8 @@ MANY = 0.05
 """A larger share of refused measurements is worth a warning; by chance it is 0.001."""
 LEAST = 5
 """Measurements; of fewer no share is told."""
+FEW = 0.9
+"""Share below the 95 % limit under which a large mean NIS is noise, not a few outliers."""
 NIS_RANGE = 0.25, 2.0
 """Mean NIS per number beyond which the noise is not what was assumed; 1 is right."""
 
@@ -61,7 +63,7 @@ class Tally:
             return ". It contradicts the other sensors: do not trust this result"
         if self.count >= LEAST and self.refused > MANY * self.count:
             return ". Many were refused: look at this sensor"
-        if self.count >= LEAST and self.nis > high:
+        if self.count >= LEAST and self.nis > high and self.below < FEW * self.count:
             return f". It errs more than was assumed (1 is right, {100 * USUAL:.0f} % should be below)"
         if self.count >= LEAST and self.nis < low:
             return ". It errs less than was assumed: the covariances are too large rather than too small"
