@@ -26,7 +26,7 @@ from transect.simulation.randomness import generator
 from transect.types import Imu, Odometry
 
 
-def day(options: Options) -> Day:
+def make_day(options: Options) -> Day:
     t_ns = 1_600_000_000 * 10**9 + np.arange(round(100 * options.seconds)) * 10**7
     x = 0.5 * np.arange(len(t_ns)) / 100
     zero = np.zeros(len(t_ns))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 GAP = "  "
 ELLIPSIS = "…"
@@ -13,8 +13,7 @@ SHORTEST = 16
 """Characters to which a long cell of text is cut at most, before a whole column is left out."""
 
 
-@dataclass(frozen=True)
-class FittedTable:
+class FittedTable(NamedTuple):
     """Lines of a table that fit into a width, and the headings of the columns that were left out."""
 
     lines: list[str]

@@ -7,7 +7,8 @@ plausible, and wrong: a mirrored one, or quaternions with w first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,7 @@ MOST = 2000
 """Pairs that are looked at."""
 
 
-@dataclass(frozen=True)
-class Framed:
+class Framed(NamedTuple):
     """An estimate that can be compared.
 
     Attributes

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from transect import formats
 from transect.errors import ParseError, UnknownFormatError, UsageError
-from transect.geometry import geodesy
 from transect.recording import Recording, Stream, source_of
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
 
@@ -60,6 +59,8 @@ def trajectory_of(stream: Stream) -> Trajectory:
         known = np.isfinite(geodetic).all(axis=1)
         if not known.any():
             raise UsageError(f"{stream.name} has no fix with a position")
+        from transect.geometry import geodesy
+
         positions = geodesy.local_from_geodetic(geodetic[known], geodetic[known][0])
         spread = covariances_of(stream)
         spread = None if spread is None else spread[known]

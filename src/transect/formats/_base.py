@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
     from transect.recording import Recording, Source
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """How sure a format is that a path is its own (0 not at all, 1 certain), and why."""
 
     confidence: float

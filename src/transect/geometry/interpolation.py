@@ -7,8 +7,7 @@ back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +21,7 @@ CHUNK = 16384
 """Samples at a time: their temporary arrays stay in the processor's cache, which doubles the speed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """How far from the samples an answer is still an answer.
 
     Attributes
@@ -45,8 +43,7 @@ INSIDE = Limits()
 """From the first sample to the last, across gaps of any length, NaN outside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bracket:
+class Bracket(NamedTuple):
     """The samples around each query time.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import hashlib
 import mmap
@@ -302,6 +301,8 @@ def _missing(path: Path) -> TransectError:
         parent = parent.parent
     there = [str(p.name) for p in parent.iterdir()] if parent.is_dir() and os.access(parent, os.R_OK) else []
     wanted = path.relative_to(parent).parts[0] if path != parent else path.name
+    import difflib  # seldom needed, and slow to import
+
     near = difflib.get_close_matches(wanted, there, n=1, cutoff=0.6)
     hint = f"did you mean {parent / near[0]}?" if near else "check the spelling"
     return TransectError(f"{path} does not exist", where=str(parent), hint=hint)

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
         Octree,
         StereoPair,
     )
+    from .fixes import FIX_TYPES, NavFix
     from .images import CameraModel, DepthMap, Image
     from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
     from .provenance import Provenance, SourceFile
     from .record import Record
-    from .sensors import FIX_TYPES, Imu, JointState, NavFix, WheelState, Wrench
+    from .sensors import Imu, JointState, WheelState, Wrench
     from .verdict import Verdict
 
 __all__ = [
@@ -77,11 +78,12 @@ __getattr__ = importer(
             "Octree",
             "StereoPair",
         ),
+        "fixes": ("FIX_TYPES", "NavFix"),
         "images": ("CameraModel", "DepthMap", "Image"),
         "motion": ("Odometry", "Pose", "RigidBodyState", "Trajectory", "Transform", "Twist"),
         "provenance": ("Provenance", "SourceFile"),
         "record": ("Record",),
-        "sensors": ("FIX_TYPES", "Imu", "JointState", "NavFix", "WheelState", "Wrench"),
+        "sensors": ("Imu", "JointState", "WheelState", "Wrench"),
         "verdict": ("Verdict",),
     },
 )

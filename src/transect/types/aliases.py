@@ -17,9 +17,10 @@ from .features import (
     Octree,
     StereoPair,
 )
+from .fixes import NavFix
 from .images import Image
 from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform
-from .sensors import Imu, JointState, NavFix, Wrench
+from .sensors import Imu, JointState, Wrench
 
 CDFF_NAMES: dict[str, type] = {
     "Frame": Image,

@@ -85,8 +85,7 @@ def write_injected(
         If the fault would not be in what is written.
     """
     chosen = fault_named(fault)
-    able = formats.writing_names()
-    tried = [format] if format else [f for f in dict.fromkeys((recording.format, ANYTHING)) if f in able]
+    tried = [format] if format else _list_formats(recording)
     for name in tried:
         formats.check_target(folder, name)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -112,6 +111,12 @@ def write_injected(
             os.replace(building, folder)
         return Written(folder, kept, (*said, *_describe(fault, lost, refused)), name)
     raise _refusal(fault, format, refused)
+
+
+def _list_formats(recording: Recording) -> list[str]:
+    """Return the formats in which a faulty recording is written if none is named, the first first."""
+    able = formats.writing_names()
+    return [name for name in dict.fromkeys((recording.format, ANYTHING)) if name in able]
 
 
 @contextmanager
