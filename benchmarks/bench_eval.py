@@ -1,4 +1,7 @@
-"""Trajectories beside evo, in the library and as commands; Allan deviation beside allantools."""
+"""Trajectories beside evo, in the library and as commands; Allan deviation beside allantools.
+
+The long path is made up; KITTI 00 is real.
+"""
 
 import os
 import subprocess

@@ -4,6 +4,9 @@ NEES of position on simulated days on Etna (wheels, IMU, RTK), its share of NIS 
 bags of Husky and Jackal (noise follows the innovations until 95 % are; hence also with `adapt=0`, as it was
 told), and the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m.
 The gaps of Rosario are in `bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
+
+Etna's days are simulated, and their seeds were looked at. Noise that adapts is scaled until 95 % of the
+innovations fit, so that NIS near 95 % proves little: the rows with `adapt=0` take the noise as it was told.
 """
 
 import os
@@ -27,7 +30,7 @@ from transect.simulation.day import Options, simulate, write_day
 FILTER, WITH_LIDAR = "PoseFusion/ErrorStateFilter", "PoseFusion/LidarErrorStateFilter"
 NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
 BLIND = ("Platform/MotorEncoders", "Gnss/Imu", "Lidar", "truth/trajectory")
-NEES_SEEDS, UNSEEN = range(201, 221), (104, 105, 106)
+NEES_SEEDS, LIDAR_SEEDS = range(201, 221), (104, 105, 106)
 NEES_SECONDS, LIDAR_SECONDS, SETTLED = 20.0, 75.0, 5.0
 DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "bags" / "robot_localization"
 
@@ -83,7 +86,7 @@ def position_nees(recording: Recording) -> float:
 
 def bench_drift(folder: Path) -> None:
     found = []
-    for seed in UNSEEN:
+    for seed in LIDAR_SEEDS:
         recording = etna(folder, seed, LIDAR_SECONDS, ("Platform/*", "Gnss/*", "Lidar"), "-blind")
         run = transect.run(WITH_LIDAR, recording.select(*BLIND))
         found.append(drift_of(run["pose"], recording))

@@ -1,9 +1,11 @@
 """Five stereo pairs of a simulated field to one model: CDFF's Table 5 for all implementations, and limits.
 
-Simulated Rosario, seeds that nothing was chosen by: pairs of 672 x 376 about 0.1 m and about 0.4 m apart, in
+Simulated Rosario: pairs of 672 x 376 about 0.1 m and about 0.4 m apart, in
 memory, compiled code warm. Time is that of `transect.run`, with wiring, checks and the digest of every port;
 in the table it is CPU time on one thread, which a busy machine changes least. A step is a pair that has to
 find its pose; the first one has nothing to find.
+
+Everything here is simulated. Parameters were chosen on seeds 11 and 12; these seeds have been looked at once.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Clouds laid on each other without a guess, beside KISS-Matcher and small_gicp as they come; fusion."""
+"""Clouds laid on each other without a guess, beside KISS-Matcher and small_gicp as they come; fusion.
+
+Real pairs, all of them looked at while parameters were chosen; five starting headings each.
+"""
 
 import os
 import time
