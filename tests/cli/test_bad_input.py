@@ -188,7 +188,7 @@ def test_a_cloud_that_claims_a_billion_points_is_refused_in_little_memory(tmp_pa
     assert measured_info(path)[2] < LIMIT_BYTES
 
 
-@pytest.mark.parametrize("filling", [b"\x80", b"\x90", b"\xa0"])
+@pytest.mark.parametrize("filling", [b"\x80", b"\x90"])
 def test_megabytes_of_empty_things_do_not_fill_the_memory(tmp_path: Path, filling: bytes) -> None:
     count = 8_000_000  # 640 MB and more as Python objects
     path = tmp_path / "a.msg"
