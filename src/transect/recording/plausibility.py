@@ -14,7 +14,6 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.geometry import rotations
-from transect.types import Image, Imu, LaserScan, NavFix, PointCloud, WheelState
 
 from .stream import Stream
 
@@ -219,8 +218,15 @@ def _angle(a: Floats, b: Floats) -> float:
 # Stamps
 
 LEAST_STAMPS = 20
-FASTEST_RATE = {Imu: 5e4, NavFix: 1e3, Image: 1e5, PointCloud: 1e3, LaserScan: 1e4, WheelState: 2e4}
-"""Hz; faster than any sensor of these types. Of others, such as rows of any values, nothing is known."""
+FASTEST_RATE = {
+    "Imu": 5e4,
+    "NavFix": 1e3,
+    "Image": 1e5,
+    "PointCloud": 1e3,
+    "LaserScan": 1e4,
+    "WheelState": 2e4,
+}
+"""Hz, by the name of the type; faster than any sensor of these types. Of others nothing is known."""
 SUSPECT_RATE = 2e3
 """Hz that are too fast on a date of the 1970s, if a factor makes it one of our days."""
 LEAST_RATE, SLOWEST_IMU = 0.5, 0.2
@@ -238,14 +244,14 @@ def check_stamp_unit(stream: Stream) -> Finding | None:
     timing = stream.timing
     if timing.count < LEAST_STAMPS or not np.isfinite(timing.rate):
         return None
-    fastest = FASTEST_RATE.get(stream.type, np.inf)
+    fastest = FASTEST_RATE.get(stream.type.__name__, np.inf)
     dated = stream.clock == "utc" and not _has_date(stream, 1) and any(_has_date(stream, f) for f in FACTORS)
     if timing.rate > (min(fastest, SUSPECT_RATE) if dated else fastest) and np.isfinite(fastest):
         fitting = [f for f in FACTORS if LEAST_RATE <= timing.rate / f <= fastest and _has_date(stream, f)]
         units = " or ".join(FACTORS[f][0] for f in fitting) or "another unit"
         reason = f"{timing.rate:.3g} samples in a second: no {stream.type.__name__} is that fast"
         hint = f"its stamps are probably in {units}, and were taken for ns"
-    elif stream.type is Imu and timing.rate < SLOWEST_IMU and _is_regular(stream):
+    elif stream.type.__name__ == "Imu" and timing.rate < SLOWEST_IMU and _is_regular(stream):
         fitting = [f for f in FACTORS if SLOWEST_IMU <= timing.rate * f <= fastest]
         units = " or ".join(FACTORS[f][1] for f in fitting) or "another unit"
         reason = f"a sample every {1 / timing.rate:.3g} s: no Imu is that slow"
@@ -284,7 +290,7 @@ MOST_WINDOWS = 500
 
 def _has(stream: Stream, names: tuple[str, ...]) -> bool:
     """Tell whether a stream is an IMU with these columns, and long enough in samples that come in order."""
-    if stream.type is not Imu or not set(names) <= set(stream.columns) or len(stream) < LEAST_SAMPLES:
+    if stream.type.__name__ != "Imu" or not set(names) <= set(stream.columns) or len(stream) < LEAST_SAMPLES:
         return False
     return bool((np.diff(stream.t_ns) >= 0).all()) and stream.t_ns[-1] > stream.t_ns[0]
 
