@@ -56,7 +56,7 @@ def command(debug: bool) -> None:
 
 def main() -> NoReturn:
     """Run and exit: 0 fine, 1 failed, 2 usage, 3 data lost, 4 bad verdict, 130 interrupted."""
-    gc.set_threshold(10_000)  # importing makes many objects, and none of them is garbage
+    gc.set_threshold(50_000)  # importing makes many objects, and none of them is garbage
     debug = "--debug" in sys.argv
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
     try:
