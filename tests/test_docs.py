@@ -20,6 +20,7 @@ LARGEST = {
     "field-days": 250_000,
     "evaluation": 150_000,
     "reconstruction": 250_000,
+    "results": 150_000,
     "reconstruction-pairs": 250_000,
 }
 """Bytes of a picture of a page."""
