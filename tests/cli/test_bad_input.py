@@ -188,11 +188,10 @@ def test_a_cloud_that_claims_a_billion_points_is_refused_in_little_memory(tmp_pa
     assert measured_info(path)[2] < LIMIT_BYTES
 
 
-@pytest.mark.parametrize("filling", [b"\x80", b"\x90"])
-def test_megabytes_of_empty_things_do_not_fill_the_memory(tmp_path: Path, filling: bytes) -> None:
+def test_megabytes_of_empty_lists_do_not_fill_the_memory(tmp_path: Path) -> None:
     count = 8_000_000  # 640 MB and more as Python objects
     path = tmp_path / "a.msg"
-    path.write_bytes(b"\x81\xa2/a\xdd" + count.to_bytes(4, "big") + filling * count)
+    path.write_bytes(b"\x81\xa2/a\xdd" + count.to_bytes(4, "big") + b"\x90" * count)
     code, output, peak = measured_info(path, "--read-as", "cdff_msgpack")
     assert code in (1, 3), output
     assert "Traceback" not in output

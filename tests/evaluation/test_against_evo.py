@@ -177,5 +177,6 @@ def test_kitti_00_has_evos_numbers_and_the_published_error(real_data: Path, esti
     pairs = associate(*(load_trajectory(folder / name) for name in names))
     assert len(pairs) == theirs[0].num_poses
     check_absolute(pairs, theirs)
-    check_relative(pairs, tuple(map(with_rotations, theirs)), STEPS[1:2])
+    if estimate == next(iter(KITTI)):  # evo takes seconds for the steps of one
+        check_relative(pairs, tuple(map(with_rotations, theirs)), STEPS[1:2])
     assert absolute_error(pairs, "se3").statistics.rmse == pytest.approx(published, abs=5e-6)
