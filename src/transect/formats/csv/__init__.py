@@ -9,26 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from transect.base.units import is_unit
 from transect.errors import UnsupportedError
 
 from .._base import Match, no
+from ..described.names import is_time_name, meaning_of, split_unit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from transect.recording import Recording, Source
-
-_POSES = (
-    ({"x", "y"}, "a table of positions: it has x and y"),
-    ({"tx", "ty"}, "a table of positions: it has tx and ty"),
-    ({"px", "py"}, "a table of positions: it has px and py"),
-    ({"posx", "posy"}, "a table of positions: it has pos_x and pos_y"),
-    ({"positionx", "positiony"}, "a table of positions: it has position x and y"),
-    ({"easting", "northing"}, "a table of positions: it has easting and northing"),
-    ({"lat", "lon"}, "a table of satellite fixes: it has lat and lon"),
-    ({"latitude", "longitude"}, "a table of satellite fixes: it has latitude and longitude"),
-)
-_UNIT = re.compile(r"[\[(][^\])]*[\])]|_(?:m|deg|rad|s|ms|us|ns)$")
 
 
 def recognises(source: Source) -> Match:
@@ -36,16 +26,22 @@ def recognises(source: Source) -> Match:
     if len(source.names) != 1 or not source.names[0].lower().endswith((".csv", ".tsv")):
         return no("CSV files are opened by the recording.yaml beside them")
     header = source.head(source.names[0]).partition(b"\n")[0].decode("utf-8-sig", "replace")
-    titles = re.split(r"[,;\t|]", header.lstrip("#% ").strip())
-    names = {re.sub(r"[^a-z]", "", _UNIT.sub("", title.strip().lower())) for title in titles}
-    if not any("time" in name or "stamp" in name or name in ("t", "sec", "millis") for name in names):
+    titles = [title.strip() for title in re.split(r"[,;\t|]", header.lstrip("#% "))]
+    if not any(map(is_time_name, titles)):
         return no("it is a CSV file but its header names no time: a recording.yaml can describe it")
-    attitudes = sum(name.endswith(("qx", "qw", "orientationx", "orientationw")) for name in names) == 2
-    for wanted, reason in _POSES:
-        if wanted <= names:
-            # A header that names a quaternion knows better than a TUM file, in which only the order counts.
-            return Match(0.86 if attitudes else 0.4, reason)
-    return no("it is a CSV file but its header names no positions: a recording.yaml can describe it")
+    names = set(map(_meaning, titles))
+    found = next((pair for pair in (("lat", "lon"), ("x", "y")) if set(pair) <= names), None)
+    if found is None:
+        return no("it is a CSV file but its header names no positions: a recording.yaml can describe it")
+    # A header that names a quaternion knows better than a TUM file, in which only the order counts.
+    return Match(0.86 if {"qx", "qw"} <= names else 0.4, f"a table of positions with {' and '.join(found)}")
+
+
+def _meaning(title: str) -> str:
+    """Return what a title means, with or without a unit behind an underscore: `q_w`, `altitude_m`."""
+    name = split_unit(title)[0]
+    base, _, last = name.rpartition("_")
+    return meaning_of(name) or (meaning_of(base) if is_unit(last) else "")
 
 
 def read(source: Source) -> Recording:

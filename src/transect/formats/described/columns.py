@@ -12,31 +12,12 @@ from transect.base.arrays import Floats
 from transect.base.units import G0, is_unit, unit_of
 from transect.recording.text import is_number
 
-from .layout import Text, fields_of, layout_of, split_unit, with_points
+from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, units_of
+from .names import is_time_name, meaning_of, split_unit
 
 ROWS = 500
 """Rows of a table that are looked at."""
-_MEANINGS = tuple(
-    (re.compile(pattern.replace("AXIS", "(x|y|z)")), name)
-    for pattern, name in (
-        (r"(?:lin(?:ear)?)?(?:acc(?:el(?:eration|erometer)?)?|a)AXIS", "acc_{}"),
-        (r"(?:gyro(?:scope)?|ang(?:ular)?(?:vel(?:ocity)?|rate)?|omega|w|g)AXIS", "gyro_{}"),
-        (r"mag(?:netometer|neticfield)?AXIS", "mag_{}"),
-        (r"lat(?:itude)?", "lat"),
-        (r"lon(?:gitude|g)?", "lon"),
-        (r"alt(?:itude)?|height|elevation", "alt"),
-        (r"(?:pos(?:ition)?|p|t|translation)?AXIS", "{}"),
-        (r"easting", "x"),
-        (r"northing", "y"),
-        (r"(?:q|quat(?:ernion)?|orientation)(x|y|z|w)", "q{}"),
-        (r"(?:lin(?:ear)?)?(?:vel(?:ocity)?|v)AXIS", "v{}"),
-        (r"temp(?:erature)?", "temperature"),
-        (r"(roll|pitch|yaw)", "{}"),
-        (r"theta", "yaw"),
-        (r"heading", "heading"),
-    )
-)
 _PLACE, _SPEED = ("x", "y", "z"), ("vx", "vy", "vz")
 _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "NavFix": (("lat", "lon"),),
@@ -45,9 +26,6 @@ _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Twist": (_SPEED, ("vx", "vy"), ("vx",)),
 }
 """Columns of which a type needs one set; the first type of a table gets the columns that are no other's."""
-_TIME = re.compile(
-    r"(unix|utc|epoch|header|ros|gps)?(time|stamp|timestamp|t|sec|secs|seconds|epoch|millis|micros|nanos)(stamp)?(s|ms|us|ns)?"
-)
 _DATE, _OF_DAY = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"\d{1,2}:\d{2}:\d{2}(\.\d+)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?")
 _CLOCK_NAMES = {"millis": "ms", "micros": "us", "nanos": "ns"}
@@ -111,7 +89,7 @@ def described_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any
     of them are in the first stream.
     """
     titles = [_name_and_unit(name) for name in sample.text.names]
-    meanings = [_meaning(name) if not sample.is_text(i) else "" for i, (name, _) in enumerate(titles)]
+    meanings = [meaning_of(name) if not sample.is_text(i) else "" for i, (name, _) in enumerate(titles)]
     if {"x", "y"} <= set(meanings) and not {"z", "lat"} & set(meanings):
         meanings = ["z" if meaning == "alt" else meaning for meaning in meanings]  # of easting, northing
     kinds = _types_of(set(meanings))
@@ -160,17 +138,9 @@ def _name_and_unit(title: str) -> tuple[str, str]:
     base, _, last = name.rpartition("_")
     if unit or not base or not is_unit(last) or last.lower() in ("in", "turn", "none"):
         return name, unit
-    if len(last) > 1 or unit_of(last).si in {units_of(kind).get(_meaning(base)) for kind in _VECTORS}:
+    if len(last) > 1 or unit_of(last).si in {units_of(kind).get(meaning_of(base)) for kind in _VECTORS}:
         return base, last
     return name, ""
-
-
-def _meaning(name: str) -> str:
-    plain = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("imu").removeprefix("gps"))
-    for pattern, meaning in _MEANINGS:
-        if match := pattern.fullmatch(plain):
-            return meaning.format(*match.groups())
-    return ""
 
 
 def _types_of(meanings: set[str]) -> list[str]:
@@ -246,15 +216,11 @@ def described_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]
         pair = [sample.source(dates[0]), sample.source(clocks[0])]
         said = f"`{pair[0]}` and `{pair[1]}` are date and time of day"
         return {"columns": pair, "unit": "iso", "clock": "utc"}, set(pair), said
-    named = [i for i in range(count) if _is_time_name(sample.text.names[i])]
+    named = [i for i in range(count) if is_time_name(sample.text.names[i])]
     for number in [*named, *(i for i in range(count) if i not in named)]:
         if _grows(sample.values[:, number]) and (number in named or _may_be_time(sample.values[:, number])):
             return _numeric_time(sample, number, number in named)
     return {}, set(), "no column is a time: rows are counted"
-
-
-def _is_time_name(title: str) -> bool:
-    return _TIME.fullmatch(re.sub(r"[^a-z]", "", split_unit(title)[0].lower())) is not None
 
 
 def _grows(values: Floats) -> bool:

@@ -7,13 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transect.base.units import is_unit
 from transect.errors import ParseError, did_you_mean
 from transect.recording.text import is_number
 
 from .model import Reference
+from .names import split_unit
 
-_NAME_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]\s*")
 _DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d")
 _LINES = 60
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
@@ -54,12 +53,6 @@ class Text:
         raise ParseError(
             f"{file} has no column {reference!r}", where=file, hint=did_you_mean(reference, self.names)
         )
-
-
-def split_unit(name: str) -> tuple[str, str]:
-    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known."""
-    match = _NAME_UNIT.fullmatch(name)
-    return (match[1], match[2]) if match and is_unit(match[2]) else (name, "")
 
 
 def with_points(text: bytes) -> bytes:

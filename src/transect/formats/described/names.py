@@ -1,0 +1,52 @@
+"""What the names of columns mean, by the standard library alone: recognising a table asks, too."""
+
+from __future__ import annotations
+
+import re
+
+from transect.base.units import is_unit
+
+_NAME_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]\s*")
+_MEANINGS = tuple(
+    (re.compile(pattern.replace("AXIS", "(x|y|z)")), name)
+    for pattern, name in (
+        (r"(?:lin(?:ear)?)?(?:acc(?:el(?:eration|erometer)?)?|a)AXIS", "acc_{}"),
+        (r"(?:gyro(?:scope)?|ang(?:ular)?(?:vel(?:ocity)?|rate)?|omega|w|g)AXIS", "gyro_{}"),
+        (r"mag(?:netometer|neticfield)?AXIS", "mag_{}"),
+        (r"lat(?:itude)?", "lat"),
+        (r"lon(?:gitude|g)?", "lon"),
+        (r"alt(?:itude)?|height|elevation", "alt"),
+        (r"(?:pos(?:ition)?|p|t|translation)?AXIS", "{}"),
+        (r"easting", "x"),
+        (r"northing", "y"),
+        (r"(?:q|quat(?:ernion)?|orientation)(x|y|z|w)", "q{}"),
+        (r"(?:lin(?:ear)?)?(?:vel(?:ocity)?|v)AXIS", "v{}"),
+        (r"temp(?:erature)?", "temperature"),
+        (r"(roll|pitch|yaw)", "{}"),
+        (r"theta", "yaw"),
+        (r"heading", "heading"),
+    )
+)
+_TIME = re.compile(
+    r"(unix|utc|epoch|header|ros|gps)?(time|stamp|timestamp|t|sec|secs|seconds|epoch|millis|micros|nanos)(stamp)?(s|ms|us|ns)?"
+)
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known."""
+    match = _NAME_UNIT.fullmatch(name)
+    return (match[1], match[2]) if match and is_unit(match[2]) else (name, "")
+
+
+def meaning_of(name: str) -> str:
+    """Return the column that a name means, such as `acc_x` of "Accel X"; "" if it means none."""
+    plain = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("imu").removeprefix("gps"))
+    for pattern, meaning in _MEANINGS:
+        if match := pattern.fullmatch(plain):
+            return meaning.format(*match.groups())
+    return ""
+
+
+def is_time_name(title: str) -> bool:
+    """Tell whether a column is called as times are."""
+    return _TIME.fullmatch(re.sub(r"[^a-z]", "", split_unit(title)[0].lower())) is not None
