@@ -120,7 +120,7 @@ def judge(found: list[Errors], title: str, smoother: float) -> None:
         quality(f"{title}: in the 95 % ellipse, {name}", 100 * inside.mean(), "%", at_least=COVERED)
         # An ellipse as large as the field would hold everything.
         axis = float(np.sqrt(np.mean(np.concatenate([each.axes for each in some]) ** 2)))
-        quality(f"{title}: its major semi-axis, RMS / error", axis, "m", at_most=LARGEST, peer=rms[name])
+        quality(f"{title}: major semi-axis of {name} / error", axis, "m", at_most=LARGEST, peer=rms[name])
 
 
 def root_mean_square(found: list[Errors]) -> float:

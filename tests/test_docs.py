@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import pytest
+from benchmarks._page import write_page
 from tests.test_project import ROOT, run_page
 
 from transect.cli import command
@@ -122,3 +123,16 @@ def test_the_table_of_faults_is_that_of_the_code():
         for fault in table_of_faults(Parameters.printed())
     ]
     assert "\n".join(rows) in text
+
+
+def test_the_numbers_cited_on_the_results_page_are_those_of_its_tables(tmp_path: Path):
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    copy = tmp_path / "results.md"
+    copy.write_text(page, "utf-8")
+    write_page(copy, {})
+    assert copy.read_text("utf-8").splitlines() == page.splitlines()
+    assert page.count("<!--") > 15
+    broken = re.sub(r"\d\.\d\d( %<!--)", r"9.99\1", page, count=1)
+    copy.write_text(broken, "utf-8")
+    write_page(copy, {})
+    assert broken != page == copy.read_text("utf-8")
