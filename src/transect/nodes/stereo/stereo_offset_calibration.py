@@ -97,9 +97,13 @@ class StereoOffsetCalibration(Node, interface=True):
         self.offset = 0.0, float("inf")
         self.rows: list[float] = []
 
-    def process(self, originalStereoPair: StereoPair) -> Calibrated | None: ...
+    def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
+        mends = self.ctx.pass_index >= self.passes - 1  # before the last pass nothing is given
+        if self.passes == 1 or not mends:
+            self.look_at(originalStereoPair)
+        return self.mend(originalStereoPair) if mends else None
 
-    def looked_at(self, pair: StereoPair) -> None:
+    def look_at(self, pair: StereoPair) -> None:
         """Take what the step to this pair says about the offset, if more is to be known."""
         number, self.pairs = self.pairs, self.pairs + 1
         begins, ends = number % self.stride == 0, (number - 1) % self.stride == 0
@@ -158,10 +162,6 @@ class RunningOffset(StereoOffsetCalibration):
         False, doc="whether radial distortion is removed as well; when it is found, the images change at once"
     )
 
-    def process(self, originalStereoPair: StereoPair) -> Calibrated:
-        self.looked_at(originalStereoPair)
-        return self.mend(originalStereoPair)
-
 
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
     """Sees as much of the recording as it needs first, then mends all pairs alike; after the field day."""
@@ -173,12 +173,6 @@ class TwoPassOffset(StereoOffsetCalibration, passes=2):
         """Say what was found, once the recording was looked at."""
         if self.ctx.pass_index == 0 and self.enabled and self.straighten:
             self.ctx.conclude(describe_lens(self.lens))
-
-    def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
-        if self.ctx.pass_index == 0:
-            self.looked_at(originalStereoPair)
-            return None  # what comes after it would work twice
-        return self.mend(originalStereoPair)
 
 
 def describe_lens(lens: LensEstimate | None) -> str:

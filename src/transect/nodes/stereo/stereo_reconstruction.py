@@ -57,17 +57,22 @@ class StereoReconstruction(Node, interface=True):
         0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
     )
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None: ...
-
-    def reconstruct(self, left: Image, right: Image, method: Method, window: int) -> Reconstructed | None:
-        """Match and make points, as all implementations do."""
-        search = Search(method, window, self.disparities, self.uniqueness, self.speckle, self.false_alarms)
-        found = match(left, right, search)
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+        found = self.match(left, right)
         matched = coverage(found)
         if matched < self.least_coverage:
             return self.ctx.skip("too little texture to match")
         limits = Limits(self.disparity_sigma, self.max_error, self.max_range)
         return Reconstructed(cloud_from_disparity(found, limits, left), found, matched)
+
+    def match(self, left: Image, right: Image) -> Image:
+        """Return the disparity of each pixel of the left image, NaN where it is not matched."""
+        raise NotImplementedError
+
+    def search(self, left: Image, right: Image, method: Method, window: int) -> Image:
+        """Return the disparities by one of the methods of `disparity`, windows of so many pixels."""
+        search = Search(method, window, self.disparities, self.uniqueness, self.speckle, self.false_alarms)
+        return match(left, right, search)
 
 
 class DisparityMapping(StereoReconstruction):
@@ -75,8 +80,8 @@ class DisparityMapping(StereoReconstruction):
 
     window: int = param(11, ge=5, odd=True, unit="px", doc="edge length of the matching window")
 
-    def process(self, left: Image, right: Image) -> Reconstructed | None:
-        return self.reconstruct(left, right, "block", self.window)
+    def match(self, left: Image, right: Image) -> Image:
+        return self.search(left, right, "block", self.window)
 
 
 class HirschmullerDisparityMapping(StereoReconstruction):
@@ -84,8 +89,8 @@ class HirschmullerDisparityMapping(StereoReconstruction):
 
     window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
 
-    def process(self, left: Image, right: Image) -> Reconstructed | None:
-        return self.reconstruct(left, right, "semi-global", self.window)
+    def match(self, left: Image, right: Image) -> Image:
+        return self.search(left, right, "semi-global", self.window)
 
 
 class ScanlineOptimization(StereoReconstruction):
@@ -93,5 +98,5 @@ class ScanlineOptimization(StereoReconstruction):
 
     window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
 
-    def process(self, left: Image, right: Image) -> Reconstructed | None:
-        return self.reconstruct(left, right, "scanline", self.window)
+    def match(self, left: Image, right: Image) -> Image:
+        return self.search(left, right, "scanline", self.window)
