@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Mask
 from transect.engine import Latest, Node, Unit, outputs, param
@@ -66,13 +67,38 @@ class Bundle:
     iterations: int | None = None
 
 
-class Begun(NamedTuple):
+class Start(NamedTuple):
     """Where an adjustment begins: ``T_world_body`` (b, 4, 4), points (n, 3) in metres, NaN where unknown."""
 
-    tracks: Tracks
     rig: Rig
     poses: Floats
     points: Floats
+
+
+class Solution(NamedTuple):
+    """Where an adjustment ends.
+
+    Attributes
+    ----------
+    problem : Problem
+        With the sightings that agree.
+    poses : (b, 4, 4)
+        ``T_world_body``.
+    points : (n, 3)
+        Metres, in the world.
+    squares : float
+        Mean square distance between pixels and projected points, square pixels.
+    iterations : int
+    spread : Covariances or None
+        None where they are not known.
+    """
+
+    problem: Problem
+    poses: Floats
+    points: Floats
+    squares: float
+    iterations: int
+    spread: Covariances | None = None
 
 
 class BundleAdjustment(Node, interface=True):
@@ -97,26 +123,36 @@ class BundleAdjustment(Node, interface=True):
         correspondenceMapsSequence: CorrespondenceMaps2D,
         guessedPosesSequence: Latest[Trajectory | None] = None,
         guessedPointCloud: Latest[PointCloud | None] = None,
-    ) -> Bundle: ...
+    ) -> Bundle:
+        tracks = tracks_of(correspondenceMapsSequence)
+        found = self.solve(tracks, guessedPosesSequence, guessedPointCloud)
+        if found is None:
+            return Bundle()
+        t_ns, share = correspondenceMapsSequence.t_ns, found.problem.used.sum() / tracks.seen.sum()
+        path, cloud = _trajectory(found, t_ns), _cloud(found, t_ns)
+        return Bundle(path, True, found.squares, cloud, float(share), found.iterations)
 
-    def begin(
-        self, maps: CorrespondenceMaps2D, guess: Trajectory | None, cloud: PointCloud | None
-    ) -> Begun | Bundle:
-        """Return where an adjustment begins, by the guesses or by the matches; a refusal where it cannot."""
-        tracks = tracks_of(maps)
+    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
+        """Find poses and points from what the images share; None, and the reason is counted, without any."""
+        raise NotImplementedError
+
+    def begin(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Start | None:
+        """Return where an adjustment begins, by the guesses or by the matches; None where it cannot."""
         if not len(tracks) or tracks.seen.sum(axis=0).min() < self.least:
-            return self.refuse("an image shares too few points with the others")
+            return self.ctx.skip("an image shares too few points with the others")
         rig = rig_of(tracks.cameras, self.ctx.frames)
         poses = _read_guess(guess, rig) or place_cameras(tracks, rig, self.sigma, self.baseline)
         if poses is None:
-            return self.refuse("the cameras cannot be placed to begin with")
+            return self.ctx.skip("the cameras cannot be placed to begin with")
         points = _first_points(Guess(tracks, rig, self.sigma, poses), cloud)
-        return Begun(tracks, rig, se3.invert(np.array([poses[k] for k in range(rig.bodies)])), points)
+        return Start(rig, se3.invert(np.array([poses[k] for k in range(rig.bodies)])), points)
 
-    def refuse(self, reason: str) -> Bundle:
-        """Count why there is no solution."""
-        self.ctx.skip(reason)
-        return Bundle()
+    def end(self, problem: Problem, found: Adjusted, iterations: int) -> Solution | None:
+        """Return what was adjusted with its covariances; None where they say that it is undetermined."""
+        spread = covariances_of(found, problem.rig)
+        if spread is None:
+            return self.ctx.skip("the images do not determine the poses")
+        return Solution(problem, found.poses, found.points, _mean_square(problem, found), iterations, spread)
 
 
 class GtsamAdjustment(BundleAdjustment):
@@ -125,36 +161,25 @@ class GtsamAdjustment(BundleAdjustment):
     gate: float = param(3.5, gt=0, doc="largest reprojection error of an inlier, in standard deviations")
     share: float = param(0.5, ge=0, le=1, doc="smallest share of the observations that must be inliers")
 
-    def process(
-        self,
-        correspondenceMapsSequence: CorrespondenceMaps2D,
-        guessedPosesSequence: Trajectory | None = None,
-        guessedPointCloud: PointCloud | None = None,
-    ) -> Bundle:
-        begun = self.begin(correspondenceMapsSequence, guessedPosesSequence, guessedPointCloud)
-        return begun if isinstance(begun, Bundle) else self._adjust(*begun, correspondenceMapsSequence.t_ns)
-
-    def _adjust(self, tracks: Tracks, rig: Rig, poses: Floats, points: Floats, t_ns: int) -> Bundle:
+    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
+        start = self.begin(tracks, guess, cloud)
+        if start is None:
+            return None
+        rig, poses, points = start
         known = tracks.seen & np.isfinite(points).all(axis=1, keepdims=True)
         first = adjust(Problem(tracks, rig, self.sigma, known), poses, points, robust=True)
         if first is None:
-            return self.refuse("the images do not determine the poses")
+            return self.ctx.skip("the images do not determine the poses")
         agrees = known & (np.nan_to_num(first.residuals, nan=np.inf) <= self.gate * self.sigma)
         agrees &= _find_determined(tracks, rig, first.poses, agrees, self.sigma)[:, None]
         share = np.count_nonzero(agrees) / np.count_nonzero(tracks.seen)
         if agrees.sum(axis=0).min() < self.least or share < self.share:
-            return self.refuse("too few sightings agree")
+            return self.ctx.skip("too few sightings agree")
         problem = Problem(tracks, rig, self.sigma, agrees)
         last = adjust(problem, first.poses, first.points, robust=False)
         if last is None or not last.converged:
-            return self.refuse("the adjustment did not converge")
-        spread = covariances_of(last, rig)
-        if spread is None:
-            return self.refuse("the images do not determine the poses")
-        squares = float(np.mean(last.residuals[agrees] ** 2))
-        path = _trajectory(last.poses, rig, t_ns, tracks, spread.of_cameras())
-        steps = first.iterations + last.iterations
-        return Bundle(path, True, squares, _cloud(last, problem, spread, t_ns), share, steps)
+            return self.ctx.skip("the adjustment did not converge")
+        return self.end(problem, last, first.iterations + last.iterations)
 
 
 class LeastSquaresAdjustment(BundleAdjustment):
@@ -162,32 +187,18 @@ class LeastSquaresAdjustment(BundleAdjustment):
 
     limit: float = param(2.0, gt=0, unit="px", doc="largest root mean square reprojection error")
 
-    def process(
-        self,
-        correspondenceMapsSequence: CorrespondenceMaps2D,
-        guessedPosesSequence: Trajectory | None = None,
-        guessedPointCloud: PointCloud | None = None,
-    ) -> Bundle:
-        begun = self.begin(correspondenceMapsSequence, guessedPosesSequence, guessedPointCloud)
-        if isinstance(begun, Bundle):
-            return begun
-        tracks, rig, poses, points = begun
-        problem = Problem(
-            tracks, rig, self.sigma, tracks.seen & np.isfinite(points).all(axis=1, keepdims=True)
-        )
-        found = adjust(problem, poses, points, robust=False)
+    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
+        start = self.begin(tracks, guess, cloud)
+        if start is None:
+            return None
+        known = tracks.seen & np.isfinite(start.points).all(axis=1, keepdims=True)
+        problem = Problem(tracks, start.rig, self.sigma, known)
+        found = adjust(problem, start.poses, start.points, robust=False)
         if found is None or not found.converged:
-            return self.refuse("the adjustment did not converge")
-        squares = float(np.mean(found.residuals[problem.used] ** 2))
-        if not squares <= self.limit**2:
-            return self.refuse("the adjustment leaves too much")
-        spread = covariances_of(found, rig)
-        if spread is None:
-            return self.refuse("the images do not determine the poses")
-        t_ns, share = correspondenceMapsSequence.t_ns, problem.used.sum() / tracks.seen.sum()
-        path = _trajectory(found.poses, rig, t_ns, tracks, spread.of_cameras())
-        cloud = _cloud(found, problem, spread, t_ns)
-        return Bundle(path, True, squares, cloud, float(share), found.iterations)
+            return self.ctx.skip("the adjustment did not converge")
+        if not _mean_square(problem, found) <= self.limit**2:
+            return self.ctx.skip("the adjustment leaves too much")
+        return self.end(problem, found, found.iterations)
 
 
 class SvdDecomposition(BundleAdjustment):
@@ -205,30 +216,23 @@ class SvdDecomposition(BundleAdjustment):
         doc="smallest rotation from the first camera; with less, depth and rotation are not separable",
     )
 
-    def process(
-        self,
-        correspondenceMapsSequence: CorrespondenceMaps2D,
-        guessedPosesSequence: Trajectory | None = None,
-        guessedPointCloud: PointCloud | None = None,
-    ) -> Bundle:
-        tracks = tracks_of(correspondenceMapsSequence)
+    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
         whole = tracks.take(np.asarray(tracks.seen.all(axis=1)))
         if len(whole) < self.least or len(whole.cameras) < 3:
-            return self.refuse("too few points are seen in all of at least three images")
+            return self.ctx.skip("too few points are seen in all of at least three images")
         scale = _Scale(rig_of(tracks.cameras, self.ctx.frames), self.baseline)
         found = factorise(whole.places)
         if found is None or _largest_turn(found[0]) < self.turn:
-            return self.refuse("the cameras do not look from different sides: a factorisation is degenerate")
+            return self.ctx.skip(
+                "the cameras do not look from different sides: a factorisation is degenerate"
+            )
         poses, points = scale.apply(*found)
         alone = Rig(list(range(len(poses))), np.tile(np.eye(4), (len(poses), 1, 1)))
         problem = Problem(whole, alone, self.sigma, whole.seen)
         squares = float(np.mean(residuals(problem, poses, points) ** 2))
         if not squares <= self.limit**2:
-            return self.refuse("the factorisation leaves too much")
-        t_ns = correspondenceMapsSequence.t_ns
-        cloud = PointCloud(points, {"index": whole.first_row}, t_ns, whole.cameras[0].frame)
-        share = float(whole.seen.sum() / tracks.seen.sum())
-        return Bundle(_trajectory(poses, alone, t_ns, whole), True, squares, cloud, share, 0)
+            return self.ctx.skip("the factorisation leaves too much")
+        return Solution(problem, poses, points, squares, 0)
 
 
 def _read_guess(guess: Trajectory | None, rig: Rig) -> Poses | None:
@@ -301,16 +305,23 @@ def _largest_turn(poses: Floats) -> float:
     return float(np.arccos(np.clip(poses[:, 2, 2], -1, 1)).max())
 
 
-def _trajectory(
-    bodies: Floats, rig: Rig, t_ns: int, tracks: Tracks, covariances: Floats | None = None
-) -> Trajectory:
-    orientations, positions = se3.to_quaternion(bodies[rig.body] @ rig.T_body_camera)
-    times, frame = np.full(len(rig.body), t_ns, np.int64), tracks.cameras[0].frame
+def _mean_square(problem: Problem, found: Adjusted) -> float:
+    """Return the mean of the squared residuals of the sightings that were used, square pixels."""
+    return float(np.mean(found.residuals[problem.used] ** 2))
+
+
+def _trajectory(found: Solution, t_ns: int) -> Trajectory:
+    rig, frame = found.problem.rig, found.problem.tracks.cameras[0].frame
+    orientations, positions = se3.to_quaternion(found.poses[rig.body] @ rig.T_body_camera)
+    covariances = None if found.spread is None else found.spread.of_cameras()
+    times = np.full(len(rig.body), t_ns, np.int64)
     return Trajectory(times, positions, orientations, covariances, frame, frame)
 
 
-def _cloud(found: Adjusted, problem: Problem, spread: Covariances, t_ns: int) -> PointCloud:
-    rows = np.flatnonzero(problem.used.any(axis=1))
-    covariance = spread.of_points(rows).reshape(-1, 9).astype(np.float32)
-    fields = {"covariance": covariance, "index": problem.tracks.first_row[rows]}
-    return PointCloud(found.points[rows], fields, t_ns, problem.tracks.cameras[0].frame)
+def _cloud(found: Solution, t_ns: int) -> PointCloud:
+    tracks, rows = found.problem.tracks, np.flatnonzero(found.problem.used.any(axis=1))
+    fields: dict[str, NDArray[Any]] = {}
+    if found.spread is not None:
+        fields["covariance"] = found.spread.of_points(rows).reshape(-1, 9).astype(np.float32)
+    fields["index"] = tracks.first_row[rows]
+    return PointCloud(found.points[rows], fields, t_ns, tracks.cameras[0].frame)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.geometry import se3
 from transect.types import Correspondences2D, Pose
@@ -43,9 +44,26 @@ class CameraMotion:
 class CamerasTransformEstimation(Node, interface=True):
     """Finds the rigid transform between two calibrated cameras from their fundamental matrix and matches."""
 
+    baseline: float = param(1.0, gt=0, unit="m", doc="distance between the cameras, which sets the scale")
+
     def process(
         self, fundamentalMatrix: Annotated[np.ndarray, Shape(3, 3)], matches: Correspondences2D
-    ) -> CameraMotion: ...
+    ) -> CameraMotion:
+        one = calibrated(matches.source_camera, "the first image of the matches")
+        other = calibrated(matches.sink_camera, "the second image of the matches")
+        pairs = Pairs.of(matches.source, matches.sink, one, other)
+        found = self.estimate(np.asarray(fundamentalMatrix, np.float64), pairs)
+        if found is None:
+            return CameraMotion()
+        motion, inliers = found
+        orientation, direction = se3.to_quaternion(motion.T_source_sink)
+        pose = Pose(direction * self.baseline, orientation, matches.t_ns, one.frame, other.frame)
+        scale = np.repeat([self.baseline, 1.0], 3)
+        return CameraMotion(pose, True, motion.covariance * np.outer(scale, scale), inliers, motion.parallax)
+
+    def estimate(self, F: Floats, pairs: Pairs) -> tuple[Motion, int] | None:
+        """Return the motion and how many matches agree; None, and the reason is counted, without one."""
+        raise NotImplementedError
 
 
 class EssentialMatrixDecomposition(CamerasTransformEstimation):
@@ -54,7 +72,6 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
     It fails where the matches do not determine a motion: the camera only turned, or the scene is flat.
     """
 
-    baseline: float = param(1.0, gt=0, unit="m", doc="distance between the cameras, which sets the scale")
     sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a matched pixel coordinate")
     threshold: float = param(1.5, gt=0, unit="px", doc="largest distance of an inlier from its epipolar line")
     least: int = param(15, ge=8, doc="smallest number of inliers")
@@ -62,18 +79,14 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
         0.05, ge=0, lt=1, doc="smallest share of the inliers that must lie off any one plane"
     )
 
-    def process(self, fundamentalMatrix: np.ndarray, matches: Correspondences2D) -> CameraMotion:
-        one = calibrated(matches.source_camera, "the first image of the matches")
-        other = calibrated(matches.sink_camera, "the second image of the matches")
-        F = np.asarray(fundamentalMatrix, np.float64)
-        pairs = Pairs.of(matches.source, matches.sink, one, other)
+    def estimate(self, F: Floats, pairs: Pairs) -> tuple[Motion, int] | None:
         pairs = pairs.take(np.abs(epipolar_distances(F, pairs.source, pairs.sink)) <= self.threshold)
         if reason := self._degenerate(pairs):
-            return self._refuse(reason)
+            return self.ctx.skip(reason)
         found = motion_from(F, pairs, self.sigma)
         if found is None:
-            return self._refuse("no motion has the points in front of both cameras")
-        return self._scale(found, len(pairs), (one.frame, other.frame), matches.t_ns)
+            return self.ctx.skip("no motion has the points in front of both cameras")
+        return found, len(pairs)
 
     def _degenerate(self, pairs: Pairs) -> str:
         if len(pairs) < self.least:
@@ -84,13 +97,3 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
         if off_plane(pairs.source, pairs.sink, self.threshold) < self.off_plane:
             return "the scene is flat"
         return ""
-
-    def _scale(self, found: Motion, inliers: int, frames: tuple[str, str], t_ns: int) -> CameraMotion:
-        scale = np.repeat([self.baseline, 1.0], 3)
-        orientation, direction = se3.to_quaternion(found.T_source_sink)
-        pose = Pose(direction * self.baseline, orientation, t_ns, *frames)
-        return CameraMotion(pose, True, found.covariance * np.outer(scale, scale), inliers, found.parallax)
-
-    def _refuse(self, reason: str) -> CameraMotion:
-        self.ctx.skip(reason)
-        return CameraMotion()

@@ -36,19 +36,15 @@ class FeaturesDescription2D(Node, interface=True):
     Where the detector gave no direction, the descriptor stands upright: it suits cameras that do not roll.
     """
 
-    def process(self, frame: Image, features: Features2D) -> Described | None: ...
-
-    def describe(
-        self, extractor: Any, frame: Image, features: Features2D, diameter: float
-    ) -> Described | None:
-        """Return the features with what an OpenCV extractor says about them."""
-        keypoints, descriptors = extractor.compute(gray_of(frame), keypoints_of(features, diameter))
-        if not len(keypoints):
+    def process(self, frame: Image, features: Features2D) -> Described | None:
+        kept = self.describe(frame, features)
+        if kept is None:
             return self.ctx.skip("no features that can be described")
-        rows = np.array([keypoint.class_id for keypoint in keypoints], np.int64)
-        order = np.argsort(rows, kind="stable")
-        kept = dataclasses.replace(take_features(features, rows[order]), descriptors=descriptors[order])
         return Described(kept, len(kept) / len(features))
+
+    def describe(self, frame: Image, features: Features2D) -> Features2D | None:
+        """Return the features that can be described, with descriptors, in their order; None if none can."""
+        raise NotImplementedError
 
 
 class OrbDescriptor(FeaturesDescription2D):
@@ -56,11 +52,11 @@ class OrbDescriptor(FeaturesDescription2D):
 
     patch: int = param(31, ge=5, unit="px", doc="side length of the square that is described")
 
-    def process(self, frame: Image, features: Features2D) -> Described | None:
+    def describe(self, frame: Image, features: Features2D) -> Features2D | None:
         import cv2
 
         orb = cv2.ORB.create(nlevels=1, patchSize=self.patch, edgeThreshold=self.patch)
-        return self.describe(orb, frame, features, float(self.patch))
+        return _describe_with(orb, frame, features, float(self.patch))
 
 
 class SiftDescriptor(FeaturesDescription2D):
@@ -73,7 +69,17 @@ class SiftDescriptor(FeaturesDescription2D):
         doc="diameter of features without a size; the described area is six times as wide",
     )
 
-    def process(self, frame: Image, features: Features2D) -> Described | None:
+    def describe(self, frame: Image, features: Features2D) -> Features2D | None:
         import cv2
 
-        return self.describe(cv2.SIFT.create(), frame, features, self.diameter)
+        return _describe_with(cv2.SIFT.create(), frame, features, self.diameter)
+
+
+def _describe_with(extractor: Any, frame: Image, features: Features2D, diameter: float) -> Features2D | None:
+    """Describe features by an extractor of OpenCV; those without a size have a diameter in pixels."""
+    keypoints, descriptors = extractor.compute(gray_of(frame), keypoints_of(features, diameter))
+    if not len(keypoints):
+        return None
+    rows = np.array([keypoint.class_id for keypoint in keypoints], np.int64)
+    order = np.argsort(rows, kind="stable")
+    return dataclasses.replace(take_features(features, rows[order]), descriptors=descriptors[order])

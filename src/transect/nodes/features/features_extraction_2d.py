@@ -41,14 +41,16 @@ class FeaturesExtraction2D(Node, interface=True):
         doc="side length of the squares that share the features evenly; 0: the best of the whole image",
     )
 
-    def process(self, frame: Image) -> Extracted | None: ...
-
-    def best(self, found: Features2D, frame: Image) -> Extracted | None:
-        """Return the best of the features found in a frame."""
+    def process(self, frame: Image) -> Extracted | None:
+        found = self.detect(frame)
         if not len(found) or found.response is None:
             return self.ctx.skip("no points of interest: too dark, blurred or without texture")
         kept = take_features(found, best_first(found.points, found.response, self.cell)[: self.count])
         return Extracted(kept, coverage(kept.points, frame))
+
+    def detect(self, frame: Image) -> Features2D:
+        """Return all features of a frame, with how strongly they respond."""
+        raise NotImplementedError
 
 
 class HarrisDetector2D(FeaturesExtraction2D):
@@ -63,10 +65,7 @@ class HarrisDetector2D(FeaturesExtraction2D):
     )
     k: float = param(0.04, gt=0, lt=0.25, doc="free parameter k of the Harris response")
 
-    def process(self, frame: Image) -> Extracted | None:
-        return self.best(self._corners(frame), frame)
-
-    def _corners(self, frame: Image) -> Features2D:
+    def detect(self, frame: Image) -> Features2D:
         import cv2
 
         cv: Any = cv2  # its stubs know no mask of None
@@ -110,12 +109,12 @@ class OrbDetectorDescriptor(FeaturesExtraction2D):
     levels: int = param(8, ge=1, doc="number of levels of the image pyramid")
     scale: float = param(1.2, gt=1, doc="scale factor from one level of the image pyramid to the next")
 
-    def process(self, frame: Image) -> Extracted | None:
+    def detect(self, frame: Image) -> Features2D:
         import cv2
 
         # Twice as many, so that there are some to choose from in every cell.
         orb = cv2.ORB.create(2 * self.count, self.scale, self.levels, fastThreshold=self.threshold)
-        return self.best(_detect(orb, frame), frame)
+        return _detect_with(orb, frame)
 
 
 class SiftDetectorDescriptor(FeaturesExtraction2D):
@@ -126,11 +125,11 @@ class SiftDetectorDescriptor(FeaturesExtraction2D):
         10.0, gt=1, doc="largest ratio of the two principal curvatures of a feature; more is an edge"
     )
 
-    def process(self, frame: Image) -> Extracted | None:
+    def detect(self, frame: Image) -> Features2D:
         import cv2
 
         sift = cv2.SIFT.create(2 * self.count, contrastThreshold=self.contrast, edgeThreshold=self.edge)
-        return self.best(_detect(sift, frame), frame)
+        return _detect_with(sift, frame)
 
 
 class AkazeDetectorDescriptor(FeaturesExtraction2D):
@@ -138,12 +137,12 @@ class AkazeDetectorDescriptor(FeaturesExtraction2D):
 
     threshold: float = param(0.001, gt=0, doc="smallest response of a feature")
 
-    def process(self, frame: Image) -> Extracted | None:
+    def detect(self, frame: Image) -> Features2D:
         import cv2
 
-        return self.best(_detect(cv2.xfeatures2d.AKAZE.create(threshold=self.threshold), frame), frame)
+        return _detect_with(cv2.xfeatures2d.AKAZE.create(threshold=self.threshold), frame)
 
 
-def _detect(detector: Any, frame: Image) -> Features2D:
+def _detect_with(detector: Any, frame: Image) -> Features2D:
     keypoints, descriptors = detector.detectAndCompute(gray_of(frame), mask_of(frame))
     return features_of(keypoints, descriptors, frame)

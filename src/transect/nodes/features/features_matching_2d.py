@@ -47,17 +47,15 @@ class FeaturesMatching2D(Node, interface=True):
     cross_check: bool = param(True, doc="whether a match must be the best one in both directions")
     least: int = param(8, ge=1, doc="smallest number of matches; a fundamental matrix needs 8")
 
-    def process(self, sourceFeatures: Features2D, sinkFeatures: Features2D) -> Matched | None: ...
-
-    def match(self, matcher: Any, source: Features2D, sink: Features2D) -> Matched | None:
-        """Return the matches that an OpenCV matcher finds, if they pass the tests."""
+    def process(self, sourceFeatures: Features2D, sinkFeatures: Features2D) -> Matched | None:
         import cv2
 
-        if source is sink:  # a delayed wire that another stream's sample moved on
+        if sourceFeatures is sinkFeatures:  # a delayed wire that another stream's sample moved on
             return self.ctx.skip("the same features twice")
-        one, other = _descriptors(source), _descriptors(sink)
+        one, other = _descriptors(sourceFeatures), _descriptors(sinkFeatures)
         if min(len(one), len(other)) < 2:
             return self.ctx.skip("too few features to match")
+        matcher = self.make_matcher(binary=one.dtype == np.uint8)
         cv2.setRNGSeed(0)  # FLANN draws from a hidden sequence: the second call would differ from the first
         best, probability = _nearest(matcher.knnMatch(one, other, k=2), len(one))
         good = (best >= 0) & (probability >= 1 - self.ratio)
@@ -67,18 +65,21 @@ class FeaturesMatching2D(Node, interface=True):
         rows = np.flatnonzero(good)
         if len(rows) < self.least:
             return self.ctx.skip("too few matches")
-        matches = _correspondences(source, sink, rows, best[rows], probability[rows])
+        matches = _correspondences(sourceFeatures, sinkFeatures, rows, best[rows], probability[rows])
         return Matched(matches, len(rows) / min(len(one), len(other)))
+
+    def make_matcher(self, binary: bool) -> Any:
+        """Return an OpenCV matcher of binary descriptors, or of others."""
+        raise NotImplementedError
 
 
 class BruteForceMatcher(FeaturesMatching2D):
     """Compares every descriptor with every other: exact."""
 
-    def process(self, sourceFeatures: Features2D, sinkFeatures: Features2D) -> Matched | None:
+    def make_matcher(self, binary: bool) -> Any:
         import cv2
 
-        norm = cv2.NORM_HAMMING if _binary(sourceFeatures) else cv2.NORM_L2
-        return self.match(cv2.BFMatcher(norm), sourceFeatures, sinkFeatures)
+        return cv2.BFMatcher(cv2.NORM_HAMMING if binary else cv2.NORM_L2)
 
 
 class FlannMatcher(FeaturesMatching2D):
@@ -88,12 +89,10 @@ class FlannMatcher(FeaturesMatching2D):
         64, ge=1, doc="number of leaves that are searched; more is slower and closer to exact"
     )
 
-    def process(self, sourceFeatures: Features2D, sinkFeatures: Features2D) -> Matched | None:
+    def make_matcher(self, binary: bool) -> Any:
         import cv2
 
-        index = LSH if _binary(sourceFeatures) else KD_TREES
-        flann = cv2.FlannBasedMatcher(dict(index), {"checks": self.checks})
-        return self.match(flann, sourceFeatures, sinkFeatures)
+        return cv2.FlannBasedMatcher(dict(LSH if binary else KD_TREES), {"checks": self.checks})
 
 
 def _descriptors(features: Features2D) -> NDArray[Any]:
@@ -104,10 +103,6 @@ def _descriptors(features: Features2D) -> NDArray[Any]:
             hint="put FeaturesDescription2D before FeaturesMatching2D, or follow them by FeaturesTracking2D",
         )
     return np.ascontiguousarray(features.descriptors)
-
-
-def _binary(features: Features2D) -> bool:
-    return _descriptors(features).dtype == np.uint8
 
 
 def _nearest(found: Sequence[Sequence[Any]], n: int) -> tuple[Ints, Floats]:

@@ -33,7 +33,17 @@ class Tracked:
 class FeaturesTracking2D(Node, interface=True):
     """Follows features from one image to another that was taken soon after, or by a camera nearby."""
 
-    def process(self, sourceFrame: Image, sinkFrame: Image, sourceFeatures: Features2D) -> Tracked | None: ...
+    def process(self, sourceFrame: Image, sinkFrame: Image, sourceFeatures: Features2D) -> Tracked | None:
+        if sourceFrame is sinkFrame:  # a delayed wire that another stream's sample moved on
+            return self.ctx.skip("the same image twice")
+        if not len(sourceFeatures):
+            return self.ctx.skip("no features to follow")
+        matches = self.follow(sourceFrame, sinkFrame, sourceFeatures)
+        return None if matches is None else Tracked(matches, len(matches) / len(sourceFeatures))
+
+    def follow(self, source: Image, sink: Image, features: Features2D) -> Correspondences2D | None:
+        """Find features of one image in another; None, and the reason is counted, where it finds too few."""
+        raise NotImplementedError
 
 
 class KltTracker(FeaturesTracking2D):
@@ -50,26 +60,19 @@ class KltTracker(FeaturesTracking2D):
     least: int = param(8, ge=1, doc="smallest number of tracked features")
     share: float = param(0.1, ge=0, le=1, doc="smallest share of the features that must be tracked")
 
-    def process(self, sourceFrame: Image, sinkFrame: Image, sourceFeatures: Features2D) -> Tracked | None:
-        if sourceFrame is sinkFrame:  # a delayed wire that another stream's sample moved on
-            return self.ctx.skip("the same image twice")
-        if not len(sourceFeatures):
-            return self.ctx.skip("no features to follow")
-        before, now = gray_of(sourceFrame), gray_of(sinkFrame)
-        points = np.ascontiguousarray(sourceFeatures.points, np.float32)
+    def follow(self, source: Image, sink: Image, features: Features2D) -> Correspondences2D | None:
+        before, now = gray_of(source), gray_of(sink)
+        points = np.ascontiguousarray(features.points, np.float32)
         there, found = self._flow(before, now, points)
         back, returned = self._flow(now, before, there)
         apart = np.hypot(*(back - points).T)
-        good = found & returned & (apart <= self.consistency) & _inside(there, sinkFrame)
+        good = found & returned & (apart <= self.consistency) & _inside(there, sink)
         rows = np.flatnonzero(good)
         if len(rows) < max(self.least, self.share * len(points)):
             return self.ctx.skip("too few features could be followed")
         probability = (1 - apart[rows] / self.consistency).astype(np.float32)
-        cameras = sourceFrame.camera, sinkFrame.camera
-        matches = Correspondences2D(
-            points[rows], there[rows], probability, rows, rows, *cameras, sinkFrame.t_ns
-        )
-        return Tracked(matches, len(rows) / len(points))
+        cameras = source.camera, sink.camera
+        return Correspondences2D(points[rows], there[rows], probability, rows, rows, *cameras, sink.t_ns)
 
     def _flow(self, one: NDArray[Any], other: NDArray[Any], points: Singles) -> tuple[Singles, Mask]:
         """Return where points (n, 2) of one image are in the other, and which were found."""

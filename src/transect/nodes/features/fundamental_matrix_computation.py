@@ -63,18 +63,13 @@ class FundamentalMatrixComputation(Node, interface=True):
         0.05, ge=0, lt=1, doc="smallest share of the inliers that must lie off any one plane"
     )
 
-    def process(self, matches: Correspondences2D) -> Fundamental: ...
-
-    def compute(self, matches: Correspondences2D, method: int, refit: bool) -> Fundamental:
-        """Return the matrix that one of OpenCV's samplings finds, with its inliers, or why there is none."""
+    def process(self, matches: Correspondences2D) -> Fundamental:
         seen, source, sink = _pixels(matches)
         if len(seen) < self.least:
             return self._refuse("too few matches")
-        matrix = fundamental_by_sampling(source, sink, method, self.threshold)
+        matrix = self.compute(source, sink)
         if matrix is None:
             return self._refuse("no fundamental matrix was found")
-        if refit:
-            matrix = refit_fundamental(matrix, source, sink, self.threshold)
         distances = np.abs(epipolar_distances(matrix, source, sink))
         rows = np.flatnonzero(distances <= self.threshold)
         ratio = len(rows) / len(matches)
@@ -88,6 +83,10 @@ class FundamentalMatrixComputation(Node, interface=True):
             matrix / np.linalg.norm(matrix), True, take_matches(matches, seen[rows]), ratio, error, apart
         )
 
+    def compute(self, source: Floats, sink: Floats) -> Floats | None:
+        """Return the matrix (3, 3) of matched pixels (n, 2) without distortion; None if there is none."""
+        raise NotImplementedError
+
     def _refuse(self, reason: str) -> Fundamental:
         self.ctx.skip(reason)
         return Fundamental()
@@ -96,19 +95,20 @@ class FundamentalMatrixComputation(Node, interface=True):
 class FundamentalMatrixRansac(FundamentalMatrixComputation):
     """Samples of seven (Fischler and Bolles 1981), then least squares over all that agree."""
 
-    def process(self, matches: Correspondences2D) -> Fundamental:
+    def compute(self, source: Floats, sink: Floats) -> Floats | None:
         import cv2
 
-        return self.compute(matches, cv2.FM_RANSAC, refit=True)
+        matrix = fundamental_by_sampling(source, sink, cv2.FM_RANSAC, self.threshold)
+        return None if matrix is None else refit_fundamental(matrix, source, sink, self.threshold)
 
 
 class FundamentalMatrixMagsac(FundamentalMatrixComputation):
     """MAGSAC++ (Barath et al. 2020): weighs over all thresholds up to the given one."""
 
-    def process(self, matches: Correspondences2D) -> Fundamental:
+    def compute(self, source: Floats, sink: Floats) -> Floats | None:
         import cv2
 
-        return self.compute(matches, cv2.USAC_MAGSAC, refit=False)
+        return fundamental_by_sampling(source, sink, cv2.USAC_MAGSAC, self.threshold)
 
 
 def _pixels(matches: Correspondences2D) -> tuple[NDArray[np.int64], Floats, Floats]:

@@ -59,18 +59,12 @@ class PerspectiveNPointSolving(Node, interface=True):
     least: int = param(6, ge=6, doc="smallest number of inliers")
     share: float = param(0.3, ge=0, le=1, doc="smallest share of the points that must be inliers")
 
-    def process(self, points: PointCloud, projections: Features2D) -> Resection: ...
-
-    def solve(self, points: PointCloud, projections: Features2D, method: int | None) -> Resection:
-        """Return the pose by one of OpenCV's solvers on all points; None: on samples of them."""
+    def process(self, points: PointCloud, projections: Features2D) -> Resection:
         lens = calibrated(projections.camera, "the image of the projections")
         world, pixels, rows = _pairs(points, straightened(projections.points, projections.camera))
         if len(rows) < self.least:
             return self._refuse("too few points")
-        if method is None:
-            first = pose_of_most(world, pixels, lens.K, self.threshold)
-        else:
-            first = pose_of_all(world, pixels, lens.K, method)
+        first = self.solve(world, pixels, lens.K)
         if first is None:
             return self._refuse("no pose was found")
         pose, inliers = refine_on_inliers(first, world, pixels, lens.K, self.threshold)
@@ -85,6 +79,10 @@ class PerspectiveNPointSolving(Node, interface=True):
         agree[rows[inliers]] = True
         where = Pose(position, orientation, projections.t_ns, points.frame, lens.frame)
         return Resection(where, True, agree, covariance, error)
+
+    def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
+        """Return ``T_camera_world`` (4, 4) of points (n, 3) and pixels (n, 2); None if there is none."""
+        raise NotImplementedError
 
     def _covariance(self, T_camera_world: Floats, world: Floats, error: float, focal: float) -> Floats | None:
         """Return the covariance (6, 6) of the pose; None if a direction of it is hardly known at all."""
@@ -106,35 +104,35 @@ class PerspectiveNPointSolving(Node, interface=True):
 class IterativePnpSolver(PerspectiveNPointSolving):
     """Levenberg and Marquardt from a direct linear solution, on all points: for clean ones."""
 
-    def process(self, points: PointCloud, projections: Features2D) -> Resection:
+    def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
         import cv2
 
-        return self.solve(points, projections, cv2.SOLVEPNP_ITERATIVE)
+        return pose_of_all(world, pixels, K, cv2.SOLVEPNP_ITERATIVE)
 
 
 class Ap3pRansac(PerspectiveNPointSolving):
     """Samples of four, solved by AP3P (Ke and Roumeliotis 2017): for points with outliers."""
 
-    def process(self, points: PointCloud, projections: Features2D) -> Resection:
-        return self.solve(points, projections, None)
+    def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
+        return pose_of_most(world, pixels, K, self.threshold)
 
 
 class Epnp(PerspectiveNPointSolving):
     """Four control points (Lepetit, Moreno-Noguer and Fua 2009), on all points: fast for very many."""
 
-    def process(self, points: PointCloud, projections: Features2D) -> Resection:
+    def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
         import cv2
 
-        return self.solve(points, projections, cv2.SOLVEPNP_EPNP)
+        return pose_of_all(world, pixels, K, cv2.SOLVEPNP_EPNP)
 
 
 class Sqpnp(PerspectiveNPointSolving):
     """The global minimum by quadratic programs (Terzakis and Lourakis 2020), on all points."""
 
-    def process(self, points: PointCloud, projections: Features2D) -> Resection:
+    def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
         import cv2
 
-        return self.solve(points, projections, cv2.SOLVEPNP_SQPNP)
+        return pose_of_all(world, pixels, K, cv2.SOLVEPNP_SQPNP)
 
 
 def _pairs(cloud: PointCloud, pixels: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
 from transect.engine import Node, outputs, param
 from transect.geometry import se3
 from transect.types import Correspondences2D, PointCloud, Pose
@@ -33,7 +35,34 @@ class Reconstructed:
 class PointCloudReconstruction2DTo3D(Node, interface=True):
     """Turns matches between two images, and the pose of camera B in the frame of camera A, into points."""
 
-    def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None: ...
+    def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None:
+        cameras = (
+            calibrated(matches.source_camera, "the first image of the matches"),
+            calibrated(matches.sink_camera, "the second image of the matches"),
+        )
+        both = zip((matches.source, matches.sink), cameras, strict=True)
+        places = np.stack([places_of(pixels, camera) for pixels, camera in both], axis=1)
+        T_source_sink = se3.from_quaternion(pose.orientation, pose.position)
+        found, rows = self.intersect(places, T_source_sink, [focal_length(camera) for camera in cameras])
+        if not len(rows):
+            return self.ctx.skip("no match has enough parallax to become a point")
+        cloud = _cloud(found, rows, matches.t_ns, cameras[0].frame)
+        return Reconstructed(cloud, len(rows) / len(matches))
+
+    def intersect(
+        self, places: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
+    ) -> tuple[Triangulated, Ints]:
+        """Return where the rays of matches meet, and the rows (k,) of those that are believed.
+
+        Parameters
+        ----------
+        places : (n, 2, 2)
+            Of each match in both images, on the plane at distance 1.
+        T_source_sink : (4, 4)
+        focal_lengths : sequence of float
+            Pixels, of both cameras.
+        """
+        raise NotImplementedError
 
 
 class Triangulation(PointCloudReconstruction2DTo3D):
@@ -45,24 +74,16 @@ class Triangulation(PointCloudReconstruction2DTo3D):
         3.0, gt=0, doc="largest distance between the rays and the point, in standard deviations"
     )
 
-    def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None:
-        cameras = (
-            calibrated(matches.source_camera, "the first image of the matches"),
-            calibrated(matches.sink_camera, "the second image of the matches"),
-        )
-        both = zip((matches.source, matches.sink), cameras, strict=True)
-        places = np.stack([places_of(pixels, camera) for pixels, camera in both], axis=1)
-        T_source_sink = se3.from_quaternion(pose.orientation, pose.position)
-        sigmas = [self.sigma / focal_length(camera) for camera in cameras]
+    def intersect(
+        self, places: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
+    ) -> tuple[Triangulated, Ints]:
+        sigmas = [self.sigma / focal_length for focal_length in focal_lengths]
         found = triangulate([np.eye(4), se3.invert(T_source_sink)], places, sigmas)
-        rows = np.flatnonzero(found.in_front & (found.parallax >= self.parallax) & (found.error <= self.gate))
-        if not len(rows):
-            return self.ctx.skip("no match has enough parallax to become a point")
-        cloud = _cloud(found, rows, matches.t_ns, cameras[0].frame)
-        return Reconstructed(cloud, len(rows) / len(matches))
+        good = found.in_front & (found.parallax >= self.parallax) & (found.error <= self.gate)
+        return found, np.flatnonzero(good)
 
 
-def _cloud(found: Triangulated, rows: NDArray[np.int64], t_ns: int, frame: str) -> PointCloud:
+def _cloud(found: Triangulated, rows: Ints, t_ns: int, frame: str) -> PointCloud:
     fields = {
         "covariance": found.covariances[rows].reshape(-1, 9).astype(np.float32),
         "parallax": found.parallax[rows].astype(np.float32),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -34,9 +34,6 @@ class Judged(NamedTuple):
     pairs: int
 
 
-Solver = Callable[[Floats, Floats], Found | None]
-
-
 @outputs
 class Estimated:
     """How sets of points stand to each other.
@@ -66,11 +63,8 @@ class Transform3DEstimation(Node, interface=True):
 
     least: int = param(6, ge=3, doc="smallest number of matches, and of inliers, per transform")
 
-    def process(self, matches: CorrespondenceMaps3D) -> Estimated: ...
-
-    def estimate(self, matches: CorrespondenceMaps3D, solve: Solver) -> Estimated:
-        """Return the transforms of all pairs by a solver of one."""
-        found = [self._one(each, solve) for each in matches.maps]
+    def process(self, matches: CorrespondenceMaps3D) -> Estimated:
+        found = [self._estimate(each) for each in matches.maps]
         good = [each for each in found if each is not None]
         if len(good) < len(found) or not found:
             self.ctx.skip("too few matches, or they do not determine a transform")
@@ -80,11 +74,15 @@ class Transform3DEstimation(Node, interface=True):
         error = sum(each.squares for each in good) / used
         return Estimated(_poses(found, matches.t_ns), len(good) == len(found), error, used / total)
 
-    def _one(self, pairs: Correspondences3D, solve: Solver) -> Judged | None:
+    def solve(self, source: Floats, sink: Floats) -> Found | None:
+        """Return the transform of points (n, 3) onto points (n, 3); None if they do not determine it."""
+        raise NotImplementedError
+
+    def _estimate(self, pairs: Correspondences3D) -> Judged | None:
         source, sink = np.asarray(pairs.source, np.float64), np.asarray(pairs.sink, np.float64)
         known = np.isfinite(np.concatenate([source, sink], axis=1)).all(axis=1)
         source, sink = source[known], sink[known]
-        found = solve(source, sink) if len(source) >= self.least else None
+        found = self.solve(source, sink) if len(source) >= self.least else None
         if found is None or np.count_nonzero(found.good) < self.least:
             return None
         return judge(found.T, source[found.good], sink[found.good])
@@ -93,8 +91,8 @@ class Transform3DEstimation(Node, interface=True):
 class LeastSquaresMinimization(Transform3DEstimation):
     """Horn's closed form (1987) on all matches: for clean ones."""
 
-    def process(self, matches: CorrespondenceMaps3D) -> Estimated:
-        return self.estimate(matches, least_squares)
+    def solve(self, source: Floats, sink: Floats) -> Found | None:
+        return least_squares(source, sink)
 
 
 class RobustEstimation(Transform3DEstimation):
@@ -107,8 +105,8 @@ class RobustEstimation(Transform3DEstimation):
         doc="largest distance between an inlier and its match: three deviations of a point",
     )
 
-    def process(self, matches: CorrespondenceMaps3D) -> Estimated:
-        return self.estimate(matches, lambda source, sink: truncated_squares(source, sink, self.threshold))
+    def solve(self, source: Floats, sink: Floats) -> Found | None:
+        return truncated_squares(source, sink, self.threshold)
 
 
 def _poses(found: Sequence[Judged | None], t_ns: int) -> Trajectory:
