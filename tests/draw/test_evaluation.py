@@ -19,7 +19,6 @@ from transect.draw.evaluation import (
     error_figure,
     trajectories_figure,
     trajectory_figure,
-    widest,
 )
 from transect.draw.figures import save_figure
 
@@ -73,11 +72,6 @@ def test_the_legend_does_not_cover_the_data(name: str, tmp_path: Path) -> None:
     (legend,) = figure.legends
     box = legend.get_window_extent()
     assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)
-
-
-def test_what_is_seen_from_above_is_the_plane_of_the_motion() -> None:
-    assert widest(PATH) == (0, 1)
-    assert widest(PATH[:, [0, 2, 1]]) == (0, 2)  # KITTI's cameras look along z
 
 
 def test_lines_are_drawn_only_near_the_curve_they_were_fitted_to() -> None:

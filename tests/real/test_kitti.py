@@ -9,7 +9,9 @@ import pytest
 from tests.formats.recordings import assert_same, rewritten
 
 import transect
+from transect.evaluation.loading import load_trajectory
 from transect.geometry import geodesy
+from transect.geometry.ground import map_view
 from transect.recording import Recording
 
 
@@ -49,6 +51,15 @@ def test_the_packets_jitter_as_described(drive: Recording) -> None:
     steps = np.diff(drive["oxts/imu"].t_ns) / 1e9
     assert steps.min() == pytest.approx(0.080, abs=0.001)
     assert steps.max() == pytest.approx(0.130, abs=0.001)
+
+
+def test_the_straight_start_of_the_drive_is_seen_from_above_and_not_from_the_side(drive: Recording) -> None:
+    """In the axes of the first camera: 47 m along z, 0.8 m aside, and 1.0 m down."""
+    first = load_trajectory(drive["poses"].take(np.arange(600) < 40))
+    assert np.ptp(first.positions, axis=0).argmin() == 0
+    view = map_view(first.positions, first.orientations, first.frame)
+    assert (view.right, view.up) == (0, 2)
+    assert view.names == ("x, right", "z, forward")
 
 
 def test_the_stereo_baseline_is_that_of_the_calibration(drive: Recording) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 import transect
 from transect.geometry import se3
+from transect.geometry.ground import forward_axis, ground_axes
 
 
 def test_five_scans_of_newer_college_end_where_they_should(real_data: Path):
@@ -28,3 +29,9 @@ def test_a_car_in_fog_drives_steadily(real_data: Path):
     # No truth, but a car does not change its speed by a tenth within 0.1 s.
     assert steps.min() > 0.9 * np.median(steps)
     assert steps.max() < 1.1 * np.median(steps)
+    # The lidar's y is the car's forward; 0.12 m aside is less than 0.35 m of height: no side view for that.
+    positions, attitudes = (
+        np.array([getattr(p, n) for p in run["pose"].values]) for n in ("position", "orientation")
+    )
+    assert ground_axes(positions, attitudes) == (0, 1)
+    assert forward_axis(positions, attitudes) == 1

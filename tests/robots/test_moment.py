@@ -20,6 +20,7 @@ from transect.draw.moment import (
     Rows,
     Spectrum,
     Together,
+    moment_figure,
 )
 from transect.errors import StreamError, TransectError, UsageError
 from transect.recording import Recording, Stream, arrow
@@ -127,6 +128,14 @@ def test_scans_are_drawn_in_the_body_with_left_positive_and_without_what_did_not
     ahead, starboard = panel.points[:2]
     assert ahead[1] == pytest.approx(0.55, abs=0.3)
     assert starboard[1] < ahead[1] - 1.5
+
+
+def test_nothing_is_called_forward_of_a_sensor_that_sits_on_no_known_body(day: Recording):
+    panel = make_panel(moment(day.replace(robot=None)), [day["LaserPort"]], "above")
+    axes = moment_figure([panel]).axes[0]
+    frame = day["LaserPort"].frame
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (f"y of {frame} / m", f"x of {frame} / m")
+    assert axes.lines[0].get_marker() == "o"
 
 
 def test_in_a_window_the_points_of_all_its_scans_are_drawn(day: Recording):

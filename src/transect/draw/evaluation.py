@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.geometry.ground import FROM_ABOVE, MapView
 
 from .figures import new_figure
 from .timeline import INK, QUIET
@@ -59,7 +60,7 @@ def trajectory_figure(
     *,
     title: str = "",
     background: Background | None = None,
-    axes: tuple[int, int] | None = None,
+    view: MapView = FROM_ABOVE,
 ) -> Figure:
     """Draw an estimate from above, coloured by its error, over the reference.
 
@@ -71,21 +72,21 @@ def trajectory_figure(
         Metres.
     background : Background, optional
         Drawn below.
-    axes : (int, int), optional
-        Which coordinates go right and up; by default the two in which the reference extends most.
+    view : MapView
+        Which coordinates go right and up, and what they are called.
     """
-    right, up = axes or ((0, 1) if background is not None else widest(reference))
-    figure = new_figure(WIDTH, _height(reference[:, [right, up]]))
+    seen = view.project(reference)
+    figure = new_figure(WIDTH, _height(seen))
     axis = figure.add_subplot()
     _lay(axis, background)
-    axis.plot(*_thin(reference)[:, [right, up]].T, color=QUIET, lw=1.2, label="reference", zorder=1)
-    lines = _colour(axis, estimate[:, [right, up]], errors)
+    axis.plot(*_thin(seen).T, color=QUIET, lw=1.2, label="reference", zorder=1)
+    lines = _colour(axis, view.project(estimate), errors)
     bar = figure.colorbar(lines, ax=axis, shrink=0.85, pad=0.02)
     bar.set_label("error [m]", fontsize=9, color=INK)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=8)
-    axis.plot(*reference[0, [right, up]], "o", color=INK, ms=5, label="start", zorder=3)
-    _on_ground(axis, right, up, reference)
+    axis.plot(*seen[0], "o", color=INK, ms=5, label="start", zorder=3)
+    _on_ground(axis, view, seen)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
     figure.legend(loc="outside lower right", ncols=2, frameon=False, fontsize=8)
     return figure
@@ -97,31 +98,30 @@ def trajectories_figure(
     *,
     title: str = "",
     background: Background | None = None,
+    view: MapView = FROM_ABOVE,
 ) -> Figure:
     """Draw several estimates (n, 3) from above, over their reference."""
-    right, up = (0, 1) if background is not None else widest(reference)
-    figure = new_figure(WIDTH, _height(reference[:, [right, up]]))
+    seen = view.project(reference)
+    figure = new_figure(WIDTH, _height(seen))
     axis = figure.add_subplot()
     _lay(axis, background)
-    ground = [right, up]
-    truth = _thin(reference)[:, ground].T
-    axis.plot(*truth, color=INK, lw=1.4, ls=(0, (4, 2)), label="reference", zorder=9)
+    axis.plot(*_thin(seen).T, color=INK, lw=1.4, ls=(0, (4, 2)), label="reference", zorder=9)
     for colour, (name, positions) in zip(_colours(len(estimates)), estimates.items(), strict=True):
-        axis.plot(*_thin(positions)[:, ground].T, color=colour, lw=1.2, label=name)
-    _on_ground(axis, right, up, reference)
+        axis.plot(*view.project(_thin(positions)).T, color=colour, lw=1.2, label=name)
+    _on_ground(axis, view, seen)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
     _legend_below(figure)
     return figure
 
 
-def path_figure(positions: Floats, *, title: str = "") -> Figure:
+def path_figure(positions: Floats, *, title: str = "", view: MapView = FROM_ABOVE) -> Figure:
     """Draw positions (n, 3), metres, from above, where there is nothing to hold them against."""
-    right, up = widest(positions)
-    figure = new_figure(WIDTH, _height(positions[:, [right, up]]))
+    seen = view.project(positions)
+    figure = new_figure(WIDTH, _height(seen))
     axis = figure.add_subplot()
-    axis.plot(*_thin(positions)[:, [right, up]].T, color=_colours(1)[0], lw=1.4)
-    axis.plot(*positions[0, [right, up]], "o", color=INK, ms=5, label="start")
-    _on_ground(axis, right, up, positions)
+    axis.plot(*_thin(seen).T, color=_colours(1)[0], lw=1.4)
+    axis.plot(*seen[0], "o", color=INK, ms=5, label="start")
+    _on_ground(axis, view, seen)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
     figure.legend(loc="outside lower right", frameon=False, fontsize=8)
     return figure
@@ -282,12 +282,6 @@ def _explain_lines(figure: Figure, first: Axes) -> None:
 # Parts
 
 
-def widest(positions: Floats) -> tuple[int, int]:
-    """Return the two coordinates in which (n, 3) positions extend most, in the order x, y, z."""
-    first, second = sorted(np.argsort(np.ptp(positions, axis=0))[1:].tolist())
-    return first, second
-
-
 def _lay(axis: Axes, background: Background | None) -> None:
     """Draw a map, heights as if lit from the north-west, lighter than anything over it."""
     if background is None:
@@ -339,15 +333,15 @@ def _colours(count: int) -> list[str]:
     return [COLOURS[k % len(COLOURS)] for k in range(count)]
 
 
-def _on_ground(axis: Axes, right: int, up: int, reference: Floats) -> None:
-    """Look at the reference from above, whatever the map reaches to."""
-    low, high = reference.min(axis=0)[[right, up]], reference.max(axis=0)[[right, up]]
+def _on_ground(axis: Axes, view: MapView, seen: Floats) -> None:
+    """Look at the reference (n, 2) from above, whatever the map reaches to."""
+    low, high = seen.min(axis=0), seen.max(axis=0)
     margin = AROUND * max(float((high - low).max()), 1e-3)
     axis.set_xlim(low[0] - margin, high[0] + margin)
     axis.set_ylim(low[1] - margin, high[1] + margin)
     axis.set_aspect("equal", adjustable="box")
-    axis.set_ylabel(f"{'xyz'[up]} [m]", fontsize=9, color=INK)
-    measured(axis, f"{'xyz'[right]} [m]")
+    axis.set_ylabel(f"{view.names[1]} [m]", fontsize=9, color=INK)
+    measured(axis, f"{view.names[0]} [m]")
 
 
 def measured(axis: Axes, label: str) -> None:

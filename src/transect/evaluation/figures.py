@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from transect.base.clocks import NS
 from transect.errors import UsageError
+from transect.geometry.ground import MapView, map_view
 from transect.types import GridMap
 
 from .loading import open_named
@@ -59,6 +60,7 @@ def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tu
             arrays["ate_translation"],
             title=title,
             background=below,
+            view=_view(result),
         )
         yield f"trajectory_{short_name(_label(result, results))}", figure
 
@@ -75,10 +77,19 @@ def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[tup
         ending = f"_{short_name(reference)}" if len(references) > 1 else ""
         yield f"errors{ending}", _errors(group, reference)
         if len(group) > 1:
-            truth = max((r.arrays["reference"] for r in group), key=len)
+            longest = max(group, key=lambda r: len(r.arrays["reference"]))
             paths = {r.estimate: r.arrays["aligned"] for r in group}
-            figure = trajectories_figure(truth, paths, title=reference, background=below)
+            figure = trajectories_figure(
+                longest.arrays["reference"], paths, title=reference, background=below, view=_view(longest)
+            )
             yield f"trajectories{ending}", figure
+
+
+def _view(result: Result) -> MapView:
+    """Return how the reference is seen from above; results of older versions do not say it."""
+    if "view" in result.truth:
+        return MapView(**result.truth["view"])
+    return map_view(result.arrays["reference"])
 
 
 def _errors(group: Sequence[Result], reference: str) -> Figure:

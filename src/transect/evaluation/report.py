@@ -15,6 +15,7 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import GeometryError, UsageError
 from transect.geometry import se3
+from transect.geometry.ground import map_view
 from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.recording.source import sha256_bytes
 from transect.types import Provenance, SourceFile, Trajectory
@@ -171,14 +172,16 @@ def failed(reference: Input | None, estimate: str, why: str, command: str = "") 
 
 
 def facts_of(reference: Trajectory) -> dict[str, Any]:
-    """Return number, length (m, 3-D), height difference (m) and duration (s) of a reference."""
+    """Return number, length (m, 3-D), height difference (m), duration (s) and map view of a reference."""
     timed = reference.clock != "index" and len(reference) > 0
+    view = map_view(reference.positions, reference.orientations, reference.frame)
     heights = reference.positions[:, 1 if reference.frame in DOWN_IS_Y else 2]
     return {
         "poses": len(reference),
         "length_m": reference.length,
         "height_m": float(np.ptp(heights)) if len(reference) else float("nan"),
         "duration_s": float(np.ptp(reference.t_ns) / NS) if timed else float("nan"),
+        "view": asdict(view),
     }
 
 

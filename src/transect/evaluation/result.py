@@ -81,7 +81,7 @@ class Result:
     pairs : mapping
         `matched`, `candidates`, how they were found, and the offset.
     truth : mapping
-        Of the reference: `poses`, `length_m`, `height_m`, `duration_s`.
+        Of the reference: `poses`, `length_m`, `height_m`, `duration_s`, and `view`, its axes on a map.
     notes : tuple of str
         What a person should know.
     failure : str

@@ -43,19 +43,22 @@ class Points(Panel):
     Attributes
     ----------
     points : (n, 3) array
-        x forward, y left, z up, in metres; NaN where nothing came back.
+        In metres; NaN where nothing came back. On a body x is forward, y left, z up.
     by_height : bool
         Whether colours show z.
     frame : str
         Whose axes they are; its origin is at (0, 0).
     side : bool
         Whether they are seen from the right side, else from above.
+    on_body : bool
+        Whether the frame is a body's; of a sensor alone nobody knows which way it was driven.
     """
 
     points: Floats
     by_height: bool = False
     frame: str = "sensor"
     side: bool = False
+    on_body: bool = True
 
     def height(self, limits: Limits) -> float:
         return min(HEIGHT, 0.85 * WIDTH * self.aspect(limits) + 2 * TITLE)
@@ -77,8 +80,12 @@ class Points(Panel):
         """Draw the vehicle, and axes that hold most points (n, 3)."""
         across, up = _window(there, self.side, limits)
         ax.set(xlim=across, ylim=up, aspect="equal")
-        ax.plot(0, 0, marker=">" if self.side else "^", color=ROBOT, ms=7, mec="white", mew=0.8, zorder=5)
-        if self.side:
+        marker = (">" if self.side else "^") if self.on_body else "o"
+        ax.plot(0, 0, marker=marker, color=ROBOT, ms=7, mec="white", mew=0.8, zorder=5)
+        if not self.on_body:
+            across, up = ("x", "z") if self.side else ("y", "x")
+            name_axes(ax, f"{across} of {self.frame} / m", f"{up} of {self.frame} / m")
+        elif self.side:
             name_axes(ax, f"ahead of {self.frame} / m", "height / m")
         else:
             name_axes(ax, f"left of {self.frame} / m", "forward / m")

@@ -18,6 +18,7 @@ from transect.evaluation.figures import draw_results
 from transect.evaluation.loading import POSE, POSES, open_input
 from transect.evaluation.report import Asked, evaluate, facts_of, failed
 from transect.evaluation.result import Input, Result
+from transect.geometry.ground import map_view
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
 
@@ -236,7 +237,9 @@ def _draw_path(trajectory: Trajectory, folder: Path, name: str) -> None:
     from transect.draw.evaluation import path_figure
     from transect.draw.figures import save_figure
 
-    save_figure(path_figure(trajectory.positions, title=name), folder / FIGURES / "path.png", dpi=200)
+    view = map_view(trajectory.positions, trajectory.orientations, trajectory.frame)
+    figure = path_figure(trajectory.positions, title=name, view=view)
+    save_figure(figure, folder / FIGURES / "path.png", dpi=200)
 
 
 def _draw_clouds(folder: Path) -> None:

@@ -158,7 +158,8 @@ def _points(moment: Moment, stream: Stream, side: bool | None) -> Points:
         there = points[np.isfinite(points).all(axis=1)]
         length, width, height = np.ptp(there, axis=0) if len(there) else np.zeros(3)
         side = stream.type is LaserScan and bool(width < FLAT * max(length, height))
-    return Points(moment.title(stream), points, is_cloud, frame, side, dt=dt)
+    on_body = moment.is_mounted(stream)
+    return Points(moment.title(stream), points, is_cloud, frame, side, on_body, dt=dt)
 
 
 def _polar(moment: Moment, stream: Stream) -> list[Floats]:
@@ -368,10 +369,15 @@ class Moment:
         """Return the times (n,) of samples since the recording began, s."""
         return (stream.t_ns - self.first_ns) / NS
 
+    def is_mounted(self, stream: Stream) -> bool:
+        """Tell whether it is known where the sensor sits on the robot, and so which way is forward."""
+        robot = self.recording.robot
+        return robot is not None and stream.frame in robot.frames.frames
+
     def mounting(self, stream: Stream) -> tuple[Floats, str]:
         """Return T_body_sensor and the body's name: the sensor's own where the robot does not know it."""
         robot = self.recording.robot
-        if robot is not None and stream.frame in robot.frames.frames:
+        if robot is not None and self.is_mounted(stream):
             body = robot.frames.ancestry(stream.frame)[-1]
             return robot.frames.lookup(body, stream.frame, self.t_ns, tolerance=float("inf")), body
         return np.eye(4), stream.frame or stream.name
