@@ -26,6 +26,23 @@ def test_times_are_exact_to_the_nanosecond() -> None:
     assert losses == []
 
 
+@pytest.mark.parametrize("time", ["1656936023e-20000000", "1e-1000", "5e-48", "1e999999", "1e0000029"])
+def test_a_time_of_an_absurd_size_is_a_lost_row_and_no_other_time(time: str) -> None:
+    assert read(f"t,x,y\n1,1,2\n{time},1,2\n2e+000,1,2\n")[::2] == (
+        [10**9, 2 * 10**9],
+        [(3, "t is not a time")],
+    )
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "9" * 310])
+def test_a_number_too_large_for_a_double_is_a_lost_row_and_not_infinity(number: str) -> None:
+    assert read(f"t,x,y\n1,inf,2\n2,{number},2\n")[1:] == ([np.inf], [(3, "x is not a number")])
+
+
+def test_a_number_too_small_for_a_double_is_zero_or_near_it() -> None:
+    assert read("t,x,y\n1,6.9e-310,2\n2,1e-400,2\n")[1:] == ([6.9e-310, 0.0], [])
+
+
 @pytest.mark.parametrize(("unit", "text", "expected"), [
     (1, "1403715273262142976", 1403715273262142976),
     (10**3, "1530195435193075", 1530195435193075000),

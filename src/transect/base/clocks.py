@@ -20,8 +20,9 @@ _RELATIVE = re.compile(r"\+\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min|m|h)?$")
 _OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(\.\d*)?)?$")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 
-_LONGEST = 40
-"""Digits of the longest number that is taken for a time: as an integer `1e999999` would take all memory."""
+_LONGEST = 30
+"""Digits before or behind the point of a number that is taken for a time: as an integer `1e999999` would take
+all memory, and `1e-1000` is damage, not zero."""
 
 TimeLike = int | str | dt.datetime
 
@@ -29,10 +30,10 @@ TimeLike = int | str | dt.datetime
 def ns_from_decimal(text: str, unit_ns: int = NS) -> int:
     """Return decimal text (`1657.123456`, `1.5e9`) times a unit as whole nanoseconds, truncated."""
     try:
-        value = Decimal(text.strip()) * unit_ns
-        if value.adjusted() > _LONGEST:
+        value = Decimal(text.strip())
+        if value and abs(value.adjusted()) > _LONGEST:
             raise ValueError
-        return int(value)
+        return int(value * unit_ns)
     except (ArithmeticError, ValueError):
         raise TimeError(f"{text!r} is not a time", hint="decimal seconds are expected") from None
 

@@ -126,13 +126,13 @@ def _is_text(time: Time) -> bool:
 
 
 def _take_delimited(buffer: Buffer, text: Text, needs: Needs, file: str) -> Taken:
-    names = [str(i) for i in range(len(text.names))]
-    numbers = {str(i) for i, kind in needs.items() if kind == NUMBER}
-    times = {str(i): _UNIT_NS.get(kind, 1) for i, kind in needs.items() if kind not in (NUMBER, TEXT)}
+    names = [f"{name} (column {i})" for i, name in enumerate(text.names, 1)]  # a name may stand there twice
+    numbers = {names[i] for i, kind in needs.items() if kind == NUMBER}
+    times = {names[i]: _UNIT_NS.get(kind, 1) for i, kind in needs.items() if kind not in (NUMBER, TEXT)}
     texts = [n for n in names if n not in numbers and n not in times]
     found = read_csv(buffer, Layout(names, times, texts, text.skip, text.delimiter), file)
     columns = {
-        i: arrow.texts(found.table, str(i)) if kind == TEXT else arrow.numbers(found.table, str(i))
+        i: arrow.texts(found.table, names[i]) if kind == TEXT else arrow.numbers(found.table, names[i])
         for i, kind in needs.items()
     }
     return Taken(columns, found.table.num_rows, found.losses)

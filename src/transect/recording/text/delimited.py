@@ -8,10 +8,10 @@ kept.
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from numpy.typing import NDArray
 
-from transect.base.clocks import NS
+from transect.base.clocks import NS, ns_from_decimal
+from transect.errors import TimeError
 
 from .. import arrow
 from ..losses import Loss
@@ -29,6 +30,9 @@ from .lines import whole_lines
 _NULLS = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "N/A", "n/a"]
 _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}
 """Decimals that make a number of each unit whole nanoseconds."""
+_SIGN = np.isin(np.arange(256), (ord("+"), ord("-")))
+_LONG_NUMBER = re.compile(rb"[0-9]{300}")
+"""So many digits that a double may be too small for them."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 BLOCK = 1 << 22
 _PIECE = 1 << 20
@@ -98,10 +102,35 @@ def read_csv(buffer: Buffer, layout: Layout, file: str) -> Csv:
 
 def _read_fast(view: memoryview, layout: Layout, skip: int) -> pa.Table | None:
     """Read with Arrow; None if any row does not fit."""
+    if _has_wild_exponents(view):
+        return None
     try:
-        return _finish(_arrow_read(view, layout, skip), layout)
+        table = _finish(_arrow_read(view, layout, skip), layout)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
+    return None if _has_infinities(table) and _LONG_NUMBER.search(view) else table
+
+
+def _has_infinities(table: pa.Table) -> bool:
+    floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
+    return any(np.isinf(arrow.numbers(table, name)).any() for name in floats)
+
+
+def _has_wild_exponents(view: memoryview) -> bool:
+    """Tell whether any number may have an exponent of 30 or more, or of three digits.
+
+    Of such times Arrow makes others, or kills the process; of such values infinity.
+    """
+    data = np.frombuffer(view, np.uint8)
+    for start in range(0, len(data), BLOCK):
+        block = np.append(data[start : start + BLOCK + 5], np.zeros(5, np.uint8))
+        at = np.flatnonzero((block[: len(block) - 5] | 0x20) == ord("e")) + 1
+        at += _SIGN[block[at]]
+        at += block[at] == ord("0")  # some write e-005
+        first, second, third = (block[at + i] - ord("0") for i in range(3))  # what is below 0 wraps around
+        if np.any((first <= 9) & (second <= 9) & ((first >= 3) | (third <= 9))):
+            return True
+    return False
 
 
 def _arrow_read(view: memoryview, layout: Layout, skip: int) -> pa.Table:
@@ -209,8 +238,8 @@ def _unfit(fields: Sequence[str], layout: Layout) -> str:
 
 def _is_time(text: str, unit: int) -> bool:
     try:
-        return _is_plain(text) and abs(Decimal(text) * unit) < 2**63
-    except ArithmeticError:
+        return _is_plain(text) and abs(ns_from_decimal(text, unit)) < 2**63
+    except TimeError:
         return False
 
 
@@ -218,10 +247,10 @@ def _is_number(text: str) -> bool:
     if text in _NULLS:
         return True
     try:
-        float(text)
+        value = float(text)
     except ValueError:
         return False
-    return _is_plain(text)
+    return _is_plain(text) and (math.isfinite(value) or not any(c.isdigit() for c in text))
 
 
 def _is_plain(text: str) -> bool:
@@ -238,7 +267,7 @@ def _convert(texts: list[str], name: str, layout: Layout) -> pa.Array:
     if name in layout.texts:
         return arrow.strings(texts)
     if name in layout.times:
-        exact = [int(Decimal(t) * layout.times[name]) for t in texts]
+        exact = [ns_from_decimal(t, layout.times[name]) for t in texts]
         return arrow.from_numpy(np.array(exact, dtype=np.int64))
     return arrow.from_numpy(np.array([np.nan if t in _NULLS else float(t) for t in texts], dtype=np.float64))
 
