@@ -19,6 +19,7 @@ from .file import HEAD, BagFile, Channel, Index, Messages, Place
 MAX_IN_MEMORY = 1 << 30
 """A damaged file up to this size is read in memory, without the page where it is torn."""
 _LAST_ROW = 2**62
+_JOURNAL_MODE, _ROLLBACK = slice(18, 20), b"\1\1"
 Unpack = Callable[[bytes], bytes]
 
 
@@ -67,12 +68,21 @@ class SqliteFile(BagFile):
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if missing := {"topics", "messages"} - tables:
             raise sqlite3.DatabaseError(f"it has no table {' and no table '.join(sorted(missing))}")
+        self._refuse_computed()
         definitions = self._definitions() if "message_definitions" in tables else {}
-        for number, topic, kind, encoding in self._db.execute(
-            "SELECT id, name, type, serialization_format FROM topics"
-        ):
-            text, language = definitions.get(str(kind), ("", ""))
-            self.channels[int(number)] = Channel(str(topic), str(kind), str(encoding), text, language)
+        for number, *words in self._db.execute("SELECT id, name, type, serialization_format FROM topics"):
+            if not isinstance(number, int) or not all(isinstance(word, str) for word in words):
+                self.losses.append(Loss(self.name, "a topic without a number, name, type or encoding"))
+                continue
+            topic, kind, encoding = words
+            self.channels[number] = Channel(topic, kind, encoding, *definitions.get(kind, ("", "")))
+
+    def _refuse_computed(self) -> None:
+        """Refuse columns that an expression fills: no recorder has them, and their size has no limit."""
+        for table in ("topics", "messages"):
+            columns = self._db.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))
+            if computed := [name for name, hidden in columns if hidden]:
+                raise sqlite3.DatabaseError(f"the column {computed[0]} of {table} is computed, not recorded")
 
     def _definitions(self) -> dict[str, tuple[str, str]]:
         """Read the definitions of types, those that can be read."""
@@ -107,16 +117,20 @@ class SqliteFile(BagFile):
                     after = row[0]
                 return
             except (sqlite3.Error, OverflowError) as error:
+                # The row before the damage is not given either: the cursor had looked ahead.
+                if isinstance(last := self._row_from(after + 1), tuple) and last[0] == after + 1:
+                    yield last
+                    after = last[0]
                 good = self._next_good(after)
-                count = good - after - 1 if good is not None and after > 0 else 0
+                count = good[0] - after - 1 if good is not None and after > 0 else 0
                 where = f"after message {after}" if after > 0 else "at the first message"
                 self.losses.append(Loss(self.name, f"the database is damaged {where} ({error})", count=count))
                 if good is None:
                     return
-                # Where the row that was found fails again, the one behind it is next.
-                after = good - 1 if good - 1 > after else good
+                yield good
+                after = good[0]
 
-    def _next_good(self, after: int) -> int | None:
+    def _next_good(self, after: int) -> tuple[int, int, int] | None:
         """Find the first row behind a damaged part by doubling, then halving steps; None if there is none."""
         bad, step = max(after, 0), 1
         while (found := self._row_from(bad + step)) == "damaged":
@@ -130,9 +144,9 @@ class SqliteFile(BagFile):
                 bad = middle
             else:
                 good, found = middle, probed
-        return found if isinstance(found, int) else None
+        return found if isinstance(found, tuple) else None
 
-    def _row_from(self, row: int) -> int | str | None:
+    def _row_from(self, row: int) -> tuple[int, int, int] | str | None:
         """First row from a number on, None if there is none, or "damaged"."""
         try:
             query = "SELECT id, topic_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
@@ -141,7 +155,7 @@ class SqliteFile(BagFile):
             return "damaged"
         if found is None:
             return None
-        return int(found[0]) if found[0] >= row else "damaged"
+        return found if found[0] >= row else "damaged"
 
     def first(self, channel: int) -> bytes | None:
         for row in self.index.offset[self.index.channel == channel][:3].tolist():
@@ -227,7 +241,9 @@ def _connect(path: Path | None, buffer: Buffer) -> sqlite3.Connection:
         db = sqlite3.connect(uri, uri=True, check_same_thread=False)
     else:
         db = sqlite3.connect(":memory:", check_same_thread=False)
-        db.deserialize(bytes(buffer))
+        content = bytearray(buffer)
+        content[_JOURNAL_MODE] = _ROLLBACK  # in memory SQLite refuses a file that was written with a WAL
+        db.deserialize(content)
     db.text_factory = lambda raw: raw.decode("utf-8", "replace")
     db.execute("PRAGMA trusted_schema = OFF")
     # Without this SQLite refuses a file that is shorter than its header says, however much of it is good.
