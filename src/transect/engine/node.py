@@ -1,10 +1,10 @@
 """Nodes: one atomic processing step with typed ports (CDFF's DFN).
 
 The signature of `process` is the port list. A class marked ``interface=True`` owns the ports of its
-implementations: types, policies, shapes, units, frames and defaults. Implementations are its subclasses.
-Their `process` names the same ports with their plain types; or the interface writes `process`, and they write
-only the step that it leaves to them. Ports are compared when the class is defined. State is set in `reset()`,
-so that a node can be frozen, thawed and forked.
+implementations: types, policies, shapes, units, frames and defaults. Implementations are its subclasses. The
+interface writes `process`, and they write only the step that it leaves to them; or their own `process` names
+the same ports with their plain types, and both are compared when the class is defined. State is set in
+`reset()`, so that a node can be frozen, thawed and forked.
 """
 
 from __future__ import annotations

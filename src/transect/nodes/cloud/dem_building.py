@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.engine import Node, param
 from transect.types import GridMap, PointCloud
 
@@ -42,29 +42,13 @@ class DemBuilding(Node, interface=True):
         self.height = 0.0
         self.frame = ""
 
-    def process(self, cloud: PointCloud) -> GridMap | None: ...
-
-    def finish(self) -> GridMap | None:
-        """Return the map."""
-        if self.sums is None:
-            return None
-        voxels, sums = self.sums.sums()
-        found = _by_cell(voxels, sums, self._ground(voxels, sums))
-        layers = surface(found, self.cell, self.height, self.least, self.range_noise)
-        return make_grid(found.cells, layers, self.cell, self.frame)
-
-    def _ground(self, voxels: Ints, sums: Floats) -> NDArray[np.bool_]:
-        """Return which voxels (m,) count: all of them."""
-        return np.ones(len(voxels), dtype=np.bool_)
-
-    def _add(self, cloud: PointCloud, layer: float) -> None:
-        """Add a cloud to the sums over cells, in layers of a height (m)."""
+    def process(self, cloud: PointCloud) -> GridMap | None:
         points = np.asarray(cloud.points, dtype=np.float64)
         points = points[np.isfinite(points).all(axis=1)]
         if not len(points):
             return self.ctx.skip("empty cloud")
         if self.sums is None:
-            self.sums = VoxelSums((self.cell, self.cell, layer))
+            self.sums = VoxelSums((self.cell, self.cell, self.choose_layer()))
             self.height, self.frame = float(points[0, 2]), cloud.frame
         for start in range(0, len(points), AT_ONCE):
             part = points[start : start + AT_ONCE]
@@ -74,12 +58,38 @@ class DemBuilding(Node, interface=True):
             self.sums.add(part, np.stack([u, v, w, u * u, u * v, v * v, u * w, v * w, w * w]).T)
         return None
 
+    def finish(self) -> GridMap | None:
+        """Return the map."""
+        if self.sums is None:
+            return None
+        voxels, sums = self.sums.sums()
+        found = _by_cell(voxels, sums, self.find_ground(voxels, sums))
+        layers = surface(found, self.cell, self.height, self.least, self.range_noise)
+        return make_grid(found.cells, layers, self.cell, self.frame)
+
+    def choose_layer(self) -> float:
+        """Return the height (m) of the layers in which the points of a cell are summed."""
+        raise NotImplementedError
+
+    def find_ground(self, voxels: Ints, sums: Floats) -> Mask:
+        """Return which voxels (m,) count; they are (m, 3), ordered by cell and then by height.
+
+        Parameters
+        ----------
+        sums : (m, 13)
+            Over the points of each voxel: their number, x, y, z, and those of `CellSums`.
+        """
+        raise NotImplementedError
+
 
 class MeanElevation(DemBuilding):
     """The mean of all points of a cell."""
 
-    def process(self, cloud: PointCloud) -> GridMap | None:
-        return self._add(cloud, ALL_HEIGHTS)
+    def choose_layer(self) -> float:
+        return ALL_HEIGHTS
+
+    def find_ground(self, voxels: Ints, sums: Floats) -> Mask:
+        return np.ones(len(voxels), dtype=np.bool_)
 
 
 class GroundElevation(DemBuilding):
@@ -96,11 +106,10 @@ class GroundElevation(DemBuilding):
         doc="thickness of the ground within a cell, measured upwards from its lowest layer",
     )
 
-    def process(self, cloud: PointCloud) -> GridMap | None:
-        return self._add(cloud, self.layer)
+    def choose_layer(self) -> float:
+        return self.layer
 
-    def _ground(self, voxels: Ints, sums: Floats) -> NDArray[np.bool_]:
-        """Return which voxels (m,), ordered by cell and then by height, lie in the ground."""
+    def find_ground(self, voxels: Ints, sums: Floats) -> Mask:
         first = np.flatnonzero(
             np.any(np.diff(voxels[:, :2], axis=0, prepend=voxels[:1, :2] - 1) != 0, axis=1)
         )
@@ -114,7 +123,7 @@ class GroundElevation(DemBuilding):
         return (voxels[:, 2] >= ground) & (voxels[:, 2] <= ground + round(self.thickness / self.layer))
 
 
-def _by_cell(voxels: Ints, sums: Floats, kept: NDArray[np.bool_]) -> CellSums:
+def _by_cell(voxels: Ints, sums: Floats, kept: Mask) -> CellSums:
     """Return the sums over cells of the voxels that count; voxels are ordered by cell."""
     cells, rows = voxels[kept, :2], sums[kept]
     first = _starts(cells)

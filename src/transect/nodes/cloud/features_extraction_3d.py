@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
+import numpy as np
+
+from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.geometry import surfaces
 from transect.types import Features3D, PointCloud
 
 from ._clouds import seen_from, without_gaps
 
-LEAST_POINTS = 20
-
 
 class FeaturesExtraction3D(Node, interface=True):
     """Keypoints of a cloud; thin it first, lengths are counted in its spacing unless they are given."""
 
     out_name = "features"
+    least_points: ClassVar[int] = 20
+    """Fewer points of a cloud have no neighbourhoods in which keypoints could be found."""
 
-    def process(self, pointcloud: PointCloud) -> Features3D | None: ...
+    def process(self, pointcloud: PointCloud) -> Features3D | None:
+        cloud = without_gaps(pointcloud)
+        if len(cloud) < self.least_points:
+            return self.ctx.skip("too few points")
+        found = self.detect(cloud)
+        points: Floats = np.asarray(cloud.points[found.rows], dtype=np.float64)
+        return Features3D(points, response=found.response, t_ns=cloud.t_ns, frame=cloud.frame)
+
+    def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
+        """Return which points of a cloud without gaps are keypoints."""
+        raise NotImplementedError
 
 
 class Iss(FeaturesExtraction3D):
@@ -35,12 +47,9 @@ class Iss(FeaturesExtraction3D):
         0.975, gt=0, lt=1, doc="largest ratio of each eigenvalue of the neighbourhood to the next larger one"
     )
 
-    def process(self, pointcloud: PointCloud) -> Features3D | None:
-        cloud = without_gaps(pointcloud)
-        if len(cloud) < LEAST_POINTS:
-            return self.ctx.skip("too few points")
+    def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
         radius = self.radius or 6 * surfaces.spacing(cloud.points)
-        return _features(cloud, surfaces.iss_keypoints(cloud.points, radius, ratio=self.ratio))
+        return surfaces.iss_keypoints(cloud.points, radius, ratio=self.ratio)
 
 
 class HarrisDetector3D(FeaturesExtraction3D):
@@ -58,25 +67,17 @@ class HarrisDetector3D(FeaturesExtraction3D):
         0.0, ge=0, unit="m", doc="distance within which only the strongest corner is kept; 0: the radius"
     )
 
-    def process(self, pointcloud: PointCloud) -> Features3D | None:
-        cloud = without_gaps(pointcloud)
-        if len(cloud) < LEAST_POINTS:
-            return self.ctx.skip("too few points")
+    def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
         normals = surfaces.normals(cloud.points, self.neighbours, seen_from(cloud)).normals
         radius = self.radius or 6 * surfaces.spacing(cloud.points)
         apart = self.suppression or radius
-        return _features(cloud, surfaces.harris_keypoints(cloud.points, normals, radius, self.least, apart))
+        return surfaces.harris_keypoints(cloud.points, normals, radius, self.least, apart)
 
 
 class Uniform(FeaturesExtraction3D):
     """Every point: of a cloud thinned to voxels, matching them all is surer than matching a few corners."""
 
-    def process(self, pointcloud: PointCloud) -> Features3D | None:
-        cloud = without_gaps(pointcloud)
-        rows = np.arange(len(cloud))
-        return _features(cloud, surfaces.Keypoints(rows, np.ones(len(cloud))))
+    least_points = 0
 
-
-def _features(cloud: PointCloud, found: surfaces.Keypoints) -> Features3D:
-    points: NDArray[np.float64] = np.asarray(cloud.points[found.rows], dtype=np.float64)
-    return Features3D(points, response=found.response, t_ns=cloud.t_ns, frame=cloud.frame)
+    def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
+        return surfaces.Keypoints(np.arange(len(cloud)), np.ones(len(cloud)))

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.engine import At, Node, outputs, param
 from transect.geometry import se3
 from transect.types import PointCloud, Pose
@@ -31,7 +30,17 @@ class MovingTargetSuppression(Node, interface=True):
     `pose` is the sensor's in a frame that stands still; without it the sensor stands still.
     """
 
-    def process(self, pointCloud: PointCloud, pose: At[Pose] | None = None) -> Suppressed | None: ...
+    def process(self, pointCloud: PointCloud, pose: At[Pose] | None = None) -> Suppressed | None:
+        cloud = without_gaps(pointCloud)
+        if not len(cloud):
+            return self.ctx.skip("the cloud is empty")
+        T = np.eye(4) if pose is None else se3.from_quaternion(pose.orientation, pose.position)
+        moving = self.find_moving(np.asarray(cloud.points, dtype=np.float64), T)
+        return Suppressed(select(cloud, ~moving), select(cloud, moving), int(moving.sum()))
+
+    def find_moving(self, points: Floats, T_fixed_sensor: Floats) -> Mask:
+        """Return which points (n, 3) of a scan, in the sensor's frame, are on things that move."""
+        raise NotImplementedError
 
 
 class FreeSpace(MovingTargetSuppression):
@@ -64,22 +73,17 @@ class FreeSpace(MovingTargetSuppression):
     def reset(self) -> None:
         self.views: list[View] = []
 
-    def process(self, pointCloud: PointCloud, pose: Pose | None = None) -> Suppressed | None:
-        cloud = without_gaps(pointCloud)
-        if not len(cloud):
-            return self.ctx.skip("the cloud is empty")
-        T = np.eye(4) if pose is None else se3.from_quaternion(pose.orientation, pose.position)
-        points: Floats = np.asarray(cloud.points, dtype=np.float64)
-        moving = self._moving(se3.apply(T, points))
+    def find_moving(self, points: Floats, T_fixed_sensor: Floats) -> Mask:
         step = math.radians(self.step_degrees)
-        self.views = [*self.views, view_of(points[~moving], T, step)][-self.scans :]
-        return Suppressed(select(cloud, ~moving), select(cloud, moving), int(moving.sum()))
+        moving = self._seen_through(se3.apply(T_fixed_sensor, points), step)
+        self.views = [*self.views, view_of(points[~moving], T_fixed_sensor, step)][-self.scans :]
+        return moving
 
-    def _moving(self, points: Floats) -> NDArray[np.bool_]:
+    def _seen_through(self, points: Floats, step: float) -> Mask:
         """Tell which points (n, 3) of the fixed frame stand where earlier scans saw through."""
         through, there = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
         for view in self.views:
-            ranges, seen = ranges_in(view, points, math.radians(self.step_degrees))
+            ranges, seen = ranges_in(view, points, step)
             margin = self.margin + self.margin_share * ranges
             known = np.isfinite(seen)
             through += known & (seen > ranges + margin)

@@ -19,7 +19,12 @@ class PointCloudFiltering(Node, interface=True):
 
     out_name = "filteredPointCloud"
 
-    def process(self, pointCloud: PointCloud) -> PointCloud | None: ...
+    def process(self, pointCloud: PointCloud) -> PointCloud | None:
+        return self.filter(pointCloud)
+
+    def filter(self, cloud: PointCloud) -> PointCloud | None:
+        """Return what is kept of a cloud; None, and the reason is counted, if that is nothing."""
+        raise NotImplementedError
 
 
 class StatisticalOutlierRemoval(PointCloudFiltering):
@@ -30,10 +35,8 @@ class StatisticalOutlierRemoval(PointCloudFiltering):
         2.0, gt=0, doc="largest mean distance that is kept, in standard deviations above the average"
     )
 
-    def process(self, pointCloud: PointCloud) -> PointCloud | None:
-        return select(
-            pointCloud, neighbours.statistical_inliers(pointCloud.points, self.neighbours, self.deviations)
-        )
+    def filter(self, cloud: PointCloud) -> PointCloud | None:
+        return select(cloud, neighbours.statistical_inliers(cloud.points, self.neighbours, self.deviations))
 
 
 class VoxelGrid(PointCloudFiltering):
@@ -44,8 +47,8 @@ class VoxelGrid(PointCloudFiltering):
     )
     points: int = param(5000, ge=10, doc="approximate number of points that are left where `size` is 0")
 
-    def process(self, pointCloud: PointCloud) -> PointCloud | None:
-        cloud = without_gaps(pointCloud)
+    def filter(self, cloud: PointCloud) -> PointCloud | None:
+        cloud = without_gaps(cloud)
         if len(cloud) < 2:
             return self.ctx.skip("too few points")
         size = self.size or surfaces.voxel_for(cloud.points, self.points)
@@ -63,16 +66,16 @@ class DynamicRadius(PointCloudFiltering):
     )
     least_radius: float = param(0.04, gt=0, unit="m", doc="smallest search radius, used near the sensor")
 
-    def process(self, pointCloud: PointCloud) -> PointCloud | None:
+    def filter(self, cloud: PointCloud) -> PointCloud | None:
         keep = neighbours.dynamic_radius_inliers(
-            pointCloud.points,
+            cloud.points,
             self.resolution,
             self.neighbours,
             self.multiplier,
             self.least_radius,
-            seen_from(pointCloud),
+            seen_from(cloud),
         )
-        return select(pointCloud, keep)
+        return select(cloud, keep)
 
 
 class RangeFilter(PointCloudFiltering):
@@ -81,9 +84,9 @@ class RangeFilter(PointCloudFiltering):
     nearest: float = param(0.5, ge=0, unit="m", doc="smallest distance of the points that are kept")
     farthest: float = param(100.0, gt=0, unit="m", doc="largest distance of the points that are kept")
 
-    def process(self, pointCloud: PointCloud) -> PointCloud | None:
-        reach = np.linalg.norm(pointCloud.points - seen_from(pointCloud), axis=1)
-        return select(pointCloud, (reach >= self.nearest) & (reach <= self.farthest))
+    def filter(self, cloud: PointCloud) -> PointCloud | None:
+        reach = np.linalg.norm(cloud.points - seen_from(cloud), axis=1)
+        return select(cloud, (reach >= self.nearest) & (reach <= self.farthest))
 
 
 class SelfFilter(PointCloudFiltering):
@@ -96,14 +99,14 @@ class SelfFilter(PointCloudFiltering):
     )
     frame: str = param("", doc="frame of the boxes; empty: the frame of the cloud")
 
-    def process(self, pointCloud: PointCloud) -> PointCloud | None:
-        points = pointCloud.points
-        if self.frame and self.frame != pointCloud.frame:
-            points = se3.apply(self.ctx.frames.lookup(self.frame, pointCloud.frame, self.ctx.time), points)
+    def filter(self, cloud: PointCloud) -> PointCloud | None:
+        points = cloud.points
+        if self.frame and self.frame != cloud.frame:
+            points = se3.apply(self.ctx.frames.lookup(self.frame, cloud.frame, self.ctx.time), points)
         keep = np.asarray(np.isfinite(points).all(axis=1))
         for low, high in self._corners():
             keep &= ~((points >= low) & (points <= high)).all(axis=1)
-        return select(pointCloud, keep)
+        return select(cloud, keep)
 
     def _corners(self) -> np.ndarray[tuple[int, int, int], np.dtype[np.float64]]:
         """Return the boxes (k, 2, 3)."""

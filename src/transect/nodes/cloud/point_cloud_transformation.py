@@ -17,16 +17,21 @@ class PointCloudTransformation(Node, interface=True):
 
     out_name = "transformedPointCloud"
 
-    def process(self, pointCloud: PointCloud, pose: Latest[Pose]) -> PointCloud | None: ...
+    def process(self, pointCloud: PointCloud, pose: Latest[Pose]) -> PointCloud | None:
+        if not (np.isfinite(pose.position).all() and np.isfinite(pose.orientation).all()):
+            return self.ctx.skip("the pose is not known")
+        return self.move(pointCloud, se3.from_quaternion(pose.orientation, pose.position), pose.frame)
+
+    def move(self, cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
+        """Return a cloud taken to another frame by ``T_frame_cloud`` (4, 4)."""
+        raise NotImplementedError
 
 
 class CartesianSystemTransform(PointCloudTransformation):
     """Turns and moves points, normals, covariances and the viewpoint; without one, that was the origin."""
 
-    def process(self, pointCloud: PointCloud, pose: Pose) -> PointCloud | None:
-        if not (np.isfinite(pose.position).all() and np.isfinite(pose.orientation).all()):
-            return self.ctx.skip("the pose is not known")
-        return transform(pointCloud, se3.from_quaternion(pose.orientation, pose.position), pose.frame)
+    def move(self, cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
+        return transform(cloud, T_frame_cloud, frame)
 
 
 def transform(cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transect.base.arrays import Singles
 from transect.engine import Node, param
 from transect.errors import TransectError
 from transect.geometry import robust
@@ -18,7 +18,12 @@ class DepthFiltering(Node, interface=True):
 
     out_name = "outputFrame"
 
-    def process(self, inputFrame: Image) -> Image: ...
+    def process(self, inputFrame: Image) -> Image:
+        return dataclasses.replace(inputFrame, data=self.smooth(_depth(inputFrame)))
+
+    def smooth(self, depth: Singles) -> Singles:
+        """Return a depth (h, w) with less noise."""
+        raise NotImplementedError
 
 
 class ConvolutionFilter(DepthFiltering):
@@ -35,10 +40,9 @@ class ConvolutionFilter(DepthFiltering):
         doc="edge length of the Gaussian kernel; its standard deviation is a quarter of it",
     )
 
-    def process(self, inputFrame: Image) -> Image:
+    def smooth(self, depth: Singles) -> Singles:
         import cv2
 
-        depth = _depth(inputFrame)
         measured = np.isfinite(depth)
         size, deviation = (self.window, self.window), self.window / 4
         total = cv2.GaussianBlur(
@@ -47,7 +51,7 @@ class ConvolutionFilter(DepthFiltering):
         weight = cv2.GaussianBlur(
             measured.astype(np.float32), size, deviation, borderType=cv2.BORDER_CONSTANT
         )
-        return _like(inputFrame, np.divide(total, weight, out=np.full_like(depth, np.nan), where=measured))
+        return np.divide(total, weight, out=np.full_like(depth, np.nan), where=measured)
 
 
 class MedianFilter(DepthFiltering):
@@ -56,8 +60,7 @@ class MedianFilter(DepthFiltering):
     window: int = param(3, ge=3, odd=True, unit="px", doc="edge length of the neighbourhood")
     least: float = param(0.25, ge=0, le=1, doc="smallest share of the neighbourhood that must be measured")
 
-    def process(self, inputFrame: Image) -> Image:
-        depth = _depth(inputFrame)
+    def smooth(self, depth: Singles) -> Singles:
         reach = self.window // 2
         around = np.pad(depth, reach, constant_values=np.nan)
         windows = np.lib.stride_tricks.sliding_window_view(around, (self.window, self.window))
@@ -66,17 +69,13 @@ class MedianFilter(DepthFiltering):
             values = line.reshape(line.shape[0], -1)
             enough = np.isfinite(depth[row]) & (np.isfinite(values).mean(axis=1) >= self.least)
             filtered[row, enough] = robust.median(values[enough], axis=1)
-        return _like(inputFrame, filtered)
+        return filtered
 
 
-def _depth(image: Image) -> NDArray[np.float32]:
+def _depth(image: Image) -> Singles:
     if image.data.ndim != 2 or not np.issubdtype(image.data.dtype, np.floating):
         raise TransectError(
             f"an image of {image.data.dtype} and shape {image.data.shape} is no depth image",
             why="expected (h, w) of floats, NaN where nothing was measured",
         )
     return np.ascontiguousarray(image.data, dtype=np.float32)
-
-
-def _like(image: Image, depth: NDArray[np.float32]) -> Image:
-    return dataclasses.replace(image, data=depth)

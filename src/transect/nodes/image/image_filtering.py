@@ -30,20 +30,25 @@ class ImageFiltering(Node, interface=True):
 
     out_name = "image"
 
-    def process(self, image: Image) -> Image | None: ...
+    def process(self, image: Image) -> Image | None:
+        return self.filter(image)
+
+    def filter(self, image: Image) -> Image | None:
+        """Return the filtered image; None, and the reason is counted, where there is none yet."""
+        raise NotImplementedError
 
 
 class ImageUndistortion(ImageFiltering):
     """Without what the lens bent; focal length and direction stay."""
 
-    def process(self, image: Image) -> Image:
+    def filter(self, image: Image) -> Image:
         return straight(image)
 
 
 class ImageUndistortionRectification(ImageFiltering):
     """Without what the lens bent, and turned and scaled as `R` and `P` of the calibration say."""
 
-    def process(self, image: Image) -> Image:
+    def filter(self, image: Image) -> Image:
         camera = calibrated(image)
         turned = rectify(image)
         place(camera, self.ctx.frames)
@@ -64,7 +69,7 @@ class BackgroundExtraction(ImageFiltering):
         self.first: list[NDArray[Any]] = []
         self.background: NDArray[Any] | None = None
 
-    def process(self, image: Image) -> Image | None:
+    def filter(self, image: Image) -> Image | None:
         if self.background is not None and self.background.shape == image.data.shape:
             change = image.data.astype(np.float32) - self.background
             self.background = self.background + np.clip(change, -self.step, self.step).astype(np.float32)
@@ -92,7 +97,7 @@ class BackgroundSubtractorMOG2(ImageFiltering):
     def reset(self) -> None:
         self.mixtures: Any = None
 
-    def process(self, image: Image) -> Image:
+    def filter(self, image: Image) -> Image:
         import cv2
 
         if self.mixtures is None:
@@ -129,7 +134,7 @@ class CannyEdgeDetection(ImageFiltering):
         doc="smallest gradient at which an edge starts; 0: chosen from the image noise",
     )
 
-    def process(self, image: Image) -> Image:
+    def filter(self, image: Image) -> Image:
         import cv2
 
         gray = gray_of(image)
@@ -141,7 +146,7 @@ class CannyEdgeDetection(ImageFiltering):
 class DerivativeEdgeDetection(ImageFiltering):
     """How steeply brightness changes: grey levels per pixel, float32 (Scharr's derivative)."""
 
-    def process(self, image: Image) -> Image:
+    def filter(self, image: Image) -> Image:
         import cv2
 
         gray = gray_of(image)
@@ -156,7 +161,7 @@ class NormalVectorExtraction(ImageFiltering):
     A normal is NaN where one of the four neighbours is.
     """
 
-    def process(self, image: Image) -> Image:
+    def filter(self, image: Image) -> Image:
         camera = calibrated(image)
         if image.data.ndim != 2 or not np.issubdtype(image.data.dtype, np.floating):
             raise TransectError(
@@ -186,7 +191,7 @@ class KMeansClustering(ImageFiltering):
     clusters: int = param(4, ge=2, le=64, doc="number of colour clusters")
     iterations: int = param(10, ge=1, doc="largest number of iterations")
 
-    def process(self, image: Image) -> Image:
+    def filter(self, image: Image) -> Image:
         import cv2
 
         data = np.ascontiguousarray(image.data)

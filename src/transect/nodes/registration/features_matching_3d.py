@@ -61,20 +61,32 @@ class FeaturesMatching3D(Node, interface=True):
     )
     least_inliers: int = param(10, ge=4, doc="smallest number of matches that must agree")
 
-    def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None: ...
-
-    def pairs(self, source: Features3D, sink: Features3D) -> tuple[Floats, Floats, float]:
-        """Return matched points (n, 3) and (n, 3), and how far right ones may be off."""
-        first, second = mutual_matches(source, sink)
-        return source.points[first], sink.points[second], self.noise or _radius(sink.points) / 20
-
-    def judge(self, matrix: Floats | None, inliers: int, matches: int, frames: tuple[str, str]) -> Matched:
-        """Return what the matches came to; `frames` are those of sink and source."""
+    def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None:
+        first, second = mutual_matches(sourceFeatures, sinkFeatures)
+        matrix, inliers = None, 0
+        if len(first) >= LEAST_MATCHES:
+            noise = self.noise or _radius(sinkFeatures.points) / 20
+            matrix, inliers = self.agree(sourceFeatures.points[first], sinkFeatures.points[second], noise)
         if matrix is None or inliers < self.least_inliers:
             self.ctx.skip("too few matches agree")
-            return Matched(success=False, inliers=inliers, matches=matches)
+            return Matched(success=False, inliers=inliers, matches=len(first))
         turned, moved = se3.to_quaternion(matrix)
-        return Matched(Pose(moved, turned, self.ctx.time, *frames), True, inliers, matches)
+        pose = Pose(moved, turned, self.ctx.time, sinkFeatures.frame, sourceFeatures.frame)
+        return Matched(pose, True, inliers, len(first))
+
+    def agree(self, source: Floats, sink: Floats, noise: float) -> tuple[Floats | None, int]:
+        """Find on what matches agree: row i of source (n, 3) was matched with row i of sink (n, 3).
+
+        Parameters
+        ----------
+        noise : float
+            Metres: how far a right match may be off.
+
+        Returns
+        -------
+        ``T_sink_source`` (4, 4), None if it is not believed, and how many matches agree with it.
+        """
+        raise NotImplementedError
 
 
 class Ransac3D(FeaturesMatching3D):
@@ -82,27 +94,17 @@ class Ransac3D(FeaturesMatching3D):
 
     samples: int = param(20000, ge=100, doc="number of random samples of three matches")
 
-    def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None:
-        source, sink, noise = self.pairs(sourceFeatures, sinkFeatures)
-        frames = sinkFeatures.frame, sourceFeatures.frame
-        found = None
-        if len(source) >= LEAST_MATCHES:
-            found = consensus(source, sink, noise, self.samples, self.ctx.rng)
-        if found is None:
-            return self.judge(None, 0, len(source), frames)
-        return self.judge(found.matrix, int(found.inliers.sum()), len(source), frames)
+    def agree(self, source: Floats, sink: Floats, noise: float) -> tuple[Floats | None, int]:
+        found = consensus(source, sink, noise, self.samples, self.ctx.rng)
+        return (None, 0) if found is None else (found.matrix, int(found.inliers.sum()))
 
 
 class KissMatcher(FeaturesMatching3D):
     """By a graph of matches that keep their distances, and graduated non-convexity (KISS-Matcher)."""
 
-    def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> Matched | None:
-        source, sink, noise = self.pairs(sourceFeatures, sinkFeatures)
-        frames = sinkFeatures.frame, sourceFeatures.frame
-        if len(source) < LEAST_MATCHES:
-            return self.judge(None, 0, len(source), frames)
+    def agree(self, source: Floats, sink: Floats, noise: float) -> tuple[Floats | None, int]:
         found = solve_matches(source, sink, noise)
-        return self.judge(found.matrix if found.valid else None, found.inliers, len(source), frames)
+        return found.matrix if found.valid else None, found.inliers
 
 
 def mutual_matches(source: Features3D, sink: Features3D) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

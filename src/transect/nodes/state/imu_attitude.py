@@ -53,28 +53,15 @@ class ImuAttitude(Node, interface=True):
         self.bias = np.zeros(3)
         self.spread = np.zeros((6, 6))
 
-    def process(self, imu: Imu) -> Attitude | None: ...
-
-    def seconds_since(self, imu: Imu) -> float | None:
-        """Return the seconds since the sample before; None for the first one and after a gap."""
-        before, self.last_ns = self.last_ns, imu.t_ns
-        gap = None if before is None else (imu.t_ns - before) / NS
-        return gap if gap is not None and 0 < gap <= MOST_SECONDS else None
-
-    def begin(self, imu: Imu) -> None:
-        """Level the sensor by one measurement; keep the heading that it had."""
-        x, y, z = imu.acceleration
-        heading = np.arctan2(self.rotation[1, 0], self.rotation[0, 0])
-        angles = [np.arctan2(y, z), np.arctan2(-x, np.hypot(y, z)), heading]
-        self.rotation = rotations.matrix_from_euler("rpy", angles)
-
-    def is_resting(self, imu: Imu) -> bool:
-        """Tell whether the sensor feels nothing but gravity, and hardly turns."""
-        off = abs(float(np.linalg.norm(imu.acceleration)) - self.gravity)
-        return off < self.rest_force and float(np.linalg.norm(imu.angular_velocity)) < self.rest_rate
-
-    def attitude_now(self, imu: Imu, resting: bool) -> Attitude:
-        """Return what is known now."""
+    def process(self, imu: Imu) -> Attitude | None:
+        if not (np.isfinite(imu.acceleration).all() and np.isfinite(imu.angular_velocity).all()):
+            return self.ctx.skip("not measured")
+        seconds, resting = self._seconds_since(imu), self._is_resting(imu)
+        if seconds is None:
+            self._level(imu)
+            self.begin()
+        else:
+            self.advance(imu, seconds, resting)
         spread = self.spread[:3, :3].copy()
         state = RigidBodyState(
             np.full(3, np.nan),
@@ -88,9 +75,31 @@ class ImuAttitude(Node, interface=True):
         )
         return Attitude(state, spread, resting)
 
+    def begin(self) -> None:
+        """Set the covariance of an attitude that one measurement of gravity told."""
+        raise NotImplementedError
 
-def _is_measured(imu: Imu) -> bool:
-    return bool(np.isfinite(imu.acceleration).all() and np.isfinite(imu.angular_velocity).all())
+    def advance(self, imu: Imu, seconds: float, resting: bool) -> None:
+        """Move attitude, bias and covariance on by a measurement, some seconds after the one before."""
+        raise NotImplementedError
+
+    def _seconds_since(self, imu: Imu) -> float | None:
+        """Return the seconds since the sample before; None for the first one and after a gap."""
+        before, self.last_ns = self.last_ns, imu.t_ns
+        gap = None if before is None else (imu.t_ns - before) / NS
+        return gap if gap is not None and 0 < gap <= MOST_SECONDS else None
+
+    def _level(self, imu: Imu) -> None:
+        """Level the sensor by one measurement; keep the heading that it had."""
+        x, y, z = imu.acceleration
+        heading = np.arctan2(self.rotation[1, 0], self.rotation[0, 0])
+        angles = [np.arctan2(y, z), np.arctan2(-x, np.hypot(y, z)), heading]
+        self.rotation = rotations.matrix_from_euler("rpy", angles)
+
+    def _is_resting(self, imu: Imu) -> bool:
+        """Tell whether the sensor feels nothing but gravity, and hardly turns."""
+        off = abs(float(np.linalg.norm(imu.acceleration)) - self.gravity)
+        return off < self.rest_force and float(np.linalg.norm(imu.angular_velocity)) < self.rest_rate
 
 
 class Complementary(ImuAttitude):
@@ -102,15 +111,10 @@ class Complementary(ImuAttitude):
     tilt_std: float = param(0.02, gt=0, unit="rad", doc="sigma of roll and pitch that is put out")
     heading_rate: float = param(2e-3, gt=0, unit="rad/s", doc="sigma of the drift of the heading")
 
-    def process(self, imu: Imu) -> Attitude | None:
-        if not _is_measured(imu):
-            return self.ctx.skip("not measured")
-        seconds = self.seconds_since(imu)
-        resting = self.is_resting(imu)
-        if seconds is None:
-            self.begin(imu)
-            self.spread[:3, :3] = np.diag([self.tilt_std, self.tilt_std, 0.0]) ** 2
-            return self.attitude_now(imu, resting)
+    def begin(self) -> None:
+        self.spread[:3, :3] = np.diag([self.tilt_std, self.tilt_std, 0.0]) ** 2
+
+    def advance(self, imu: Imu, seconds: float, resting: bool) -> None:
         if resting:
             self.bias += min(seconds / self.seconds, 1.0) * (imu.angular_velocity - self.bias)
         self.rotation = self.rotation @ exp((imu.angular_velocity - self.bias) * seconds)
@@ -120,7 +124,6 @@ class Complementary(ImuAttitude):
         )
         drift = np.sqrt(self.spread[2, 2]) + (0.0 if resting else self.heading_rate * seconds)
         self.spread[2, 2] = drift**2
-        return self.attitude_now(imu, resting)
 
 
 class GravityFilter(ImuAttitude):
@@ -133,26 +136,20 @@ class GravityFilter(ImuAttitude):
         0.3, gt=0, unit="m/s2", doc="sigma of one specific force: motion of the body and noise"
     )
 
-    def process(self, imu: Imu) -> Attitude | None:
-        if not _is_measured(imu):
-            return self.ctx.skip("not measured")
-        seconds = self.seconds_since(imu)
-        if seconds is None:
-            self.begin(imu)
-            tilt = self.force_std / self.gravity
-            self.spread = np.diag([tilt, tilt, 0.0, *[self.gyro_bias] * 3]) ** 2
-            return self.attitude_now(imu, self.is_resting(imu))
+    def begin(self) -> None:
+        tilt = self.force_std / self.gravity
+        self.spread = np.diag([tilt, tilt, 0.0, *[self.gyro_bias] * 3]) ** 2
+
+    def advance(self, imu: Imu, seconds: float, resting: bool) -> None:
         self._move_on(imu, seconds)
         # A force that is not gravity's size is acceleration: it counts for less.
         off = abs(float(np.linalg.norm(imu.acceleration)) - self.gravity)
         # Up times what is felt, in the level frame, is -g times the tilt.
         H_tilt = np.hstack([-self.gravity * np.eye(2), np.zeros((2, 4))])
         self._correct(np.cross(UP, self.rotation @ imu.acceleration)[:2], H_tilt, self.force_std + off)
-        resting = self.is_resting(imu)
         if resting:
             H = np.hstack([np.zeros((3, 3)), np.eye(3)])
             self._correct(imu.angular_velocity - self.bias, H, self.gyro_density / np.sqrt(seconds))
-        return self.attitude_now(imu, resting)
 
     def _move_on(self, imu: Imu, seconds: float) -> None:
         F = np.eye(6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from transect.base.clocks import NS
@@ -30,7 +32,16 @@ class Predicted:
 class KFPrediction(Node, interface=True):
     """Where a rigid body will be: `currentTime` is in ns, on the clock of the state."""
 
-    def process(self, previousState: RigidBodyState, currentTime: int) -> Predicted | None: ...
+    def process(self, previousState: RigidBodyState, currentTime: int) -> Predicted | None:
+        seconds = (currentTime - previousState.t_ns) / NS
+        if seconds < 0:
+            return self.ctx.skip("asked for a time before the state's")
+        state = replace(self.predict(previousState, seconds), t_ns=currentTime)
+        return Predicted(state, state)
+
+    def predict(self, state: RigidBodyState, seconds: float) -> RigidBodyState:
+        """Return a state, with its covariance, some seconds later."""
+        raise NotImplementedError
 
 
 class KalmanPredictor(KFPrediction):
@@ -39,28 +50,14 @@ class KalmanPredictor(KFPrediction):
     acceleration: float = param(0.5, gt=0, unit="m/s2/sqrt(Hz)", doc="white noise of the acceleration")
     turning: float = param(0.2, gt=0, unit="rad/s2/sqrt(Hz)", doc="white noise of the angular acceleration")
 
-    def process(self, previousState: RigidBodyState, currentTime: int) -> Predicted | None:
-        seconds = (currentTime - previousState.t_ns) / NS
-        if seconds < 0:
-            return self.ctx.skip("asked for a time before the state's")
+    def predict(self, state: RigidBodyState, seconds: float) -> RigidBodyState:
         F = np.eye(SIZE)
         F[PARTS[0], PARTS[2]] = F[PARTS[1], PARTS[3]] = np.eye(3) * seconds
-        P = F @ covariance_of(previousState) @ F.T + self._noise(seconds)
+        P = F @ covariance_of(state) @ F.T + self._noise(seconds)
         e = np.zeros(SIZE)
-        e[PARTS[0]] = velocity_of(previousState) * seconds
-        e[PARTS[1]] = turning_of(previousState) * seconds
-        moved = add_error(previousState, e, P)
-        state = RigidBodyState(
-            moved.position,
-            moved.orientation,
-            moved.velocity,
-            moved.angular_velocity,
-            moved.covariance,
-            currentTime,
-            previousState.frame,
-            previousState.child,
-        )
-        return Predicted(state, state)
+        e[PARTS[0]] = velocity_of(state) * seconds
+        e[PARTS[1]] = turning_of(state) * seconds
+        return add_error(state, e, P)
 
     def _noise(self, seconds: float) -> np.ndarray:
         """Covariance (12, 12) that white accelerations add: the integrals over the time."""

@@ -59,44 +59,18 @@ class MonoOdometry(Node, interface=True):
     Where wheels slip, all lengths are wrong by the mean slip.
     """
 
+    body: str = param("", doc="frame whose pose the reference gives; if empty, the one that it names")
+
     def reset(self) -> None:
         self.odometer: MonoOdometer | None = None
 
-    def process(self, image: Image, reference: At[Pose]) -> MonoMoved: ...
-
-    def finish(self) -> MonoMoved | None:
-        """Return the landmarks."""
-        if self.odometer is None:
-            return None
-        cloud = self.odometer.landmarks.cloud(np.eye(4), "odom")
-        return MonoMoved(landmarks=cloud) if len(cloud) else None
-
-
-class MonoKeyframes(MonoOdometry):
-    """Corners followed by gray values; the last keyframes adjusted with the reference's steps (gtsam).
-
-    Lengths are held by what is seen, to two hundredths in a metre, adding up with its square root, and told
-    by the reference on average. Slip of wheels lasts for some three metres, as slopes do, and has a deviation
-    of a tenth: between these, 8 to 10 m are best. Noise of fixes, centimetres, is less than that after 3 m.
-    """
-
-    body: str = param("", doc="frame whose pose the reference gives; if empty, the one that it names")
-    features: int = param(400, ge=50, doc="largest number of corners per image")
-    least_inliers: int = param(20, ge=6, doc="smallest number of points that agree on a motion")
-    keyframes: int = param(8, ge=3, doc="number of keyframes that are adjusted together")
-    parallax: float = param(
-        10.0, gt=0, unit="px", doc="motion of points, without rotation, for a new keyframe"
-    )
-    keyframe_share: float = param(
-        0.7, gt=0, le=1, doc="share of tracked points below which a keyframe is made"
-    )
-    steps: int = param(4, ge=1, doc="iterations of the adjustment at each keyframe")
-    memory: float = param(10.0, gt=0, unit="m", doc="distance over which the scale is averaged")
+    def begin(self) -> MonoOdometer:
+        """Return an odometer with the node's limits."""
+        raise NotImplementedError
 
     def process(self, image: Image, reference: At[Pose]) -> MonoMoved:
         if self.odometer is None:
-            settings = (self.features, self.least_inliers, self.keyframes, self.parallax)
-            self.odometer = MonoOdometer(Settings(*settings, self.keyframe_share, self.steps, self.memory))
+            self.odometer = self.begin()
         body = self.body or reference.child
         step = self.odometer.advance(self._shot(image, reference, body))
         if step.T_world_body is None:
@@ -105,6 +79,13 @@ class MonoKeyframes(MonoOdometry):
         turned, place = se3.to_quaternion(step.T_world_body)
         pose = Pose(place, turned, self.ctx.time, frame="odom", child=body)
         return MonoMoved(pose, True, step.inliers, step.covariance)
+
+    def finish(self) -> MonoMoved | None:
+        """Return the landmarks."""
+        if self.odometer is None:
+            return None
+        cloud = self.odometer.landmarks.cloud(np.eye(4), "odom")
+        return MonoMoved(landmarks=cloud) if len(cloud) else None
 
     def _shot(self, image: Image, reference: Pose, body: str) -> Shot:
         camera = calibrated(image)
@@ -126,3 +107,28 @@ class MonoKeyframes(MonoOdometry):
                 why=f"{error.what}: {error.why}" if error.why else error.what,
                 hint=f"wanted is {MOUNTS}",
             ) from error
+
+
+class MonoKeyframes(MonoOdometry):
+    """Corners followed by gray values; the last keyframes adjusted with the reference's steps (gtsam).
+
+    Lengths are held by what is seen, to two hundredths in a metre, adding up with its square root, and told
+    by the reference on average. Slip of wheels lasts for some three metres, as slopes do, and has a deviation
+    of a tenth: between these, 8 to 10 m are best. Noise of fixes, centimetres, is less than that after 3 m.
+    """
+
+    features: int = param(400, ge=50, doc="largest number of corners per image")
+    least_inliers: int = param(20, ge=6, doc="smallest number of points that agree on a motion")
+    keyframes: int = param(8, ge=3, doc="number of keyframes that are adjusted together")
+    parallax: float = param(
+        10.0, gt=0, unit="px", doc="motion of points, without rotation, for a new keyframe"
+    )
+    keyframe_share: float = param(
+        0.7, gt=0, le=1, doc="share of tracked points below which a keyframe is made"
+    )
+    steps: int = param(4, ge=1, doc="iterations of the adjustment at each keyframe")
+    memory: float = param(10.0, gt=0, unit="m", doc="distance over which the scale is averaged")
+
+    def begin(self) -> MonoOdometer:
+        settings = (self.features, self.least_inliers, self.keyframes, self.parallax)
+        return MonoOdometer(Settings(*settings, self.keyframe_share, self.steps, self.memory))

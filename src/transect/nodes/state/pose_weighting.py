@@ -27,7 +27,24 @@ class WeightedPose:
 class PoseWeighting(Node, interface=True):
     """Pose of an element by different predictions of it, those before included."""
 
-    def process(self, poses: Trajectory) -> WeightedPose | None: ...
+    def reset(self) -> None:
+        self.pose: tuple[Floats, Floats] | None = None
+        self.spread = np.zeros((6, 6))
+        self.last_ns = 0
+
+    def process(self, poses: Trajectory) -> WeightedPose | None:
+        used = sum(self.use(poses, i) for i in range(len(poses)))
+        if self.pose is None:
+            return self.ctx.skip("no prediction has position and attitude")
+        if not used:
+            self.ctx.skip("no prediction fits")
+        place, turned = self.pose
+        at = Pose(place, turned, self.last_ns, poses.frame, poses.child)
+        return WeightedPose(at, self.spread.copy(), used)
+
+    def use(self, poses: Trajectory, i: int) -> bool:
+        """Correct pose, spread and time by one prediction; tell whether it was used."""
+        raise NotImplementedError
 
 
 class KalmanFilter(PoseWeighting):
@@ -39,23 +56,7 @@ class KalmanFilter(PoseWeighting):
     turn_std: float = param(0.05, gt=0, unit="rad", doc="sigma of a predicted attitude without covariance")
     gate: float = param(0.999, gt=0, le=1, doc="share of correct predictions accepted; 1 accepts all")
 
-    def reset(self) -> None:
-        self.pose: tuple[Floats, Floats] | None = None
-        self.spread = np.zeros((6, 6))
-        self.last_ns = 0
-
-    def process(self, poses: Trajectory) -> WeightedPose | None:
-        used = sum(self._use(poses, i) for i in range(len(poses)))
-        if self.pose is None:
-            return self.ctx.skip("no prediction has position and attitude")
-        if not used:
-            self.ctx.skip("no prediction fits")
-        place, turned = self.pose
-        at = Pose(place, turned, self.last_ns, poses.frame, poses.child)
-        return WeightedPose(at, self.spread.copy(), used)
-
-    def _use(self, poses: Trajectory, i: int) -> bool:
-        """Correct by one prediction; tell whether it was used."""
+    def use(self, poses: Trajectory, i: int) -> bool:
         if poses.orientations is None or not np.isfinite([*poses.positions[i], *poses.orientations[i]]).all():
             return False
         place, turned = poses.positions[i], rotations.normalise(poses.orientations[i])

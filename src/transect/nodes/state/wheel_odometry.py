@@ -129,26 +129,40 @@ class WheelOdometry(Node, interface=True):
     """Pose of the body by its wheels, in the plane and from the place of its start: x forward, y left."""
 
     out_name = "pose"
+    max_gap: float = param(
+        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
+    )
 
     def reset(self) -> None:
         self.place = np.zeros(3)
         self.reckoning = Reckoning()
 
-    def process(self, wheels: WheelState) -> Pose | None: ...
+    def process(self, wheels: WheelState) -> Pose | None:
+        found = self.choose_model(wheels)
+        if found is None:
+            return None
+        model, child = found
+        step = self.reckoning.step(self.ctx.time, wheels, model, self.max_gap)
+        if step is not None:
+            self.place = planar.integrate(step[1][None], self.place)[-1]
+        x, y, heading = self.place
+        turned = rotations.quaternion_from_euler("Z", [heading])
+        return Pose(np.array([x, y, 0.0]), turned, t_ns=self.ctx.time, frame="odom", child=child)
+
+    def choose_model(self, wheels: WheelState) -> tuple[MotionModel, str] | None:
+        """Return how the wheels move the body, and its frame; None, and the reason is counted, if unknown."""
+        raise NotImplementedError
 
 
 class FourWheelSteer(WheelOdometry):
     """The motion that fits four driven and steered wheels best (`robots.interact.odometry`)."""
 
     robot: str = param("interact", doc="robot that gives the geometry: a name, or a YAML file")
-    max_gap: float = param(
-        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
-    )
 
-    def process(self, wheels: WheelState) -> Pose | None:
+    def choose_model(self, wheels: WheelState) -> tuple[MotionModel, str] | None:
         if wheels.velocity is None or wheels.steer_ticks is None:
             return self.ctx.skip("no speeds or no steering")
-        return _advance(self, wheels, partial(four_wheel_motion, robot=self.robot), self.max_gap, "Platform")
+        return partial(four_wheel_motion, robot=self.robot), "Platform"
 
 
 class Ackermann(WheelOdometry):
@@ -158,16 +172,12 @@ class Ackermann(WheelOdometry):
     form: str = param(
         "scripts", choices=("paper", "scripts"), doc="paper: tan(delta); scripts: tan(0.95 delta)"
     )
-    max_gap: float = param(
-        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
-    )
 
-    def process(self, wheels: WheelState) -> Pose | None:
+    def choose_model(self, wheels: WheelState) -> tuple[MotionModel, str] | None:
         if wheels.velocity is None or wheels.steering is None:
             return self.ctx.skip("no speeds or no steering")
         form: Literal["paper", "scripts"] = "paper" if self.form == "paper" else "scripts"
-        model = partial(ackermann_wheels_motion, robot=self.robot, form=form)
-        return _advance(self, wheels, model, self.max_gap, "base_link")
+        return partial(ackermann_wheels_motion, robot=self.robot, form=form), "base_link"
 
 
 class Differential(WheelOdometry):
@@ -175,24 +185,10 @@ class Differential(WheelOdometry):
 
     track: float = param(0.0, ge=0, unit="m", doc="distance between left and right wheels; 0 if not known")
     child: str = param("base_link", doc="frame of the body")
-    max_gap: float = param(
-        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
-    )
 
-    def process(self, wheels: WheelState) -> Pose | None:
+    def choose_model(self, wheels: WheelState) -> tuple[MotionModel, str] | None:
         if not self.track:
             return self.ctx.skip("the track of the wheels is not known: --set NODE.track=METRES")
         if wheels.velocity is None or len(wheels.velocity) % 2:
             return self.ctx.skip("no speeds of a left and a right side")
-        model = partial(differential_motion, track=self.track)
-        return _advance(self, wheels, model, self.max_gap, self.child)
-
-
-def _advance(node: WheelOdometry, wheels: WheelState, model: MotionModel, max_gap: float, child: str) -> Pose:
-    """Move a node's place on by what its wheels did, and return it."""
-    step = node.reckoning.step(node.ctx.time, wheels, model, max_gap)
-    if step is not None:
-        node.place = planar.integrate(step[1][None], node.place)[-1]
-    x, y, heading = node.place
-    turned = rotations.quaternion_from_euler("Z", [heading])
-    return Pose(np.array([x, y, 0.0]), turned, t_ns=node.ctx.time, frame="odom", child=child)
+        return partial(differential_motion, track=self.track), self.child
