@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import transect
+from transect.base import files
+from transect.cli import _progress
 from transect.cli.simulate import command
 from transect.errors import TransectError, UsageError
 from transect.simulation import day, worlds
@@ -75,6 +79,34 @@ def test_it_writes_a_recording_that_opens_with_its_truth(tmp_path: Path) -> None
     assert recording.truth is not None
     assert recording.truth.name == "truth/trajectory"
     assert recording.truth["x"][100] == pytest.approx(0.5)
+
+
+def test_it_says_what_it_will_take_before_it_starts(tmp_path: Path) -> None:
+    done = run("tiny_test_world", "-o", tmp_path / "day", "--seconds", 60)
+    expected = re.match(r"simulating tiny_test_world: about (\d+) s and (\d+) kB\n", done.stderr)
+    assert expected, done.stderr
+    log = sum(p.stat().st_size for p in (tmp_path / "day").glob("*") if p.is_file())
+    assert float(expected[2]) * 1e3 == pytest.approx(log, rel=0.2)
+
+
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(seconds_each: float, **options: bool) -> list[str]:
+        clock = itertools.count(0.0, seconds_each)
+        monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+        with _progress.Progress(**options).of_files(200, "simulating"):
+            for _ in range(200):
+                files.write_bytes("file", b"")
+        return capsys.readouterr().err.splitlines()
+
+    monkeypatch.chdir(tmp_path)
+    tenths = write(1.0, lines=True)
+    assert tenths[0] == "simulating: 10%, 3 min left"
+    assert [line.split()[1].rstrip(",") for line in tenths] == [f"{k}%" for k in range(10, 101, 10)]
+    assert len(write(30.0, lines=True)) == 100  # one a minute
+    assert write(0.005, lines=True) == []  # done in a second
+    assert write(1.0) == write(1.0, lines=True, quiet=True) == []
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:

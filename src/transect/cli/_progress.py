@@ -1,8 +1,9 @@
-"""A bar with recording time and ETA on a terminal; nothing at all when piped or asked for JSON."""
+"""A bar with recording time and ETA on a terminal; for long work a line now and then when piped."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,9 @@ from transect.base import clocks, files
 
 T = TypeVar("T")
 
+SOONEST, LATEST = 2.0, 60.0
+"""Seconds between two lines: at least, and at most; between them one for every tenth of the work."""
+
 
 class Progress:
     """Progress on stderr.
@@ -20,10 +24,14 @@ class Progress:
     ----------
     quiet : bool
         Show nothing, whatever stderr is.
+    lines : bool
+        Where stderr is no terminal, write a line now and then instead of the bar.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.shown = sys.stderr.isatty() and not quiet
+    def __init__(self, quiet: bool = False, lines: bool = False) -> None:
+        terminal = sys.stderr.isatty()
+        self.shown = terminal and not quiet
+        self.lines = lines and not terminal and not quiet
 
     def over(self, items: Sequence[T], what: str, name: Callable[[T], str] = str) -> Iterator[T]:
         """Iterate over items behind a bar that names the one in work."""
@@ -40,6 +48,10 @@ class Progress:
     @contextmanager
     def of_files(self, total: int, what: str) -> Generator[None]:
         """Show how many of `total` files were written inside the block, and the recording's time."""
+        if self.lines and total:
+            with files.observed(_Lines(total, what)):
+                yield
+            return
         if not self.shown or not total:
             yield
             return
@@ -58,6 +70,35 @@ class _Watch:
 
     def reached(self, t_ns: int, clock: str) -> None:
         self.bar.update(self.task, at=clocks.text_from_ns(t_ns, clock))
+
+
+class _Lines:
+    """Writes a line for every tenth of the work, and at least once a minute; work of seconds has none."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self.total, self.what = total, what
+        self.done = self.tenths = 0
+        self.at = ""
+        self.began = self.last = time.monotonic()
+
+    def wrote(self, path: Path) -> None:
+        self.done += 1
+        now, part = time.monotonic(), min(self.done / self.total, 1.0)
+        since = now - self.last
+        if since >= LATEST or (since >= SOONEST and self.done * 10 // self.total > self.tenths):
+            left = (now - self.began) * (1 - part) / part
+            print(f"{self.what}: {part:.0%}, {duration(left)} left{self.at}", file=sys.stderr, flush=True)
+            self.last, self.tenths = now, self.done * 10 // self.total
+
+    def reached(self, t_ns: int, clock: str) -> None:
+        self.at = f", at {clocks.text_from_ns(t_ns, clock)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: `40 s`, `12 min`, `5.2 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _bar() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ._options import json_option
+from ._tables import size_text
 
 
 @click.group()
@@ -31,9 +32,8 @@ def info(as_json: bool) -> None:
         }
         show_json(facts)
         return
-    click.echo(
-        f"{cache.folder()}: {len(entries)} files parsed, {_size(size)} of at most {_size(cache.limit())}"
-    )
+    used = f"{size_text(size)} of at most {size_text(cache.limit())}"
+    click.echo(f"{cache.folder()}: {len(entries)} files parsed, {used}")
     click.echo(
         "TRANSECT_CACHE_DIR and TRANSECT_CACHE_LIMIT (bytes) change that; 'transect cache clear' empties it"
     )
@@ -44,12 +44,4 @@ def clear() -> None:
     """Remove everything that is cached; it is made again when needed."""
     from transect.recording import cache
 
-    click.echo(f"removed {_size(cache.clear())} from {cache.folder()}")
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
+    click.echo(f"removed {size_text(cache.clear())} from {cache.folder()}")

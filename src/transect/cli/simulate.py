@@ -12,7 +12,7 @@ from ._options import json_option, streams_option
 from ._tables import all_option
 
 if TYPE_CHECKING:
-    from transect.simulation.day import Options
+    from transect.simulation.day import Day, Options
 
 
 @click.command()
@@ -37,7 +37,8 @@ def command(
 ) -> int:
     """Simulate a day in a world; without WORLD, list the worlds.
 
-    DIR opens as a recording of the world's format; DIR/truth holds what was true.
+    DIR opens as a recording of the world's format; DIR/truth holds what was true. Before it starts it says
+    about how long it will take, and how large DIR will be.
     """
     from transect.simulation import day
 
@@ -50,8 +51,10 @@ def command(
     target = new_folder(out)
     options = _options(seconds, seed, scale, streams, conditions)
     made = day.simulate(world, options)
-    expected = sum(len(s) if s.loader else 1 for s in made.recording)
-    with Progress(quiet=as_json).of_files(expected, "simulating"):
+    if not as_json:
+        _announce(world, made, target)
+    expected = sum(len(s) if s.loader else 1 for s in made.recording) + len(made.truth.files)
+    with Progress(quiet=as_json, lines=True).of_files(expected, "simulating"):
         said = day.write_day(made, target)
     _report(target, world, options, said, as_json)
     return 0
@@ -106,6 +109,23 @@ def _refuse_not_positive(name: str, value: float | None) -> None:
 
     if value is not None and not value > 0:
         raise UsageError(f"--{name} {value:g} is not more than 0")
+
+
+def _announce(world: str, made: Day, target: Path) -> None:
+    """Say what it will take, before it starts; and warn if the disk is too small for it."""
+    import shutil
+
+    from transect.simulation.estimate import estimate
+
+    from ._progress import duration
+    from ._tables import size_text
+
+    expected = estimate(made)
+    said = f"simulating {world}: about {duration(expected.seconds)} and {size_text(expected.size)}"
+    click.echo(said, err=True)
+    free = shutil.disk_usage(next(each for each in target.absolute().parents if each.is_dir())).free
+    if expected.size > free:
+        click.echo(f"warning: only {size_text(free)} are free there", err=True)
 
 
 def _report(target: Path, world: str, options: Options, said: tuple[str, ...], as_json: bool) -> None:

@@ -225,6 +225,14 @@ def test_camera_poses_are_those_that_the_joints_give(side: str) -> None:
     assert rotations.angle_between(here[:, 3:], there[:, 3:]) == pytest.approx(0, abs=1e-7)
 
 
+@pytest.mark.parametrize("side", ["Main", "Aux"])
+def test_the_arms_keep_still_on_a_traverse(side: str) -> None:
+    """Section 2: both are stationary during the traverses. What is left is the encoder's last digit."""
+    angles = np.asarray(table_day().recording[f"{side}Arm/JointAngles"]["position"])
+    assert np.ptp(angles, axis=0).max() < 3e-5  # rad
+    assert np.abs(angles / streams.JOINT_STEP - np.rint(angles / streams.JOINT_STEP)).max() < 1e-6
+
+
 def test_wheel_poses_are_those_that_the_ticks_give() -> None:
     recording = table_day().recording
     here = recording["Platform/WheelPoseEstimate"]

@@ -26,8 +26,6 @@ JOINTS = {
     "Aux": (1.43, 1.61, -0.946, -1.801, -0.903, 1.64, 1.421),
 }
 """rad: MainCam 1.9 m over the ground and AuxCam in front, level, looking ahead and 18 and 25 degrees down."""
-SWAYS = {"Main": ((0, 0.30, 60.0), (5, 0.08, 41.0)), "Aux": ((5, 0.20, 53.0), (4, 0.10, 37.0))}
-"""Joints (from 0) that pan and tilt the cameras: amplitude in rad and period in s."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +146,6 @@ class Rover:
 
     # Arms
 
-    def joints(self, side: str, elapsed: Floats) -> Floats:
-        """Angles (n, 7) in rad of an arm, "Main" or "Aux", that pans and tilts its camera slowly."""
-        angles = np.tile(np.array(JOINTS[side]), (len(elapsed), 1))
-        for joint, size, period in SWAYS[side]:
-            angles[:, joint] += size * np.sin(2 * np.pi * elapsed / period)
-        return angles
-
     def arm_end(self, angles: Floats) -> Floats:
         """``T_base_end`` (n, 4, 4): product of Craig's modified DH transforms (Table 3, see errata)."""
         arm = self.robot.constants["arm"]
@@ -168,9 +159,9 @@ class Rover:
         base = self.robot.frames.lookup("Origin", f"{side}Arm (base)")
         return base @ self.arm_end(angles) @ self.robot.frames.lookup(f"{side}Arm (end)", f"{side}Cam")
 
-    def camera_in_world(self, side: str, platform: Motion, elapsed: Floats) -> Floats:
-        """``T_world_Cam`` (n, 4, 4) at the samples of the platform's motion, seconds (n,) after the start."""
-        camera = self.camera_in_origin(side, self.joints(side, elapsed))
+    def camera_in_world(self, side: str, platform: Motion, angles: Floats) -> Floats:
+        """``T_world_Cam`` (n, 4, 4) at the samples of the platform's motion, with joint angles (n, 7)."""
+        camera = self.camera_in_origin(side, angles)
         return se3.compose(platform.transforms, self.in_platform("Origin"), camera)
 
 

@@ -20,7 +20,7 @@ from ...motion import Motion
 from ...raycast import Hits, Scene
 from ...solids import Look, Solid, Solids, box, rod
 from ...terrain import Terrain
-from .rover import Rover, plan_lap
+from .rover import JOINTS, Rover, plan_lap
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC, in the weeks of the campaign."""
@@ -117,6 +117,13 @@ class State:
         """Sample times (n,) at a rate in Hz, from the start to the end of the day."""
         count = int(np.floor((self.motion.t_ns[-1] - START_NS) * rate / NS)) + 1
         return START_NS + np.rint(np.arange(count) * (NS / rate)).astype(np.int64)
+
+    def joints(self, side: str, elapsed: Floats) -> Floats:
+        """True angles (n, 7) in rad of an arm, "Main" or "Aux", at seconds (n,).
+
+        Both keep still on a traverse (section 2).
+        """
+        return np.tile(np.array(JOINTS[side]), (len(elapsed), 1))
 
     # The ground
 

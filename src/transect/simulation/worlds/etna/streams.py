@@ -45,7 +45,10 @@ SPATIAL_DUAL = ImuNoise(
     acc_bias=0.01,
     gyro_bias=3e-5,
 )
-JOINT_STD = 5e-5
+JOINT_STEP = 2 * np.pi / (4096 * 160)
+"""rad: what the encoders of the arms can tell apart, behind a gear of 1 to 160."""
+FLICKER = 0.3
+"""Standard deviation of an arm's reading at rest, in steps: now and then the next number."""
 RIM_STD = 0.003
 FIELD = np.array([1.8e-6, 26.9e-6, -36.2e-6])
 """T, east, north and up: 45 uT, 53 degrees down, 4 degrees east."""
@@ -85,11 +88,7 @@ def count_seconds(t_ns: Ints) -> Floats:
 
 def _make_arms(state: State) -> Iterator[Stream]:
     t_ns = state.times(ARMS)
-    measured = {
-        side: state.rover.joints(side, count_seconds(t_ns))
-        + _draw_noise(state, f"{side}Arm/JointAngles", JOINT_STD, (len(t_ns), 7))
-        for side in ("Aux", "Main")
-    }
+    measured = {side: _read_encoders(state, side, t_ns) for side in ("Aux", "Main")}
     for side, angles in measured.items():
         yield make_stream(f"{side}Arm/JointAngles", t_ns, _split("joint_{}", angles))
     for side, angles in measured.items():
@@ -97,6 +96,13 @@ def _make_arms(state: State) -> Iterator[Stream]:
         turns = rotations.euler_from_matrix(ATTITUDE, pose[:, :3, :3])
         columns = _name_axes("x y z", pose[:, :3, 3]) | _name_axes("roll pitch yaw", turns)
         yield make_stream(f"{side}Cam/PoseEstimate", t_ns, columns)
+
+
+def _read_encoders(state: State, side: str, t_ns: Ints) -> Floats:
+    """Angles (n, 7) in rad as the encoders of an arm tell them, in whole steps."""
+    true = state.joints(side, count_seconds(t_ns)) / JOINT_STEP
+    flicker = _draw_noise(state, f"{side}Arm/JointAngles", FLICKER, (len(t_ns), 7))
+    return np.rint(true + flicker) * JOINT_STEP
 
 
 # The receiver
@@ -294,7 +300,8 @@ def take_frame(state: State, camera: CameraModel, t_ns: int) -> Frame:
     """Return what a camera sees at a time, and how far it is."""
     platform = state.motion.at([t_ns])
     seconds = count_seconds(np.array([t_ns]))
-    pose = state.rover.camera_in_world(camera.name.removesuffix("Cam"), platform, seconds)[0]
+    side = camera.name.removesuffix("Cam")
+    pose = state.rover.camera_in_world(side, platform, state.joints(side, seconds))[0]
     noise = generator(state.seed, camera.name, "noise", t_ns - START_NS)
     return render(state.scene, camera, pose, state.light, t=float(seconds[0]), noise=noise)
 
