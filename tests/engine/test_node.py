@@ -128,6 +128,40 @@ def test_an_unknown_parameter_names_the_nearest_one():
     assert "window" in caught.value.hint
 
 
+def test_a_plain_class_declares_parameters_for_several_nodes():
+    class Scales:
+        coarse: float = param(2.0, gt=0, unit="m", doc="coarse voxel")
+        fine: float = param(1.0, gt=0)
+
+    class Guided(Node, interface=True):
+        steps: int = param(10, ge=1)
+
+        def process(self, x: float) -> float:
+            return x * self.values["steps"] * self.values["fine"]
+
+    class Plane(Scales, Guided):
+        trim: float = param(0.5)
+
+    class Point(Scales, Guided):
+        fine: float = param(3.0)
+
+    class Finer(Point):
+        depth: int = param(1)
+
+    class Behind(Guided, Scales):
+        steps: int = param(7)
+
+    assert list(Plane.parameters) == ["steps", "coarse", "fine", "trim"]
+    assert Plane.parameters["coarse"].unit == "m"
+    assert Plane(fine=2)(1.0) == 20.0
+    assert Point()(1.0) == 30.0
+    assert list(Finer.parameters) == ["steps", "coarse", "fine", "depth"]
+    assert (Finer.fine, Finer().values) == (3.0, {"steps": 10, "coarse": 2.0, "fine": 3.0, "depth": 1})
+    assert Behind().values == {"coarse": 2.0, "fine": 1.0, "steps": 7}
+    with pytest.raises(ParameterError, match=r"Plane\.coarse cannot be 0\.0"):
+        Plane(coarse=0)
+
+
 def test_a_parameter_cannot_have_the_name_of_what_every_node_has():
     with pytest.raises(ParameterError, match=r"Often\.every cannot be a parameter"):
 

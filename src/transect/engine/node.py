@@ -19,7 +19,7 @@ from transect.errors import did_you_mean
 
 from .context import Context
 from .inboxes import check_interpolable
-from .params import Parameter, ParameterError, checked_values, parameters_of
+from .params import Parameter, ParameterError, checked_values, is_declared, parameters_of
 from .policies import AT
 from .ports import OUT, Port, PortError, Ports, is_outputs, ports_of
 
@@ -35,7 +35,7 @@ class Node:
     inputs, outputs : dict of str to Port
         Of the class.
     parameters : dict of str to Parameter
-        Of the class, its base classes' among them.
+        Of the class, its base classes' among them; one that is no node may declare some for several nodes.
     interface : type
         The class that says what this one takes and gives; itself where it is one, or has none.
     out_name : str
@@ -67,15 +67,10 @@ class Node:
         super().__init_subclass__(**kwargs)
         cls.every = cls.every if every is None else every
         cls.passes = cls.passes if passes is None else passes
-        types = get_type_hints(cls)
-        own = parameters_of(vars(cls), types, cls.__name__)
-        if taken := [name for name in own if hasattr(Node, name)]:
-            raise ParameterError(
-                f"{cls.__name__}.{taken[0]} cannot be a parameter", why=f"every node has its own {taken[0]}"
-            )
-        cls.parameters = {**cls.parameters, **own}
-        for name, parameter in own.items():
-            setattr(cls, name, parameter.default)
+        cls.parameters = _parameters(cls)
+        for name, parameter in cls.parameters.items():
+            if is_declared(getattr(cls, name)):
+                setattr(cls, name, parameter.default)
         implements = not interface and hasattr(cls, "interface")
         if "process" in vars(cls):
             wanted = _ports(cls.interface) if implements else None
@@ -156,6 +151,26 @@ def implementation(interface: type[Node], name: str | None = None) -> type[Node]
         said = f"no implementation {name!r}" if name else f"{len(known)} implementations: name one"
         raise PortError(f"{interface.__name__} has {said}", hint=did_you_mean(name or "", known))
     return known[name]
+
+
+def _parameters(cls: type[Node]) -> dict[str, Parameter]:
+    """Return the parameters of a class: those of its bases, the farthest first, then those it declares.
+
+    A base that is no node may declare some too, for several nodes that share them.
+    """
+    types = get_type_hints(cls)
+    found: dict[str, Parameter] = {}
+    for base in reversed(cls.__mro__):
+        if base is not cls and issubclass(base, Node):
+            found |= base.parameters
+            continue
+        declared = parameters_of(vars(base), types, cls.__name__)
+        if taken := [name for name in declared if hasattr(Node, name)]:
+            raise ParameterError(
+                f"{cls.__name__}.{taken[0]} cannot be a parameter", why=f"every node has its own {taken[0]}"
+            )
+        found |= declared
+    return found
 
 
 def _ports(cls: type[Node]) -> Ports:

@@ -109,6 +109,11 @@ def param(
     return _Declared(default, {**limits, "unit": unit, "doc": doc})  # pyright: ignore[reportReturnType]
 
 
+def is_declared(value: Any) -> bool:
+    """Tell whether a value is what `param` returned."""
+    return isinstance(value, _Declared)
+
+
 def parameters_of(members: Mapping[str, Any], types: Mapping[str, Any], owner: str) -> dict[str, Parameter]:
     """Return the parameters that a class body declares, their defaults checked."""
     found: dict[str, Parameter] = {}

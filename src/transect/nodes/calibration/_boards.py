@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Bytes, Floats
+from transect.engine import param
 from transect.errors import TransectError
 
 REFINED = 5
@@ -53,6 +54,22 @@ class Board:
         window = (REFINED, REFINED)
         refined = cv2.cornerSubPix(gray, np.ascontiguousarray(corners, np.float32), window, (-1, -1), until)
         return np.asarray(refined, np.float64).reshape(-1, 2)
+
+
+class WithBoard:
+    """What nodes that look at a chessboard have in common: its parameters."""
+
+    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
+    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
+    square: float = param(0.025, gt=0, unit="m", doc="width of a square of the board")
+    square_height: float = param(
+        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
+    )
+
+    @property
+    def board(self) -> Board:
+        """The board that is looked for."""
+        return Board(self.columns, self.rows, self.square, self.square_height or self.square)
 
 
 def enough_boards(seen: int, looked: int, least: int, what: str) -> None:

@@ -13,7 +13,7 @@ from transect.engine import Node, Unit, outputs, param
 from transect.nodes.image._gray import gray_of
 from transect.types import CameraModel, Image
 
-from ._boards import Board, enough_boards
+from ._boards import Board, WithBoard, enough_boards
 
 
 @outputs
@@ -49,18 +49,12 @@ class Fit(NamedTuple):
     sigma: Floats
 
 
-class CameraCalibration(Node):
+class CameraCalibration(WithBoard, Node):
     """Calibrates a camera from images of a chessboard in many places (Zhang 2000, by OpenCV).
 
     When the images end it gives the camera, or an error if too few of them showed the board.
     """
 
-    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
-    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
-    square: float = param(0.025, gt=0, unit="m", doc="width of a square of the board")
-    square_height: float = param(
-        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
-    )
     least_boards: int = param(8, ge=3, doc="smallest number of images in which the board is found")
 
     def reset(self) -> None:
@@ -69,7 +63,7 @@ class CameraCalibration(Node):
         self.last: Image | None = None
 
     def process(self, image: Image) -> CalibratedCamera:
-        found = self._board().corners(gray_of(image))
+        found = self.board.corners(gray_of(image))
         self.looked, self.last = self.looked + 1, image
         if found is not None:
             self.corners.append(found)
@@ -79,11 +73,8 @@ class CameraCalibration(Node):
         if self.last is None:
             return None
         enough_boards(len(self.corners), self.looked, self.least_boards, "a camera")
-        fit = fitted_camera(self.corners, self._board(), self.last)
+        fit = fitted_camera(self.corners, self.board, self.last)
         return CalibratedCamera(camera=fit.camera, rms=fit.rms, errors=fit.errors, sigma=fit.sigma)
-
-    def _board(self) -> Board:
-        return Board(self.columns, self.rows, self.square, self.square_height or self.square)
 
 
 def fitted_camera(corners: Sequence[Floats], board: Board, image: Image) -> Fit:

@@ -15,7 +15,7 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated
 from transect.types import CameraModel, Image, LaserScan, Transform
 
-from ._boards import Board, enough_boards
+from ._boards import Board, WithBoard, enough_boards
 from ._pless_zhang import FEWEST, Sighting, mount_from_boards
 
 JUMP = 0.1
@@ -48,7 +48,7 @@ class CalibratedMount:
     sigma: NDArray[np.float64] | None = None
 
 
-class LaserCameraCalibration(Node):
+class LaserCameraCalibration(WithBoard, Node):
     """Finds how a planar laser and a calibrated camera stand (Pless and Zhang 2004).
 
     The laser's points on the board are the straight piece of its sweep, no longer than the board and about as
@@ -56,12 +56,7 @@ class LaserCameraCalibration(Node):
     were seen by both or all were tilted alike.
     """
 
-    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
-    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
     square: float = param(0.075, gt=0, unit="m", doc="width of a square of the board")
-    square_height: float = param(
-        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
-    )
     apart: float = param(1.0, gt=0, unit="m", doc="largest distance between laser and camera")
     least_boards: int = param(8, ge=FEWEST, doc="smallest number of board positions seen by both sensors")
 
@@ -72,7 +67,7 @@ class LaserCameraCalibration(Node):
 
     def process(self, image: Image, scan: Annotated[LaserScan, Synced(0.1)]) -> CalibratedMount:
         self.looked, self.between = self.looked + 1, (scan.frame, image.frame)
-        plane = board_plane(gray_of(image), calibrated(image), self._board())
+        plane = board_plane(gray_of(image), calibrated(image), self.board)
         points = None if plane is None else self._on_board(scan, plane[2])
         if plane is not None and points is not None:
             self.sightings.append(Sighting(plane[0], plane[1], points))
@@ -91,14 +86,11 @@ class LaserCameraCalibration(Node):
             sigma=mount.sigma,
         )
 
-    def _board(self) -> Board:
-        return Board(self.columns, self.rows, self.square, self.square_height or self.square)
-
     def _on_board(self, scan: LaserScan, reach: float) -> Floats | None:
         """Return the laser's points (n, 2) on the board, whose middle is `reach` metres from the camera."""
-        pieces = straight_pieces(scan, self._board().diagonal)
+        pieces = straight_pieces(scan, self.board.diagonal)
         off = [abs(float(np.linalg.norm(piece.mean(axis=0))) - reach) for piece in pieces]
-        if not pieces or min(off) > self.apart + self._board().diagonal / 2:
+        if not pieces or min(off) > self.apart + self.board.diagonal / 2:
             return None
         return pieces[int(np.argmin(off))]
 

@@ -15,7 +15,7 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.stereo.stereo_rectification import rectifying
 from transect.types import CameraModel, Image, Transform
 
-from ._boards import Board, enough_boards
+from ._boards import Board, WithBoard, enough_boards
 from .camera_calibration import fitted_camera
 
 
@@ -48,20 +48,15 @@ class CalibratedPair:
     rows_apart: Annotated[float, Unit("px")] | None = None
 
 
-class StereoCalibration(Node):
+class StereoCalibration(WithBoard, Node):
     """Calibrates a pair of cameras from images of a chessboard in many places (OpenCV).
 
     Each camera is calibrated alone first, then both together. When the images end it gives the pair, or an
     error if too few of them showed the board on both sides.
     """
 
-    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
-    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
     square: float = param(
         0.025, gt=0, unit="m", doc="width of a square of the board; it sets the scale of the baseline"
-    )
-    square_height: float = param(
-        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
     )
     least_boards: int = param(8, ge=3, doc="smallest number of image pairs in which the board is found")
 
@@ -71,8 +66,8 @@ class StereoCalibration(Node):
         self.last: tuple[Image, Image] | None = None
 
     def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> CalibratedPair:
-        first = self._board().corners(gray_of(left))
-        second = None if first is None else self._board().corners(gray_of(right))
+        first = self.board.corners(gray_of(left))
+        second = None if first is None else self.board.corners(gray_of(right))
         self.looked, self.last = self.looked + 1, (left, right)
         if first is not None and second is not None:
             self.corners.append((first, second))
@@ -82,10 +77,7 @@ class StereoCalibration(Node):
         if self.last is None:
             return None
         enough_boards(len(self.corners), self.looked, self.least_boards, "a pair")
-        return calibrated_pair(self.corners, self._board(), *self.last)
-
-    def _board(self) -> Board:
-        return Board(self.columns, self.rows, self.square, self.square_height or self.square)
+        return calibrated_pair(self.corners, self.board, *self.last)
 
 
 def calibrated_pair(

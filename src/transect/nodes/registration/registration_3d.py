@@ -72,16 +72,6 @@ class Registered:
     covariance: Annotated[NDArray[np.float64] | None, Shape(6, 6)] = None
 
 
-COARSE_VOXEL = param(
-    0.0, ge=0, unit="m", doc="voxel edge length at the coarse level; 0: chosen from `coarse_points`"
-)
-FINE_VOXEL = param(
-    0.0, ge=0, unit="m", doc="voxel edge length at the fine level; 0: chosen from `fine_points`"
-)
-COARSE_POINTS = param(5000, ge=100, doc="approximate number of points of the sink at the coarse level")
-FINE_POINTS = param(20000, ge=100, doc="approximate number of points of the sink at the fine level")
-
-
 @dataclass(frozen=True)
 class Outcome:
     """``T_sink_source`` (4, 4), whether the last steps were small, all iterations, and how good it is."""
@@ -157,37 +147,37 @@ class Registration3D(Node, interface=True):
         return ""
 
 
-class Gicp(Registration3D):
-    """Plane to plane: generalised ICP (Segal 2009, small_gicp)."""
+class _TwoScales:
+    """What registrations from coarse to fine have in common."""
 
-    coarse_voxel: float = COARSE_VOXEL
-    fine_voxel: float = FINE_VOXEL
-    coarse_points: int = COARSE_POINTS
-    fine_points: int = FINE_POINTS
+    coarse_voxel: float = param(
+        0.0, ge=0, unit="m", doc="voxel edge length at the coarse level; 0: chosen from `coarse_points`"
+    )
+    fine_voxel: float = param(
+        0.0, ge=0, unit="m", doc="voxel edge length at the fine level; 0: chosen from `fine_points`"
+    )
+    coarse_points: int = param(
+        5000, ge=100, doc="approximate number of points of the sink at the coarse level"
+    )
+    fine_points: int = param(20000, ge=100, doc="approximate number of points of the sink at the fine level")
+
+
+class Gicp(_TwoScales, Registration3D):
+    """Plane to plane: generalised ICP (Segal 2009, small_gicp)."""
 
     def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
         return _refine(self, "GICP", source, sink, begin)
 
 
-class PointToPlane(Registration3D):
+class PointToPlane(_TwoScales, Registration3D):
     """Distances along the normals of the sink (Chen and Medioni 1992, small_gicp)."""
-
-    coarse_voxel: float = COARSE_VOXEL
-    fine_voxel: float = FINE_VOXEL
-    coarse_points: int = COARSE_POINTS
-    fine_points: int = FINE_POINTS
 
     def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
         return _refine(self, "PLANE_ICP", source, sink, begin)
 
 
-class PointToPoint(Registration3D):
+class PointToPoint(_TwoScales, Registration3D):
     """Distances between nearest points (Besl and McKay 1992, small_gicp)."""
-
-    coarse_voxel: float = COARSE_VOXEL
-    fine_voxel: float = FINE_VOXEL
-    coarse_points: int = COARSE_POINTS
-    fine_points: int = FINE_POINTS
 
     def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
         return _refine(self, "ICP", source, sink, begin)
