@@ -38,6 +38,14 @@ def ns_from_decimal(text: str, unit_ns: int = NS) -> int:
         raise TimeError(f"{text!r} is not a time", hint="decimal seconds are expected") from None
 
 
+def in_64_bits(t_ns: int) -> int:
+    """Return nanoseconds that an int64 can hold; others are a TimeError."""
+    if not -(2**63) < t_ns < 2**63:
+        said = f"{decimal_from_ns(t_ns, 0)} s"
+        raise TimeError(f"{said} is beyond what nanoseconds in 64 bits can count (292 years)")
+    return t_ns
+
+
 def decimal_from_ns(t_ns: int, digits: int = 9) -> str:
     """Return nanoseconds as decimal seconds with a fixed number of digits, exactly (truncated)."""
     sign, t_ns = ("-", -t_ns) if t_ns < 0 else ("", t_ns)
@@ -91,10 +99,7 @@ def resolve(time: TimeLike, first_ns: int, clock: str = "utc") -> int:
     first_ns : int
         The recording's first sample on that clock.
     """
-    t_ns = _resolve(time, first_ns, clock)
-    if not -(2**63) <= t_ns < 2**63:
-        raise TimeError(f"{time!r} is beyond what nanoseconds in 64 bits can count (292 years)")
-    return t_ns
+    return in_64_bits(_resolve(time, first_ns, clock))
 
 
 def _resolve(time: TimeLike, first_ns: int, clock: str) -> int:

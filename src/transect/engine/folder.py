@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from transect.base import clocks, files
 from transect.errors import ParseError, UsageError
-from transect.recording import arrow
+from transect.recording import arrow, parquet
 
 from .comparing import Trace
 from .context import Conclusion
@@ -102,8 +102,6 @@ def _write_json(path: Path, run: Run, outputs: Any) -> None:
 
 def write_traces(path: Path, traces: Any) -> None:
     """Write time and checksum of every sample, port after port."""
-    import pyarrow.parquet as pq
-
     names = sorted(traces)
     which = np.repeat(np.arange(len(names), dtype=np.int32), [len(traces[name]) for name in names])
     port = pa.DictionaryArray.from_arrays(arrow.from_numpy(which), arrow.strings(names))
@@ -111,7 +109,7 @@ def write_traces(path: Path, traces: Any) -> None:
     checks = np.concatenate([np.zeros(0, np.uint32), *(np.array(traces[n].checks, np.uint32) for n in names)])
     columns = {"port": port, "t_ns": arrow.from_numpy(times), "crc32": arrow.from_numpy(checks)}
     with files.atomic_write(path) as out:
-        pq.write_table(pa.table(columns), out)
+        parquet.write_table(pa.table(columns), out)
 
 
 def read_run(folder: Path) -> Run:
@@ -132,15 +130,12 @@ def read_run(folder: Path) -> Run:
             traces, conclusions=[Conclusion(**each) for each in content.get("conclusions", ())],
             folder=folder,
         )  # fmt: skip
-    except (KeyError, ValueError, OSError, pa.ArrowException) as error:
+    except (ParseError, KeyError, ValueError, OSError, pa.ArrowException) as error:
         raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
 
 
 def _read_traces(path: Path, traces: dict[str, Trace]) -> None:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        table = file.read()
+    table = parquet.read_table(path, str(path))
     names = [name for chunk in table.column("port").chunks for name in chunk.dictionary_decode().to_pylist()]
     times, checks = arrow.numbers(table, "t_ns"), arrow.numbers(table, "crc32")
     for name, trace in traces.items():

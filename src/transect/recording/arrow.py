@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from transect.base.arrays import Ints
+from transect.base.arrays import Ints, Mask
 from transect.errors import StreamError, did_you_mean
 
 T_NS = "t_ns"
@@ -150,7 +150,7 @@ def field_with_unit(name: str, kind: pa.DataType, unit: str) -> pa.Field:
 
 def unit_of(field: pa.Field) -> str:
     """Return the unit of a schema field, "" if it has none."""
-    return (field.metadata or {}).get(b"unit", b"").decode()
+    return (field.metadata or {}).get(b"unit", b"").decode("utf-8", "replace")
 
 
 def numbers(table: pa.Table, name: str) -> NDArray[Any]:
@@ -166,6 +166,13 @@ def numbers(table: pa.Table, name: str) -> NDArray[Any]:
     if len({chunk.shape[1:] for chunk in chunks}) > 1:
         raise StreamError(f"the rows of {name} have unequal lengths", hint="read it row by row")
     return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+
+def holds_numbers(kind: pa.DataType) -> bool:
+    """Tell whether a column has numbers or truth values, single ones or lists of them."""
+    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return holds_numbers(kind.value_type)
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
 
 
 def _no_numbers(kind: pa.DataType) -> NDArray[Any]:
@@ -194,15 +201,39 @@ def _chunk_numbers(chunk: pa.Array) -> NDArray[Any]:
     if pa.types.is_boolean(kind):
         numbers = _chunk_numbers(chunk.cast(pa.uint8()))
         return numbers if chunk.null_count else numbers.astype(bool)
+    if not holds_numbers(kind):
+        raise StreamError(
+            f"a column of {kind} holds no numbers", hint="stream.table.column(NAME).to_pylist()"
+        )
     return _nulls_as_nan(chunk.cast(pa.float64())) if chunk.null_count else np.from_dlpack(chunk)
 
 
 def _nulls_as_nan(chunk: pa.Array) -> NDArray[np.float64]:
     """Return a float64 chunk with NaN for nulls; Arrow's own `fill_null` would wake pandas."""
-    validity, data = chunk.buffers()
-    rows = slice(chunk.offset, chunk.offset + len(chunk))
-    valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
-    return np.where(valid, np.frombuffer(data, np.float64)[rows], np.nan)
+    return np.where(_is_valid(chunk), _raw_numbers(chunk), np.nan)
+
+
+def integers(column: pa.ChunkedArray) -> tuple[NDArray[Any], Mask]:
+    """Return a column of integers exactly as they are, and where there is one; elsewhere anything stands."""
+    if not column.num_chunks:
+        return np.zeros(0, _numpy_dtype(column.type)), np.zeros(0, np.bool_)
+    valid = np.concatenate([_is_valid(chunk) for chunk in column.chunks])
+    return np.concatenate([_raw_numbers(chunk) for chunk in column.chunks]), valid
+
+
+def _is_valid(chunk: pa.Array) -> Mask:
+    if not chunk.null_count:
+        return np.ones(len(chunk), np.bool_)
+    bits = np.unpackbits(np.frombuffer(chunk.buffers()[0], np.uint8), bitorder="little")
+    return bits[chunk.offset : chunk.offset + len(chunk)].astype(np.bool_)
+
+
+def _raw_numbers(chunk: pa.Array) -> NDArray[Any]:
+    """Return what stands in a chunk of numbers, behind nulls too."""
+    dtype, data = _numpy_dtype(chunk.type), chunk.buffers()[1]
+    return (
+        np.frombuffer(data, dtype)[chunk.offset : chunk.offset + len(chunk)] if data else np.zeros(0, dtype)
+    )
 
 
 def _equal_lists(chunk: pa.Array) -> NDArray[Any]:

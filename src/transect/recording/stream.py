@@ -169,10 +169,10 @@ class Stream:
         return {f.name: arrow.unit_of(f) for f in self.table.schema}
 
     def column(self, name: str) -> Any:
-        """Return a column: numbers as (n,) or (n, k) array, text as a list of str."""
+        """Return a column: numbers as (n,) or (n, k) array, text and whatever else as a list."""
         kind = self.table.schema.field(name).type if name in self.table.column_names else None
-        if kind is not None and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            return arrow.texts(self.table, name)
+        if kind is not None and not arrow.holds_numbers(kind):
+            return self.table.column(name).to_pylist()
         return arrow.numbers(self.table, name)
 
     def array(self, *names: str) -> NDArray[np.float64]:
@@ -280,7 +280,7 @@ class Stream:
         return pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_fixed_size_list(kind)
 
     def to_numpy(self) -> dict[str, Any]:
-        """Return all columns by name: arrays, and lists of str for text."""
+        """Return all columns by name: arrays, and lists for text and whatever else is no number."""
         return {name: self.column(name) for name in self.table.column_names}
 
     def to_pandas(self) -> Any:

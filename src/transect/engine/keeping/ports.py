@@ -25,12 +25,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.files import write_bytes
-from transect.errors import ParseError, UnsupportedError
+from transect.errors import UnsupportedError
 from transect.formats._clouds import encode_cloud
 from transect.formats._images import encode_image
 from transect.formats.geotiff.writing import encode_geotiff
 from transect.formats.tum.reading import parse_poses
-from transect.recording import Stream
+from transect.recording import Stream, parquet
 from transect.types import (
     DepthMap,
     GridMap,
@@ -174,13 +174,7 @@ def _poses(path: Path) -> pa.Table:
 
 
 def _table(path: Path) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            return file.read()
-    except (pa.ArrowException, OSError) as error:
-        raise ParseError(f"{path.name} cannot be read as Parquet", where=str(path), why=str(error)) from error
+    return parquet.read_table(path, str(path))
 
 
 def _column(stream: Stream, name: str) -> Any:

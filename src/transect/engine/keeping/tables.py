@@ -24,7 +24,7 @@ from transect.base.files import atomic_write, write_bytes
 from transect.errors import TransectError
 from transect.formats.parquet.reading import ABOUT
 from transect.formats.tum.writing import header, pose_lines
-from transect.recording import arrow
+from transect.recording import arrow, parquet
 from transect.recording.arrow import T_NS
 from transect.types import Trajectory
 
@@ -134,13 +134,11 @@ class TableSink:
         return json.dumps(about | {key: name for key, name in frames.items() if name})
 
     def _next_part(self, schema: pa.Schema) -> Any:
-        import pyarrow.parquet as pq
-
         self._end_part()
         self._schema = self._unify(schema)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._parts.append(self._path.with_name(f".{self._path.name}.{len(self._parts)}.tmp"))
-        return pq.ParquetWriter(self._parts[-1], schema, compression="zstd")
+        return parquet.open_writer(self._parts[-1], schema)
 
     def _unify(self, schema: pa.Schema) -> pa.Schema:
         if self._schema is None:
@@ -167,10 +165,10 @@ class TableSink:
 
         with (
             atomic_write(self._path) as out,
-            pq.ParquetWriter(out, self._schema, compression="zstd") as writer,
+            parquet.open_writer(out, self._schema) as writer,
         ):
             for part in self._parts:
-                with pq.ParquetFile(part) as file:
+                with pq.ParquetFile(part, page_checksum_verification=True) as file:
                     for group in range(file.num_row_groups):
                         writer.write_table(_widen(file.read_row_group(group), writer.schema))
         for part in self._parts:

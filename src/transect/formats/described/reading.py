@@ -209,10 +209,15 @@ def _parse(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
 
 def _with_files(table: pa.Table, source: Source, file: str) -> tuple[pa.Table, list[Loss]]:
     """Leave out the rows whose image or cloud is not there."""
-    names = arrow.texts(table, PAYLOAD)
-    there = np.array([name in source for name in names], dtype=bool)
+    if PAYLOAD not in table.column_names:
+        raise ParseError(
+            f"{file} has no column of file names", where=file, hint=f"columns: {{{PAYLOAD}: NAME}}"
+        )
+    names: list[Any] = table.column(PAYLOAD).to_pylist()
+    there = np.array([isinstance(name, str) and name in source for name in names], dtype=bool)
     if there.all():
         return table, []
     first = names[int(np.argmin(there))]
-    loss = Loss(file, f"the file {first} is not there", count=int((~there).sum()))
+    reason = "a row names no file" if first is None else f"the file {first} is not there"
+    loss = Loss(file, reason, count=int((~there).sum()))
     return table.filter(arrow.from_numpy(there)), [loss]

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from transect.base.clocks import NS, ns_from_decimal, ns_from_iso
+from transect.base.clocks import NS, in_64_bits, ns_from_decimal, ns_from_iso
 from transect.errors import ParseError, TimeError, did_you_mean
 from transect.geometry import rotations
-from transect.recording import Loss, Parsed, arrow
+from transect.recording import Loss, Parsed, arrow, parquet
 from transect.recording.source import HEAD, Buffer
-from transect.recording.text import Layout, Tokens, bad_stamp, read_csv, scan, whole_lines
+from transect.recording.text import NO_STAMP, Layout, Tokens, bad_stamp, read_csv, scan, whole_lines
 
 from .._rows import lines_lost
 from .columns import sample_of
@@ -229,7 +229,8 @@ class _Rows:
         joined = [" ".join(row) for row in zip(*parts, strict=True)]
         unit_ns = _UNIT_NS.get(time.unit or "s", NS)
         convert = _moment(time) if _is_text(time) else lambda text: ns_from_decimal(text, unit_ns)
-        return np.array(self.converted(joined, convert, "a time", 0), dtype=np.int64)
+        fitting = self.converted(joined, lambda text: in_64_bits(convert(text)), "a time", 0)
+        return np.array(fitting, dtype=np.int64)
 
     def values(self, column: Column) -> Any:
         """Return a column in SI, or as text."""
@@ -308,7 +309,7 @@ def _units(spec: StreamSpec, columns: Mapping[str, Column]) -> dict[str, str]:
 
 def read_parquet(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     """Read a Parquet file as a description says; units not told are those of its own metadata."""
-    table = _parquet_table(buffer, file)
+    table = parquet.read_table(buffer, file)
     times = [r for time in (spec.time, spec.log_time) for r in _references(time)]
     columns = spec.columns or {n: Column(n) for n in table.column_names if n not in times}
     units = {n: arrow.unit_of(table.schema.field(n)) for n in table.column_names}
@@ -320,19 +321,13 @@ def read_parquet(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
         units[name] = unit.si or units.get(source, "")
     t_ns, log_ns = (_parquet_times(table, time, file) for time in (spec.time, spec.log_time))
     t_ns = np.arange(table.num_rows) * NS if t_ns is None else t_ns
-    return Parsed(arrow.table(t_ns, found, units=units, log_ns=log_ns))
-
-
-def _parquet_table(buffer: Buffer, file: str) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(buffer))).read()
-        table.validate(full=True)
-        table.schema.to_string()  # names and units are decoded only now
-    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
-        raise ParseError(f"{file} cannot be read as Parquet", where=file, why=str(error)) from error
-    return table
+    timed = np.logical_and.reduce([~bad_stamp(times) for times in (t_ns, log_ns) if times is not None])
+    read = arrow.table(t_ns, found, units=units, log_ns=log_ns)
+    if timed.all():
+        return Parsed(read)
+    reason = f"no time, or one that does not fit in 64 bits of nanoseconds (row {int(np.argmin(timed)) + 1})"
+    loss = Loss(file, reason, count=int((~timed).sum()))
+    return Parsed(read.filter(arrow.from_numpy(timed)), (loss,))
 
 
 def _parquet_column(table: pa.Table, reference: Reference | list[Reference], file: str) -> str:
@@ -353,7 +348,7 @@ def _parquet_times(table: pa.Table, time: Time | None, file: str) -> NDArray[np.
     name = _parquet_column(table, _references(time)[0], file)
     column = table.column(name)
     if pa.types.is_timestamp(column.type):
-        return arrow.numbers(pa.table({name: column.cast(pa.timestamp("ns")).cast(pa.int64())}), name)
+        return _whole_ns(column.cast(pa.int64()), _UNIT_NS[column.type.unit])
     if not pa.types.is_integer(column.type) or _is_text(time):
         raise TimeError(
             f"{name} of {file} is not a time",
@@ -361,4 +356,14 @@ def _parquet_times(table: pa.Table, time: Time | None, file: str) -> NDArray[np.
             why=f"it is {column.type}",
             hint="whole s, ms, us or ns",
         )
-    return arrow.numbers(table, name).astype(np.int64) * _UNIT_NS[time.unit or "s"]
+    return _whole_ns(column, _UNIT_NS[time.unit or "s"])
+
+
+def _whole_ns(column: pa.ChunkedArray, unit_ns: int) -> NDArray[np.int64]:
+    """Return whole numbers of a unit as nanoseconds; what is missing or too large is marked."""
+    whole, fits = arrow.integers(column)
+    largest = (2**63 - 1) // unit_ns
+    fits &= whole <= largest
+    if whole.dtype.kind == "i":
+        fits &= whole >= -largest
+    return np.where(fits, np.where(fits, whole, 0).astype(np.int64) * unit_ns, NO_STAMP)

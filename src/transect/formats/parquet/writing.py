@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from transect.recording import Recording
+from transect.recording import Recording, parquet
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 
 from .._export import export, times_of
@@ -19,10 +19,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
-    import pyarrow.parquet as pq
-
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    parquet.write_table(table, sink)
     names = {name: name for name in table.column_names}
     reading = times_of(table, names)
     if PAYLOAD in names:

@@ -1,0 +1,47 @@
+"""Parquet as every part of transect writes and reads it: compressed, a checksum on each page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from transect.errors import ParseError
+
+from .source import Buffer
+
+
+def open_writer(where: Any, schema: pa.Schema) -> Any:
+    """Open a file or sink for tables of one schema, row group by row group."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(where, schema, compression="zstd", write_page_checksum=True)
+
+
+def write_table(table: pa.Table, where: Any) -> None:
+    """Write one table to a file or sink."""
+    with open_writer(where, table.schema) as writer:
+        writer.write_table(table)
+
+
+def read_table(content: Path | Buffer, name: str) -> pa.Table:
+    """Read a whole table; damage is a ParseError that names the file.
+
+    Parameters
+    ----------
+    content : path or buffer
+    name : str
+        What an error calls it.
+    """
+    import pyarrow.parquet as pq
+
+    where = content if isinstance(content, Path) else pa.BufferReader(pa.py_buffer(content))
+    try:
+        with pq.ParquetFile(where, page_checksum_verification=True) as file:
+            table = file.read()
+        table.validate(full=True)
+        table.schema.to_string()  # names are decoded only now
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
+        raise ParseError(f"{name} cannot be read as Parquet", where=name, why=str(error)) from error
+    return table
