@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import struct
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from transect.engine import Node, outputs
-from transect.engine.digest import PortDigest, digest_of_ports, encoded
+from transect.engine.digest import MOST_WAITING, PortDigest, digest_of_ports, encoded
 from transect.errors import UnsupportedError
 from transect.recording.arrow import from_numpy, strings
-from transect.types import PointCloud, Pose
+from transect.types import Image, PointCloud, Pose, StereoPair
 
 from .flows import Double, flow_of, play
 
@@ -230,6 +231,23 @@ def test_a_digest_goes_back_to_where_it_was_frozen():
     digest.update(2, 2.0)
     assert digest.hexdigest == after
     assert list(digest.checks) == checks
+
+
+def test_large_samples_are_hashed_on_a_thread_to_what_their_bytes_are():
+    rng, digest, whole, checks = np.random.default_rng(0), PortDigest(StereoPair), hashlib.sha256(), []
+    for t_ns in range(MOST_WAITING + 4):
+        left, right = (Image(rng.integers(0, 255, (200, 300), np.uint8)[:, ::2], t_ns=t_ns) for _ in range(2))
+        value = StereoPair(left, replace(right, data=np.where(right.data > 200, np.nan, right.data)), t_ns)
+        digest.update(t_ns, value)
+        data = t_ns.to_bytes(8, "little", signed=True) + encoded(value)
+        left.data[:] = 0  # a node that uses its array again changes nothing
+        whole.update(data)
+        checks.append(crc32(data))
+        if t_ns == 5:
+            state, before = digest.freeze(), whole.hexdigest()
+    assert (digest.hexdigest, list(digest.checks)) == (whole.hexdigest(), checks)
+    digest.thaw(state)
+    assert (digest.hexdigest, list(digest.checks)) == (before, checks[:6])
 
 
 VALUES = st.recursive(

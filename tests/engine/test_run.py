@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from transect.engine.wiring import WiringError
 from transect.errors import TransectError, UsageError
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
-from transect.types import Imu, NavFix, Pose, Twist
+from transect.types import Image, Imu, NavFix, Pose, Twist
 
 T0 = 1_600_000_000_000_000_000
 
@@ -283,6 +284,31 @@ def test_a_first_pass_ends_when_no_node_wants_to_see_more():
     result = run(compound("Two", {"t": TwiceButShort}, ["twist -> t.twist", "t.out -> n"]), recording())
     assert len(result["n"]) == 100
     assert 20 <= result["n"].values[-1] <= 31
+
+
+class LooksTwice(Node, passes=2):
+    """Looks at every image in both passes."""
+
+    def process(self, image: Image) -> float:
+        return float(image.data.mean())
+
+
+@pytest.mark.parametrize(("room", "decoded"), [(10_000_000, 5), (11_000, 8), (0, 10)])
+def test_images_that_were_decoded_are_kept_for_the_next_pass_as_far_as_there_is_room(
+    room: int, decoded: int, monkeypatch: pytest.MonkeyPatch
+):
+    rows: list[int] = []
+
+    def load(row: Mapping[str, Any]) -> Image:
+        rows.append(row["k"])
+        return Image(np.full((50, 100), row["k"], np.uint8), t_ns=row["t_ns"])
+
+    images = stream_of_values("camera", T0 + np.arange(5), {"k": np.arange(5)}, type=Image)
+    monkeypatch.setattr("transect.engine.replay.REMEMBERED", room)
+    looks = compound("Looks", {"l": LooksTwice}, ["image -> l.image", "l.out -> mean"])
+    result = run(looks, Recording("made", (images.replace(loader=load),)))
+    assert result["mean"].values == [0, 1, 2, 3, 4]
+    assert len(rows) == decoded
 
 
 class Speaks(Node):

@@ -136,6 +136,8 @@ class Surroundings:
         Takes (node, time in ns, message).
     concluded : callable
         Takes a `Conclusion`.
+    hashed : bool
+        Whether what nodes emit is hashed; not where nothing of it is kept.
     """
 
     frames: FrameTree = field(default_factory=FrameTree)
@@ -145,6 +147,7 @@ class Surroundings:
     unwired: Collection[str] = ()
     logged: Callable[[str, int, str], None] | None = None
     concluded: Callable[[Conclusion], None] | None = None
+    hashed: bool = True
 
     def context_of(self, part: Part, count: NodeCount) -> Context:
         """Return what one node sees of this."""

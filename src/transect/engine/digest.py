@@ -10,7 +10,9 @@ import dataclasses
 import hashlib
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -26,26 +28,42 @@ _NUMBER, _STAMPED_NUMBER = struct.Struct("<cd"), struct.Struct("<qcd")
 _LONGEST = 1 << 63
 NAN = float("nan")
 """The one whose bits stand for all."""
+LARGE = 1 << 16
+"""Bytes of a sample after which those of its port are hashed on a thread: an image takes a millisecond."""
+MOST_WAITING = 8
+"""Large samples of a port that may wait to be hashed: what bounds the memory."""
+
+
+@cache
+def _hashing_thread() -> ThreadPoolExecutor:
+    """Return the thread that hashes large samples of all ports, each port's in their order."""
+    return ThreadPoolExecutor(1, "hashing")
 
 
 class PortDigest:
     """Hashes what a port emits, and remembers a checksum of every sample so that runs can be compared.
 
+    Once a sample was large, all that follow are hashed on another thread, in the same order: the hash is the
+    same.
+
     Attributes
     ----------
-    times, checks : array
-        Of every sample: its time (ns), and the crc32 of its bytes.
+    times : array
+        Of every sample, ns.
     """
 
-    def __init__(self, kind: type) -> None:
+    def __init__(self, kind: type, idle: bool = False) -> None:
         self._hash = hashlib.sha256()
         self._encode: Encoder = encoded
-        self.times, self.checks = array("q"), array("I")
+        self.times, self._checks = array("q"), array("I")
+        self._large, self._waiting = False, deque[Future[None]]()
         self.update: Callable[[int, Any], None] = self._numbers() if kind is float else self._any
+        if idle:
+            self.update = _leave
 
     def _numbers(self) -> Callable[[int, Any], None]:
         """As `_any`, faster, for ports of floats."""
-        pack, timed, checked = _STAMPED_NUMBER.pack, self.times.append, self.checks.append
+        pack, timed, checked = _STAMPED_NUMBER.pack, self.times.append, self._checks.append
 
         def update(t_ns: int, value: Any) -> None:
             data = pack(t_ns, b"f", value if value == value else NAN)
@@ -56,25 +74,58 @@ class PortDigest:
         return update
 
     def _any(self, t_ns: int, value: Any) -> None:
-        data = t_ns.to_bytes(8, "little", signed=True) + self._encode(value)
-        self._hash.update(data)
+        stamp = t_ns.to_bytes(8, "little", signed=True)
+        if not self._large:
+            data = stamp + self._encode(value)
+            self._large = len(data) >= LARGE
+            self.times.append(t_ns)
+            self._take([data])
+            return
+        pieces = [stamp, *_pieces(value)]
         self.times.append(t_ns)
-        self.checks.append(crc32(data))
+        if len(self._waiting) == MOST_WAITING:
+            self._waiting.popleft().result()
+        self._waiting.append(_hashing_thread().submit(self._take, pieces))
+
+    def _take(self, pieces: Iterable[bytes]) -> None:
+        check = 0
+        for piece in pieces:
+            self._hash.update(piece)
+            check = crc32(piece, check)
+        self._checks.append(check)
+
+    def _settle(self) -> None:
+        """Wait until every sample is hashed."""
+        while self._waiting:
+            self._waiting.popleft().result()
+
+    @property
+    def checks(self) -> array[int]:
+        """The crc32 of the bytes of every sample."""
+        self._settle()
+        return self._checks
 
     @property
     def hexdigest(self) -> str:
         """The hash of everything so far."""
+        self._settle()
         return self._hash.hexdigest()
 
     def freeze(self) -> tuple[Any, int]:
         """Return its state: the hash so far, and how many samples it has seen."""
+        self._settle()
         return self._hash.copy(), len(self.times)
 
     def thaw(self, state: tuple[Any, int]) -> None:
         """Take back a state that this digest, or one with the same beginning, was in."""
         hashed, count = state
+        self._settle()
         self._hash = hashed.copy()
-        del self.times[count:], self.checks[count:]
+        del self.times[count:], self._checks[count:]
+
+
+def _leave(t_ns: int, value: Any) -> None:
+    """Hash nothing."""
 
 
 def digest_of_ports(ports: Mapping[str, str]) -> str:
@@ -110,13 +161,31 @@ def _encoder(kind: type) -> Encoder:
 
 
 def _fields_encoder(kind: type) -> Encoder:
-    names = [field.name for field in dataclasses.fields(kind)]
-    head = _label(b"d", kind.__name__.encode())
+    head, names = _fields(kind)
 
     def encode(value: Any) -> bytes:
         return head + b"".join([encoded(getattr(value, name)) for name in names])
 
     return encode
+
+
+@cache
+def _fields(kind: type) -> tuple[bytes, list[str]]:
+    """Return what stands before the fields of a dataclass, and their names."""
+    return _label(b"d", kind.__name__.encode()), [field.name for field in dataclasses.fields(kind)]
+
+
+def _pieces(value: Any) -> Iterator[bytes]:
+    """Yield the bytes of `encoded` in pieces, so that an image is copied once only."""
+    if isinstance(value, np.ndarray):
+        yield from _array_pieces(value)
+    elif isinstance(value, _KNOWN) or not dataclasses.is_dataclass(value):
+        yield encoded(value)
+    else:
+        head, names = _fields(type(value))
+        yield head
+        for name in names:
+            yield from _pieces(getattr(value, name))
 
 
 def _label(label: bytes, content: bytes) -> bytes:
@@ -134,16 +203,20 @@ def _int(value: int) -> bytes:
 
 
 def _array(value: Any) -> bytes:
+    return b"".join(_array_pieces(value))
+
+
+def _array_pieces(value: Any) -> tuple[bytes, ...]:
     """dtype, shape and bytes of an array or numpy scalar, little-endian and C-contiguous."""
     values: NDArray[Any] = np.asarray(value)
     if values.dtype.hasobject:
-        return _sequence(values.tolist())
+        return (_sequence(values.tolist()),)
     if values.dtype.names:  # field by field: what lies between them in memory is nobody's
-        return _sequence((name, values[name]) for name in values.dtype.names)
+        return (_sequence((name, values[name]) for name in values.dtype.names),)
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     if values.dtype.kind in "fc" and np.isnan(values).any():
         values = np.where(np.isnan(values), np.asarray(NAN, values.dtype), values)
-    return _label(b"a", f"{values.dtype.str}{np.shape(value)}".encode()) + values.tobytes()
+    return _label(b"a", f"{values.dtype.str}{np.shape(value)}".encode()), values.tobytes()
 
 
 def _sequence(value: Iterable[Any]) -> bytes:
@@ -176,3 +249,4 @@ _ENCODERS: tuple[tuple[type, Encoder], ...] = (
     (list, _sequence),
     (tuple, _sequence),
 )
+_KNOWN = tuple(kind for kind, _ in _ENCODERS)

@@ -58,7 +58,9 @@ class Flow:
         self.channels = Channels([*graph.inputs, *(name for part in parts for name, _ in part.channels())])
         self.counts = {part.id: NodeCount() for part in parts}
         self.outlets = {
-            name: Outlet(part, port, self.channels) for part in parts for name, port in part.channels()
+            name: Outlet(part, port, self.channels, self.around.hashed)
+            for part in parts
+            for name, port in part.channels()
         }
         self._lags = late if late is not None else lags(graph, reorder_ns)
         for part in parts:

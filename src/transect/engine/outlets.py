@@ -57,11 +57,11 @@ class Outlet:
         Called with (time, value) of everything emitted.
     """
 
-    def __init__(self, part: Part, port: Port, channels: Channels) -> None:
+    def __init__(self, part: Part, port: Port, channels: Channels, hashed: bool = True) -> None:
         self.port, self.channels = port, channels
         self.name = f"{part.id}.{port.name}"
         self.channel = channels.index[self.name]
-        self.digest = PortDigest(port.type)
+        self.digest = PortDigest(port.type, idle=not hashed)
         self.taps: list[Tap] = []
 
     def emitter(self) -> Emit:

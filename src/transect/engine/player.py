@@ -41,6 +41,8 @@ LOST = object()
 T = TypeVar("T")
 AHEAD = 2
 """Images that are decoded before they are asked for."""
+REMEMBERED = 128_000_000
+"""Bytes of decoded images that a pass over a recording keeps for the next one."""
 _LOADING = Lock()
 """Readers of one file are not made for two threads at once."""
 TOGETHER = -1
@@ -63,6 +65,8 @@ class Line:
         Whether a payload that cannot be read ends the run; else it is left out.
     lost : dict of int to Loss
         Of each such payload, by its row.
+    room : int
+        Bytes of images that may still be kept for the next pass; once it is 0, those asked for are let go.
     """
 
     stream: Stream
@@ -72,6 +76,8 @@ class Line:
     channels: tuple[int, ...] = ()
     strict: bool = False
     lost: dict[int, Loss] = field(default_factory=dict[int, Loss])
+    room: int = 0
+    _kept: dict[int, Image] = field(default_factory=dict[int, Image])
 
     def values(self, start: int, stop: int) -> Iterator[Any]:
         """Yield the values of the samples in that stretch of `times`; `LOST` for what cannot be read."""
@@ -109,8 +115,21 @@ class Line:
                 yield first, value.result
 
     def _value(self, row: int) -> Any:
+        if row in self._kept:
+            return self._kept[row] if self.room else self._kept.pop(row)
         with _LOADING:
-            return Sample(self.stream, row).value
+            value = Sample(self.stream, row).value
+        if isinstance(value, Image) and value.data.nbytes < self.room:
+            self.room -= value.data.nbytes
+            self._kept[row] = value
+        return value
+
+
+def remember_images(lines: Sequence[Line], room: int) -> None:
+    """Let streams of images keep what is decoded, for the next pass, in that many bytes; 0: no longer."""
+    images = [line for line in lines if issubclass(line.stream.type, Image)]
+    for line in images:
+        line.room = room // len(images)
 
 
 def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int = 0) -> list[Line]:

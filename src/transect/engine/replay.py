@@ -27,7 +27,7 @@ from .graph import Graph
 from .inboxes import NS
 from .keeping import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
-from .player import CHUNK, PAUSED, Clock, Line, Player, lines_of, waves
+from .player import CHUNK, PAUSED, REMEMBERED, Clock, Line, Player, lines_of, remember_images, waves
 from .statistics import RunStatistics
 from .wiring import Input, Wiring, WiringError, wire_inputs
 
@@ -206,6 +206,7 @@ class Replay:
         if self._prepared_passes:
             return
         self._prepared_passes = True
+        remember_images(self.lines, REMEMBERED if self.passes > 1 else 0)
         for index in range(self.passes - 1):
             flow = self._flow(index)
             self._play_until_satisfied(flow, index)
@@ -214,6 +215,7 @@ class Replay:
             for part in self.graph.parts.values():
                 if type(part.node).passes == 1:
                     part.node.reset()
+        remember_images(self.lines, 0)
         self.flow.adopt()
 
     def _play_until_satisfied(self, flow: Flow, pass_index: int) -> None:
@@ -235,7 +237,7 @@ class Replay:
         unwired = self.graph.inputs.keys() - streams.keys()
         around = Surroundings(
             self.recording.frames, self.store, self.verdicts, streams, unwired, self._log,
-            self.conclusions.append,
+            self.conclusions.append, hashed=pass_index == self.passes - 1,
         )  # fmt: skip
         flow = made_for(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
         for part in self.graph.parts.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,17 +35,12 @@ def draw_results(results: Sequence[Result], folder: Path, ground: str | None = N
     ground : str, optional
         A map in the references' frame, ``PATH`` or ``PATH:STREAM``, to draw below the trajectories.
     """
-    from transect.draw.figures import save_figure
+    from transect.draw.figures import save_figures
 
     usable = [result for result in results if "ate_translation" in result.arrays]
     below = None if ground is None else _background(ground, usable)
-    written: list[Path] = []
-    figures = [*_of_each(usable, below), *_of_all(usable, below), *_drifts(results), *_maps(results)]
-    for name, figure in figures:
-        path = folder / f"{name}.png"
-        save_figure(figure, path, dpi=200)
-        written.append(path)
-    return written
+    figures = chain(_of_each(usable, below), _of_all(usable, below), _drifts(results), _maps(results))
+    return save_figures(((folder / f"{name}.png", figure) for name, figure in figures), dpi=200)
 
 
 def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tuple[str, Figure]]:

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.nodes.stereo.drives import drive_pairs
 from tests.nodes.stereo.scenes import wall
 
 from transect.errors import GeometryError
@@ -21,7 +22,7 @@ from transect.nodes.stereo._offset import (
     shrink,
 )
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset, TwoPassOffset
-from transect.types import CameraModel
+from transect.types import CameraModel, StereoPair
 
 FX, CX, CY, BASELINE = 700.0, 600.0, 180.0, 0.54
 K = np.array([[FX, 0, CX], [0, FX, CY], [0, 0, 1]])
@@ -147,4 +148,21 @@ def test_only_some_of_the_steps_are_looked_at_and_none_once_it_is_known(monkeypa
     )  # four pulls of information 100 give 0.05
     for seed in range(16):
         node(wall(9.0, seed=0, noise=seed))
+    node.finish()
     assert len(looked) == 4
+
+
+def test_what_is_found_does_not_depend_on_how_far_tracking_is_ahead(monkeypatch: pytest.MonkeyPatch):
+    pairs = [StereoPair(left, right, left.t_ns) for left, right in drive_pairs(5)]
+    found = []
+    for behind in (0, 2, 9):
+        monkeypatch.setattr(TwoPassOffset, "behind", behind)
+        node = TwoPassOffset(cell=20)
+        for pair in pairs:
+            node(pair)
+        assert len(node.steps) == min(behind, 4)
+        node.ctx.pass_index = 1
+        said = node(pairs[0])
+        found.append((said.offset, said.sigma, said.vertical, *(e.wanted.tobytes() for e in node.evidence)))
+    assert len(found[0]) == 7
+    assert found == [found[0]] * 3

@@ -170,6 +170,7 @@ def _find_compounds(name: str, asked: Options) -> list[Compound]:
 
 def _run(compound: Compound, recording: Recording, asked: Options, out: Path | None, manner: Manner) -> int:
     from transect.cli.info import show_findings
+    from transect.draw.figures import import_early
     from transect.engine import Replay
     from transect.engine.run import new_folder
 
@@ -185,9 +186,18 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
         if not manner.as_json:
             show_wiring(replay)
         show_findings(used)
+        if folder is not None and _has_figures(replay):
+            import_early()
         result, interrupted = _play(replay, folder, manner)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
     return _report(result, used, recording, interrupted, manner)
+
+
+def _has_figures(replay: Replay) -> bool:
+    """Tell whether something of a run will be drawn: poses, or clouds."""
+    from transect.types import PointCloud, Pose, Trajectory
+
+    return any(issubclass(kept.type, PointCloud | Pose | Trajectory) for kept in replay.kept.values())
 
 
 def _streams_used(replay: Replay, strict: bool) -> Recording:

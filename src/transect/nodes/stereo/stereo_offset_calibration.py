@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
-from typing import Annotated, NamedTuple
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, partial
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,21 @@ WIDEST = 0.25
 """Largest disparity that is looked for, as a share of the width."""
 LEAST_PULLS, MOST_PULLS = 30, 200
 """Steps that must have been looked at before no more are; and at most, where a drive never tells the lens."""
+
+
+class Grays(NamedTuple):
+    """Both images of a pair as (h, w) uint8."""
+
+    left: NDArray[np.uint8]
+    right: NDArray[np.uint8]
+
+
+class Step(NamedTuple):
+    """Two pairs whose points are being followed, and the pixels by which principal points differ."""
+
+    tracks: Future[StereoTracks]
+    camera: CameraModel
+    shift: float
 
 
 @outputs
@@ -89,9 +106,13 @@ class StereoOffsetCalibration(Node, interface=True):
         0.02, gt=0, unit="px", doc="standard deviation of the offset at which the search ends"
     )
 
+    behind = 0
+    """Steps whose points may still be followed while the next pair is taken."""
+
     def reset(self) -> None:
         self.pairs = 0
         self.before: Grays | None = None
+        self.steps = deque[Step]()
         self.evidence: list[Evidence] = []
         self.lens: LensEstimate | None = None
         self.offset = 0.0, float("inf")
@@ -114,10 +135,29 @@ class StereoOffsetCalibration(Node, interface=True):
         if not ends or before is None or before.left.shape != now.left.shape:
             return
         camera = disparity_camera(pair.left, pair.right)
-        tracks = stereo_tracks(before, now, self.cell)
+        shift = zero_disparity(camera, calibrated(pair.right))
+        tracks = _tracking_thread().submit(stereo_tracks, before, now, self.cell)
+        self.steps.append(Step(tracks, camera, shift))
+        self._catch_up(self.behind)
+
+    def _catch_up(self, behind: int = 0) -> None:
+        """Take in all steps but so many."""
+        while len(self.steps) > behind:
+            self._take_in(self.steps.popleft())
+
+    def freeze(self) -> dict[str, Any]:
+        """Return a copy of its state, in which no step is under way."""
+        self._catch_up()
+        return super().freeze()
+
+    def _take_in(self, step: Step) -> None:
+        """Wait for the points of a step, and learn from them unless enough is known meanwhile."""
+        tracks, camera = step.tracks.result(), step.camera
+        if self._is_known():
+            return
         if len(tracks.now_left):
             self.rows.append(vertical_offset([tracks]))
-        tracks = _centre(tracks, zero_disparity(camera, calibrated(pair.right)))
+        tracks = _centre(tracks, step.shift)
         found = frame_evidence(tracks, camera, shrink(*self.offset), self.lens_coefficients)
         if found is not None:
             self.evidence.append(found)
@@ -144,6 +184,7 @@ class StereoOffsetCalibration(Node, interface=True):
 
     def mend(self, pair: StereoPair) -> Calibrated:
         """Return the pair with what is known by now taken off."""
+        self._catch_up()
         offset, sigma, lens = shrink(*self.offset), self.offset[1], self.lens_coefficients
         vertical = float(robust.median(self.rows)) if self.rows else 0.0
         left, right = pair.left, pair.right
@@ -166,11 +207,14 @@ class RunningOffset(StereoOffsetCalibration):
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
     """Sees as much of the recording as it needs first, then mends all pairs alike; after the field day."""
 
+    behind = 2
+
     def is_satisfied(self) -> bool:
         return not self.enabled or self._is_known()
 
     def finish(self) -> None:
         """Say what was found, once the recording was looked at."""
+        self._catch_up()
         if self.ctx.pass_index == 0 and self.enabled and self.straighten:
             self.ctx.conclude(describe_lens(self.lens))
 
@@ -213,11 +257,10 @@ def _centre(tracks: StereoTracks, shift: float) -> StereoTracks:
     )
 
 
-class Grays(NamedTuple):
-    """Both images of a pair as (h, w) uint8."""
-
-    left: NDArray[np.uint8]
-    right: NDArray[np.uint8]
+@cache
+def _tracking_thread() -> ThreadPoolExecutor:
+    """Return the thread that follows points: what they say about the offset is computed meanwhile."""
+    return ThreadPoolExecutor(1, "tracking")
 
 
 def stereo_tracks(before: Grays, now: Grays, cell: int) -> StereoTracks:
