@@ -91,3 +91,17 @@ def test_one_s_own_description_is_drawn_and_missing_meshes_are_told(tmp_path: Pa
     done = run("draw", "frames", urdf, "-o", tmp_path / "f.png")
     assert done.exit_code == 0
     assert "a.urdf:1: the mesh gone.stl is not there" in done.output
+
+
+def test_a_track_is_drawn_over_the_heights_in_whose_frame_it_was_not(etna: Path, tmp_path: Path):
+    out = tmp_path / "track.svg"
+    place = "lander=37.7235,15.0067"
+    done = run("draw", "track", etna, "--over", f"{etna}:truth/dem", "--label", "Interact", "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "Interact is turned by" in done.output
+    assert "onto etna truth/trajectory at their common times" in done.output
+    alone = run("draw", "track", etna, f"{etna}:2DPoseEstimate", "--place", place, "--dpi", "50", "-o", out)
+    assert alone.exit_code == 0, alone.output
+    assert "etna 2DPoseEstimate is moved onto etna" in alone.output.replace("Platform/", "")
+    for wrong in (["--place", "lander=1"], ["--label", "a", "--label", "b"], ["--streams", "MainCam"]):
+        assert isinstance(run("draw", "track", etna, *wrong).exception, TransectError)

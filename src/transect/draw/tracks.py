@@ -1,130 +1,470 @@
-"""Tracks from above, over the ground if that is known: Figure 8 of the CDFF paper (document 003)."""
+"""Tracks from above, over the ground if that is known: an orthophoto, heights, an occupancy grid, a cloud.
+
+Figure 9 of the AMEDS paper (document 000), Figure 2 of the Rosario paper (001), Figure 8 of CDFF's (003).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Ints
 
+from .evaluation import hillshade
 from .figures import new_figure
+from .labels import place_names
+from .timeline import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#1a9641", "#d7191c", "#2b5cb8", "#e08214")
-"""Green and red first, as in the paper: odometry, then what it is held against."""
-MARGIN = 0.15
-"""Of the tracks' size, left free around them."""
+COLOURS = (
+    "#2f6fb3", "#d1495b", "#3a9d5d", "#e08214", "#8a4fbf", "#00899a",
+    "#b3307f", "#7a5c3e", "#4b3f99", "#8a8f00", "#5a6570", "#c2185b",
+)  # fmt: skip
+"""Of tracks, in their order: twelve that are told apart, on white and on a pale map."""
+WIDTH, TALLEST = 7.0, 8.0
+"""Inches of a figure."""
+COLUMNS = 3
+"""Panels side by side."""
+MARGIN = 0.12
+"""Part of the tracks' size that is left free around them."""
+MOST_POINTS = 20_000
+"""Of a line that is drawn."""
+MOST_CELLS = 1200
+"""Along a side of the ground that is drawn."""
+MOST_DOTS = 200_000
+"""Of a cloud that is drawn."""
+LINE = 1.7
+"""Points."""
+FEW = 3
+"""Up to so many tracks, the first are wider: where they coincide, all are seen."""
+GAP = 5.0
+"""Usual steps without a position over which no line is drawn, unless a time is given."""
+PALE = 0.45
+"""How much of the ground's own colour is drawn, so that tracks stand out."""
+BENEATH, OVER = 0, 10
+"""Order in which things are drawn: the ground, the tracks."""
+ColourBy = Literal["sequence", "time"]
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Where something was.
+
+    Attributes
+    ----------
+    name : str
+        Written beside it.
+    points : (n, 2)
+        Metres to the right and up; NaN where not known.
+    seconds : (n,) or None
+        From its start; None without times.
+    """
+
+    name: str
+    points: Floats
+    seconds: Floats | None = None
+
+    def gaps(self, longest: float | None = None) -> Ints:
+        """Return the numbers of the points before which nothing is known for longer than so many seconds."""
+        if self.seconds is None or len(self.seconds) < 3:
+            return np.zeros(0, np.intp)
+        steps = np.diff(self.seconds)
+        usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else np.inf
+        return np.flatnonzero(steps > (GAP * usual if longest is None else longest)) + 1
+
+    def known(self) -> Track:
+        """Return the track without what is not known."""
+        there = np.isfinite(self.points).all(axis=1)
+        return replace(
+            self, points=self.points[there], seconds=None if self.seconds is None else self.seconds[there]
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """Heights of the ground.
+    """What lies under tracks.
 
     Attributes
     ----------
-    heights : (rows, columns) array
-        Metres, the first row in the north.
-    west, north : float
-        Of the corner of the first cell, metres.
-    cell : float
-        Its size, metres.
-    cycle : float
-        Metres of height after which the colours repeat.
+    image : (rows, columns), (rows, columns, 3) or (n, 2)
+        Heights in metres; occupancy in percent; colours from 0 to 1; or points of a cloud, metres.
+    transform : (6,) tuple
+        Affine a b c d e f of a cell's corner: ``right = a * col + b * row + c``,
+        ``up = d * col + e * row + f``.
+    kind : {"heights", "occupancy", "colours", "points"}
+    cycle : float or None
+        Metres of height after which the colours repeat; None: each height has its own.
     """
 
-    heights: Floats
-    west: float
-    north: float
-    cell: float
-    cycle: float = 1.0
+    image: NDArray[Any]
+    transform: tuple[float, float, float, float, float, float] = (1.0, 0.0, 0.0, 0.0, -1.0, 0.0)
+    kind: Literal["heights", "occupancy", "colours", "points"] = "heights"
+    cycle: float | None = None
 
     def cut(self, low: Floats, high: Floats) -> Ground:
-        """Return the part between two corners (2,), x east and y north."""
-        rows, columns = self.heights.shape
-        left, right = np.clip((np.array([low[0], high[0]]) - self.west) / self.cell, 0, columns).astype(int)
-        top, bottom = np.clip((self.north - np.array([high[1], low[1]])) / self.cell, 0, rows).astype(int)
-        part = self.heights[top : bottom + 1, left : right + 1]
-        corner = self.west + left * self.cell, self.north - top * self.cell
-        return Ground(part, *corner, self.cell, self.cycle)
+        """Return the cells that a window between two corners (2,) shows, no more than can be drawn."""
+        a, b, c, d, e, f = self.transform
+        rows, columns = self.image.shape[:2]
+        corners = np.array([[x, y] for x in (low[0], high[0]) for y in (low[1], high[1])])
+        cells = np.linalg.solve([[a, b], [d, e]], (corners - (c, f)).T)
+        left, top = np.clip(np.floor(cells.min(axis=1)), 0, (columns, rows)).astype(int)
+        right, bottom = np.clip(np.ceil(cells.max(axis=1)), 0, (columns, rows)).astype(int)
+        step = max(1, -(-max(right - left, bottom - top) // MOST_CELLS))
+        corner = a * left + b * top + c, d * left + e * top + f
+        moved = (a * step, b * step, corner[0], d * step, e * step, corner[1])
+        return replace(self, image=self.image[top:bottom:step, left:right:step], transform=moved)
 
     @property
-    def extent(self) -> tuple[float, float, float, float]:
-        """West, east, south and north edges, metres."""
-        rows, columns = self.heights.shape
-        east, south = self.west + columns * self.cell, self.north - rows * self.cell
-        return self.west, east, south, self.north
+    def corners(self) -> Floats:
+        """Right and up (4, 2) of its corners, metres."""
+        a, b, c, d, e, f = self.transform
+        rows, columns = self.image.shape[:2]
+        return np.array([[a * x + b * y + c, d * x + e * y + f] for x in (0, columns) for y in (0, rows)])
+
+
+@dataclass(frozen=True)
+class Style:
+    """How tracks are drawn.
+
+    Attributes
+    ----------
+    title, caption : str
+        Above and below the picture.
+    names : (str, str)
+        What is to the right and up, without the unit.
+    north : bool
+        Whether up is north.
+    colour : {"sequence", "time"}
+        A colour for each track, or for the time since its start.
+    gap : float or None
+        Seconds without a position over which no line is drawn; None: five usual steps.
+    panels : bool
+        Whether each track has a panel of its own.
+    """
+
+    title: str = ""
+    caption: str = ""
+    names: tuple[str, str] = ("x", "y")
+    north: bool = False
+    colour: ColourBy = "sequence"
+    gap: float | None = None
+    panels: bool = False
 
 
 def tracks_figure(
-    tracks: Mapping[str, ArrayLike],
+    tracks: Sequence[Track],
     ground: Ground | None = None,
-    title: str = "",
-    axes_names: tuple[str, str] = ("east", "north"),
-    margin: float = 1.0,
+    places: Mapping[str, Floats] | None = None,
+    style: Style | None = None,
 ) -> Figure:
-    """Draw tracks from above; a dot is where each ends.
+    """Draw tracks from above: a ring is where each starts, a square where it ends, dots where it was lost.
 
     Parameters
     ----------
-    tracks : mapping of str to (n, 2) or (n, 3) array
-        By name, metres.
+    tracks : sequence of Track
+        At least one, each with a known position.
     ground : Ground, optional
         Under them, in the same axes.
-    axes_names : (str, str)
-        What x and y are.
-    margin : float
-        Metres that are at least shown around the tracks.
+    places : mapping of str to (2,)
+        Names of places, metres right and up.
     """
-    points = {name: np.asarray(track, dtype=np.float64)[:, :2] for name, track in tracks.items()}
-    low, high = _window(list(points.values()), margin)
-    shape = float(np.clip((high[1] - low[1]) / (high[0] - low[0]), 0.4, 1.2))
-    figure = new_figure(7.0, 6.0 * shape + 0.8)
-    axes = figure.subplots()
-    if ground is not None:
-        _draw_ground(figure, axes, ground.cut(low, high))
-    for (name, track), colour in zip(points.items(), _colours(len(points)), strict=True):
-        _draw_track(axes, track, name, colour)
-    x, y = (f"{name} (m)" for name in axes_names)
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=x, ylabel=y)
-    axes.set_aspect("equal")
-    axes.set_title(title, fontsize=10)
-    axes.legend(loc="best", fontsize=9, framealpha=0.9)
+    style, places = style or Style(), places or {}
+    known = [track.known() for track in tracks]
+    groups = [[k] for k in range(len(known))] if style.panels else [list(range(len(known)))]
+    columns = min(len(groups), COLUMNS)
+    rows = -(-len(groups) // columns)
+    windows = _same_size([_window([known[k].points for k in group], places) for group in groups])
+    shape = float(np.divide(*(windows[0][1] - windows[0][0])[::-1]))
+    bars = (style.colour == "time") + (ground is not None and ground.kind == "heights")
+    height = rows * float(np.clip((WIDTH - 0.7 - 0.8 * bars) / columns * shape, 1.6, TALLEST / rows)) + 1.0
+    figure = new_figure(WIDTH, height)
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels[len(groups) :]:
+        axes.set_axis_off()
+    latest = max(
+        (float(t.seconds[-1]) for t in known if t.seconds is not None and len(t.seconds)), default=0.0
+    )
+    unit = (60.0, "min") if latest > 300 else (1.0, "s")
+    lines, image = None, None
+    for axes, group, window in zip(panels, groups, windows, strict=False):
+        image = _draw_ground(axes, ground, window) or image
+        for k in group:
+            wider = len(group) - 1 - k if len(group) <= FEW and ground is None else 0
+            pen = _Pen(COLOURS[k % len(COLOURS)], LINE + 1.4 * wider, cased=ground is not None)
+            lines = _draw_track(axes, known[k], pen, style, (latest, unit[0])) or lines
+        _frame(axes, window, style)
+        _name(figure, axes, [known[k] for k in group], group, places, style)
+    _explain(figure, panels[: len(groups)], style, known)
+    if lines is not None:
+        _bar(figure, panels, lines, f"time from the start [{unit[1]}]")
+    if image is not None:
+        cycle = ground.cycle if ground else None
+        _bar(figure, panels, image, "height [m]" if cycle is None else f"height within {cycle:g} m [m]")
+    if style.title:
+        figure.suptitle(style.title, fontsize=11, color=INK, x=0.02, ha="left")
     return figure
 
 
-def _window(tracks: Sequence[Floats], margin: float) -> tuple[Floats, Floats]:
-    """Return the corners (2,) of what is shown."""
-    every = np.concatenate(tracks)
-    low, high = np.nanmin(every, axis=0), np.nanmax(every, axis=0)
-    around = max(margin, MARGIN * float(np.max(high - low)))
+def _window(tracks: Sequence[Floats], places: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+    """Return the corners (2,) of what is shown; no side is less than a fifth of the other."""
+    every = np.concatenate([*tracks, *(np.reshape(place, (1, 2)) for place in places.values())])
+    low, high = every.min(axis=0), every.max(axis=0)
+    size = float(max((high - low).max(), 1e-3))
+    around = np.maximum(MARGIN * size, (0.2 * size - (high - low)) / 2)
     return low - around, high + around
 
 
-def _colours(number: int) -> list[str]:
-    return [COLOURS[k % len(COLOURS)] for k in range(number)]
+def _same_size(windows: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
+    """Return windows around the same middles, all as large as the largest: lengths compare by eye."""
+    half = np.max([(high - low) / 2 for low, high in windows], axis=0)
+    return [((low + high) / 2 - half, (low + high) / 2 + half) for low, high in windows]
 
 
-def _draw_ground(figure: Figure, axes: Axes, ground: Ground) -> None:
-    """Colour heights in cycles, pale, so that tracks stand out."""
-    phase = np.mod(ground.heights, ground.cycle)
-    image = axes.imshow(
-        phase, extent=ground.extent, cmap="hsv", vmin=0.0, vmax=ground.cycle, alpha=0.45, interpolation="none"
-    )
-    bar = figure.colorbar(image, ax=axes, shrink=0.6)
-    bar.set_label(f"height within {ground.cycle:g} m (m)", fontsize=8)
+# The ground
 
 
-def _draw_track(axes: Axes, track: Floats, name: str, colour: str) -> None:
+def _draw_ground(axes: Axes, ground: Ground | None, window: tuple[Floats, Floats]) -> Any:
+    """Draw the ground pale; return what a colour bar explains, or None."""
+    from matplotlib.transforms import Affine2D
+
+    if ground is None:
+        return None
+    if ground.kind == "points":
+        step = max(1, len(ground.image) // MOST_DOTS)
+        axes.scatter(*ground.image[::step].T, s=0.5, c="#8d99a6", linewidths=0, zorder=BENEATH)
+        return None
+    part = ground.cut(*window)
+    rows, columns = part.image.shape[:2]
+    if not rows or not columns:
+        return None
+    colours, bar = part.image, None
+    if part.kind == "occupancy":
+        colours = _colour_occupancy(part.image)
+    elif part.kind == "heights":
+        bar = _scale_heights(part)
+        shown = part.image if part.cycle is None else np.mod(part.image, part.cycle)
+        colours = _shade(bar.to_rgba(shown), part.image)
+    a, b, c, d, e, f = part.transform
+    drawn = axes.imshow(colours, extent=(0, columns, rows, 0), interpolation="nearest", zorder=BENEATH)
+    drawn.set_transform(Affine2D(np.array([[a, b, c], [d, e, f], [0, 0, 1]])) + axes.transData)
+    return bar
+
+
+def _scale_heights(ground: Ground) -> Any:
+    """Return the pale colours of heights, from the lowest to the highest or within a cycle."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    name, low, high, ends = "hsv", 0.0, ground.cycle or 1.0, (0.0, 1.0)
+    if ground.cycle is None:
+        known = ground.image[np.isfinite(ground.image)]
+        name, ends = "gist_earth", (0.2, 0.95)  # not the black of its depths
+        low, high = np.percentile(known, (1, 99)) if known.size else (0.0, 1.0)
+    strong = colormaps[name](np.linspace(*ends, 256))[:, :3]
+    return ScalarMappable(Normalize(low, max(high, low + 1e-3)), ListedColormap(1.0 - PALE * (1.0 - strong)))
+
+
+def _colour_occupancy(percent: NDArray[Any]) -> Floats:
+    """Return colours (rows, columns, 3): free is white, occupied dark, unknown pale blue."""
+    grey = 1.0 - 0.8 * np.clip(np.nan_to_num(percent) / 100.0, 0.0, 1.0)
+    return np.where(np.isnan(percent)[..., None], (0.87, 0.90, 0.93), grey[..., None])
+
+
+def _shade(colours: Floats, heights: NDArray[Any]) -> Floats:
+    """Return colours (rows, columns, 3) as if lit from the north-west; white where heights are not known."""
+    lit = colours[..., :3] * (0.72 + 0.28 * hillshade(heights))[..., None]
+    return np.where(np.isnan(heights)[..., None], 1.0, lit)
+
+
+# Tracks
+
+
+class _Pen(NamedTuple):
+    """Colour and width in points of a line, and whether it has a white rim, which a map below needs."""
+
+    colour: str
+    width: float
+    cased: bool
+
+
+def _draw_track(axes: Axes, track: Track, pen: _Pen, style: Style, scale: tuple[float, float]) -> Any:
+    """Draw a track, its ends and its gaps; return what a colour bar explains, or None."""
     from matplotlib import patheffects
 
-    cased = [patheffects.withStroke(linewidth=4.0, foreground="white")]
-    axes.plot(*track.T, color=colour, linewidth=1.8, label=name, path_effects=cased)
-    known = track[np.isfinite(track).all(axis=1)]
-    axes.plot(*known[-1:].T, "o", color=colour, markeredgecolor="white", markersize=7)
+    case = patheffects.withStroke(linewidth=pen.width + 1.9, foreground="white")
+    look: dict[str, Any] = {"path_effects": [case]} if pen.cased else {}
+    gaps = track.gaps(style.gap)
+    thin = slice(None, None, max(1, len(track.points) // MOST_POINTS))
+    lines = None
+    for part in np.split(np.arange(len(track.points)), gaps):
+        points = track.points[part][thin]
+        if style.colour == "time" and track.seconds is not None:
+            lines = _draw_timed(axes, points, track.seconds[part][thin] / scale[1], scale[0] / scale[1])
+        else:
+            axes.plot(*points.T, color=pen.colour, lw=pen.width, zorder=OVER, solid_capstyle="round", **look)
+    for gap in gaps:
+        ends = track.points[gap - 1 : gap + 1].T
+        axes.plot(*ends, color=INK, lw=1.1, ls=(0, (1, 1.6)), zorder=OVER + 1)
+    ink = INK if style.colour == "time" else pen.colour
+    axes.plot(*track.points[:1].T, "o", mfc="white", mec=ink, mew=1.8, ms=6.5, zorder=OVER + 3)
+    axes.plot(*track.points[-1:].T, "s", mfc=ink, mec="white", mew=1.0, ms=6.5, zorder=OVER + 2)
+    _draw_direction(axes, track.points, ink)
+    return lines
+
+
+def _draw_timed(axes: Axes, points: Floats, values: Floats, latest: float) -> Any:
+    from matplotlib.collections import LineCollection
+
+    axes.plot(*points.T, color="white", lw=3.6, zorder=OVER - 1, solid_capstyle="round")
+    parts = np.stack([points[:-1], points[1:]], axis=1)
+    lines = LineCollection(list(parts), cmap="viridis", linewidths=2.0, zorder=OVER, capstyle="round")
+    lines.set_array(values[1:])
+    lines.set_clim(0.0, max(latest, 1e-9))
+    axes.add_collection(lines)
+    return lines
+
+
+def _draw_direction(axes: Axes, points: Floats, colour: str) -> None:
+    """Draw an arrow head halfway along a track, as it was driven there."""
+    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    if way[-1] <= 0:
+        return
+    before, after = (int(np.searchsorted(way, share * way[-1])) for share in (0.49, 0.51))
+    after = min(max(after, before + 1), len(points) - 1)
+    if np.array_equal(points[before], points[after]):
+        return
+    head = {"arrowstyle": "-|>", "color": colour, "mutation_scale": 13, "lw": 0, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", xy=points[after], xytext=points[before], arrowprops=head, zorder=OVER + 2)
+
+
+# Around them
+
+
+def _frame(axes: Axes, window: tuple[Floats, Floats], style: Style) -> None:
+    """Draw axes, a quiet grid, a scale bar, and an arrow to the north."""
+    from matplotlib import patheffects
+
+    low, high = window
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.set_aspect("equal", adjustable="box")
+    axes.set_xlabel(f"{style.names[0]} [m]", fontsize=9, color=INK)
+    axes.set_ylabel(f"{style.names[1]} [m]", fontsize=9, color=INK)
+    axes.tick_params(labelsize=8, colors=INK)
+    axes.grid(color="#5a6570", alpha=0.15, lw=0.6)
+    axes.spines[:].set_color("#b8c0c8")
+    halo = [patheffects.withStroke(linewidth=2.5, foreground="white")]
+    length = _round_length(0.25 * float(high[0] - low[0]))
+    left, bottom = low + 0.03 * (high - low)
+    tall = 0.008 * float((high - low).max())
+    bar = [left, left, left + length, left + length], [bottom + tall, bottom, bottom, bottom + tall]
+    axes.plot(*bar, color=INK, lw=1.4, path_effects=halo, zorder=OVER + 5, gid="scale bar")
+    axes.annotate(
+        _length_text(length), (left + length / 2, bottom), xytext=(0, 4), textcoords="offset points",
+        ha="center", fontsize=8, color=INK, path_effects=halo, zorder=OVER + 5,
+    )  # fmt: skip
+    if style.north:
+        axes.annotate(
+            "N", xy=(0.965, 0.975), xytext=(0.965, 0.885), xycoords="axes fraction", ha="center", va="center",
+            fontsize=9, color=INK, path_effects=halo, zorder=OVER + 5,
+            arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.4, "shrinkA": 6, "shrinkB": 0},
+        )  # fmt: skip
+
+
+def _round_length(most: float) -> float:
+    """Return the largest of 1, 2, 5, 10, ... that is not more."""
+    power = 10.0 ** np.floor(np.log10(most))
+    return float(max(step * power for step in (1, 2, 5) if step * power <= most * (1 + 1e-9)))
+
+
+def _length_text(metres: float) -> str:
+    if metres >= 1000:
+        return f"{metres / 1000:g} km"
+    return f"{metres:g} m" if metres >= 1 else f"{100 * metres:g} cm"
+
+
+def _name(
+    figure: Figure,
+    axes: Axes,
+    tracks: Sequence[Track],
+    numbers: Sequence[int],
+    places: Mapping[str, Floats],
+    style: Style,
+) -> None:
+    """Write the names of tracks and places beside them, where they hide least."""
+    from matplotlib import patheffects
+
+    if style.panels:
+        axes.set_title(tracks[0].name, fontsize=9, color=INK, loc="left")
+        tracks, numbers = (), ()
+    for place in places.values():
+        axes.plot(*np.reshape(place, (2, 1)), "*", color=INK, mec="white", mew=0.8, ms=12, zorder=OVER + 4)
+    anchors = [track.points[_along(track.points, 0.3)] for track in tracks] + list(places.values())
+    texts = [track.name for track in tracks] + list(places)
+    if not texts:
+        return
+    inks = [INK if style.colour == "time" else COLOURS[k % len(COLOURS)] for k in numbers] + [INK] * len(
+        places
+    )
+    figure.canvas.draw()  # sizes are known only when a layout is
+    pixel = axes.transData.transform
+    box = axes.get_window_extent()
+    dot = figure.dpi / 72
+    sizes = np.array([[0.62 * 8.5 * dot * max(len(text), 2), 12 * dot] for text in texts])
+    marks = np.concatenate(
+        [pixel(track.points[:: max(1, len(track.points) // 400)]) for track in tracks] or [np.zeros((0, 2))]
+    )
+    centres = place_names(pixel(np.array(anchors)), sizes, marks, (box.x0, box.y0, box.x1, box.y1))
+    halo = [patheffects.withStroke(linewidth=2.8, foreground="white")]
+    for text, centre, anchor, ink in zip(texts, centres, anchors, inks, strict=True):
+        axes.annotate(
+            text, anchor, xytext=tuple(axes.transData.inverted().transform(centre)), ha="center", va="center",
+            fontsize=8.5, color=ink, fontweight="bold", path_effects=halo, zorder=OVER + 6,
+            arrowprops={"arrowstyle": "-", "color": ink, "lw": 0.7, "shrinkA": 0, "shrinkB": 1},
+        )  # fmt: skip
+
+
+def _along(points: Floats, share: float) -> int:
+    """Return the number of the point at a share of the way."""
+    way = np.cumsum(np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1))
+    return min(int(np.searchsorted(way, share * way[-1])), len(points) - 1)
+
+
+def _explain(figure: Figure, panels: Sequence[Axes], style: Style, tracks: Sequence[Track]) -> None:
+    """Write below what the signs mean, and the caption."""
+    from matplotlib.lines import Line2D
+
+    signs = [
+        Line2D([], [], ls="", marker="o", mfc="white", mec=INK, mew=1.6, label="start"),
+        Line2D([], [], ls="", marker="s", color=INK, label="end"),
+    ]
+    lost = [
+        float(t.seconds[g] - t.seconds[g - 1])
+        for t in tracks
+        if t.seconds is not None
+        for g in t.gaps(style.gap)
+    ]
+    if lost:
+        count = "a gap" if len(lost) == 1 else f"{len(lost)} gaps, the longest"
+        signs.append(
+            Line2D([], [], color=INK, lw=1.1, ls=(0, (1, 1.6)), label=f"{count} of {max(lost):.1f} s")
+        )
+    figure.legend(
+        handles=signs, loc="outside lower right", ncols=3, frameon=False, fontsize=8, labelcolor=INK
+    )
+    if style.caption:
+        figure.text(0.02, 0.008, style.caption, fontsize=7.5, color="#5a6570", va="bottom")
+
+
+def _bar(figure: Figure, panels: Sequence[Axes], shown: Any, label: str) -> None:
+    bar = figure.colorbar(shown, ax=list(panels), shrink=0.7, pad=0.015, aspect=30)
+    bar.set_label(label, fontsize=8.5, color=INK)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+    bar.ax.tick_params(labelsize=8, colors=INK)

@@ -157,12 +157,17 @@ def open_input(source: str, *, truth: bool = False) -> Input:
 
 def open_named(source: Path | str) -> tuple[Recording, str]:
     """Open ``PATH`` or ``PATH:STREAM``; return the recording and the name of the stream, or ""."""
-    path, _, name = str(source).rpartition(":") if not Path(source).exists() else (str(source), "", "")
-    path = path or str(source)
+    path, name = split_name(source)
     try:
         return formats.open(path, format=_plain_format(Path(path))), name
     except UnknownFormatError as error:
         raise _tum_problem(Path(path)) or error from None
+
+
+def split_name(source: Path | str) -> tuple[str, str]:
+    """Return the path and the name of a stream of ``PATH`` or ``PATH:STREAM``."""
+    path, _, name = str(source).rpartition(":") if not Path(source).exists() else (str(source), "", "")
+    return (path, name) if path else (str(source), "")
 
 
 def _plain_format(path: Path) -> str | None:

@@ -133,16 +133,22 @@ def track_of(stream: Stream) -> Floats:
         if not {"x", "y"} <= set(stream.columns):
             raise StreamError(f"{stream.name} has no positions", why=f"it has {', '.join(stream.columns)}")
         return _columns(stream, ("x", "y", "z"))
-    geodetic = stream.array("lat", "lon", "alt")
-    # Receivers without a fix say 0, 0; a latitude beyond the pole was written in degrees.
-    nowhere = (geodetic[:, :2] == 0).all(axis=1) | (np.abs(geodetic[:, 0]) > np.pi / 2)
-    geodetic[nowhere | ~np.isfinite(geodetic[:, :2]).all(axis=1)] = np.nan
+    geodetic = geodetic_of(stream)
     heights = geodetic[:, 2].copy()
     if np.isnan(heights).all():
         geodetic[:, 2] = 0.0
     known = geodetic[measured_rows(geodetic)]
     places = geodesy.local_from_geodetic(geodetic, known[0], "ENU") if len(known) else geodetic
     return np.column_stack([places[:, :2], heights])
+
+
+def geodetic_of(stream: Stream) -> Floats:
+    """Latitude, longitude (rad) and height (m) of fixes, (n, 3); NaN where there was none."""
+    geodetic = _columns(stream, ("lat", "lon", "alt"))
+    # Receivers without a fix say 0, 0; a latitude beyond the pole was written in degrees.
+    nowhere = (geodetic[:, :2] == 0).all(axis=1) | (np.abs(geodetic[:, 0]) > np.pi / 2)
+    geodetic[nowhere | ~np.isfinite(geodetic[:, :2]).all(axis=1)] = np.nan
+    return geodetic
 
 
 def _integrate(stream: Stream) -> Floats:

@@ -1,4 +1,4 @@
-"""`transect draw frames|streams|overlay|moment|slip PATH`, `draw robot NAME`: pictures of what there is."""
+"""`transect draw track|frames|streams|overlay|moment|slip PATH`, `draw robot NAME`: pictures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import add_options, from_option, streams_option, to_option
+from .._opening import Opening, opening
+from .._options import add_options, from_option, streams_option, to_option
+from .track import track
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +35,9 @@ dpi_option = click.option(
 @click.group()
 def command() -> None:
     """Draw a picture of a recording, or of a robot."""
+
+
+command.add_command(track)
 
 
 @command.command()
@@ -211,7 +215,7 @@ def moment(
     from transect.draw.figures import save_figure
     from transect.robots.moment import Choice, draw_recordings
 
-    from ._opening import report_losses
+    from .._opening import report_losses
 
     others = [dataclasses.replace(opening, paths=(path,)) for path in beside]
     recordings = [each.open() for each in (opening, *others)]
@@ -231,7 +235,7 @@ def _draw(
 ) -> int:
     from transect.draw.figures import save_figure
 
-    from ._opening import report_losses
+    from .._opening import report_losses
 
     recording = opening.open()
     save_figure(figure_of(recording), out, dpi)

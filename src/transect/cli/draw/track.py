@@ -1,0 +1,171 @@
+"""`transect draw track PATH...`: where recordings and runs went, on a map."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._opening import Opening, opening
+from .._options import add_options
+
+if TYPE_CHECKING:
+    from transect.base.arrays import Floats
+    from transect.evaluation.tracks import Layout
+    from transect.evaluation.tracks import Path as Way
+    from transect.recording import Recording
+
+track_options = add_options(
+    click.option(
+        "--over", metavar="MAP[:STREAM]",
+        help="What to draw below: a GeoTIFF (heights or an orthophoto), the map of a run, an occupancy grid "
+        "in a bag, a point cloud.",
+    ),
+    click.option("--label", "labels", multiple=True, help="Name of a track, in the order of PATH."),
+    click.option(
+        "--colour", type=click.Choice(["sequence", "time"]), default="sequence", show_default=True,
+        help="A colour for each track, or for the time since its start.",
+    ),
+    click.option(
+        "--place", "places", multiple=True, metavar="NAME=LAT,LON",
+        help="Mark a place: degrees, or metres of the picture where it has no latitudes. May be repeated.",
+    ),
+    click.option(
+        "--gap", type=click.FloatRange(min=0, min_open=True), metavar="S",
+        help="Seconds without a position that are drawn as a gap; default: five usual steps.",
+    ),
+    click.option("--panels", is_flag=True, help="A panel for each track."),
+    click.option(
+        "--cycle", type=click.FloatRange(min=0, min_open=True), metavar="M",
+        help="Colours of heights repeat after so many metres.",
+    ),
+    click.option("--title", default="", help="Above the picture."),
+)  # fmt: skip
+
+
+@click.command()
+@opening("streams", "times")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), default=Path("track.png"),
+    help="PNG, SVG or PDF; default track.png.",
+)  # fmt: skip
+@click.option(
+    "--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels to an inch."
+)
+@track_options
+def track(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
+    """Draw where recordings and runs went, seen from above.
+
+    PATH is a recording, PATH:STREAM, or the folder of a run. Of a recording the best measurement of its
+    position is drawn: satellite fixes, else poses, else odometry, else truth; --streams names others.
+
+    Latitudes and longitudes become metres east and north. Tracks in different frames that were recorded at
+    the same time are turned and moved onto each other; others begin at their own start. What was done is
+    said.
+    """
+    from transect.draw.figures import save_figure
+    from transect.evaluation.tracks import guides_of, lay_out
+
+    from .._opening import report_losses
+
+    recordings: list[Recording] = []
+    paths: list[Way] = []
+    for each in opening.each():
+        recording, found = _open_paths(each)
+        recordings += [recording] if recording else []
+        paths += found
+    paths = _label(paths, choice["labels"])
+    below = _open_map(choice["over"])
+    frame = "" if below is None or getattr(below, "crs", "") else below.frame
+    guides = [guide for recording in recordings for guide in guides_of(recording, frame)] if frame else []
+    layout = lay_out(paths, below, guides)
+    for note in layout.notes:
+        click.echo(f"note: {note}", err=True)
+    save_figure(_figure(layout, choice), out, dpi)
+    click.echo(f"wrote {out}")
+    return max((report_losses(recording) for recording in recordings), default=0)
+
+
+def _open_paths(opening: Opening) -> tuple[Recording | None, list[Way]]:
+    """Return a recording and its tracks; of a run only the tracks that it wrote."""
+    from transect.evaluation.loading import RUN, open_input, split_name
+    from transect.evaluation.tracks import path_of_trajectory, paths_of
+
+    path, name = split_name(opening.paths[0])
+    if (Path(path) / RUN).is_file():
+        made = open_input(opening.paths[0])
+        return None, [path_of_trajectory(made.trajectory, made.name)]
+    recording = dataclasses.replace(opening, paths=(path,)).open_unread()
+    chosen = dataclasses.replace(opening, streams=()).cut(recording)
+    return opening.check(recording) if opening.strict else recording, paths_of(chosen, name, opening.streams)
+
+
+def _label(paths: list[Way], labels: tuple[str, ...]) -> list[Way]:
+    """Return the tracks with the names that were given; equal names are numbered."""
+    from transect.errors import UsageError
+
+    if len(labels) > len(paths):
+        raise UsageError(f"there are {len(labels)} labels and {len(paths)} tracks", why=", ".join(labels))
+    names = [*labels, *(path.name for path in paths[len(labels) :])]
+    twice = [
+        f"{name} ({names[:k].count(name) + 1})" if names.count(name) > 1 else name
+        for k, name in enumerate(names)
+    ]
+    return [dataclasses.replace(path, name=name) for path, name in zip(paths, twice, strict=True)]
+
+
+def _open_map(over: str | None) -> Any:
+    from transect.evaluation.loading import RUN, open_named
+    from transect.evaluation.tracks import map_of
+
+    if over is None:
+        return None
+    if (Path(over) / RUN).is_file():
+        found = sorted(
+            [*Path(over).glob("*.tif"), *Path(over).glob("*.ply")], key=lambda p: p.suffix != ".tif"
+        )
+        over = str(found[0]) if found else over
+    recording, name = open_named(over)
+    return map_of(recording, name)
+
+
+def _figure(layout: Layout, choice: dict[str, Any]) -> Any:
+    from transect.draw.tracks import Style, tracks_figure
+
+    ground = layout.ground
+    if ground is not None and choice["cycle"]:
+        ground = dataclasses.replace(ground, cycle=choice["cycle"])
+    style = Style(
+        choice["title"], layout.caption, layout.view.names, layout.datum is not None, choice["colour"],
+        choice["gap"], choice["panels"],
+    )  # fmt: skip
+    return tracks_figure(layout.tracks, ground, _places(choice["places"], layout.datum), style)
+
+
+def _places(given: tuple[str, ...], datum: Floats | None) -> dict[str, Floats]:
+    """Return places in metres right and up: of degrees if there is a datum, else as they are."""
+    import numpy as np
+
+    from transect.errors import UsageError
+    from transect.geometry import geodesy
+
+    from .._options import parse_pairs
+
+    found: dict[str, Floats] = {}
+    for name, text in parse_pairs(given, "--place", "lander=37.72351,15.00668").items():
+        try:
+            first, second = (float(part) for part in text.split(","))
+        except ValueError:
+            raise UsageError(
+                f"--place {name}={text} is not two numbers", hint="--place lander=37.72351,15.00668"
+            ) from None
+        if datum is None:
+            found[name] = np.array([first, second])
+            continue
+        if abs(first) > 90 or abs(second) > 180:
+            raise UsageError(f"--place {name}={text} is no latitude and longitude in degrees")
+        place = np.array([np.radians(first), np.radians(second), datum[2]])
+        found[name] = geodesy.local_from_geodetic(place, datum)[:2]
+    return found
