@@ -7,15 +7,19 @@ import pytest
 from tests.nodes.lidar.test_laser_assembly import FIRST_NS, LEVEL, WALL, moving_frames, place, spectrum, sweep
 
 import transect
-from transect.recording import Recording, Stream, stream_of_values
-from transect.types import LaserScan, RadarSpectrum, RigidBodyState
+from transect import robots
+from transect.engine.wiring import WiringError
+from transect.recording import FrameTree, Recording, Stream, stream_of_values
+from transect.types import LaserScan, Odometry, Pose, RadarSpectrum, RigidBodyState, Twist
 
 TIMES = FIRST_NS + np.arange(60) * 20_000_000
 
 
 @pytest.fixture(scope="module")
 def drive() -> Recording:
-    return Recording(name="drive", streams=(laser(), radar(), nav()), frames=moving_frames())
+    return Recording(
+        name="drive", streams=(laser(), radar(), nav()), frames=moving_frames(), robot=robots.load("argo")
+    )
 
 
 def laser() -> Stream:
@@ -53,3 +57,141 @@ def test_what_was_passed_is_where_it_stands(drive: Recording, name: str, wire: d
     np.testing.assert_allclose(cloud.points[:, 1], WALL, atol=1e-6)
     np.testing.assert_allclose(echoes.points[:, 1], 41 * 0.25, atol=1e-9)
     assert cloud.frame == echoes.frame == "Navigation"
+
+
+BEAMS, STEP_S = 90, 1e-3
+"""Of a laser that turns once in 0.1 s and looks at a quarter of it."""
+AHEAD = 0.5
+"""m: the laser is in front of the body's origin."""
+SPEED, TURN = 0.8, 0.6
+"""m/s and rad/s of a robot that drives a circle."""
+
+
+def body_at(seconds: np.ndarray | float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, y and heading on the circle: the closed form, not an integration."""
+    heading = TURN * np.asarray(seconds)
+    radius = SPEED / TURN
+    return radius * np.sin(heading), radius * (1 - np.cos(heading)), heading
+
+
+def turning_laser(ahead: float, name: str = "/whatever", frame: str = "hokuyo") -> Stream:
+    """Scans of a wall at y = WALL, each beam from where the laser is at its own time."""
+    t_ns = FIRST_NS + np.arange(20) * 100_000_000
+    beam = np.arange(BEAMS)
+    _, y, heading = body_at((t_ns[:, None] - FIRST_NS) / 1e9 + beam * STEP_S)
+    step = np.radians(1.0)
+    bearing = heading + np.radians(45.0) + beam * step
+    with np.errstate(divide="ignore"):
+        ranges = (WALL - y - ahead * np.sin(heading)) / np.sin(bearing)
+    ranges[(ranges < 0) | (ranges > 30)] = np.nan
+    columns = {
+        "ranges": ranges,
+        "start_angle": np.full(len(t_ns), np.radians(45.0)),
+        "angle_increment": np.full(len(t_ns), step),
+        "time_increment": np.full(len(t_ns), STEP_S),
+    }
+    return stream_of_values(name, t_ns, columns, type=LaserScan, frame=frame)
+
+
+def moving(kind: type, name: str = "/anything", **attributes: str) -> Stream:
+    t_ns = FIRST_NS + np.arange(0, 2100, 50) * 1_000_000
+    x, y, heading = body_at((t_ns - FIRST_NS) / 1e9)
+    zeros = np.zeros(len(t_ns))
+    pose = {"x": x, "y": y, "z": zeros, "qx": zeros, "qy": zeros}
+    pose |= {"qz": np.sin(heading / 2), "qw": np.cos(heading / 2)}
+    twist = dict.fromkeys(("vy", "vz", "wx", "wy"), zeros)
+    twist |= {"vx": np.full(len(t_ns), SPEED), "wz": np.full(len(t_ns), TURN)}
+    columns = twist if kind is Twist or attributes.pop("only", "") else pose
+    attributes = {"frame": "base"} if kind is Twist else {"frame": "odom", "child": "base", **attributes}
+    return stream_of_values(name, t_ns, columns, type=kind, **attributes)
+
+
+def mounted() -> FrameTree:
+    tree = FrameTree()
+    ahead = np.eye(4)
+    ahead[0, 3] = AHEAD
+    tree.add_static("base", "hokuyo", ahead)
+    return tree
+
+
+PATHS = {
+    "odometry": moving(Odometry),
+    "velocities": moving(Odometry, only="twist"),
+    "pose": moving(Pose),
+    "state": moving(RigidBodyState),
+    "twist": moving(Twist),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_any_laser_makes_a_map_with_whatever_tells_the_path(path: str):
+    run = transect.run("LaserMapping", Recording("r", (turning_laser(AHEAD), PATHS[path]), frames=mounted()))
+    points = run["map"].values[0].points
+    assert run.name == "LaserMapping/NavStates"
+    assert len(points) > 100
+    # Integrated velocities are as good as poses here, since both are steady.
+    np.testing.assert_allclose(points[:, 1], WALL, atol=1e-3)
+    assert any("velocities are integrated" in c.text for c in run.conclusions) == (
+        path in ("velocities", "twist")
+    )
+
+
+def test_moving_frames_of_any_name_are_a_path_too():
+    tree = mounted()
+    steps = moving(Pose)
+    tree.add_moving(
+        "world", "base", steps.t_ns, steps.array("x", "y", "z"), steps.array("qx", "qy", "qz", "qw")
+    )
+    run = transect.run("LaserMapping", Recording("r", (turning_laser(AHEAD),), frames=tree))
+    assert (run.name, run["map"].values[0].frame) == ("LaserMapping/RecordedFrames", "world")
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+
+
+def test_a_laser_whose_place_is_not_known_is_at_the_origin_of_the_body_and_that_is_said():
+    run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0), PATHS["odometry"])))
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+    said = [each.text for each in run.conclusions]
+    assert said[1:] == [
+        "the frame hokuyo is taken to be at the origin of base with its axes: no frames say it"
+    ]
+
+
+def test_all_lasers_are_in_the_map():
+    lasers = turning_laser(AHEAD, "/left_scan"), turning_laser(0.0, "/scan_2", frame="base")
+    run = transect.run("LaserMapping", Recording("r", (*lasers, PATHS["odometry"]), frames=mounted()))
+    assert [wire["stream"] for wire in run.config["wiring"].values()] == [
+        "/left_scan",
+        "/scan_2",
+        "/anything",
+    ]
+    assert int(run["map"].values[0].fields["count"].sum()) == sum(
+        int(np.isfinite(np.stack(s.column("ranges"))).sum()) for s in lasers
+    )
+
+
+def test_two_paths_are_a_choice_to_make_and_not_an_empty_map():
+    drive = Recording(
+        "r",
+        (
+            turning_laser(0.0),
+            PATHS["odometry"],
+            moving(Odometry, "/other"),
+            PATHS["twist"].replace(name="/t"),
+        ),
+    )
+    with pytest.raises(WiringError) as caught:
+        transect.run("LaserMapping", drive)
+    wires = ["--wire odometry=/anything", "--wire odometry=/other", "--wire twist=/t"]
+    assert caught.value.options == [wires]
+    run = transect.run("LaserMapping", drive, wire={"odometry": "/other"})
+    assert len(run["map"].values[0])
+
+
+def test_no_laser_and_no_path_are_errors_that_say_so():
+    with pytest.raises(WiringError, match="no laser and no radar"):
+        transect.run("LaserMapping", Recording("r", (PATHS["pose"],)))
+    with pytest.raises(WiringError) as caught:
+        transect.run(
+            "LaserMapping", Recording("r", (turning_laser(0.0), moving(Pose, "/slam", role="estimate")))
+        )
+    assert caught.value.options == [["--wire pose=/slam"]]

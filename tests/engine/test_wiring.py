@@ -147,6 +147,40 @@ def test_an_input_that_nobody_needs_may_stay_unwired_and_that_is_said() -> None:
     assert "stays unwired: it could be cam/l" in image
 
 
+def test_an_optional_input_with_several_candidates_says_what_is_not_used_and_how_to_choose() -> None:
+    day = recording(stream("a", Imu), stream("b", Imu), stream("c", Pose))
+    wanted = inputs(imu=Imu, motion=Pose, position=Pose)
+    assert wire_inputs(wanted, day, optional=wanted).notes == (
+        "a or b could feed imu, and nothing does: to choose, --wire imu=a",
+        "c could feed motion or position, and nothing does: to choose, --wire motion=c",
+    )
+    asked = {"imu": "none", "motion": "c"}
+    wiring = wire_inputs(wanted, day, asked, optional=wanted)
+    assert (names(wiring), wiring.notes) == ({"motion": "c"}, ())
+
+
+def test_of_inputs_that_stand_for_each_other_the_first_is_wired_and_one_must_be() -> None:
+    wanted = {
+        "state": Input("state", RigidBodyState, one_of="path"),
+        "pose": Input("pose", Pose, one_of="path"),
+    }
+    both = recording(stream("p", Pose), stream("s", RigidBodyState))
+    assert names(wire_inputs(wanted, both, optional=wanted)) == {"state": "s"}
+    assert names(wire_inputs(wanted, both, {"pose": "p"}, optional=wanted)) == {"pose": "p"}
+    unsure = recording(stream("p", Pose), stream("s", RigidBodyState), stream("t", RigidBodyState))
+    error = failure(wanted, unsure, optional=wanted)
+    assert error.what == "cannot tell which stream of day feeds state (RigidBodyState) or pose (Pose)"
+    assert error.options == [["--wire state=s", "--wire state=t", "--wire pose=p"]]
+
+
+def test_an_input_for_many_takes_all_that_is_left() -> None:
+    wanted = {"left": Input("left", Image, "left"), "others": Input("others", Image, many=True)}
+    day = recording(*STEREO.streams, stream("main", Image))
+    wiring = wire_inputs(wanted, day)
+    assert wiring.pairs == [("left", day["cam/l"]), ("others", day["cam/r"]), ("others", day["main"])]
+    assert list(wiring.to_dict()) == ["left", "others", "others 2"]
+
+
 def test_an_input_that_is_needed_comes_before_one_that_is_not() -> None:
     wiring = wire_inputs(inputs(spare=Imu, imu=Imu), STEREO, optional={"spare"})
     assert names(wiring) == {"imu": "Imu"}

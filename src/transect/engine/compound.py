@@ -209,7 +209,9 @@ def graph_of(
     inputs = {name: Port(name, _type_of(port, work)) for name, port in text.inputs.items()}
     outputs = {name: work.resolved(name).source for name in work.outputs}
     tags = {name: port.tag for name, port in text.inputs.items() if port.tag}
-    return Graph(text.name, inputs, in_order(work.parts()), outputs, tags)
+    many = frozenset(name for name, port in text.inputs.items() if port.many)
+    choices = {name: port.one_of for name, port in text.inputs.items() if port.one_of}
+    return Graph(text.name, inputs, in_order(work.parts()), outputs, tags, many, choices)
 
 
 def _choose(text: CompoundText, name: str) -> ImplementationText:

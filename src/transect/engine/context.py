@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
-from transect.recording import FrameTree
+from transect.recording import FrameTree, Robot
 from transect.types import Verdict
 
 from .statistics import NodeCount
@@ -51,6 +51,8 @@ class Context:
         Nanoseconds: the time of the trigger that is being processed.
     frames : FrameTree
         Of the recording.
+    robot : Robot or None
+        Of the recording, where it is known.
     store : Store or None
     pass_index : int
         Which replay this is, from 0; more than one only for nodes that say `passes=n`.
@@ -62,10 +64,12 @@ class Context:
         "_fed",
         "_logged",
         "_seed",
+        "_sensors",
         "_streams",
         "_verdicts",
         "frames",
         "pass_index",
+        "robot",
         "store",
         "time",
     )
@@ -81,19 +85,25 @@ class Context:
         logged: Callable[[int, str], None] | None = None,
         fed: Collection[str] | None = None,
         concluded: Callable[[str, bool], None] | None = None,
+        robot: Robot | None = None,
+        sensors: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.time = 0
         self.frames = frames if frames is not None else FrameTree()
-        self.store = store
+        self.store, self.robot = store, robot
         self.pass_index = 0
         self._count = count if count is not None else NodeCount()
         self._verdicts, self._seed, self._logged = verdicts, seed, logged
         self._streams = streams or {}
-        self._fed, self._concluded = fed, concluded
+        self._fed, self._concluded, self._sensors = fed, concluded, sensors or {}
 
     def fed(self, port: str) -> bool:
         """Tell whether anything can come to an input, which is optional; outside a run everything can."""
         return self._fed is None or port in self._fed
+
+    def frames_of(self, port: str) -> Sequence[str]:
+        """Return the frames in which the streams behind an input are given; "" for one that is not known."""
+        return self._sensors.get(port, ())
 
     def integrity(self, port: str) -> Verdict | None:
         """Return how far the sensor behind an input can be trusted now; None until verdicts are given."""
@@ -138,6 +148,9 @@ class Surroundings:
         Takes a `Conclusion`.
     hashed : bool
         Whether what nodes emit is hashed; not where nothing of it is kept.
+    robot : Robot or None
+    sensors : mapping
+        By input of the graph: the frames of the streams that feed it.
     """
 
     frames: FrameTree = field(default_factory=FrameTree)
@@ -148,6 +161,8 @@ class Surroundings:
     logged: Callable[[str, int, str], None] | None = None
     concluded: Callable[[Conclusion], None] | None = None
     hashed: bool = True
+    robot: Robot | None = None
+    sensors: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     def context_of(self, part: Part, count: NodeCount) -> Context:
         """Return what one node sees of this."""
@@ -163,4 +178,6 @@ class Surroundings:
             (lambda t_ns, text: logged(part.id, t_ns, text)) if logged else None,
             {port for port, feed in part.feeds.items() if feed.source not in self.unwired},
             (lambda text, bad: concluded(Conclusion(part.id, text, bad))) if concluded else None,
+            self.robot,
+            {port: self.sensors.get(feed.source, ()) for port, feed in part.feeds.items()},
         )

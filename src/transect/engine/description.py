@@ -23,6 +23,10 @@ class PortText:
         Of a compound's input: which of several streams alike is wired to it (left, right, ...).
     unit, frame : str
         Where declared; "" for any.
+    many : bool
+        Of a compound's input: it takes all streams of its type that no other input takes.
+    one_of : str
+        Of a compound's input: those with the same word stand for each other; the first that can be wired is.
     line : int
         Counted from 1; 0 where it was not read from a file.
     """
@@ -33,6 +37,8 @@ class PortText:
     tag: str = ""
     unit: str = ""
     frame: str = ""
+    many: bool = False
+    one_of: str = ""
     line: int = 0
 
 
@@ -255,7 +261,9 @@ def _drop_empty(document: Mapping[str, Any], keep: Iterable[str] = ()) -> dict[s
 def _port(port: PortText, ends: Iterable[str] = ()) -> dict[str, Any]:
     """Return a port, with the other ends of the wires that Code Sample 2 writes under it."""
     connections = [_OneLine(zip(("dfn", "port"), end.split("."), strict=True)) for end in ends]
-    extras = {"doc": port.doc, "tag": port.tag, "unit": port.unit, "frame": port.frame}
+    extras: dict[str, Any] = {
+        key: getattr(port, key) for key in ("doc", "tag", "unit", "frame", "many", "one_of")
+    }
     written = {"name": port.name, "type": port.type, **_drop_empty({**extras, "connections": connections})}
     return written if connections else _OneLine(written)
 

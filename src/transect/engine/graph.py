@@ -67,6 +67,10 @@ class Graph:
         What streams are wired to.
     tags : dict of str to str
         Which of several streams alike an input wants.
+    many : frozenset of str
+        Inputs that take all streams of their type that no other input takes.
+    choices : dict of str to str
+        By input: the word that it has in common with inputs that stand for it.
     parts : dict of str to Part
         By id, none before what feeds it; equal ranks by id.
     outputs : dict of str to str
@@ -78,6 +82,8 @@ class Graph:
     parts: Mapping[str, Part]
     outputs: Mapping[str, str] = field(default_factory=dict[str, str])
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    many: frozenset[str] = frozenset()
+    choices: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def consumers(self) -> dict[str, list[str]]:
         """Return, by channel, the ids of the nodes that it feeds in the same wave."""

@@ -32,6 +32,10 @@ class PortListing:
         "" for any.
     optional : bool
         Whether an input of a node has a default and need not be wired.
+    many : bool
+        Whether an input of a compound takes all streams of its type that no other input takes.
+    one_of : str
+        Of a compound's input: those with the same word stand for each other, and one of them is needed.
     """
 
     name: str
@@ -43,6 +47,8 @@ class PortListing:
     frame: str = ""
     shape: str = ""
     optional: bool = False
+    many: bool = False
+    one_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -257,7 +263,10 @@ def _list_parameter(known: Parameter, values: Mapping[str, Any]) -> ParameterLis
 
 def _text_ports(ports: Mapping[str, PortText]) -> tuple[PortListing, ...]:
     return tuple(
-        PortListing(p.name, p.type, p.doc, tag=p.tag, unit=p.unit, frame=p.frame) for p in ports.values()
+        PortListing(
+            p.name, p.type, p.doc, tag=p.tag, unit=p.unit, frame=p.frame, many=p.many, one_of=p.one_of
+        )
+        for p in ports.values()
     )
 
 

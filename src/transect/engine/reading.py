@@ -24,7 +24,7 @@ Named = TypeVar("Named", PortText, NodeUse, ImplementationText)
 NOT_CONNECTED = frozenset({"NoDfn", "noPort"})
 """What CDFF writes for the other end of a port that is not connected."""
 WIRE = re.compile(r"\s*([^\s.]+(?:\.[^\s.]+)?)\s*([-~]>)\s*([^\s.]+(?:\.[^\s.]+)?)\s*")
-PORT_KEYS = ("name", "type", "doc", "tag", "unit", "frame", "connections")
+PORT_KEYS = ("name", "type", "doc", "tag", "unit", "frame", "many", "one_of", "connections")
 NODE_KEYS = ("node", "dfn", "name", "dfn_id", "implementation", "params", "every", "trigger", "activation")
 CONNECTION_KEYS = ("input_connections", "internal_connections", "output_connections")
 FLOW_KEYS = ("nodes", "dfns", "wires", *CONNECTION_KEYS, "controller")
@@ -173,8 +173,8 @@ def _port(part: Part, called: str) -> PortText | None:
     if not part.is_mapping(called, *PORT_KEYS):
         return None
     name, kind = part.needed("name", called), part.needed("type", called)
-    extras = {key: part.text(key) for key in ("doc", "tag", "unit", "frame")}
-    return PortText(name, kind, **extras, line=part.line) if name else None
+    extras = {key: part.text(key) for key in ("doc", "tag", "unit", "frame", "one_of")}
+    return PortText(name, kind, **extras, many=part.flag("many"), line=part.line) if name else None
 
 
 def _by_name(whole: Part, called: str, found: Iterable[Named | None]) -> dict[str, Named]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ from .inboxes import NS
 from .keeping import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
 from .player import CHUNK, PAUSED, REMEMBERED, Clock, Line, Player, lines_of, remember_images, waves
-from .statistics import RunStatistics
-from .wiring import Input, Wiring, WiringError, wire_inputs
+from .statistics import NodeCount, RunStatistics
+from .wiring import NONE, Input, Wiring, WiringError, wire_inputs
 
 PROGRESS_NS = NS // 5
 
@@ -134,16 +134,14 @@ class Replay:
         self.recording, self.folder = recording, folder
         self.store, self.verdicts, self._chunk, self._rate = store, verdicts, chunk, rate
         self.part, self.mappings = self._prepare()
-        self.compound, self.graph, self.wiring = self._choose(compound)
-        self.lines = self._lines(strict)
         self.log: list[tuple[int, str, str]] = []
         self.conclusions: list[Conclusion] = []
+        self.compound, self.graph, self.wiring = self._choose(compound)
+        self.lines = self._lines(strict)
         self.wall_s = 0.0
         self._prepared_passes = False
         self.trouble: BaseException | None = None
         self.flow = self._flow(self.passes - 1)
-        for part in self.graph.parts.values():
-            part.node.ready()
         self.player = self._player()
         self.outputs: dict[str, Output] = {}
         self.kept: dict[str, Keeper] = {}
@@ -162,30 +160,49 @@ class Replay:
         return part, mappings
 
     def _choose(self, compound: Compound) -> tuple[Compound, Graph, Wiring]:
-        """Return the implementation that is named, else the first whose inputs the recording can feed."""
-        first: TransectError | None = None
-        for each in compound.candidates():
+        """Return the implementation that is named, else the first whose inputs the recording can feed.
+
+        One that does not use an input for which a stream is asked comes last.
+        """
+        asked = {name for name, stream in self.options.wire.items() if stream != NONE}
+        errors: list[TransectError] = []
+        waiting = compound.candidates()
+        known = len(waiting)
+        for number, each in enumerate(waiting):
             try:
                 with one_thread_per_library():
                     graph = each.graph(self.options.set)
-                return each, graph, self._wire(graph)
+                if asked - graph.used_inputs() and 1 < known > number:
+                    waiting.append(each)
+                    continue
+                wiring = self._wire(graph)
+                self._refuse_unfit(graph, wiring)
+                return each, graph, wiring
             except TransectError as error:
-                if first is None and not isinstance(error, WiringError):
+                if not errors and not isinstance(error, WiringError):
                     raise
-                first = first or error
-        assert first is not None
-        raise first
+                errors.append(error)
+        raise next((e for e in errors if isinstance(e, WiringError) and e.options), errors[0])
+
+    def _refuse_unfit(self, graph: Graph, wiring: Wiring) -> None:
+        """Ask all nodes whether something can come of what they are given, before a flow is made of them."""
+        around = self._surroundings(graph, wiring)
+        for part in graph.parts.values():
+            part.node.ctx = around.context_of(part, NodeCount())
+            part.node.ready()
 
     def _wire(self, graph: Graph) -> Wiring:
         used = graph.used_inputs() | self.options.wire.keys()
         inputs = {
-            n: Input(n, port.type, graph.tags.get(n, "")) for n, port in graph.inputs.items() if n in used
+            n: Input(n, port.type, graph.tags.get(n, ""), n in graph.many, graph.choices.get(n, ""))
+            for n, port in graph.inputs.items()
+            if n in used
         }
         optional = set(graph.inputs) - graph.needed_inputs()
         return wire_inputs(inputs, self.part, self.options.wire, optional)
 
     def _lines(self, strict: bool) -> list[Line]:
-        streams: dict[str, Stream] = {s.name: s for s in self.wiring.streams.values()}
+        streams: dict[str, Stream] = {s.name: s for _, s in self.wiring.pairs}
         lines = lines_of(list(streams.values()), self.options.clock, self.options.reorder_ns)
         for line in lines:
             line.strict = strict
@@ -233,19 +250,23 @@ class Replay:
             flow.end()
 
     def _flow(self, pass_index: int) -> Flow:
-        streams = {name: stream.name for name, stream in self.wiring.streams.items()}
-        unwired = self.graph.inputs.keys() - streams.keys()
-        around = Surroundings(
-            self.recording.frames, self.store, self.verdicts, streams, unwired, self._log,
-            self.conclusions.append, hashed=pass_index == self.passes - 1,
-        )  # fmt: skip
+        around = replace(self._surroundings(self.graph, self.wiring), hashed=pass_index == self.passes - 1)
         flow = made_for(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
         for part in self.graph.parts.values():
             part.node.ctx.pass_index = pass_index
         for line in self.lines:
-            names = [name for name, stream in streams.items() if stream == line.stream.name]
+            names = [name for name, stream in self.wiring.pairs if stream.name == line.stream.name]
             line.channels = tuple(flow.channels.index[name] for name in names)
         return flow
+
+    def _surroundings(self, graph: Graph, wiring: Wiring) -> Surroundings:
+        streams = {name: stream.name for name, stream in wiring.streams.items()}
+        unwired = graph.inputs.keys() - streams.keys()
+        sensors = {name: [s.frame for each, s in wiring.pairs if each == name] for name in streams}
+        return Surroundings(
+            self.recording.frames, self.store, self.verdicts, streams, unwired, self._log,
+            self.conclusions.append, robot=self.recording.robot, sensors=sensors,
+        )  # fmt: skip
 
     def _log(self, node: str, t_ns: int, message: str) -> None:
         self.log.append((t_ns, node, message))

@@ -1,14 +1,14 @@
 """Wiring without configuration: which stream of a recording feeds which input of a compound.
 
 By type, then by tag; only streams of role measurement are taken by themselves, and one stream feeds one
-input. Whatever else is meant is asked for: ``--wire INPUT=STREAM``.
+input. Whatever else is meant is asked for: ``--wire INPUT=STREAM``, or ``--wire INPUT=none``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,11 +19,22 @@ from transect.recording import Recording, Stream
 from .ports import type_name
 
 BY_TYPE = "by type"
+NONE = "none"
+"""What `--wire INPUT=none` names: an input that shall stay unwired."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class WiringError(UsageError):
-    """An input for which no stream fits, or more than one does."""
+    """An input for which no stream fits, or more than one does.
+
+    Attributes
+    ----------
+    options : list of list of str
+        For each input that cannot be wired, or several that stand for each other, what could be typed:
+        ``--wire image=cam/l``.
+    """
+
+    options: Sequence[Sequence[str]] = ()
 
 
 class Input(NamedTuple):
@@ -36,11 +47,20 @@ class Input(NamedTuple):
         Of one sample; `object` for any.
     tag : str
         Which of several streams alike (left, right, ...); "" where the name says it or nothing does.
+    many : bool
+        Whether it takes all streams of its type that no other input takes.
+    one_of : str
+        Inputs with the same word stand for each other: the first that can be wired is, and one must be.
     """
 
     name: str
     type: type
     tag: str = ""
+    many: bool = False
+    one_of: str = ""
+
+
+HEADINGS = ("input", "type", "stream", "how")
 
 
 class Link(NamedTuple):
@@ -58,49 +78,69 @@ class Wiring:
     Attributes
     ----------
     links : tuple of Link
-        In the order of the inputs, those that stay unwired among them.
+        In the order of the inputs, those that stay unwired among them; several for one that takes many.
+    unsure : tuple of str
+        What would be typed to wire inputs that stay unwired because more than one stream could feed them, or
+        one could feed several of them; a sentence each.
     """
 
     links: tuple[Link, ...]
+    unsure: tuple[str, ...] = ()
+
+    @property
+    def pairs(self) -> list[tuple[str, Stream]]:
+        """Input and stream of each wire."""
+        return [(link.input.name, link.stream) for link in self.links if link.stream is not None]
 
     @property
     def streams(self) -> dict[str, Stream]:
-        """The stream of each input that is wired."""
-        return {link.input.name: link.stream for link in self.links if link.stream is not None}
+        """The stream of each input that is wired, the first of several."""
+        return dict(reversed(self.pairs))
 
     @property
     def used_truth(self) -> bool:
         """Whether a stream of role truth is among them; a result says so."""
-        return any(stream.role == "truth" for stream in self.streams.values())
+        return any(stream.role == "truth" for _, stream in self.pairs)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know of it besides what its table says, a sentence each."""
-        return tuple(
+        roles = (
             f"{name} takes {stream.name}, which is {_a(stream.role)}"
-            for name, stream in self.streams.items()
+            for name, stream in self.pairs
             if stream.role != "measurement"
         )
+        return (*roles, *self.unsure)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return stream, type, role, clock and how for each wired input, as plain values."""
-        return {
-            link.input.name: {
-                "stream": link.stream.name,
-                "type": link.stream.type.__name__,
-                "role": link.stream.role,
-                "clock": link.stream.clock,
-                "how": link.how,
+        """Return stream, type, role, clock and how for each wired input, as plain values.
+
+        The second stream of an input is called `input 2`, and so on.
+        """
+        told: dict[str, Any] = {}
+        for wanted, stream, how in self.links:
+            if stream is None:
+                continue
+            before = sum(key.partition(" ")[0] == wanted.name for key in told)
+            told[f"{wanted.name} {before + 1}" if before else wanted.name] = {
+                "stream": stream.name,
+                "type": stream.type.__name__,
+                "role": stream.role,
+                "clock": stream.clock,
+                "how": how,
             }
-            for link in self.links
-            if link.stream is not None
-        }
+        return told
+
+    @property
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Input, type, stream and how, for a table."""
+        return [
+            (wanted.name, type_name(wanted.type), stream.name if stream else "-", how)
+            for wanted, stream, how in self.links
+        ]
 
     def __str__(self) -> str:
-        rows = [("input", "type", "stream", "how")]
-        for wanted, stream, how in self.links:
-            rows.append((wanted.name, type_name(wanted.type), stream.name if stream else "-", how))
-        return "\n".join(table_lines(rows))
+        return "\n".join(table_lines([HEADINGS, *self.rows]))
 
 
 def wire_inputs(
@@ -126,30 +166,71 @@ def wire_inputs(
     WiringError
         That lists the candidates of every input that cannot be wired, and the `--wire` to type.
     """
-    wanted = {name: Input(*given) for name, given in inputs.items()}
+    wanted = {name: given if isinstance(given, Input) else Input(*given) for name, given in inputs.items()}
     links = _link_asked(wanted, recording, asked or {})
+    links |= _link_others_of_choices(wanted, links)
     rest = {name: each for name, each in wanted.items() if name not in links}
-    found, left = _match(rest, _free(recording, links.values()), optional)
-    links |= found
-    faults = [_fault(each, left[name], recording, links) for name, each in rest.items() if name in left]
-    if needed := [fault for fault in faults if fault.input.name not in optional]:
-        raise _error(needed, recording)
-    links |= {fault.input.name: Link(fault.input, None, f"stays unwired: {fault.short}") for fault in faults}
-    wiring = Wiring(tuple(links[name] for name in wanted))
+    single = {name: each for name, each in rest.items() if not each.many}
+    found, left = _match(single, _free(recording, links), optional)
+    links |= _choose_first(single, found, left)
+    links |= _link_others_of_choices(wanted, links)
+    for each in rest.values():
+        if each.many and (free := [s for s in _free(recording, links) if fits(each.type, s.type)]):
+            links[each.name] = [Link(each, stream, BY_TYPE) for stream in free]
+    unwired = [each for name, each in wanted.items() if name not in links]
+    free = _free(recording, links)
+    unsure = {name: [s for s in streams if s in free] for name, streams in left.items()}
+    faults = [_fault(each, unsure.get(each.name, ()), recording, links) for each in unwired]
+    if grave := _list_grave(faults, optional):
+        raise _error(grave, recording)
+    links |= {f.input.name: [Link(f.input, None, f"stays unwired: {f.short}")] for f in faults}
+    wiring = Wiring(tuple(link for name in wanted for link in links[name]), _list_unsure(faults))
     _refuse_several_clocks(wiring)
     return wiring
 
 
 def _link_asked(
     wanted: Mapping[str, Input], recording: Recording, asked: Mapping[str, str]
-) -> dict[str, Link]:
-    links: dict[str, Link] = {}
+) -> dict[str, list[Link]]:
+    links: dict[str, list[Link]] = {}
     for name, stream_name in asked.items():
         if name not in wanted:
             said = f"--wire {name}={stream_name}"
             raise WiringError(f"{said}: there is no input {name!r}", hint=did_you_mean(name, wanted))
-        links[name] = Link(wanted[name], _find_asked(wanted[name], recording, stream_name), "asked")
+        nothing = stream_name == NONE and NONE not in recording
+        stream = None if nothing else _find_asked(wanted[name], recording, stream_name)
+        links[name] = [Link(wanted[name], stream, "asked")]
     return links
+
+
+def _list_wired(links: Mapping[str, Sequence[Link]]) -> list[Link]:
+    return [link for several in links.values() for link in several if link.stream is not None]
+
+
+def _link_others_of_choices(
+    wanted: Mapping[str, Input], links: Mapping[str, list[Link]]
+) -> dict[str, list[Link]]:
+    """Leave the inputs alone for which another one, that is wired, stands."""
+    chosen = {link.input.one_of: link for link in _list_wired(links) if link.input.one_of}
+    return {
+        name: [Link(each, None, f"not needed: {chosen[each.one_of].input.name} stands for it")]
+        for name, each in wanted.items()
+        if each.one_of in chosen and name not in links
+    }
+
+
+def _choose_first(
+    inputs: Mapping[str, Input], found: Mapping[str, Link], left: Mapping[str, Sequence[Stream]]
+) -> dict[str, list[Link]]:
+    """Return the links found; of inputs that stand for each other the first, and none after an unsure one."""
+    decided: set[str] = set()
+    kept: dict[str, list[Link]] = {}
+    for name, each in inputs.items():
+        if name in found and each.one_of not in decided:
+            kept[name] = [found[name]]
+        if each.one_of and (name in found or left.get(name)):
+            decided.add(each.one_of)
+    return kept
 
 
 def _find_asked(wanted: Input, recording: Recording, name: str) -> Stream:
@@ -173,10 +254,10 @@ def fits(wanted: type, given: type) -> bool:
     return wanted is object or issubclass(given, wanted)
 
 
-def _free(recording: Recording, links: Iterable[Link]) -> list[Stream]:
-    """Streams that may be wired by themselves: measurements that nobody asked for."""
-    taken = {link.stream.name for link in links if link.stream is not None}
-    return [s for s in recording if s.role == "measurement" and s.name not in taken]
+def _free(recording: Recording, links: Mapping[str, Sequence[Link]]) -> list[Stream]:
+    """Return the streams that may be wired by themselves: measurements that feed nothing yet."""
+    taken = {link.stream for link in _list_wired(links)}
+    return [s for s in recording if s.role == "measurement" and s not in taken]
 
 
 def _match(
@@ -236,22 +317,26 @@ def words(name: str) -> frozenset[str]:
 
 
 class _Fault(NamedTuple):
-    """Why an input is not wired: the streams that it may mean, and a reason in full and in short."""
+    """Why an input is not wired: the streams that it may mean, and a reason in full and in short.
+
+    `unsure` is true if one of several measurements, or one for several inputs, would have been wired.
+    """
 
     input: Input
     candidates: Sequence[Stream]
     why: str
     short: str
+    unsure: bool = False
 
 
 def _fault(
-    wanted: Input, candidates: Sequence[Stream], recording: Recording, links: Mapping[str, Link]
+    wanted: Input, candidates: Sequence[Stream], recording: Recording, links: Mapping[str, Sequence[Link]]
 ) -> _Fault:
     kind = _a(type_name(wanted.type))
     if candidates:
         listed = ", ".join(map(_describe, candidates))
         why = f"it could be {listed}" + ("" if len(candidates) > 1 else ", but so could another input")
-        return _Fault(wanted, candidates, why, why)
+        return _Fault(wanted, candidates, why, why, unsure=True)
     typed = [stream for stream in recording if fits(wanted.type, stream.type)]
     tagged = f" with the tag {wanted.tag}" if wanted.tag else ""
     said = [f"no measurement of type {type_name(wanted.type)}{tagged} is left for it"]
@@ -261,11 +346,34 @@ def _fault(
     return _Fault(wanted, typed, "; ".join(said), "nothing fits")
 
 
-def _explain_refusal(stream: Stream, links: Mapping[str, Link]) -> str:
+def _list_grave(faults: Sequence[_Fault], optional: Collection[str]) -> list[_Fault]:
+    """Return the faults of inputs that are needed; where all that stand for each other have one, they are."""
+    return [f for f in faults if f.input.one_of or f.input.name not in optional]
+
+
+def _list_unsure(faults: Sequence[_Fault]) -> tuple[str, ...]:
+    """Say, for each choice that a person may make, what is not used and what to type."""
+    said: dict[str, list[_Fault]] = {}
+    for fault in faults:
+        if fault.unsure:
+            said.setdefault(_either([s.name for s in fault.candidates]), []).append(fault)
+    return tuple(
+        f"{streams} could feed {_either([each.input.name for each in same])}, and nothing does:"
+        f" to choose, --wire {same[0].input.name}={same[0].candidates[0].name}"
+        for streams, same in said.items()
+    )
+
+
+def _either(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _explain_refusal(stream: Stream, links: Mapping[str, Sequence[Link]]) -> str:
     """Say why a stream of the right type is not taken by itself."""
     if stream.role != "measurement":
         return f"{stream.name} fits but is {_a(stream.role)}"
-    takers = [name for name, link in links.items() if link.stream is stream]
+    takers = [link.input.name for link in _list_wired(links) if link.stream is stream]
     if takers:
         return f"{stream.name} feeds {' and '.join(takers)} already"
     return f"{stream.name} has the tag {stream.tag}"
@@ -290,23 +398,38 @@ def _list_needed(kind: type) -> set[str]:
 
 def _error(faults: Sequence[_Fault], recording: Recording) -> WiringError:
     """Return one error for all inputs that cannot be wired."""
-    named = ", ".join(f"{f.input.name} ({type_name(f.input.type)})" for f in faults)
-    several = [f"{f.input.name}: {f.why}" for f in faults] if len(faults) > 1 else [faults[0].why]
-    options = [
-        " or ".join(f"--wire {fault.input.name}={stream.name}" for stream in fault.candidates)
-        for fault in faults
-        if fault.candidates
+    told = [f for f in faults if f.candidates or not f.input.one_of] or faults
+    several = [f"{f.input.name}: {f.why}" for f in told] if len(faults) > 1 else [faults[0].why]
+    choices: dict[str, list[_Fault]] = {}
+    for fault in faults:
+        choices.setdefault(fault.input.one_of or f"{fault.input.name} ", []).append(fault)
+    named = [
+        _either([f"{f.input.name} ({type_name(f.input.type)})" for f in group]) for group in choices.values()
     ]
-    return WiringError(
-        f"cannot tell which stream of {recording.name} feeds {named}",
+    error = WiringError(
+        f"cannot tell which stream of {recording.name} feeds {', '.join(named)}",
         why="\n         ".join(several),
-        hint="\n         ".join(options) or f"transect info lists the streams of {recording.name}",
     )
+    wires = (
+        [f"--wire {_quote(f'{f.input.name}={stream.name}')}" for f in group for stream in f.candidates]
+        for group in choices.values()
+    )
+    error.options = [each for each in wires if each]
+    error.hint = "\n         ".join(map(" or ".join, error.options)) or (
+        f"transect info lists the streams of {recording.name}"
+    )
+    return error
+
+
+def _quote(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)
 
 
 def _refuse_several_clocks(wiring: Wiring) -> None:
     """Refuse streams whose times cannot be compared; what holds for all times goes with any clock."""
-    timed = {s.name: s.clock for s in wiring.streams.values() if not s.meta.get("timeless")}
+    timed = {s.name: s.clock for _, s in wiring.pairs if not s.meta.get("timeless")}
     clocks = sorted(set(timed.values()))
     if len(clocks) < 2:
         return

@@ -59,6 +59,8 @@ class LaserScan(FromColumns):
         Returned intensity as the sensor scales it.
     range_min, range_max : float or None
         Metres; limits of the sensor, where the log has them.
+    time_increment : float or None
+        Seconds from one beam to the next, where the log has it; `t_ns` is the time of the first beam.
     range_error : (n,) int array or None
         What the sensor said instead of a range, 0 where it measured one; see `types.returns`.
     """
@@ -70,6 +72,7 @@ class LaserScan(FromColumns):
     range_min: float | None = columns("range_min", unit="m", optional=True)
     range_max: float | None = columns("range_max", unit="m", optional=True)
     range_error: Errors | None = columns("range_error", optional=True)
+    time_increment: float | None = columns("time_increment", unit="s", optional=True)
     t_ns: int = 0
     frame: str = NOWHERE
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from transect import robots
 from transect.nodes.lidar._accumulation import VoxelSums
 from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames
 from transect.recording import FrameTree
@@ -52,8 +53,8 @@ def moving_frames() -> FrameTree:
 
 
 def assembled(node: RecordedFrames | NavStates, frames: FrameTree):
-    """What a second of driving comes to, in ticks of 0.1 s."""
-    node.ctx.frames = frames
+    """What a second of driving comes to, in ticks of 0.1 s; the codes are those of the Argo's lasers."""
+    node.ctx.frames, node.ctx.robot = frames, robots.load("argo")
     for tick in range(1, 12):
         now = FIRST_NS + tick * 100_000_000
         node.ctx.time = now

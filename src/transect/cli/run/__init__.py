@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,10 +41,15 @@ class Manner:
     progress: Progress
 
 
+TYPED = "transect.run.typed"
+"""Where the words of the command are kept, for those that an error shows."""
+
+
 class RunCommand(click.Command):
     """`transect run NAME --help` says what NAME takes and gives before what the verb does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[TYPED] = tuple(args)
         ctx.meta[NAMED] = next((arg for arg in args if not arg.startswith("-")), "")
         return super().parse_args(ctx, args)
 
@@ -177,7 +183,7 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
     from .report import show_wiring
 
     with new_folder(out) as folder:
-        with _times_as_usage():
+        with _times_as_usage(), _commands_to_copy():
             replay = Replay(
                 compound, recording, asked, folder=folder.path if folder else None, rate=manner.rate,
                 jobs=manner.jobs, in_memory=False, strict=manner.strict,
@@ -204,8 +210,8 @@ def _streams_used(replay: Replay, strict: bool) -> Recording:
     """Return the recording with only the streams that are played, if there is something to play."""
     from transect.errors import UsageError
 
-    recording, wiring = replay.recording, replay.wiring.streams
-    used = recording.replace(streams=tuple(recording[s.name] for s in dict.fromkeys(wiring.values())))
+    recording, wiring = replay.recording, [stream for _, stream in replay.wiring.pairs]
+    used = recording.replace(streams=tuple(recording[s.name] for s in dict.fromkeys(wiring)))
     if strict and used.losses:
         raise used.losses[0].error()
     if wiring and replay.span is None:
@@ -294,3 +300,19 @@ def _times_as_usage() -> Generator[None]:
         yield
     except TimeError as error:
         raise UsageError(error.what, where=error.where, why=error.why, hint=error.hint) from error
+
+
+@contextmanager
+def _commands_to_copy() -> Generator[None]:
+    """Let an error about inputs end with the commands that would choose a stream."""
+    from transect.engine.wiring import WiringError
+
+    try:
+        yield
+    except WiringError as error:
+        if error.options:
+            typed = shlex.join(["transect", "run", *click.get_current_context().meta.get(TYPED, ())])
+            first, *others = error.options
+            rest = "".join(f" {wires[0]}" for wires in others)
+            error.hint = "\n         ".join(f"{typed} {wire}{rest}" for wire in first)
+        raise

@@ -12,6 +12,7 @@ import click
 from transect.base import clocks
 from transect.cli._results import show_results
 from transect.cli._tables import show_table
+from transect.engine.wiring import HEADINGS
 
 if TYPE_CHECKING:
     from transect.engine import Replay, Run
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def show_wiring(replay: Replay) -> None:
     """Print which stream feeds which input, and what a person should know of that."""
     click.echo(f"{replay.compound.name} on {replay.recording.name}\n")
-    click.echo(str(replay.wiring))
+    show_table(HEADINGS, replay.wiring.rows, prose=(3,))
     for note in replay.wiring.notes:
         click.echo(f"note: {note}")
     if replay.wiring.used_truth:

@@ -285,7 +285,7 @@ _FORMS: dict[type, Form] = {
         _POSE | {*COVARIANCES, *(f"{v}{a}" for v in "vw" for a in "xyz"), "source_frame", "target_frame"},
     ),
     JointState: Form("Joints", _joints, frozenset((*_JOINT_FIELDS.values(), "names"))),
-    LaserScan: Form("LaserScan", _scans, frozenset(LaserScan.units()) | {"speed"}),
+    LaserScan: Form("LaserScan", _scans, (frozenset(LaserScan.units()) - {"time_increment"}) | {"speed"}),
     Image: Form("Frame", _frames, _FRAME_COLUMNS),
     PointCloud: Form("Pointcloud", _clouds, frozenset(("rgba", "intensity"))),
 }

@@ -23,12 +23,16 @@ from .._rows import clock_of, only_file
 from . import CHUNK, LIMITS, OLD, SCANS, UNPACK
 from .messages import parse_messages, range_errors
 
+ODOMETRY = ("odom_x", "odom_y", "odom_theta")
+"""Columns of scans that say where the robot was, by its odometry."""
+
 
 def read(source: Source) -> Recording:
     """Read scans, odometry and true poses; the clock is that of the IPC stamps."""
     name = only_file(source)
     parts = cache.parsed_many(source, name, "carmen/3", partial(_parse, file=name))
     streams = [_stream(key, part) for key, part in parts.items() if key]
+    streams += [] if "ODOM" in parts else _list_odometry(streams)
     losses = parts[""].losses
     if not streams:
         why = losses[0].reason if losses else "no line begins with FLASER or ODOM"
@@ -51,6 +55,29 @@ def _stream(key: str, part: Parsed) -> Stream:
     if key == "TRUEPOS":
         return Stream(key, Pose, part, clock=clock, role="truth", frame="world", child="robot")
     return Stream(key, LaserScan, part, clock=clock, frame="laser")
+
+
+def _list_odometry(streams: list[Stream]) -> list[Stream]:
+    """Return the odometry that stands in the lines of the first laser, for a log without lines of its own."""
+    for scans in streams:
+        if set(ODOMETRY) <= set(scans.columns):
+            source = partial(_take_odometry, scans)
+            return [
+                Stream(
+                    f"{scans.name}/odometry", Odometry, source, clock=scans.clock, frame="odom", child="robot"
+                )
+            ]
+    return []
+
+
+def _take_odometry(scans: Stream) -> Parsed:
+    x, y, theta = scans.array(*ODOMETRY).T
+    nothing = np.zeros_like(x)
+    columns = {"x": x, "y": y, "z": nothing, "theta": theta, "qx": nothing, "qy": nothing}
+    with np.errstate(invalid="ignore"):  # an infinite angle is in the text, and no attitude
+        columns |= {"qz": np.sin(theta / 2), "qw": np.cos(theta / 2)}
+    table = arrow.table(scans.t_ns, columns, units={**Odometry.units(), "theta": "rad"})
+    return Parsed(table, notes=(f"there are no ODOM lines: {scans.name}/odometry is taken from its scans",))
 
 
 def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:

@@ -38,7 +38,8 @@ def write_log(recording: Recording, path: Path) -> tuple[str, ...]:
     text = HEADER + "".join(_params(words)) + "".join(line for _, line in lines)
     target = new_file(path, f"{recording.name}.clf")
     files.write_bytes(target, _pack(text.encode(), target))
-    said = [f"{s.name}: CARMEN has no message for it" for s in recording.streams if s not in words]
+    left = [s for s in recording.streams if s not in words and not _is_in_scans(s, recording)]
+    said = [f"{s.name}: CARMEN has no message for it" for s in left]
     flat = [s.name for s, word in words.items() if word == "ODOM" and "theta" not in s.columns]
     return (*said, *(f"{name}: CARMEN's odometry is planar, z, roll and pitch are left out" for name in flat))
 
@@ -54,6 +55,8 @@ def _words(recording: Recording) -> dict[Stream, str]:
     """Choose the message for each stream: its own name, or the first that is free and can carry it."""
     words: dict[Stream, str] = {}
     for stream in recording.streams:
+        if _is_in_scans(stream, recording):
+            continue
         if stream.type is LaserScan:
             form = OLD if _is_sick(stream) else RAW
             fitting = [w for w, f in SCANS.items() if w == stream.name or f is form]
@@ -65,6 +68,11 @@ def _words(recording: Recording) -> dict[Stream, str]:
         if free := [word for word in fitting if word not in words.values()]:
             words[stream] = free[0]
     return words
+
+
+def _is_in_scans(stream: Stream, recording: Recording) -> bool:
+    """Tell whether a stream is the odometry that stands in the lines of a laser that is written too."""
+    return any(stream.name == f"{other.name}/odometry" for other in recording.streams)
 
 
 def _is_sick(stream: Stream) -> bool:

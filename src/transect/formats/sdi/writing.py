@@ -72,7 +72,9 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 """Which types of stream can be written under each name."""
 COLUMNS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(LASERS, frozenset({*LaserScan.units(), "end_angle", "range_unit"} - {"remission"})),
+    **dict.fromkeys(
+        LASERS, frozenset({*LaserScan.units(), "end_angle", "range_unit"} - {"remission", "time_increment"})
+    ),
     NAV: frozenset({*RigidBodyState.units(), *NAV_COLUMNS}),
     RANGES: frozenset({*RadarRange.units(), "range_unit"}),
     SPECTRUM: frozenset(RadarSpectrum.units()),

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+from transect.errors import FrameError
 from transect.geometry import rotations, se3
 from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.recording import FrameTree
-from transect.types import PointCloud, Pose
+from transect.types import Odometry, PointCloud, Pose, RigidBodyState, Twist
 
 KNOT_NS = 100_000
 """Points this near in time share a pose: at 1 rad/s and 30 m they are 3 mm off at most."""
@@ -23,10 +25,13 @@ class PassingPoses:
     ----------
     max_gap_ns : int
         Between poses further apart nothing is known.
+    assumed : dict of str to None, optional
+        Takes sentences, each once, that say what is assumed where frames do not tell how a sensor is mounted;
+        without it that is an error.
     """
 
-    def __init__(self, max_gap_ns: int) -> None:
-        self.max_gap_ns = max_gap_ns
+    def __init__(self, max_gap_ns: int, assumed: dict[str, None] | None = None) -> None:
+        self.max_gap_ns, self.assumed = max_gap_ns, assumed
         self.poses: list[Pose] = []
 
     def add(self, poses: Sequence[Pose], after_ns: int) -> None:
@@ -63,6 +68,88 @@ class PassingPoses:
         body = se3.from_quaternion(
             np.stack([pose.orientation for pose in self.poses]), np.stack([p.position for p in self.poses])
         )
-        if not child or not cloud.frame or child == cloud.frame:
+        if self.assumed is None and (not child or not cloud.frame or child == cloud.frame):
             return body
-        return body @ frames.lookup(child, cloud.frame)
+        return body @ self._mounting(child, cloud.frame, frames)
+
+    def _mounting(self, child: str, sensor: str, frames: FrameTree) -> Floats:
+        """T_child_sensor (4, 4), or (n, 4, 4) at the poses where the sensor moves on the body."""
+        if child and child == sensor:
+            return np.eye(4)
+        try:
+            return frames.lookup(child, sensor)
+        except FrameError:
+            if self.assumed is None:
+                raise
+        way = frames.ancestry(sensor) if sensor in frames else [sensor]
+        if child in way:
+            times = np.array([pose.t_ns for pose in self.poses])
+            return frames.lookup(child, sensor, times, tolerance=self.max_gap_ns / NS, missing="nan")
+        body = child or "the vehicle"
+        fixed = _list_fixed(way, frames)
+        if len(fixed) > 1:
+            self.assumed[f"{body} is taken for {fixed[-1]}: no frames connect the two"] = None
+            return frames.lookup(fixed[-1], sensor)
+        named = f"the frame {sensor}" if sensor else "the sensor, whose frame is not named,"
+        self.assumed[f"{named} is taken to be at the origin of {body} with its axes: no frames say it"] = None
+        return np.eye(4)
+
+
+def _list_fixed(way: Sequence[str], frames: FrameTree) -> list[str]:
+    """Return a frame and those above it, as far as nothing moves between them."""
+    moving = {edge.child for edge in frames.edges if edge.moving}
+    count = next((k for k, name in enumerate(way) if name in moving), len(way) - 1)
+    return list(way[: count + 1])
+
+
+Moving = RigidBodyState | Odometry | Pose | Twist
+"""What tells of the motion of a body."""
+
+
+class Reckoning:
+    """Poses of a body from whatever tells of its motion; velocities are integrated.
+
+    Parameters
+    ----------
+    assumed : dict of str to None
+        Takes sentences, each once, that say what is done for want of poses.
+    """
+
+    def __init__(self, assumed: dict[str, None]) -> None:
+        self.assumed = assumed
+        self.place = np.eye(4)
+        self.before: tuple[int, Floats] | None = None
+
+    def poses_of(self, samples: Sequence[Moving]) -> list[Pose]:
+        """Return a pose for each sample that tells one."""
+        return [pose for each in samples if (pose := self._pose_of(each)) is not None]
+
+    def _pose_of(self, sample: Moving) -> Pose | None:
+        position, orientation = getattr(sample, "position", None), getattr(sample, "orientation", None)
+        child = sample.frame if isinstance(sample, Twist) else sample.child
+        if position is not None and orientation is not None:
+            where = np.append(position, orientation)
+            # Drivers that fill in velocities alone leave a quaternion of zeros.
+            if np.isfinite(where).all() and where[3:].any():
+                return Pose(position, orientation, sample.t_ns, sample.frame, child)
+        if isinstance(sample, Pose):
+            self.assumed["poses without an orientation are left out"] = None
+            return None
+        return self._integrate(sample, "odom" if isinstance(sample, Twist) else sample.frame, child)
+
+    def _integrate(self, sample: RigidBodyState | Odometry | Twist, frame: str, child: str) -> Pose | None:
+        """Return the pose to which the velocities up to a sample lead, None if it has none."""
+        given = [getattr(sample, name) for name in ("velocity", "angular_velocity")]
+        parts = [np.full(3, np.nan) if part is None else np.asarray(part, dtype=np.float64) for part in given]
+        twist = np.concatenate(parts)
+        if isinstance(sample, RigidBodyState) or not np.isfinite(twist).any():
+            self.assumed["states with neither pose nor velocity are left out"] = None
+            return None
+        self.assumed["velocities are integrated: there are no poses, so the path drifts"] = None
+        twist = np.nan_to_num(twist)
+        if self.before is not None:
+            before_ns, before = self.before
+            self.place = self.place @ se3.exp((before + twist) / 2 * ((sample.t_ns - before_ns) / NS))
+        self.before = (sample.t_ns, twist)
+        orientation, position = se3.to_quaternion(self.place)
+        return Pose(position, orientation, sample.t_ns, frame, child)

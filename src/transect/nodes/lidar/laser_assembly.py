@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +12,25 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import Batch, Node, outputs, param
-from transect.recording import Robot
+from transect.engine.wiring import WiringError
+from transect.errors import UsageError
+from transect.recording import FrameTree, Robot
 from transect.robots import load
 from transect.robots.argo.clouds import Beams, Gate, beams_of_scans, place
 from transect.robots.argo.radar import find_peaks
-from transect.types import LaserScan, PointCloud, Pose, RadarSpectrum, RigidBodyState
+from transect.types import LaserScan, Odometry, PointCloud, Pose, RadarSpectrum, RigidBodyState, Twist
 
 from ._accumulation import VoxelSums
-from ._passing import PassingPoses
+from ._passing import Moving, PassingPoses, Reckoning
 
+Measured = LaserScan | RadarSpectrum
+M = TypeVar("M", LaserScan, RadarSpectrum)
 Placing = Callable[[Beams, str], Floats]
 """Gives points (n, 3) of beams of a sensor's frame in the fixed frame, NaN where that is not known."""
 PERIOD = 0.1
 """Seconds between two looks at what has come."""
+LASERS = ("scan", "horizontal", "port", "starboard", "vertical")
+SENSORS = (*LASERS, "spectrum")
 
 
 @outputs
@@ -45,18 +52,38 @@ class Assembled:
 class LaserAssembly(Node, interface=True, every=PERIOD):
     """Clouds of all returns in a fixed frame; any of the sensors may be missing.
 
-    Beams without a return, ranges that the vehicle's sensors cannot measure and points whose place is not
-    known at their time are left out.
+    Beams without a return, ranges that the sensors cannot measure and points whose place is not known at
+    their time are left out.
+
+    Inputs
+    ------
+    scan
+        Of lasers with any name; the four that follow are those of a vehicle that names them so.
+    nav, odometry, pose, twist
+        What tells where the vehicle is; one of them will do, and recorded frames need none.
     """
 
     robot: str = param(
-        "argo", doc="robot with the range limits and mirror rates: a name, or a YAML file like argo.yaml"
+        "",
+        doc="robot with the range limits and mirror rates: a name, or a YAML file like argo.yaml; if empty,"
+        " the robot of the recording, or what the scans say themselves",
     )
     voxel: float = param(0.1, gt=0, unit="m", doc="edge length of the voxels to which the clouds are thinned")
 
     def reset(self) -> None:
         self.lasers, self.radar = VoxelSums(self.voxel), VoxelSums(self.voxel)
         self.frame = ""
+        self.seen = self.placed = 0
+        self.assumed: dict[str, None] = {}
+
+    def ready(self) -> None:
+        """Refuse a recording in which nothing is measured."""
+        if not any(map(self.ctx.fed, SENSORS)):
+            raise WiringError(
+                "there is no laser and no radar to make a map of",
+                why="no stream of LaserScan or RadarSpectrum feeds an input",
+                hint="transect info lists the streams; clouds of a 3D lidar are for LidarOdometry",
+            )
 
     def process(
         self,
@@ -66,52 +93,113 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         vertical: Batch[LaserScan] = (),
         spectrum: Batch[RadarSpectrum] = (),
         nav: Batch[RigidBodyState] = (),
+        scan: Batch[LaserScan] = (),
+        odometry: Batch[Odometry] = (),
+        pose: Batch[Pose] = (),
+        twist: Batch[Twist] = (),
     ) -> Assembled | None:
-        self.gather([*horizontal, *port, *starboard, *vertical], spectrum, nav)
+        scans = [*horizontal, *port, *starboard, *vertical, *scan]
+        self.gather(scans, spectrum, [*nav, *odometry, *pose, *twist])
 
     def gather(
-        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], nav: Sequence[RigidBodyState]
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[Moving]
     ) -> None:
         """Take what came since the last call, and `add` what can be placed by now."""
         raise NotImplementedError
 
     def finish(self) -> Assembled | None:
         """Return the clouds."""
-        return Assembled(map=self._cloud(self.lasers), radar=self._cloud(self.radar, "intensity"))
+        if self.seen:
+            share = f"{self.placed} of {self.seen} returns are placed ({self.placed / self.seen:.1%})"
+            self.ctx.conclude(f"{share}, in the frame {self.frame}")
+        for assumption in self.assumed:
+            self.ctx.conclude(assumption)
+        lasers, radar = any(map(self.ctx.fed, LASERS)), self.ctx.fed("spectrum")
+        return Assembled(self._cloud(self.lasers, lasers), self._cloud(self.radar, radar, "intensity"))
 
-    def _cloud(self, sums: VoxelSums, value: str = "") -> PointCloud | None:
+    def _cloud(self, sums: VoxelSums, fed: bool, value: str = "") -> PointCloud | None:
         count, means = sums.means()
         if not len(count):
-            return self.ctx.skip("nothing could be placed")
+            return self.ctx.skip("nothing could be placed") if fed else None
         fields: dict[str, NDArray[np.generic]] = {"count": count}
         if value:
             fields[value] = means[:, 3].astype(np.float32)
         return PointCloud(means[:, :3], fields, frame=self.frame)
 
+    @property
+    def machine(self) -> Robot | None:
+        """The robot whose limits and rates are used."""
+        return _machine(self.robot) if self.robot else self.ctx.robot
+
     def add(self, scans: Sequence[LaserScan], spectra: Sequence[RadarSpectrum], placed: Placing) -> None:
         """Add measurements, as far as it is known where they are."""
-        machine = _machine(self.robot)
+        machine = self.machine
         for scan in scans:
-            self.lasers.add(placed(_beams_of_scan(scan, machine), scan.frame))
+            self.lasers.add(self._count(placed(_beams_of_scan(scan, machine), scan.frame)))
         if spectra:
-            beams = _beams_of_spectra(spectra, Gate.of(machine, "radar"))
-            self.radar.add(placed(beams, spectra[0].frame), beams.intensity[:, None])
+            beams = _beams_of_spectra(spectra, _gate(machine, "radar"))
+            self.radar.add(self._count(placed(beams, spectra[0].frame)), beams.intensity[:, None])
+
+    def _count(self, points: Floats) -> Floats:
+        self.seen += len(points)
+        self.placed += int(np.count_nonzero(np.isfinite(points).all(axis=1)))
+        return points
 
 
 class RecordedFrames(LaserAssembly):
     """By the frames of the recording, in which the vehicle moves."""
 
-    target: str = param("Navigation", doc="name of the fixed frame")
+    target: str = param("", doc="name of the fixed frame; if empty, the one on which all others hang")
+
+    def ready(self) -> None:
+        """Refuse a recording whose frames do not say where its sensors are."""
+        super().ready()
+        names = [name for port in SENSORS for name in self.ctx.frames_of(port)]
+        refused = [why for name in dict.fromkeys(names) if (why := self._refusal(name))]
+        if refused and len(refused) == len(set(names)):
+            raise WiringError(
+                "the frames of the recording do not say where the sensors are while it moves",
+                why="; ".join(refused),
+                hint="--wire odometry=STREAM, or nav, pose or twist",
+            )
+
+    def _refusal(self, sensor: str) -> str:
+        """Return why a sensor cannot be placed, "" if it can."""
+        frames, called = self.ctx.frames, sensor or "the sensor's frame"
+        if sensor not in frames:
+            return f"{called} is not among them" if len(frames) else "there are none"
+        way = frames.ancestry(sensor)
+        if self.target:
+            return "" if self.target in frames else f"{self.target} is not among them"
+        moving = {edge.child for edge in frames.edges if edge.moving}
+        return "" if moving.intersection(way) else f"nothing moves between {sensor} and {way[-1]}"
 
     def gather(
-        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], nav: Sequence[RigidBodyState]
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[Moving]
     ) -> None:
-        self.frame = self.target
-        self.add(scans, spectra, lambda beams, sensor: place(beams, self.ctx.frames, self.target, sensor))
+        frames = self.ctx.frames
+        self.frame = self.frame or self.target
+        if not self.frame:
+            known = [each.frame for each in (*scans, *spectra) if each.frame in frames]
+            self.frame = frames.ancestry(known[0])[-1] if known else ""
+        self.add(self._connected(scans, frames), self._connected(spectra, frames), self._at_frames)
+
+    def _connected(self, measured: Sequence[M], frames: FrameTree) -> list[M]:
+        """Return what was measured in frames that are connected with the fixed one; say which are not."""
+        found: list[M] = []
+        for each in measured:
+            if each.frame in frames and self.frame in frames.ancestry(each.frame):
+                found.append(each)
+            else:
+                self.assumed[f"{each.frame or 'a sensor'} is left out: no frames lead to {self.frame}"] = None
+        return found
+
+    def _at_frames(self, beams: Beams, sensor: str) -> Floats:
+        return place(beams, self.ctx.frames, self.frame, sensor)
 
 
 class NavStates(LaserAssembly):
-    """By states of the vehicle; measurements wait for the state after them."""
+    """By states, odometry, poses or velocities of the vehicle; measurements wait for the one after them."""
 
     max_gap: float = param(
         1.0, gt=0, unit="s", doc="largest time between two vehicle states that are interpolated"
@@ -119,19 +207,37 @@ class NavStates(LaserAssembly):
 
     def reset(self) -> None:
         super().reset()
-        self.passing = PassingPoses(round(self.max_gap * NS))
+        self.passing = PassingPoses(round(self.max_gap * NS), self.assumed)
+        self.reckoning = Reckoning(self.assumed)
         self.scans: list[LaserScan] = []
-        self.spectra: Sequence[RadarSpectrum] = ()
+        self.spectra: list[RadarSpectrum] = []
 
     def gather(
-        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], nav: Sequence[RigidBodyState]
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[Moving]
     ) -> None:
+        self.scans += scans
+        self.spectra += spectra
         first_ns = min((each.t_ns for each in (*self.scans, *self.spectra)), default=self.ctx.time)
-        states = [Pose(s.position, s.orientation, s.t_ns, s.frame, s.child) for s in nav]
-        self.passing.add(states, first_ns)
-        self.frame = states[-1].frame if states else self.frame
-        self.add(self.scans, self.spectra, self._at_states)
-        self.scans, self.spectra = scans, spectra
+        poses = self.reckoning.poses_of(path)
+        self.passing.add(poses, first_ns)
+        self.frame = poses[-1].frame or "odom" if poses else self.frame
+        known_ns = poses[-1].t_ns if poses else 0
+        self._place(max(known_ns, self.ctx.time - round(self.max_gap * NS)))
+
+    def finish(self) -> Assembled | None:
+        """Return the clouds, with what still waited."""
+        self._place(None)
+        return super().finish()
+
+    def _place(self, until_ns: int | None) -> None:
+        """Add what was measured before a time (ns), or everything."""
+
+        def due(each: Measured) -> bool:
+            return until_ns is None or _end_ns(each, self.machine) <= until_ns
+
+        self.add(list(filter(due, self.scans)), list(filter(due, self.spectra)), self._at_states)
+        self.scans = [each for each in self.scans if not due(each)]
+        self.spectra = [each for each in self.spectra if not due(each)]
 
     def _at_states(self, beams: Beams, sensor: str) -> Floats:
         t_ns = int(beams.t_ns.min(initial=self.ctx.time))
@@ -142,10 +248,37 @@ class NavStates(LaserAssembly):
 
 @cache
 def _machine(name: str) -> Robot:
-    return load(name)
+    robot = load(name)
+    if not {"laser", "radar"} & robot.constants.keys():
+        raise UsageError(
+            f"the robot {name} has neither laser nor radar", hint="leave the parameter robot empty"
+        )
+    return robot
 
 
-def _beams_of_scan(scan: LaserScan, robot: Robot) -> Beams:
+def _gate(robot: Robot | None, sensor: str) -> Gate:
+    return Gate.of(robot, sensor) if robot and sensor in robot.constants else Gate()
+
+
+def _mirror_rate(scan: LaserScan, robot: Robot | None) -> float | None:
+    """Return turns of the mirror in a second; None if all beams have the time of the scan."""
+    step = scan.time_increment
+    if step is not None and step > 0:
+        return abs(scan.angle_increment) / (2 * np.pi * step)
+    laser = robot.constants.get("laser", {}) if robot else {}
+    return float(laser["mirror_rate"]) if step is None and "mirror_rate" in laser else None
+
+
+def _end_ns(measured: Measured, robot: Robot | None) -> int:
+    """Return the time of the last beam."""
+    rate = _mirror_rate(measured, robot) if isinstance(measured, LaserScan) else None
+    if rate is None or not isinstance(measured, LaserScan):
+        return measured.t_ns
+    turned = abs(measured.angle_increment) * max(len(measured.ranges) - 1, 0) / (2 * np.pi)
+    return measured.t_ns + round(turned / rate * NS)
+
+
+def _beams_of_scan(scan: LaserScan, robot: Robot | None) -> Beams:
     """Return the returns of one scan, each with its time."""
     beams = beams_of_scans(
         np.array([scan.t_ns]),
@@ -153,9 +286,9 @@ def _beams_of_scan(scan: LaserScan, robot: Robot) -> Beams:
         np.array([0, len(scan.ranges)]),
         np.array([scan.start_angle]),
         np.array([scan.angle_increment]),
-        mirror_rate=float(robot.constants["laser"]["mirror_rate"]),
+        mirror_rate=_mirror_rate(scan, robot),
     )
-    return beams.where(Gate.of(robot, "laser").passes(beams.range))
+    return beams.where(_gate(robot, "laser").passes(beams.range))
 
 
 def _beams_of_spectra(spectra: Sequence[RadarSpectrum], gate: Gate) -> Beams:
