@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from transect.errors import ParseError
 from transect.recording import Loss, Parsed, arrow, cache, source_of
 from transect.recording.source import Buffer
 
@@ -85,6 +87,38 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
     again = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
     assert parse.calls == 2
     assert again.table.num_rows == ROWS
+
+
+@pytest.mark.parametrize("file", ["0.arrow", "index.json"])
+def test_no_flipped_bit_of_an_entry_is_served(file: str, tmp_path: Path) -> None:
+    folder, parse = aged(numbers(tmp_path / "r")), Counting()
+    sound = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    (entry,) = cache.entries()
+    content = (entry.path / file).read_bytes()
+    for at in range(0, len(content), len(content) // 17):
+        changed = bytearray(content)
+        changed[at] ^= 16
+        (entry.path / file).write_bytes(changed)
+        served = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+        assert served.table.equals(sound.table)
+        assert (served.losses, served.notes) == (sound.losses, sound.notes)
+    assert parse.calls > 17
+
+
+def test_an_archive_with_a_forged_checksum_does_not_stand_for_another(tmp_path: Path) -> None:
+    texts = ["\n".join(str(start + i) for i in range(ROWS)) for start in (10_000_000, 20_000_000)]
+    for number, text in enumerate(texts):
+        with zipfile.ZipFile(tmp_path / f"{number}.zip", "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(zipfile.ZipInfo("a.txt"), text)
+    genuine = bytearray((tmp_path / "0.zip").read_bytes())
+    forged = (tmp_path / "1.zip").read_bytes()
+    directory = genuine.index(b"PK\1\2")
+    (tmp_path / "1.zip").write_bytes(forged[:directory] + genuine[directory:])
+    zips = [source_of(tmp_path / f"{number}.zip") for number in range(2)]
+    with pytest.raises(ParseError, match="damaged inside the zip"):
+        cache.parsed(zips[1], "a.txt", "p/1", Counting())
+    assert arrow.numbers(cache.parsed(zips[0], "a.txt", "p/1", Counting()).table, "t_ns")[0] == 10_000_000
+    assert zips[0].key("a.txt") != zips[1].key("a.txt")
 
 
 def test_a_crash_while_building_leaves_nothing_behind(tmp_path: Path) -> None:

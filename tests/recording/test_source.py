@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
+import re
 import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,9 +79,43 @@ def test_a_member_that_unpacks_to_more_than_it_says_is_an_error(tmp_path: Path) 
         source_of(tmp_path / "z.zip").read("Gnss/pose.csv")
 
 
-def test_a_zip_cut_off_says_so(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "z.zip")
-    path.write_bytes(path.read_bytes()[:-40])
+class Streamed(io.RawIOBase):
+    """A file that cannot go back: zipfile then writes sizes and CRCs behind the members."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("wb")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self.file.write(data)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_zip_cut_off_keeps_the_members_that_are_whole(tmp_path: Path, streamed: bool) -> None:
+    path = tmp_path / "z.zip"
+    if streamed:
+        with Streamed(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:  # pyright: ignore[reportArgumentType]
+            for name, data in FILES.items():
+                archive.writestr(name, data)
+    else:
+        zipped(path)
+    content = path.read_bytes()
+    starts = [found.start() for found in re.finditer(rb"PK\x03\x04", content)]
+    ends = [*starts[1:], content.index(b"PK\x01\x02")]
+    for cut in (len(content) - 40, ends[2], ends[2] - 1, ends[1], ends[0] + 20, ends[0]):
+        path.write_bytes(content[:cut])
+        source = source_of(path)
+        whole = [name for name, end in zip(FILES, ends, strict=True) if end <= cut]
+        assert source.names == tuple(sorted(whole))
+        assert {name: source.read(name) for name in whole} == {name: FILES[name] for name in whole}
+        assert source.refused[0].reason == "the zip is cut off: its directory is lost"
+        assert len(source.refused) == (1 if cut in ends or cut > ends[2] else 2)
+    path.write_bytes(content[: ends[0] - 1])
     with pytest.raises(ParseError, match="without its directory"):
         source_of(path)
 

@@ -1,10 +1,11 @@
 """Parsed text, kept as Arrow IPC under the user's cache folder and mapped into memory on the next open.
 
 An entry is a folder named after the content of its source and the parser that read it: `index.json` (what
-was lost, noted, and the sha256) and one Arrow file per table. It is built under a temporary name and renamed
-into place, so that two processes or a crash can never leave half of one. A second index remembers the
-sha256 of files by path, size, mtime and inode, so that an unchanged file need not be read again; a third one
-keeps small values that take long to work out.
+was lost, noted, the sha256, and a checksum of itself) and one Arrow file per table, whose checksum is in the
+index. It is built under a temporary name, synchronised with the disk and renamed into place, so that two
+processes or a crash can never leave half of one. A second index remembers the sha256 of files by path, size,
+times and inode, so that an unchanged file need not be read again; a third one keeps small values that take
+long to work out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,14 +28,16 @@ from transect.base.files import staged, write_text
 from transect.errors import UsageError
 
 from .losses import Loss, Parsed
-from .source import Buffer, Source
+from .source import Buffer, Source, identity_of
 
-VERSION = 1
+VERSION = 2
 SMALL = 32_768
 """Files below this are parsed each time: that is faster than looking."""
 DEFAULT_LIMIT = 20 * 2**30
 _RACY_NS = 100_000_000
 """A file hashed this soon after its last change may have changed again within one tick of its clock."""
+
+_PIECE = 1 << 20
 
 Build = Callable[[Buffer], Mapping[str, Parsed]]
 
@@ -106,7 +110,7 @@ def _entry(key: str) -> Path:
 
 def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     try:
-        index: dict[str, Any] = json.loads((entry / "index.json").read_bytes())
+        index: dict[str, Any] = _opened(json.loads((entry / "index.json").read_bytes()))
         tables = {
             part: _load_part(entry, number, kept)
             for number, (part, kept) in enumerate(index["parts"].items())
@@ -114,7 +118,7 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
         os.utime(entry / "index.json")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowInvalid) as error:
         _warn(f"cache entry {entry} is unreadable ({error}) and will be made again")
         shutil.rmtree(entry, ignore_errors=True)
         return None
@@ -122,7 +126,10 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
 
 
 def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
-    with pa.memory_map(str(entry / f"{number}.arrow")) as file:
+    path = entry / f"{number}.arrow"
+    if _checksum(path) != kept["crc32"]:
+        raise ValueError(f"the checksum of {path.name} does not match")
+    with pa.memory_map(str(path)) as file:
         table = pa.ipc.open_file(file).read_all()
     return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
 
@@ -142,11 +149,47 @@ def _store(entry: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
 def _write_parts(building: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
     parts: dict[str, Any] = {}
     for number, (part, kept) in enumerate(tables.items()):
-        file = str(building / f"{number}.arrow")
-        with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, kept.table.schema) as writer:
+        path = building / f"{number}.arrow"
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, kept.table.schema) as writer:
             writer.write_table(kept.table.combine_chunks())
-        parts[part] = {"losses": [loss.to_dict() for loss in kept.losses], "notes": list(kept.notes)}
-    (building / "index.json").write_text(json.dumps({"parts": parts, "sha256": sha256}))
+        parts[part] = {
+            "losses": [loss.to_dict() for loss in kept.losses],
+            "notes": list(kept.notes),
+            "crc32": _checksum(path),
+        }
+    (building / "index.json").write_text(json.dumps(_sealed({"parts": parts, "sha256": sha256})))
+    for path in building.iterdir():
+        _synchronise(path)
+
+
+def _checksum(path: Path) -> int:
+    """Return the CRC32 of a file. Reading brings it into the page cache, where the mapping finds it."""
+    crc = 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            crc = zlib.crc32(piece, crc)
+    return crc
+
+
+def _synchronise(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value with the checksum of itself as JSON."""
+    return {**value, "seal": zlib.crc32(json.dumps(value).encode())}
+
+
+def _opened(sealed: Any) -> dict[str, Any]:
+    """Return a sealed value; one that was changed is a ValueError."""
+    value = {key: part for key, part in sealed.items() if key != "seal"}
+    if sealed.get("seal") != zlib.crc32(json.dumps(value).encode()):
+        raise ValueError("its checksum does not match")
+    return value
 
 
 def remembered(key: str, build: Callable[[], Any]) -> Any:
@@ -162,30 +205,30 @@ def remembered(key: str, build: Callable[[], Any]) -> Any:
     name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
     kept = folder() / "values" / name[:2] / name[2:]
     try:
-        return json.loads(kept.read_bytes())["value"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return _opened(json.loads(kept.read_bytes()))["value"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         value = build()
     _remember(kept, {"value": value})
     return value
 
 
 def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file, from the index if path, size, mtime and inode are unchanged."""
+    """Return the sha256 of a file, from the index if path, size, times and inode are unchanged."""
     stat = path.stat()
     if stat.st_size < SMALL:
         return _digest(path)
-    identity = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    identity = identity_of(stat)
     name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()
     kept = folder() / "hashes" / name[:2] / name[2:]
     try:
-        known: dict[str, Any] = json.loads(kept.read_bytes())
+        known: dict[str, Any] = _opened(json.loads(kept.read_bytes()))
         if known["identity"] == identity:
             return str(known["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         known = {}
     started_ns = time.time_ns()
     digest = _digest(path)
-    if started_ns - stat.st_mtime_ns > _RACY_NS:
+    if started_ns - max(stat.st_mtime_ns, stat.st_ctime_ns) > _RACY_NS:
         _remember(kept, {"identity": identity, "sha256": digest})
     return digest
 
@@ -198,7 +241,7 @@ def _digest(path: Path) -> str:
 
 def _remember(path: Path, value: Mapping[str, Any]) -> None:
     try:
-        write_text(path, json.dumps(value))
+        write_text(path, json.dumps(_sealed(value)))
     except OSError as error:
         _warn_unwritable(folder(), str(error))
 

@@ -333,6 +333,11 @@ def mapped_part(path: Path, start: int, length: int) -> memoryview:
     return memoryview(part)[before:]
 
 
+def identity_of(stat: os.stat_result) -> list[int]:
+    """Return what changes when a file does, or when another takes its name: size, times and inode."""
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+
+
 def _walk(folder: Path | str, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         shown = [entry for entry in entries if entry.name[0] != "."]

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from transect.errors import ParseError
 
 from .losses import Loss
-from .source import HEAD, Buffer, Source, mapped, mapped_part, sha256_bytes
+from .source import HEAD, Buffer, Source, identity_of, mapped, mapped_part, sha256_bytes
 
 MAX_RATIO = 200
 """Members that claim to grow more than this are refused: real recordings never do, bombs do."""
@@ -29,9 +29,11 @@ _PLAIN = struct.Struct("<4s4x2H12xL3H12x")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _OWN_MAP = 1 << 20
 """Members from this size on are mapped by themselves, so that their pages go when they do."""
+_LOCAL_SIGNATURE = b"PK\x03\x04"
+_PIECE = 1 << 16
 _STORED, _DEFLATED = 0, 8
 _METHODS = (_STORED, _DEFLATED)
-_ENCRYPTED = 1
+_ENCRYPTED, _STREAMED = 1, 8
 _PLAIN_NAME = re.compile(r"(?!__MACOSX/)\w+(?:[./ -]\w+)*", re.ASCII).fullmatch
 """A name that is no folder's, not hidden, and points nowhere else."""
 
@@ -54,8 +56,9 @@ class ZipSource(Source):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._map: Buffer = mapped(path)
-        self._directory, self._shift = _central_directory(self._map, path)
-        self._entries, self.refused = _list_members(self._directory, path.name)
+        self._directory, self._shift, lost = _central_directory(self._map, path)
+        self._entries, refused = _list_members(self._directory, path.name)
+        self.refused = (*lost, *refused)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -63,8 +66,11 @@ class ZipSource(Source):
 
     @cached_property
     def content_key(self) -> str:
-        """sha256 of the central directory: names, sizes and CRCs of everything, without reading it."""
-        return sha256_bytes(self._directory)
+        """What changes with the content, without reading it: the directory, and which file on disk this is.
+
+        The directory alone would not do: CRCs can be forged, and another archive would then stand for this.
+        """
+        return f"{sha256_bytes(self._directory)}:{self.path.absolute()}:{identity_of(self.path.stat())}"
 
     def size(self, name: str) -> int:
         return self._member(name).size
@@ -121,7 +127,7 @@ class ZipSource(Source):
             header = _LOCAL.unpack_from(self._map, start)
         except (struct.error, OverflowError) as error:
             raise ParseError(f"{name} lies outside the zip", where=f"{self.path.name}@{start}") from error
-        if header[0] != b"PK\x03\x04":
+        if header[0] != _LOCAL_SIGNATURE:
             raise ParseError(f"{name} has no header in the zip", where=f"{self.path.name}@{start}")
         start += _LOCAL.size + header[9] + header[10]
         if start + member.packed > len(self._map):
@@ -131,17 +137,20 @@ class ZipSource(Source):
         return mapped_part(self.path, start, member.packed)
 
 
-def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int]:
-    """Return the central directory's bytes, and by how much the offsets in it are shifted."""
+def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int, list[Loss]]:
+    """Return the central directory's bytes, by how much its offsets are shifted, and what was lost of it."""
     view = data[-66_000:] if len(data) > 66_000 else data[:]
     at = bytes(view).rfind(b"PK\x05\x06")
     if at < 0 or len(view) - at < _END.size:
-        raise ParseError(
-            f"{path.name} is a zip without its directory",
-            where=f"{path}@{len(data)}",
-            why="the end-of-directory record is missing: the file was cut off",
-            hint="download it again, or repair it with 'zip -FF'",
-        )
+        directory, lost = rebuild_directory(data, path.name)
+        if not directory:
+            raise ParseError(
+                f"{path.name} is a zip without its directory",
+                where=f"{path}@{len(data)}",
+                why="the end-of-directory record is missing, and no member is whole: the file was cut off",
+                hint="download it again",
+            )
+        return directory, 0, lost
     _, _, _, _, count, size, offset, _ = _END.unpack_from(view, at)
     end = len(data) - len(view) + at
     if 0xFFFFFFFF in (size, offset) or count == 0xFFFF:
@@ -149,7 +158,70 @@ def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int]:
     start = end - size
     if start < 0:
         raise ParseError(f"{path.name} has a broken zip directory", where=f"{path}@{end}")
-    return bytes(data[start:end]), start - offset
+    return bytes(data[start:end]), start - offset, []
+
+
+def rebuild_directory(data: Buffer, archive: str) -> tuple[bytes, list[Loss]]:
+    """Return a directory made from the headers of the members, for an archive that lost its own.
+
+    Archives are written from the front, so that what was cut off is the directory and the last members.
+    """
+    entries: list[bytes] = []
+    at = 0
+    while bytes(data[at : at + 4]) == _LOCAL_SIGNATURE and (found := _walk_member(data, at)) is not None:
+        entry, at = found
+        entries.append(entry)
+    lost = [Loss(archive, "the zip is cut off: its directory is lost", byte=len(data), count=0)]
+    if bytes(data[at : at + 4]) == _LOCAL_SIGNATURE[: len(data) - at] and at < len(data):
+        lost.append(Loss(archive, "the member that begins here is cut off or damaged", byte=at))
+    return b"".join(entries), lost
+
+
+def _walk_member(data: Buffer, at: int) -> tuple[bytes, int] | None:
+    """Return the directory's entry for the member at a byte, and where it ends; None if it is cut."""
+    try:
+        header = _LOCAL.unpack_from(data, at)
+    except struct.error:
+        return None
+    _, _, flags, method, _, _, crc, packed, size, name_length, extra_length = header
+    names_at = at + _LOCAL.size
+    start = names_at + name_length + extra_length
+    name = bytes(data[names_at : names_at + name_length])
+    if flags & _STREAMED:
+        walked = _walk_streamed(data, start) if method == _DEFLATED else None
+        if walked is None:
+            return None
+        crc, packed, size, end = walked
+    else:
+        packed, size, _ = _wide(bytes(data[names_at + name_length : start]), packed, size, 0)
+        end = start + packed
+    if end > len(data):
+        return None
+    extra = struct.pack("<HH3Q", 1, 24, size, packed, at)
+    sizes = (0xFFFFFFFF, 0xFFFFFFFF, len(name), len(extra), 0, 0, 0, 0, 0xFFFFFFFF)
+    return _CENTRAL.pack(b"PK\x01\x02", 0, 0, flags, method, 0, 0, crc, *sizes) + name + extra, end
+
+
+def _walk_streamed(data: Buffer, start: int) -> tuple[int, int, int, int] | None:
+    """Return CRC, packed and whole size of a member that tells them only behind it, and where it ends."""
+    unpacking, crc, size, at = zlib.decompressobj(-15), 0, 0, start
+    while not unpacking.eof and at < len(data):
+        piece = bytes(data[at : at + _PIECE])
+        at += len(piece)
+        try:
+            whole = unpacking.decompress(piece, MAX_RATIO * _PIECE)
+        except zlib.error:
+            return None
+        if unpacking.unconsumed_tail:
+            return None  # it grows as no recording does
+        crc, size = zlib.crc32(whole, crc), size + len(whole)
+    end = at - len(unpacking.unused_data)
+    behind = bytes(data[end : end + 4]) == b"PK\x07\x08"
+    told = end + 4 * behind
+    if not unpacking.eof or bytes(data[told : told + 4]) != struct.pack("<L", crc):
+        return None
+    wide = bytes(data[told + 4 : told + 20]) == struct.pack("<2Q", end - start, size)
+    return crc, end - start, size, told + (20 if wide else 12)
 
 
 def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
