@@ -16,7 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from tests.nodes.stereo.streets import (
+from threadpoolctl import threadpool_info
+
+import transect
+from benchmarks._harness import quality
+from benchmarks.streets import (
     BENT,
     IDEAL,
     RIG,
@@ -30,17 +34,13 @@ from tests.nodes.stereo.streets import (
     trajectory,
     turning,
 )
-from threadpoolctl import threadpool_info
-
-import transect
-from benchmarks._harness import quality
 from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
 from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import SegmentErrors, segment_errors
-from transect.nodes.stereo._offset import combine, estimate_lens, frame_evidence, shrink
+from transect.nodes.stereo.calibration import combine, estimate_lens, frame_evidence, shrink
 from transect.nodes.stereo.stereo_odometry import (
     DescriptorTracks,
     KltFrameToFrame,

@@ -11,7 +11,7 @@ from tests.nodes.stereo.scenes import wall
 
 from transect.errors import GeometryError
 from transect.geometry import rotations
-from transect.nodes.stereo._offset import (
+from transect.nodes.stereo.calibration import (
     Evidence,
     OffsetEstimate,
     Pull,

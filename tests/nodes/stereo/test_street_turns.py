@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.nodes.stereo.streets import BENT, IDEAL, RIG, Drive, Street, length, odometry, street, turning
+from benchmarks.streets import BENT, IDEAL, RIG, Drive, Street, length, odometry, street, turning
 
-from transect.nodes.stereo._offset import combine, estimate_lens, frame_evidence, shrink
+from transect.nodes.stereo.calibration import combine, estimate_lens, frame_evidence, shrink
 from transect.nodes.stereo.vo import Settings
 from transect.types import CameraModel
 

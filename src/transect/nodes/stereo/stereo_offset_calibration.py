@@ -18,18 +18,19 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import calibrated, rectify
 from transect.types import CameraModel, Image, StereoPair
 
-from ._offset import (
+from ._pairs import disparity_camera, replace_images, zero_disparity
+from .calibration import (
     LENS_KNOWN,
     Evidence,
     LensEstimate,
     StereoTracks,
     combine,
+    describe_lens,
     estimate_lens,
     frame_evidence,
     shrink,
     vertical_offset,
 )
-from ._pairs import disparity_camera, replace_images, zero_disparity
 from .vo import coarse_disparities, corners, follow
 
 CLOSED = 0.7
@@ -86,7 +87,7 @@ class StereoOffsetCalibration(Node, interface=True):
 
     A tenth of a pixel makes distances wrong by percents. What is found is written into the calibration: the
     principal point of the right camera moves, and nodes that make depth of disparities take it off. An offset
-    is believed as far as it stands out of its uncertainty (`_offset.shrink`), so a camera that stands still,
+    is believed as far as it stands out of its uncertainty (`shrink`), so a camera that stands still,
     or sees nothing, or is calibrated well, changes nothing. Radial distortion that rectification left is
     believed if it is known to a pixel at the edge of the image: turns tell it, a straight street does not.
     Then the images are straightened. Off, pairs pass as they are.
@@ -217,20 +218,6 @@ class TwoPassOffset(StereoOffsetCalibration, passes=2):
         self._catch_up()
         if self.ctx.pass_index == 0 and self.enabled and self.straighten:
             self.ctx.conclude(describe_lens(self.lens))
-
-
-def describe_lens(lens: LensEstimate | None) -> str:
-    """Say what was done about a lens, and why."""
-    if lens is None or lens.sigma_px > LENS_KNOWN:
-        known = "" if lens is None else f": known to {lens.sigma_px:.1f} px at the edge of the image"
-        return f"lens: the drive cannot tell whether rectification left any distortion{known}; none removed"
-    if not lens.coefficients.any():
-        return f"lens: the images are straight to {max(abs(lens.edge_px), lens.sigma_px):.1f} px"
-    k1, k2 = lens.coefficients
-    return (
-        f"lens: rectification had left {lens.edge_px:.1f} px (+- {lens.sigma_px:.1f}) of distortion at the "
-        f"edge of the images; k1 = {k1:.4f}, k2 = {k2:.4f} removed"
-    )
 
 
 def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:

@@ -1,22 +1,12 @@
-"""A constant error of all disparities, and radial distortion of both images, found without truth.
+"""What one step of a stereo pair says about the faults that rectification left in it.
 
-Rectification that is a little off adds the same number of pixels to every disparity, and a stereo odometry
-then measures every step too long or too short by about the same percentage. The error shows itself: with a
-wrong offset the points of one pair do not move rigidly to where the next pair sees them. So the offset is the
-one that leaves the least robust residual of the motion. The motion of each frame is solved for a given
-offset, what is left pulls on the offset that all frames share (variable projection), until it rests. That is
-the minimum which a parabola through passes at -0.3, 0 and +0.3 px approximates, with its uncertainty.
-
-A lens that rectification did not straighten makes turns too short. It shows itself in the same way, but much
-else in a pair can be wrong and looks alike on a straight street, where a pixel always sees the same depth. So
-the lens is what remains when the other faults of the right camera (`FAULTS`) may be what they like; the rows
-of the right image, which must agree with those of the left one, tell most of them. It is believed only where
-that leaves it known to a pixel at the edge of the image: turns tell it, a straight street does not.
+With a fault the points of one pair do not move rigidly to where the next pair sees them. So the faults are
+those that leave the least robust residual of the motion. The motion of each frame is solved at given faults,
+and what is left pulls on the faults that all frames share (variable projection).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,11 +20,8 @@ FEWEST_POINTS = 12
 """Of one frame: 6 unknowns of its motion, and as many again to see outliers by."""
 LEAST_DISPARITY = 1.0
 """Pixels: nearer to infinity a depth is more noise than measurement."""
-MOTION_STEPS, OFFSET_STEPS = 10, 6
-TRACKING_BIAS = 0.03
-"""Pixels: what following points between images may add alike to all disparities; no residual shows it."""
-AT_REST, MOTION_AT_REST = 0.1, 1e-4
-"""Standard deviations of the offset, and metres or radians: what moves less has been found."""
+MOTION_STEPS, MOTION_AT_REST = 10, 1e-4
+"""Steps of the search for a motion; metres or radians: what moves less has been found."""
 FAULTS = {
     "offset": 0.5, "row": 1.0, "k1": 0.05, "k2": 0.05, "left p1": 0.01, "left p2": 0.01,
     "right k1": 0.01, "right k2": 0.01, "right p1": 0.01, "right p2": 0.01,
@@ -48,10 +35,6 @@ point in pixels, with the turn that keeps the centre of the image where it is.
 """
 LENS = slice(2, 4)
 """Place of k1 and k2 among the faults."""
-RADII = np.linspace(0.2, 1.0, 9)
-"""Of the distance from the centre to the edge: where a lens is judged."""
-LENS_KNOWN, LENS_BIAS = 1.0, 0.5
-"""Pixels at the edge: standard deviation up to which a lens is believed; what tracking may feign of one."""
 ROW_NOISE = 0.1
 """Pixels: least noise of the difference of rows."""
 
@@ -70,34 +53,6 @@ class StereoTracks:
     before_right: Floats
     now_left: Floats
     now_right: Floats
-
-
-@dataclass(frozen=True)
-class OffsetEstimate:
-    """What is wrong with the disparities of a rectified pair.
-
-    Attributes
-    ----------
-    delta_px : float
-        Pixels that every measured disparity (column left - column right) has too many; 0 where not known.
-    vertical_px : float
-        Median of row left - row right; 0 where nothing is known.
-    sigma_px : float
-        Standard deviation of `delta_px`: the larger of what the residuals promise and of what the frames,
-        each by itself, disagree; infinite where nothing is known.
-    frames : int
-        How many steps between frames were used.
-    """
-
-    delta_px: float = 0.0
-    vertical_px: float = 0.0
-    sigma_px: float = float("inf")
-    frames: int = 0
-
-    @property
-    def trusted_px(self) -> float:
-        """The offset as far as it is believed (`trusted`), pixels."""
-        return shrink(self.delta_px, self.sigma_px)
 
 
 @dataclass(frozen=True)
@@ -139,29 +94,8 @@ class Evidence:
         return Pull(float((self.wanted[0] - row[LENS] @ lens) / row[0]), float(row[0]))
 
 
-@dataclass(frozen=True, eq=False)
-class LensEstimate:
-    """Radial distortion that rectification left in both images.
-
-    Attributes
-    ----------
-    coefficients : (2,)
-        k1 and k2, as far as they are believed; 0 where they are not.
-    found : (2,)
-        k1 and k2 that fit best.
-    edge_px, sigma_px : float
-        By how many pixels that bends the image at its left and right edge, and the standard deviation;
-        infinite where nothing is known.
-    """
-
-    coefficients: Floats
-    found: Floats
-    edge_px: float = 0.0
-    sigma_px: float = float("inf")
-
-
 @dataclass(frozen=True)
-class _Rig:
+class Rig:
     """A rectified pair: focal lengths and principal point in pixels, baseline in metres."""
 
     fx: float
@@ -171,7 +105,7 @@ class _Rig:
     baseline: float
 
     @classmethod
-    def of(cls, camera: CameraModel) -> _Rig:
+    def of(cls, camera: CameraModel) -> Rig:
         if camera.P is None or not camera.baseline > 0:
             raise GeometryError(
                 f"the baseline of {camera.name or 'the camera'} is not known",
@@ -183,42 +117,12 @@ class _Rig:
 
 
 @dataclass
-class _Frame:
+class Frame:
     """One step: columns and rows, left and right (n, 4), before and now, and the motion (4, 4) so far."""
 
     before: Floats
     now: Floats
     motion: Floats
-
-
-def disparity_offset(tracks: Sequence[StereoTracks], camera: CameraModel) -> OffsetEstimate:
-    """Find the constant disparity offset that makes tracked points move most rigidly.
-
-    Parameters
-    ----------
-    tracks : sequence of StereoTracks
-        One for each step between consecutive pairs. Outliers may be among them; steps of under
-        `FEWEST_POINTS` good points are left out. Without motion towards or past the points the offset cannot
-        be seen, and `sigma_px` says so.
-    camera : CameraModel
-        Rectified; its `P` has the focal length, the principal point (of the left image) and the baseline.
-    """
-    rig, delta = _Rig.of(camera), 0.0
-    frames = [frame for each in tracks if (frame := _frame(each, rig)) is not None]
-    pulls = _pulls(frames, rig, delta)
-    for _ in range(OFFSET_STEPS):
-        last, (delta, sigma) = delta, combine(pulls)
-        if abs(delta - last) <= AT_REST * sigma:
-            break
-        pulls = _pulls(frames, rig, delta)
-    delta, sigma = combine(pulls)
-    return OffsetEstimate(delta, vertical_offset(tracks), sigma, len(pulls))
-
-
-def _pulls(frames: Sequence[_Frame], rig: _Rig, delta: float) -> list[Pull]:
-    found = [_solve(frame, rig, _faults(delta, np.zeros(2))) for frame in frames]
-    pulls = [each.pull(np.zeros(2)) for each in found if each is not None]
-    return [pull for pull in pulls if pull is not None]
 
 
 def frame_evidence(
@@ -229,56 +133,21 @@ def frame_evidence(
     It is exact near an offset and a lens (2,), where these are known already. Put together by `combine` these
     are `disparity_offset` for a flow, in which each frame is seen once.
     """
-    rig = _Rig.of(camera)
-    frame = _frame(tracks, rig)
+    rig = Rig.of(camera)
+    frame = measure_frame(tracks, rig)
     return (
         None
         if frame is None
-        else _solve(frame, rig, _faults(delta_px, np.zeros(2) if lens is None else lens))
+        else solve_motion(frame, rig, all_faults(delta_px, np.zeros(2) if lens is None else lens))
     )
 
 
-def _faults(delta: float, lens: Floats) -> Floats:
+def all_faults(delta: float, lens: Floats) -> Floats:
+    """Return all of `FAULTS` (14,) where only an offset (px) and a lens (2,) are known."""
     return np.array([delta, 0.0, *lens, *[0.0] * (len(FAULTS) - 4)])
 
 
-def estimate_lens(evidence: Sequence[Evidence], camera: CameraModel) -> LensEstimate:
-    """Return the radial distortion that many frames agree on, and how far it is believed."""
-    if len(evidence) < 2:
-        return LensEstimate(np.zeros(2), np.zeros(2))
-    usual = np.diag(np.array(list(FAULTS.values())) ** -2.0)
-    information = np.sum([each.information for each in evidence], axis=0) + usual
-    covariance = np.linalg.inv(information)
-    faults = covariance @ np.sum([each.wanted for each in evidence], axis=0)
-    scores = np.array([each.wanted - each.information @ faults for each in evidence])
-    spread = covariance @ (_long_run_covariance(scores) + usual) @ covariance
-    return _believe(faults[LENS], np.stack([covariance, spread])[:, LENS, LENS], camera)
-
-
-def _believe(lens: Floats, covariances: Floats, camera: CameraModel) -> LensEstimate:
-    """Judge k1 and k2 (2,) by what they do to pixels; the larger of the covariances (n, 2, 2) counts."""
-    focal = float(camera.K[0, 0])
-    radius = RADII * max(camera.K[0, 2], camera.width - camera.K[0, 2]) / focal
-    bends = focal * np.stack([radius**3, radius**5], axis=1)
-    bent, sigma = bends @ lens, float(np.sqrt((bends[-1] @ covariances @ bends[-1]).max()))
-    most, doubt = float(np.abs(bent).max()), 2 * float(np.hypot(sigma, LENS_BIAS))
-    share = 1 - (doubt / most) ** 2 if most > doubt and sigma <= LENS_KNOWN else 0.0
-    return LensEstimate(share * lens, lens, float(bent[-1]), sigma)
-
-
-def combine(pulls: Sequence[Pull]) -> tuple[float, float]:
-    """Return the offset that many frames agree on, and its standard deviation, both in pixels."""
-    if not pulls:
-        return 0.0, float("inf")
-    wanted, information = np.array([[pull.delta_px, pull.information] for pull in pulls]).T
-    total = np.sum(information)
-    delta = float(np.sum(information * wanted) / total)
-    errors = information * (wanted - delta) / total
-    disagreed = max(float(errors @ errors), float(_long_run_covariance(errors[:, None])[0, 0]))
-    return delta, float(np.sqrt(max(1 / total, disagreed)))
-
-
-def _long_run_covariance(errors: Floats) -> Floats:
+def long_run_covariance(errors: Floats) -> Floats:
     """Return the covariance (k, k) of a sum of errors (n, k), neighbours alike (Newey and West 1987).
 
     Frames that follow each other see the same points: they err together, and are worth fewer.
@@ -291,24 +160,7 @@ def _long_run_covariance(errors: Floats) -> Floats:
     return whole
 
 
-def shrink(delta_px: float, sigma_px: float) -> float:
-    """Return an offset as far as it stands out of its uncertainty: 0 up to twice that, nearly all beyond.
-
-    Between the two it grows smoothly (the garrote of Breiman 1995), so that what is found while a robot
-    drives does not switch on and off.
-    """
-    doubt = 2 * float(np.hypot(sigma_px, TRACKING_BIAS))
-    return delta_px * (1 - (doubt / delta_px) ** 2) if abs(delta_px) > doubt else 0.0
-
-
-def vertical_offset(tracks: Sequence[StereoTracks]) -> float:
-    """Return the median of row left - row right in pixels; 0 without any points."""
-    rows = [each.now_left[:, 1] - each.now_right[:, 1] for each in tracks]
-    middle = robust.median(np.concatenate(rows)) if rows else np.nan
-    return float(np.nan_to_num(middle))
-
-
-def _frame(tracks: StereoTracks, rig: _Rig) -> _Frame | None:
+def measure_frame(tracks: StereoTracks, rig: Rig) -> Frame | None:
     """Return what is measured of a step, and about how the cameras moved; None where that cannot be told."""
     import cv2
 
@@ -332,10 +184,10 @@ def _frame(tracks: StereoTracks, rig: _Rig) -> _Frame | None:
     )
     if not found:
         return None
-    return _Frame(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
+    return Frame(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
 
 
-def _solve(frame: _Frame, rig: _Rig, faults: Floats) -> Evidence | None:
+def solve_motion(frame: Frame, rig: Rig, faults: Floats) -> Evidence | None:
     """Solve the motion of a frame at given faults; what is left of the residual pulls on them."""
     for _ in range(MOTION_STEPS):
         rows = _weigh(frame, rig, faults, by_faults=False)
@@ -354,7 +206,7 @@ def _solve(frame: _Frame, rig: _Rig, faults: Floats) -> Evidence | None:
     return Evidence(information, information @ faults - own.T @ residual / variance)
 
 
-def _weigh(frame: _Frame, rig: _Rig, faults: Floats, by_faults: bool = True) -> Floats:
+def _weigh(frame: Frame, rig: Rig, faults: Floats, by_faults: bool = True) -> Floats:
     """Return residuals and derivatives in units of their noise, row by row, wild ones held down."""
     white = _residuals(frame, rig, faults, by_faults)
     noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
@@ -365,7 +217,7 @@ def _weigh(frame: _Frame, rig: _Rig, faults: Floats, by_faults: bool = True) -> 
     return (white * np.sqrt(weight)[:, None, None]).reshape(-1, white.shape[2])
 
 
-def _points(pixels: Floats, rig: _Rig) -> tuple[Floats, Floats]:
+def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
     """Return points (n, 3) in metres of left columns, left rows and right columns, and disparities (n,)."""
     disparity = np.maximum(pixels[:, 0] - pixels[:, 2], LEAST_DISPARITY / 2)
     depth = rig.fx * rig.baseline / disparity
@@ -374,7 +226,7 @@ def _points(pixels: Floats, rig: _Rig) -> tuple[Floats, Floats]:
     return np.stack([x, y, depth], axis=1), disparity
 
 
-def _residuals(frame: _Frame, rig: _Rig, faults: Floats, by_faults: bool) -> Floats:
+def _residuals(frame: Frame, rig: Rig, faults: Floats, by_faults: bool) -> Floats:
     """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6).
 
     With those by the faults they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.
@@ -405,7 +257,7 @@ def _residuals(frame: _Frame, rig: _Rig, faults: Floats, by_faults: bool) -> Flo
     return np.asarray(np.concatenate([whole, level], axis=1), dtype=np.float64)
 
 
-def _predict(before: Floats, motion: Floats, rig: _Rig) -> tuple[Floats, Floats, Floats, Floats]:
+def _predict(before: Floats, motion: Floats, rig: Rig) -> tuple[Floats, Floats, Floats, Floats]:
     """Return where points are seen after a motion (n, 3), and where they are then (n, 3).
 
     Between them stand the derivatives (n, 3, 3) of what is seen by those points, and by the pixels before.
@@ -416,7 +268,7 @@ def _predict(before: Floats, motion: Floats, rig: _Rig) -> tuple[Floats, Floats,
     return seen, by_point, by_point @ motion[:3, :3] @ _by_pixels(points, disparity, rig), moved
 
 
-def _straighten(pixels: Floats, rig: _Rig, faults: Floats) -> Floats:
+def _straighten(pixels: Floats, rig: Rig, faults: Floats) -> Floats:
     """Return pixels (n, 4) as a pair without these faults would have seen them."""
     straight = pixels
     for _ in range(3 if np.any(faults[2:]) else 1):
@@ -424,7 +276,7 @@ def _straighten(pixels: Floats, rig: _Rig, faults: Floats) -> Floats:
     return straight
 
 
-def _bends(pixels: Floats, rig: _Rig) -> Floats:
+def _bends(pixels: Floats, rig: Rig) -> Floats:
     """Return by how much each fault moves left column, left row, right column and right row: (n, 4, 14)."""
     x, y = (pixels[:, 0] - rig.cx) / rig.fx, (pixels[:, 1] - rig.cy) / rig.fy
     right, below = (pixels[:, 2] - rig.cx) / rig.fx, (pixels[:, 3] - rig.cy) / rig.fy
@@ -448,7 +300,7 @@ def _lens(x: Floats, y: Floats, square: Floats) -> Floats:
     return np.stack([np.stack(across, axis=1), np.stack(down, axis=1)], axis=1)
 
 
-def _project(points: Floats, rig: _Rig) -> tuple[Floats, Floats]:
+def _project(points: Floats, rig: Rig) -> tuple[Floats, Floats]:
     """Return the pixels (n, 3) of points (n, 3), and the derivatives (n, 3, 3)."""
     x, y, z = points.T
     left = rig.fx * x / z + rig.cx
@@ -461,7 +313,7 @@ def _project(points: Floats, rig: _Rig) -> tuple[Floats, Floats]:
     return seen, slopes
 
 
-def _by_pixels(points: Floats, disparity: Floats, rig: _Rig) -> Floats:
+def _by_pixels(points: Floats, disparity: Floats, rig: Rig) -> Floats:
     """Return the derivatives (n, 3, 3) of points by left column, left row and right column."""
     slopes = np.zeros((len(points), 3, 3))
     slopes[:, :, 2] = points / disparity[:, None]

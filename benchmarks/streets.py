@@ -3,6 +3,8 @@
 No image is rendered: every point is where a ray through a pixel meets the street, and pixels are noisy as
 Lucas and Kanade's tracking is. From image to image errors add up, as each image is compared with the one
 before; from the left to the right image they are new each time. Some tracks jump, some are lost.
+
+Pixels come from OpenCV's camera model, never from the functions that are judged by them.
 """
 
 from dataclasses import dataclass, field
@@ -11,12 +13,14 @@ import cv2
 import numpy as np
 
 from transect.geometry import se3
-from transect.nodes.stereo._offset import StereoTracks
+from transect.nodes.stereo.calibration import StereoTracks
 from transect.nodes.stereo.vo import Odometer, Pair, Rig
 from transect.nodes.stereo.vo.fronts import Sight
 from transect.types import Trajectory
 
-RIG = Rig(707.0, 707.0, 602.0, 183.0, 0.537, 1226, 370)
+WIDTH, HEIGHT, FOCAL, BASELINE = 1226, 370, 707.0, 0.537
+"""KITTI's rectified pair: pixels, and metres between the cameras."""
+K = np.array([[FOCAL, 0.0, 602.0], [0.0, FOCAL, 183.0], [0.0, 0.0, 1.0]])
 UP = 1.65
 """m from the ground to the cameras; the world's y points down, as the cameras' do."""
 RATE, TICK = 10.0, 100_000_000
@@ -56,9 +60,8 @@ class Lens:
         """Left column and row, right column and row (n, 4) of points (n, 3) before the left camera."""
         if not len(points):
             return np.zeros((0, 4))
-        K = RIG.K
         turn = np.array([self.pitch, self.yaw, self.roll])
-        shift = -cv2.Rodrigues(turn)[0] @ [RIG.baseline, 0.0, 0.0]
+        shift = -cv2.Rodrigues(turn)[0] @ [BASELINE, 0.0, 0.0]
         left, _ = cv2.projectPoints(points, np.zeros(3), np.zeros(3), K, np.array(self.left))
         right, _ = cv2.projectPoints(points, turn, shift, K, np.array(self.right))
         return np.hstack([left.reshape(-1, 2), right.reshape(-1, 2) - [self.offset, 0.0]])
@@ -69,7 +72,7 @@ BENT = Lens((0.027, 0.004, 0.0, 0.0), (0.027, 0.004, 0.0, 0.0))
 """Radial: 7 px at the left and right edge."""
 
 
-WORN = Lens((0.0274, -0.0106, -0.0022, 0.0004), (0.025, -0.0044, -0.0023, -0.008), 17.55, 17.7 / RIG.fx)
+WORN = Lens((0.0274, -0.0106, -0.0022, 0.0004), (0.025, -0.0044, -0.0023, -0.008), 17.55, 17.7 / FOCAL)
 """As KITTI's drive 06 has it: also a right principal point and its turn, tangential distortion, an offset."""
 
 
@@ -209,10 +212,10 @@ class Drive:
 
     def find(self):
         """One point (n, 3) of the world in each cell of the left image."""
-        cell = np.sqrt(RIG.width * RIG.height / CELLS)
-        row, column = np.mgrid[0 : RIG.height : cell, 0 : RIG.width : cell].reshape(2, -1)
+        cell = np.sqrt(WIDTH * HEIGHT / CELLS)
+        row, column = np.mgrid[0:HEIGHT:cell, 0:WIDTH:cell].reshape(2, -1)
         pixels = np.stack([column, row], axis=1) + self.rng.uniform(0, cell, (len(row), 2))
-        rays = np.column_stack([(pixels - [RIG.cx, RIG.cy]) / RIG.fx, np.ones(len(pixels))])
+        rays = np.column_stack([(pixels - K[:2, 2]) / FOCAL, np.ones(len(pixels))])
         T = self.poses[self.at]
         points = self.world.hit(T[:3, 3], rays @ T[:3, :3].T)
         share = np.where(points[:, 1] > UP - 0.01, ON_GROUND, ON_WALLS)
@@ -226,11 +229,11 @@ class Drive:
         hidden = np.linalg.norm(self.world.hit(T[:3, 3], rays) - T[:3, 3], axis=1)
         there = np.linalg.norm(rays, axis=1)
         pixels = self.lens.pixels(np.where(near[:, 2:] > 0.5, near, [0.0, 0.0, 1.0]))
-        inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < RIG.width - 5)
-        inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < RIG.height - 5)
+        inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < WIDTH - 5)
+        inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < HEIGHT - 5)
         if any(self.removed) and len(pixels):
             lens = np.array([*self.removed, 0.0, 0.0])
-            pixels = cv2.undistortPoints(pixels.reshape(-1, 1, 2), RIG.K, lens, P=RIG.K).reshape(-1, 4)
+            pixels = cv2.undistortPoints(pixels.reshape(-1, 1, 2), K, lens, P=K).reshape(-1, 4)
         good = inside.all(axis=1) & (near[:, 2] > 0.5) & ~(hidden < 0.98 * there)
         return np.where(good[:, None], pixels, np.nan)
 
@@ -279,7 +282,8 @@ class Drive:
         return seen
 
 
-GRAY = np.full((RIG.height, RIG.width), 128, np.uint8)
+RIG = Rig(FOCAL, FOCAL, K[0, 2], K[1, 2], BASELINE, WIDTH, HEIGHT)
+GRAY = np.full((HEIGHT, WIDTH), 128, np.uint8)
 
 
 def odometry(drive, settings, rig=RIG):

@@ -1,0 +1,85 @@
+"""Radial distortion that rectification left in both images, found without truth.
+
+A lens that rectification did not straighten makes turns too short. It shows itself as an offset does, but
+much else in a pair can be wrong and looks alike on a straight street, where a pixel always sees the same
+depth. So the lens is what remains when the other faults of the right camera (`FAULTS`) may be what they like;
+the rows of the right image, which must agree with those of the left one, tell most of them. It is believed
+only where that leaves it known to a pixel at the edge of the image: turns tell it, a straight street does
+not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.types import CameraModel
+
+from .evidence import FAULTS, LENS, Evidence, long_run_covariance
+
+RADII = np.linspace(0.2, 1.0, 9)
+"""Of the distance from the centre to the edge: where a lens is judged."""
+LENS_KNOWN, LENS_BIAS = 1.0, 0.5
+"""Pixels at the edge: standard deviation up to which a lens is believed; what tracking may feign of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class LensEstimate:
+    """Radial distortion that rectification left in both images.
+
+    Attributes
+    ----------
+    coefficients : (2,)
+        k1 and k2, as far as they are believed; 0 where they are not.
+    found : (2,)
+        k1 and k2 that fit best.
+    edge_px, sigma_px : float
+        By how many pixels that bends the image at its left and right edge, and the standard deviation;
+        infinite where nothing is known.
+    """
+
+    coefficients: Floats
+    found: Floats
+    edge_px: float = 0.0
+    sigma_px: float = float("inf")
+
+
+def estimate_lens(evidence: Sequence[Evidence], camera: CameraModel) -> LensEstimate:
+    """Return the radial distortion that many frames agree on, and how far it is believed."""
+    if len(evidence) < 2:
+        return LensEstimate(np.zeros(2), np.zeros(2))
+    usual = np.diag(np.array(list(FAULTS.values())) ** -2.0)
+    information = np.sum([each.information for each in evidence], axis=0) + usual
+    covariance = np.linalg.inv(information)
+    faults = covariance @ np.sum([each.wanted for each in evidence], axis=0)
+    scores = np.array([each.wanted - each.information @ faults for each in evidence])
+    spread = covariance @ (long_run_covariance(scores) + usual) @ covariance
+    return _believe(faults[LENS], np.stack([covariance, spread])[:, LENS, LENS], camera)
+
+
+def _believe(lens: Floats, covariances: Floats, camera: CameraModel) -> LensEstimate:
+    """Judge k1 and k2 (2,) by what they do to pixels; the larger of the covariances (n, 2, 2) counts."""
+    focal = float(camera.K[0, 0])
+    radius = RADII * max(camera.K[0, 2], camera.width - camera.K[0, 2]) / focal
+    bends = focal * np.stack([radius**3, radius**5], axis=1)
+    bent, sigma = bends @ lens, float(np.sqrt((bends[-1] @ covariances @ bends[-1]).max()))
+    most, doubt = float(np.abs(bent).max()), 2 * float(np.hypot(sigma, LENS_BIAS))
+    share = 1 - (doubt / most) ** 2 if most > doubt and sigma <= LENS_KNOWN else 0.0
+    return LensEstimate(share * lens, lens, float(bent[-1]), sigma)
+
+
+def describe_lens(lens: LensEstimate | None) -> str:
+    """Say what was done about a lens, and why."""
+    if lens is None or lens.sigma_px > LENS_KNOWN:
+        known = "" if lens is None else f": known to {lens.sigma_px:.1f} px at the edge of the image"
+        return f"lens: the drive cannot tell whether rectification left any distortion{known}; none removed"
+    if not lens.coefficients.any():
+        return f"lens: the images are straight to {max(abs(lens.edge_px), lens.sigma_px):.1f} px"
+    k1, k2 = lens.coefficients
+    return (
+        f"lens: rectification had left {lens.edge_px:.1f} px (+- {lens.sigma_px:.1f}) of distortion at the "
+        f"edge of the images; k1 = {k1:.4f}, k2 = {k2:.4f} removed"
+    )
