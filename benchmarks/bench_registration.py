@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import transect
 from benchmarks._harness import duration, quality
 from transect.geometry import descriptors, neighbours, rotations, se3, surfaces
-from transect.nodes.cloud._fusing import fuse
+from transect.nodes.cloud.point_cloud_assembly import fuse
 from transect.recording import Recording, Stream
 from transect.recording.stream import stream_of_values
 from transect.types import PointCloud

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from transect.errors import GeometryError
-from transect.nodes.cloud._fusing import fuse
 from transect.nodes.cloud.point_cloud_assembly import (
     NeighbourPointAverage,
     NeighbourSinglePointAverage,
     PointCloudAssembly,
     VoxelBinning,
     WeightedVoxel,
+    fuse,
 )
 from transect.types import PointCloud, Pose
 

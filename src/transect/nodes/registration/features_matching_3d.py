@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.engine import Node, outputs, param
-from transect.errors import GeometryError
+from transect.errors import GeometryError, MissingExtraError
 from transect.geometry import align, rotations, se3
 from transect.types import Features3D, Pose
-
-from ._kiss_matcher import solve_matches
 
 BATCH = 256
 """Samples drawn and judged at a time."""
@@ -26,6 +26,10 @@ ADJUSTMENTS = 5
 LEAST_MATCHES = 3
 ROWS = 2048
 """Descriptors compared with all others at a time."""
+NOISE_LIMIT = 1.0
+"""Metres: larger bounds on the noise are no use to KISS-Matcher, and it would warn on the terminal."""
+SOLVER_GAIN = 0.75
+"""Of the noise, the bound in KISS-Matcher's solver; the library's own."""
 
 
 @outputs
@@ -100,11 +104,30 @@ class Ransac3D(FeaturesMatching3D):
 
 
 class KissMatcher(FeaturesMatching3D):
-    """By a graph of matches that keep their distances, and graduated non-convexity (KISS-Matcher)."""
+    """By a graph of matches that keep their distances, and graduated non-convexity (Lim, ICRA 2025)."""
 
     def agree(self, source: Floats, sink: Floats, noise: float) -> tuple[Floats | None, int]:
-        found = solve_matches(source, sink, noise)
-        return found.matrix if found.valid else None, found.inliers
+        matcher = _kiss_matcher(noise)
+        found = matcher.prune_and_solve(*(list(each.astype(np.float32)) for each in (source, sink)))
+        matrix = se3.from_matrix(np.array(found.rotation), np.array(found.translation).reshape(3))
+        believed = found.valid and np.isfinite(matrix).all()
+        return matrix if believed else None, int(matcher.get_num_final_inliers())
+
+
+def _kiss_matcher(noise: float) -> Any:
+    """Return the library's solver for right matches that are up to so many metres off."""
+    try:
+        library = import_module("kiss_matcher")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("kiss_matcher", "fusion") from error
+    most = 0.999 * NOISE_LIMIT / noise
+    settings = library.KISSMatcherConfig(
+        voxel_size=noise,
+        use_voxel_sampling=False,
+        robin_noise_bound_gain=min(1.0, most),
+        solver_noise_bound_gain=min(SOLVER_GAIN, most),
+    )
+    return library.KISSMatcher(settings)
 
 
 def mutual_matches(source: Features3D, sink: Features3D) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
