@@ -18,6 +18,7 @@ from transect.formats import load, recognise
 from transect.formats.rosbag.file import HEAD
 from transect.formats.rosbag.topics import Topic
 from transect.recording import Recording
+from transect.recording.stream import LOGGED_TYPE
 from transect.types import (
     Image,
     Imu,
@@ -66,6 +67,11 @@ def test_every_topic_is_a_stream_of_its_type(rover: Recording):
         "/tf_static": Record,
     }
     assert rover.losses == ()
+
+
+def test_every_stream_keeps_the_type_that_the_bag_gives_it(rover: Recording):
+    assert rover["/imu"].meta[LOGGED_TYPE] == "sensor_msgs/msg/Imu"
+    assert all("/msg/" in stream.meta[LOGGED_TYPE] for stream in rover)
 
 
 def test_the_header_stamp_is_the_time_and_the_receive_time_the_log_time(rover: Recording):

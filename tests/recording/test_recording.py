@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from transect.base.tables import fit_table
 from transect.errors import StreamError, TimeError, TransectError
 from transect.recording import Loss, Parsed, Recording, Stream, arrow, join, stream_of_values
+from transect.recording.stream import LOGGED_TYPE
+from transect.recording.summary import count_copies, rate_text, stream_facts, stream_table
 from transect.types import CameraModel, NavFix, Pose
 
 NS = 1_000_000_000
@@ -103,6 +106,38 @@ def test_the_table_shows_what_a_person_wants_and_what_was_lost() -> None:
         assert expected in text
     assert "<table>" in rec._repr_html_()
     assert "gnss.csv:7" in rec._repr_html_()
+
+
+def test_the_type_in_the_log_stands_beside_ours_and_fits_into_80_columns() -> None:
+    odom = stream("/husky_velocity_controller/odom", [0, NS], meta={LOGGED_TYPE: "nav_msgs/msg/Odometry"})
+    table = stream_table(recording(odom, stream("/clock", [0, NS])))
+    assert [row[2] for row in table.rows] == ["nav_msgs/Odometry", "-"]
+    fitted = fit_table([table.headings, *table.rows], table.right, width=80, order=table.order)
+    assert max(map(len, fitted.lines)) <= 80
+    assert "logged as" in fitted.lines[0]
+    assert "logged as" not in repr(recording(stream("Imu", [0, NS])))
+    joined = join([recording(odom), recording(odom.replace(source=stream("", [5 * NS]).source))])
+    assert "nav_msgs/Odometry" in repr(joined)
+
+
+def test_samples_that_were_stamped_in_one_go_have_no_rate() -> None:
+    """Two messages 2.5 ns apart once had a rate of 4.02e+05 kHz."""
+    assert rate_text(1 / 2.5e-9) == "at once"
+    assert "at once" in repr(recording(stream("/tf_static", [0, 2, 5])))
+    assert (rate_text(99.84), rate_text(1000.0), rate_text(8e4)) == ("99.8 Hz", "1 kHz", "80 kHz")
+
+
+def test_rows_of_a_receiver_that_are_copies_are_counted_and_the_real_rate_is_said() -> None:
+    values = np.repeat(np.arange(5.0), 2)
+    columns = {"lat": values, "lon": values, "alt": np.full(10, np.nan), "fix": ["3d"] * 10}
+    t_ns = np.arange(10) * NS // 10
+    fixes = stream_of_values("Gps", t_ns, columns, type=NavFix)
+    assert count_copies(fixes) == stream_facts(fixes)["copied_rows"] == 5
+    assert "note: Gps: 5 of 10 rows are copies of the row before: new values come at 5 Hz" in repr(
+        recording(fixes)
+    )
+    at_rest = stream_of_values("Wheels", t_ns, {"x": np.zeros(10)}, type=Pose)
+    assert count_copies(at_rest) == 0  # a vehicle may stand still
 
 
 def test_selecting_streams_that_do_not_exist_names_the_nearest() -> None:

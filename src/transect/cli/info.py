@@ -52,8 +52,8 @@ def show_summary(recording: Recording) -> None:
 
     click.echo(summary.headline(recording))
     if recording.streams:
-        rows = [summary.stream_row(stream) for stream in recording.streams]
-        show_table(summary.HEADINGS, rows, summary.NUMBERS, order=summary.ORDER)
+        table = summary.stream_table(recording)
+        show_table(table.headings, table.rows, table.right, table.order)
     for line in (*summary.camera_lines(recording), *summary.footer_lines(recording)):
         click.echo(line)
 

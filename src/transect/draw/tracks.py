@@ -180,7 +180,8 @@ def tracks_figure(
     groups = [[k] for k in range(len(known))] if style.panels else [list(range(len(known)))]
     columns = min(len(groups), COLUMNS)
     rows = -(-len(groups) // columns)
-    windows = _same_size([_window([known[k].points for k in group], places) for group in groups])
+    least = 0.3 if ground is None else 0.6
+    windows = _same_size([_window([known[k].points for k in group], places, least) for group in groups])
     shape = float(np.divide(*(windows[0][1] - windows[0][0])[::-1]))
     bars = (style.colour == "time") + (ground is not None and ground.kind == "heights")
     height = rows * float(np.clip((WIDTH - 0.7 - 0.8 * bars) / columns * shape, 1.6, TALLEST / rows)) + 1.0
@@ -212,12 +213,12 @@ def tracks_figure(
     return figure
 
 
-def _window(tracks: Sequence[Floats], places: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-    """Return the corners (2,) of what is shown; no side is less than a fifth of the other."""
+def _window(tracks: Sequence[Floats], places: Mapping[str, Floats], least: float) -> tuple[Floats, Floats]:
+    """Return the corners (2,) of what is shown; the shorter side is at least so much of the longer."""
     every = np.concatenate([*tracks, *(np.reshape(place, (1, 2)) for place in places.values())])
     low, high = every.min(axis=0), every.max(axis=0)
     size = float(max((high - low).max(), 1e-3))
-    around = np.maximum(MARGIN * size, (0.2 * size - (high - low)) / 2)
+    around = np.maximum(MARGIN * size, (least * size - (high - low)) / 2)
     return low - around, high + around
 
 
@@ -238,7 +239,8 @@ def _draw_ground(axes: Axes, ground: Ground | None, window: tuple[Floats, Floats
         return None
     if ground.kind == "points":
         step = max(1, len(ground.image) // MOST_DOTS)
-        axes.scatter(*ground.image[::step].T, s=0.5, c="#8d99a6", linewidths=0, zorder=BENEATH)
+        area = float(np.clip(1e5 / max(len(ground.image), 1), 0.5, 4.0))
+        axes.scatter(*ground.image[::step].T, s=area, c="#8d99a6", linewidths=0, zorder=BENEATH)
         return None
     part = ground.cut(*window)
     rows, columns = part.image.shape[:2]

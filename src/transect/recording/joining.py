@@ -152,9 +152,17 @@ def _end_to_end(parts: Sequence[Stream]) -> Stream:
     seams = tuple(sorted({*inner, *(int(e) for e in ends[:-1] if 0 < e < ends[-1])}))
     losses = tuple(loss for p in parts for loss in p.losses)
     notes = tuple(dict.fromkeys(n for p in parts for n in p.parsed.notes))
-    shared = {key: value for key, value in first.meta.items() if all(p.meta.get(key) is value for p in parts)}
+    shared = {
+        key: value
+        for key, value in first.meta.items()
+        if all(_is_same(p.meta.get(key), value) for p in parts)
+    }
     whole = Parsed(table, losses, notes)
     return first.replace(source=whole, seams=seams, loader=_loader_of(parts), meta=shared)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (isinstance(one, str) and one == other)
 
 
 def _refuse_unlike(first: Stream, other: Stream) -> None:

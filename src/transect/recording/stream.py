@@ -25,6 +25,8 @@ from .losses import Loss, Parsed
 
 Role = Literal["measurement", "derived", "truth", "estimate"]
 Row = Mapping[str, Any]
+LOGGED_TYPE = "logged_type"
+"""Key of `Stream.meta`: what the log itself calls a sample, such as sensor_msgs/msg/Imu."""
 _ANGLES = ("roll", "pitch", "yaw")
 _QUATERNION = ("qx", "qy", "qz", "qw")
 

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from transect.base import clocks
 from transect.base.tables import table_lines
+from transect.types import Imu, NavFix
+
+from .stream import LOGGED_TYPE
 
 if TYPE_CHECKING:
     from .recording import Recording
     from .stream import Stream
 
-HEADINGS = ("stream", "type", "samples", "rate", "start", "duration", "longest gap", "role")
-NUMBERS = frozenset({2, 3, 5, 6})
-"""Columns of numbers, aligned to the right."""
-ORDER = (0, 1, 2, 3, 5, 6, 7, 4)
+HEADINGS = ("stream", "type", "logged as", "samples", "rate", "start", "duration", "longest gap", "role")
+NUMBERS = frozenset({"samples", "rate", "duration", "longest gap"})
+IMPORTANT = ("stream", "type", "samples", "rate", "logged as", "duration", "longest gap", "role", "start")
 """Columns from the most to the least important."""
+FASTEST = 1e5
+"""Hz; nothing that is logged comes faster: such samples were stamped in one go."""
+COPIED = 0.01
+"""Share of rows that repeat the one before, from which on it is said."""
+
+
+class StreamTable(NamedTuple):
+    """Rows of text under headings; columns aligned to the right; columns by importance."""
+
+    headings: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    right: frozenset[int]
+    order: tuple[int, ...]
 
 
 def duration_text(seconds: float) -> str:
@@ -31,14 +48,32 @@ def duration_text(seconds: float) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Return a rate a person reads: `99.8 Hz`, `1.2 kHz`, `-`."""
+    """Return a rate a person reads: `99.8 Hz`, `1.2 kHz`, `-`, or `at once` where stamps hardly differ."""
     if math.isnan(rate):
         return "-"
+    if rate > FASTEST:
+        return "at once"
     return f"{rate / 1000:.3g} kHz" if rate >= 1000 else f"{rate:.3g} Hz"
 
 
-def stream_row(stream: Stream) -> tuple[str, ...]:
-    """Return one row of the table, as text."""
+def stream_table(recording: Recording) -> StreamTable:
+    """Return a row of text for each stream; the type in the log only where a log has types of its own."""
+    names = [n for n in HEADINGS if n != "logged as" or any(map(_logged_type, recording.streams))]
+    rows = [dict(zip(HEADINGS, _stream_row(stream), strict=True)) for stream in recording.streams]
+    return StreamTable(
+        tuple(names),
+        [tuple(row[name] for name in names) for row in rows],
+        frozenset(k for k, name in enumerate(names) if name in NUMBERS),
+        tuple(names.index(name) for name in IMPORTANT if name in names),
+    )
+
+
+def _logged_type(stream: Stream) -> str:
+    """Return what the log calls a sample, without ROS 2's `msg/`, or ""."""
+    return str(stream.meta.get(LOGGED_TYPE, "")).replace("/msg/", "/")
+
+
+def _stream_row(stream: Stream) -> tuple[str, ...]:
     timing = stream.timing
     timed = stream.clock != "index" and timing.start_ns is not None and timing.end_ns is not None
     start = clocks.text_from_ns(timing.start_ns or 0, stream.clock) if timed else "-"
@@ -47,6 +82,7 @@ def stream_row(stream: Stream) -> tuple[str, ...]:
     return (
         stream.name,
         stream.type.__name__,
+        _logged_type(stream) or "-",
         f"{timing.count}",
         rate_text(timing.rate) if timed else "-",
         start,
@@ -66,6 +102,7 @@ def stream_facts(stream: Stream) -> dict[str, Any]:
     return {
         "name": stream.name,
         "type": stream.type.__name__,
+        "logged_type": stream.meta.get(LOGGED_TYPE),
         "clock": stream.clock,
         "role": stream.role,
         "tag": stream.tag,
@@ -79,6 +116,7 @@ def stream_facts(stream: Stream) -> dict[str, Any]:
         "longest_gap_at_ns": timing.gap_at_ns,
         "backwards": timing.backwards,
         "repeated": timing.repeated,
+        "copied_rows": count_copies(stream),
         "columns": stream.units,
         "losses": sum(loss.count for loss in stream.losses),
     }
@@ -120,9 +158,9 @@ def headline(recording: Recording) -> str:
 
 def text_summary(recording: Recording) -> str:
     """Return the table as plain text."""
-    rows = [HEADINGS, *(stream_row(s) for s in recording.streams)]
-    table = table_lines(rows, NUMBERS) if recording.streams else []
-    return "\n".join([headline(recording), *table, *camera_lines(recording), *footer_lines(recording)])
+    table = stream_table(recording)
+    lines = table_lines([table.headings, *table.rows], table.right) if table.rows else []
+    return "\n".join([headline(recording), *lines, *camera_lines(recording), *footer_lines(recording)])
 
 
 def camera_lines(recording: Recording) -> list[str]:
@@ -141,7 +179,37 @@ def footer_lines(recording: Recording) -> list[str]:
     lost = recording.losses
     lines = [f"lost: {loss.where}: {loss.reason}{_times(loss.count)}" for loss in lost[:5]]
     lines += [f"... and {len(lost) - 5} more losses"] if len(lost) > 5 else []
-    return lines + [f"note: {note}" for note in recording.all_notes]
+    copies = [note for stream in recording if (note := _copies_note(stream))]
+    return lines + [f"note: {note}" for note in (*recording.all_notes, *copies)]
+
+
+def count_copies(stream: Stream) -> int:
+    """Return how many rows of a receiver or an inertial sensor are those before them, but for their times.
+
+    Their noise never repeats: such rows were logged faster than they were measured. Other sensors may stand
+    still.
+    """
+    if stream.type not in (NavFix, Imu) or len(stream) < 2:
+        return 0
+    same = np.ones(len(stream) - 1, dtype=bool)
+    for name in stream.columns:
+        values = np.asarray(stream.column(name))
+        values = values if values.dtype.kind != "O" else values.astype(np.str_)
+        equal = values[1:] == values[:-1]
+        if values.dtype.kind == "f":
+            equal |= np.isnan(values[1:]) & np.isnan(values[:-1])
+        same &= equal.reshape(len(same), -1).all(axis=1)
+    return int(same.sum())
+
+
+def _copies_note(stream: Stream) -> str:
+    count, rate = count_copies(stream), stream.timing.rate
+    if count <= COPIED * len(stream):
+        return ""
+    said = f"{stream.name}: {count} of {len(stream)} rows are copies of the row before"
+    if math.isnan(rate) or stream.clock == "index":
+        return said
+    return f"{said}: new values come at {rate_text(rate * (1 - count / len(stream)))}"
 
 
 def _times(count: int) -> str:
@@ -155,9 +223,10 @@ def html_summary(recording: Recording) -> str:
     def cells(row: tuple[str, ...], tag: str) -> str:
         return "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row)
 
-    body = "".join(f"<tr>{cells(stream_row(s), 'td')}</tr>" for s in recording.streams)
+    table = stream_table(recording)
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
     foot = "".join(f"<div>{html.escape(line)}</div>" for line in footer_lines(recording))
     return (
         f"<div><b>{html.escape(headline(recording))}</b></div>"
-        f"<table><thead><tr>{cells(HEADINGS, 'th')}</tr></thead><tbody>{body}</tbody></table>{foot}"
+        f"<table><thead><tr>{cells(table.headings, 'th')}</tr></thead><tbody>{body}</tbody></table>{foot}"
     )

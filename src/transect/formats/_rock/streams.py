@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from transect.errors import FrameError, ParseError, StreamError
 from transect.recording import Loss, Parsed, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
+from transect.recording.stream import LOGGED_TYPE
 from transect.types import CameraModel, Image, PointCloud, Transform
 
 from .._images import MAX_PIXELS, decode_image
@@ -294,7 +295,11 @@ def _stream(logged: Logged, reading: Reading, probe: Flat, side: str) -> Stream:
         child=child,
         loader=_loader(kind, reading, frame, camera),
         camera=camera.name if camera else "",
-        meta={"rock_type": logged.type_name, **({"rock": logged.meta} if logged.meta else {})},
+        meta={
+            LOGGED_TYPE: logged.type_name,
+            "rock_type": logged.type_name,
+            **({"rock": logged.meta} if logged.meta else {}),
+        },
     )
 
 

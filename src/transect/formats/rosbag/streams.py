@@ -15,6 +15,7 @@ from transect import types
 from transect.base.clocks import CLOCKS, Clock
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow
 from transect.recording.arrow import PAYLOAD
+from transect.recording.stream import LOGGED_TYPE
 from transect.types import Record
 
 from .file import BagFile
@@ -101,7 +102,10 @@ def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) ->
 
 
 def _ros_stream(topic: Topic, kind: type, parse: Callable[[], Parsed], **attributes: Any) -> Stream:
-    meta = {"channel": topic.channel, "raw": topic.raw, "timeless": is_static(topic.name)}
+    meta = {
+        "channel": topic.channel, "raw": topic.raw, "timeless": is_static(topic.name),
+        LOGGED_TYPE: topic.channel.type,
+    }  # fmt: skip
     attributes = {"tag": _tag(topic.name), **attributes}
     return Stream(topic.name, kind, parse, role=_role(topic.name), meta=meta, **attributes)
 
