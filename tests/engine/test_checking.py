@@ -356,7 +356,8 @@ def test_nodes_beside_a_description_are_found(tmp_path: Path) -> None:
 CONTROLLERS = """
 from transect.engine.controller import Controller
 
-class Here(Controller): ...
+class Here(Controller):
+    def step(self, c): ...
 
 class There: ...
 """

@@ -37,7 +37,9 @@ def find_description(spec: Path) -> tuple[Path, str]:
     """Return the file of a description and the implementation: a file, `Name` or `Name/Implementation`."""
     if spec.exists() or spec.suffix:
         return spec, ""
-    found = find_compound(str(spec))
+    found = find_compound(str(spec).removesuffix("/*"))
+    if not found.text.file:
+        raise UsageError(f"{spec} is a node, not a compound: there is no picture of it")
     return Path(found.text.file), found.implementation
 
 

@@ -39,7 +39,7 @@ OWN = ("nodes", "evaluation/nodes", "compounds")
 SUFFIXES = (".py", ".yaml", ".yml")
 DESCRIBES = re.compile(r"(?:interface)?(?:_?(?:dfn|dfpc))?(?:_?desc)?$", re.IGNORECASE)
 """What CDFF appends to the name of an interface in the name of its file."""
-SPEC = re.compile(r"(?P<name>.*\.ya?ml|[^/]+)(?:/(?P<implementation>[^/]+))?")
+SPEC = re.compile(r"(?P<name>.*\.(?:ya?ml|py)|[^/]+)(?:/(?P<implementation>[^/]+))?")
 
 
 def key_of(name: str) -> str:
@@ -172,6 +172,8 @@ def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
     catalogue : Catalogue
         Where names are found.
     """
+    if Path(spec).is_file():
+        return _compound_file(spec), ""
     found = SPEC.fullmatch(spec)
     if found is None:
         raise UsageError(f"{spec!r} does not name a compound", hint="Name/Implementation, or file.yaml")
@@ -184,6 +186,55 @@ def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
         hint = did_you_mean(implementation, named)
         raise UsageError(f"{name} has no implementation {implementation!r}", where=compound.file, hint=hint)
     return compound, implementation
+
+
+def node_named(spec: str, catalogue: Catalogue) -> type[Node] | None:
+    """Return the node that a person means, None if a compound is meant or nothing of that name is known.
+
+    Parameters
+    ----------
+    spec : str
+        `Name`, `Name/Implementation`, `file.py` or `file.py/Name`.
+    catalogue : Catalogue
+        Where names are found; a compound goes before a node of the same name.
+    """
+    found = SPEC.fullmatch(spec)
+    if found is None:
+        return None
+    name, chosen = found["name"], found["implementation"] or ""
+    if Path(name).suffix == ".py":
+        return _node_in_file(Path(name), chosen)
+    if Path(name).suffix in SUFFIXES or Path(spec).is_file() or catalogue.compound(name) is not None:
+        return None
+    kind = catalogue.node(name)
+    if kind is None or not chosen:
+        return kind
+    if (implementation := catalogue.implementation(name, chosen)) is None:
+        hint = did_you_mean(chosen, kind.interface.implementations)
+        raise UsageError(f"{name} has no implementation {chosen!r}", hint=hint)
+    return implementation
+
+
+def _node_in_file(file: Path, name: str) -> type[Node]:
+    """Return the node of a name in a Python file; without a name, that of the file's name or the only one."""
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}")
+    module = load_file(file)
+    own = {
+        key: node
+        for key, thing in vars(module).items()
+        if (node := _as_node(thing)) is not None and node.__module__ == module.__name__
+    }
+    if name and name not in own:
+        raise UsageError(f"{file} has no node {name!r}", hint=did_you_mean(name, own))
+    if not own:
+        hint = "class MyNode(Node), or @node above a function"
+        raise UsageError(f"{file} defines no node, and describes no compound", hint=hint)
+    alike = [key for key in own if key_of(key) in keys_of(file)]
+    chosen = [name] if name else alike or list(own)
+    if len(chosen) > 1:
+        raise UsageError(f"{file} has several nodes", hint=", ".join(f"{file}/{key}" for key in chosen))
+    return own[chosen[0]]
 
 
 def _nearest(name: str, catalogue: Catalogue) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,10 @@ from typing import Any
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import TransectError, UsageError, did_you_mean
 
-from .catalogue import Catalogue, catalogue_for, compound_named
+from .catalogue import Catalogue, catalogue_for, compound_named, node_named
+from .checking import find_problems
 from .checking.faces import Faces, Given
-from .checking.flow import check_flow, flow_of, unwritten
+from .checking.flow import flow_of, unwritten
 from .checking.types import kind_of
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire, to_yaml
@@ -25,7 +27,7 @@ from .determinism import seed_libraries
 from .graph import Feed, Graph, Part, in_order
 from .inboxes import NS
 from .node import Node, NodeFunction
-from .ports import Port
+from .ports import Port, type_name
 from .reading import WIRE
 
 
@@ -47,9 +49,14 @@ class Compound:
 
     @staticmethod
     def of(meant: Compound | str | Path) -> Compound:
-        """Return the compound that is meant: itself, `Name`, `Name/Implementation`, or a YAML file."""
+        """Return the compound that is meant: itself, `Name`, `Name/Implementation`, or a YAML file.
+
+        A node, by its name or its Python file, is a compound of that node alone.
+        """
         if isinstance(meant, Compound):
             return meant
+        if (node := node_named(str(meant), catalogue_for())) is not None:
+            return compound_of_node(node)
         text, implementation = compound_named(str(meant), catalogue_for())
         return Compound(text, catalogue_for(text.file or None), implementation)
 
@@ -116,6 +123,33 @@ def compound(
     outputs = {w.target: _end(made, w.source, "outputs", w.target) for w in lines if "." not in w.target}
     text = CompoundText(name, doc, inputs, outputs, {name: ImplementationText(name, uses, lines)})
     return Compound(text, catalogue)
+
+
+def compound_of_node(kind: type[Node]) -> Compound:
+    """Return a compound with the ports of a node, and that node (`node`) alone; all implementations of one.
+
+    Parameters
+    ----------
+    kind : type
+        An interface, or one implementation.
+    """
+    interface = kind.interface
+    classes = interface.implementations if kind is interface else {kind.__name__: kind}
+    catalogue = Catalogue()
+    for each in (interface, *classes.values()):
+        catalogue.register(each)
+    wires = [Wire(name, f"node.{name}") for name in kind.inputs]
+    wires += [Wire(f"node.{name}", name) for name in kind.outputs]
+    flows = {
+        name: ImplementationText(name, {"node": NodeUse("node", interface.__name__, name)}, tuple(wires))
+        for name in classes
+    }
+    doc = next(iter((inspect.getdoc(kind) or "").splitlines()), "")
+    inputs, outputs = (
+        {name: PortText(name, type_name(p.type), unit=p.unit, frame=p.frame) for name, p in side.items()}
+        for side in (kind.inputs, kind.outputs)
+    )
+    return Compound(CompoundText(kind.__name__, doc, inputs, outputs, flows), catalogue)
 
 
 def _wire(text: str) -> Wire:
@@ -345,9 +379,10 @@ def _target(wire: Wire, prefix: str) -> str:
 
 def _refuse(text: CompoundText, chosen: ImplementationText, catalogue: Catalogue) -> None:
     """Raise with everything that is wrong with an implementation."""
-    flow, found = flow_of(text, chosen, Faces(Given(), catalogue))
-    grave = [finding for finding in (*found, *check_flow(flow), *unwritten(flow)) if finding.grave]
-    if grave:
+    faces = Faces(Given(), catalogue)
+    alone = replace(text, implementations={chosen.name: chosen})
+    found = [*find_problems(alone, faces), *unwritten(flow_of(alone, chosen, faces)[0])]
+    if grave := [finding for finding in found if finding.grave]:
         raise CompoundError(
             text, [problem_at(text.file, f.line, f.what, f.hint) for f in dict.fromkeys(grave)]
         )

@@ -13,6 +13,7 @@ from transect.cli import BAD_VERDICT
 from transect.cli._options import json_option
 
 if TYPE_CHECKING:
+    from transect.engine import Compound
     from transect.engine.checking import Problem, Report
 
 
@@ -24,18 +25,32 @@ def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
     """Check descriptions of nodes and compounds; files and folders given together see each other.
 
     Exits with 4 if there are problems; hints alone do not count. A folder is searched for .yaml and .yml, and
-    nodes are also found in Python files beside a description.
+    nodes are also found in Python files beside a description. What has no problems can be run; a hint says so
+    of what is described and not written yet. A single node may be named too, or its Python file.
     """
     from transect.cli._tables import show_json
     from transect.engine.checking import check as checked
+    from transect.engine.checking import check_compound
 
-    reports = checked(_files(paths))
+    nodes = {path: node for path in paths if (node := _find_node(path)) is not None}
+    reports = {str(path): check_compound(node) for path, node in nodes.items()}
+    reports |= checked(_files(path for path in paths if path not in nodes))
     if as_json:
         show_json({"files": {file: _document(report) for file, report in reports.items()}})
     else:
         click.echo("\n".join(_lines(reports)))
     if any(report.problems for report in reports.values()):
         ctx.exit(BAD_VERDICT)
+
+
+def _find_node(path: Path) -> Compound | None:
+    """Return the node that is named instead of a description, as a compound of it alone."""
+    from transect.engine import Compound
+    from transect.engine.catalogue import catalogue_for, node_named
+
+    if path.is_dir() or node_named(str(path), catalogue_for()) is None:
+        return None
+    return Compound.of(str(path))
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:

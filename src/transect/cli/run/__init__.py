@@ -120,7 +120,8 @@ def command(
     """Run a compound on a recording; without COMPOUND, list the compounds.
 
     COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs all
-    implementations, each into a folder below DIR, and compares them.
+    implementations, each into a folder below DIR, and compares them. A single node runs too: by its name, or
+    as file.py or file.py/Name.
 
     The folder DIR has every output as a file, what was run on what, statistics, and a digest: same bytes in,
     same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if the

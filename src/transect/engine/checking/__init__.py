@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import TransectError, did_you_mean
@@ -23,10 +24,13 @@ from ..catalogue import Catalogue, catalogue_for
 from ..description import CompoundText, ImplementationText, PortText
 from ..reading import FILE_KEYS, NODE_KEYS, PORT_KEYS, DescriptionError, examine, text_of
 from .faces import Description, Faces, Finding, Given
-from .flow import check_flow, flow_of
+from .flow import Flow, check_flow, flow_of, unwritten
 from .types import kind_of, known_names
 
-__all__ = ["Problem", "Report", "check"]
+if TYPE_CHECKING:
+    from ..compound import Compound
+
+__all__ = ["Problem", "Report", "check", "check_compound", "find_problems"]
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,24 @@ def check(paths: Sequence[Path], catalogue: Catalogue | None = None) -> dict[str
     counts = _count_words(filter(None, read.values()))
     for file, text in read.items():
         if text is not None:
-            faces = Faces(given, catalogue or catalogue_for(file))
+            known = catalogue or catalogue_for(file, also=read)
+            faces = Faces(given, known)
             _note(reports[str(file)], str(file), _findings(text, faces, counts))
+            if isinstance(text, CompoundText) and not reports[str(file)].problems:
+                _note(reports[str(file)], str(file), _try_to_make(text, known, faces))
     for report in reports.values():
         report.problems.sort(key=lambda problem: problem.line)
         report.hints.sort(key=lambda problem: problem.line)
     return reports
+
+
+def check_compound(compound: Compound) -> Report:
+    """Return what is wrong with a compound that was not read from a file, such as a single node."""
+    report, faces = Report(), Faces(Given(), compound.catalogue)
+    _note(report, "", find_problems(compound.text, faces))
+    if not report.problems:
+        _note(report, "", _try_to_make(compound.text, compound.catalogue, faces))
+    return report
 
 
 def _read(file: str, report: Report) -> Description | None:
@@ -92,12 +108,21 @@ def _note(report: Report, file: str, findings: Iterable[Finding]) -> None:
 
 
 def _findings(text: Description, faces: Faces, counts: Counter[str]) -> Iterator[Finding]:
-    yield from _check_names(text)
     yield from _check_documents(text)
     yield from _check_spelling(text, counts)
-    if not isinstance(text, CompoundText):
+    if isinstance(text, CompoundText):
+        yield from find_problems(text, faces)
+    else:
+        yield from _check_names(text)
         yield from _types(text)
-        return
+
+
+def find_problems(text: CompoundText, faces: Faces) -> Iterator[Finding]:
+    """Yield everything that keeps a compound from running, and some hints.
+
+    `transect graph check` and a run ask the same, so that one accepts what the other does.
+    """
+    yield from _check_names(text) if text.file else ()
     also: set[type] = set()
     for implementation in text.implementations.values():
         flow, findings = flow_of(text, implementation, faces)
@@ -106,6 +131,41 @@ def _findings(text: Description, faces: Faces, counts: Counter[str]) -> Iterator
         yield from check_flow(flow)
     yield from _types(text, also)
     yield from _nesting(text, faces)
+
+
+def _try_to_make(text: CompoundText, catalogue: Catalogue, faces: Faces) -> Iterator[Finding]:
+    """Make the nodes of each implementation, as a run would; what is only described cannot be made yet.
+
+    Neither can what only stands in other files that are checked together.
+    """
+    from ..compound import CompoundError, graph_of
+
+    for name, implementation in text.implementations.items():
+        flow, _ = flow_of(text, implementation, faces)
+        missing = list(unwritten(flow)) if implementation.complete else []
+        yield from (each._replace(grave=False) for each in missing)
+        if not implementation.complete or missing or not _is_known(flow, catalogue):
+            continue
+        try:
+            graph_of(text, name, catalogue)
+        except CompoundError as error:
+            first = error.problems[0]
+            yield Finding(
+                implementation.line, f"{error.what}: {first.where} {first.what}".strip(), error.hint
+            )
+        except TransectError as error:
+            said = f"{error.what}: {error.why}" if error.why else error.what
+            yield Finding(implementation.line, said, error.hint)
+
+
+def _is_known(flow: Flow, catalogue: Catalogue) -> bool:
+    """Tell whether all nodes of an implementation can be read, and are found without the files given."""
+    return all(
+        (face := flow.found.get(use.id)) is not None
+        and face.readable
+        and (face.node is not None or catalogue.compound(use.node) is not None)
+        for use in flow.text.nodes.values()
+    )
 
 
 def _types(text: Description, also: Iterable[type] = ()) -> Iterator[Finding]:
@@ -130,10 +190,10 @@ def _nesting(text: CompoundText, faces: Faces) -> Iterator[Finding]:
 
 def _way_to(goal: str, name: str, faces: Faces, passed: tuple[str, ...]) -> tuple[str, ...]:
     """Return the compounds that lead from one to another, () if none do."""
-    if name == goal:
-        return (*passed, name)
     if name in passed:
         return ()
+    if name == goal:
+        return (*passed, name) if _implementations(name, faces) else ()
     inside = {use.node for each in _implementations(name, faces) for use in each.nodes.values()}
     ways = (_way_to(goal, each, faces, (*passed, name)) for each in sorted(inside))
     return next(filter(None, ways), ())

@@ -100,7 +100,7 @@ class Faces:
     catalogue: Catalogue
 
     def of(self, name: str, implementation: str = "") -> Face | None:
-        """Return the face of a name, None if it is nowhere.
+        """Return the face of a name, None if it is nowhere; a class goes before a compound of its name.
 
         Raises
         ------
@@ -110,9 +110,9 @@ class Faces:
         if self.given.unreadable(name):
             return Face(name, readable=False)
         text = self.given.find(name)
-        if isinstance(text, CompoundText):
-            return _of_text(text)
         node = self._class(name, implementation)
+        if isinstance(text, CompoundText):
+            return _of_text(text) if node is None else _of_class(node)
         if text is None and node is None:
             text = self.catalogue.text(name) or self.catalogue.compound(name)
         if node is not None and (text is None or _agree(text, node)):
@@ -121,9 +121,9 @@ class Faces:
 
     def compound(self, name: str) -> CompoundText | None:
         """Return the compound that is used under a name, if it is one."""
-        text = self.given.find(name)
-        if text is None and not self.given.unreadable(name) and self.catalogue.node(name) is None:
-            text = self.catalogue.compound(name)
+        if self.given.unreadable(name) or self.catalogue.node(name) is not None:
+            return None
+        text = self.given.find(name) or self.catalogue.compound(name)
         return text if isinstance(text, CompoundText) else None
 
     def hint(self, name: str) -> str:
