@@ -7,6 +7,7 @@ import os
 import random
 import re
 import struct
+import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,20 @@ def test_a_file_whose_name_is_not_text_is_refused_and_the_rest_is_kept(tmp_path:
     source = source_of(tmp_path / "r")
     assert source.names == tuple(sorted(FILES))
     assert [loss.reason for loss in source.refused] == ["its name is not UTF-8"]
+
+
+def test_folders_too_deep_to_be_listed_do_not_stop_the_rest(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"1")
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1100):  # deeper than Python calls itself, and than a path may be long
+        os.mkdir("deeper", dir_fd=here)
+        above, here = here, os.open("deeper", os.O_RDONLY, dir_fd=here)
+        os.close(above)
+    os.close(here)
+    source = source_of(tmp_path)
+    assert source.names == ("a.txt",)
+    (loss,) = source.refused
+    assert loss.reason == "the folder cannot be listed: File name too long"
+    subprocess.run(["rm", "-rf", str(tmp_path / "deeper")], check=True)  # shutil would call itself too often

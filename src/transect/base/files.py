@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -26,6 +26,10 @@ class Observer(Protocol):
         ...
 
 
+_LONGEST = 120
+"""Bytes of a part of a path that is made from a name: file systems take 255, and a suffix may follow."""
+_DEEPEST = 8
+"""Folders that are made for a name; further parts become one."""
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
@@ -119,10 +123,38 @@ def _temporary(path: Path, suffix: str) -> Path:
 
 def file_name(name: str, otherwise: str = "unnamed") -> str:
     """Return the name of a file for a name out of a log: one part of a path, nothing that leads elsewhere."""
-    return re.sub(r"[^\w.+ -]", "_", name).strip(" .") or otherwise
+    return _part(name) or otherwise
 
 
 def file_path(name: str, otherwise: str = "unnamed") -> str:
-    """Return a relative path for a name out of a log: a folder for each part before a `/`, none above."""
-    parts = [re.sub(r"[^\w.+ -]", "_", part).strip(" .") for part in name.split("/")]
-    return "/".join(part for part in parts if part) or otherwise
+    """Return a relative path for a name out of a log: a folder for each part before a `/`, none above.
+
+    Folders have no suffix, so that none is called as a file beside it.
+    """
+    *folders, last = [part for part in map(_part, name.split("/", _DEEPEST)) if part] or [otherwise]
+    return "/".join([*(folder.replace(".", "_") for folder in folders), last])
+
+
+def file_paths(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return a relative path for each name out of a log, no two alike, also where case does not count."""
+    used = {name.lower() for name in taken}
+    paths: list[str] = []
+    for name in names:
+        plain = free = file_path(name, otherwise="stream")
+        number = 2
+        while free.lower() in used:
+            free, number = f"{plain}_{number}", number + 1
+        used.add(free.lower())
+        paths.append(free)
+    return paths
+
+
+def _part(name: str) -> str:
+    """Return one part of a path: letters, digits and a few signs, no longer than file systems take."""
+    plain = re.sub(r"[^\w.+ -]", "_", name).strip(" .")
+    if len(plain.encode()) <= _LONGEST:
+        return plain
+    import hashlib  # seldom needed
+
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{plain.encode()[: _LONGEST - 13].decode('utf-8', 'ignore')}-{mark}"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
-from transect.base.files import file_path, refuse_existing, write_bytes, write_text
+from transect.base.files import file_paths, refuse_existing, write_bytes, write_text
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import GridMap, Image, PointCloud
@@ -39,8 +39,11 @@ def export(recording: Recording, path: Path, suffix: str, encode: Encode) -> tup
 
     refuse_existing(path)
     said: list[str] = []
-    taken: set[str] = {FILE, CALIBRATION}
-    streams = [_write_stream(recording, s, path, suffix, encode, taken, said) for s in recording.streams]
+    names = file_paths((s.name for s in recording.streams), taken=(Path(FILE).stem, Path(CALIBRATION).stem))
+    named = zip(recording.streams, names, strict=True)
+    streams = [
+        _write_stream(recording, stream, path, f"{name}{suffix}", encode, said) for stream, name in named
+    ]
     content: dict[str, Any] = {"name": recording.name, "streams": streams}
     content |= _circumstances(recording, said)
     if recording.cameras:
@@ -55,38 +58,26 @@ def _write_stream(
     recording: Recording,
     stream: Stream,
     path: Path,
-    suffix: str,
+    file: str,
     encode: Encode,
-    taken: set[str],
     said: list[str],
 ) -> dict[str, Any]:
-    name = _free_name(stream.name, suffix, taken)
     table = stream.table
     kind = stream.type.__name__
     if stream.type in (Image, PointCloud, GridMap):
-        table = _with_payloads(recording, stream, path, name, said)
+        table = _with_payloads(recording, stream, path, file.removesuffix(Path(file).suffix), said)
     elif PAYLOAD in table.column_names or kind not in TYPES:
         said.append(f"{stream.name}: a {kind} has no file type here; its other columns are written as Record")
         table, kind = table.drop_columns([c for c in (PAYLOAD,) if c in table.column_names]), "Record"
     data, reading, left_out = encode(table)
     said += [f"{stream.name}: {sentence}" for sentence in left_out]
-    write_bytes(path / f"{name}{suffix}", data)
-    described: dict[str, Any] = {"name": stream.name, "type": kind, "file": f"{name}{suffix}"}
+    write_bytes(path / file, data)
+    described: dict[str, Any] = {"name": stream.name, "type": kind, "file": file}
     attributes = ("frame", "child", "tag", "camera")
     described |= {key: getattr(stream, key) for key in attributes if getattr(stream, key)}
     described |= {"role": stream.role} if stream.role != "measurement" else {}
     time = reading.pop("time")
     return described | {"time": time | {"clock": stream.clock}} | reading
-
-
-def _free_name(name: str, suffix: str, taken: set[str]) -> str:
-    """Return a file name for a stream: its own, without what file systems and zips do not like."""
-    plain = file_path(name, otherwise="stream")
-    free, number = plain, 2
-    while f"{free}{suffix}".lower() in taken:
-        free, number = f"{plain}_{number}", number + 1
-    taken.add(f"{free}{suffix}".lower())
-    return free
 
 
 def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str, said: list[str]) -> pa.Table:

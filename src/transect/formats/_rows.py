@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS, Clock, ns_from_decimal
-from transect.base.files import refuse_existing
+from transect.base.files import file_name, refuse_existing
 from transect.base.units import Unit
 from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Parsed, Source, Stream, arrow
@@ -196,7 +196,7 @@ def only_file(source: Source) -> str:
 
 def new_file(path: Path, name: str) -> Path:
     """Return the file to write: the path if it has a suffix, else `name` in the folder that it names."""
-    file = path if path.suffix and not path.is_dir() else path / name
+    file = path if path.suffix and not path.is_dir() else path / file_name(name)
     refuse_existing(file)
     return file
 

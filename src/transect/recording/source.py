@@ -225,9 +225,10 @@ class FolderSource(Source):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        names = sorted(_walk(self.path, ""))
+        lost: list[Loss] = []
+        names = sorted(_walk(self.path, lost))
         odd = [name for name in names if not _is_text(name)] if not _is_text("".join(names)) else []
-        self.refused = tuple(Loss(ascii(name)[1:-1], "its name is not UTF-8") for name in odd)
+        self.refused = (*lost, *(Loss(ascii(name)[1:-1], "its name is not UTF-8") for name in odd))
         return tuple(name for name in names if name not in odd) if odd else tuple(names)
 
     def _file(self, name: str) -> Path:
@@ -338,13 +339,23 @@ def identity_of(stat: os.stat_result) -> list[int]:
     return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
-def _walk(folder: Path | str, prefix: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        shown = [entry for entry in entries if entry.name[0] != "."]
-    yield from [prefix + entry.name for entry in shown if entry.is_file()]
-    for entry in shown:
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path, f"{prefix}{entry.name}/")
+def _walk(folder: Path, lost: list[Loss]) -> Iterator[str]:
+    """Iterate over the names of all files below a folder; folders that cannot be listed are losses."""
+    ahead = [""]
+    while ahead:
+        prefix = ahead.pop()
+        try:
+            with os.scandir(folder / prefix) as entries:
+                shown = [entry for entry in entries if entry.name[0] != "."]
+        except OSError as error:
+            if not prefix:
+                raise ParseError(
+                    f"cannot list {folder}", where=str(folder), why=error.strerror or str(error)
+                ) from error
+            lost.append(Loss(prefix, f"the folder cannot be listed: {error.strerror or error}"))
+            continue
+        yield from [prefix + entry.name for entry in shown if entry.is_file()]
+        ahead += [f"{prefix}{entry.name}/" for entry in shown if entry.is_dir(follow_symlinks=False)]
 
 
 def _is_text(name: str) -> bool:

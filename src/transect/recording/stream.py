@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,6 +71,10 @@ class Sample:
         return f"Sample({stream.name!r}, {self.index}, {clocks.text_from_ns(self.t_ns, stream.clock)})"
 
 
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+"""What a damaged log may have in a name, and no file system, database or terminal takes."""
+
+
 @dataclass(frozen=True, eq=False)
 class Stream:
     """One sensor's samples.
@@ -113,6 +118,10 @@ class Stream:
     camera: str = ""
     seams: tuple[int, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if _UNWRITABLE.search(self.name):
+            object.__setattr__(self, "name", _UNWRITABLE.sub("\ufffd", self.name))
 
     @cached_property
     def parsed(self) -> Parsed:

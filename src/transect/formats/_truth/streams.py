@@ -14,7 +14,7 @@ import numpy as np
 from transect.base import files
 from transect.base.clocks import Clock
 from transect.errors import ParseError, TransectError
-from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
+from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache, parquet
 from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.source import Buffer
 from transect.types import GridMap, Pose, Record
@@ -136,7 +136,7 @@ def _write(stream: Stream, folder: Path) -> Iterator[str]:
     """Write one stream: the file as it was where nothing was cut or changed, else anew."""
     kept: tuple[Source, str] | None = stream.meta.get(SOURCE)
     suffix = {Pose: TRAJECTORY, GridMap: MAP}.get(stream.type, TABLE)
-    file = folder / f"{stream.name}{suffix}"
+    file = folder / f"{files.file_path(stream.name)}{suffix}"
     if kept is not None and (callable(stream.source) or stream.type is GridMap):
         files.write_bytes(file, kept[0].read(kept[1]))
     elif stream.type is Pose:
@@ -148,13 +148,11 @@ def _write(stream: Stream, folder: Path) -> Iterator[str]:
 
 
 def _write_table(stream: Stream, file: Path) -> None:
-    import pyarrow.parquet as pq
-
     table = stream.table
     if PAYLOAD in table.column_names:
         raise ParseError(f"{stream.name} is no table: it has payloads")
     with files.atomic_write(file) as out:
-        pq.write_table(table, out)
+        parquet.write_table(table, out)
 
 
 def _copy_others(source: Source, folder: Path) -> None:

@@ -156,7 +156,7 @@ def _add_extras(stream: Stream, columns: Columns, names: Sequence[str]) -> Itera
 def _write_record(stream: Stream, path: Path) -> Iterator[str]:
     """Write a stream that Table 7 does not know as a CSV file of its own, which the reader finds again."""
     name = PurePosixPath(f"{stream.name}.csv")
-    if name.is_absolute() or ".." in name.parts or name.stem in BY_STEM:
+    if files.file_path(stream.name) != stream.name or name.stem in BY_STEM:
         yield f"{stream.name} cannot be the name of a file in AMEDS"
     elif not len(stream):
         yield f"{stream.name} has no samples, and a file without any would not be read again"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base import files
-from transect.base.files import refuse_existing
+from transect.base.files import file_paths, refuse_existing
 from transect.errors import FrameError
 from transect.recording import Recording, Stream
 from transect.types import Image, Imu
@@ -60,7 +60,8 @@ def _folders(recording: Recording) -> dict[Stream, str]:
         kept = all(re.fullmatch(prefix + r"\d+", s.name) for s in streams)
         folders |= {s: s.name if kept else f"{prefix}{i}" for i, s in enumerate(streams)}
     poses = [s for s in recording.streams if s not in folders and {"x", "y", "z"} <= set(s.columns)]
-    return folders | {s: s.name.replace("/", "_") for s in poses}
+    names = file_paths((s.name.replace("/", "_") for s in poses), taken=folders.values())
+    return folders | dict(zip(poses, names, strict=True))
 
 
 def _not_carried(recording: Recording) -> list[str]:

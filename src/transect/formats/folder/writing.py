@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from transect.base.files import refuse_existing, write_bytes
+from transect.base.files import file_paths, refuse_existing, write_bytes
 from transect.errors import UnsupportedError
 from transect.recording import Recording
 from transect.types import Image, PointCloud
@@ -22,11 +22,12 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         raise UnsupportedError(f"{recording.name} has neither images nor point clouds to write")
     refuse_existing(path)
     said = not_written(recording, chosen)
-    for stream in chosen:
+    folders = file_paths(stream.name for stream in chosen)
+    for stream, folder in zip(chosen, folders, strict=True):
         names, sentences = time_names(stream)
         said += sentences
         for sample, (suffix, data) in good_payloads(stream, partial(payload_file, recording), said):
-            write_bytes(path / stream.name / f"{names[sample.index]}{suffix}", data)
+            write_bytes(path / folder / f"{names[sample.index]}{suffix}", data)
     if recording.cameras:
         calibration = Calibration(recording.cameras, static_edges(recording.frames))
         data = write_calibration(calibration, "opencv")

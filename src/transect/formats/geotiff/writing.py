@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.clocks import NS
-from transect.base.files import refuse_existing, write_bytes
+from transect.base.files import file_paths, refuse_existing, write_bytes
 from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording
 from transect.types import GridMap
@@ -68,11 +68,11 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         write_bytes(path, encode_geotiff(samples[0][1].value))
         return tuple(said)
     refuse_existing(path)
-    for stream in maps:
+    places = file_paths(stream.name for stream in maps)
+    for stream, place in zip(maps, places, strict=True):
         names, sentences = time_names(stream)
         said += sentences
         single = len(stream) == 1 and stream.t_ns[0] % NS == 0 and stream.clock == "index"
         for sample, data in good_payloads(stream, lambda sample: encode_geotiff(sample.value), said):
-            file = f"{stream.name}.tif" if single else f"{stream.name}/{names[sample.index]}.tif"
-            write_bytes(path / file, data)
+            write_bytes(path / (f"{place}.tif" if single else f"{place}/{names[sample.index]}.tif"), data)
     return tuple(said)

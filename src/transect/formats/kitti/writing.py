@@ -48,8 +48,8 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
     refuse_existing(path)
     said += _write_frames(recording, frames, path)
     said += _write_packets(packets, path)
-    for stream in poses:
-        name = stream.name.removeprefix("poses/").replace("/", "_")
+    names = files.file_paths(stream.name.removeprefix("poses/").replace("/", "_") for stream in poses)
+    for stream, name in zip(poses, names, strict=True):
         _write_poses(stream, path / f"{name}.txt")
     return tuple(said)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from transect.base.files import refuse_existing, write_bytes
+from transect.base.files import file_paths, refuse_existing, write_bytes
 from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording
 from transect.types import PointCloud
@@ -30,10 +30,10 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         write_bytes(path, encode_cloud(samples[0].value, path.suffix.lower()))
         return tuple(said)
     refuse_existing(path)
-    for stream in clouds:
+    folders = file_paths(stream.name for stream in clouds) if len(clouds) > 1 else [""]
+    for stream, folder in zip(clouds, folders, strict=True):
         names, sentences = time_names(stream)
         said += sentences
-        folder = path if len(clouds) == 1 else path / stream.name
         for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".pcd"), said):
-            write_bytes(folder / f"{names[sample.index]}.pcd", data)
+            write_bytes(path / folder / f"{names[sample.index]}.pcd", data)
     return tuple(said)
