@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from .recording import Recording
     from .stream import Stream
 
-HEADINGS = ("stream", "type", "logged as", "samples", "rate", "start", "duration", "longest gap", "role")
+HEADINGS: tuple[str, ...] = (
+    "stream",
+    "type",
+    "logged as",
+    "samples",
+    "rate",
+    "start",
+    "duration",
+    "longest gap",
+    "role",
+)
 NUMBERS = frozenset({"samples", "rate", "duration", "longest gap"})
 IMPORTANT = ("stream", "type", "samples", "rate", "logged as", "duration", "longest gap", "role", "start")
 """Columns from the most to the least important."""
