@@ -121,6 +121,45 @@ def test_every_quality_is_one_of_the_fix_types(tmp_path: Path, quality: int) -> 
     assert wanted.get(quality, word) == word
 
 
+PLACE = (np.radians(48 + 7.038 / 60), -np.radians(11 + 31.0 / 60))
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "fix", "alt"),
+    [
+        (RMC, "RMC", "3d", np.nan),
+        (RMC + ",D", "RMC", "differential", np.nan),
+        (RMC.replace(",A,", ",V,", 1), "RMC", "none", np.nan),
+        ("GPGLL,4807.038,N,01131.000,W,123519.50,A,F", "GLL", "rtk float", np.nan),
+        ("GPGLL,4807.038,N,01131.000,W,123519.50,A", "GLL", "3d", np.nan),
+        ("GNGNS,123519.50,4807.038,N,01131.000,W,RAN,13,0.9,545.4,46.9,,", "GNS", "rtk fixed", 545.4),
+    ],
+)
+def test_without_gga_positions_are_those_of_other_sentences(
+    tmp_path: Path, body: str, kind: str, fix: str, alt: float
+) -> None:
+    empty = "GPGGA,123519.50,,,,,0,00,,,M,,M,,"
+    rec = transect.open(log(tmp_path / "a.log", body, empty))
+    fixes = rec["Gps/Fix"]
+    assert fixes.array("lat", "lon")[0] == pytest.approx(PLACE, abs=1e-12)
+    assert fixes.array("alt")[0, 0] == pytest.approx(alt, nan_ok=True)
+    assert fixes.column("fix") == [fix]
+    assert fixes.t_ns[0] % (86_400 * 10**9) == 45_319_500_000_000
+    value = fixes[0].value
+    assert (value.latitude, value.fix) == (pytest.approx(PLACE[0]), fix)
+    assert any(f"positions are those of {kind}" in note for note in rec.all_notes)
+
+
+def test_beside_gga_no_other_position_is_read_and_that_is_said(tmp_path: Path) -> None:
+    rec = opened(
+        log(tmp_path / "a.nmea", GGA, RMC, "GPGLL,4807.038,N,nonsense,W,123519.50,A", "GNGNS,,,,,,N")
+    )
+    assert len(rec["Gps/Fix"]) == 1
+    assert rec["Gps/Fix"].array("alt")[0, 0] == 545.4
+    assert not rec.losses
+    assert any("1 GLL, 1 GNS" in note for note in rec.all_notes)
+
+
 def test_empty_fields_are_not_measured(tmp_path: Path) -> None:
     rec = opened(
         log(tmp_path / "a.nmea", "GPGGA,123519.50,,,,,0,,,,,,,,", "GPRMC,123519.50,V,,,,,,,230394,,,N")

@@ -11,15 +11,15 @@ from transect.base.clocks import ns_from_iso
 from transect.errors import TransectError
 
 OPENED = {
-    # file: GGA, RMC, bad sentences, clock
+    # file: positions (GGA, else GNS, RMC or GLL), RMC, bad sentences, clock
     "pygpsdata-BADHDR.log": (1, 2, 1, "utc"),
-    "pygpsdata-badeof.log": (0, 1, 1, "utc"),
+    "pygpsdata-badeof.log": (1, 1, 1, "utc"),
     "pygpsdata-mixed.log": (2, 0, 0, "device"),
     "pygpsdata-nmea2.log": (1, 2, 0, "utc"),
     "pygpsdata-nmea4.log": (2, 1, 0, "utc"),
-    "pygpsdata-nmea4lc.log": (0, 1, 0, "utc"),
+    "pygpsdata-nmea4lc.log": (1, 1, 0, "utc"),
     "pygpsdata-nmea4sm.log": (1, 1, 0, "utc"),
-    "pygpsdata-nmeabadck.log": (0, 1, 2, "utc"),
+    "pygpsdata-nmeabadck.log": (1, 1, 2, "utc"),
     "pygpsdata-nmeabadck2.log": (1, 1, 1, "utc"),
     "pygpsdata-nmeafoo1.log": (1, 1, 0, "utc"),
     "pygpsdata-nmeafoo2.log": (1, 0, 1, "device"),

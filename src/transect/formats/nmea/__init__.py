@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from transect.recording import Recording, Source
 
-_POSITION = re.compile(rb"\$[A-Z]{2}(GGA|RMC),")
+_POSITION = re.compile(rb"\$[A-Z]{2}(GGA|RMC|GNS|GLL),")
 _ANY = re.compile(rb"\$[A-Z][A-Z0-9]{2,}(,[ -#%-~]*)?\*[0-9A-Fa-f]{2}")
 
 
 def recognises(source: Source) -> Match:
-    """Look for `$..GGA,` or `$..RMC,` at the beginning of the only file, or of a folder's only .nmea file."""
+    """Look for `$..GGA,` or another position near the start of the only file, or the only .nmea file."""
     name = only_log(source)
     if name is None:
         return no("not one file of NMEA sentences")

@@ -22,7 +22,7 @@ from transect.recording.source import Buffer
 from transect.types import NavFix, Twist
 
 from . import only_log
-from .sentences import Found, Sentence, find_sentences
+from .sentences import POSITIONS, Found, Sentence, find_sentences
 
 DAY_NS = 86_400 * NS
 FIX_OF_QUALITY: dict[float, str] = {
@@ -35,6 +35,8 @@ FIX_OF_QUALITY: dict[float, str] = {
     9: "sbas",
 }
 """GGA quality to `FIX_TYPES`; 3 is PPS, 8 a simulator, 9 NovAtel's SBAS; 6 (reckoned), 7 (manual) none."""
+FIX_OF_MODE = {"R": "rtk fixed", "F": "rtk float", "P": "3d", "D": "differential", "A": "3d", "S": "3d"}
+"""Mode of RMC, GNS, GLL to `FIX_TYPES`, the best first; P is PPS, S a simulator; E (reckoned), M, N none."""
 STD = ("std_north", "std_east", "std_down")
 FIX = (
     *("lat", "lon", "alt", "fix", "quality", "satellites", "hdop", "geoid_separation", "age", "station"),
@@ -52,6 +54,8 @@ UNITS = {
 }
 _TEXTS = ("fix", "station", "talker", "status", "mode")
 _OF_DAY = re.compile(r"([01]\d|2[0-3])([0-5]\d)([0-5]\d|60)(?:\.(\d{0,9}))?")
+_PLACE = re.compile(r",\d{4,5}(?:\.\d*)?,[NS],")
+"""A latitude."""
 _UNKNOWN = -1
 _FEWEST = 9
 """Fields up to the position of a GGA, the date of an RMC."""
@@ -67,7 +71,8 @@ class Log:
         `utc`, or `device` where no sentence gives a date: seconds of the receiver's first day.
     fix : Parsed
         From GGA, with the standard deviations of GST: the columns `FIX`. `alt` is above mean sea level; above
-        the ellipsoid it is ``alt + geoid_separation``.
+        the ellipsoid it is ``alt + geoid_separation``. Where no GGA has a position, from GNS, RMC or GLL; the
+        latter two have no heights.
     velocity : Parsed
         From RMC: vx north and vy east, and the columns `VELOCITY`; `course` is clockwise from true north.
     """
@@ -108,16 +113,32 @@ def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> Log:
         kept as `time_of_day`. Default: as in the first sentence.
     """
     found = find_sentences(buffer)
+    source = _leave_one_kind(found)
     if stamped is None:
         stamped = bool(found.sentences) and found.sentences[0].log_ns is not None
     events = _events(found, stamped)
     receiver_ns, dated = _receiver_times(events)
-    fix, velocity, std = (_choose(events, receiver_ns, kind, stamped) for kind in ("GGA", "RMC", "GST"))
+    fix, velocity, std = (_choose(events, receiver_ns, kind, stamped) for kind in (source, "RMC", "GST"))
+    if source == "RMC":
+        fix = fix._replace(events=[event._replace(values=_position_of(event)) for event in fix.events])
     fixes = _table(fix, _columns(FIX, fix, stamped) | _std_columns(fix, std), stamped)
     velocities = _table(velocity, _with_vector(_columns(VELOCITY, velocity, stamped)), stamped)
     losses, notes = found.lost.losses(file, "line"), _notes(found, events, stamped, dated)
+    if source != "GGA" and fix.events:
+        heights = "" if source == "GNS" else ", which has no heights"
+        notes = (*notes, f"no GGA has a position: positions are those of {source}{heights}")
     clock: Clock = "utc" if stamped or dated else "device"
     return Log(clock, Parsed(fixes, losses, notes), Parsed(velocities, losses, notes))
+
+
+def _leave_one_kind(found: Found) -> str:
+    """Return the fullest kind of sentence with a position; GNS and GLL beside it are counted as not read."""
+    there = {sentence.kind for sentence in found.sentences if _PLACE.search(sentence.text)}
+    source = next((kind for kind in POSITIONS if kind in there), "GGA")
+    spare = {"GNS", "GLL"} - {source}
+    found.others.update(sentence.kind for sentence in found.sentences if sentence.kind in spare)
+    found.sentences = [sentence for sentence in found.sentences if sentence.kind not in spare]
+    return source
 
 
 def _events(found: Found, stamped: bool) -> list[_Event]:
@@ -143,7 +164,8 @@ def _event(sentence: Sentence) -> _Event:
     message.data += [""] * (_FEWEST - len(message.data))
     day = _day(message) if sentence.kind in ("RMC", "ZDA") else _UNKNOWN
     values = _VALUES[sentence.kind](message)
-    return _Event(sentence.kind, sentence.log_ns, _of_day(message.data[0]), day, values)
+    of_day = _of_day(message.data[4 if sentence.kind == "GLL" else 0])
+    return _Event(sentence.kind, sentence.log_ns, of_day, day, values)
 
 
 def _of_day(text: str) -> int:
@@ -222,6 +244,44 @@ def _fix_values(message: Any) -> tuple[Any, ...]:
     )
 
 
+def _general_values(message: Any) -> tuple[Any, ...]:
+    """Return the columns `FIX` of a GNS, whose mode has a letter for each system of satellites."""
+    return (
+        *_place(*message.data[1:5]),
+        _number(message, "altitude"),
+        _fix_of_mode(message.mode_indicator),
+        math.nan,
+        _number(message, "num_sats"),
+        _number(message, "hdop"),
+        _number(message, "geo_sep"),
+        _number(message, "age_gps_data"),
+        message.diferential,  # so spelt by pynmea2
+        message.talker,
+    )
+
+
+def _plain_values(message: Any) -> tuple[Any, ...]:
+    """Return the columns `FIX` of a GLL."""
+    return _plain_fix(*_place(*message.data[:4]), message.status, message.faa_mode, message.talker)
+
+
+def _position_of(event: _Event) -> tuple[Any, ...]:
+    """Return the columns `FIX` of an RMC."""
+    _, _, lat, lon, status, mode, talker = event.values
+    return _plain_fix(lat, lon, status, mode, talker)
+
+
+def _plain_fix(lat: float, lon: float, status: str, mode: str | None, talker: str) -> tuple[Any, ...]:
+    """Return the columns `FIX` where there is a place and nothing else; status V warns of it."""
+    fix = "none" if status != "A" else _fix_of_mode(mode or "A")
+    unknown = math.nan
+    return lat, lon, unknown, fix, unknown, unknown, unknown, unknown, unknown, "", talker
+
+
+def _fix_of_mode(letters: str | None) -> str:
+    return next((fix for letter, fix in FIX_OF_MODE.items() if letter in (letters or "")), "none")
+
+
 def _velocity_values(message: Any) -> tuple[Any, ...]:
     return (
         to_si(_number(message, "spd_over_grnd"), "kn"),
@@ -239,6 +299,8 @@ def _std_values(message: Any) -> tuple[Any, ...]:
 
 _VALUES: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "GGA": _fix_values,
+    "GNS": _general_values,
+    "GLL": _plain_values,
     "RMC": _velocity_values,
     "GST": _std_values,
     "ZDA": lambda _: (),
@@ -309,13 +371,13 @@ def _table(chosen: _Chosen, columns: dict[str, Any], stamped: bool) -> Any:
 
 
 def _notes(found: Found, events: Sequence[_Event], stamped: bool, dated: bool) -> tuple[str, ...]:
-    untimed = sum(e.of_day == _UNKNOWN and e.kind in ("GGA", "RMC") for e in events)
+    untimed = sum(e.of_day == _UNKNOWN and e.kind in POSITIONS for e in events)
     said = {
         f"sentences that were not read: {_count(found.others)}": bool(found.others),
         f"binary frames that were skipped: {_count(found.frames)}": bool(found.frames),
         f"{found.prefixed} sentences have text in front that is not a time; ignored": found.prefixed > 0,
         "the sentences carry no checksums: none could be verified": not found.summed and bool(events),
-        f"{untimed} GGA or RMC have no time and were left out": untimed > 0 and not stamped,
+        f"{untimed} positions or velocities have no time and were left out": untimed > 0 and not stamped,
         "no date (RMC or ZDA) in it: times are seconds of the receiver's first day, on the device clock": (
             not (dated or stamped) and untimed < len(events)
         ),
@@ -329,7 +391,7 @@ def _count(counts: Counter[str], most: int = 12) -> str:
     return ", ".join(shown) + (f" and {len(common) - most} kinds more" if len(common) > most else "")
 
 
-_PARSER = "nmea/1"
+_PARSER = "nmea/2"
 
 
 def read(source: Source) -> Recording:
@@ -359,10 +421,10 @@ def _stream(kind: str, part: Parsed | Callable[[], Parsed], clock: str) -> Strea
 def _nothing(name: str, part: Parsed) -> ParseError:
     lost = [f"{loss.where}: {loss.reason}" for loss in part.losses[:3]]
     return ParseError(
-        f"{name} holds no GGA or RMC sentence with a time",
+        f"{name} holds no GGA or RMC sentence with a time, nor GNS or GLL",
         where=part.losses[0].where if part.losses else name,
         why="; ".join([*lost, *part.notes]) or "it holds no sentence at all",
-        hint="the receiver must send GGA (positions) or RMC (velocities)",
+        hint="the receiver must send GGA (positions) or RMC (positions without heights, and velocities)",
     )
 
 

@@ -20,7 +20,9 @@ from transect.recording.source import Buffer
 
 from .._rows import Lost
 
-WANTED = ("GGA", "RMC", "GST", "ZDA")
+POSITIONS = ("GGA", "GNS", "RMC", "GLL")
+"""Sentences that give a position, the fullest first."""
+WANTED = ("GGA", "RMC", "GST", "ZDA", "GNS", "GLL")
 _STAMP = re.compile(rb"\s*(\d{1,10})(?:\.(\d{1,9}))?[\s,;]+")
 _SENTENCE = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\*([0-9A-Fa-f]{2})\s*")
 _UNSUMMED = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\s*()")
