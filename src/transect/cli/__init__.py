@@ -16,6 +16,8 @@ import click
 from transect._version import __version__
 from transect.errors import TransectError
 
+from ._terminal import PlainStream
+
 LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
 
 
@@ -57,6 +59,7 @@ def command(debug: bool) -> None:
 def main() -> NoReturn:
     """Run and exit: 0 fine, 1 failed, 2 usage, 3 data lost, 4 bad verdict, 130 interrupted."""
     gc.set_threshold(50_000)  # importing makes many objects, and none of them is garbage
+    sys.stdout, sys.stderr = PlainStream(sys.stdout), PlainStream(sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]
     debug = "--debug" in sys.argv
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
     try:

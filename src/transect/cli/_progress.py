@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from transect.base import clocks, files
 
+from ._terminal import PlainStream
+
 T = TypeVar("T")
 
 SOONEST, LATEST = 2.0, 60.0
@@ -113,4 +115,5 @@ def _bar() -> Any:
         TimeRemainingColumn(),
         TextColumn("{task.fields[at]}"),
     )
-    return RichProgress(*columns, console=Console(stderr=True), transient=True)
+    stream = sys.stderr.stream if isinstance(sys.stderr, PlainStream) else sys.stderr
+    return RichProgress(*columns, console=Console(file=stream), transient=True)

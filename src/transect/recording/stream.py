@@ -71,8 +71,8 @@ class Sample:
         return f"Sample({stream.name!r}, {self.index}, {clocks.text_from_ns(self.t_ns, stream.clock)})"
 
 
-_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
-"""What a damaged log may have in a name, and no file system, database or terminal takes."""
+_UNWRITABLE = re.compile("[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a damaged log may have in a name, and no file system, database, page or terminal takes well."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,48 @@
+"""What a terminal is shown: names and notes out of a log may hold anything, but must not command it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TextIO
+
+_COMMANDS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but for tabulator and line feed
+    "\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
+    "\ud800-\udfff]"  # what cannot be encoded
+)
+_STYLED = re.compile(r"^(\x1b\[(?:1|31)m)(.*)(\x1b\[0m)$", re.MULTILINE)
+"""A whole line in bold or red, as our own are."""
+
+
+def escape(text: str) -> str:
+    r"""Return a text with what would command a terminal spelled out: `\x1b` for the escape character."""
+    if not _COMMANDS.search(text):
+        return text
+    return "\n".join(map(_escape_line, text.split("\n")))
+
+
+def _escape_line(line: str) -> str:
+    styled = _STYLED.match(line)
+    begin, inside, end = styled.groups() if styled else ("", line, "")
+    return begin + _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], inside) + end
+
+
+class PlainStream:
+    """A text stream, such as stdout, that escapes what is written to it.
+
+    Attributes
+    ----------
+    stream : file
+        The stream behind it, for bars that move the cursor.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, escaped."""
+        self.stream.write(escape(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
