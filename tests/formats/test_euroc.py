@@ -25,8 +25,8 @@ import transect
 from transect import formats
 from transect.errors import ParseError, UsageError
 from transect.formats._images import encode_image
-from transect.recording import Recording, Stream, arrow, stream_of_values
-from transect.types import Image, Imu, JointState, Pose, RigidBodyState
+from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
+from transect.types import Image, Imu, JointState, Odometry, Pose, RigidBodyState
 
 T0 = 1403715273262142976
 STEP = 50_000_128
@@ -205,6 +205,41 @@ def test_two_images_of_one_time_are_both_written(tmp_path: Path, sample: Path) -
     again = rewritten(opened(sample, "euroc"), tmp_path / "again", "euroc")
     assert again["cam0"].t_ns.tolist() == [T0] * 3
     np.testing.assert_array_equal(again["cam0"][2].value.data, pixels(2))
+
+
+def test_only_truth_is_written_as_truth_and_known_extrinsics_are_written(tmp_path: Path) -> None:
+    """An Imu turned by a quarter on a rover, and a camera on its mast, which turns."""
+    t_ns = T0 + STEP * np.arange(3)
+    quarter = np.array([[0.0, -1, 0, 0.1], [1, 0, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1]])
+    frames = FrameTree()
+    frames.add_static("base_link", "imu_link", quarter)
+    yaw = np.array([[0.0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 1, 0]])
+    frames.add_moving("base_link", "mast", t_ns, np.array([[0.0, 0, 1.5]] * 3), yaw)
+    frames.add_static("map", "base_link", np.eye(4))
+    pose = {name: np.arange(3) + k for k, name in enumerate(("x", "y", "z", "qx", "qy", "qz", "qw"))}
+    truth = {name: 10.0 + values for name, values in pose.items()}
+    image = Stream(
+        "/mast/image", Image, arrow.table(t_ns, {"payload": ["a", "b", "c"]}), frame="mast",
+        loader=lambda row: Image(np.zeros((4, 4), np.uint8)),
+    )  # fmt: skip
+    day = Recording("day", (
+        image,
+        stream_of_values("/imu", t_ns, {"gyro_x": np.ones(3)}, type=Imu, frame="imu_link"),
+        stream_of_values("/odom", t_ns, pose, type=Odometry, frame="odom", child="base_link"),
+        stream_of_values("/vicon", t_ns, truth, type=Pose, frame="map", child="base_link", role="truth"),
+    ), frames=frames)  # fmt: skip
+    said = formats.write(day, tmp_path / "out", "euroc")
+    assert "/mast/image: it moves on the base_link; T_BS is where it was at its first sample" in said
+    assert not any("not known" in sentence for sentence in said)
+    back = transect.open(tmp_path / "out")
+    assert [stream.name for stream in back if stream.role == "truth"] == ["state_groundtruth_estimate0"]
+    assert back.truth is not None
+    np.testing.assert_array_equal(back.truth.array(*pose), day["/vicon"].array(*pose))
+    assert back["odom"].role == "estimate"
+    np.testing.assert_array_equal(back["odom"].array(*pose), day["/odom"].array(*pose))
+    np.testing.assert_array_equal(back.frames.lookup("body", "imu0"), quarter)
+    text = (tmp_path / "out/mav0/cam0/sensor.yaml").read_text()
+    assert "data: [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.5, 0.0" in text
 
 
 def test_what_euroc_has_no_place_for_is_said(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ TRUTH = ("x", "y", "z", "qw", "qx", "qy", "qz", "vx", "vy", "vz")
 BIAS = ("gyro_bias_x", "gyro_bias_y", "gyro_bias_z", "acc_bias_x", "acc_bias_y", "acc_bias_z")
 BIAS_UNITS = {name: "rad/s" if "gyro" in name else "m/s2" for name in BIAS}
 WORLD, BODY = "world", "body"
+ESTIMATES = "estimates"
+"""Folder beside `mav0/` of poses that are no truth; EuRoC has none, our writer makes it."""
 
 
 def read(source: Source) -> Recording:
@@ -44,7 +46,7 @@ def read(source: Source) -> Recording:
     empty = [f for f in folders if f not in timed and f"{prefix}{f}/sensor.yaml" in source]
     return Recording(
         source.stem,
-        (*streams, *_truths_beside(source)),
+        (*streams, *_truths_beside(source), *_estimates(source)),
         frames=frames,
         cameras=cameras,
         format="euroc",
@@ -152,6 +154,16 @@ def _truths_beside(source: Source) -> list[Stream]:
     found = [n for n in source.names if "/" not in n and n.endswith(".csv") and is_truth(source.head(n))]
     alone = len(found) == 1
     return [_truth(source, n, "GroundTruth" if alone else PurePosixPath(n).stem) for n in found]
+
+
+def _estimates(source: Source) -> list[Stream]:
+    """Return poses that are no truth: odometry, or what an algorithm made."""
+    found = [name for name in source.names if PurePosixPath(name).parts[:-1] == (ESTIMATES,)]
+    return [
+        _truth(source, name, PurePosixPath(name).stem, "").replace(role="estimate", frame="")
+        for name in found
+        if name.endswith(".csv")
+    ]
 
 
 def _truth(source: Source, file: str, name: str, child: str = BODY) -> Stream:

@@ -18,7 +18,7 @@ from transect.types import Image, Imu
 
 from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, text_rows
-from .reading import BIAS, BODY, IMU, TRUTH
+from .reading import BIAS, BODY, ESTIMATES, IMU, TRUTH
 
 IMU_HEADER = (
     "#timestamp [ns],w_RS_S_x [rad s^-1],w_RS_S_y [rad s^-1],w_RS_S_z [rad s^-1],"
@@ -30,6 +30,8 @@ TRUTH_HEADER = (
     "b_w_RS_S_z [rad s^-1],b_a_RS_S_x [m s^-2],b_a_RS_S_y [m s^-2],b_a_RS_S_z [m s^-2]"
 )
 _TRUTH_FOLDER = re.compile(r"(state_groundtruth_estimate|vicon|leica)\d+")
+STATE, TRACKER = "state_groundtruth_estimate0", "leica0"
+"""Folders of true poses, and of true positions."""
 _LENSES = {"radtan": "radial-tangential"}
 
 
@@ -44,24 +46,38 @@ def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
         elif stream.type is Imu:
             _write_rows(stream, target / "data.csv", IMU_HEADER, IMU)
         elif _TRUTH_FOLDER.fullmatch(folder):
-            _write_truth(stream, target / "data.csv")
+            _write_poses(stream, target / "data.csv")
         else:
-            _write_truth(stream, path / f"{folder}.csv")
+            _write_poses(stream, path / f"{folder}.csv")
             continue
         said += _write_sensor(recording, stream, target)
     return (*said, *_not_carried(recording))
 
 
 def _folders(recording: Recording) -> dict[Stream, str]:
-    """Name the folder of each stream: cam0, cam1, ..., imu0; poses without one are a CSV of their own."""
+    """Name the folder of each stream: cam0, cam1, ..., imu0, state_groundtruth_estimate0.
+
+    Poses without one are a CSV file: truth at the top, where readers look for it, all others in `estimates/`.
+    """
     folders: dict[Stream, str] = {}
     for kind, prefix in ((Image, "cam"), (Imu, "imu")):
         streams = [s for s in recording.streams if s.type is kind]
         kept = all(re.fullmatch(prefix + r"\d+", s.name) for s in streams)
         folders |= {s: s.name if kept else f"{prefix}{i}" for i, s in enumerate(streams)}
     poses = [s for s in recording.streams if s not in folders and {"x", "y", "z"} <= set(s.columns)]
-    names = file_paths((s.name.replace("/", "_") for s in poses), taken=folders.values())
+    said = [_name_poses(recording, stream) for stream in poses]
+    names = file_paths(said, taken=folders.values())
     return folders | dict(zip(poses, names, strict=True))
+
+
+def _name_poses(recording: Recording, stream: Stream) -> str:
+    """Return the folder, or the file, of poses: those of the truth have one that every tool knows."""
+    plain = stream.name.replace("/", "_")
+    if stream.role != "truth":
+        return f"{ESTIMATES}/{plain}"
+    if recording.format == "euroc" or _TRUTH_FOLDER.fullmatch(plain) or stream is not recording.truth:
+        return plain
+    return STATE if "qw" in stream.columns else TRACKER
 
 
 def _not_carried(recording: Recording) -> list[str]:
@@ -83,7 +99,7 @@ def _write_rows(stream: Stream, file: Path, header: str, names: tuple[str, ...])
     files.write_bytes(file, header.encode() + b"\n" + rows)
 
 
-def _write_truth(stream: Stream, file: Path) -> None:
+def _write_poses(stream: Stream, file: Path) -> None:
     """Write as few of the columns as hold all that is known: position, attitude, velocity, biases."""
     names = (*TRUTH, *BIAS)
     known = [i for i, name in enumerate(names) if name in stream.columns]
@@ -127,9 +143,26 @@ def _write_sensor(recording: Recording, stream: Stream, folder: Path) -> list[st
 
 
 def _place(recording: Recording, stream: Stream) -> tuple[NDArray[np.float64], list[str]]:
-    """Return T_body_sensor; the identity, said so, where the recording does not know it."""
-    frames = recording.frames
+    """Return T_body_sensor; where it moves, that of the first sample; the identity where it is not known.
+
+    What is not so by nature is said.
+    """
+    frames, body = recording.frames, _body(recording)
     try:
-        return frames.lookup(BODY if BODY in frames else frames.roots[0], stream.frame), []
+        return frames.lookup(body, stream.frame), []
+    except (FrameError, LookupError):
+        first = stream.timing.start_ns
+    try:
+        T = frames.lookup(body, stream.frame, first, tolerance=float("inf"))
+        return T, [f"{stream.name}: it moves on the {body}; T_BS is where it was at its first sample"]
     except (FrameError, LookupError):
         return np.eye(4), [f"{stream.name}: T_BS is not known, the identity was written"]
+
+
+def _body(recording: Recording) -> str:
+    """Return the frame that EuRoC's body is: what the truth gives the pose of, else the robot's own, ..."""
+    frames, truth = recording.frames, recording.truth
+    imus = [stream.frame for stream in recording if stream.type is Imu]
+    robot = [recording.robot.frames.largest_root] if recording.robot and len(recording.robot.frames) else []
+    named = [BODY, truth.child if truth else "", *robot, *imus]
+    return next((name for name in named if name and name in frames), next(iter(frames.roots), BODY))
