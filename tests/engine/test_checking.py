@@ -202,6 +202,14 @@ wires: [a.out -> b.x, b.out -> c.x, c.out -> a.x, c.out -> y]
         ("FramePair", "Image", False),
         ("numpy.ndarray", "ndarray", True),
         ("asn1SccT_String", "str", True),
+        ("asn1SccT_Double", "double", True),
+        ("double", "float", True),
+        ("uint8_t", "asn1SccT_UInt32", True),
+        ("asn1SccT_Int64", "bool", False),
+        ("asn1SccVector3d", "ndarray", True),
+        ("Vector3d", "asn1SccVectorXd", True),
+        ("asn1SccVector3d", "asn1SccMatrix3d", False),
+        ("asn1SccQuaterniond", "asn1SccVector3d", False),
     ],
 )
 def test_types_fit_along_a_wire_or_do_not(tmp_path: Path, source: str, target: str, fits: bool) -> None:

@@ -46,20 +46,38 @@ CDFF_NAMES: dict[str, type] = {
     "Octree": Octree,
 }
 
+CDFF_SHAPES: dict[str, tuple[int | str, ...]] = {
+    **{f"Vector{n}d": (n,) for n in (2, 3, 4, 6)},
+    **{f"Matrix{n}d": (n, n) for n in (2, 3, 4, 6)},
+    "VectorXd": ("n",),
+    "MatrixXd": ("n", "m"),
+    "Quaterniond": (4,),
+    "Point": (3,),
+    "Position": (3,),
+    "Orientation": (4,),
+    "Transform3d": (4, 4),
+}
+"""Arrays of ESROCOS by name, with their shapes; quaternions are x, y, z, w. A letter is any size."""
+
+_INTEGERS = [f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 CDFF_SCALARS: dict[str, type] = {
     "T_String": str,
     "T_Double": float,
     "T_Float": float,
     "T_Boolean": bool,
-    "Matrix2d": np.ndarray,
-    "Matrix3d": np.ndarray,
+    **{f"T_{sign}Int{bits}": int for sign in ("", "U") for bits in (8, 16, 32, 64)},
+    "double": float,
+    "boolean": bool,
+    **dict.fromkeys((*_INTEGERS, "unsigned", "unsigned int", "long", "size_t"), int),
+    **dict.fromkeys(("string", "std::string"), str),
+    **dict.fromkeys(CDFF_SHAPES, np.ndarray),
 }
-"""What ports carry and streams do not."""
+"""What ports carry and streams do not: the primitive types of ASN.1, and those of C++ that CDFF writes."""
 
 CDFF_OTHER_NAMES = frozenset(
     {
+        "AngleAxisd",
         "Array3D",
-        "Quaterniond",
         "StringSequence",
         "Time",
         "VectorXdSequence",

@@ -13,7 +13,7 @@ from ..catalogue import Catalogue, key_of, keys_of
 from ..description import CompoundText, NodeText, NodeUse, PortText
 from ..node import Node
 from ..ports import Port
-from .types import Kind, kind_of
+from .types import Kind, Sizes, kind_of, shape_of
 
 Description = CompoundText | NodeText
 
@@ -34,6 +34,8 @@ class Socket(NamedTuple):
     ----------
     needed : bool or None
         Whether an input must be fed; None where its description does not say.
+    shape : tuple
+        Of its arrays, where that is said.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Socket(NamedTuple):
     unit: str = ""
     frame: str = ""
     needed: bool | None = None
+    shape: Sizes = ()
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ def faces_of(uses: Iterable[NodeUse], faces: Faces) -> tuple[dict[str, Face | No
 
 def socket_of(port: PortText, also: Iterable[type] = ()) -> Socket:
     """Return a port of a description as a wire sees it."""
-    return Socket(port.name, kind_of(port.type, also), port.unit, port.frame)
+    return Socket(port.name, kind_of(port.type, also), port.unit, port.frame, shape=shape_of(port.type))
 
 
 def _of_text(text: Description) -> Face:
@@ -174,7 +177,8 @@ def _of_class(node: type[Node]) -> Face:
 
 
 def _of_port(port: Port) -> Socket:
-    return Socket(port.name, port.type, port.unit, port.frame, port.needed)
+    shape = port.shape.sizes if port.shape else ()
+    return Socket(port.name, port.type, port.unit, port.frame, port.needed, shape)
 
 
 def _agree(text: Description, node: type[Node]) -> bool:

@@ -15,7 +15,7 @@ from ..controller import Controller
 from ..description import CompoundText, ImplementationText, NodeUse, Wire
 from ..params import ParameterError
 from .faces import Face, Faces, Finding, Socket, faces_of, socket_of
-from .types import fits, shown
+from .types import fits, shapes_fit, shown
 
 
 @dataclass(frozen=True)
@@ -177,6 +177,9 @@ def kinds(flow: Flow) -> Iterator[Finding]:
             yield Finding(
                 wire.line, f"{wire}: {given} does not fit {wanted}", f"{wire.target} takes {wanted}"
             )
+        elif not shapes_fit(source.shape, target.shape):
+            given, wanted = (str(each.shape) for each in (source, target))
+            yield Finding(wire.line, f"{wire}: arrays of shape {given} do not fit {wanted}")
         for what in ("unit", "frame"):
             given, wanted = getattr(source, what), getattr(target, what)
             if given and wanted and given != wanted:

@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 
 from transect import types
-from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES, CDFF_SCALARS, short_name, type_from_alias
+from transect.types.aliases import (
+    CDFF_NAMES,
+    CDFF_OTHER_NAMES,
+    CDFF_SCALARS,
+    CDFF_SHAPES,
+    short_name,
+    type_from_alias,
+)
 
 from ..ports import type_name
 
 Kind = type | str | None
 """A type, CDFF's name for something that has none here, or None where it is not known."""
 
+Sizes = tuple[int | str, ...]
 PLAIN: dict[str, type] = {
     "float": float,
     "int": int,
@@ -50,6 +58,19 @@ def kind_of(name: str, also: Iterable[type] = ()) -> Kind:
     if short in CDFF_OTHER_NAMES:
         return short
     return next((kind for kind in also if type_name(kind) == name), None)
+
+
+def shape_of(name: str) -> Sizes:
+    """Return the shape of the arrays that CDFF's name of a type means; () where it says nothing of it."""
+    return CDFF_SHAPES.get(short_name(name), ()) if name not in PLAIN and name not in OURS else ()
+
+
+def shapes_fit(source: Sizes, target: Sizes) -> bool:
+    """Tell whether arrays of one shape may go where another is taken; () and a letter are any."""
+    if not source or not target:
+        return True
+    same = (isinstance(a, str) or isinstance(b, str) or a == b for a, b in zip(source, target, strict=False))
+    return len(source) == len(target) and all(same)
 
 
 def known_names(name: str) -> list[str]:
