@@ -222,6 +222,61 @@ def test_a_delayed_trigger_runs_its_node_in_the_next_wave_whatever_that_brings()
     assert seen == [(1, 4.0)]
 
 
+class Successive(Node):
+    """Two inputs that both trigger, as they came."""
+
+    def process(self, now: float, before: float) -> np.ndarray:
+        return np.array([now, before])
+
+
+class Ticking(Successive, every=1.0):
+    """The same by the clock."""
+
+
+class AfterLatest(Node):
+    def process(self, now: Latest[float], before: float) -> np.ndarray:
+        return np.array([now, before])
+
+
+class AfterBatch(Node):
+    def process(self, now: float, before: Batch[float], other: Annotated[float, Synced(1.2)]) -> np.ndarray:
+        return np.array([now, *before[-1:]])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wires"),
+    [
+        ({"p": Successive}, ["x -> p.now", "x ~> p.before"]),
+        ({"p": AfterLatest}, ["x -> p.now", "x ~> p.before"]),
+        ({"p": Ticking}, ["x -> p.now", "x ~> p.before"]),
+        ({"p": AfterBatch}, ["x -> p.now", "x ~> p.before", "y -> p.other"]),
+        ({"p": Successive, "d": Double}, ["x -> p.now", "x ~> d.x", "d.out -> p.before"]),
+        ({"p": Successive, "f": Double}, ["x -> f.x", "f.out -> p.now", "f.out ~> p.before"]),
+        (
+            {"p": Successive, "f": Double, "d": Double},
+            ["x -> f.x", "f.out -> p.now", "f.out ~> d.x", "d.out -> p.before"],
+        ),
+    ],
+)
+def test_a_sample_never_meets_itself_behind_a_delay(nodes: dict[str, Any], wires: list[str]):
+    flow = flow_of(nodes, [*wires, "y -> s"])
+    seen = emitted(flow, "p.out")
+    samples = [(k, "x", 3.0**k) for k in range(5)] + [(k + 0.5, "y", 0.0) for k in range(5)]
+    play(flow, samples)
+    pairs = [values for _, values in seen if len(values) == 2]
+    factor = 2.0 if "d" in nodes else 1.0
+    assert len(pairs) >= 3
+    np.testing.assert_allclose([now / before for now, before in pairs], 3.0 / factor)
+
+
+def test_a_delayed_wire_into_a_port_at_the_time_of_the_trigger_is_refused():
+    class At3(Node):
+        def process(self, now: float, before: At[float]) -> float: ...
+
+    with pytest.raises(CompoundError, match="would take the sample that p has already"):
+        flow_of({"p": At3}, ["x -> p.now", "x ~> p.before"])
+
+
 def test_a_loop_without_a_delay_is_refused_before_anything_runs():
     with pytest.raises(CompoundError, match="1 problem") as caught:
         flow_of({"c": Counter, "d": Double}, ["x -> c.x", "c.out -> d.x", "d.out -> c.last"])

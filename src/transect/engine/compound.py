@@ -24,7 +24,7 @@ from .checking.types import kind_of
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire, to_yaml
 from .determinism import seed_libraries
-from .graph import Feed, Graph, Part, in_order
+from .graph import Feed, Graph, Part, hold_delayed, in_order
 from .inboxes import NS
 from .node import Node, NodeFunction
 from .ports import Port, type_name
@@ -245,7 +245,7 @@ def graph_of(
     tags = {name: port.tag for name, port in text.inputs.items() if port.tag}
     many = frozenset(name for name, port in text.inputs.items() if port.many)
     choices = {name: port.one_of for name, port in text.inputs.items() if port.one_of}
-    return Graph(text.name, inputs, in_order(work.parts()), outputs, tags, many, choices)
+    return Graph(text.name, inputs, in_order(hold_delayed(work.parts())), outputs, tags, many, choices)
 
 
 def _choose(text: CompoundText, name: str) -> ImplementationText:

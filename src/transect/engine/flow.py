@@ -68,6 +68,8 @@ class Flow:
         self.firings = {part.id: self._firing(part) for part in parts}
         self._steps = {name: firing.step() for name, firing in self.firings.items()}
         self._source_taps: dict[int, list[Tap]] = {}
+        self._plans: dict[Any, tuple[Step, ...]] = {}
+        self._held: dict[tuple[str, str], tuple[int, Any]] = {}
         self._tap_delayed_wires()
         self._downstream = downstream(graph)
         self.errors: list[TransectError] = []
@@ -80,7 +82,6 @@ class Flow:
         self._again: set[str] = set()
         self._delayed: list[tuple[str, str, int, Any]] = []
         self._ticks: dict[str, int] = {}
-        self._plans: dict[Any, tuple[Step, ...]] = {}
 
     def _firing(self, part: Part) -> Direct | Buffered:
         emit = emission(part, [self.outlets[name] for name, _ in part.channels()])
@@ -95,7 +96,8 @@ class Flow:
         for part in self.graph.parts.values():
             for port, feed in part.feeds.items():
                 if feed.delayed:
-                    self.tap(feed.source, self._delayer(part.id, port))
+                    delay = self._holder if feed.held else self._delayer
+                    self.tap(feed.source, delay(part.id, port))
 
     def _delayer(self, part_id: str, port: str) -> Tap:
         def delay(t_ns: int, value: Any) -> None:
@@ -103,6 +105,18 @@ class Flow:
             self._alarm_ns = -NEVER  # the next wave must deliver it
 
         return delay
+
+    def _holder(self, part_id: str, port: str) -> Tap:
+        """Return a tap that hands over the sample before the one that comes."""
+
+        def hold(t_ns: int, value: Any) -> None:
+            before = self._held.get((part_id, port))
+            self._held[part_id, port] = (t_ns, value)
+            firing = self.firings[part_id]
+            if before is not None and part_id in self._steps and isinstance(firing, Buffered):
+                firing.deliver(port, *before)
+
+        return hold
 
     def rebind(self) -> None:
         """Take note of parameters that were changed: steps hold what they call."""
@@ -311,7 +325,7 @@ class Flow:
 
     def _account(self) -> None:
         """Give every sample that is left a fate."""
-        for name, port, _, _ in self._delayed:
+        for name, port in (*((name, port) for name, port, _, _ in self._delayed), *self._held):
             self.counts[name].samples[port, LEFT_OVER] += 1
         for name, firing in self.firings.items():
             firing.end()
@@ -373,6 +387,7 @@ class Flow:
             "digests": {name: outlet.digest.freeze() for name, outlet in self.outlets.items()},
             "clock": (self.now_ns, self._first_ns, self._wave),
             "due": (dict(self._ticks), dict(self._wakes), list(self._delayed)),
+            "held": dict(self._held),
             "dead": [name for name in self.firings if name not in self._steps],
             "errors": list(self.errors),
         }
@@ -390,6 +405,7 @@ class Flow:
         self.now_ns, self._first_ns, self._wave = state["clock"]
         ticks, wakes, delayed = state["due"]
         self._ticks, self._wakes, self._delayed = dict(ticks), dict(wakes), list(delayed)
+        self._held = dict(state["held"])
         for name in state["dead"]:
             self._steps.pop(name, None)
         self.errors = list(state["errors"])

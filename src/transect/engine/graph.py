@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
 from .node import Node
@@ -20,10 +20,18 @@ class Feed:
         An input of the graph, or `id.port` of a node's output.
     delayed : bool
         Delivers in the next wave.
+    held : bool
+        Delivers with the next sample of the source, see `hold_delayed`.
     """
 
     source: str
     delayed: bool = False
+    held: bool = False
+
+    @property
+    def orders(self) -> bool:
+        """Whether the node that it feeds runs after its source, in the same wave."""
+        return self.held or not self.delayed
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ class Graph:
         found: dict[str, list[str]] = {}
         for part in self.parts.values():
             for feed in part.feeds.values():
-                if not feed.delayed:
+                if feed.orders:
                     found.setdefault(feed.source, []).append(part.id)
         return found
 
@@ -113,7 +121,7 @@ def in_order(parts: Mapping[str, Part]) -> dict[str, Part]:
     """Return parts in topological order, equal ranks by id; raises `graphlib.CycleError`."""
     sorter = TopologicalSorter[str]()
     for name in sorted(parts):
-        before = [f.source.rpartition(".")[0] for f in parts[name].feeds.values() if not f.delayed]
+        before = [f.source.rpartition(".")[0] for f in parts[name].feeds.values() if f.orders]
         sorter.add(name, *(other for other in before if other in parts))
     sorter.prepare()
     ordered: dict[str, Part] = {}
@@ -122,3 +130,46 @@ def in_order(parts: Mapping[str, Part]) -> dict[str, Part]:
         ordered.update({name: parts[name] for name in ready})
         sorter.done(*ready)
     return ordered
+
+
+def hold_delayed(parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Return parts whose delayed wires hold a sample back where it would meet itself.
+
+    With ``x -> a`` and ``x ~> b``, where a and b are ports of one node or lead to one, a wave of another
+    stream would bring b the sample that a has. The delayed wire then delivers a sample with the next of x.
+    Wires that close a loop deliver in the next wave: the node that gives x needs it there.
+    """
+    after: dict[str, set[str]] = {name: set() for name in parts}
+    fed: dict[str, set[str]] = {}
+    for part in parts.values():
+        for feed in part.feeds.values():
+            owner = feed.source.rpartition(".")[0]
+            if owner in after:
+                after[owner].add(part.id)
+            if not feed.delayed:
+                fed.setdefault(feed.source, set()).add(part.id)
+    direct = {name: {t for c, _ in part.channels() for t in fed.get(c, ())} for name, part in parts.items()}
+
+    def is_held(target: str, feed: Feed) -> bool:
+        owner = feed.source.rpartition(".")[0]
+        if not feed.delayed or owner in _reach({target}, after):
+            return False
+        return bool(_reach(fed.get(feed.source, set()), direct) & _reach({target}, direct))
+
+    return {
+        name: replace(
+            part, feeds={p: replace(feed, held=is_held(name, feed)) for p, feed in part.feeds.items()}
+        )
+        for name, part in parts.items()
+    }
+
+
+def _reach(starts: Iterable[str], after: Mapping[str, set[str]]) -> set[str]:
+    """Return nodes and all that follow them."""
+    found, waiting = set[str](), list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += after[name]
+    return found

@@ -174,9 +174,15 @@ class LatestInbox(Inbox):
 
 
 class BatchInbox(LaterInbox):
-    """Everything since the last firing, up to the trigger's time."""
+    """Everything since the last firing, up to the trigger's time.
 
-    __slots__ = ("samples",)
+    Attributes
+    ----------
+    older : bool
+        Without what has the trigger's own time: the trigger comes from the same source.
+    """
+
+    __slots__ = ("older", "samples")
     turn = 2
 
     def clear(self) -> None:
@@ -186,8 +192,9 @@ class BatchInbox(LaterInbox):
         self.samples.append((t_ns, value))
 
     def resolve(self, trigger_ns: int, now_ns: int, ended: bool) -> Any:
-        taken = [value for t_ns, value in self.samples if t_ns <= trigger_ns]
-        self.samples = [sample for sample in self.samples if sample[0] > trigger_ns]
+        last_ns = trigger_ns - self.older
+        taken = [value for t_ns, value in self.samples if t_ns <= last_ns]
+        self.samples = [sample for sample in self.samples if sample[0] > last_ns]
         self.fates[self.name, USED] += len(taken)
         return taken
 
@@ -308,7 +315,12 @@ class AtInbox(LaterInbox):
 
 
 def inbox_for(
-    port: Port, triggers: bool, fates: Counter[tuple[str, str]], lags: tuple[int, int], horizon_ns: int
+    port: Port,
+    triggers: bool,
+    fates: Counter[tuple[str, str]],
+    lags: tuple[int, int],
+    horizon_ns: int,
+    held: bool = False,
 ) -> Inbox:
     """Return the inbox of a port; a `T` that does not trigger here is taken as `Latest`.
 
@@ -318,6 +330,8 @@ def inbox_for(
         Of the port's channel, and of the node's triggers, in ns.
     horizon_ns : int
         The reorder horizon.
+    held : bool
+        Whether its wire holds each sample back until the next one.
     """
     policy = port.policy
     if triggers:
@@ -329,7 +343,9 @@ def inbox_for(
         inbox.horizon_ns = horizon_ns
         return inbox
     if isinstance(policy, BatchPolicy):
-        return BatchInbox(port, fates, *lags)
+        inbox = BatchInbox(port, fates, *lags)
+        inbox.older = held
+        return inbox
     return LatestInbox(port, fates, *lags)
 
 

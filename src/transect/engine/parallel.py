@@ -271,7 +271,7 @@ def can_run_in_parallel(graph: Graph) -> bool:
     Which wave is the next one is known to the whole flow only.
     """
     return all(
-        isinstance(part.node.inputs[port].policy, LatestPolicy)
+        isinstance(part.node.inputs[port].policy, LatestPolicy) and not feed.held
         for part in graph.parts.values()
         for port, feed in part.feeds.items()
         if feed.delayed

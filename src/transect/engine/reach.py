@@ -9,6 +9,7 @@ from transect.errors import TransectError
 from .graph import Graph, Part
 from .inboxes import NS, Inbox, inbox_for
 from .policies import AtPolicy, Synced
+from .ports import Port
 from .statistics import NodeCount
 
 
@@ -57,13 +58,16 @@ def inboxes_of(part: Part, count: NodeCount, late: Mapping[str, int], reorder_ns
     triggers = [late[feed.source] for name, feed in part.feeds.items() if part.is_trigger(inputs[name])]
     slack = max(triggers, default=0) + own_wait(part, late, reorder_ns)
     return [
-        inbox_for(
-            port, part.is_trigger(port), count.samples, (late[part.feeds[name].source], slack), reorder_ns
-        )
+        _inbox(port, part, count, (late[part.feeds[name].source], slack), reorder_ns)
         if name in part.feeds
         else None
         for name, port in inputs.items()
     ]
+
+
+def _inbox(port: Port, part: Part, count: NodeCount, lags: tuple[int, int], reorder_ns: int) -> Inbox:
+    held = part.feeds[port.name].held
+    return inbox_for(port, part.is_trigger(port), count.samples, lags, reorder_ns, held)
 
 
 def never_paired(part: Part, count: NodeCount) -> TransectError | None:

@@ -14,6 +14,7 @@ from ..catalogue import load_object
 from ..controller import Controller
 from ..description import CompoundText, ImplementationText, NodeUse, Wire
 from ..params import ParameterError
+from ..policies import AtPolicy, Policy, Synced
 from .faces import Face, Faces, Finding, Socket, faces_of, socket_of
 from .types import fits, shapes_fit, shown
 
@@ -259,6 +260,22 @@ def _loops(after: Mapping[str, Mapping[str, Wire]]) -> Iterator[list[str]]:
                 open_ways.append(iter(after.get(name, {})))
 
 
+def meetings(flow: Flow) -> Iterator[Finding]:
+    """Delayed wires into ports that take the sample of the trigger's own time: it is there without delay."""
+    direct = {(wire.source, wire.target.partition(".")[0]) for wire in flow.text.wires if not wire.delayed}
+    for wire in flow.text.wires:
+        name, _, port = wire.target.partition(".")
+        face = flow.found.get(name)
+        known = face.node.inputs.get(port) if face and face.node else None
+        if wire.delayed and (wire.source, name) in direct and known and _is_timed(known.policy):
+            what = f"{wire}: {wire.target} ({known.policy}) would take the sample that {name} has already"
+            yield Finding(wire.line, what, f"{port}: T, Latest[T] or Batch[T]")
+
+
+def _is_timed(policy: Policy) -> bool:
+    return isinstance(policy, Synced | AtPolicy)
+
+
 def parameters(flow: Flow) -> Iterator[Finding]:
     """Parameters that a node does not have, or values that they cannot have."""
     for use, face in _known(flow):
@@ -313,6 +330,7 @@ CHECKS: tuple[Callable[[Flow], Iterator[Finding]], ...] = (
     fan_in,
     hunger,
     cycles,
+    meetings,
     parameters,
     triggers,
     controllers,
