@@ -1,6 +1,7 @@
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,16 @@ def test_a_plain_name_stays_as_it_is() -> None:
     assert files.file_path("Gnss/Body Velocity") == "Gnss/Body Velocity"
     assert files.file_name("Gnss/Pose") == "Gnss_Pose"
     assert files.file_path("///", otherwise="stream") == "stream"
+
+
+def test_what_killed_writers_left_is_swept_after_a_day(tmp_path: Path) -> None:
+    old = time.time() - 90_000
+    names = [".x.0123456789ab.writing", ".y.tum.0123456789ab.tmp", ".keep.tmp", "x.0123456789ab.tmp"]
+    for name in names:
+        (tmp_path / name).mkdir() if name.endswith("writing") else (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (old, old))
+    (tmp_path / ".z.0123456789ab.tmp").write_bytes(b"somebody writes it now")
+    with files.staged(tmp_path / "new") as new:
+        new.write_bytes(b"1")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {".keep.tmp", "x.0123456789ab.tmp", ".z.0123456789ab.tmp", "new"}

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of an export: the code says so, and nothing half-written is left."""
+"""Ctrl-C or SIGTERM in the middle of an export: the code says so, and nothing half-written is left."""
 
 import subprocess
 import sys
@@ -14,18 +14,19 @@ import os, signal, sys
 from transect.cli import main
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+number = getattr(signal, sys.argv.pop())
 written = set()
 
 def press(event, arguments):
     if event == "open" and ".png" in str(arguments[0]) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
         written.add(arguments[0])
         if len(written) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
 sys.addaudithook(press)
 main()
 """
-"""`transect` that presses Ctrl-C itself when it writes its third image."""
+"""`transect` that sends itself the signal named last when it writes its third image."""
 
 
 @pytest.fixture
@@ -38,12 +39,14 @@ def camera(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-@pytest.mark.parametrize("format", ["csv", "euroc"])
-def test_an_interrupted_export_leaves_nothing_behind(camera: Path, tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize(("name", "code", "said"), [("SIGINT", 130, ["interrupted"]), ("SIGTERM", 143, [])])
+def test_an_interrupted_export_leaves_nothing_behind(
+    camera: Path, tmp_path: Path, name: str, code: int, said: list[str]
+) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    export = ("export", camera, "--format", format, "-o", target / "out")
+    export = ("export", camera, "--format", "euroc", "-o", target / "out", name)
     command = [sys.executable, "-c", CHILD, *map(str, export)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr.splitlines()[-1:]) == (130, ["interrupted"])
+    assert (done.returncode, done.stderr.splitlines()[-1:]) == (code, said)
     assert list(target.iterdir()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,6 +29,8 @@ class Observer(Protocol):
 
 _LONGEST = 120
 """Bytes of a part of a path that is made from a name: file systems take 255, and a suffix may follow."""
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.(tmp|writing)").fullmatch
+_STALE_S = 86_400
 _DEEPEST = 8
 """Folders that are made for a name; further parts become one."""
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
@@ -103,6 +106,7 @@ def staged(path: Path | str) -> Generator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent)
     folder = _temporary(path, ".writing")
     folder.mkdir()
     try:
@@ -119,6 +123,19 @@ def staged(path: Path | str) -> Generator[Path]:
 def _temporary(path: Path, suffix: str) -> Path:
     """Return a hidden name beside `path` that nobody else has."""
     return path.parent / f".{path.name}.{os.urandom(6).hex()}{suffix}"
+
+
+def sweep(folder: Path) -> int:
+    """Remove what writers that were killed left in a folder more than a day ago; return how many."""
+    removed = 0
+    for entry in os.scandir(folder):
+        if _TEMPORARY(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > _STALE_S:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                Path(entry.path).unlink(missing_ok=True)
+            removed += 1
+    return removed
 
 
 def file_name(name: str, otherwise: str = "unnamed") -> str:

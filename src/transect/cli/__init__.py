@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import signal
 import sys
 from functools import cache
 from typing import NoReturn
@@ -60,6 +61,7 @@ def main() -> NoReturn:
     """Run and exit: 0 fine, 1 failed, 2 usage, 3 data lost, 4 bad verdict, 130 interrupted."""
     gc.set_threshold(50_000)  # importing makes many objects, and none of them is garbage
     sys.stdout, sys.stderr = PlainStream(sys.stdout), PlainStream(sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]
+    signal.signal(signal.SIGTERM, _terminate)
     debug = "--debug" in sys.argv
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
     try:
@@ -83,6 +85,11 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except OSError as error:
         _exit_for_system(error, debug)
+
+
+def _terminate(number: int, _: object) -> NoReturn:
+    """Leave as an exception does, so that nothing half-written stays."""
+    sys.exit(128 + number)
 
 
 def _exit_for_system(error: OSError, debug: bool) -> NoReturn:

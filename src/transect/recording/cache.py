@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from transect.base.files import staged, write_text
+from transect.base.files import staged, sweep, write_text
 from transect.errors import UsageError
 
 from .losses import Loss, Parsed
@@ -266,7 +266,12 @@ def entries() -> Iterator[Entry]:
 
 
 def shrink(size: int) -> int:
-    """Remove the least recently used entries until at most `size` bytes are left; return bytes removed."""
+    """Remove the least recently used entries until at most `size` bytes are left; return bytes removed.
+
+    What killed processes left behind goes, too, after a day.
+    """
+    for place in folder().glob("*/*"):
+        sweep(place)
     known = sorted(entries(), key=lambda entry: entry.used_ns)
     excess = sum(entry.size for entry in known) - size
     removed = 0
