@@ -85,6 +85,21 @@ def test_unequal_calibrations_are_not_joined() -> None:
         join([first, second])
 
 
+def test_a_part_without_images_does_not_argue_about_calibration_and_what_it_lacks_is_said() -> None:
+    """A reader scales a calibration to the images that there are; where there are none, it cannot."""
+
+    def camera(width: int) -> CameraModel:
+        return CameraModel("cam", width, width, np.diag([width, width, 1.0]))
+
+    seen = stream("images", [0, NS], camera="cam")
+    first = recording(stream("a", [0]), name="t0", cameras={"cam": camera(100)})
+    second = recording(stream("a", [NS]), seen, name="t1", cameras={"cam": camera(50)})
+    both = join([first, second])
+    assert both.cameras["cam"].width == 50
+    assert (len(both["a"]), len(both["images"])) == (2, 2)
+    assert both.notes == ("t0 has no images",)
+
+
 def test_truth_is_the_six_dof_stream_of_that_role() -> None:
     t = np.arange(2)
     columns = {c: np.zeros(2) for c in ("x", "y", "z", "qx", "qy", "qz", "qw")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "") -> Recording:
     """Concatenate recordings into one.
 
-    Streams of equal name, type and clock are laid end to end in time order; `Stream.seams` remembers where.
+    Streams of equal name, type and clock are laid end to end in time order; `Stream.seams` remembers where. A
+    note says which recording lacks which streams.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     numbered = _number(ordered)
     names = list(dict.fromkeys(s.name for streams in numbered for s in streams))
     streams = tuple(_end_to_end([s for streams in numbered for s in streams if s.name == n]) for n in names)
-    notes = tuple(dict.fromkeys(note for r in ordered for note in r.notes))
+    notes = tuple(dict.fromkeys([*(note for r in ordered for note in r.notes), *_missing(ordered, names)]))
     losses = tuple(loss for r in ordered for loss in r.reader_losses)
     conditions = {key: value for r in reversed(ordered) for key, value in r.conditions.items()}
     return recordings[0].replace(
@@ -98,18 +99,27 @@ def _parts(recordings: Sequence[Recording]) -> tuple[Source | None, ...]:
     return tuple(source for recording in recordings for source in recording.parts or (recording.source,))
 
 
-def _same_cameras(recordings: Iterable[Recording]) -> dict[str, CameraModel]:
+def _same_cameras(recordings: Sequence[Recording]) -> dict[str, CameraModel]:
+    """Return the cameras; of one that took images in some recordings only, those tell its calibration."""
     cameras: dict[str, CameraModel] = {}
-    for recording in recordings:
-        for key, camera in recording.cameras.items():
-            if key in cameras and not cameras[key].same_as(camera):
+    for key in dict.fromkeys(key for recording in recordings for key in recording.cameras):
+        having = [recording for recording in recordings if key in recording.cameras]
+        used = [recording for recording in having if any(s.camera == key for s in recording)] or having
+        cameras[key] = used[0].cameras[key]
+        for other in used[1:]:
+            if not cameras[key].same_as(other.cameras[key]):
                 raise TransectError(
                     f"the calibrations of {key!r} differ between the recordings",
-                    where=recording.name,
+                    where=other.name,
                     hint="join(..., prefix=True) keeps them apart",
                 )
-            cameras[key] = camera
     return cameras
+
+
+def _missing(recordings: Sequence[Recording], names: Sequence[str]) -> list[str]:
+    """Return a sentence for each recording that lacks streams of the whole."""
+    absent = {r.name: [name for name in names if name not in {s.name for s in r}] for r in recordings}
+    return [f"{name} has no {', '.join(missing)}" for name, missing in absent.items() if missing]
 
 
 def _number(recordings: Sequence[Recording]) -> list[list[Stream]]:
