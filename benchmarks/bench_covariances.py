@@ -160,7 +160,7 @@ def filtered(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
     values: dict[str, Any] = {name: getattr(ErrorStateFilter, name) for name in ErrorStateFilter().values}
     noise = Noise(**{name: values[name] for name in Noise.__dataclass_fields__})
     priors = Priors(**{name: values[name] for name in Priors.__dataclass_fields__})
-    inputs: Any = type("Inputs", (), {"frame": "map", "reckoned": True})()
+    inputs: Any = type("Inputs", (), {"frame": "map", "reckoned": True, "alone": False})()
     found = Filter(inputs, noise, priors, wait=3.0, adapt=values["adapt"], patience=values["patience"])
     context: Any = Quiet()
     wanted, result, i = driven.t_ns.tolist(), list[tuple[np.ndarray, np.ndarray]](), 0

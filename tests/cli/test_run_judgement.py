@@ -45,7 +45,11 @@ def fused(day: Path, out: Path, implementation: str) -> Result:
 
 @pytest.mark.parametrize(
     ("implementation", "said"),
-    [("ErrorStateFilter", "BAD: fix: "), ("BatchSmoother", "BAD: imu: a bias of ")],
+    [
+        ("ErrorStateFilter", "BAD: fix: "),
+        ("BatchSmoother", "BAD: imu: a bias of "),
+        ("FixedLagSmoother", "BAD: "),
+    ],
 )
 def test_an_imu_in_g_does_not_look_like_success(
     day_in_g: Path, tmp_path: Path, implementation: str, said: str

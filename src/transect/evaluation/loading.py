@@ -55,7 +55,7 @@ def trajectory_of(stream: Stream) -> Trajectory:
     Rows without a position are left out. What has no heights at all lies in the plane z = 0.
     """
     if stream.type is NavFix:
-        geodetic = stream.array("lat", "lon", "alt")
+        geodetic = _geodetic(stream)
         known = np.isfinite(geodetic).all(axis=1)
         if not known.any():
             raise UsageError(f"{stream.name} has no fix with a position")
@@ -91,9 +91,20 @@ def trajectory_of(stream: Stream) -> Trajectory:
     )
 
 
+def _geodetic(stream: Stream) -> NDArray[np.float64]:
+    """Return latitudes, longitudes and heights (n, 3) of fixes; heights are 0 where no fix has any."""
+    if not is_flat(stream):
+        return stream.array("lat", "lon", "alt")
+    return np.column_stack([stream.array("lat", "lon"), np.zeros(len(stream))])
+
+
 def is_flat(stream: Stream) -> bool:
     """Tell whether a stream has positions in the plane and no height at all, as wheel odometry has."""
-    if not set(POSITION) <= set(stream.columns) or not len(stream):
+    if not len(stream):
+        return False
+    if stream.type is NavFix:
+        return "alt" not in stream.columns or bool(np.isnan(stream["alt"]).all())
+    if not set(POSITION) <= set(stream.columns):
         return False
     return bool(np.isnan(stream["z"]).all() and np.isfinite(stream["x"]).any())
 

@@ -77,7 +77,7 @@ def _fill(kind: type, template: dict[str, Any], names: tuple[str, ...], rows: It
 
 
 def _has(table: pa.Table, names: tuple[str, ...]) -> bool:
-    return all(name in table.column_names for name in names)
+    return any(name in table.column_names for name in names)
 
 
 def _column(table: pa.Table, names: tuple[str, ...]) -> Callable[[], Any]:
@@ -86,6 +86,10 @@ def _column(table: pa.Table, names: tuple[str, ...]) -> Callable[[], Any]:
 
     if len(names) == 1:
         return numbers(table, names[0]).tolist
-    rows = np.column_stack([np.asarray(numbers(table, name), np.float64) for name in names])
+    given = set(table.column_names)
+    none = np.full(len(table), np.nan)
+    rows = np.column_stack(
+        [np.asarray(numbers(table, name), np.float64) if name in given else none for name in names]
+    )
     rows.flags.writeable = False
     return lambda: iter(rows)

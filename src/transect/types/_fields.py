@@ -18,7 +18,8 @@ def columns(*names: str, unit: str = "", optional: bool = False) -> Any:
     Parameters
     ----------
     names : str
-        Column names, in order; one name is a scalar (or a list column), several are a vector.
+        Column names, in order; one name is a scalar (or a list column), several are a vector. A number that a
+        table lacks is NaN, as long as it has another number of the vector.
     unit : str
         SI unit of the columns ("" for none).
     optional : bool
@@ -31,10 +32,11 @@ def columns(*names: str, unit: str = "", optional: bool = False) -> Any:
 
 
 def _value(names: Sequence[str], row: Mapping[str, Any]) -> Any:
-    if any(name not in row for name in names):
+    if not any(name in row for name in names):
         return None
     if len(names) != 1:
-        return np.array([np.nan if row[n] is None else row[n] for n in names], dtype=np.float64)
+        given = [row.get(name) for name in names]
+        return np.array([np.nan if each is None else each for each in given], dtype=np.float64)
     value = row[names[0]]
     return np.asarray(value) if isinstance(value, list) else value
 
@@ -54,7 +56,8 @@ class FromColumns:
                 if value is not None or not required:
                     values[name] = value
                 else:
-                    values[name] = np.full(len(field.metadata["columns"]), np.nan)
+                    count = len(field.metadata["columns"])
+                    values[name] = np.full(count, np.nan) if count > 1 else np.nan
         return cls(**values)
 
     @classmethod

@@ -416,3 +416,15 @@ def test_the_state_of_a_node_can_be_copied_while_it_runs(recording: Recording):
     again = node(odometry=part[0], position=part[1])
     assert again.pose.t_ns == told[-1].pose.t_ns
     np.testing.assert_array_equal(again.pose.position, told[-1].pose.position)
+
+
+def test_a_receiver_that_scatters_by_metres_tells_the_heading_along_a_longer_way():
+    made, rng = drive(60.0), np.random.default_rng(3)
+    wide = 2.0 * np.array([1.0, 1.0, 2.0])
+    made.evidence.places = [
+        replace(each, position=each.position + wide * rng.normal(size=3), std=wide, white=False)
+        for each in made.evidence.places
+    ]
+    found = smooth(made.evidence, STEADY, 2.0)
+    off = found.at(made.t_ns)[0][:, :2, 3] - made.truth[:, :2]
+    assert np.sqrt(np.mean(np.sum(off**2, axis=1))) < 1.5

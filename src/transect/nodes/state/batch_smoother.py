@@ -10,9 +10,20 @@ from transect.base.clocks import NS
 from transect.engine import param
 from transect.types import Pose, Trajectory
 
-from .fusion import Batches, Place, conclude
+from .error_state_filter import follow
+from .fusion import Batches, Place, conclude, contradiction
 from .pose_fusion import PERIOD, FusedPose, PoseFusion, refuse_too_little
-from .smoothing import Evidence, Smoothed, innovations, noise_of, smooth, tallies
+from .smoothing import (
+    Evidence,
+    Follower,
+    HeadingUnknownError,
+    Smoothed,
+    UnsettledError,
+    innovations,
+    noise_of,
+    smooth,
+    tallies,
+)
 
 
 class BatchSmoother(PoseFusion, passes=2):
@@ -32,6 +43,8 @@ class BatchSmoother(PoseFusion, passes=2):
     def reset(self) -> None:
         self.gathered = self.new_inputs()
         self.evidence = Evidence()
+        self.follower: Follower | None = None
+        self.failed = False
         self.smoothed: Smoothed | None = None
         self.path: Trajectory | None = None
         self.ticks: list[int] = []
@@ -39,7 +52,14 @@ class BatchSmoother(PoseFusion, passes=2):
     def fuse(self, given: Batches) -> FusedPose | None:
         if self.smoothed is not None and self.path is not None:
             return self._pose_now(self.smoothed, self.path)
-        self.evidence.add(self.gathered.gather(self.ctx, *given))
+        if self.failed:
+            self.ctx.skip("the smoother did not settle")
+            return FusedPose(success=False)
+        events = self.gathered.gather(self.ctx, *given)
+        self.evidence.add(events)
+        if self.gathered.alone:
+            self.follower = self.follower or Follower(follow(self.gathered, gravity=self.gravity))
+            self.evidence.followed += self.follower.follow(self.ctx, events)
         self.ticks.append(self.ctx.time)
         return None
 
@@ -48,14 +68,40 @@ class BatchSmoother(PoseFusion, passes=2):
         if self.path is not None:
             self._conclude(self.path)
             return FusedPose(trajectory=self.path)
+        if self.failed:
+            return None
         refuse_too_little(self.evidence.kinds, "samples came from")
-        noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
-        found = self.smoothed = smooth(self.evidence, noise, self.spacing, learn=self.learn)
+        found = self.smoothed = self._smooth()
+        if found is None:
+            return None
         self.ctx.log(str(found.judged))
         ticks = np.array(self.ticks, np.int64)
         inside = ticks[(ticks >= found.times[0]) & (ticks <= found.times[-1])]
         self.path = found.trajectory(inside, self._frame(), self.gathered.body)
         return None
+
+    def _smooth(self) -> Smoothed | None:
+        """Smooth; without the positions if they do not tell the heading. None if no motion fits."""
+        noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
+        start = self.follower.start if self.follower else None
+        if self.follower and self.follower.filter.stuck:
+            self.ctx.conclude(self.follower.filter.stuck, bad=True)
+            self.failed = True
+            return None
+        try:
+            return smooth(self.evidence, noise, self.spacing, learn=self.learn, start=start)
+        except HeadingUnknownError as error:
+            self.ctx.conclude(
+                f"{error.what} ({error.why}): they were left out, and poses are in odom, which begins at the "
+                "start. Do not trust this result",
+                bad=True,
+            )
+            self.evidence.places = []
+            return smooth(self.evidence, noise, self.spacing)
+        except UnsettledError as error:
+            self.ctx.conclude(contradiction(error, self.evidence.inertial, self.gravity), bad=True)
+            self.failed = True
+            return None
 
     def _pose_now(self, found: Smoothed, path: Trajectory) -> FusedPose:
         """Return where the body was at this tick: the ticks of both passes are the same."""
@@ -77,7 +123,8 @@ class BatchSmoother(PoseFusion, passes=2):
         if self.smoothed is not None:
             places, judged = self.smoothed.places, self.smoothed.judged
             used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
-            conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases)
+            notes = self.follower.filter.notes if self.follower else self.gathered.said
+            conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases, notes)
 
     def _frame(self) -> str:
         return self.gathered.frame if self.evidence.places else "odom"

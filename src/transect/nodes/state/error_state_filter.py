@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from transect.engine import param
 from transect.geometry import rotations
 from transect.types import Pose, RigidBodyState, Trajectory
 
-from .fusion import Batches, Filter, Noise, Priors, conclude
+from .fusion import Batches, Filter, Inputs, Noise, Priors, conclude
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
 
 PLACES = ("fix", "position")
@@ -89,6 +90,8 @@ class ErrorStateFilter(PoseFusion):
     def finish(self) -> FusedPose | None:
         """Return the whole trajectory, log what every sensor's innovations were, and conclude."""
         refuse_too_little(self.fed, "samples came from")
+        if self.filter is not None and self.filter.stuck:
+            self.ctx.conclude(self.filter.stuck, bad=True)
         if self.filter is None or not self.kept:
             return None
         for line in self.filter.report():
@@ -103,19 +106,12 @@ class ErrorStateFilter(PoseFusion):
             child=self.filter.inputs.body,
         )
         found = self.filter
-        conclude(self.ctx, found.tallies, found.placed_ns, trajectory, found.biases)
+        conclude(self.ctx, found.tallies, found.placed_ns, trajectory, found.biases, found.notes)
         return FusedPose(trajectory=trajectory)
 
     def _new_filter(self) -> Filter:
-        values = self.values
-        return Filter(
-            self.new_inputs(),
-            Noise(**{name: values[name] for name in _NOISE}),
-            Priors(**{name: values[name] for name in _PRIORS}),
-            wait=self.wait if any(map(self.ctx.fed, PLACES)) else 0.0,
-            adapt=self.adapt,
-            patience=self.patience,
-        )
+        wait = self.wait if any(map(self.ctx.fed, PLACES)) else 0.0
+        return new_filter(self.new_inputs(), self.values, wait=wait)
 
     def _pose_now(self, filtered: Filter) -> FusedPose:
         """Return what is known now, and keep it for the trajectory."""
@@ -138,3 +134,20 @@ class ErrorStateFilter(PoseFusion):
             success=True,
             innovations=filtered.innovations(self.ctx.time),
         )
+
+
+def new_filter(inputs: Inputs, values: Mapping[str, Any], wait: float) -> Filter:
+    """Return a filter by values of the parameters of `ErrorStateFilter`."""
+    return Filter(
+        inputs,
+        Noise(**{name: values[name] for name in _NOISE}),
+        Priors(**{name: values[name] for name in _PRIORS}),
+        wait=wait,
+        adapt=values["adapt"],
+        patience=values["patience"],
+    )
+
+
+def follow(inputs: Inputs, **values: float) -> Filter:
+    """Return a filter by the default parameters, but for `values`, that goes before a smoother."""
+    return new_filter(inputs, ErrorStateFilter().values | values, wait=0.0)

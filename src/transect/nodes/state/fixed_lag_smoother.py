@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from transect.engine import param
 from transect.geometry import se3
 from transect.types import Pose, Trajectory
 
-from .fusion import Batches, conclude
+from .error_state_filter import follow
+from .fusion import Batches, Event, conclude, contradiction
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
-from .smoothing import Fit, Window, innovations, join, noise_of, tallies
+from .smoothing import (
+    Fit,
+    Follower,
+    Keyframe,
+    UnsettledError,
+    Window,
+    innovations,
+    join,
+    noise_of,
+    tallies,
+)
 
 
 class FixedLagSmoother(PoseFusion):
@@ -33,10 +46,21 @@ class FixedLagSmoother(PoseFusion):
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
         self.window = Window(noise, self.spacing, self.lag, self.wait)
         self.fits: list[Fit] = []
+        self.failed: UnsettledError | None = None
         self.last_ns = -(2**63)
 
     def fuse(self, given: Batches) -> FusedPose | None:
-        fit = self.window.advance(self.gathered.gather(self.ctx, *given))
+        if self.failed is not None:
+            self.ctx.skip("the smoother did not settle")
+            return FusedPose(success=False)
+        events = self.gathered.gather(self.ctx, *given)
+        if self.gathered.alone:
+            self._follow(events)
+        try:
+            fit = self.window.advance(events)
+        except UnsettledError as error:
+            self.failed = error
+            return FusedPose(success=False)
         now = self.window.predict(self.ctx.time)
         if now is None:
             self.ctx.skip("waiting for positions that tell the heading")
@@ -57,7 +81,7 @@ class FixedLagSmoother(PoseFusion):
     def finish(self) -> FusedPose | None:
         """Return the keyframes as they were when they left the window, and log how the positions fitted."""
         refuse_too_little(self.window.kinds, "samples came from")
-        keyframes = self.window.finish()
+        keyframes = self._finish_window()
         if not keyframes:
             return None
         places, judged = (
@@ -75,8 +99,30 @@ class FixedLagSmoother(PoseFusion):
             child=self.gathered.body,
         )
         used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
-        conclude(self.ctx, tallies(places, judged), used, trajectory)
+        follower = self.window.follower
+        notes = follower.filter.notes if follower else self.gathered.said
+        conclude(self.ctx, tallies(places, judged), used, trajectory, self.window.biases, notes)
         return FusedPose(trajectory=trajectory)
+
+    def _follow(self, events: Sequence[Event]) -> None:
+        """Let a filter go before, as an IMU and positions are all that there is."""
+        if self.window.follower is None:
+            self.window.follower = Follower(follow(self.gathered, gravity=self.gravity))
+        self.window.evidence.followed += self.window.follower.follow(self.ctx, events)
+
+    def _finish_window(self) -> list[Keyframe]:
+        """Return all keyframes, as far as they fit."""
+        if self.window.follower and self.window.follower.filter.stuck:
+            self.ctx.conclude(self.window.follower.filter.stuck, bad=True)
+            return []
+        try:
+            if self.failed is None:
+                return self.window.finish()
+        except UnsettledError as error:
+            self.failed = error
+        assert self.failed is not None
+        self.ctx.conclude(contradiction(self.failed, self.window.evidence.inertial, self.gravity), bad=True)
+        return self.window.done
 
     def _frame(self) -> str:
         return self.gathered.frame if "places" in self.window.kinds else "odom"

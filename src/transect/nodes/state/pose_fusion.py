@@ -53,9 +53,9 @@ class FusedPose:
 class PoseFusion(Node, interface=True, every=PERIOD):
     """Pose of a body by its wheels or an odometry, with an IMU, satellite fixes or known positions.
 
-    Every input is optional (None: nothing feeds it); a dead reckoning (`wheels`, `odometry` or `motion`) and
-    something beside it are needed. `wheels` and `odometry` come from the same encoders: where both are there,
-    `wheels` are used.
+    Every input is optional (None: nothing feeds it). Needed are a dead reckoning (`wheels`, `odometry` or
+    `motion`) and something beside it, or an `imu` and positions (`fix` or `position`). `wheels` and
+    `odometry` come from the same encoders: where both are there, `wheels` are used.
 
     Inputs
     ------
@@ -110,13 +110,17 @@ class PoseFusion(Node, interface=True, every=PERIOD):
 
 def refuse_too_little(came: Collection[str], said: str) -> None:
     """Refuse inputs, or kinds of evidence, of which no poses can be fused; `said` is what they did."""
+    if {*came} & {"imu", "inertial"} and {*came} & {"fix", "position", "places"}:
+        return  # accelerations, added up twice, are a dead reckoning that places keep from drifting
     reckoned = {name for name in came if name in RECKONING}
     corrected = {*came} - {*RECKONING, "motion_covariance"}
     # Wheels and an odometry are the same encoders.
     if reckoned and (corrected or len(reckoned - {"odometry"}) > 1):
         return
     missing, options = (
-        ("anything that corrects it", CORRECTING) if reckoned else ("a dead reckoning", RECKONING)
+        ("anything that corrects it", CORRECTING)
+        if reckoned
+        else ("a dead reckoning, or an IMU and positions", (*RECKONING, *CORRECTING))
     )
     raise UsageError(
         f"poses cannot be fused without {missing}",

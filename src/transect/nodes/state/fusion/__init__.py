@@ -7,6 +7,7 @@
 - `gate`: limits of innovations, and noise that follows them
 - `foresight`: how far wheels lead astray, learnt by looking back
 - `start`: the first state, by gravity, by the way driven or by a measured attitude
+- `alignment`: the same of a body with an IMU and positions alone, by its accelerations
 - `filter`: all of it together, causal
 - `judgement`: how good a fusion was, in words
 """
@@ -15,7 +16,7 @@ from .error_state import UP, Noise
 from .events import Batches, Event, Inertial, Inputs, Place, Step, Turning
 from .filter import Filter
 from .gate import limit
-from .judgement import Tally, conclude
+from .judgement import Tally, conclude, contradiction
 from .start import Priors
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "Tally",
     "Turning",
     "conclude",
+    "contradiction",
     "limit",
 ]

@@ -228,6 +228,10 @@ class Residual:
     H: Floats
     R: Floats
 
+    def part(self, rows: list[int]) -> Residual:
+        """Return some of its numbers."""
+        return Residual(self.r[rows], self.H[rows], self.R[np.ix_(rows, rows)])
+
     def spread(self, x: State) -> Floats:
         """Covariance (m, m) that the residual should have."""
         S = self.H @ x.covariance @ self.H.T + self.R

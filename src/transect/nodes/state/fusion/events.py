@@ -35,6 +35,8 @@ DEFAULT_STD = {"rtk fixed": 0.02, "rtk float": 0.2, "ppp": 0.2, "differential": 
 """Horizontal sigma, m, of a fix that does not tell its own."""
 SINGLE_STD, HEIGHT_FACTOR = 2.5, 2.0
 """Sigma of any other fix, and how much worse heights are."""
+FLAT_STD, FLAT_SECONDS = 10.0, 60.0
+"""m and s: where fixes tell no height, it is 0 with this sigma, as if measured once in this time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,8 @@ class Place:
         Whether errors of successive places are independent.
     attitude : (4,) array or None
         Of the body in that frame, where the receiver told it.
+    has_height : bool
+        Whether its height was measured; else that is 0, with a sigma that hardly holds it.
     """
 
     sensor: str
@@ -104,6 +108,7 @@ class Place:
     lever: Floats
     white: bool
     attitude: Floats | None = None
+    has_height: bool = True
 
 
 Event = Step | Inertial | Turning | Place
@@ -147,6 +152,12 @@ class Inputs:
         Geodetic, of the map: the first fix.
     frame : str
         Of the places: `map`, or that of the positions.
+    alone : bool
+        Whether an IMU is all that tells how the body moves.
+    assumes_mount : bool
+        Whether the axes of that IMU were taken for those of the body.
+    said : dict
+        What was assumed, a sentence each, in the order in which it was said.
     """
 
     def __init__(
@@ -166,10 +177,12 @@ class Inputs:
         self.paths = {name: PathHeading() for name in ("odometry", "motion")}
         self.before: dict[str, tuple[int, Floats]] = {}
         self.twist: tuple[int, Floats] | None = None
+        self.poses_unfilled = self.has_heights = False
+        self.alone = self.assumes_mount = False
         self.mounts: dict[str, Floats | None] = {}
         self.up: tuple[int, Floats] | None = None
         self.swing = Swing()
-        self.said: set[str] = set()
+        self.said: dict[str, None] = {}
 
     def gather(
         self,
@@ -187,7 +200,13 @@ class Inputs:
         if self.wheeled:
             odometry = None  # of the same encoders
         self.reckoned = self.reckoned or bool(wheels) or bool(odometry)
+        reckonings = {"wheels": wheels, "odometry": odometry, "motion": motion}
+        self.alone = not any(
+            self.wheeled or (given is not None and ctx.fed(name)) for name, given in reckonings.items()
+        )
         self._find_body(ctx, odometry or motion or ())
+        if self.alone and imu and not self.body:
+            self.body = imu[0].frame or "body"
         covariances = _pair(motion, motion_covariance)
         events: list[Event | None] = [self._inertial(ctx, each) for each in imu or ()]
         events += [self._of_wheels(ctx, each) for each in wheels or ()]
@@ -229,7 +248,7 @@ class Inputs:
 
     def _say(self, ctx: Context, text: str) -> None:
         if text not in self.said:
-            self.said.add(text)
+            self.said[text] = None
             ctx.log(text)
 
     # Inertial
@@ -239,9 +258,12 @@ class Inputs:
             return ctx.skip("imu: not measured")
         if not self.body:
             return ctx.skip("imu: before it is known which frame is the body's")
-        mount = self._mount(ctx, imu.frame)
+        mount, named = self._mount(ctx, imu.frame), imu.frame or "the IMU"
+        if self.alone and (mount is None or self.body == imu.frame):
+            self._say(ctx, f"no frame tells how {named} is mounted: its axes are taken for those of the body")
+            mount = self.mounts[imu.frame] = np.eye(4)
+            self.assumes_mount = True
         if mount is None:
-            named = imu.frame or "the imu"
             self._say(ctx, f"how {named} is mounted in {self.body} is not known: it tells the heading only")
             return Turning(imu.t_ns, float(imu.angular_velocity @ self._upwards(imu)))
         rate = mount[:3, :3] @ imu.angular_velocity
@@ -266,19 +288,38 @@ class Inputs:
         return None if step is None else _planar_step("wheels", step[0], wheels.t_ns, step[1])
 
     def _of_odometry(self, ctx: Context, odometry: Odometry) -> Step | None:
-        if odometry.position is not None and np.isfinite(odometry.position[:2]).all():
-            place = np.nan_to_num(odometry.position)
-            return self._step_to("odometry", odometry.t_ns, place, odometry.orientation, None)
-        if odometry.velocity is None or odometry.angular_velocity is None:
-            return ctx.skip("odometry: neither a position nor a twist")
-        rates = np.array([*odometry.velocity[:2], odometry.angular_velocity[2]])
-        before, self.twist = self.twist, (odometry.t_ns, rates)
-        if before is None or not np.isfinite(rates).all() or not np.isfinite(before[1]).all():
-            return None
-        seconds = (odometry.t_ns - before[0]) / NS
-        if not 0 < seconds <= MAX_GAP:
+        rates, before = self._planar_rates(ctx, odometry), self.twist
+        if rates is not None:
+            self.twist = odometry.t_ns, rates
+        place = odometry.position
+        if place is not None and np.isfinite(place[:2]).all() and not self._is_unfilled(odometry, rates):
+            return self._step_to("odometry", odometry.t_ns, np.nan_to_num(place), odometry.orientation, None)
+        if rates is None:
+            return ctx.skip("odometry: neither a position nor speed and turn rate")
+        seconds = 0.0 if before is None else (odometry.t_ns - before[0]) / NS
+        if before is None or not 0 < seconds <= MAX_GAP:
             return None
         return _planar_step("odometry", before[0], odometry.t_ns, (rates + before[1]) / 2 * seconds)
+
+    def _planar_rates(self, ctx: Context, odometry: Odometry) -> Floats | None:
+        """Return speeds forward and to the left (m/s) and the turn rate (rad/s); None if not told."""
+        if odometry.velocity is None or odometry.angular_velocity is None:
+            return None
+        forward, aside, turn = *odometry.velocity[:2], odometry.angular_velocity[2]
+        if not np.isfinite([forward, turn]).all():
+            return None
+        if not np.isfinite(aside):
+            self._say(ctx, "odometry tells no sideways speed: it is taken for 0")
+            aside = 0.0
+        return np.array([forward, aside, turn])
+
+    def _is_unfilled(self, odometry: Odometry, rates: Floats | None) -> bool:
+        """Tell whether nobody filled the pose in: it stays 0 while the twist says that the body moves."""
+        vectors = odometry.position, None if odometry.orientation is None else odometry.orientation[:3]
+        at_origin = not any(np.nan_to_num(each).any() for each in vectors if each is not None)
+        moves = rates is not None and bool(rates.any())
+        self.poses_unfilled = at_origin and (moves or self.poses_unfilled)
+        return self.poses_unfilled
 
     def _of_motion(self, ctx: Context, pose: Pose, covariance: Floats | None) -> Step | None:
         if not np.isfinite(pose.position).all():
@@ -295,7 +336,7 @@ class Inputs:
         self, sensor: str, t_ns: int, place: Floats, turned: Floats | None, covariance: Floats | None
     ) -> Step | None:
         """Return the step from the pose before; a track of positions only is followed along its way."""
-        planar = turned is None or not np.isfinite(turned).all()
+        planar = turned is None or not np.isfinite(turned).all() or not turned.any()
         if turned is None or planar:
             turned = rotations.quaternion_from_euler("Z", [self.paths[sensor].follow(place)])
         now = se3.from_quaternion(turned, place)
@@ -314,13 +355,34 @@ class Inputs:
         place = np.array([fix.latitude, fix.longitude, fix.altitude])
         if fix.fix == "none" or not np.isfinite(place[:2]).all():
             return ctx.skip("fix: none")
-        self.last_place_ns["fix"] = fix.t_ns
-        place = np.nan_to_num(place)
-        self.origin = place if self.origin is None else self.origin
+        std, has_height = self._height(ctx, "fix", fix.t_ns, place, std_of(fix))
+        place = self._over_origin(place)
+        assert self.origin is not None
         lever = self._lever(ctx, (self.antenna, fix.frame, *ANTENNAS))
         attitude = self._attitude(ctx, fix.attitude)
         local = geodesy.local_from_geodetic(place, self.origin)
-        return Place("fix", fix.t_ns, local, std_of(fix), lever, fix.fix in WHITE_FIXES, attitude)
+        local[2] = local[2] if has_height else 0.0
+        return Place("fix", fix.t_ns, local, std, lever, fix.fix in WHITE_FIXES, attitude, has_height)
+
+    def _over_origin(self, place: Floats) -> Floats:
+        """Return a geodetic place (3,) with a height; the first place and the first height are the origin."""
+        if self.origin is None:
+            self.origin = np.nan_to_num(place)
+        if np.isfinite(place[2]) and not self.has_heights:
+            self.origin[2], self.has_heights = place[2], True
+        return np.where(np.isfinite(place), place, self.origin)
+
+    def _height(
+        self, ctx: Context, sensor: str, t_ns: int, place: Floats, std: Floats
+    ) -> tuple[Floats, bool]:
+        """Return sigmas (3,) of a place, and whether its height is known; take note of its time."""
+        last = self.last_place_ns.get(sensor, t_ns - self.fix_period_ns)
+        self.last_place_ns[sensor] = t_ns
+        if np.isfinite(place[2]):
+            return std, True
+        self._say(ctx, f"{sensor} tells no height: it is taken for 0, within {FLAT_STD:g} m")
+        period = min(max((t_ns - last) / NS, 0.01), FLAT_SECONDS)
+        return np.array([*std[:2], FLAT_STD * np.sqrt(FLAT_SECONDS / period)]), False
 
     def _too_soon(self, sensor: str, t_ns: int) -> bool:
         """Tell whether a place follows the last used one in less than the period (and a little jitter)."""
@@ -342,19 +404,25 @@ class Inputs:
             return ctx.skip("position: not measured")
         if self._too_soon("position", pose.t_ns):
             return None
-        self.last_place_ns["position"] = pose.t_ns
         self.frame = pose.frame or self.frame
         lever = self._lever(ctx, (pose.child or self.antenna, *ANTENNAS[:1]))
-        std = self.position_std * np.array([1.0, 1.0, HEIGHT_FACTOR])
-        return Place("position", pose.t_ns, np.nan_to_num(pose.position), std, lever, True)
+        usual = self.position_std * np.array([1.0, 1.0, HEIGHT_FACTOR])
+        std, has_height = self._height(ctx, "position", pose.t_ns, pose.position, usual)
+        place = np.nan_to_num(pose.position)
+        return Place("position", pose.t_ns, place, std, lever, True, has_height=has_height)
 
 
 def std_of(fix: NavFix) -> Floats:
     """Return one sigma (3,) east, north, up in m: the fix's own, or what is usual for its type."""
-    if fix.std is not None and np.isfinite(fix.std).all() and (fix.std > 0).all():
-        return fix.std[[1, 0, 2]].astype(np.float64)
     level = DEFAULT_STD.get(fix.fix or "", SINGLE_STD)
-    return level * np.array([1.0, 1.0, HEIGHT_FACTOR])
+    usual = level * np.array([1.0, 1.0, HEIGHT_FACTOR])
+    if fix.std is None:
+        return usual
+    told = fix.std[[1, 0, 2]].astype(np.float64)
+    is_told = np.isfinite(told) & (told > 0)
+    if is_told.all():
+        return told
+    return np.array([*told[:2], HEIGHT_FACTOR * told[:2].max()]) if is_told[:2].all() else usual
 
 
 def _planar_step(sensor: str, since_ns: int, t_ns: int, motion: Floats) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +18,8 @@ from . import wheels
 from .events import Event, Inertial, Inputs, Place, Step, Turning
 from .foresight import Foresight
 from .gate import FALSE_ALARMS, Sensor, limit
-from .judgement import Tally
-from .start import LEAST_WAY, Priors, begin, first_state
+from .judgement import Tally, unaligned
+from .start import LEAST_WAY, Beginning, Priors, begin, begin_alone, first_state, recent
 
 SENSORS = ("wheels", "odometry", "motion", "fix", "position")
 """That have innovations."""
@@ -33,6 +33,10 @@ WHITE_PART = 0.5
 """Of a fix's sigma is new in every fix, where errors last; the filter finds out how much it is."""
 SOON = 10.0
 """Places within which their noise is first learnt; then it is followed at the rate `adapt`."""
+COAST = 2.0, 0.5
+"""m/s2 and rad/s that a body may have while an IMU is silent that is all that tells its motion."""
+TRIED_NS = NS // 2
+"""Between two looks for a first heading by accelerations."""
 ANY_HEADING = np.pi**2 / 3
 """Variance of a heading that may be any, rad2."""
 
@@ -53,6 +57,10 @@ class Filter:
         Metres since the last place.
     placed_ns : list of int
         Times of the places that were used.
+    began : Beginning or None
+        How it began.
+    watch : callable or None
+        Is shown the state after each event.
     """
 
     def __init__(
@@ -86,6 +94,9 @@ class Filter:
         self.last_fix: tuple[int, Floats] | None = None
         self.twist = np.zeros(6)
         self.followed: tuple[int, Floats] | None = None
+        self.began: Beginning | None = None
+        self.tried_ns, self.doubts_course = -(2**62), False
+        self.watch: Callable[[ekf.State], None] | None = None
         self.before: dict[str, Sensor] = {}
 
     # Beginning
@@ -99,17 +110,23 @@ class Filter:
             assert self.state is not None
             since = self.state.t_ns
             events, self.early = [each for each in self.early if each.t_ns >= since], []
+        elif self.doubts_course:
+            events = self._look_again(events)
         for event in events:
             if event.t_ns < self.state.t_ns and not isinstance(event, Turning):
                 ctx.skip(f"{type(event).__name__.lower()}: older than the state")
             else:
                 self._apply(self.state, event)
+                if self.watch is not None:
+                    self.watch(self.state)
         return True
 
     def _begin(self) -> bool:
         if not self.early:
             self.waiting_for = "no samples yet"
             return False
+        if self.inputs.alone:
+            return self._begin_alone()
         by_places = any(isinstance(each, Place) for each in self.early)
         if not by_places and self.early[-1].t_ns - self.early[0].t_ns < self.wait_ns:
             self.waiting_for = "waiting for a first place"
@@ -118,10 +135,44 @@ class Filter:
         if begun is None:
             self.waiting_for = "heading not known yet"
             return False
+        self._begin_at(begun, by_places=by_places)
+        return True
+
+    def _begin_alone(self) -> bool:
+        """Begin by an IMU and places, which are all that there is."""
+        self.waiting_for = "waiting for accelerations or a way that tell the heading"
+        if self.early[-1].t_ns - self.tried_ns < TRIED_NS:
+            return False
+        self.early, self.tried_ns = recent(self.early), self.early[-1].t_ns
+        known = not self.inputs.assumes_mount
+        begun = begin_alone(self.early, self.priors, self.noise.gravity, knows_forward=known)
+        if begun is None:
+            return False
+        self._begin_at(begun, by_places=True)
+        return True
+
+    def _look_again(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Begin again once accelerations tell the heading, which was the way's; return what to take then."""
+        self.early.extend(events)
+        if not self.early or self.early[-1].t_ns - self.tried_ns < TRIED_NS:
+            return events
+        self.early, self.tried_ns = recent(self.early), self.early[-1].t_ns
+        known = not self.inputs.assumes_mount
+        begun = begin_alone(self.early, self.priors, self.noise.gravity, knows_forward=known)
+        if begun is None or begun.aligned is None or begun.aligned.by_course:
+            return events
+        self._begin_at(begun, by_places=True)
+        assert self.state is not None
+        self.inertial, since = [], self.state.t_ns
+        events, self.early = [each for each in self.early if each.t_ns >= since], []
+        return events
+
+    def _begin_at(self, begun: Beginning, *, by_places: bool) -> None:
+        self.began = begun
         self.frame = self.inputs.frame if by_places else "odom"
         self.anchor = np.eye(4) if by_places else None
         self.state = first_state(begun, self.early, self.priors)
-        return True
+        self.doubts_course = begun.aligned is not None and begun.aligned.by_course
 
     # Events
 
@@ -132,8 +183,8 @@ class Filter:
             self.gyro.take(event)
         elif isinstance(event, Step):
             self._take_step(x, event)
-        elif event.t_ns == x.t_ns or self._alive(event.t_ns):
-            self._advance(x, event.t_ns)
+        elif event.t_ns == x.t_ns or self._alive(event.t_ns) or self.inputs.alone:
+            self._advance(x, event.t_ns) if self._alive(event.t_ns) else self._coast(x, event.t_ns)
             self._take_place(x, event)
         else:
             self.pending.append(event)
@@ -147,6 +198,8 @@ class Filter:
             mean = Inertial(event.t_ns, (last.force + event.force) / 2, (last.rate + event.rate) / 2)
             self._advance(x, event.t_ns, mean)
         else:
+            if self.inputs.alone:
+                self._coast(x, event.t_ns)
             x.t_ns = max(x.t_ns, event.t_ns)
             x.clones[:] = [None, None]
         self.inertial = [*self.inertial[-2:], event]
@@ -176,6 +229,17 @@ class Filter:
         felt = by or self.inertial[-1]
         force_density, rate_density = np.sqrt(np.maximum(self.densities, [1e-8, 1e-12])).tolist()
         ekf.move_inertially(x, seconds, felt.force, felt.rate, (force_density, rate_density), self.noise)
+        x.t_ns = t_ns
+
+    def _coast(self, x: ekf.State, t_ns: int) -> None:
+        """Move straight on to a time, of which nothing was felt."""
+        seconds = (t_ns - x.t_ns) / NS
+        if seconds <= 0:
+            return
+        densities = COAST[0] * np.sqrt(seconds), COAST[1] * np.sqrt(seconds)
+        rest = x.rotation.T @ (self.noise.gravity * ekf.UP) + x.force_bias
+        ekf.move_inertially(x, seconds, rest, x.gyro_bias, densities, self.noise)
+        ekf.add_variance(x, ekf.POSITION, (COAST[0] * seconds**2 / 2) ** 2)
         x.t_ns = t_ns
 
     def _take_step(self, x: ekf.State, step: Step) -> None:
@@ -290,12 +354,18 @@ class Filter:
             return
         sensor = self.sensor(place.sensor)
         variances = place.std**2
+        if not place.has_height:
+            ekf.correct(
+                x, ekf.place_residual(x, position, variances, place.lever, with_error=False).part([2])
+            )
+            variances = variances * np.array([1.0, 1.0, 0.0])
         if not place.white:
             self._age_fixes(x, place, variances)
             variances = variances * WHITE_PART**2
         if not self.inertial:
             variances = variances + (self.priors.tilt * place.lever[2]) ** 2 * np.array([1.0, 1.0, 0.0])
         measured = ekf.place_residual(x, position, variances * sensor.scale, place.lever, not place.white)
+        measured = measured if place.has_height else measured.part([0, 1])
         S = measured.spread(x)
         nis = float(measured.r @ np.linalg.solve(S, measured.r))
         gain = 2 * self.adapt
@@ -355,6 +425,8 @@ class Filter:
             return x
         if self._alive(t_ns):
             self._advance(x, t_ns)
+        elif self.inputs.alone:
+            self._coast(x, t_ns)
         else:
             wheels.move_by_step(x, se3.exp(self.twist * seconds), seconds, self.foresight.noise)
         x.t_ns = t_ns
@@ -387,6 +459,20 @@ class Filter:
         """Biases (6,) of the IMU: m/s2, then rad/s; None without one whose mount is known."""
         x = self.state
         return np.concatenate([x.force_bias, x.gyro_bias]) if x and self.inertial else None
+
+    @property
+    def stuck(self) -> str:
+        """Why it never began, in words, where an IMU and places were all that it had; else empty."""
+        if self.state is not None or not self.inputs.alone:
+            return ""
+        inertial = [each for each in self.early if isinstance(each, Inertial)]
+        return unaligned(inertial, self.noise.gravity)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was assumed, and how the heading was found: a sentence each."""
+        aligned = self.began.aligned if self.began else None
+        return [*self.inputs.said, *([str(aligned)] if aligned else [])]
 
     @property
     def tallies(self) -> dict[str, Tally]:

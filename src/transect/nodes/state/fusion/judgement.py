@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,11 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.context import Context
+from transect.errors import TransectError
 from transect.types import Trajectory
 
 from .error_state import HEADING
+from .events import Inertial
 from .gate import USUAL
 
 MOST = 0.5
@@ -26,6 +28,8 @@ FEW = 0.9
 NIS_RANGE = 0.25, 2.0
 """Mean NIS per number beyond which the noise is not what was assumed; 1 is right."""
 
+WRONG_GRAVITY = 2.0
+"""m/s2 from gravity, as no accelerometer is in the mean."""
 BIASES = 1.0, 0.2
 """m/s2 and rad/s: larger biases than those of the cheapest IMU that works."""
 
@@ -76,6 +80,7 @@ def conclude(
     used_ns: Sequence[int],
     trajectory: Trajectory,
     biases: Floats | None = None,
+    notes: Iterable[str] = (),
 ) -> None:
     """Say how good a fusion was.
 
@@ -89,7 +94,11 @@ def conclude(
         With its covariances.
     biases : (6,) array, optional
         Of accelerometers (m/s2) and gyroscopes (rad/s), as they were found.
+    notes : iterable of str
+        What was assumed.
     """
+    for note in notes:
+        ctx.conclude(note)
     for name, tally in tallies.items():
         if tally.count:
             ctx.conclude(f"{name}: {tally}", bad=tally.is_bad)
@@ -101,6 +110,29 @@ def conclude(
         ctx.conclude(
             f"heading: one sigma is {np.median(degrees):.2g} deg, at the worst time {np.max(degrees):.2g} deg"
         )
+
+
+def contradiction(error: TransectError, inertial: Sequence[Inertial], gravity: float) -> str:
+    """Return in words that no motion fits what was measured, and what the reason may be."""
+    text = f"{error.what}: {error.why}. The sensors contradict each other"
+    return f"{text}{_weigh(inertial, gravity)}. There are no poses from then on: do not trust this result"
+
+
+def unaligned(inertial: Sequence[Inertial], gravity: float) -> str:
+    """Return in words that a body with an IMU and positions alone never had a heading."""
+    return (
+        f"there are no poses: neither accelerations nor the way told the heading{_weigh(inertial, gravity)}. "
+        "It must drive, and speed up or turn, while its position is measured"
+    )
+
+
+def _weigh(inertial: Sequence[Inertial], gravity: float) -> str:
+    """Return, for the middle of a sentence, how much an IMU feels, and whether that can be."""
+    if not inertial:
+        return ""
+    felt = float(np.linalg.norm(np.mean([each.force for each in inertial], axis=0)))
+    text = f"; the IMU's mean acceleration is {felt:.3g} m/s2, where gravity is {gravity:.3g}"
+    return text + (": its unit is wrong" if abs(felt - gravity) > WRONG_GRAVITY else "")
 
 
 def _conclude_biases(ctx: Context, biases: Floats) -> None:

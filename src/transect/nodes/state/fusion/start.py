@@ -12,6 +12,7 @@ from transect.base.clocks import NS
 from transect.geometry import align, interpolation, rotations, se3
 
 from . import error_state as ekf
+from .alignment import Aligned, align_by_acceleration
 from .events import Event, Inertial, Place, Step
 
 LEVELLING = 0.5
@@ -22,6 +23,12 @@ STANDING = 1e-3, 1e-3
 """Metres and radians: a body whose wheels did less than this in every step stands."""
 HEADING_STD = 0.5
 """rad. The way tells the heading better, but its places are used again by the filter."""
+CHEAP_GYRO = 5e-3
+"""rad/s: one sigma of the biases of gyroscopes that nothing but positions is beside."""
+ALIGNED_OVER = 20.0
+"""Seconds that tell the heading of a body with an IMU and positions alone; what is older is forgotten."""
+SILENT_NS = NS // 5
+"""Over a longer gap of an IMU its motion is not known."""
 ATTITUDE_STD = 0.02
 """rad, of an attitude that a receiver told without its deviation."""
 
@@ -42,13 +49,17 @@ class Priors:
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
-    """Pose T_map_body (4, 4) at a time, and one sigma of its position (m) and heading (rad)."""
+    """Pose T_map_body (4, 4) at a time, and one sigma of its position (m), heading and tilt (rad).
+
+    `aligned` is what is known besides, where an IMU and positions are all that there is.
+    """
 
     t_ns: int
     pose: Floats
     place_std: float
     heading_std: float
     tilt_std: float
+    aligned: Aligned | None = None
 
 
 def level(inertial: Sequence[Inertial]) -> Floats:
@@ -125,6 +136,35 @@ def begin(events: Sequence[Event], priors: Priors, *, by_places: bool) -> Beginn
     return Beginning(found[0], found[1], 1.0 + float(places[0].std.max()), HEADING_STD, tilt_std)
 
 
+def begin_alone(
+    events: Sequence[Event], priors: Priors, gravity: float, *, knows_forward: bool
+) -> Beginning | None:
+    """Return where a body with an IMU and positions alone begins; None if that is not known yet."""
+    inertial = [each for each in events if isinstance(each, Inertial)]
+    places = [each for each in events if isinstance(each, Place)]
+    if not inertial or not places:
+        return None
+    tilt = level([each for each in inertial if each.t_ns <= inertial[0].t_ns + LEVELLING * NS])
+    told = next((each for each in places if each.attitude is not None), None)
+    if told is not None:
+        return begin(events, priors, by_places=True)
+    found = align_by_acceleration(inertial, places, tilt, gravity, knows_forward=knows_forward)
+    if found is None:
+        return None
+    place_std = 1.0 + float(places[0].std[:2].max())
+    return Beginning(found.t_ns, found.pose, place_std, HEADING_STD, priors.tilt, found)
+
+
+def recent(events: Sequence[Event]) -> list[Event]:
+    """Return the events of the last seconds, from the last gap of the IMU on."""
+    times = np.array([each.t_ns for each in events if isinstance(each, Inertial)], np.int64)
+    if not len(times):
+        return list(events)
+    gaps = np.flatnonzero(np.diff(times) > SILENT_NS)
+    since = max(int(times[gaps[-1] + 1]) if len(gaps) else 0, int(times[-1] - ALIGNED_OVER * NS))
+    return [each for each in events if each.t_ns >= since]
+
+
 def _one_sensor(events: Sequence[Event]) -> list[Step]:
     """Return the steps of the first sensor that has any; wheels and odometry before `motion`."""
     steps = [each for each in events if isinstance(each, Step)]
@@ -140,6 +180,8 @@ def first_state(begun: Beginning, events: Sequence[Event], priors: Priors) -> ek
     variances[ekf.POSITION] = begun.place_std**2
     variances[ekf.VELOCITY] = 1.0 if standing is None else 1e-4
     gyro_std = priors.gyro_bias if standing is None else 0.1 * priors.gyro_bias
+    if begun.aligned is not None:
+        gyro_std = max(gyro_std, CHEAP_GYRO)
     variances[ekf.GYRO_BIAS], variances[ekf.FORCE_BIAS] = gyro_std**2, priors.force_bias**2
     variances[[ekf.SCALE, ekf.SLIP, ekf.STEER, ekf.SIDE, ekf.BEND]] = (
         np.array([priors.scale, priors.slip, priors.steer, priors.side, priors.bend]) ** 2
@@ -148,7 +190,10 @@ def first_state(begun: Beginning, events: Sequence[Event], priors: Priors) -> ek
     tilt = np.diag([begun.tilt_std, begun.tilt_std, begun.heading_std]) ** 2
     P[ekf.ATTITUDE, ekf.ATTITUDE] = tilt
     bias = np.zeros(3) if standing is None else standing
-    return ekf.State(begun.t_ns, begun.pose[:3, 3].copy(), R.copy(), _first_velocity(begun, events), P, bias)
+    velocity = _first_velocity(begun, events)
+    if begun.aligned is not None:
+        velocity, bias = begun.aligned.velocity, begun.aligned.gyro_bias
+    return ekf.State(begun.t_ns, begun.pose[:3, 3].copy(), R.copy(), velocity, P, bias)
 
 
 def _rates_at_rest(events: Sequence[Event]) -> Floats | None:

@@ -5,6 +5,7 @@
 - `wheels`, `inertial`, `places`: factors of each kind of measurement, and how well positions fit
 - `graph`: the graph of a stretch of keyframes, its solution and covariances
 - `start`: first values of all poses
+- `follower`: the same by a filter, where an IMU and positions are all that there is
 - `batch`: everything at once
 - `held_out`: the noise of the wheels, learnt from positions that are held out
 - `lag`: the last seconds, again and again
@@ -12,15 +13,21 @@
 
 from .batch import Smoothed, smooth
 from .evidence import Evidence
-from .graph import Noise, noise_of
-from .lag import Fit, Window
+from .follower import Follower
+from .graph import Noise, UnsettledError, noise_of
+from .lag import Fit, Keyframe, Window
 from .places import innovations, join, tallies
+from .start import HeadingUnknownError
 
 __all__ = [
     "Evidence",
     "Fit",
+    "Follower",
+    "HeadingUnknownError",
+    "Keyframe",
     "Noise",
     "Smoothed",
+    "UnsettledError",
     "Window",
     "innovations",
     "join",

@@ -16,7 +16,7 @@ from transect.types import Trajectory
 
 from ..fusion import Place
 from .evidence import Evidence, check_overlap, keyframe_times
-from .graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of
+from .graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of, widened
 from .held_out import learn_wheel_factor
 from .inertial import turns_of
 from .motion import CALIBRATION, PlanarPath, PosePath
@@ -93,7 +93,12 @@ class Smoothed:
 
 
 def smooth(
-    evidence: Evidence, noise: Noise | None = None, spacing: float = 0.5, *, learn: bool = False
+    evidence: Evidence,
+    noise: Noise | None = None,
+    spacing: float = 0.5,
+    *,
+    learn: bool = False,
+    start: Floats | None = None,
 ) -> Smoothed:
     """Return the motion that fits everything that was measured best.
 
@@ -107,6 +112,8 @@ def smooth(
         Seconds between keyframes.
     learn : bool
         Whether the noise of the wheels is learnt from positions, where wheels are all that tells the motion.
+    start : (4, 4) array, optional
+        T_map_body at the first of the steps that a filter followed; see `Follower`.
 
     Raises
     ------
@@ -124,7 +131,7 @@ def smooth(
     everything = stretch.hung
     if evidence.places:
         _refuse_few(len(everything), len(evidence.places), "are in the time of the dead reckoning")
-    values = first_values(stretch, guess(stretch.path, times, everything))
+    values = first_values(stretch, guess(stretch.path, times, everything, start))
     solved = _solve_without_outliers(evidence, noise, times, values)
     if learn:
         noise = _learn_noise(evidence, noise, solved)
@@ -140,7 +147,7 @@ def _smoothed(evidence: Evidence, solved: Solved) -> Smoothed:
         stretch.path,
         turns_of(evidence.inertial) if stretch.inertial and not evidence.motion else None,
         poses_of(values),
-        solved.covariances,
+        widened(solved.covariances, evidence),
         wheels,
         tuple(solved.places),
         solved.judged,

@@ -26,12 +26,15 @@ class Evidence:
         In all six degrees of freedom.
     inertial : list of Inertial
     places : list of Place
+    followed : list of Step
+        How a filter went by the others, where an IMU and places are all that there is: no measurement.
     """
 
     wheels: list[Step] = field(default_factory=list[Step])
     motion: list[Step] = field(default_factory=list[Step])
     inertial: list[Inertial] = field(default_factory=list[Inertial])
     places: list[Place] = field(default_factory=list[Place])
+    followed: list[Step] = field(default_factory=list[Step])
 
     def add(self, events: Iterable[Event]) -> None:
         """Put events where they belong."""
@@ -56,6 +59,7 @@ class Evidence:
             [each for each in self.motion if each.t_ns > t_ns] or self.motion[-1:],
             self.inertial[max(before - 1, 0) :],
             [each for each in self.places if each.t_ns >= t_ns],
+            [each for each in self.followed if each.t_ns > t_ns] or self.followed[-1:],
         )
 
     def before(self, t_ns: int) -> Evidence:
@@ -65,9 +69,12 @@ class Evidence:
     @property
     def reckoning(self) -> tuple[int, int]:
         """First and last time of dead reckoning, ns."""
-        steps = [*self.wheels, *self.motion]
+        steps = [*self.wheels, *self.motion, *self.followed]
         if not steps:
-            raise TimeError("there is no dead reckoning", hint="give wheels, an odometry or a motion")
+            raise TimeError(
+                "there is no dead reckoning",
+                hint="give wheels, an odometry, a motion, or an IMU and positions that tell its heading",
+            )
         return min(each.since_ns for each in steps), max(each.t_ns for each in steps)
 
 

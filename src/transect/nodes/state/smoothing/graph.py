@@ -20,13 +20,19 @@ from transect.nodes._gtsam import gtsam
 from .evidence import Evidence
 from .inertial import InertialNoise, add_inertial
 from .motion import CALIBRATION, PlanarPath, PosePath
-from .places import Hung, hang
+from .places import Hung, common_variance, hang
 from .wheels import WheelLinks, WheelNoise, add_linear
 
 MAX_STEPS, MAX_HALVINGS, ENOUGH = 100, 8, 1e-3
 """Gauss-Newton: steps, halvings of one, and the gain below which it is done: in halves of squared sigmas."""
+ANY_SPEED = 100.0
+"""m/s: sigma of the first velocity where only places tell it."""
 SWAPPED = np.r_[3:6, 0:3]
 """Rotation and translation change places: GTSAM has the rotation first."""
+
+
+class UnsettledError(TransectError):
+    """Measurements that contradict each other so much that no motion fits them."""
 
 
 @dataclass(frozen=True)
@@ -143,19 +149,19 @@ def stretch_of(
     """
     graph = gtsam().NonlinearFactorGraph()
     wheels, motion = paths_of(evidence, noise)
-    path = motion or wheels
-    if path is None:
-        raise TransectError("there is no dead reckoning to smooth")
+    path = path_of(evidence, noise)
     links = _add_wheels(graph, wheels, times, noise.wheels, first) if wheels is not None else None
     if motion is not None:
         _add_motion(graph, motion, times, first, measured_alone=links is None)
     inertial = bool(evidence.inertial)
     if inertial:
-        add_inertial(graph, evidence.inertial, times, noise.inertial, first)
+        alone = wheels is None and motion is None
+        add_inertial(graph, evidence.inertial, times, noise.inertial, first, alone=alone)
     if not inertial and motion is None:
         _add_level(graph, len(times) - goes_on, noise.tilt, first)
     along = links.sigmas[:, 3] if links is not None and motion is None else None
-    hung = hang(evidence.places, times, path, along)
+    # An IMU alone is held by how positions follow each other: what they err alike is added afterwards.
+    hung = hang(evidence.places, times, path, along, widen=not evidence.followed)
     _add_places(graph, hung, noise.robust, first)
     stretch = Stretch(times, first, path, graph, links, hung, inertial)
     for factor in prior if prior is not None else _prior_factors(stretch, noise):
@@ -167,6 +173,17 @@ def paths_of(evidence: Evidence, noise: Noise) -> tuple[PlanarPath | None, PoseP
     """Return the paths by wheels, and in six degrees of freedom, where there are such."""
     wheels = PlanarPath.of(evidence.wheels) if evidence.wheels else None
     return wheels, PosePath.of(evidence.motion, *noise.motion) if evidence.motion else None
+
+
+def path_of(evidence: Evidence, noise: Noise) -> PlanarPath | PosePath:
+    """Return the way between keyframes, by the best that there is."""
+    wheels, motion = paths_of(evidence, noise)
+    if motion is None and wheels is None and evidence.followed:
+        return PosePath.of(evidence.followed, *noise.motion)
+    path = motion or wheels
+    if path is None:
+        raise TransectError("there is no dead reckoning to smooth")
+    return path
 
 
 def _add_wheels(graph: Any, path: PlanarPath, times: Ints, noise: WheelNoise, first: int) -> WheelLinks:
@@ -217,7 +234,8 @@ def _prior_factors(stretch: Stretch, noise: Noise) -> list[Any]:
         model = g.noiseModel.Diagonal.Sigmas(np.array(noise.wheels.start))
         factors.append(g.PriorFactorVector(g.symbol("c", i), np.zeros(CALIBRATION), model))
     if stretch.inertial:
-        factors += noise.inertial.prior_factors(i)
+        alone = not stretch.links and isinstance(stretch.path, PosePath)
+        factors += noise.inertial.prior_factors(i, ANY_SPEED if alone else None)
     if not len(stretch.hung):
         sigmas = noise.start * np.ones(6)
         if stretch.inertial:
@@ -231,7 +249,11 @@ def solve(stretch: Stretch, values: Any) -> Any:
     """Return the values that fit best, by Gauss-Newton from a guess; steps that do not help are halved."""
     cost = stretch.cost(values)
     for _ in range(MAX_STEPS):
-        step = stretch.linear(values).optimize()
+        try:
+            step = stretch.linear(values).optimize()
+        except RuntimeError as error:  # GTSAM's word for it
+            why = "some variables are not held by what was measured"
+            raise UnsettledError("the smoother found no solution", why=why) from error
         for _ in range(MAX_HALVINGS):
             tried = values.retract(step)
             now = stretch.cost(tried)
@@ -243,7 +265,7 @@ def solve(stretch: Stretch, values: Any) -> Any:
         values, gain, cost = tried, cost - now, now
         if gain <= ENOUGH:
             return values
-    raise TransectError(
+    raise UnsettledError(
         "the smoother did not settle", why=f"after {MAX_STEPS} steps its cost still falls, it is {cost:.4g}"
     )
 
@@ -263,6 +285,15 @@ def covariances_of(stretch: Stretch, values: Any, which: Sequence[int] | None = 
     turn = np.zeros_like(found)
     turn[:, :3, 3:] = turn[:, 3:, :3] = [values.atPose3(key).rotation().matrix() for key in keys]
     return turn @ found @ np.swapaxes(turn, -1, -2)
+
+
+def widened(covariances: Floats, evidence: Evidence) -> Floats:
+    """Return covariances (n, 6, 6) with what fixes err alike, where their sigmas do not have it."""
+    if not evidence.followed:
+        return covariances
+    result = covariances.copy()
+    result[:, range(3), range(3)] += common_variance(evidence.places)
+    return result
 
 
 def copy_value(values: Any, key: int, into: Any, new_key: int | None = None) -> None:

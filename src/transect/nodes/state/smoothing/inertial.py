@@ -15,6 +15,9 @@ from transect.nodes._gtsam import gtsam
 from ..fusion import Inertial, Step
 from .motion import PosePath
 
+LOST_RATE, LOST_SPEED = 0.5, 20.0
+"""rad/s and m/s that a body may have had while its IMU, all that tells its motion, was silent."""
+
 
 @dataclass(frozen=True)
 class InertialNoise:
@@ -53,12 +56,12 @@ class InertialNoise:
         made.setBiasAccCovariance(self.force_drift**2 * np.eye(3))
         return made
 
-    def prior_factors(self, i: int) -> list[Any]:
+    def prior_factors(self, i: int, speed: float | None = None) -> list[Any]:
         """Return factors for what one may suppose of velocity and biases of keyframe `i`."""
-        g = gtsam()
+        g, speed = gtsam(), self.speed if speed is None else speed
         spread = np.repeat([self.force_bias, self.gyro_bias], 3)
         return [
-            g.PriorFactorVector(g.symbol("v", i), np.zeros(3), g.noiseModel.Isotropic.Sigma(3, self.speed)),
+            g.PriorFactorVector(g.symbol("v", i), np.zeros(3), g.noiseModel.Isotropic.Sigma(3, speed)),
             g.PriorFactorConstantBias(
                 g.symbol("b", i), g.imuBias.ConstantBias(), g.noiseModel.Diagonal.Sigmas(spread)
             ),
@@ -66,16 +69,28 @@ class InertialNoise:
 
 
 def add_inertial(
-    graph: Any, samples: Sequence[Inertial], times: Ints, noise: InertialNoise, first: int
+    graph: Any,
+    samples: Sequence[Inertial],
+    times: Ints,
+    noise: InertialNoise,
+    first: int,
+    *,
+    alone: bool = False,
 ) -> None:
-    """Add a factor between each two keyframes at `times` (n,), also where the IMU was silent."""
+    """Add a factor between each two keyframes at `times` (n,), also where the IMU was silent.
+
+    `alone`: nothing else joins them.
+    """
     at = np.array([each.t_ns for each in samples])
     force, rate = (np.array([getattr(each, name) for each in samples]) for name in ("force", "rate"))
     white = max(noise.gyro, white_noise(at, rate)), max(noise.force, white_noise(at, force))
     parameters = noise.parameters(white)
     for i in range(len(times) - 1):
         held = _preintegrate(at, force, rate, times[i], times[i + 1], parameters)
-        for factor in _link_over_gap(first + i) if held is None else _link_by_samples(first + i, held):
+        seconds = (times[i + 1] - times[i]) * 1e-9 if alone else None
+        for factor in (
+            _link_over_gap(first + i, seconds) if held is None else _link_by_samples(first + i, held)
+        ):
             graph.push_back(factor)
 
 
@@ -121,11 +136,16 @@ def _link_by_samples(i: int, held: Any) -> list[Any]:
     return [g.CombinedImuFactor(x[0], v[0], x[1], v[1], b[0], b[1], held)]
 
 
-def _link_over_gap(i: int) -> list[Any]:
-    """Velocity and biases may have become anything, within reason."""
+def _link_over_gap(i: int, seconds: float | None) -> list[Any]:
+    """Velocity and biases may have become anything, within reason; and the pose, over `seconds`."""
     g = gtsam()
-    v, b = ((g.symbol(name, i), g.symbol(name, i + 1)) for name in "vb")
+    x, v, b = ((g.symbol(name, i), g.symbol(name, i + 1)) for name in "xvb")
+    moved: list[Any] = []
+    if seconds is not None:
+        spread = np.repeat([LOST_RATE * seconds, LOST_SPEED * seconds], 3)
+        moved = [g.BetweenFactorPose3(*x, g.Pose3(), g.noiseModel.Diagonal.Sigmas(spread))]
     return [
+        *moved,
         g.BetweenFactorVector(*v, np.zeros(3), g.noiseModel.Isotropic.Sigma(3, 1.0)),
         g.BetweenFactorConstantBias(*b, g.imuBias.ConstantBias(), g.noiseModel.Isotropic.Sigma(6, 1e-3)),
     ]

@@ -22,17 +22,21 @@ from transect.nodes._gtsam import Kept, gtsam
 from ..fusion import Event, Place
 from .batch import first_values
 from .evidence import Evidence, keyframe_times
+from .follower import Follower
 from .graph import (
     SWAPPED,
     Noise,
     Stretch,
     copy_value,
     covariances_of,
+    path_of,
     paths_of,
     poses_of,
     solve,
     stretch_of,
+    widened,
 )
+from .motion import PosePath
 from .places import GATE, Hung, Judged, judge
 from .start import HeadingUnknownError, guess, path_poses
 from .wheels import WheelLinks
@@ -43,6 +47,8 @@ Fit = tuple[Sequence[Place], Judged]
 
 LEAST_WAIT = 1.0
 """Seconds after which every sensor that works has sent something."""
+SPEED_STD = 0.5
+"""m/s, of a body after the newest keyframe, where an IMU and positions are all that there is."""
 PATIENCE = 10
 """Positions refused in a row after which one is believed."""
 
@@ -79,6 +85,8 @@ class Window:
         Those that have left.
     kinds : frozenset of str
         Of evidence that had come when it began; others are left out.
+    follower : Follower or None
+        Where an IMU and positions are all that there is.
     """
 
     noise: Noise
@@ -91,6 +99,7 @@ class Window:
     newest: Keyframe | None = None
     done: list[Keyframe] = field(default_factory=list[Keyframe])
     kinds: frozenset[str] = frozenset()
+    follower: Follower | None = None
     _prior: Kept | None = None
     _solved: Kept | None = None
     _row: int = 0
@@ -133,9 +142,12 @@ class Window:
     def _motion_between(self, ahead: Evidence, pair: Ints) -> tuple[Floats, Floats]:
         """Return the motion (4, 4) between two times, and its covariance (6, 6) in the axes of the body."""
         wheels, motion = paths_of(ahead, self.noise)
-        moved = se3.relative_motions(path_poses(_one(motion or wheels), pair))[0]
-        if motion is not None:
-            return moved, motion.between(pair[:1], pair[1:])[1][0]
+        path = path_of(ahead, self.noise)
+        moved = se3.relative_motions(path_poses(path, pair))[0]
+        if isinstance(path, PosePath):
+            grown = path.between(pair[:1], pair[1:])[1][0]
+            by_speed = 0.0 if motion is not None else SPEED_STD * (pair[1] - pair[0]) * 1e-9
+            return moved, grown + np.diag([by_speed**2] * 3 + [0.0] * 3)
         sigmas = self.noise.wheels.sigmas(_one(wheels).between(pair[:1], pair[1:]))[0]
         return moved, np.diag(sigmas[SWAPPED] ** 2)
 
@@ -145,7 +157,7 @@ class Window:
         if self._solved is None:
             return []
         values = self._known[0]
-        spread = covariances_of(self._stretch(), values)
+        spread = widened(covariances_of(self._stretch(), values), self.evidence)
         kept = zip(self.times.tolist(), poses_of(values), spread, strict=True)
         return [*self.done, *(Keyframe(*each) for each in kept)]
 
@@ -159,7 +171,7 @@ class Window:
 
     def _due(self, last: bool) -> Ints:
         """Return the times of the keyframes to make."""
-        if not (self.evidence.wheels or self.evidence.motion):
+        if not (self.evidence.wheels or self.evidence.motion or self.evidence.followed):
             return np.zeros(0, np.int64)
         start, end = self.evidence.reckoning
         begun, step = len(self.times) > 0, round(self.spacing * NS)
@@ -178,7 +190,8 @@ class Window:
         if self.evidence.places and not len(stretch.hung):
             return None
         try:
-            return first_values(stretch, guess(stretch.path, times, stretch.hung))
+            start = self.follower.start if self.follower else None
+            return first_values(stretch, guess(stretch.path, times, stretch.hung, start))
         except HeadingUnknownError:
             return None
 
@@ -187,8 +200,8 @@ class Window:
         g, before = gtsam(), self._known[0]
         values = g.Values(before)
         last = self.first + len(self.times) - 1
-        wheels, motion = paths_of(self.evidence.since(int(self.times[-1])), self.noise)
-        reckoned = path_poses(_one(motion or wheels), times[len(self.times) - 1 :])
+        path = path_of(self.evidence.since(int(self.times[-1])), self.noise)
+        reckoned = path_poses(path, times[len(self.times) - 1 :])
         base = before.atPose3(g.symbol("x", last)).matrix() @ se3.invert(reckoned[0])
         for i, pose in enumerate(base @ reckoned[1:], start=last + 1):
             values.insert(g.symbol("x", i), g.Pose3(pose))
@@ -213,7 +226,8 @@ class Window:
             values = solve(stretch, values)
             spread = self._spread(stretch, values, np.zeros(0, np.int64))
         self._solved = Kept(values, spread, stretch.links)
-        self.newest = Keyframe(int(self.times[-1]), poses_of(values)[-1], spread[-1])
+        spread = widened(spread[-1:], self.evidence)
+        self.newest = Keyframe(int(self.times[-1]), poses_of(values)[-1], spread[0])
         return [places[i] for i in np.flatnonzero(new)], judged
 
     def _stretch(self) -> Stretch:
@@ -243,7 +257,8 @@ class Window:
         g, (values, spread, links) = gtsam(), self._known
         if np.isnan(spread[0]).any():
             spread = self._spread(self._stretch(), values, np.zeros(0, np.int64))
-        self.done.append(Keyframe(int(self.times[0]), poses_of(values)[0], spread[0]))
+        oldest = widened(spread[:1], self.evidence)[0]
+        self.done.append(Keyframe(int(self.times[0]), poses_of(values)[0], oldest))
         prior = None if self._prior is None else self._prior.things
         known = self.evidence.before(int(self.times[1]))
         pair = stretch_of(known, self.times[:2], self.noise, self.first, prior, goes_on=True)
@@ -268,6 +283,14 @@ class Window:
         """Keep the usual speed, by which slow is told from fast, when samples that told it go."""
         usual = self.noise.wheels.usual_speed(links.span)
         self.noise = replace(self.noise, wheels=replace(self.noise.wheels, usual=usual))
+
+    @property
+    def biases(self) -> Floats | None:
+        """Biases (6,) of the IMU at the newest keyframe: m/s2, then rad/s; None without one."""
+        if self._solved is None:
+            return None
+        values, key = self._known[0], gtsam().symbol("b", self.first + len(self.times) - 1)
+        return np.asarray(values.atConstantBias(key).vector()) if values.exists(key) else None
 
     @property
     def _known(self) -> tuple[Any, Floats, WheelLinks | None]:

@@ -14,11 +14,14 @@ from transect.geometry import interpolation, rotations, se3
 from transect.types import Record
 
 from ..fusion import Place, Tally
+from ..fusion.events import FLAT_STD
 from ..fusion.gate import POWER, USUAL, limit, minimal_detectable
 from .motion import PlanarPath, PosePath
 
 CORRELATED = 30.0
 """Seconds over which errors of a fix that is no RTK fix are alike: the ionosphere and multipath."""
+COMMON_PART = 0.75
+"""Of a fix's variance is in common with those before and after, where errors last."""
 GATE = 16.27
 """Of the NIS of a position in three dimensions: of those that fit, one in a thousand exceeds it."""
 ON_THE_WAY = 0.05
@@ -153,11 +156,17 @@ def moved_points(poses: Floats, covariances: Floats, arms: Floats) -> tuple[Floa
 
 
 def hang(
-    places: Sequence[Place], times: Ints, path: PlanarPath | PosePath, along: Floats | None = None
+    places: Sequence[Place],
+    times: Ints,
+    path: PlanarPath | PosePath,
+    along: Floats | None = None,
+    *,
+    widen: bool = True,
 ) -> Hung:
     """Hang places on keyframes at `times` (n,); the way between the two is the path's.
 
-    `along` (n - 1,) is one sigma of the way between keyframes, m, where the path is the wheels'.
+    `along` (n - 1,) is one sigma of the way between keyframes, m, where the path is the wheels'. `widen`:
+    fixes that err alike have sigmas for which all of them together are worth one.
     """
     inside = [each for each in places if times[0] <= each.t_ns <= times[-1]]
     at = np.array([each.t_ns for each in inside], dtype=np.int64)
@@ -171,13 +180,20 @@ def hang(
         within = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(along) - 1)
         share = np.abs(at - times[near]) / np.diff(times)[within]
         way = np.hypot(way, share * along[within] / ON_THE_WAY)
-    sigma = np.array([each.std for each in inside]) * _widen_repeated(inside)[:, None]
+    sigma = np.array([each.std for each in inside])
+    sigma = sigma * _widen_repeated(inside) if widen else np.minimum(sigma, FLAT_STD)
     return Hung(
         near,
         se3.apply(T_near_there, lever),
         np.array([each.position for each in inside]),
         np.hypot(sigma, ON_THE_WAY * way[:, None]),
     )
+
+
+def common_variance(places: Sequence[Place]) -> Floats:
+    """Return the variance (3,) of what fixes err alike, m2: no fix shows it."""
+    alike = [np.minimum(each.std, FLAT_STD) ** 2 for each in places if not (each.white and each.has_height)]
+    return COMMON_PART * np.median(alike, axis=0) if alike else np.zeros(3)
 
 
 def _between(path: PlanarPath | PosePath, from_ns: Ints, to_ns: Ints) -> Floats:
@@ -189,8 +205,10 @@ def _between(path: PlanarPath | PosePath, from_ns: Ints, to_ns: Ints) -> Floats:
 
 
 def _widen_repeated(places: Sequence[Place]) -> Floats:
-    """Return by how much (m,) to widen sigmas: n fixes with one error are worth one, not n."""
+    """Return by how much (m, 3) to widen sigmas: n fixes with one error are worth one, not n."""
     at = np.array([each.t_ns for each in places])
     step = np.median(np.diff(at)) * 1e-9 if len(at) > 1 else CORRELATED
     alike = np.sqrt(max(1.0, 2 * CORRELATED / max(float(step), 1e-3)))
-    return np.where([each.white for each in places], 1.0, alike)
+    wide = np.where([each.white for each in places], 1.0, alike)
+    held = [each.has_height for each in places]
+    return np.column_stack([wide, wide, np.where(held, wide, 1.0)])

@@ -11,23 +11,35 @@ from transect.geometry import align, rotations, se3
 from .motion import PlanarPath, PosePath
 from .places import Hung
 
-HALF_WINDOW = 5.0
-"""Seconds to both sides within which a heading is fitted."""
+HALF_WINDOWS = 5.0, 10.0, 20.0, 40.0
+"""Seconds to both sides within which a heading is fitted: the first that tells one, for a receiver that
+scatters by metres needs a longer way."""
+SURE = 0.15
+"""rad: one sigma of a heading by a longer way."""
 LEAST_WAY = 1.0
 """Metres that positions must reach across, or ten of their sigmas, to tell a heading."""
 STRAY = 0.1
 """Part of the way by which they may miss the dead reckoning, if that is to be believed."""
 
 
+SCATTER = 0.3
+"""The same of a longer way, whose positions may scatter."""
+
+
 class HeadingUnknownError(TransectError):
     """Positions that do not tell where the body looks."""
 
 
-def guess(path: PlanarPath | PosePath, times: Ints, hung: Hung) -> Floats:
-    """Return poses (n, 4, 4) of keyframes at `times` (n,) near the positions hung on them."""
+def guess(path: PlanarPath | PosePath, times: Ints, hung: Hung, start: Floats | None = None) -> Floats:
+    """Return poses (n, 4, 4) of keyframes at `times` (n,) near the positions hung on them.
+
+    `start` (4, 4) is where the path begins in the frame of the positions, if that is known.
+    """
     reckoned = path_poses(path, times)
     if not len(hung):
         return se3.invert(reckoned[0]) @ reckoned
+    if start is not None:
+        return _draw_to_places(start @ reckoned, (times - times[0]) * 1e-9, hung)
     at, turns = _headings(reckoned, times, hung)
     seconds = (times - times[0]) * 1e-9
     turn = np.interp(seconds, at, turns)
@@ -48,37 +60,45 @@ def _headings(reckoned: Floats, times: Ints, hung: Hung) -> tuple[Floats, Floats
     points = se3.apply(reckoned[hung.keyframe], hung.arm)
     when = seconds[hung.keyframe]
     at, turns, longest = list[float](), list[float](), 0.0
-    for middle in np.arange(when[0], when[-1] + HALF_WINDOW, HALF_WINDOW / 2):
-        near = np.abs(when - middle) <= HALF_WINDOW
-        fitted, way = _fit_heading(points[near], hung.position[near], hung.sigma[near])
-        longest = max(longest, way)
-        if fitted is not None:
-            at.append(float(np.clip(middle, when[near][0], when[near][-1])))
-            turns.append(fitted)
-    if not at:
-        raise HeadingUnknownError(
-            "the positions do not tell the heading of the body",
-            why=f"{len(hung)} of them, which reach across {longest:.2f} m within {2 * HALF_WINDOW:g} s and "
-            "must follow the dead reckoning",
-            hint="a stretch is needed in which the robot drives a few metres while its position is measured",
-        )
-    order = np.argsort(at, kind="stable")
-    return np.array(at)[order], np.unwrap(np.array(turns)[order])
+    for half in HALF_WINDOWS:
+        for middle in np.arange(when[0], when[-1] + half, half / 2):
+            near = np.abs(when - middle) <= half
+            # A short way must be told by each position, a longer one by all of them.
+            sigma = hung.sigma[near] if half == HALF_WINDOWS[0] else None
+            fitted, way = _fit_heading(points[near], hung.position[near], sigma)
+            longest = max(longest, way)
+            if fitted is not None:
+                at.append(float(np.clip(middle, when[near][0], when[near][-1])))
+                turns.append(fitted)
+        if at:
+            order = np.argsort(at, kind="stable")
+            return np.array(at)[order], np.unwrap(np.array(turns)[order])
+    raise HeadingUnknownError(
+        "the positions do not tell the heading of the body",
+        why=f"{len(hung)} of them, which reach across {longest:.2f} m within {2 * HALF_WINDOWS[-1]:g} s and "
+        "must follow the dead reckoning",
+        hint="a stretch is needed in which the robot drives a few metres while its position is measured",
+    )
 
 
-def _fit_heading(points: Floats, places: Floats, sigma: Floats) -> tuple[float | None, float]:
-    """Return by what angle points (m, 3) are turned from places (m, 3), and how far these reach, m."""
+def _fit_heading(points: Floats, places: Floats, sigma: Floats | None) -> tuple[float | None, float]:
+    """Return by what angle points (m, 3) are turned from places (m, 3), and how far these reach, m.
+
+    The way must be longer than ten sigmas (m, 3); without these, what is missed must leave the heading sure.
+    """
     if len(points) < 3:
         return None, 0.0
     flat, there = points * [1, 1, 0], places * [1, 1, 0]
     ways = [float(np.linalg.norm(np.ptp(each, axis=0))) for each in (flat, there)]
-    if min(ways) < max(LEAST_WAY, 10 * float(np.median(sigma[:, :2]))):
+    if min(ways) < max(LEAST_WAY, 0.0 if sigma is None else 10 * float(np.median(sigma[:, :2]))):
         return None, ways[1]
     try:
         found = align.yaw(flat, there)
     except GeometryError:
         return None, ways[1]
-    if found.rmse > STRAY * max(ways):
+    if found.rmse > (STRAY if sigma is not None else SCATTER) * max(ways):
+        return None, ways[1]
+    if sigma is None and found.rmse > SURE * float(np.sqrt(np.sum((flat - flat.mean(axis=0)) ** 2))):
         return None, ways[1]
     return float(np.arctan2(found.rotation[1, 0], found.rotation[0, 0])), ways[1]
 
