@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -161,7 +162,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.workeroutput["cpu_seconds"] = cpu_seconds()
 
 
+def forget_constants() -> None:
+    """Let examples not depend on which modules were imported before.
+
+    Hypothesis parses all modules of the project that are loaded, and draws the constants that it finds there:
+    seconds in every process, and other examples in another order of tests. `make fuzz` does draw them.
+    """
+    providers._get_local_constants = lambda: providers._local_constants
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if hypothesis.settings.get_current_profile_name() == "default":
+        forget_constants()
     if not hasattr(config, "workerinput"):  # with xdist, the workers' reports come together here
         config.pluginmanager.register(RealDataCount(config))
         config.pluginmanager.register(CpuTime())

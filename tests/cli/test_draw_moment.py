@@ -25,7 +25,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_picture_of_a_recording_is_written_and_a_palette_makes_it_smaller(demo: Path, tmp_path: Path):
     sizes = []
-    for more in ((), ("--colours", 64)):
+    some = ("--streams", "MainCam", "--streams", "Lidar")
+    for more in (some, (*some, "--colours", 64)):
         out = tmp_path / "moment.png"
         done = run("draw", "moment", demo / "etna", "--at", "+2s", "--dpi", 60, "-o", out, *more)
         assert done.exit_code == 0, done.output

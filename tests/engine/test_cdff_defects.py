@@ -86,12 +86,12 @@ def test_2_neither_digest_nor_order_of_outputs_depends_on_the_hash_seed():
             [sys.executable, "-c", HASHED], env={**os.environ, "PYTHONHASHSEED": seed},
             stdout=subprocess.PIPE, text=True,
         )
-        for seed in ("0", "1", "2", "random")
+        for seed in ("0", "1", "random")
     ]  # fmt: skip
     said = [child.communicate(timeout=120)[0] for child in children]
     assert all(child.returncode == 0 for child in children)
     assert len(said[0]) > 64
-    assert said == [said[0]] * 4
+    assert said == [said[0]] * 3
 
 
 class Shapes(Node):

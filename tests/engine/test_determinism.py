@@ -216,19 +216,17 @@ def in_children(*calls: tuple[list[str], Mapping[str, str]]) -> list[dict[str, A
 
 
 def installed_locales() -> list[str]:
-    """C, C.UTF-8, and up to two that write numbers or letters in their own way, where there are any."""
+    """Up to two that write numbers or letters in their own way, where there are any; C and C.UTF-8."""
     listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout.split()
     special = [name for name in listed if name.startswith(("de_DE", "tr_TR", "fr_FR", "ar_", "hi_IN"))]
-    return ["C", "C.UTF-8", *special[:2]]
+    return [*special[:2], "C", "C.UTF-8"]
 
 
 def test_hash_seed_locale_time_zone_chunks_and_workers_change_neither_digest_nor_files():
-    zones = ["UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia"]
+    zones = ["Asia/Kathmandu", "America/St_Johns", "Pacific/Apia"]
     settings = [
         {"PYTHONHASHSEED": seed, "LC_ALL": name, "TZ": zone}
-        for seed, name, zone in zip(
-            ["0", "1", "2", "random"], cycle(installed_locales()), zones, strict=False
-        )
+        for seed, name, zone in zip(["0", "1", "random"], cycle(installed_locales()), zones, strict=False)
     ]
     said = in_children(*((["odometry", "2", "3"], setting) for setting in settings))
     here = {run(odometry(), recording(0.5)).digest}

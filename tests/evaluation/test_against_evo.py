@@ -60,6 +60,7 @@ def synced(reference: Any, estimate: Any, max_diff: float = 0.01) -> tuple[Any, 
 def check_absolute(pairs: Pairs, theirs: tuple[Any, Any]) -> None:
     import copy
 
+    angle = metrics.APE(metrics.PoseRelation.rotation_angle_rad)
     for mode, options in (("none", None), ("se3", {}), ("sim3", {"correct_scale": True})):
         reference, estimate = theirs[0], copy.deepcopy(theirs[1])
         if options is not None:
@@ -70,8 +71,8 @@ def check_absolute(pairs: Pairs, theirs: tuple[Any, Any]) -> None:
         np.testing.assert_allclose(ours.translation, ape.error, atol=1e-9)
         for name, value in ape.get_all_statistics().items():
             assert getattr(ours.statistics, name) == pytest.approx(value, rel=1e-9, abs=1e-9)
-        angle = metrics.APE(metrics.PoseRelation.rotation_angle_rad)
-        angle.process_data((reference, estimate))
+        if mode != "sim3":  # a scale turns nothing: the angles of se3
+            angle.process_data((reference, estimate))
         np.testing.assert_allclose(ours.rotation, angle.error, atol=1e-6)
 
 
@@ -84,17 +85,19 @@ STEPS = (
 
 def check_relative(pairs: Pairs, theirs: tuple[Any, Any], steps: Any = STEPS) -> None:
     for step, per, unit in steps:
+        rpe: Any = None
         for overlapping in (False, True):
             if overlapping and per == "metres":
                 continue  # there evo takes the pairs within a tolerance of the distance, another question
-            rpe = metrics.RPE(
-                metrics.PoseRelation.translation_part,
-                step,
-                unit,
-                all_pairs=overlapping,
-                pairs_from_reference=True,
-            )
-            rpe.process_data(theirs)
+            if rpe is None or step != 1:  # steps of one pose are the same pairs, overlapping or not
+                rpe = metrics.RPE(
+                    metrics.PoseRelation.translation_part,
+                    step,
+                    unit,
+                    all_pairs=overlapping,
+                    pairs_from_reference=True,
+                )
+                rpe.process_data(theirs)
             ours = relative_error(pairs, step, per, overlapping=overlapping)
             np.testing.assert_allclose(ours.translation, rpe.error, atol=1e-9)
 
@@ -168,6 +171,15 @@ def with_rotations(path: Any) -> Any:
     return PosePath3D(poses_se3=list(poses))
 
 
+def thinned(pairs: Pairs, rows: slice) -> Pairs:
+    return replace(pairs, reference=chosen(pairs.reference, rows), estimate=chosen(pairs.estimate, rows))
+
+
+def chosen(trajectory: Trajectory, rows: slice) -> Trajectory:
+    parts = (trajectory.t_ns, trajectory.positions, trajectory.orientations)
+    return Trajectory(*(part[rows] for part in parts))
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(("estimate", "published"), KITTI.items())
 def test_kitti_00_has_evos_numbers_and_the_published_error(real_data: Path, estimate: str, published: float):
@@ -176,7 +188,8 @@ def test_kitti_00_has_evos_numbers_and_the_published_error(real_data: Path, esti
     theirs = tuple(file_interface.read_kitti_poses_file(str(folder / name)) for name in names)
     pairs = associate(*(load_trajectory(folder / name) for name in names))
     assert len(pairs) == theirs[0].num_poses
-    check_absolute(pairs, theirs)
-    if estimate == next(iter(KITTI)):  # evo takes seconds for the steps of one
-        check_relative(pairs, tuple(map(with_rotations, theirs)), STEPS[1:2])
+    few = slice(None, None, 4)  # evo takes seconds for all
+    some = tuple(PosePath3D(poses_se3=path.poses_se3[few]) for path in theirs)
+    check_absolute(thinned(pairs, few), some)
+    check_relative(thinned(pairs, few), tuple(map(with_rotations, some)), STEPS[1:2])
     assert absolute_error(pairs, "se3").statistics.rmse == pytest.approx(published, abs=5e-6)

@@ -1,5 +1,6 @@
 """Smoothing real Rosario across 30 s without RTK."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 pytest.importorskip("gtsam")
 
 import transect
-from transect.engine import compound
+from transect.engine import Run, compound
 from transect.geometry import interpolation, rotations
 from transect.nodes.state.batch_smoother import BatchSmoother
 from transect.nodes.state.error_state_filter import ErrorStateFilter
@@ -29,12 +30,20 @@ PORTS = (
 )
 
 
-def test_sequence_04_is_smoothed_across_a_gap_at_least_twice_as_well_as_a_straight_line(real_data: Path):
-    recording = transect.open(real_data / "rosario_gt_odom", sequence="04")
-    truth = recording["GroundTruth"]
-    fixes, seconds = truth.array("x", "y", "z"), (truth.t_ns - truth.t_ns[0]) / NS
+@cache
+def fused(folder: Path, node: type[PoseFusion]) -> tuple[Recording, np.ndarray, Run]:
+    """Sequence 04, which of its fixes are hidden, and what a node makes of the others."""
+    recording = transect.open(folder, sequence="04")
+    seconds = (recording["GroundTruth"].t_ns - recording["GroundTruth"].t_ns[0]) / NS
     hidden = (seconds >= GAP[0]) & (seconds < GAP[1])
-    found = transect.run(compound("Smooth", {"fusion": BatchSmoother}, PORTS), measured(recording, ~hidden))
+    run = transect.run(compound("Fused", {"fusion": node}, PORTS), measured(recording, ~hidden))
+    return recording, hidden, run
+
+
+def test_sequence_04_is_smoothed_across_a_gap_at_least_twice_as_well_as_a_straight_line(real_data: Path):
+    recording, hidden, found = fused(real_data / "rosario_gt_odom", BatchSmoother)
+    truth = recording["GroundTruth"]
+    fixes = truth.array("x", "y", "z")
     path = found["trajectory"].values[0]
     antenna = path.positions + rotations.rotate(
         path.orientations, recording.frames.lookup("base_link", "gps")[:3, 3]
@@ -53,11 +62,8 @@ def test_the_ellipses_in_a_gap_of_steady_driving_are_as_large_as_the_errors(
     real_data: Path, node: type[PoseFusion]
 ):
     """Their major semi-axis should be about twice the error; it was 14 and 12 times."""
-    recording = transect.open(real_data / "rosario_gt_odom", sequence="04")
+    recording, hidden, run = fused(real_data / "rosario_gt_odom", node)
     truth, lever = recording["GroundTruth"], recording.frames.lookup("base_link", "gps")[:3, 3]
-    seconds = (truth.t_ns - truth.t_ns[0]) / NS
-    hidden = (seconds >= GAP[0]) & (seconds < GAP[1])
-    run = transect.run(compound("Fused", {"fusion": node}, PORTS), measured(recording, ~hidden))
     path = run["trajectory"].values[0]
     reach = rotations.rotate(path.orientations, np.tile(lever, (len(path), 1)))
     by = np.concatenate([np.tile(np.eye(3), (len(path), 1, 1)), -rotations.skew(reach)], axis=2)

@@ -123,10 +123,29 @@ def test_a_zip_cut_off_keeps_the_members_that_are_whole(tmp_path: Path, streamed
 
 def test_more_than_65535_members_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "z.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for i in range(66_000):
-            archive.writestr(f"{i:06d}.jpg", b"")
+    path.write_bytes(zip_of_empty_files([b"%06d.jpg" % i for i in range(66_000)]))
     assert len(source_of(path).names) == 66_000
+
+
+def zip_of_empty_files(names: list[bytes]) -> bytes:
+    """Write an archive with 64-bit counts by the book (APPNOTE 4.3); `zipfile` takes two seconds for it."""
+    size = 30 + len(names[0])
+    local = b"".join(
+        struct.pack("<IHHHHHIIIHH", 0x04034B50, 20, 0, 0, 0, 33, 0, 0, 0, len(name), 0) + name
+        for name in names
+    )
+    central = b"".join(
+        struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, 0, 0, 0, 33, 0, 0, 0, len(name),
+                    0, 0, 0, 0, 0, size * i) + name
+        for i, name in enumerate(names)
+    )  # fmt: skip
+    count, end = len(names), len(local) + len(central)
+    return b"".join([
+        local, central,
+        struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, len(central), len(local)),
+        struct.pack("<IIQI", 0x07064B50, 0, end, 1),
+        struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0),
+    ])  # fmt: skip
 
 
 @given(data=st.data())

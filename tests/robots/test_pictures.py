@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,11 @@ def scene(name: str) -> Scene:
     return load_scene(name)[1]
 
 
+@cache
+def drawn(name: str) -> Figure:
+    return robot_figure(scene(name))
+
+
 def words(figure: Figure) -> list[tuple[str, tuple[float, ...]]]:
     """What is written on a figure and where: left, bottom, right, top."""
     figure.draw_without_rendering()
@@ -40,7 +46,7 @@ def words(figure: Figure) -> list[tuple[str, tuple[float, ...]]]:
 
 @EACH
 def test_all_words_are_on_the_paper_and_none_is_on_another(name: str):
-    figure = robot_figure(scene(name))
+    figure = drawn(name)
     placed = words(figure)
     assert placed
     width, height = figure.bbox.size
@@ -55,7 +61,7 @@ def test_all_words_are_on_the_paper_and_none_is_on_another(name: str):
 
 @EACH
 def test_docs_have_the_picture_as_it_is_drawn_today(name: str, tmp_path: Path):
-    save_figure(robot_figure(scene(name)), tmp_path / "now.png", DPI)
+    save_figure(drawn(name), tmp_path / "now.png", DPI)
     then, now = imread(DOCS / f"{name}-views.png"), imread(tmp_path / "now.png")
     assert then.shape == now.shape
     assert now.shape[1] == round(WIDTH * DPI)
@@ -165,11 +171,11 @@ URDF = """<robot name="arm">
 
 
 def test_a_urdf_is_drawn_with_its_shapes_and_overall_lengths(tmp_path: Path):
-    drawn = scene_of_urdf(urdf.parse(URDF.encode(), "arm.urdf"))
-    assert set(drawn.poses) == {"base", "upper", "ball"}
+    arm = scene_of_urdf(urdf.parse(URDF.encode(), "arm.urdf"))
+    assert set(arm.poses) == {"base", "upper", "ball"}
     # the base is 0.2 high about its origin; the ball's centre is at 0.6 over it, its radius 0.1
-    assert [span.text for span in drawn.spans] == ["length 0.40 m", "width 0.30 m", "height 0.80 m"]
-    save_figure(robot_figure(drawn), tmp_path / "arm.png", 60)
+    assert [span.text for span in arm.spans] == ["length 0.40 m", "width 0.30 m", "height 0.80 m"]
+    save_figure(robot_figure(arm), tmp_path / "arm.png", 60)
     assert imread(tmp_path / "arm.png")[..., :3].std() > 0.02
 
 

@@ -60,8 +60,7 @@ def load(name: str | Path) -> Robot:
         return load_urdf(path)
     if str(name) not in names():
         raise TransectError(f"there is no robot {str(name)!r}", hint=did_you_mean(str(name), names()))
-    description, lines = _own_description(str(name))
-    return _robot(description, lines)
+    return _robot(*_own_description(str(name)))
 
 
 def _text(path: Path) -> str:
@@ -75,23 +74,30 @@ def _text(path: Path) -> str:
 
 @cache
 def _own_description(name: str) -> tuple[Any, Lines]:
-    return parse((resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+    text = (resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8")
+    return _checked(*parse(text, f"{name}.yaml"))
 
 
 def robot_from_text(text: str, where: str) -> Robot:
     """Return the robot that a YAML text describes; `where` names the file in errors."""
-    return _robot(*parse(text, where))
+    return _robot(*_checked(*parse(text, where)))
 
 
 def robot_from_description(description: Any, where: str) -> Robot:
     """Return the robot that a mapping describes."""
-    return _robot(description, Lines(where))
+    return _robot(*_checked(description, Lines(where)))
+
+
+def _checked(description: Any, lines: Lines) -> tuple[Any, Lines]:
+    """Return what was given, if it describes a robot; the checks take longer than all the rest."""
+    whole = Part(description, (), lines)
+    check_robot(whole)
+    refuse(whole.problems, lines.file)
+    return description, lines
 
 
 def _robot(description: Any, lines: Lines) -> Robot:
     whole = Part(description, (), lines)
-    check_robot(whole)
-    refuse(whole.problems, lines.file)
     frames = FrameTree()
     for i, edge in enumerate(description.get("frames") or ()):
         try:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from transect.base.arrays import Floats
+from transect.base.yaml_parts import safe_loader
 from transect.errors import ParseError
 
 from . import LARGEST
@@ -38,7 +39,10 @@ def _yaml(text: str, name: str) -> list[dict[str, Any]]:
 
     text = _TIGHT_KEY.sub(r"\1: ", _TAG.sub("", _DIRECTIVE.sub("", text)))
     try:
-        found: list[Any] = [d for d in yaml.safe_load_all(text) if d is not None]
+        loader = safe_loader(text, name)
+        found: list[Any] = []
+        while loader.check_data():
+            found.append(loader.get_data())
     except (
         yaml.YAMLError,
         ValueError,
@@ -53,6 +57,7 @@ def _yaml(text: str, name: str) -> list[dict[str, Any]]:
         raise ParseError(
             f"{name} is not YAML", where=where, why=str(getattr(error, "problem", None) or error)
         ) from error
+    found = [document for document in found if document is not None]
     if not found or not all(isinstance(d, dict) for d in found):
         raise ParseError(
             f"{name} holds no calibration", where=name, why="it is not a mapping of names to values"
