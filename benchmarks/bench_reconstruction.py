@@ -20,7 +20,7 @@ from transect.engine import Compound, Run
 from transect.evaluation.reconstruction import (
     ReconstructionErrors,
     model_errors,
-    placed_by_truth,
+    place_by_truth,
     pose_errors,
 )
 from transect.geometry import se3
@@ -105,7 +105,7 @@ def errors_of(run: Run, scene: Recording) -> tuple[np.ndarray, int]:
     """Return the errors (m) of the poses, and how many pairs have none."""
     poses = run["pose"].values
     found = [se3.from_quaternion(pose.orientation, pose.position) for pose in poses]
-    true = [placed_by_truth(scene, CAMERA, pose.t_ns) for pose in poses]
+    true = [place_by_truth(scene, CAMERA, pose.t_ns) for pose in poses]
     return pose_errors(found, true), run["success"].values.count(False)
 
 

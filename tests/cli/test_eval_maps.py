@@ -13,7 +13,7 @@ from tests.evaluation.test_maps import CELL, ground, made
 from transect.cli.eval import command
 from transect.errors import UsageError
 from transect.evaluation.figures import _maps
-from transect.evaluation.maps.report import MapInput, evaluate_maps, placed
+from transect.evaluation.maps.report import MapInput, evaluate_maps, place_map
 from transect.evaluation.runs.maps import judge_map
 from transect.formats._images import file_table
 from transect.formats.geotiff.reading import decode_geotiff
@@ -130,7 +130,7 @@ def test_a_map_of_a_run_is_put_where_it_began(tmp_path: Path, start: np.ndarray)
 
 def test_of_a_rotation_only_the_part_about_the_vertical_is_taken(start: np.ndarray):
     tilted = start @ se3.exp(np.array([0, 0, 0, 0.1, 0.05, 0.0]))
-    plain, leaning = (placed(made(), T, "world") for T in (start, tilted))
+    plain, leaning = (place_map(made(), T, "world") for T in (start, tilted))
     np.testing.assert_allclose(leaning.transform, plain.transform, atol=0.01)
     np.testing.assert_array_equal(leaning.layers["elevation"], made().layers["elevation"] + 1.3)
 
@@ -145,7 +145,7 @@ def test_a_raster_that_is_no_height_map_is_not_compared(tmp_path: Path):
 
 
 def test_a_reference_that_lies_askew_is_drawn_in_metres_along_its_sides(tmp_path: Path, start: np.ndarray):
-    askew = placed(made(), start, "world")
+    askew = place_map(made(), start, "world")
     result = evaluate_maps(MapInput("askew", askew), MapInput("ours", askew), register=False)
     assert result.metrics["map"]["rmse"] == pytest.approx(0, abs=1e-12)
     ((_, figure),) = _maps([result])

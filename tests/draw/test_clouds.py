@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.draw.clouds import Reconstruction, cloud_figure, level, reconstruction_figure, seen_from_aside
+from transect.draw.clouds import Reconstruction, cloud_figure, draw_from_aside, level, reconstruction_figure
 from transect.draw.figures import save_figure
 from transect.errors import UsageError
 from transect.geometry import rotations
@@ -42,7 +42,7 @@ def test_the_nearest_of_two_points_on_one_pixel_is_seen():
     points = np.random.default_rng(1).uniform([-1, 2, 0], [1, 4, 0.01], (5000, 3))
     colours = np.full((5000, 3), (10, 200, 10), np.uint8)
     above = np.vstack([points, points[:500] + np.array([0, 0, 0.3])])
-    picture = seen_from_aside(above, np.vstack([colours, np.full((500, 3), (200, 10, 10), np.uint8)]), 5.0)
+    picture = draw_from_aside(above, np.vstack([colours, np.full((500, 3), (200, 10, 10), np.uint8)]), 5.0)
     reds = (picture == (200, 10, 10)).all(axis=2)
     assert reds.sum() >= 500
 

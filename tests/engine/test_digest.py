@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from transect.engine import Node, outputs
-from transect.engine.digest import MOST_WAITING, PortDigest, digest_of_ports, encoded
+from transect.engine.digest import MOST_WAITING, PortDigest, digest_of_ports, to_bytes
 from transect.errors import UnsupportedError
 from transect.recording.arrow import from_numpy, strings
 from transect.types import Image, PointCloud, Pose, StereoPair
@@ -41,8 +41,8 @@ def port_hash(kind: type, *samples: tuple[int, Any]) -> str:
 
 @pytest.mark.parametrize("nan", NANS)
 def test_every_nan_has_the_same_bytes(nan: float):
-    assert encoded(nan) == encoded(float("nan"))
-    assert encoded([nan, {"a": nan}]) == encoded([np.nan, {"a": np.nan}])
+    assert to_bytes(nan) == to_bytes(float("nan"))
+    assert to_bytes([nan, {"a": nan}]) == to_bytes([np.nan, {"a": np.nan}])
     assert port_hash(float, (1, nan)) == port_hash(float, (1, float("nan")))
     assert port_hash(float, (1, nan)) != port_hash(float, (1, 0.0))
 
@@ -59,29 +59,29 @@ def test_every_nan_has_the_same_bytes(nan: float):
 def test_every_nan_in_an_array_has_the_same_bytes(dtype: str, whole: str, patterns: list[int]):
     odd = np.array(patterns, whole).view(dtype)
     assert np.isnan(odd).all()
-    assert encoded(odd) == encoded(np.full(4, np.nan, dtype))
-    assert encoded(odd[0]) == encoded(odd[3])
-    assert encoded(odd) != encoded(np.zeros(4, dtype))
+    assert to_bytes(odd) == to_bytes(np.full(4, np.nan, dtype))
+    assert to_bytes(odd[0]) == to_bytes(odd[3])
+    assert to_bytes(odd) != to_bytes(np.zeros(4, dtype))
 
 
 def test_a_complex_nan_is_one_whatever_its_parts():
     values = np.array([complex(np.nan, 0), complex(NANS[1], 0), complex(np.nan, 1), complex(1, np.nan)])
-    assert len({encoded(value) for value in values}) == 1
-    assert encoded(values) != encoded(np.array([0, 0, 0, 1j]))
+    assert len({to_bytes(value) for value in values}) == 1
+    assert to_bytes(values) != to_bytes(np.array([0, 0, 0, 1j]))
 
 
 def test_dtype_and_shape_matter():
     values = [np.zeros(4), np.zeros(4, np.float32), np.zeros(4, np.int64), np.zeros((2, 2)), np.zeros((4, 1)),
               np.zeros((1, 4)), np.zeros(8, np.float32), np.zeros(0), np.zeros((0, 3)), np.zeros(()), 0.0, 0,
               False, None, "", b"", [], {}, [0.0] * 4, np.float32(0), "0", b"0"]  # fmt: skip
-    assert len({encoded(value) for value in values}) == len(values)
+    assert len({to_bytes(value) for value in values}) == len(values)
 
 
 def test_zero_has_a_sign_and_numbers_have_a_type():
-    assert encoded(0.0) != encoded(-0.0)
-    assert len({encoded(v) for v in (1, 1.0, True, "1", b"1", np.int32(1), np.int64(1), np.float64(1))}) == 8
-    assert encoded(2**63) != encoded(-(2**63))
-    assert encoded(2**80) != encoded(2**80 + 1)
+    assert to_bytes(0.0) != to_bytes(-0.0)
+    assert len({to_bytes(v) for v in (1, 1.0, True, "1", b"1", np.int32(1), np.int64(1), np.float64(1))}) == 8
+    assert to_bytes(2**63) != to_bytes(-(2**63))
+    assert to_bytes(2**80) != to_bytes(2**80 + 1)
 
 
 def test_how_an_array_lies_in_memory_does_not_matter():
@@ -97,8 +97,8 @@ def test_how_an_array_lies_in_memory_does_not_matter():
     ]
     read_only = plain.copy()
     read_only.flags.writeable = False
-    assert {encoded(values) for values in (*same, read_only)} == {encoded(plain)}
-    assert encoded(plain.T) != encoded(plain)
+    assert {to_bytes(values) for values in (*same, read_only)} == {to_bytes(plain)}
+    assert to_bytes(plain.T) != to_bytes(plain)
 
 
 def test_structured_arrays_are_taken_field_by_field():
@@ -106,21 +106,21 @@ def test_structured_arrays_are_taken_field_by_field():
     one, other = np.full(3 * 24, 0x55, np.uint8).view(padded), np.zeros(3 * 24, np.uint8).view(padded)
     for values in (one, other):
         values["a"], values["b"] = 7, NANS[1]
-    assert encoded(one) == encoded(other), "what lies between fields does not matter"
+    assert to_bytes(one) == to_bytes(other), "what lies between fields does not matter"
     other["b"] = NANS[2]
-    assert encoded(one) == encoded(other)
+    assert to_bytes(one) == to_bytes(other)
     other["a"][1] = 8
-    assert encoded(one) != encoded(other)
-    assert encoded(one) != encoded(one.astype([("a", "u1"), ("c", "<f8")]))
+    assert to_bytes(one) != to_bytes(other)
+    assert to_bytes(one) != to_bytes(one.astype([("a", "u1"), ("c", "<f8")]))
 
 
 def test_the_order_of_a_mapping_does_not_matter_and_that_of_a_list_does():
-    assert encoded({"a": 1, "b": {"x": 2, "y": 3}}) == encoded({"b": {"y": 3, "x": 2}, "a": 1})
-    assert encoded(MappingProxyType({1: "one", "two": 2})) == encoded({"two": 2, 1: "one"})
-    assert encoded({"a": 1, "b": 2}) != encoded({"a": 2, "b": 1})
-    assert encoded([1, 2]) != encoded([2, 1])
-    assert encoded([[1], 2]) != encoded([1, [2]])
-    assert encoded(["ab", "c"]) != encoded(["a", "bc"])
+    assert to_bytes({"a": 1, "b": {"x": 2, "y": 3}}) == to_bytes({"b": {"y": 3, "x": 2}, "a": 1})
+    assert to_bytes(MappingProxyType({1: "one", "two": 2})) == to_bytes({"two": 2, 1: "one"})
+    assert to_bytes({"a": 1, "b": 2}) != to_bytes({"a": 2, "b": 1})
+    assert to_bytes([1, 2]) != to_bytes([2, 1])
+    assert to_bytes([[1], 2]) != to_bytes([1, [2]])
+    assert to_bytes(["ab", "c"]) != to_bytes(["a", "bc"])
 
 
 @dataclass
@@ -140,13 +140,13 @@ class Slotted:
 
 
 def test_dataclasses_are_their_class_and_fields():
-    assert encoded(Plain("a", np.ones(3))) == encoded(Plain("a", np.ones(3)))
-    assert encoded(Plain("a", Plain("b", 1))) != encoded(Plain("a", Plain("b", 2)))
-    assert encoded(Plain("a", 1)) != encoded(Slotted("a", 1))
+    assert to_bytes(Plain("a", np.ones(3))) == to_bytes(Plain("a", np.ones(3)))
+    assert to_bytes(Plain("a", Plain("b", 1))) != to_bytes(Plain("a", Plain("b", 2)))
+    assert to_bytes(Plain("a", 1)) != to_bytes(Slotted("a", 1))
     cloud = PointCloud(np.ones((5, 3)), {"ring": np.arange(5), "intensity": np.zeros(5)}, frame="lidar")
     same = PointCloud(np.ones((5, 3)), {"intensity": np.zeros(5), "ring": np.arange(5)}, frame="lidar")
-    assert encoded(cloud) == encoded(same)
-    assert encoded(cloud) != encoded(PointCloud(cloud.points, cloud.fields, frame="other"))
+    assert to_bytes(cloud) == to_bytes(same)
+    assert to_bytes(cloud) != to_bytes(PointCloud(cloud.points, cloud.fields, frame="other"))
 
 
 def test_arrow_tables_are_names_types_and_values_however_they_are_chunked():
@@ -158,7 +158,7 @@ def test_arrow_tables_are_names_types_and_values_however_they_are_chunked():
     whole = table(pa.nulls(1, pa.float64()))
     pieces = pa.concat_tables([whole.slice(0, 1), whole.slice(1)])
     assert pieces.column("a").num_chunks == 2
-    assert encoded(pieces) == encoded(whole) == encoded(whole.select(["b", "a"]))
+    assert to_bytes(pieces) == to_bytes(whole) == to_bytes(whole.select(["b", "a"]))
     others = [
         table(from_numpy(np.array([2.0]))),
         table(pa.nulls(1, pa.float64()), pa.float32()),
@@ -167,7 +167,7 @@ def test_arrow_tables_are_names_types_and_values_however_they_are_chunked():
         whole.slice(0, 0),
         whole.slice(0, 0).select(["a"]),
     ]
-    assert len({encoded(t) for t in (whole, *others)}) == 7
+    assert len({to_bytes(t) for t in (whole, *others)}) == 7
 
 
 class Colour(Enum):
@@ -181,7 +181,7 @@ class Colour(Enum):
 )
 def test_what_has_no_bytes_is_refused_with_what_to_carry_instead(value: Any):
     with pytest.raises(UnsupportedError, match="cannot be hashed") as refused:
-        encoded(value)
+        to_bytes(value)
     assert "numpy arrays" in refused.value.hint
 
 
@@ -239,7 +239,7 @@ def test_large_samples_are_hashed_on_a_thread_to_what_their_bytes_are():
         left, right = (Image(rng.integers(0, 255, (200, 300), np.uint8)[:, ::2], t_ns=t_ns) for _ in range(2))
         value = StereoPair(left, replace(right, data=np.where(right.data > 200, np.nan, right.data)), t_ns)
         digest.update(t_ns, value)
-        data = t_ns.to_bytes(8, "little", signed=True) + encoded(value)
+        data = t_ns.to_bytes(8, "little", signed=True) + to_bytes(value)
         left.data[:] = 0  # a node that uses its array again changes nothing
         whole.update(data)
         checks.append(crc32(data))
@@ -269,7 +269,7 @@ def typed(value: Any) -> Any:
 
 @given(one=VALUES, other=VALUES)
 def test_equal_values_have_equal_bytes_and_different_ones_different(one: Any, other: Any):
-    assert (encoded(one) == encoded(other)) == (typed(one) == typed(other))
+    assert (to_bytes(one) == to_bytes(other)) == (typed(one) == typed(other))
 
 
 DTYPES = st.sampled_from(["<f8", ">f8", "<f4", "<i4", "u1", "?", ">i2", "<c16", "<U3"])
@@ -280,8 +280,8 @@ SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
 def test_an_array_equals_its_copies_and_nothing_that_differs_in_one_element(
     values: np.ndarray, data: st.DataObject
 ):
-    assert encoded(values.copy(order="F")) == encoded(values)
-    assert encoded(values.astype(values.dtype.newbyteorder())) == encoded(values)
+    assert to_bytes(values.copy(order="F")) == to_bytes(values)
+    assert to_bytes(values.astype(values.dtype.newbyteorder())) == to_bytes(values)
     if not values.size:
         return
     changed = values.copy()
@@ -289,8 +289,10 @@ def test_an_array_equals_its_copies_and_nothing_that_differs_in_one_element(
     changed.reshape(-1)[index] = data.draw(arrays.from_dtype(values.dtype))
     equal = np.array_equal(changed, values, equal_nan=values.dtype.kind in "fc")
     if equal and values.dtype.kind in "fc":
-        equal = encoded(changed.reshape(-1)[index]) == encoded(values.reshape(-1)[index])  # the sign of zero
-    assert (encoded(changed) == encoded(values)) == equal
+        equal = to_bytes(changed.reshape(-1)[index]) == to_bytes(
+            values.reshape(-1)[index]
+        )  # the sign of zero
+    assert (to_bytes(changed) == to_bytes(values)) == equal
 
 
 @outputs

@@ -10,7 +10,7 @@ from transect.evaluation.reconstruction import (
     View,
     coverage,
     ground_distances,
-    placed_by_truth,
+    place_by_truth,
     pose_errors,
     reconstruction_errors,
     visible_cells,
@@ -103,15 +103,15 @@ def recording(role="truth"):
 
 
 def test_a_camera_is_where_the_truth_has_its_robot():
-    T_world_camera = placed_by_truth(recording(), "camera", 25)
+    T_world_camera = place_by_truth(recording(), "camera", 25)
     assert T_world_camera == pytest.approx(se3.from_matrix(LEVEL, [0.5, 0.5, 1.0]))
 
 
 def test_a_camera_that_nobody_knows_is_an_error():
     with pytest.raises(FrameError, match="elsewhere"):
-        placed_by_truth(recording(), "elsewhere", 25)
+        place_by_truth(recording(), "elsewhere", 25)
     with pytest.raises(GeometryError, match="no truth"):
-        placed_by_truth(recording(role="measurement"), "camera", 25)
+        place_by_truth(recording(role="measurement"), "camera", 25)
 
 
 def test_poses_are_compared_from_the_first_one_on():

@@ -12,7 +12,7 @@ import transect
 from transect import formats
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats._clouds import encode_cloud
-from transect.formats._grouping import grouped, natural_key
+from transect.formats._grouping import group_files, natural_key
 from transect.formats._images import image_size
 from transect.recording import Recording
 from transect.types import Image, PointCloud
@@ -100,7 +100,7 @@ def test_times_in_names_are_read_to_the_nanosecond(tmp_path: Path):
     ],
 )
 def test_unix_times_of_every_unit_are_known(number: str, t_ns: int):
-    (group,) = grouped([f"left_{number}.png"], "x")
+    (group,) = group_files([f"left_{number}.png"], "x")
     assert (group.name, group.clock, group.t_ns) == ("left", "utc", (t_ns,))
 
 
@@ -108,12 +108,12 @@ def test_unix_times_of_every_unit_are_known(number: str, t_ns: int):
     "name", ["251370668.pcd", "2019-09-11_19-13-44_00960.png", "000123.png", "scene.png"]
 )
 def test_other_numbers_are_no_times(name: str):
-    (group,) = grouped([name], "x")
+    (group,) = group_files([name], "x")
     assert group.clock == "index"
 
 
 def test_one_file_without_a_time_puts_all_of_its_kind_on_the_index_clock():
-    (group,) = grouped(["1657000000.1.png", "1657000000.2.png", "12.png"], "x")
+    (group,) = group_files(["1657000000.1.png", "1657000000.2.png", "12.png"], "x")
     assert group.clock == "index"
     assert group.t_ns == (0, 10**9, 2 * 10**9)
 
@@ -131,16 +131,16 @@ def test_one_file_without_a_time_puts_all_of_its_kind_on_the_index_clock():
     ],
 )
 def test_left_and_right_are_told_by_name(left: str, right: str):
-    tags = {group.files[0]: group.tag for group in grouped([left, right], "x")}
+    tags = {group.files[0]: group.tag for group in group_files([left, right], "x")}
     assert tags == {left: "left", right: "right"}
-    (alone,) = grouped([left], "x")
+    (alone,) = group_files([left], "x")
     assert alone.tag == ""
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=30, unique=True))
 def test_every_file_lands_in_exactly_one_group_in_the_order_of_its_number(numbers: list[int]):
     names = [f"a/img{n}.png" for n in numbers] + [f"b/{n}.png" for n in numbers]
-    groups = grouped(names, "x")
+    groups = group_files(names, "x")
     assert sorted(f for g in groups for f in g.files) == sorted(names)
     for group in groups:
         assert list(group.t_ns) == [n * 10**9 for n in sorted(numbers)]

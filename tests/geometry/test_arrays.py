@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, same_length, sorted_times_ns, times_ns
+from transect.geometry._arrays import check_times_ns, floats, same_length, times_ns
 
 
 def test_a_wrong_shape_is_told_beside_the_expected_one():
@@ -41,8 +41,8 @@ def test_an_empty_time_axis_and_short_integers_are_fine():
 
 def test_a_step_back_in_time_names_the_sample():
     with pytest.raises(GeometryError, match="sample 2"):
-        sorted_times_ns("t", [1, 5, 4, 6])
-    assert sorted_times_ns("t", [1, 1, 2]).tolist() == [1, 1, 2]
+        check_times_ns("t", [1, 5, 4, 6])
+    assert check_times_ns("t", [1, 1, 2]).tolist() == [1, 1, 2]
 
 
 def test_unequal_lengths_are_told_with_their_shapes():

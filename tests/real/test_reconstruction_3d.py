@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import transect
-from transect.evaluation.reconstruction import placed_by_truth, pose_errors
+from transect.evaluation.reconstruction import place_by_truth, pose_errors
 from transect.geometry import se3
 
 
@@ -16,7 +16,7 @@ def test_the_first_pairs_of_a_street_become_a_model_of_it(real_data: Path):
     assert run["success"].values == [True] * 3
     poses = run["pose"].values
     found = [se3.from_quaternion(pose.orientation, pose.position) for pose in poses]
-    true = [placed_by_truth(street, pose.child, pose.t_ns) for pose in poses]
+    true = [place_by_truth(street, pose.child, pose.t_ns) for pose in poses]
     assert pose_errors(found, true).max() < 0.1
     model = run["pointCloud"].values[-1].points
     # The camera stands 1.65 m above the road (Geiger et al. 2013, figure 3); y is down: nothing is deeper.

@@ -48,9 +48,9 @@ def aged(path: Path, seconds: float = 10.0) -> Path:
 
 def test_a_file_is_parsed_once_and_comes_back_with_its_losses_and_notes(tmp_path: Path) -> None:
     folder, parse = aged(numbers(tmp_path / "r")), Counting()
-    cold = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    cold = cache.parse(source_of(folder), "a.txt", "p/1", parse)
     source = source_of(folder)
-    warm = cache.parsed(source, "a.txt", "p/1", parse)
+    warm = cache.parse(source, "a.txt", "p/1", parse)
     assert parse.calls == 1
     assert warm.table.equals(cold.table)
     assert warm.losses == cold.losses
@@ -60,10 +60,10 @@ def test_a_file_is_parsed_once_and_comes_back_with_its_losses_and_notes(tmp_path
 
 def test_another_content_or_another_parser_is_another_entry(tmp_path: Path) -> None:
     folder, parse = aged(numbers(tmp_path / "r")), Counting()
-    cache.parsed(source_of(folder), "a.txt", "p/1", parse)
-    cache.parsed(source_of(folder), "a.txt", "p/2", parse)
+    cache.parse(source_of(folder), "a.txt", "p/1", parse)
+    cache.parse(source_of(folder), "a.txt", "p/2", parse)
     numbers(tmp_path / "r", start=20_000_000)
-    changed = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    changed = cache.parse(source_of(folder), "a.txt", "p/1", parse)
     assert parse.calls == 3
     assert arrow.numbers(changed.table, "t_ns")[0] == 20_000_000
 
@@ -71,20 +71,20 @@ def test_another_content_or_another_parser_is_another_entry(tmp_path: Path) -> N
 def test_a_change_within_one_clock_tick_is_seen(tmp_path: Path) -> None:
     folder, parse = numbers(tmp_path / "r"), Counting()
     stat = (folder / "a.txt").stat()
-    cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    cache.parse(source_of(folder), "a.txt", "p/1", parse)
     with (folder / "a.txt").open("r+b") as file:
         file.write(b"20")
     os.utime(folder / "a.txt", ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    changed = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    changed = cache.parse(source_of(folder), "a.txt", "p/1", parse)
     assert arrow.numbers(changed.table, "t_ns")[0] == 20_000_000
 
 
 def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
     folder, parse = aged(numbers(tmp_path / "r")), Counting()
-    cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    cache.parse(source_of(folder), "a.txt", "p/1", parse)
     (entry,) = cache.entries()
     (entry.path / "0.arrow").write_bytes(b"ARROW1\0\0 nonsense")
-    again = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    again = cache.parse(source_of(folder), "a.txt", "p/1", parse)
     assert parse.calls == 2
     assert again.table.num_rows == ROWS
 
@@ -92,14 +92,14 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["0.arrow", "index.json"])
 def test_no_flipped_bit_of_an_entry_is_served(file: str, tmp_path: Path) -> None:
     folder, parse = aged(numbers(tmp_path / "r")), Counting()
-    sound = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+    sound = cache.parse(source_of(folder), "a.txt", "p/1", parse)
     (entry,) = cache.entries()
     content = (entry.path / file).read_bytes()
     for at in range(0, len(content), len(content) // 17):
         changed = bytearray(content)
         changed[at] ^= 16
         (entry.path / file).write_bytes(changed)
-        served = cache.parsed(source_of(folder), "a.txt", "p/1", parse)
+        served = cache.parse(source_of(folder), "a.txt", "p/1", parse)
         assert served.table.equals(sound.table)
         assert (served.losses, served.notes) == (sound.losses, sound.notes)
     assert parse.calls > 17
@@ -116,8 +116,8 @@ def test_an_archive_with_a_forged_checksum_does_not_stand_for_another(tmp_path: 
     (tmp_path / "1.zip").write_bytes(forged[:directory] + genuine[directory:])
     zips = [source_of(tmp_path / f"{number}.zip") for number in range(2)]
     with pytest.raises(ParseError, match="damaged inside the zip"):
-        cache.parsed(zips[1], "a.txt", "p/1", Counting())
-    assert arrow.numbers(cache.parsed(zips[0], "a.txt", "p/1", Counting()).table, "t_ns")[0] == 10_000_000
+        cache.parse(zips[1], "a.txt", "p/1", Counting())
+    assert arrow.numbers(cache.parse(zips[0], "a.txt", "p/1", Counting()).table, "t_ns")[0] == 10_000_000
     assert zips[0].key("a.txt") != zips[1].key("a.txt")
 
 
@@ -128,9 +128,9 @@ def test_a_crash_while_building_leaves_nothing_behind(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cache.parsed(source_of(folder), "a.txt", "p/1", crash)
+        cache.parse(source_of(folder), "a.txt", "p/1", crash)
     assert list(cache.entries()) == []
-    assert cache.parsed(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
+    assert cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
 
 
 def test_a_cache_that_cannot_be_written_does_not_stop_the_work(
@@ -139,14 +139,14 @@ def test_a_cache_that_cannot_be_written_does_not_stop_the_work(
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "file"))
     folder = aged(numbers(tmp_path / "r"))
-    assert cache.parsed(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
+    assert cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
     assert "cannot be written" in caplog.text
 
 
 def test_the_least_recently_used_entry_goes_first(tmp_path: Path) -> None:
     folder, parse = aged(numbers(tmp_path / "r")), Counting()
     for version in range(3):
-        cache.parsed(source_of(folder), "a.txt", f"p/{version}", parse)
+        cache.parse(source_of(folder), "a.txt", f"p/{version}", parse)
     known = sorted(cache.entries(), key=lambda e: e.used_ns)
     os.utime(known[0].path / "index.json")  # the oldest is used again
     cache.shrink(sum(e.size for e in known) - 1)
@@ -155,14 +155,14 @@ def test_the_least_recently_used_entry_goes_first(tmp_path: Path) -> None:
 
 
 def test_clear_removes_everything(tmp_path: Path) -> None:
-    cache.parsed(source_of(aged(numbers(tmp_path / "r"))), "a.txt", "p/1", Counting())
+    cache.parse(source_of(aged(numbers(tmp_path / "r"))), "a.txt", "p/1", Counting())
     assert cache.clear() > 0
     assert list(cache.entries()) == []
     assert cache.clear() == 0
 
 
 def _parse_in_child(folder: str) -> int:
-    return cache.parsed(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows
+    return cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows
 
 
 def test_two_processes_may_build_the_same_entry(tmp_path: Path) -> None:

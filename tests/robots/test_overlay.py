@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect.errors import StreamError
-from transect.geometry.colours import colours, fitted_camera, rgb_of, visible
+from transect.geometry.colours import colours, fit_camera, rgb_of, visible
 from transect.recording import FrameTree, Recording, Robot, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.robots.overlay import camera_stream, points_of, view
@@ -159,17 +159,17 @@ def test_streams_can_be_chosen():
 
 
 def test_an_image_of_another_size_has_its_camera_scaled():
-    half, notes = fitted_camera(CAMERA, 100, 50)
+    half, notes = fit_camera(CAMERA, 100, 50)
     # The middle of pixel (0, 0) is at 0: the corner at -0.5 stays, so 100 becomes (100 + 0.5) / 2 - 0.5.
     assert (half.K[0, 0], half.K[0, 2], half.K[1, 2]) == (50, 49.75, 24.75)
     assert "scaled" in notes[0]
-    assert fitted_camera(CAMERA, 200, 100)[1] == ()
+    assert fit_camera(CAMERA, 200, 100)[1] == ()
 
 
 def test_the_unknown_crop_of_the_infra_red_camera_is_told():
     # Errata: intrinsics for 640 x 480, images of 511 x 398 with an unknown crop.
     whole = CameraModel("VideoIR", 640, 480, np.array([[790.0, 0, 328], [0, 826, 164], [0, 0, 1]]))
-    cut, notes = fitted_camera(whole, 511, 398)
+    cut, notes = fit_camera(whole, 511, 398)
     assert "crop unknown" in notes[0]
     assert (cut.K[0, 2], cut.K[1, 2], cut.K[0, 0]) == (328 - 64.5, 164 - 41, 790)
 

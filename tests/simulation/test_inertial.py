@@ -27,13 +27,13 @@ def still(samples: int, rate: float) -> Motion:
 
 
 def test_an_imu_at_rest_feels_gravity_upwards_in_its_own_axes() -> None:
-    upside_down = inertial.mounted(still(10, 100), se3.from_matrix(np.diag([1.0, -1.0, -1.0]), [1, 2, 3]))
+    upside_down = inertial.mount(still(10, 100), se3.from_matrix(np.diag([1.0, -1.0, -1.0]), [1, 2, 3]))
     assert inertial.specific_force(upside_down, G) == pytest.approx(np.tile([0, 0, -G], (10, 1)))
 
 
 def test_a_mounted_sensor_moves_as_its_place_on_the_body_does() -> None:
     body = ride()
-    sensor = inertial.mounted(body, MOUNT)
+    sensor = inertial.mount(body, MOUNT)
     assert np.allclose(sensor.transforms, body.transforms @ MOUNT)
     assert np.abs(slope(sensor.position) - sensor.velocity[2:-2]).max() < 3e-4
     assert np.abs(slope(sensor.velocity) - sensor.acceleration[2:-2]).max() < 5e-3
@@ -48,7 +48,7 @@ def slope(values: np.ndarray) -> np.ndarray:
 
 
 def test_integrating_a_perfect_imu_gives_the_motion_back() -> None:
-    sensor = inertial.mounted(ride(), MOUNT)
+    sensor = inertial.mount(ride(), MOUNT)
     sensor = sensor.at(sensor.t_ns[::2])
     samples = inertial.measure(sensor, inertial.QUIET, G, seed=0)
     position, velocity, attitude = integrate(sensor, samples.acc, samples.gyro)

@@ -47,7 +47,7 @@ def test_ranges_to_a_wall_have_the_noise_of_the_sensor_and_whole_centimetres():
     scene, solids = room(wall("wall", [10.0, -80], [10.0, 80], 3.0, 0.2, GREY))
     number = np.arange(0, 800, 4)
     returns = lasers.cast_scans(SICK, scene, still, number, 0)
-    good = lasers.seen(SICK, returns, solids, 0.3)
+    good = lasers.find_seen(SICK, returns, solids, 0.3)
     cm = lasers.measure(SICK, returns, good, np.random.default_rng(0))
     ahead = slice(60, 121)
     angle = np.radians(np.arange(-30, 31))
@@ -64,7 +64,7 @@ def test_what_is_dark_far_or_oblique_does_not_come_back():
     ahead = (slice(None), slice(85, 96))
     for albedo, visible in ((0.15, True), (0.05, False)):
         solids = Solids.of([wall("wall", [25.0, -80], [25.0, 80], 30.0, 0.2, Look(near_infrared=albedo))])
-        assert lasers.seen(SICK, returns, solids, 0.3)[ahead].all() == visible
+        assert lasers.find_seen(SICK, returns, solids, 0.3)[ahead].all() == visible
     cm = lasers.measure(SICK, returns, np.zeros_like(returns.kind, bool), np.random.default_rng(0))
     assert (cm == lasers.NO_RETURN).all()
 

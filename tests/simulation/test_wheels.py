@@ -53,8 +53,8 @@ def test_a_rim_that_slips_goes_further_uphill_and_less_far_downhill() -> None:
         four_wheels(way := course([straight(5, 0.5)], 12), _on_slope(way, slope), wheels.Soil(patches=0.0))
         for slope in (0.2, 0.0, -0.2)
     ]
-    metres = [wheels.travelled(r.rim, STEP)[-1].mean() for r in rolling]
-    way = [wheels.travelled(r.ground, STEP)[-1].mean() for r in rolling]
+    metres = [wheels.measure_travel(r.rim, STEP)[-1].mean() for r in rolling]
+    way = [wheels.measure_travel(r.ground, STEP)[-1].mean() for r in rolling]
     assert metres[0] / way[0] > metres[1] / way[1] > 1.0 > metres[2] / way[2]
     for each in rolling:
         moving = np.abs(each.ground) > 0.01

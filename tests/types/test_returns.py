@@ -8,18 +8,18 @@ from transect.types import LaserScan
 from transect.types.returns import (
     SICK,
     errors_from_infinities,
+    find_returns,
     infinities_from_errors,
-    returned,
     sick_errors,
 )
 
 
 def test_limits_are_for_all_ranges_or_for_each_and_nan_is_no_limit():
     ranges = np.array([np.nan, -1.0, 0.0, 0.5, 5.0, 8.0, np.inf])
-    assert returned(ranges).tolist() == [False, False, False, True, True, True, False]
-    assert returned(ranges, 0.5, 8.0).tolist() == [*[False] * 4, True, False, False]
-    assert returned(ranges, np.nan, np.nan).tolist() == returned(ranges).tolist()
-    assert returned([5.0, 5.0], [0.0, 6.0], np.inf).tolist() == [True, False]
+    assert find_returns(ranges).tolist() == [False, False, False, True, True, True, False]
+    assert find_returns(ranges, 0.5, 8.0).tolist() == [*[False] * 4, True, False, False]
+    assert find_returns(ranges, np.nan, np.nan).tolist() == find_returns(ranges).tolist()
+    assert find_returns([5.0, 5.0], [0.0, 6.0], np.inf).tolist() == [True, False]
 
 
 def test_the_codes_of_a_sick_are_whole_numbers_from_8183_to_8191():

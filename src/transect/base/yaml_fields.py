@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from transect.errors import did_you_mean
 
-from .yaml_parts import Part, is_number, shown
+from .yaml_parts import Part, is_number, shorten
 
 T = TypeVar("T")
 
@@ -87,10 +87,10 @@ def _value(part: Part, hint: Any, called: str) -> Any:
         return {name: _value(entry, get_args(hint)[1], name) for name, entry in part.named(called)}
     if origin is Literal and data not in (words := get_args(hint)):
         listed = " or ".join([", ".join(words[:-1]), words[-1]])
-        part.wrong(f"{called} should be {listed}, not {shown(data)}", did_you_mean(str(data), words))
+        part.wrong(f"{called} should be {listed}, not {shorten(data)}", did_you_mean(str(data), words))
     elif origin is not Literal and not _is_a(data, hint):
         quoted = f'write "{data}"' if hint is str and is_number(data) else ""
-        part.wrong(f"{called} should be {_PLAIN[hint][0]}, not {shown(data)}", quoted)
+        part.wrong(f"{called} should be {_PLAIN[hint][0]}, not {shorten(data)}", quoted)
     return data
 
 
@@ -116,7 +116,7 @@ def _one_of(part: Part, choices: list[Any], called: str) -> Any:
         if isinstance(part.data, get_origin(kind) or ()):  # a list with a wrong entry: say which
             part.problems.extend(attempt.problems)
             return None
-    part.wrong(f"{called} should be {' or '.join(map(_name, choices))}, not {shown(part.data)}")
+    part.wrong(f"{called} should be {' or '.join(map(_name, choices))}, not {shorten(part.data)}")
     return None
 
 

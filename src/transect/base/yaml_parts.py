@@ -237,7 +237,7 @@ class Part:
     def is_mapping(self, called: str, *known: str) -> bool:
         """Tell whether it is a mapping, and note keys that are not known."""
         if not isinstance(self.data, Mapping):
-            self.wrong(f"{called} should be a mapping, not {shown(self.data)}")
+            self.wrong(f"{called} should be a mapping, not {shorten(self.data)}")
             return False
         for key in self.data:
             if key not in known:
@@ -254,7 +254,7 @@ class Part:
         if part.data is None:
             return default
         if not isinstance(part.data, str):
-            part.wrong(f"{key} should be text, not {shown(part.data)}", f'write {key}: "{part.data}"')
+            part.wrong(f"{key} should be text, not {shorten(part.data)}", f'write {key}: "{part.data}"')
             return default
         return part.data
 
@@ -264,7 +264,7 @@ class Part:
         if part.data is None:
             return default
         if not isinstance(part.data, bool):
-            part.wrong(f"{key} should be true or false, not {shown(part.data)}")
+            part.wrong(f"{key} should be true or false, not {shorten(part.data)}")
             return default
         return part.data
 
@@ -277,7 +277,7 @@ class Part:
         entries: Sequence[Any] = self.data
         strange = [entry for entry in entries if not is_number(entry)]
         if strange:
-            self.wrong(f"{called}: {shown(strange[0])} is not a number")
+            self.wrong(f"{called}: {shorten(strange[0])} is not a number")
         elif len(entries) not in counts:
             self.wrong(f"{called} has {len(entries)} number{'s' * (len(entries) != 1)}, {expected}")
         else:
@@ -305,7 +305,7 @@ class Part:
     def entries(self, called: str) -> list[Part]:
         """Return the parts of a list."""
         if not isinstance(self.data, list):
-            self.wrong(f"{called} should be a list, not {shown(self.data)}")
+            self.wrong(f"{called} should be a list, not {shorten(self.data)}")
             return []
         return [self.child(i) for i in range(len(self.data))]
 
@@ -317,7 +317,7 @@ class Part:
     def named(self, called: str) -> list[tuple[str, Part]]:
         """Return the parts of a mapping, with their names."""
         if not isinstance(self.data, Mapping):
-            self.wrong(f"{called} should be a mapping, not {shown(self.data)}")
+            self.wrong(f"{called} should be a mapping, not {shorten(self.data)}")
             return []
         for name in self.data:
             if not isinstance(name, str):
@@ -340,7 +340,7 @@ def _missing(data: Mapping[Any, Any], known: tuple[str, ...]) -> list[str]:
     return [key for key in known if key not in data]
 
 
-def shown(data: Any) -> str:
+def shorten(data: Any) -> str:
     """Return a piece of data as an error shows it: not longer than 40 characters."""
     text = "nothing" if data is None else f"{data!r}"
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -12,7 +12,7 @@ from transect.base.arrays import Floats
 from transect.errors import UsageError
 from transect.geometry import robust
 
-from .evaluation import WIDTH, hillshade, measured, titled
+from .evaluation import WIDTH, hillshade, name_axis, write_title
 from .figures import new_figure
 from .frames import INK
 
@@ -80,7 +80,7 @@ def reconstruction_figure(seen: Reconstruction, title: str = "") -> Figure:
     (photo, matched), (aside, above) = figure.subplots(2, 2, height_ratios=(1, 1.1))
     _draw_photo(photo, seen.image)
     _draw_disparity(matched, seen.disparity)
-    aside.imshow(seen_from_aside(points, colours, seen.reach))
+    aside.imshow(draw_from_aside(points, colours, seen.reach))
     _finish(aside, f"points up to {seen.reach:g} m, from aside")
     _draw_from_above(above, points)
     if title:
@@ -112,7 +112,7 @@ def level(points: Floats) -> Floats:
     return turned
 
 
-def seen_from_aside(points: Floats, colours: NDArray[np.uint8], reach: float) -> NDArray[np.uint8]:
+def draw_from_aside(points: Floats, colours: NDArray[np.uint8], reach: float) -> NDArray[np.uint8]:
     """Return a picture (h, w, 3) of level points from behind, above and to the right of their camera."""
     pixels, depth = _aside(points, reach)
     order = np.argsort(-depth, kind="stable")
@@ -251,7 +251,7 @@ def map_figure(difference: Floats, reference: Floats, extent: Extent, *, title: 
     known = difference[np.isfinite(difference)]
     span = max(float(np.percentile(np.abs(known), SHOWN)), 1e-6)
     _draw_ground(ground, difference, reference, extent, span)
-    titled(ground, title)
+    write_title(ground, title)
     _draw_spread(spread, known, span)
     return figure
 
@@ -267,7 +267,7 @@ def _draw_ground(axis: Axes, difference: Floats, reference: Floats, extent: Exte
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=8)
     axis.set_ylabel("y [m]", fontsize=9, color=INK)
-    measured(axis, "x [m]")
+    name_axis(axis, "x [m]")
     axis.grid(visible=False)
 
 
@@ -276,5 +276,5 @@ def _draw_spread(axis: Axes, known: Floats, span: float) -> None:
     axis.axvline(0, color=INK, lw=0.8)
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)
-    measured(axis, "difference [m]")
-    titled(axis, f"{len(known)} cells")
+    name_axis(axis, "difference [m]")
+    write_title(axis, f"{len(known)} cells")

@@ -155,10 +155,10 @@ def error_figure(
         (over_distance, "distance travelled [m]"),
     ):
         axis.set_ylabel("error [m]", fontsize=9, color=INK)
-        measured(axis, label)
+        name_axis(axis, label)
         axis.margins(x=0)
         axis.set_ylim(bottom=0)
-    titled(over_time, title)
+    write_title(over_time, title)
     if len(errors) > 1:
         _legend_below(figure)
     return figure
@@ -181,10 +181,10 @@ def drift_figure(curves: Mapping[str, Drift], *, title: str = "") -> Figure:
         axis.plot(curve.distance, curve.median, color=colour, lw=1.6, label=f"{name}: median")
         axis.plot(curve.distance, curve.high, color=colour, lw=1.0, ls="--", label=f"{name}: 90 %")
     axis.set_ylabel("position error [% of distance]", fontsize=9, color=INK)
-    measured(axis, "distance [m]")
+    name_axis(axis, "distance [m]")
     axis.margins(x=0)
     axis.set_ylim(bottom=0)
-    titled(axis, title)
+    write_title(axis, title)
     _legend_below(figure)
     return figure
 
@@ -206,8 +206,8 @@ def box_figure(errors: Mapping[str, Floats], *, label: str = "error [m]", title:
         axis.set_xscale("log")
     else:
         axis.set_xlim(left=0)
-    measured(axis, label)
-    titled(axis, title)
+    name_axis(axis, label)
+    write_title(axis, title)
     return figure
 
 
@@ -248,7 +248,7 @@ def allan_figure(groups: Mapping[str, Mapping[str, AllanCurve]], *, title: str =
             _fit(panel, curve, colour)
         panel.set_title(label, fontsize=9, color=INK, loc="left")
         panel.set_ylabel("Allan deviation", fontsize=9, color=INK)
-        measured(panel, "averaging time [s]")
+        name_axis(panel, "averaging time [s]")
         panel.grid(which="major", color="#e6eaee", lw=0.6)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")
     _explain_lines(figure, panels[0])
@@ -341,10 +341,10 @@ def _on_ground(axis: Axes, view: MapView, seen: Floats) -> None:
     axis.set_ylim(low[1] - margin, high[1] + margin)
     axis.set_aspect("equal", adjustable="box")
     axis.set_ylabel(f"{view.names[1]} [m]", fontsize=9, color=INK)
-    measured(axis, f"{view.names[0]} [m]")
+    name_axis(axis, f"{view.names[0]} [m]")
 
 
-def measured(axis: Axes, label: str) -> None:
+def name_axis(axis: Axes, label: str) -> None:
     """Name the axis to the right, and draw a quiet grid."""
     axis.set_xlabel(label, fontsize=9, color=INK)
     axis.tick_params(labelsize=8, colors=INK)
@@ -353,7 +353,7 @@ def measured(axis: Axes, label: str) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def titled(axis: Axes, title: str) -> None:
+def write_title(axis: Axes, title: str) -> None:
     """Write a title over the left edge."""
     axis.set_title(title, fontsize=11, color=INK, loc="left")
 

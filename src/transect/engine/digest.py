@@ -54,7 +54,7 @@ class PortDigest:
 
     def __init__(self, kind: type, idle: bool = False) -> None:
         self._hash = hashlib.sha256()
-        self._encode: Encoder = encoded
+        self._encode: Encoder = to_bytes
         self.times, self._checks = array("q"), array("I")
         self._large, self._waiting = False, deque[Future[None]]()
         self.update: Callable[[int, Any], None] = self._numbers() if kind is float else self._any
@@ -132,11 +132,11 @@ def digest_of_ports(ports: Mapping[str, str]) -> str:
     """Return the digest of a run from the hash of each of its ports."""
     whole = hashlib.sha256()
     for name in sorted(ports):
-        whole.update(encoded(name) + encoded(ports[name]))
+        whole.update(to_bytes(name) + to_bytes(ports[name]))
     return whole.hexdigest()
 
 
-def encoded(value: Any) -> bytes:
+def to_bytes(value: Any) -> bytes:
     """Return the bytes of a value.
 
     Takes None, bool, int, float, str, bytes, numpy arrays and scalars, lists, tuples, mappings, Arrow tables,
@@ -164,7 +164,7 @@ def _fields_encoder(kind: type) -> Encoder:
     head, names = _fields(kind)
 
     def encode(value: Any) -> bytes:
-        return head + b"".join([encoded(getattr(value, name)) for name in names])
+        return head + b"".join([to_bytes(getattr(value, name)) for name in names])
 
     return encode
 
@@ -176,11 +176,11 @@ def _fields(kind: type) -> tuple[bytes, list[str]]:
 
 
 def _pieces(value: Any) -> Iterator[bytes]:
-    """Yield the bytes of `encoded` in pieces, so that an image is copied once only."""
+    """Yield the bytes of `to_bytes` in pieces, so that an image is copied once only."""
     if isinstance(value, np.ndarray):
         yield from _array_pieces(value)
     elif isinstance(value, _KNOWN) or not dataclasses.is_dataclass(value):
-        yield encoded(value)
+        yield to_bytes(value)
     else:
         head, names = _fields(type(value))
         yield head
@@ -220,13 +220,13 @@ def _array_pieces(value: Any) -> tuple[bytes, ...]:
 
 
 def _sequence(value: Iterable[Any]) -> bytes:
-    parts = [encoded(item) for item in value]
+    parts = [to_bytes(item) for item in value]
     return b"l" + len(parts).to_bytes(8, "little") + b"".join(parts)
 
 
 def _mapping(value: Mapping[Any, Any]) -> bytes:
     """Items in the order of their keys' bytes, never in the order of insertion."""
-    items = sorted((encoded(key), encoded(item)) for key, item in value.items())
+    items = sorted((to_bytes(key), to_bytes(item)) for key, item in value.items())
     return b"m" + len(items).to_bytes(8, "little") + b"".join(key + item for key, item in items)
 
 

@@ -32,7 +32,7 @@ from transect.recording import arrow, parquet
 
 from .comparing import Trace
 from .context import Conclusion
-from .keeping import FileKeeper, described
+from .keeping import FileKeeper, describe_outputs
 
 if TYPE_CHECKING:
     from .replay import Replay
@@ -64,7 +64,7 @@ class RunFolder:
         for keeper in replay.kept.values():
             if isinstance(keeper, FileKeeper):
                 keeper.close()
-        _write_json(self.path / RUN, run, described(replay.kept))
+        _write_json(self.path / RUN, run, describe_outputs(replay.kept))
         files.write_text(self.path / "compound.yaml", replay.compound.to_yaml())
         files.write_text(self.path / "statistics.txt", f"{run.stats}\n")
         lines = [f"{clocks.text_from_ns(t, run.clock)} {node}: {text}\n" for t, node, text in run.log]

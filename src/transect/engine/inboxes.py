@@ -300,7 +300,7 @@ class AtInbox(LaterInbox):
             return before
         after_ns, after, _ = samples[1]
         samples[1] = (after_ns, after, True)
-        return interpolated(before, after, (trigger_ns - before_ns) / (after_ns - before_ns), trigger_ns)
+        return interpolate(before, after, (trigger_ns - before_ns) / (after_ns - before_ns), trigger_ns)
 
     def end(self) -> None:
         for _, _, used in self.samples:
@@ -364,7 +364,7 @@ def check_interpolable(kind: type, owner: str) -> None:
         )
 
 
-def interpolated(before: Any, after: Any, part: float, t_ns: int) -> Any:
+def interpolate(before: Any, after: Any, part: float, t_ns: int) -> Any:
     """Return the value a part (0 to 1) of the way from one sample to the next; `t_ns` is its time."""
     if isinstance(before, float | int):
         return before + (after - before) * part

@@ -19,7 +19,7 @@ from transect.errors import did_you_mean
 
 from .context import Context
 from .inboxes import check_interpolable
-from .params import Parameter, ParameterError, checked_values, is_declared, parameters_of
+from .params import Parameter, ParameterError, check_values, is_declared, parameters_of
 from .policies import AT
 from .ports import OUT, Port, PortError, Ports, is_outputs, ports_of
 
@@ -88,7 +88,7 @@ class Node:
     def __init__(self, **parameters: Any) -> None:
         if not inspect.isfunction(getattr(type(self), "process", None)):
             raise PortError(f"{type(self).__name__} has no process")
-        for name, value in checked_values(self.parameters, parameters, type(self).__name__).items():
+        for name, value in check_values(self.parameters, parameters, type(self).__name__).items():
             setattr(self, name, value)
         self.ctx = Context()
         self.reset()
@@ -126,7 +126,7 @@ class Node:
 
     def set_parameters(self, given: Mapping[str, Any]) -> None:
         """Change parameters, each checked; state stays as it is."""
-        for name, value in checked_values(
+        for name, value in check_values(
             self.parameters, {**self.values, **given}, type(self).__name__
         ).items():
             setattr(self, name, value)

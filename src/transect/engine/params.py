@@ -127,7 +127,7 @@ def parameters_of(members: Mapping[str, Any], types: Mapping[str, Any], owner: s
     return found
 
 
-def checked_values(known: Mapping[str, Parameter], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
+def check_values(known: Mapping[str, Parameter], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
     """Return the values of all parameters: those given, checked, and the defaults of the others."""
     for name in given:
         if name not in known:

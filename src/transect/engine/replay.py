@@ -83,7 +83,7 @@ class Keyframe:
     outputs: Mapping[str, int]
 
 
-def made_for(graph: Graph, jobs: int) -> Callable[..., Flow]:
+def choose_flow(graph: Graph, jobs: int) -> Callable[..., Flow]:
     """Return what makes the flow of a graph: on several threads if these were asked for and are of use."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs cannot run anything", hint="1 or more")
@@ -251,7 +251,7 @@ class Replay:
 
     def _flow(self, pass_index: int) -> Flow:
         around = replace(self._surroundings(self.graph, self.wiring), hashed=pass_index == self.passes - 1)
-        flow = made_for(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
+        flow = choose_flow(self.graph, self.jobs)(around, reorder_ns=self.options.reorder_ns)
         for part in self.graph.parts.values():
             part.node.ctx.pass_index = pass_index
         for line in self.lines:

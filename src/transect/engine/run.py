@@ -194,7 +194,7 @@ def run(
             Compound.of(compound), _open_one(recording), options, folder=folder.path if folder else None,
             rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, jobs=jobs,
         )  # fmt: skip
-        result = finished(replay, folder)
+        result = finish(replay, folder)
     _refuse_failure(result, expected)
     return result
 
@@ -223,9 +223,7 @@ def new_folder(out: Path | str | None) -> AbstractContextManager[RunFolder | Non
     return RunFolder(Path(out))
 
 
-def finished(
-    replay: Replay, folder: RunFolder | None = None, play: Callable[[], object] | None = None
-) -> Run:
+def finish(replay: Replay, folder: RunFolder | None = None, play: Callable[[], object] | None = None) -> Run:
     """Play a replay and return the run; one that did not come to its end is written as far as it came.
 
     Parameters

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .graph import Graph
-from .keeping import described
+from .keeping import describe_outputs
 
 if TYPE_CHECKING:
     from .run import Run
@@ -17,7 +17,7 @@ def silent_outputs(run: Run) -> dict[str, str]:
     if run.replay is None:
         return {}
     graph = run.replay.graph
-    samples = {name: output["samples"] for name, output in described(run.replay.kept).items()}
+    samples = {name: output["samples"] for name, output in describe_outputs(run.replay.kept).items()}
     nodes = {name: _node(graph.outputs[name]) for name in samples}
     spoke = {nodes[name] for name, number in samples.items() if number}
     said: dict[str, str] = {}

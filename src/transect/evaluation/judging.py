@@ -15,7 +15,7 @@ from transect.recording import Loss
 
 from .association import rows
 from .loading import open_input
-from .report import Asked, evaluate, failed, judge_relations
+from .report import Asked, evaluate, judge_relations, report_failure
 from .result import Input, Result, distinct_names
 
 
@@ -71,7 +71,7 @@ def judge_trajectories(
         return _compare(reference, estimate, asked, command)
 
     def fail(path: str, error: TransectError) -> Result:
-        return failed(reference, names.get(path, Path(path).name), error.what, command)
+        return report_failure(reference, names.get(path, Path(path).name), error.what, command)
 
     _judge_each(estimates, compare, fail, found)
     return found

@@ -44,9 +44,9 @@ def load_trajectory(
     if isinstance(source, Stream):
         return trajectory_of(source)
     if isinstance(source, Recording):
-        return trajectory_of(chosen_stream(source, truth))
+        return trajectory_of(choose_stream(source, truth))
     recording, name = open_named(source)
-    return trajectory_of(recording[name] if name else chosen_stream(recording, truth))
+    return trajectory_of(recording[name] if name else choose_stream(recording, truth))
 
 
 def trajectory_of(stream: Stream) -> Trajectory:
@@ -124,7 +124,7 @@ def covariances_of(stream: Stream) -> NDArray[np.float64] | None:
     return None
 
 
-def chosen_stream(recording: Recording, truth: bool) -> Stream:
+def choose_stream(recording: Recording, truth: bool) -> Stream:
     """Return the stream of a recording that is meant."""
     if truth and recording.truth is not None:
         return recording.truth
@@ -158,7 +158,7 @@ def open_input(source: str, *, truth: bool = False) -> Input:
     if (Path(folder or source) / RUN).is_file():
         return _open_run(source, Path(folder or source), port)
     recording, name = open_named(source)
-    stream = recording[name] if name else chosen_stream(recording, truth)
+    stream = recording[name] if name else choose_stream(recording, truth)
     made = input_of(source, recording, stream, recording.name if len(recording) == 1 else "")
     beside = recording.path.parent / RUN if recording.path else None
     if beside is not None and beside.is_file() and recording.format == "tum":
@@ -216,7 +216,7 @@ def _open_run(source: str, folder: Path, port: str) -> Input:
             hint=f"name one: {folder}:{found[0].stem}" if found else "transect run ... -o writes outputs",
         )
     recording, _ = open_named(named[0])
-    made = input_of(source, recording, chosen_stream(recording, truth=False), folder.resolve().name)
+    made = input_of(source, recording, choose_stream(recording, truth=False), folder.resolve().name)
     return _with_run(made, folder / RUN, recording)
 
 

@@ -187,7 +187,7 @@ def _cells(places: Floats, cell: float) -> Cells:
 # Where a model lies
 
 
-def placed_by_truth(recording: Recording, frame: str, t_ns: int) -> Floats:
+def place_by_truth(recording: Recording, frame: str, t_ns: int) -> Floats:
     """Return ``T_world_frame`` (4, 4) of a sensor's frame at a time (ns), by the truth of a recording.
 
     A model in the frame of the camera that began it is brought to the world of the truth by that camera at
@@ -239,7 +239,7 @@ def model_errors(
     camera = next((each for each in recording.cameras.values() if each.frame == frame), None)
     if not (maps and len(times)) or camera is None:
         return None
-    true = [placed_by_truth(recording, frame, int(each)) for each in times]
+    true = [place_by_truth(recording, frame, int(each)) for each in times]
     views = [View(T_world_camera, camera.K, camera.width, camera.height) for T_world_camera in true]
     return reconstruction_errors(se3.apply(true[0], points), maps[0][0].value, views)
 

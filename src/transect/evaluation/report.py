@@ -159,7 +159,7 @@ def judge_relations(estimate: Input, relations: Relations, asked: Asked, command
     )
 
 
-def failed(reference: Input | None, estimate: str, why: str, command: str = "") -> Result:
+def report_failure(reference: Input | None, estimate: str, why: str, command: str = "") -> Result:
     """Return the result of an estimate that could not be compared: a tracking failure is a result too."""
     files = reference.files if reference else ()
     return Result(

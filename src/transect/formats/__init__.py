@@ -165,9 +165,9 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
     _check_options(chosen, read, options)
     recording = read(base, **options)
     if truth is not None:
-        from transect.formats._truth.streams import attached
+        from transect.formats._truth.streams import attach
 
-        recording = attached(recording, truth)
+        recording = attach(recording, truth)
     return recording.replace(
         format=recording.format or chosen,
         source=recording.source or base,

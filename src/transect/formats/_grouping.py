@@ -67,7 +67,7 @@ class _File:
     suffix: str
 
 
-def grouped(files: Sequence[str], default: str) -> list[Group]:
+def group_files(files: Sequence[str], default: str) -> list[Group]:
     """Return files grouped by sensor, in order of their names.
 
     Parameters
@@ -88,7 +88,7 @@ def grouped(files: Sequence[str], default: str) -> list[Group]:
     ]
 
 
-def timed(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...], Clock]:
+def sort_by_time(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...], Clock]:
     """Return files in the order of the times in their names, those times in ns, and the clock they are on."""
     return _in_time([_take_apart(name) for name in files])
 

@@ -87,9 +87,7 @@ def file_table(t_ns: Any, files: Sequence[str]) -> Any:
     return arrow.table(t_ns, {PAYLOAD: arrow.strings(files)})
 
 
-def checked_table(
-    t_ns: Sequence[int], files: Sequence[str], check: Callable[[str], Iterable[Loss]]
-) -> Parsed:
+def check_table(t_ns: Sequence[int], files: Sequence[str], check: Callable[[str], Iterable[Loss]]) -> Parsed:
     """Return the table of files that can be kept: what one lacks is a loss, a ParseError leaves it out."""
     kept: list[int] = []
     losses: list[Loss] = []
@@ -103,7 +101,7 @@ def checked_table(
     return Parsed(file_table(times, [files[i] for i in kept]), tuple(losses))
 
 
-def listed_table(source: Source, listed: Parsed, paths: Sequence[str], listing: str) -> Parsed:
+def find_listed(source: Source, listed: Parsed, paths: Sequence[str], listing: str) -> Parsed:
     """Return the table of those listed files that are there; the others are one loss."""
     there = np.array([path in source for path in paths], dtype=bool)
     losses = list(listed.losses)

@@ -66,7 +66,7 @@ def payload_bytes(recording: Recording, sample: Sample, suffix: str) -> bytes:
     source = recording.source_of(sample)
     if name is not None and source is not None and suffix_of(name) == suffix:
         return source.read(name)
-    return encoded(sample.value, suffix)
+    return encode(sample.value, suffix)
 
 
 def payload_file(recording: Recording, sample: Sample) -> tuple[str, bytes]:
@@ -139,7 +139,7 @@ def loadable(stream: Stream, said: list[str]) -> Stream:
     return stream if keep.all() else stream.take(keep)
 
 
-def encoded(value: Any, suffix: str) -> bytes:
+def encode(value: Any, suffix: str) -> bytes:
     """Encode an image or a cloud as the file type of `suffix`."""
     if isinstance(value, Image):
         return encode_image(value, suffix)

@@ -66,7 +66,7 @@ class Lost:
         return tuple(Loss(file, reason, **where, count=count) for reason, where, count in found)
 
 
-def timed_rows(buffer: Buffer, file: str, columns: Sequence[str], units: Mapping[str, str]) -> Parsed:
+def parse_timed_rows(buffer: Buffer, file: str, columns: Sequence[str], units: Mapping[str, str]) -> Parsed:
     """Parse lines of a time in seconds and one number per column."""
     tokens, lines, losses = read_lines(buffer, file, (len(columns) + 1,))
     t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)

@@ -39,7 +39,7 @@ def times_ns(name: str, values: ArrayLike) -> Ints:
     return array.astype(np.int64, copy=False)
 
 
-def sorted_times_ns(name: str, values: ArrayLike) -> Ints:
+def check_times_ns(name: str, values: ArrayLike) -> Ints:
     """Return a (n,) int64 time axis that never steps back; equal times are fine."""
     axis = times_ns(name, values)
     backwards = np.flatnonzero(axis[1:] < axis[:-1])

@@ -23,7 +23,7 @@ SAME_SHAPE = 0.01
 """Relative difference of the sides' ratio up to which an image counts as resized, not cut."""
 
 
-def fitted_camera(camera: CameraModel, width: int, height: int) -> tuple[CameraModel, tuple[str, ...]]:
+def fit_camera(camera: CameraModel, width: int, height: int) -> tuple[CameraModel, tuple[str, ...]]:
     """Return the camera for an image of that size, and what is doubtful about it.
 
     An image of the same shape was resized. Of another shape and not much smaller it was cut out, and the file
@@ -77,7 +77,7 @@ def colours(
     cloud : PointCloud
     image : Image
     camera : CameraModel
-        For pixels of this image (`fitted_camera`).
+        For pixels of this image (`fit_camera`).
     T_camera_cloud : (4, 4) array
     cell : float
         Side of a cell of the depth buffer, pixels.

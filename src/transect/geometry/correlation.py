@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, same_length, sorted_times_ns, times_ns
+from transect.geometry._arrays import check_times_ns, floats, same_length, times_ns
 from transect.geometry.interpolation import Limits, interpolate_columns
 
 GAP_STEPS = 5
@@ -146,7 +146,7 @@ def correlation_at_offsets(
 
 def _signal(name: str, times: ArrayLike, values: ArrayLike) -> tuple[Ints, Floats]:
     """Times and values of the measured samples."""
-    axis, x = sorted_times_ns(f"times of {name}", times), floats(f"signal {name}", values, ("n",))
+    axis, x = check_times_ns(f"times of {name}", times), floats(f"signal {name}", values, ("n",))
     same_length(times=axis, signal=x)
     axis, x = axis[np.isfinite(x)], x[np.isfinite(x)]
     if len(x) < 3 or np.ptp(x) == 0:

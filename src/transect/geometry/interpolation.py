@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.geometry import rotations
-from transect.geometry._arrays import floats, same_length, sorted_times_ns, times_ns
+from transect.geometry._arrays import check_times_ns, floats, same_length, times_ns
 
 CHUNK = 16384
 """Samples at a time: their temporary arrays stay in the processor's cache, which doubles the speed."""
@@ -59,7 +59,7 @@ class Bracket(NamedTuple):
     fraction: Floats
 
 
-def unwrapped(angles: ArrayLike) -> Floats:
+def unwrap(angles: ArrayLike) -> Floats:
     """Angles (n,) in rad without jumps of a turn, each by the shorter way from the last that was measured."""
     values = floats("angles", angles, ("n",)).copy()
     known = np.isfinite(values)
@@ -150,7 +150,7 @@ def interpolate_poses(
 
 
 def _axis(axis_ns: ArrayLike) -> Ints:
-    axis = sorted_times_ns("time axis", axis_ns)
+    axis = check_times_ns("time axis", axis_ns)
     if not len(axis):
         raise GeometryError("expected at least one sample on the time axis, got none")
     return axis

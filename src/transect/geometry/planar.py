@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
-from transect.geometry._arrays import floats, sorted_times_ns
+from transect.geometry._arrays import check_times_ns, floats
 
 
 def rotations_from_headings(headings: ArrayLike) -> Floats:
@@ -31,7 +31,7 @@ def motions_from_rates(t_ns: ArrayLike, rates: ArrayLike) -> Floats:
         Speeds along x and y of the body in m/s, and the turn rate in rad/s.
     """
     twist = floats("rates", rates, ("n", 3))
-    seconds = np.diff(sorted_times_ns("times", t_ns)) * 1e-9
+    seconds = np.diff(check_times_ns("times", t_ns)) * 1e-9
     return seconds[:, None] * (twist[1:] + twist[:-1]) / 2
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, sorted_times_ns
+from transect.geometry._arrays import check_times_ns, floats
 
 NORMAL = 1.4826
 """Standard deviation of a normal distribution divided by its median absolute deviation."""
@@ -131,7 +131,7 @@ def longest_run(mask: ArrayLike) -> Run:
 
 def longest_gap(times_ns: ArrayLike) -> Gap:
     """Longest time between two samples on a sorted axis (n,), the first of equals; n must be at least 2."""
-    axis = sorted_times_ns("time axis", times_ns)
+    axis = check_times_ns("time axis", times_ns)
     if len(axis) < 2:
         raise GeometryError(f"expected at least 2 samples to find a gap, got {len(axis)}")
     steps = np.diff(axis)

@@ -20,7 +20,7 @@ def gtsam() -> Any:
     return module
 
 
-def adjusted(
+def adjust_graph(
     graph: Any, poses: Sequence[Floats], points: Floats, rows: Sequence[int], steps: int
 ) -> tuple[list[Floats], Floats]:
     """Return poses X(k), (4, 4), and points L(row), (n, 3), that fit a graph better; the first pose stays.

@@ -60,7 +60,7 @@ def limit() -> int:
     return int(given)
 
 
-def parsed(source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed]) -> Parsed:
+def parse(source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed]) -> Parsed:
     """Return one file parsed, from the cache if its content was parsed before.
 
     Parameters
@@ -72,10 +72,10 @@ def parsed(source: Source, name: str, parser: str, build: Callable[[Buffer], Par
     build : callable
         Takes the file's content and parses it.
     """
-    return parsed_many(source, name, parser, lambda buffer: {"table": build(buffer)})["table"]
+    return parse_many(source, name, parser, lambda buffer: {"table": build(buffer)})["table"]
 
 
-def parsed_many(source: Source, name: str, parser: str, build: Build) -> dict[str, Parsed]:
+def parse_many(source: Source, name: str, parser: str, build: Build) -> dict[str, Parsed]:
     """Return the tables of one file that holds several, from the cache if it can."""
     if source.size(name) < SMALL:
         source.touch(name)
@@ -192,7 +192,7 @@ def _opened(sealed: Any) -> dict[str, Any]:
     return value
 
 
-def remembered(key: str, build: Callable[[], Any]) -> Any:
+def remember(key: str, build: Callable[[], Any]) -> Any:
     """Return a plain value, such as JSON can hold, that was worked out before; else work it out and keep it.
 
     Parameters

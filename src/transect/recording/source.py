@@ -238,7 +238,7 @@ class FolderSource(Source):
         return self._file(name).stat().st_size
 
     def buffer(self, name: str) -> Buffer:
-        return mapped(self._file(name))
+        return map_file(self._file(name))
 
     def head(self, name: str, count: int = HEAD) -> bytes:
         with _open_one(self._file(name)) as stream:
@@ -318,7 +318,7 @@ def _open_one(path: Path) -> BinaryIO:
         ) from error
 
 
-def mapped(path: Path) -> Buffer:
+def map_file(path: Path) -> Buffer:
     """Map a file into memory, read-only."""
     with _open_one(path) as stream:
         if os.fstat(stream.fileno()).st_size == 0:
@@ -326,7 +326,7 @@ def mapped(path: Path) -> Buffer:
         return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def mapped_part(path: Path, start: int, length: int) -> memoryview:
+def map_part(path: Path, start: int, length: int) -> memoryview:
     """Map a part of a file into memory, read-only; `length` is not 0 and the part lies inside the file."""
     before = start % mmap.ALLOCATIONGRANULARITY
     with _open_one(path) as stream:

@@ -266,7 +266,7 @@ class Stream:
             Limits,
             interpolate_attitudes,
             interpolate_columns,
-            unwrapped,
+            unwrap,
         )
 
         if len(self) < 2:
@@ -282,7 +282,7 @@ class Stream:
         for name in names:
             if name not in result:
                 values = np.asarray(self.column(name), dtype=np.float64)[order]
-                values = unwrapped(values) if name in _ANGLES else values
+                values = unwrap(values) if name in _ANGLES else values
                 result[name] = interpolate_columns(t, values, times, limits)
         return {name: result[name] for name in names}
 

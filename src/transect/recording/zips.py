@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from transect.errors import ParseError
 
 from .losses import Loss
-from .source import HEAD, Buffer, Source, identity_of, mapped, mapped_part, sha256_bytes
+from .source import HEAD, Buffer, Source, identity_of, map_file, map_part, sha256_bytes
 
 MAX_RATIO = 200
 """Members that claim to grow more than this are refused: real recordings never do, bombs do."""
@@ -55,7 +55,7 @@ class ZipSource(Source):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._map: Buffer = mapped(path)
+        self._map: Buffer = map_file(path)
         self._directory, self._shift, lost = _central_directory(self._map, path)
         self._entries, refused = _list_members(self._directory, path.name)
         self.refused = (*lost, *refused)
@@ -134,7 +134,7 @@ class ZipSource(Source):
             raise ParseError(f"{name} is cut off in the zip", where=f"{self.path.name}@{start}")
         if member.packed < _OWN_MAP:
             return memoryview(self._map)[start : start + member.packed]
-        return mapped_part(self.path, start, member.packed)
+        return map_part(self.path, start, member.packed)
 
 
 def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int, list[Loss]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.base.yaml_parts import Part, is_number, shown
+from transect.base.yaml_parts import Part, is_number, shorten
 from transect.errors import GeometryError, did_you_mean
 
 from .body import check_body
@@ -37,7 +37,7 @@ def check_robot(part: Part) -> None:
     for key in ("cameras", "constants"):
         inner = part.child(key)
         if inner.data is not None and not isinstance(inner.data, Mapping):
-            inner.wrong(f"{key} should be a mapping, not {shown(inner.data)}")
+            inner.wrong(f"{key} should be a mapping, not {shorten(inner.data)}")
         elif key == "cameras":
             for name in inner.data or ():
                 check_camera(str(name), inner.child(name))

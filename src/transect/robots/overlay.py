@@ -20,7 +20,7 @@ from transect.draw.overlay import Dots, Outline, Triad
 from transect.errors import FrameError, StreamError, TransectError, did_you_mean
 from transect.geometry import se3
 from transect.geometry.camera import project_points
-from transect.geometry.colours import fitted_camera, rgb_of
+from transect.geometry.colours import fit_camera, rgb_of
 from transect.geometry.interpolation import nearest_index
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Sample, Stream
@@ -165,7 +165,7 @@ def view(
     stream = camera_stream(recording, camera)
     first = recording.spans().get(stream.clock, (0, 0))[0]
     image: Image = stream.at(clocks.resolve(time, first, stream.clock)).value
-    model, doubts = fitted_camera(recording.cameras[stream.camera], image.width, image.height)
+    model, doubts = fit_camera(recording.cameras[stream.camera], image.width, image.height)
     scene = _Scene(recording.frames, model.frame or stream.frame, stream.clock, image.t_ns, tolerance, model)
     sightings: list[Sighting] = []
     notes = list(doubts)

@@ -96,7 +96,7 @@ def fixes(
     Parameters
     ----------
     antenna : Motion
-        Of the antenna (see `inertial.mounted`) at the times of the fixes, evenly spaced.
+        Of the antenna (see `inertial.mount`) at the times of the fixes, evenly spaced.
     origin : (3,)
         Geodetic, of the world: rad, rad, m.
     coverage : Coverage

@@ -59,7 +59,7 @@ class ImuSamples:
     gyro_scale: Floats
 
 
-def mounted(motion: Motion, T_body_sensor: ArrayLike) -> Motion:
+def mount(motion: Motion, T_body_sensor: ArrayLike) -> Motion:
     """Return the motion of a sensor that is fixed to a moving body.
 
     Parameters
@@ -100,7 +100,7 @@ def measure(motion: Motion, noise: ImuNoise, gravity: float, seed: int, name: st
     Parameters
     ----------
     motion : Motion
-        Of the sensor, see `mounted`; at the times of the samples, see `Motion.at`.
+        Of the sensor, see `mount`; at the times of the samples, see `Motion.at`.
     gravity : float
         m/s2.
     seed, name

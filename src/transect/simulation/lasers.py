@@ -142,7 +142,7 @@ def cast_scans(sick: Sick, scene: Scene, poses: Poses, number: Ints, start_ns: i
     return Returns(hits.range.reshape(shape), hits.kind.reshape(shape), cosine.reshape(shape))
 
 
-def seen(sick: Sick, returns: Returns, solids: Solids, ground: float) -> NDArray[np.bool_]:
+def find_seen(sick: Sick, returns: Returns, solids: Solids, ground: float) -> NDArray[np.bool_]:
     """Return which beams (n, k) come back strong enough: albedo, incidence and distance decide.
 
     Parameters

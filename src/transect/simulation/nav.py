@@ -123,7 +123,7 @@ class Drive:
     slope: Floats
 
 
-def driven(skid: Skid, motion: Motion, seed: int) -> Drive:
+def drive_wheels(skid: Skid, motion: Motion, seed: int) -> Drive:
     """Return how the wheels drove an evenly sampled motion; they slip more uphill and where it is loose."""
     to_world = rotations.matrix_from_quaternion(motion.quaternion)
     speed = np.einsum("ij,ij->i", motion.velocity, to_world[:, :, 0])

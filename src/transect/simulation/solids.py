@@ -230,7 +230,7 @@ def _ball(solid: Solid) -> tuple[Floats, float]:
     return solid.centre + middle, float(reaches[solid.shape] + roams)
 
 
-def turned(yaw: float) -> Floats:
+def turn_by(yaw: float) -> Floats:
     """Rotation (3, 3) about the vertical by `yaw` rad, counter-clockwise seen from above."""
     return rotations.matrix_from_rotation_vector(np.array([0.0, 0.0, yaw]))
 
@@ -258,7 +258,7 @@ def wall(
     along = b - a
     centre = [*((a + b) / 2), height / 2]
     yaw = float(np.arctan2(along[1], along[0]))
-    return turned_box(kind, centre, [float(np.hypot(*along)), thickness, height], turned(yaw), look)
+    return turned_box(kind, centre, [float(np.hypot(*along)), thickness, height], turn_by(yaw), look)
 
 
 def cylinder(kind: str, foot: ArrayLike, radius: float, height: float, look: Look = PLAIN) -> Solid:

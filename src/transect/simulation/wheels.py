@@ -200,7 +200,7 @@ def _patches(ground: Floats, soil: Soil, seed: int, seconds: float) -> Floats:
 # Encoders
 
 
-def travelled(rim: Floats, seconds: float) -> Floats:
+def measure_travel(rim: Floats, seconds: float) -> Floats:
     """Metres (n, k) that rims have gone since the first sample."""
     steps = (rim[1:] + rim[:-1]) * (seconds / 2)
     return np.concatenate([np.zeros((1, rim.shape[1])), np.cumsum(steps, axis=0)])

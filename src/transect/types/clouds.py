@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 
 from ._fields import NOWHERE, FromColumns, columns
-from .returns import Errors, returned
+from .returns import Errors, find_returns
 
 
 def _no_fields() -> dict[str, NDArray[Any]]:
@@ -84,7 +84,7 @@ class LaserScan(FromColumns):
     def returned(self, nearest: float = 0.0, farthest: float = np.inf) -> Mask:
         """Return (n,) which beams came back: between the sensor's own limits and those that are given, m."""
         low, high = max(nearest, self.range_min or 0.0), min(farthest, self.range_max or np.inf)
-        return returned(self.ranges, low, high)
+        return find_returns(self.ranges, low, high)
 
     @property
     def measured(self) -> Floats:

@@ -39,7 +39,7 @@ NO_RETURN = (TOO_FAR, NOT_VALID, BEYOND_MAXIMUM)
 Errors = NDArray[np.uint16]
 
 
-def returned(ranges: ArrayLike, nearest: ArrayLike = 0.0, farthest: ArrayLike = np.inf) -> Mask:
+def find_returns(ranges: ArrayLike, nearest: ArrayLike = 0.0, farthest: ArrayLike = np.inf) -> Mask:
     """Return which ranges were measured between two limits in metres, the limits themselves excluded.
 
     Parameters

@@ -10,9 +10,9 @@ from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.calibration._boards import Board
 from transect.nodes.calibration._pless_zhang import Sighting, mount_from_boards
-from transect.nodes.calibration.camera_calibration import CameraCalibration, fitted_camera
+from transect.nodes.calibration.camera_calibration import CameraCalibration, fit_camera
 from transect.nodes.calibration.laser_camera_calibration import LaserCameraCalibration, straight_pieces
-from transect.nodes.calibration.stereo_calibration import StereoCalibration, calibrated_pair
+from transect.nodes.calibration.stereo_calibration import StereoCalibration, calibrate_pair
 from transect.robots import load
 from transect.types import CameraModel, Image, LaserScan
 
@@ -50,7 +50,7 @@ def corners(pose, K=K, lens=LENS, T=None, rng=None) -> np.ndarray:
 
 def test_a_camera_is_found_within_what_it_says_of_itself():
     rng = np.random.default_rng(0)
-    fit = fitted_camera([corners(pose, rng=rng) for pose in poses(15, 1, 1.0, 2.0)], BOARD, PICTURE)
+    fit = fit_camera([corners(pose, rng=rng) for pose in poses(15, 1, 1.0, 2.0)], BOARD, PICTURE)
     found = fit.camera.K[[0, 1, 0, 1], [0, 1, 2, 2]]
     assert (np.abs(found - [520, 523, 322, 243]) < 4 * fit.sigma).all()
     assert fit.rms == pytest.approx(np.sqrt(2) * NOISE_PX, rel=0.1)
@@ -67,7 +67,7 @@ def test_a_pair_is_found_with_its_baseline():
         (corners(pose, rng=rng), corners(pose, T=T_right_left, rng=rng))
         for pose in poses(15, 3, 1.2, 2.0, across=0.2)
     ]
-    found = calibrated_pair(seen, BOARD, PICTURE, PICTURE)
+    found = calibrate_pair(seen, BOARD, PICTURE, PICTURE)
     np.testing.assert_allclose(found.transform.matrix[:3, 3], T_right_left[:3, 3], atol=0.002)
     assert found.rightCamera.baseline == pytest.approx(np.linalg.norm(T_right_left[:3, 3]), abs=0.001)
     assert found.rms == pytest.approx(np.sqrt(2) * NOISE_PX, rel=0.1)

@@ -24,7 +24,7 @@ from transect.nodes.state.smoothing.held_out import learn_wheel_factor
 from transect.nodes.state.smoothing.inertial import turns_of
 from transect.nodes.state.smoothing.lag import Window
 from transect.nodes.state.smoothing.motion import PlanarPath, PosePath
-from transect.nodes.state.smoothing.places import join, moved_points
+from transect.nodes.state.smoothing.places import join, move_points
 from transect.nodes.state.smoothing.start import HeadingUnknownError, guess
 from transect.nodes.state.smoothing.wheels import WheelLinks, WheelNoise
 from transect.recording import FrameTree, Recording, Stream, arrow
@@ -105,7 +105,7 @@ def drive(
 def errors_in_gap(made: Drive, found: Smoothed) -> tuple[np.ndarray, np.ndarray]:
     """Errors (k, 2) of the antenna where it was withheld, and their covariances (k, 2, 2)."""
     poses, covariances = found.at(made.t_ns[made.withheld])
-    place, spread = moved_points(poses, covariances, np.tile(LEVER, (len(poses), 1)))
+    place, spread = move_points(poses, covariances, np.tile(LEVER, (len(poses), 1)))
     return place[:, :2] - made.antenna()[made.withheld], spread[:, :2, :2]
 
 

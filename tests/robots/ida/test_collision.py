@@ -14,7 +14,7 @@ from transect.robots.ida.collision import (
     Clearance,
     Thickness,
     clearance,
-    ignored,
+    list_ignored,
     payload_boxes,
     segment_distance,
 )
@@ -105,7 +105,7 @@ def test_a_size_must_be_three_edges_or_two_corners() -> None:
 
 def test_ignored_payloads_have_no_box_and_need_no_size() -> None:
     parameters = flagged(seis=1, hp3=0)
-    assert ignored(parameters) == {"seis"}
+    assert list_ignored(parameters) == {"seis"}
     assert [box.name for box in payload_boxes(parameters, {k: SIZES[k] for k in ("wts", "hp3")})] == [
         "wts",
         "hp3",

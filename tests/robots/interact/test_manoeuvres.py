@@ -8,7 +8,7 @@ from tests.robots.interact.circle import circle_wheels
 
 from transect import robots
 from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.manoeuvres import performed, steered
+from transect.robots.interact.manoeuvres import classify_motion, classify_steering
 from transect.robots.interact.recomputed import intervals
 
 G = Geometry.of(robots.load("interact"))
@@ -32,22 +32,22 @@ G = Geometry.of(robots.load("interact"))
     ],
 )
 def test_steering_angles_name_the_manoeuvre(degrees: tuple[float, ...], name: str):
-    assert steered(np.radians(degrees), G) == name
+    assert classify_steering(np.radians(degrees), G) == name
 
 
 def test_wheels_of_a_left_circle_are_a_left_turn():
     steering, _ = circle_wheels(5.0, 0.1)
-    assert steered(steering, G) == "left turn"
+    assert classify_steering(steering, G) == "left turn"
     # Mirrored: left and right wheels change places and signs.
-    assert steered(-steering[[3, 2, 1, 0]], G) == "right turn"
+    assert classify_steering(-steering[[3, 2, 1, 0]], G) == "right turn"
 
 
 def test_the_drive_tells_which_way_a_spot_turn_goes():
     # To the left the left wheels (1, 2) roll back.
     spot = np.radians([-45.0, 45, -45, 45])
-    assert steered(spot, G, drive=[-0.2, -0.2, 0.2, 0.2]) == "left spot turn"
-    assert steered(spot, G, drive=[0.2, 0.2, -0.2, -0.2]) == "right spot turn"
-    assert steered(spot, G, drive=np.zeros(4)) == "spot turn"
+    assert classify_steering(spot, G, drive=[-0.2, -0.2, 0.2, 0.2]) == "left spot turn"
+    assert classify_steering(spot, G, drive=[0.2, 0.2, -0.2, -0.2]) == "right spot turn"
+    assert classify_steering(spot, G, drive=np.zeros(4)) == "spot turn"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_drive_tells_which_way_a_spot_turn_goes():
     ],
 )
 def test_a_twist_names_what_was_performed(twist: tuple[float, ...], name: str):
-    assert performed(twist, G) == name
+    assert classify_motion(twist, G) == name
 
 
 def test_intervals_end_where_the_name_changes_and_at_seams():

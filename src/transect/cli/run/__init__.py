@@ -227,7 +227,7 @@ def _streams_used(replay: Replay, strict: bool) -> Recording:
 def _play(replay: Replay, folder: RunFolder | None, manner: Manner) -> tuple[Run, bool]:
     """Play to the end, or as a person says; return the run, and whether Ctrl-C ended it."""
     from transect.engine.folder import RUN
-    from transect.engine.run import finished
+    from transect.engine.run import finish
 
     from .playing import bar, pausing
     from .terminal import Terminal
@@ -235,9 +235,9 @@ def _play(replay: Replay, folder: RunFolder | None, manner: Manner) -> tuple[Run
     try:
         if manner.step:
             terminal = Terminal(replay)
-            return finished(replay, folder, terminal.talk), terminal.interrupted
+            return finish(replay, folder, terminal.talk), terminal.interrupted
         with bar(manner.progress, replay), pausing(replay.player):
-            result = finished(replay, folder)
+            result = finish(replay, folder)
         return result, result.status == "interrupted"
     except BaseException:
         kept = folder and (folder.target / RUN).is_file()

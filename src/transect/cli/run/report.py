@@ -91,9 +91,9 @@ def show_judgement(run: Run) -> None:
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:
-    from transect.engine.keeping import described
+    from transect.engine.keeping import describe_outputs
 
-    return described(run.replay.kept) if run.replay else {}
+    return describe_outputs(run.replay.kept) if run.replay else {}
 
 
 def _files(files: Sequence[str]) -> str:

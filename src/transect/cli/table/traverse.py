@@ -61,13 +61,13 @@ def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bo
     whole = [one.open(progress) for one in opening.each()]
     measured = [traverse_of(opening.cut(r), stream, stop_speed) for r in whole]
     # A part of a traverse is not what was published.
-    printed = [None if opening.start or opening.end else published(recording) for recording in whole]
+    printed = [None if opening.start or opening.end else find_published(recording) for recording in whole]
     summed = total(measured) if len(measured) > 1 else None
     (_show_json if as_json else _show_rows)(measured, printed, summed)
     return max(report_losses(recording) for recording in whole)
 
 
-def published(recording: Recording) -> dict[str, Any] | None:
+def find_published(recording: Recording) -> dict[str, Any] | None:
     """Return what the catalogue of a recording's data set says of its traverse, or None."""
     from transect.formats._catalogues import ameds, rosario
 

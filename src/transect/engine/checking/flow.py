@@ -16,7 +16,7 @@ from ..description import CompoundText, ImplementationText, NodeUse, Wire
 from ..params import ParameterError
 from ..policies import AtPolicy, Policy, Synced
 from .faces import Face, Faces, Finding, Socket, faces_of, socket_of
-from .types import fits, shapes_fit, shown
+from .types import fits, shapes_fit, spell
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def kinds(flow: Flow) -> Iterator[Finding]:
         if source is None or target is None:
             continue
         if not fits(source.kind, target.kind):
-            given, wanted = shown(source.kind), shown(target.kind)
+            given, wanted = spell(source.kind), spell(target.kind)
             yield Finding(
                 wire.line, f"{wire}: {given} does not fit {wanted}", f"{wire.target} takes {wanted}"
             )

@@ -89,6 +89,6 @@ def fits(source: Kind, target: Kind) -> bool:
     return issubclass(source, target) or (target is float and source is int)
 
 
-def shown(kind: Any) -> str:
+def spell(kind: Any) -> str:
     """Return a kind as a person writes it."""
     return kind if isinstance(kind, str) else type_name(kind)

@@ -8,7 +8,7 @@ from .ports import (
     Keeper,
     Output,
     PortWriter,
-    described,
+    describe_outputs,
     file_base,
     read_port,
     write_port,
@@ -16,6 +16,6 @@ from .ports import (
 from .tables import KeepingError
 
 __all__ = [
-    "Count", "FileKeeper", "Keeper", "KeepingError", "Output", "PortWriter", "described", "file_base",
+    "Count", "FileKeeper", "Keeper", "KeepingError", "Output", "PortWriter", "describe_outputs", "file_base",
     "read_port", "write_port",
 ]  # fmt: skip

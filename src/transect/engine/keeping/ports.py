@@ -331,7 +331,7 @@ class FileKeeper(Count):
         self.files = sorted(str(file.relative_to(self._folder)) for file in self._writer.close())
 
 
-def described(kept: Mapping[str, Keeper]) -> dict[str, dict[str, Any]]:
+def describe_outputs(kept: Mapping[str, Keeper]) -> dict[str, dict[str, Any]]:
     """Return type, number of samples and files of each output, as plain values."""
     return {
         name: {"type": type_name(keeper.type), "samples": len(keeper), "files": list(keeper.files)}

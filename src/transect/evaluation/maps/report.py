@@ -108,7 +108,7 @@ def figure_arrays(reference: GridMap, errors: MapErrors) -> dict[str, NDArray[An
     }
 
 
-def placed(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:
+def place_map(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:
     """Return a map that lies in another frame: moved, and turned about the vertical.
 
     Parameters

@@ -16,7 +16,7 @@ from transect.errors import TransectError
 from transect.evaluation.differences import path_arrays
 from transect.evaluation.figures import draw_results
 from transect.evaluation.loading import POSE, POSES, open_input
-from transect.evaluation.report import Asked, evaluate, facts_of, failed
+from transect.evaluation.report import Asked, evaluate, facts_of, report_failure
 from transect.evaluation.result import Input, Result
 from transect.geometry.ground import map_view
 from transect.recording import Recording, Stream
@@ -138,7 +138,7 @@ def _judge_trajectories(run: Run, folder: Path, recording: Recording, truth: Str
                 yield compare_run(reference, estimate, fed, command)
             seen.add(poses)
         except TransectError as error:
-            yield failed(reference, name, error.what, command)
+            yield report_failure(reference, name, error.what, command)
 
 
 def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Result:

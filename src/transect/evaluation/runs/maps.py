@@ -7,8 +7,8 @@ from pathlib import Path
 
 from transect.errors import TransectError
 from transect.evaluation.loading import POSE, open_input
-from transect.evaluation.maps.report import MapInput, evaluate_maps, open_map, placed
-from transect.evaluation.reconstruction import placed_by_truth
+from transect.evaluation.maps.report import MapInput, evaluate_maps, open_map, place_map
+from transect.evaluation.reconstruction import place_by_truth
 from transect.evaluation.result import Result
 from transect.geometry import se3
 from transect.recording import Recording, Stream
@@ -53,8 +53,8 @@ def _place(made: MapInput, reference: GridMap, folder: Path, recording: Recordin
     if made.grid.crs or made.grid.frame == world:
         return made
     poses = open_input(f"{folder}:{POSE}").trajectory
-    T_world_sensor = placed_by_truth(recording, poses.child, int(poses.t_ns[0]))
+    T_world_sensor = place_by_truth(recording, poses.child, int(poses.t_ns[0]))
     assert poses.orientations is not None
     T_odom_sensor = se3.from_quaternion(poses.orientations[0], poses.positions[0])
-    grid = placed(made.grid, T_world_sensor @ se3.invert(T_odom_sensor), world)
+    grid = place_map(made.grid, T_world_sensor @ se3.invert(T_odom_sensor), world)
     return replace(made, grid=grid, notes=(*made.notes, "map placed where the truth has its first pose"))

@@ -15,7 +15,7 @@ from transect.recording.source import Buffer
 from transect.types import PointCloud
 
 from .._heads import CLOUD_SUFFIXES, suffix_of
-from .._images import checked_table, file_table
+from .._images import check_table, file_table
 from .pcd import decode_pcd, encode_pcd
 from .pcd import header_losses as pcd_losses
 from .plain import decode_raw, decode_text, encode_raw, encode_text, raw_losses
@@ -134,7 +134,7 @@ def cloud_table(
     Binary files are judged by their header and size alone; text is read once, and that is remembered. A file
     of which nothing can be kept is left out.
     """
-    return checked_table(t_ns, files, lambda name: _losses(source, name, columns))
+    return check_table(t_ns, files, lambda name: _losses(source, name, columns))
 
 
 def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[Loss, ...]:
@@ -146,7 +146,7 @@ def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[L
         found = judge(source.head(name, 4096), size, name)
         if found is not None:
             return found
-    return cache.parsed(source, name, f"cloud.losses/1|{name}", lambda data: _read_losses(data, name)).losses
+    return cache.parse(source, name, f"cloud.losses/1|{name}", lambda data: _read_losses(data, name)).losses
 
 
 def _read_losses(data: Buffer, name: str) -> Parsed:

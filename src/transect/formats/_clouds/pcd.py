@@ -22,7 +22,7 @@ from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
 from .plain import read_rows, text_of
-from .points import MAX_POINT_BYTES, Columns, columns_of, left_over, packed_colour, promised
+from .points import MAX_POINT_BYTES, Columns, columns_of, left_over, pack_colour, report_missing
 
 ENCODINGS = ("ascii", "binary", "binary_compressed")
 _KINDS = {"F": {4, 8}, "I": {1, 2, 4, 8}, "U": {1, 2, 4, 8}}
@@ -149,7 +149,7 @@ def binary_losses(header: Header, sizes: bytes | memoryview, size: int, name: st
     there, wanted = size - header.start, header.points * header.dtype.itemsize
     if header.encoding == "binary":
         held = min(there // header.dtype.itemsize, header.points)
-        return promised(held, header.points, name, header.start + held * header.dtype.itemsize)
+        return report_missing(held, header.points, name, header.start + held * header.dtype.itemsize)
     if header.points:
         packed, unpacked = struct.unpack("<II", sizes) if len(sizes) == 8 else (wanted, wanted)
         if packed > there - 8 or unpacked != wanted or unpacked > _LZF_RATIO * packed:
@@ -183,7 +183,7 @@ def _ascii(header: Header, body: memoryview, name: str) -> tuple[list[Array], tu
         np.column_stack(rows.columns[e - w : e]) if w > 1 else rows.columns[e - 1]
         for w, e in zip(widths, ends, strict=True)
     ]
-    losses = [*rows.losses, *(() if rows.losses else promised(rows.found, header.points, name))]
+    losses = [*rows.losses, *(() if rows.losses else report_missing(rows.found, header.points, name))]
     if rows.found > header.points:
         reason = f"the header promises {header.points} points, {rows.found} rows follow"
         losses.append(
@@ -259,7 +259,7 @@ def _pcl_columns(cloud: PointCloud) -> dict[str, Array]:
         if name == "normal" and values.shape[1:] == (3,):
             fields.update(zip(_NORMALS, values.T, strict=True))
         elif (name, values.shape[1:], values.dtype) in (("rgb", (3,), np.uint8), ("rgba", (4,), np.uint8)):
-            packed = packed_colour(values)
+            packed = pack_colour(values)
             fields[name] = packed.view(np.float32) if name == "rgb" else packed
         else:
             fields[name] = values

@@ -17,7 +17,7 @@ from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
 from .plain import read_rows, text_of
-from .points import Columns, columns_of, left_over, promised
+from .points import Columns, columns_of, left_over, report_missing
 
 ENCODINGS = {"ascii": "ascii", "binary": "binary_little_endian", "binary_big_endian": "binary_big_endian"}
 _ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
@@ -124,7 +124,7 @@ def header_losses(head: bytes, size: int, name: str) -> tuple[Loss, ...] | None:
     if any(e.lists for e in before) or (longer and header.elements[-1] is header.vertex):
         return None
     held = min(max(size - at, 0) // itemsize, header.vertex.count)
-    return promised(held, header.vertex.count, name, at + held * itemsize)
+    return report_missing(held, header.vertex.count, name, at + held * itemsize)
 
 
 def _binary(header: Header, body: memoryview, name: str) -> Columns:
@@ -134,7 +134,7 @@ def _binary(header: Header, body: memoryview, name: str) -> Columns:
     held = min(max(len(body) - at, 0) // dtype.itemsize, vertex.count)
     table = np.frombuffer(body, dtype, count=held, offset=at) if held else np.zeros(0, dtype)
     end = at + held * dtype.itemsize
-    losses = promised(held, vertex.count, name, header.start + end)
+    losses = report_missing(held, vertex.count, name, header.start + end)
     after = header.elements[header.elements.index(vertex) + 1 :]
     if not after and not losses:
         losses = left_over(body, end, dtype.itemsize, name, header.start)
@@ -187,7 +187,7 @@ def _ascii(header: Header, body: memoryview, name: str) -> Columns:
     before = sum(e.count for e in header.elements[: header.elements.index(vertex)])
     dtypes = [np.dtype(kind) for _, kind in vertex.properties]
     rows = read_rows(body, dtypes, name, first_line=header.lines + 1, skip=before, most=vertex.count)
-    losses = rows.losses or promised(rows.found, vertex.count, name)
+    losses = rows.losses or report_missing(rows.found, vertex.count, name)
     return Columns({key: c for (key, _), c in zip(vertex.properties, rows.columns, strict=True)}, losses)
 
 

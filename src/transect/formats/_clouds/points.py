@@ -115,7 +115,7 @@ def _offsets(rest: dict[str, Array]) -> None:
         rest["t_offset_ns"] = offsets.astype(np.int64)
 
 
-def packed_colour(colour: Array) -> NDArray[np.uint32]:
+def pack_colour(colour: Array) -> NDArray[np.uint32]:
     """Return (n, 3) or (n, 4) uint8 colours as PCL packs them: 0xAARRGGBB."""
     wide = colour.astype(np.uint32)
     shifts = np.array([16, 8, 0, 24], dtype=np.uint32)[: colour.shape[1]]
@@ -144,7 +144,7 @@ def _parts(name: str, width: int) -> tuple[str, ...]:
     return known.get((name, width)) or tuple(f"{name}_{i}" for i in range(width))
 
 
-def promised(found: int, wanted: int, name: str, byte: int | None = None) -> tuple[Loss, ...]:
+def report_missing(found: int, wanted: int, name: str, byte: int | None = None) -> tuple[Loss, ...]:
     """Return the loss of a file that holds fewer points than its header promises."""
     if found >= wanted:
         return ()

@@ -15,7 +15,7 @@ from transect.recording.source import Buffer
 from transect.recording.text import whole_lines
 from transect.types import Pose
 
-from .._grouping import grouped
+from .._grouping import group_files
 
 _MATRIX = re.compile(r"(?:.*/)?T_([A-Za-z0-9]+)_([A-Za-z0-9]+)\.txt")
 _ELEMENTS = tuple(f"gT{row}{column}" for row in range(4) for column in range(4))
@@ -51,7 +51,7 @@ def truth_stream(source: Source, name: str) -> Stream:
     return Stream(
         name.removesuffix(".csv"),
         Pose,
-        lambda: cache.parsed(source, name, f"pcd.list/1|{name}", partial(_poses, file=name)),
+        lambda: cache.parse(source, name, f"pcd.list/1|{name}", partial(_poses, file=name)),
         clock="index",
         role="truth",
         frame="map",
@@ -78,7 +78,9 @@ def _poses(buffer: Buffer, file: str) -> Parsed:
             clouds.append(values["reading"])
         else:
             losses.append(Loss(file, "not a cloud and its rigid transform", line=number))
-    at = {name: t for group in grouped(clouds, "") for name, t in zip(group.files, group.t_ns, strict=True)}
+    at = {
+        name: t for group in group_files(clouds, "") for name, t in zip(group.files, group.t_ns, strict=True)
+    }
     rotations, positions = se3.to_quaternion(np.array(matrices).reshape(-1, 4, 4))
     values = np.column_stack([positions, rotations])
     table = arrow.table(

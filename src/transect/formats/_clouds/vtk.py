@@ -14,7 +14,7 @@ from transect.recording.source import Buffer
 from transect.recording.text import scan
 from transect.types import PointCloud
 
-from .points import Columns, columns_of, promised
+from .points import Columns, columns_of, report_missing
 
 ENCODINGS = ("ascii", "binary")
 _WRITTEN = {
@@ -113,7 +113,7 @@ def decode_vtk(data: Buffer, name: str) -> Columns:
     if "x" not in columns:
         raise ParseError(f"{name} has no points", where=name, why=stopped)
     points = len(columns["x"])
-    losses = promised(points, wanted, name)
+    losses = report_missing(points, wanted, name)
     losses += (Loss(name, f"nothing is read after this: {stopped}"),) if stopped else ()
     whole = {k: v for k, v in columns.items() if len(v) == points}
     losses += tuple(Loss(name, f"{k} is not there for all points") for k in columns if k not in whole)

@@ -128,7 +128,7 @@ def _from_lists(values: Sequence[Any], path: str) -> Leaves:
     inner: Leaves = {}
     _gather(elements, path, inner)
     try:
-        return {name: regrouped(leaf, offsets) for name, leaf in inner.items()}
+        return {name: regroup(leaf, offsets) for name, leaf in inner.items()}
     except Nested:
         return {path or VALUE: Leaf([_pack(value) for value in values])}
 
@@ -147,7 +147,7 @@ def _block(values: Sequence[Any]) -> NDArray[Any] | None:
     return array if array.dtype.kind in "bif" and array.size else None
 
 
-def regrouped(leaf: Leaf, offsets: Ints) -> Leaf:
+def regroup(leaf: Leaf, offsets: Ints) -> Leaf:
     """Return the values of elements as the values of the lists that hold them; raise Nested if it cannot."""
     if leaf.offsets is None:
         return Leaf(leaf.values, offsets)

@@ -134,7 +134,7 @@ def _parts(table: pa.Table, name: str) -> tuple[NDArray[Any], Ints] | None:
     return values, offsets - offsets[0]
 
 
-def joined(parts: Sequence[tuple[str, Parsed]]) -> tuple[pa.Table, list[str], list[Loss]]:
+def join_tables(parts: Sequence[tuple[str, Parsed]]) -> tuple[pa.Table, list[str], list[Loss]]:
     """Lay the flat tables of several files end to end; return them, the file of each row, and losses.
 
     A file in which a field is of another kind than before is left out.
@@ -161,7 +161,7 @@ def split(rows: NDArray[Any] | None, names: Sequence[str]) -> dict[str, NDArray[
     return {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)}
 
 
-def required(columns: Mapping[str, Any], *names: str) -> None:
+def require_columns(columns: Mapping[str, Any], *names: str) -> None:
     """Raise StreamError unless all the columns are there."""
     missing = [name for name in names if name not in columns]
     if missing:

@@ -35,7 +35,7 @@ from transect.types import (
     type_from_alias,
 )
 
-from .flat import LOGICAL, Flat, required, split
+from .flat import LOGICAL, Flat, require_columns, split
 from .times import Ticks
 
 Order = Literal["xyzw", "wxyz"]
@@ -188,7 +188,7 @@ def _pose(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     positions = flat.vector(3, "pos", "position", "data.translation")
     mapped.add(positions, *XYZ)
     mapped.add(_orientation(flat, positions, order, mapped), *QUATERNION)
-    required(mapped.columns, "x", "qw")
+    require_columns(mapped.columns, "x", "qw")
 
 
 def _state(flat: Flat, mapped: Mapped, order: Order | None) -> None:
@@ -228,13 +228,13 @@ def _imu(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     mapped.add(flat.vector(3, "gyro"), "gyro_x", "gyro_y", "gyro_z")
     # The types give the magnetometer no unit: Xsens writes it relative to the field where it was calibrated.
     mapped.add(flat.vector(3, "mag"), "mag_raw_x", "mag_raw_y", "mag_raw_z")
-    required(mapped.columns, "acc_x", "gyro_x")
+    require_columns(mapped.columns, "acc_x", "gyro_x")
 
 
 def _wrench(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     mapped.add(flat.vector(3, "force"), "fx", "fy", "fz")
     mapped.add(flat.vector(3, "torque"), "tx", "ty", "tz")
-    required(mapped.columns, "fx")
+    require_columns(mapped.columns, "fx")
 
 
 def _joints(flat: Flat, mapped: Mapped, order: Order | None) -> None:
@@ -249,7 +249,7 @@ def _joints(flat: Flat, mapped: Mapped, order: Order | None) -> None:
             mapped.columns[name] = _equal_or_ragged(many[0].astype(np.float64), many[1])
     mapped.put("names", flat.column("names"))
     mapped.units["acceleration"] = "rad/s2"
-    required(mapped.columns, "position")
+    require_columns(mapped.columns, "position")
 
 
 def _equal_or_ragged(values: NDArray[Any], offsets: NDArray[np.int64]) -> Any:
@@ -333,14 +333,14 @@ def _frame(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     for name, paths in texts.items():
         mapped.put(name, flat.texts(*paths))
     _also_time(flat, mapped, "received_ns", "metadata.receivedtime", "receivedtime")
-    required(mapped.columns, "image_byte", "width", "height")
+    require_columns(mapped.columns, "image_byte", "width", "height")
 
 
 def _cloud(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     _place(flat, mapped, "points", "data.points", "points")
     _place(flat, mapped, "colors", "data.colors", "colors")
     _place(flat, mapped, "intensity", "data.intensity")
-    required(mapped.columns, "points_byte")
+    require_columns(mapped.columns, "points_byte")
 
 
 _MAPPERS: dict[type, Kind] = {

@@ -20,7 +20,7 @@ from transect.recording.stream import LOGGED_TYPE
 from transect.types import CameraModel, Image, PointCloud, Transform
 
 from .._images import MAX_PIXELS, decode_image
-from .flat import AT, GIVEN, LOG, LOGICAL, Flat, joined
+from .flat import AT, GIVEN, LOG, LOGICAL, Flat, join_tables
 from .kinds import DEPTHS, RECORD, Kind, Order, kind_of, own_time
 from .times import Ticks, Times, times_of
 
@@ -207,7 +207,7 @@ class Piece:
 
 def piece_of(source: Source, file: str, key: str, flat: Callable[[int | None], Parsed]) -> Piece:
     """Return a part that is parsed through the cache; `flat` parses some of the first samples, or all."""
-    return Piece(file, lambda: cache.parsed(source, file, key, lambda _: flat(None)), lambda: flat(PROBED))
+    return Piece(file, lambda: cache.parse(source, file, key, lambda _: flat(None)), lambda: flat(PROBED))
 
 
 def read_each(files: Sequence[str], read: Callable[[str], None], losses: list[Loss]) -> None:
@@ -274,7 +274,7 @@ def streams_of(logged: Logged, reading: Reading) -> list[Stream]:
 
 def _probe(logged: Logged) -> Flat:
     """Return the first samples of the first piece that has any."""
-    tables = (joined([(piece.file, piece.probe())])[0] for piece in logged.pieces)
+    tables = (join_tables([(piece.file, piece.probe())])[0] for piece in logged.pieces)
     return Flat(next((table for table in tables if table.num_rows), pa.table({})))
 
 
@@ -349,7 +349,7 @@ def _times(flat: Flat, logged: Logged) -> Times:
 def _finish(logged: Logged, kind: Kind, order: Order | None, side: str) -> Parsed:
     """Lay the pieces end to end and give the columns their canonical names."""
     parts = [(piece.file, piece.flat()) for piece in logged.pieces]
-    table, files, losses = joined(parts)
+    table, files, losses = join_tables(parts)
     flat = Flat(table).under(side) if side else Flat(table)
     if not len(flat):
         return Parsed(arrow.empty(getattr(kind.type, "units", dict)()), tuple(losses))

@@ -29,7 +29,7 @@ _CHILD = re.compile(rb"^#.*\bchild (\S+)", re.MULTILINE)
 _FRAME = re.compile(rb"^#.*\bframe ([^\s,]+)", re.MULTILINE)
 
 
-def attached(recording: Recording, truth: Source) -> Recording:
+def attach(recording: Recording, truth: Source) -> Recording:
     """Return a recording with the streams of its truth, none of which is read yet."""
     clock = _clock(recording)
     here = [name for name in truth.names if "/" not in name]
@@ -55,7 +55,7 @@ def _stream(truth: Source, file: str, kind: type, source: Any, **attributes: Any
 
 def _trajectory(truth: Source, file: str, clock: Clock) -> Stream:
     world, child = _name(truth, file, _FRAME, WORLD), _name(truth, file, _CHILD, BODY)
-    load = partial(cache.parsed, truth, file, "tum/1", partial(parse_poses, file=f"{FOLDER}/{file}"))
+    load = partial(cache.parse, truth, file, "tum/1", partial(parse_poses, file=f"{FOLDER}/{file}"))
     return _stream(truth, file, Pose, load, clock=clock, frame=world, child=child)
 
 

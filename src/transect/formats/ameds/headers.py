@@ -132,10 +132,10 @@ def read_header(text: str, ignored: Iterable[str] = ()) -> Header:
         if meanings is None:
             return Header(text, unit=unit)
         found |= meanings
-    return Header(text, simplified(found - {""}), unit)
+    return Header(text, simplify(found - {""}), unit)
 
 
-def simplified(words: Iterable[str]) -> Meaning:
+def simplify(words: Iterable[str]) -> Meaning:
     """Return a meaning without what its other words imply: `angular velocity` is angular, `roll-x` roll."""
     meaning = set(words)
     turned = meaning & AXIS_OF.keys()

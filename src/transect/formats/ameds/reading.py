@@ -80,7 +80,7 @@ def _table_stream(source: Source, name: str, stem: str, spellings: Spellings) ->
     said = spellings.get(stem, {})
     build = partial(parse, file=file, name=name, spellings=said)
     digest = hashlib.sha256(repr(sorted(said.items())).encode()).hexdigest()[:16] if said else "-"
-    load = partial(cache.parsed, source, name, f"ameds.{stem}/2|{digest}", build)
+    load = partial(cache.parse, source, name, f"ameds.{stem}/2|{digest}", build)
     return Stream(
         file.stream, file.type, load, role=file.role, tag=file.tag, frame=file.frame, child=file.child
     )
@@ -121,7 +121,7 @@ def _cloud_loader(source: Source, frame: str) -> Any:
 
 def _unknown_stream(source: Source, name: str) -> Stream:
     build = partial(parse_unknown, name=name)
-    return Stream(name[:-4], Record, partial(cache.parsed, source, name, "ameds.unknown/1", build))
+    return Stream(name[:-4], Record, partial(cache.parse, source, name, "ameds.unknown/1", build))
 
 
 def _notes(source: Source, found: Found, unknown: list[str]) -> tuple[str, ...]:
@@ -219,14 +219,14 @@ def cameras_of(
             continue
         sizes = f"images are {size[0]} x {size[1]}, the calibration is for {camera.width} x {camera.height}"
         if _alike(camera, *size):
-            found[camera.name] = resized(camera, *size)
+            found[camera.name] = resize_camera(camera, *size)
             notes.append(f"{camera.name}: {sizes}; it is scaled to them")
         else:
             notes.append(f"{camera.name}: {sizes}, which is another shape; it is left as it is")
     return found, tuple(notes)
 
 
-def resized(camera: CameraModel, width: int, height: int) -> CameraModel:
+def resize_camera(camera: CameraModel, width: int, height: int) -> CameraModel:
     """Return the camera for images of another size, in pixels; its lens stays the same."""
     K = scale_intrinsics(camera.K, width / camera.width, height / camera.height)
     return replace(camera, width=width, height=height, K=K)

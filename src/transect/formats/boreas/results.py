@@ -29,7 +29,7 @@ def read_result(source: Source) -> Recording:
     stream = Stream(
         "Trajectory",
         Pose,
-        lambda: cache.parsed(source, name, "boreas.result/1", partial(parse_result, file=name)),
+        lambda: cache.parse(source, name, "boreas.result/1", partial(parse_result, file=name)),
         role="estimate",
         frame=WORLD,
         child="radar" if _is_planar(source, name) else "applanix",

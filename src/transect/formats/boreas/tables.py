@@ -51,7 +51,7 @@ GRAVITY = (7.0, 13.0)
 
 def read_table(source: Source, file: str) -> Parsed:
     """Return a CSV file parsed: its columns by the names in its header, times in ns."""
-    return cache.parsed(source, file, "boreas.table/1", partial(parse_table, file=file))
+    return cache.parse(source, file, "boreas.table/1", partial(parse_table, file=file))
 
 
 def parse_table(buffer: Buffer, file: str) -> Parsed:

@@ -185,7 +185,7 @@ def _arrival(name: str) -> tuple[str, str]:
 
 def _tables(source: Source, name: str) -> Mapping[str, Parsed]:
     parse = functools.partial(scan_packets, file=name)
-    return cache.parsed_many(source, name, f"ccsds.packets/1/{name}", parse)
+    return cache.parse_many(source, name, f"ccsds.packets/1/{name}", parse)
 
 
 def _of_apid(tables: Mapping[str, Mapping[str, Parsed]], apid: str) -> list[tuple[str, pa.Table]]:

@@ -56,7 +56,7 @@ class Meta:
     ticks: Ints | None = None
 
 
-def unpacked(buffer: Buffer, file: str) -> tuple[memoryview, tuple[Loss, ...]]:
+def unpack(buffer: Buffer, file: str) -> tuple[memoryview, tuple[Loss, ...]]:
     """Return the MessagePack bytes of a log, be it `.msg` or `.msg.zz`."""
     view = memoryview(buffer)
     if not file.lower().endswith(".zz"):

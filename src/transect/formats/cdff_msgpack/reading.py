@@ -32,7 +32,7 @@ from .._rock.streams import (
 from . import SUFFIXES
 from .asn1 import BITSTREAM, Definitions, decoder, definitions_of
 from .cursor import Broken, Cursor, Cut, octets_of, rows_of
-from .file import Entry, Meta, Port, entries_of, meta_of, ports_of, unpacked
+from .file import Entry, Meta, Port, entries_of, meta_of, ports_of, unpack
 from .samples import MAX_SAMPLES, flat_of
 
 _INFO = "/camera_info"
@@ -123,7 +123,7 @@ class _Found:
 
     def add(self, source: Source, file: str) -> None:
         """Look into a file: a log, or a configuration."""
-        view, losses = unpacked(source.buffer(file), file)
+        view, losses = unpack(source.buffer(file), file)
         self.losses += losses
         entries, losses = entries_of(view, file)
         self.losses += losses

@@ -82,7 +82,7 @@ def sample_of(head: bytes, text: Text | None = None) -> Sample:
     return Sample(text, whole, np.array(values).reshape(len(whole), len(text.names)))
 
 
-def described_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
+def describe_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
     """Return the streams in a table: each one's type, columns as a description has them, and why their units.
 
     One table may hold several sensors, such as a receiver and an inertial unit. Columns that belong to none
@@ -199,7 +199,7 @@ def _angle(values: Floats, what: str, turn: float) -> tuple[str, str]:
     return unit, f"{what} are taken to be in {unit}: the largest is {largest:.6g}"
 
 
-def described_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:
+def describe_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:
     """Return the time of a table as a description has it, the columns it takes, and why."""
     count = len(sample.text.names)
     for number in range(count):

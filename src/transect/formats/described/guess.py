@@ -10,12 +10,12 @@ from typing import Any
 
 from transect.recording import Source
 
-from .._grouping import Group, grouped
+from .._grouping import Group, group_files
 from .._heads import IMAGE_SUFFIXES, suffix_of
 from ..calibration import kind_of
 from ..pcd import cloud_files
 from . import FILE
-from .columns import described_columns, described_time, sample_of
+from .columns import describe_columns, describe_time, sample_of
 
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
 _PAPERS = ("readme", "source", "license", "licence", "copying", "notes", "requirements", "important")
@@ -42,11 +42,11 @@ def guess(source: Source) -> tuple[str, list[str]]:
     images = [n for n in source.names if suffix_of(n) in IMAGE_SUFFIXES]
     clouds = cloud_files(source)
     for kind, files in (("Image", images), ("PointCloud", clouds)):
-        streams += [_payload_stream(group, kind, said) for group in grouped(files, kind)]
+        streams += [_payload_stream(group, kind, said) for group in group_files(files, kind)]
     papers = [n for n in source.names if n.rpartition("/")[2].lower().startswith(_PAPERS)]
     used = {*calibrations, *images, *clouds, *papers}
     tables = [n for n in source.names if n not in used and suffix_of(n) in TABLES]
-    for group in grouped(tables, "table"):
+    for group in group_files(tables, "table"):
         if len(group.files) > FEW:
             streams += _table_stream(source, group.files, group.name, said)
         else:
@@ -100,7 +100,7 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
     if not sample.is_table:
         said.append(f"{name} is not rows of numbers and is left out")
         return []
-    time, used, why = described_time(sample)
+    time, used, why = describe_time(sample)
     shared: dict[str, Any] = {"file" if len(files) == 1 else "files": name}
     shared |= {"delimiter": sample.text.delimiter, "header": sample.text.skip}
     if sample.text.decimal == ",":
@@ -108,7 +108,7 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
         said.append(f"{name}: a comma stands before the decimals")
     if time:
         shared["time"] = time
-    found = described_columns(sample)
+    found = describe_columns(sample)
     said.append(f"{name}: {' and '.join(kind for kind, _, _ in found)}; {why}")
     streams: list[dict[str, Any]] = []
     for kind, columns, units in found:

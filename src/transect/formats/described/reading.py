@@ -33,7 +33,7 @@ from transect.recording.source import Buffer
 from transect.types import CameraModel, GridMap, Image, PointCloud, Record
 
 from .._clouds import cloud_loader, cloud_table
-from .._grouping import timed
+from .._grouping import sort_by_time
 from .._heads import suffix_of
 from .._images import file_table, image_loader
 from ..calibration.reading import read_calibration
@@ -164,7 +164,7 @@ def _matches(name: Sequence[str], pattern: Sequence[str]) -> bool:
 
 def _loose(source: Source, files: Sequence[str], kind: type) -> tuple[Callable[[], Parsed], Clock]:
     """Return the table of images or clouds that are timed by their names."""
-    ordered, t_ns, clock = timed(files)
+    ordered, t_ns, clock = sort_by_time(files)
     if kind is PointCloud:
         return partial(cloud_table, source, t_ns, ordered), clock
     return lambda: Parsed(file_table(list(t_ns), ordered)), clock
@@ -188,7 +188,7 @@ def _table(source: Source, spec: StreamSpec, files: Sequence[str], kind: type) -
     """Read the files of a stream one behind the other."""
     digest = json.dumps(dataclasses.asdict(spec), sort_keys=True)
     parts = [
-        cache.parsed(source, file, f"described/2|{file}|{digest}", partial(_parse, spec=spec, file=file))
+        cache.parse(source, file, f"described/2|{file}|{digest}", partial(_parse, spec=spec, file=file))
         for file in files
     ]
     table = parts[0].table

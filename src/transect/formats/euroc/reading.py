@@ -15,7 +15,7 @@ from transect.recording.text import Layout, is_number, read_csv, scan, whole_lin
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
 from .._heads import first_rows
-from .._images import file_table, image_loader, listed_table
+from .._images import file_table, find_listed, image_loader
 from .._rows import clock_of_head, exact_stamps, lines_lost, only_file
 from ..calibration.documents import documents, matrix
 from ..calibration.model import Calibration
@@ -105,17 +105,17 @@ def _stream(source: Source, prefix: str, folder: str, camera: CameraModel | None
     if folder.startswith("imu"):
         parse = partial(_parse_imu, file=name)
         return Stream(
-            folder, Imu, lambda: cache.parsed(source, name, "euroc.imu/1", parse), clock=clock, frame=folder
+            folder, Imu, lambda: cache.parse(source, name, "euroc.imu/1", parse), clock=clock, frame=folder
         )
     return _truth(source, name, folder, BODY if folder.startswith("state") else folder)
 
 
 def _present_images(source: Source, file: str) -> Parsed:
     """Return the listed images that are there; the listing alone is cached, it does not know the files."""
-    listed = cache.parsed(source, file, "euroc.cam/1", partial(_parse_listing, file=file))
+    listed = cache.parse(source, file, "euroc.cam/1", partial(_parse_listing, file=file))
     folder = file.removesuffix("data.csv") + "data/"
     paths = [folder + name for name in arrow.texts(listed.table, PAYLOAD)]
-    return listed_table(source, listed, paths, file)
+    return find_listed(source, listed, paths, file)
 
 
 def _parse_listing(buffer: Buffer, file: str) -> Parsed:
@@ -172,7 +172,7 @@ def _truth(source: Source, file: str, name: str, child: str = BODY) -> Stream:
     return Stream(
         name,
         RigidBodyState if width > 8 else Pose,
-        lambda: cache.parsed(source, file, "euroc.truth/1", partial(_parse_truth, file=file)),
+        lambda: cache.parse(source, file, "euroc.truth/1", partial(_parse_truth, file=file)),
         clock=clock_of_head(head, 1),
         role="truth",
         frame=WORLD,

@@ -12,7 +12,7 @@ from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Strea
 from transect.types import CameraModel, Image
 
 from .._clouds.truth import frames_beside
-from .._grouping import Group, grouped
+from .._grouping import Group, group_files
 from .._heads import IMAGE_SUFFIXES, suffix_of
 from .._images import file_table, image_loader
 from ..calibration import kind_of
@@ -72,9 +72,9 @@ def read(source: Source) -> Recording:
         frames = _with_frames(frames, one, losses)
         notes += one.calibration.notes
     images = [name for name in source.names if suffix_of(name) in IMAGE_SUFFIXES]
-    streams = [_image_stream(source, group, beside, notes) for group in grouped(images, "Camera")]
+    streams = [_image_stream(source, group, beside, notes) for group in group_files(images, "Camera")]
     clouds = cloud_files(source)
-    streams += [cloud_stream(source, group) for group in grouped(clouds, "Lidar")]
+    streams += [cloud_stream(source, group) for group in group_files(clouds, "Lidar")]
     notes += _left_out(source, {*images, *clouds, *(one.file for one in beside)})
     return Recording(
         name=source.stem,

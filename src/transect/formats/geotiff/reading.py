@@ -17,9 +17,9 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 from transect.types import GridMap
 
-from .._grouping import Group, grouped
+from .._grouping import Group, group_files
 from .._heads import suffix_of
-from .._images import checked_table
+from .._images import check_table
 from . import SUFFIXES
 
 MAX_PACKED = 2_000
@@ -41,7 +41,7 @@ def read(source: Source) -> Recording:
     """Read rasters; the cells of each are loaded when they are asked for."""
     import_rasterio()
     files = [name for name in source.names if suffix_of(name) in SUFFIXES]
-    streams = tuple(_stream(source, group) for group in grouped(files, "Map"))
+    streams = tuple(_stream(source, group) for group in group_files(files, "Map"))
     return Recording(name=source.stem, streams=streams, format="geotiff", source=source)
 
 
@@ -54,7 +54,7 @@ def _stream(source: Source, group: Group) -> Stream:
         with _open_one(source.buffer(name), name):
             return ()
 
-    table = partial(checked_table, group.t_ns, group.files, check)
+    table = partial(check_table, group.t_ns, group.files, check)
     return Stream(group.name, GridMap, table, clock=group.clock, loader=load)
 
 

@@ -15,7 +15,7 @@ from transect.recording.text import scan, whole_lines
 from transect.types import Imu, PointCloud, Pose
 
 from .._clouds import cloud_loader, cloud_table
-from .._rows import lines_lost, timed_rows
+from .._rows import lines_lost, parse_timed_rows
 from ..tum.reading import COLUMNS as POSE
 from ..tum.reading import pose_table
 from . import DUMP, FEATURES
@@ -60,7 +60,7 @@ def _dump(source: Source, folder: str) -> list[Stream]:
 def _stream(
     source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed]
 ) -> Callable[[], Parsed]:
-    return lambda: cache.parsed(source, name, f"{parser}|{name}", build)
+    return lambda: cache.parse(source, name, f"{parser}|{name}", build)
 
 
 def _clouds(source: Source, name: str, files: list[tuple[int, str]]) -> Stream:
@@ -95,7 +95,7 @@ def _graph(buffer: Buffer, numbers: list[int], file: str) -> Parsed:
 def _text(source: Source, name: str) -> Stream:
     is_imu = name.endswith("imu.txt")
     columns, kind = (IMU, Imu) if is_imu else (POSE, Pose)
-    build = partial(timed_rows, file=name, columns=columns, units=kind.units())
+    build = partial(parse_timed_rows, file=name, columns=columns, units=kind.units())
     parsed = _stream(source, name, f"gtsam_points.{'imu' if is_imu else 'trajectory'}/1", build)
     title = name.removesuffix(".txt")
     if is_imu:

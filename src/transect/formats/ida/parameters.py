@@ -17,7 +17,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 from transect.robots.ida.parameters import GROUPS, ROWS, SETS, Parameter, fold, known_keys
 
-from .text import Line, bracketed, exact, is_number, key_and_value, shortest, text_lines, tokens
+from .text import Line, bracket, exact, is_number, key_and_value, shortest, text_lines, tokens
 
 Number = int | float
 Value = Any
@@ -188,7 +188,7 @@ def _set_text(set_name: str, values: Mapping[str, Value]) -> str:
         if parameter.name in values and parameter.name not in written:
             key, members = _group_of(parameter.name, values)
             if key:
-                entries.append((key, bracketed([_free_text(values[member]) for member in members])))
+                entries.append((key, bracket([_free_text(values[member]) for member in members])))
             else:
                 entries += _entries(set_name, parameter, values[parameter.name])
             written |= set(members)
@@ -210,10 +210,10 @@ def _entries(set_name: str, parameter: Parameter, value: Value) -> list[tuple[st
     if isinstance(value, str):
         return [(parameter.key, value)]
     if parameter.name == ROWS:
-        return [(ROWS, bracketed([str(code) for code in _flat(row)])) for row in value]
+        return [(ROWS, bracket([str(code) for code in _flat(row)])) for row in value]
     style = ".6e" if parameter.sizes == (9,) else _FORMATS.get(set_name, "")
     words = [_word(parameter, number, style) for number in _flat(value)]
-    return [(parameter.key, bracketed(words) if parameter.sizes != (1,) else words[0])]
+    return [(parameter.key, bracket(words) if parameter.sizes != (1,) else words[0])]
 
 
 def _flat(value: Value) -> list[Number]:
@@ -234,4 +234,4 @@ def _free_text(value: Value) -> str:
     if isinstance(value, str):
         return value
     words = [str(number) for number in _flat(value)]
-    return words[0] if len(words) == 1 else bracketed(words)
+    return words[0] if len(words) == 1 else bracket(words)

@@ -178,7 +178,7 @@ def _status_tables(source: Source, history: bool) -> Tables:
     @functools.cache
     def tables(file: str) -> Mapping[str, Parsed]:
         parse = functools.partial(parse_status, file=file, history=history)
-        return cache.parsed_many(source, file, f"ida.status/1/{history}/{file}", parse)
+        return cache.parse_many(source, file, f"ida.status/1/{history}/{file}", parse)
 
     return tables
 
@@ -208,7 +208,7 @@ def _science_tables(source: Source, products: Products) -> Tables:
         label, losses = _label(source, beside)
         key = f"ida.science/1/{file}/{source.sha256(beside) if beside and label else ''}"
         parse = functools.partial(parse_science, file=file, label=label)
-        parsed = cache.parsed_many(source, file, key, parse)
+        parsed = cache.parse_many(source, file, key, parse)
         return {part: dataclasses.replace(p, losses=(*p.losses, *losses)) for part, p in parsed.items()}
 
     return tables

@@ -111,7 +111,7 @@ def is_number(token: str) -> bool:
     return _NUMBER.fullmatch(token) is not None
 
 
-def bracketed(words: Sequence[str]) -> str:
+def bracket(words: Sequence[str]) -> str:
     """Return `[ a b ]`."""
     return f"[ {' '.join(words)} ]"
 

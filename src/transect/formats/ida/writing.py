@@ -23,7 +23,7 @@ from . import names as names
 from .columns import STATUS_BITS, encode_status
 from .parameters import parameters_text
 from .status import ARM, EXTRA, INDEX, POINT, SYSTEM, Key, StatusText
-from .text import bracketed, shortest
+from .text import bracket, shortest
 
 Status = tuple[StatusText, dict[str, Any]]
 FILE = "file"
@@ -245,7 +245,7 @@ def _text(key: Key, row: Row) -> str | None:
     if all(number is None or math.isnan(number) for number in values):
         return None
     words = [_word(key, number) for number in values]
-    return bracketed(words) if key.size > 1 else words[0]
+    return bracket(words) if key.size > 1 else words[0]
 
 
 def _word(key: Key, number: float) -> str:

@@ -74,7 +74,7 @@ def _pose_rows(source: Source, name: str, times: Times | None) -> Parsed:
         timer, file = times
         timer.touch(file)
         timed = f"|{file}|{timer.key(file)}"
-    return cache.parsed(source, name, f"kitti.poses/1{timed}", partial(_parse_poses, name=name, times=times))
+    return cache.parse(source, name, f"kitti.poses/1{timed}", partial(_parse_poses, name=name, times=times))
 
 
 def _parse_poses(buffer: Buffer, name: str, times: Times | None) -> Parsed:

@@ -16,7 +16,7 @@ from . import CAMERAS, CLOUDS, STAMPS, find_drives
 from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration
 from .oxts import oxts_streams
 from .poses import open_beside, pose_stream
-from .times import clock_of_times, timed_files, times_of_folder
+from .times import clock_of_times, pair_times, times_of_folder
 
 CLOUD_COLUMNS = ("x", "y", "z", "intensity")
 _NO_ZONE = "KITTI's stamps name no time zone: they are taken as UTC"
@@ -58,7 +58,7 @@ def _calibration(source: Source, drive: Source, folders: list[str]) -> Calibrati
 
 def _images(source: Source, folder: str, camera: CameraModel | None) -> Stream:
     def table() -> Parsed:
-        timed = timed_files(source, folder, (".png", ".jpg"))
+        timed = pair_times(source, folder, (".png", ".jpg"))
         return Parsed(file_table(list(timed.t_ns.values()), list(timed.t_ns)), timed.losses, timed.notes)
 
     return Stream(
@@ -79,7 +79,7 @@ def _velodyne(source: Source) -> list[Stream]:
         return []
 
     def table() -> Parsed:
-        timed = timed_files(source, folder, (".bin",))
+        timed = pair_times(source, folder, (".bin",))
         clouds = cloud_table(source, list(timed.t_ns.values()), list(timed.t_ns), CLOUD_COLUMNS)
         return Parsed(clouds.table, (*timed.losses, *clouds.losses), timed.notes)
 
@@ -99,7 +99,7 @@ def _oxts(source: Source) -> list[Stream]:
     if "oxts/data" not in source.folders:
         return []
     clock = clock_of_times(source, times_of_folder(source, "oxts"))
-    return oxts_streams(source, partial(timed_files, source, "oxts", (".txt",)), clock)
+    return oxts_streams(source, partial(pair_times, source, "oxts", (".txt",)), clock)
 
 
 def _poses(drive: Source) -> list[Stream]:

@@ -61,7 +61,7 @@ def read_times(source: Source, name: str) -> tuple[NDArray[np.int64], tuple[Loss
     return t_ns, (*lost, *([cut] if cut else []))
 
 
-def timed_files(source: Source, folder: str, suffixes: tuple[str, ...]) -> TimedFiles:
+def pair_times(source: Source, folder: str, suffixes: tuple[str, ...]) -> TimedFiles:
     """Pair the numbers that a folder's files are named after with lines of times; without any, count them.
 
     A drive cut out of a longer one may keep its numbers (from 400 on) with times for these files alone: as

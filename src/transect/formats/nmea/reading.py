@@ -404,7 +404,7 @@ def read(source: Source) -> Recording:
         log = read_log(buffer, name)
         return {f"{log.clock}/fix": log.fix, f"{log.clock}/velocity": log.velocity}
 
-    parts = cache.parsed_many(source, name, _PARSER, build)
+    parts = cache.parse_many(source, name, _PARSER, build)
     if not any(part.table.num_rows for part in parts.values()):
         raise _nothing(name, next(iter(parts.values())))
     found = [(*key.split("/"), part) for key, part in parts.items() if part.table.num_rows]
@@ -442,4 +442,4 @@ def stamped_stream(source: Source, file: str, kind: str) -> Stream:
         log = read_log(buffer, file, stamped=True)
         return {"fix": log.fix, "velocity": log.velocity}
 
-    return _stream(kind, lambda: cache.parsed_many(source, file, f"{_PARSER} stamped", build)[kind], "utc")
+    return _stream(kind, lambda: cache.parse_many(source, file, f"{_PARSER} stamped", build)[kind], "utc")

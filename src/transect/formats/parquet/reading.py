@@ -33,7 +33,7 @@ def read(source: Source) -> Recording:
     stream = Stream(
         said.get("port") or source.stem,
         type_named(said.get("type", "")) or Record,
-        lambda: cache.parsed(source, name, "parquet/1", partial(_parse, file=name)),
+        lambda: cache.parse(source, name, "parquet/1", partial(_parse, file=name)),
         clock=said.get("clock", "utc"),
         role="derived",
         frame=said.get("frame", ""),

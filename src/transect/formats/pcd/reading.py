@@ -11,7 +11,7 @@ from transect.types import PointCloud
 from .._clouds import cloud_loader, cloud_table
 from .._clouds.plain import raw_layout
 from .._clouds.truth import frames_beside, is_cloud_list, truth_stream
-from .._grouping import Group, grouped
+from .._grouping import Group, group_files
 from .._heads import suffix_of
 from . import cloud_files
 
@@ -22,7 +22,7 @@ PAIR = ("source", "target")
 def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
     """Read point clouds; each is loaded when it is asked for."""
     files = list(source.names) if len(source.names) == 1 else cloud_files(source)
-    streams = [cloud_stream(source, group, columns) for group in grouped(files, "Lidar")]
+    streams = [cloud_stream(source, group, columns) for group in group_files(files, "Lidar")]
     lists = [n for n in source.names if suffix_of(n) == ".csv" and is_cloud_list(source.head(n, 1024))]
     streams += [truth_stream(source, name) for name in lists]
     frames, losses = frames_beside(source)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from transect.errors import UnsupportedError
 from transect.recording.arrow import offsets_of
 
-from .._rock.columns import Leaf, Leaves, Nested, regrouped
+from .._rock.columns import Leaf, Leaves, Nested, regroup
 from .typelib import Array, Compound, Container, Number, Type, Unknown
 
 MAX_FIELDS = 10_000
@@ -243,7 +243,7 @@ class Decoder:
                 leaves |= {f"{part.path}.at": Leaf(places[:, 0]), f"{part.path}.size": Leaf(places[:, 1])}
             else:
                 found = self._vector_leaves(part, pieces)
-                leaves.update({joined(part.path, name): leaf for name, leaf in found.items()})
+                leaves.update({join_path(part.path, name): leaf for name, leaf in found.items()})
         return leaves
 
     def _vector_leaves(self, part: Vector, pieces: Sequence[Any]) -> Leaves:
@@ -258,7 +258,7 @@ class Decoder:
             return {"": Leaf([], offsets)}
         try:
             inner = self._leaves(part.element, elements)
-            return {name: regrouped(leaf, offsets) for name, leaf in inner.items()}
+            return {name: regroup(leaf, offsets) for name, leaf in inner.items()}
         except Nested:
             return {"": Leaf([piece.raw for piece in pieces])}
 
@@ -278,7 +278,7 @@ class Decoder:
         return leaves
 
 
-def joined(path: str, name: str) -> str:
+def join_path(path: str, name: str) -> str:
     """Return the path of a field of a container's elements."""
     return f"{path}.{name}" if path and name else path or name
 

@@ -23,7 +23,7 @@ from transect.recording.text import scan, whole_lines
 from transect.types import CameraModel, Image, PointCloud, RadarSpectrum
 
 from .._clouds import cloud_loader
-from .._images import decode_image, file_table, image_loader, listed_table
+from .._images import decode_image, file_table, find_listed, image_loader
 from .._rows import exact_stamps, lines_lost
 from ..calibration.documents import documents
 from ..calibration.model import Calibration, numbers
@@ -211,9 +211,9 @@ def read_index(source: Source, sensor: str, suffix: str) -> Index:
     here = [name for name in source.under(sensor) if name.endswith(suffix)]
     if list_name not in source:
         return _number(here, sensor)
-    listed = cache.parsed(source, list_name, "radiate.index/1", partial(parse_index, file=list_name))
+    listed = cache.parse(source, list_name, "radiate.index/1", partial(parse_index, file=list_name))
     paths = [f"{sensor}/{frame}{suffix}" for frame in arrow.texts(listed.table, PAYLOAD)]
-    found = listed_table(source, listed, paths, list_name)
+    found = find_listed(source, listed, paths, list_name)
     t_ns, files = arrow.numbers(found.table, "t_ns"), arrow.texts(found.table, PAYLOAD)
     unlisted = sorted(set(here) - set(paths))
     notes = _disorder(sensor, t_ns)

@@ -28,7 +28,7 @@ ADDED = (1.96, -0.017, 1.02)
 _BLOCK = re.compile(rb"(?m)^x: (\S+)\r?\n\s*y: (\S+)\r?\n\s*z: (\S+)\r?\n---\r?\n?")
 
 
-def added_to(rosario: bool) -> tuple[float, float, float]:
+def find_shift(rosario: bool) -> tuple[float, float, float]:
     """Return what was added to the positions of a ground truth, as far as it is known, m."""
     return ADDED if rosario else (0.0, 0.0, 0.0)
 
@@ -135,7 +135,7 @@ def sequences(source: Source) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def chosen_sequence(known: dict[str, list[str]], sequence: str | int | None, source: Source) -> str:
+def choose_sequence(known: dict[str, list[str]], sequence: str | int | None, source: Source) -> str:
     """Return the key of the sequence that is meant: the only one, where none is named."""
     text = str(next(iter(known)) if sequence is None and len(known) == 1 else sequence or "")
     key = text.removeprefix("sequence").removeprefix("flourish")
@@ -151,7 +151,7 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
         hint = "stamps='auto' or 'none', in the shell --option stamps=auto"
         raise UsageError(f"stamps is {stamps!r}", hint=hint)
     known = sequences(source)
-    key = chosen_sequence(known, sequence, source)
+    key = choose_sequence(known, sequence, source)
     files, rosario = known[key], key.isdigit()
     tracks, odometries = _truths(source, files, rosario), _odometries(source, files)
     notes: list[str] = [_UNTIMED + _INDEX, _AS_FOUND]
@@ -174,11 +174,11 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
 
 def _truths(source: Source, files: list[str], rosario: bool) -> list[Stream]:
     """Return the true track, and of Rosario the same once more as what its receiver measured."""
-    added = added_to(rosario)
+    added = find_shift(rosario)
     for name in files:
         if TRUTH.fullmatch(base_of(name)):
             parser, build = f"rosario_tracks.truth/1 {added}", partial(read_truth, file=name, added=added)
-            load = kept(partial(cache.parsed, source, name, parser, build))
+            load = kept(partial(cache.parse, source, name, parser, build))
             child = "gps" if rosario else "base_link"
             truth = Stream("GroundTruth", Pose, load, role="truth", frame="world", child=child)
             rtk = truth.replace(name="Rtk", role="measurement", tag="position")
@@ -191,7 +191,7 @@ def _odometries(source: Source, files: list[str]) -> list[Stream]:
     for name in files:
         if match := ODOMETRY.fullmatch(base_of(name)):
             load = partial(
-                cache.parsed, source, name, "rosario_tracks.odometry/1", partial(read_echo, file=name)
+                cache.parse, source, name, "rosario_tracks.odometry/1", partial(read_echo, file=name)
             )
             stream = Stream("Odometry", Odometry, load, clock="index", frame="odom", child="base_link")
             combined = stream.replace(name="Odometry/Combined", role="derived")

@@ -19,7 +19,7 @@ from .._catalogues.rosario import entry_of
 from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, invert, text_rows
 from . import SAMPLE, base_of
-from .reading import added_to, stamps_by
+from .reading import find_shift, stamps_by
 
 
 def write_tracks(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def _choose_streams(recording: Recording, rosario: bool) -> dict[str, Stream]:
 
 def _truth_text(stream: Stream, rosario: bool) -> bytes:
     columns = [[str(t) for t in stream.t_ns.tolist()]]
-    for axis, offset in zip("xyz", added_to(rosario), strict=True):
+    for axis, offset in zip("xyz", find_shift(rosario), strict=True):
         values = column_or_nan(stream, axis)
         columns.append(float_texts(invert(lambda raw, by=offset: raw - by, values, values + offset)))
     return text_rows([*columns, *([text] * len(stream) for text in ("0.0", "0.0", "0.0", "1.0"))])

@@ -65,7 +65,7 @@ class Unfit(ValueError):
     """A message that does not fit its type, or has no layout that numpy could hold."""
 
 
-def merged(parts: Sequence[tuple[Ints, Columns]], count: int) -> Columns:
+def merge(parts: Sequence[tuple[Ints, Columns]], count: int) -> Columns:
     """Put columns of parts of a whole together: rows of part p go to the rows ``parts[p][0]`` of `count`."""
     if len(parts) == 1 and len(parts[0][0]) == count and bool((np.diff(parts[0][0]) > 0).all()):
         return parts[0][1]
@@ -76,7 +76,7 @@ def merged(parts: Sequence[tuple[Ints, Columns]], count: int) -> Columns:
 def _merge(parts: Sequence[tuple[Ints, Column]], count: int) -> Column:
     sample = parts[0][1]
     if isinstance(sample, dict):
-        return merged(parts, count)
+        return merge(parts, count)
     if isinstance(sample, Lists):
         return _merge_lists(parts, count)
     if isinstance(sample, list):
@@ -295,7 +295,7 @@ class Decoder:
         parts += singles
         kept = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(rows for rows, _ in parts)]))
         parts = [(np.searchsorted(kept, rows), columns) for rows, columns in parts]
-        return merged(parts, len(kept)), kept, bad
+        return merge(parts, len(kept)), kept, bad
 
     def _batches(self, raws: Sequence[bytes], leftover: list[int]) -> Iterator[tuple[Ints, Columns]]:
         """Decode what shares a layout with others; the rest goes to `leftover`."""

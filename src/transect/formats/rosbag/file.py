@@ -34,7 +34,7 @@ class Damaged(Exception):
     """A chunk that cannot be unpacked; never leaves the bag files."""
 
 
-def unpacked(data: memoryview, compression: str, limit: int) -> Bytes:
+def unpack(data: memoryview, compression: str, limit: int) -> Bytes:
     """Return the content of a chunk, at most `limit` bytes; if it is cut off, what comes before the cut."""
     if compression in PLAIN:
         return data
@@ -253,7 +253,7 @@ class ChunkedFile(BagFile):
     def _add(self, chunk: int, channel: int, log_ns: NDArray[Any], offsets: NDArray[Any]) -> None:
         """Index messages of one channel in a chunk."""
         channels = np.full(len(offsets), channel, dtype=np.int64)
-        self._runs.append((chunk, channels, signed(log_ns), signed(offsets)))
+        self._runs.append((chunk, channels, to_signed(log_ns), to_signed(offsets)))
 
     def _add_entries(self, chunk: int, entries: list[Entry]) -> None:
         channels, offsets, log_ns = np.array(entries, dtype=np.int64).reshape(-1, 3).T
@@ -331,9 +331,7 @@ class ChunkedFile(BagFile):
         chunk = self.chunks[number]
         if chunk.compression not in PLAIN and chunk.size > MAX_CHUNK:
             raise Damaged(f"it claims to unpack to {chunk.size} bytes")
-        data = unpacked(
-            self.view[chunk.start : chunk.start + chunk.stored], chunk.compression, chunk.size + 1
-        )
+        data = unpack(self.view[chunk.start : chunk.start + chunk.stored], chunk.compression, chunk.size + 1)
         if not chunk.cut and len(data) != chunk.size:
             raise Damaged(f"it should have {chunk.size} bytes and has {len(data)}")
         if not chunk.cut and chunk.crc and zlib.crc32(data) != chunk.crc:
@@ -396,12 +394,12 @@ class ChunkedFile(BagFile):
             found[channel].losses.append(Loss(self.name, text, byte=self.chunks[number].at, count=count))
 
 
-def signed(values: NDArray[Any]) -> Ints:
+def to_signed(values: NDArray[Any]) -> Ints:
     """Return unsigned 64-bit numbers as int64, those that do not fit as its largest."""
     return np.minimum(values.astype(np.uint64), _LATEST).astype(np.int64)
 
 
-def gathered(data: Bytes, offsets: Ints, width: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
+def gather(data: Bytes, offsets: Ints, width: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
     """Copy `width` bytes from each offset.
 
     Returns

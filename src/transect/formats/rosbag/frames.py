@@ -31,7 +31,7 @@ def is_static(topic: str) -> bool:
     return topic.rstrip("/").endswith("tf_static")
 
 
-def tabulated_tf(columns: Columns, log_ns: Ints, topic: str, clock: str) -> Tabulated:
+def tabulate_tf(columns: Columns, log_ns: Ints, topic: str, clock: str) -> Tabulated:
     """Return the transforms of tf messages, one row each: T_parent_child as x y z qx qy qz qw."""
     if not len(log_ns):
         return Tabulated(arrow.empty({"x": "m", "y": "m", "z": "m"}), ())

@@ -17,7 +17,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 
 from . import MCAP_MAGIC
-from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gathered, signed
+from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather, to_signed
 
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX = range(1, 8)
 _CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F
@@ -265,13 +265,13 @@ class McapFile(ChunkedFile):
         return (start, record.end) if start <= record.end else None
 
     def _spans(self, data: Bytes, offsets: Ints, channels: Ints, log_ns: Ints) -> Ints:
-        inside, block = gathered(data, offsets, _RECORD.itemsize)
+        inside, block = gather(data, offsets, _RECORD.itemsize)
         records = block.view(_RECORD)[:, 0]
         ends = offsets + _LEAD.size + np.minimum(records["length"], len(data)).astype(np.int64)
         starts = offsets + _RECORD.itemsize
         good = inside & (records["op"] == _MESSAGE) & (records["channel"] == channels)
-        good &= (signed(records["log_ns"]) == log_ns) & (starts <= ends) & (ends <= len(data))
-        spans = np.column_stack([starts, ends, signed(records["publish_ns"])])
+        good &= (to_signed(records["log_ns"]) == log_ns) & (starts <= ends) & (ends <= len(data))
+        spans = np.column_stack([starts, ends, to_signed(records["publish_ns"])])
         spans[~good] = -1
         return spans
 

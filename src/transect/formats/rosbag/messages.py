@@ -274,7 +274,7 @@ class Tabulated:
     notes: tuple[str, ...]
 
 
-def tabulated(
+def tabulate(
     columns: Columns,
     kind: Kind,
     log_ns: Ints,

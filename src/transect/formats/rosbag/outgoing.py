@@ -31,7 +31,7 @@ from .writing import (
     columns_outgoing,
     header_maker,
     log_times,
-    serialised,
+    make_serialiser,
     topic_name,
     transform_maker,
     types_for,
@@ -226,7 +226,7 @@ class _Maker:
         return self.types[_COMPRESSED_TYPE](header, form, np.frombuffer(data, np.uint8))
 
     def cloud(self, header: Any, cloud: PointCloud) -> Any:
-        points = structured(cloud)
+        points = pack_points(cloud)
         field = self.types["sensor_msgs/msg/PointField"]
         described = points.dtype.fields or {}
         fields = [
@@ -276,7 +276,7 @@ def _encoding(image: Image) -> str:
     return f"mono{bits}" if image.mode in ("gray", "thermal") else f"{image.mode}{bits}"
 
 
-def structured(cloud: PointCloud) -> NDArray[np.void]:
+def pack_points(cloud: PointCloud) -> NDArray[np.void]:
     """Return a cloud as the points of a PointCloud2; the time of a point is `t` in ns after the stamp."""
     columns: dict[str, NDArray[Any]] = {axis: cloud.points[:, k] for k, axis in enumerate("xyz")}
     for name, values in cloud.fields.items():
@@ -317,7 +317,7 @@ def payload_outgoing(
     kind, make = _payload_maker(stream, recording, names, encoding)
     store = standard_store(encoding)
     return Outgoing(
-        topic_name(stream), kind, store, log_times(stream), serialised(store, encoding, kind, make)
+        topic_name(stream), kind, store, log_times(stream), make_serialiser(store, encoding, kind, make)
     ), []
 
 
@@ -356,7 +356,7 @@ def camera_outgoing(camera: CameraModel, topic: str, t_ns: int, encoding: str) -
     """Return a camera as one CameraInfo message."""
     store = standard_store(encoding)
     maker = _Maker(store)
-    message = serialised(
+    message = make_serialiser(
         store, encoding, CAMERA_INFO, lambda i: maker.camera(maker.header(i, t_ns, camera.frame), camera)
     )
     return Outgoing(topic, CAMERA_INFO, store, np.array([t_ns]), message)
@@ -387,7 +387,7 @@ def _tf_outgoing(topic: str, rows: list[tuple[str, str, int, Any]], encoding: st
     kind, store = "tf2_msgs/msg/TFMessage", standard_store(encoding)
     parents, children, times, poses = (list(column) for column in zip(*rows, strict=True))
     make = transform_maker(store.types, parents, children, times)
-    message = serialised(
+    message = make_serialiser(
         store, encoding, kind, lambda i: store.types[kind]([make(i, poses[i][:3], poses[i][3:])])
     )
     return Outgoing(topic, kind, store, np.array(times, dtype=np.int64), message)

@@ -11,7 +11,7 @@ from transect.recording import Loss, Recording, Source
 from transect.recording.source import Buffer
 
 from . import MCAP_MAGIC, METADATA, bag_names
-from .file import MAX_CHUNK, BagFile, Damaged, unpacked
+from .file import MAX_CHUNK, BagFile, Damaged, unpack
 from .ros1 import Ros1File
 from .streams import recording_of
 
@@ -56,7 +56,7 @@ def _open_one(source: Source, name: str, unpack: Callable[[bytes], bytes] | None
 def _unpack_file(name: str, buffer: Buffer) -> bytes:
     limit = min(MAX_UNPACKED, max(20 * len(buffer), 64 << 20))
     try:
-        data = unpacked(memoryview(buffer), "zstd", limit + 1)
+        data = unpack(memoryview(buffer), "zstd", limit + 1)
     except Damaged as damage:
         raise ParseError(f"{name} cannot be unpacked", where=name, why=str(damage)) from damage
     if len(data) > limit:
@@ -69,7 +69,7 @@ def _unpack_file(name: str, buffer: Buffer) -> bytes:
 
 def _unpack_message(data: bytes) -> bytes:
     try:
-        return bytes(unpacked(memoryview(data), "zstd", MAX_CHUNK))
+        return bytes(unpack(memoryview(data), "zstd", MAX_CHUNK))
     except Damaged as damage:
         raise ParseError("a message cannot be unpacked", why=str(damage)) from damage
 

@@ -15,7 +15,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 
 from . import ROS1_MAGIC
-from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gathered
+from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather
 
 _U32, _U64, _TIME = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<II")
 _OPS = tuple(bytes([op]) for op in (2, 3, 4, 5, 6, 7))
@@ -232,7 +232,7 @@ class Ros1File(ChunkedFile):
         if first is None or first.op != _MESSAGE or b"conn" not in first.fields:
             return spans
         width = first.start - int(offsets[0])
-        inside, block = gathered(data, offsets, width)
+        inside, block = gather(data, offsets, width)
         header = block[0].tobytes()
         conn_at, time_at = header.find(b"conn=") + 5, header.find(b"time=") + 5
         fixed = np.ones(width, dtype=np.bool_)

@@ -19,9 +19,9 @@ from transect.recording.stream import LOGGED_TYPE
 from transect.types import Record
 
 from .file import BagFile
-from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulated_tf
+from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulate_tf
 from .json_schema import columns_of, rows_of
-from .messages import NS, PAYLOADS, Tabulated, fields_of, frame_name, kind_of, sample_times, tabulated
+from .messages import NS, PAYLOADS, Tabulated, fields_of, frame_name, kind_of, sample_times, tabulate
 from .topics import Gathered, Head, Topic, header_of, topics_of
 
 if TYPE_CHECKING:
@@ -91,13 +91,13 @@ def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) ->
         return _payload_stream(source, topic, cameras)
     if topic.channel.type in TF_TYPES:
         clock = _clock(_first_tf_stamp(topic) or topic.first_log_ns)
-        build = partial(tabulated_tf, topic=topic.name, clock=clock)
+        build = partial(tabulate_tf, topic=topic.name, clock=clock)
         return _ros_stream(topic, Record, partial(_parse_columns, source, topic, build), clock=clock)
     raw = topic.first()
     stamp_ns, frame = header_of(raw, topic.channel.encoding) if topic.is_headed else (0, "")
     said = {"clock": _clock(stamp_ns or topic.first_log_ns), "frame": frame, "child": _child(topic, raw)}
     kind = kind_of(topic.channel.type)
-    build = partial(tabulated, kind=kind, topic=topic.name, **said)
+    build = partial(tabulate, kind=kind, topic=topic.name, **said)
     return _ros_stream(topic, kind.type, partial(_parse_columns, source, topic, build), **said)
 
 
@@ -136,7 +136,7 @@ def _first_tf_stamp(topic: Topic) -> int:
     columns = topic.decode_first()
     if columns is None:
         return 0
-    stamps = tabulated_tf(columns, np.zeros(1, dtype=np.int64), topic.name, "device").table
+    stamps = tabulate_tf(columns, np.zeros(1, dtype=np.int64), topic.name, "device").table
     return int(arrow.numbers(stamps, "t_ns")[0]) if len(stamps) else 0
 
 

@@ -66,7 +66,7 @@ class Outgoing:
     message: Callable[[int], bytes]
 
 
-def serialised(store: Any, encoding: str, kind: str, make: Make) -> Callable[[int], bytes]:
+def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callable[[int], bytes]:
     """Return a function that makes message i and writes it in an encoding."""
     write = store.serialize_ros1 if encoding == "ros1" else store.serialize_cdr
     return lambda i: bytes(write(make(i), kind))
@@ -129,7 +129,7 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
     if builder.zeroed and len(stream):
         names = ", ".join(builder.zeroed)
         said.append(f"{stream.name}: {names} cannot be NaN in {kind}, not measured values are written as 0")
-    message = serialised(builder.store, encoding, kind, builder.make)
+    message = make_serialiser(builder.store, encoding, kind, builder.make)
     return Outgoing(topic_name(stream), kind, builder.store, log_times(stream), message), said
 
 

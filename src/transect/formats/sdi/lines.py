@@ -123,10 +123,10 @@ def sound_lines(
     lines = problems.passed(tokens, lines, fits, f"the line is not whole: {wanted}")
     numeric = tokens.word_counts[lines] == words
     lines = problems.passed(tokens, lines, numeric, "text where a number is expected")
-    return timed_lines(tokens, lines, problems)
+    return find_timed_lines(tokens, lines, problems)
 
 
-def timed_lines(tokens: Tokens, lines: Ints, problems: Problems) -> tuple[Ints, Ints]:
+def find_timed_lines(tokens: Tokens, lines: Ints, problems: Problems) -> tuple[Ints, Ints]:
     """Return which of the lines (indices) begin with a time, and their times in ns."""
     t_ns = tokens.stamps(0, lines)
     timed = ~bad_stamp(t_ns)

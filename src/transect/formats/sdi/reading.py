@@ -97,7 +97,7 @@ def _parse(source: Source, file: str, parser: str, block: Block) -> dict[str, Pa
         return read_log(buffer, file, block)
 
     # The name of the file is part of the losses, and so of the key.
-    return cache.parsed_many(source, file, f"sdi.{parser}/2 {file}", build)
+    return cache.parse_many(source, file, f"sdi.{parser}/2 {file}", build)
 
 
 def _log_stream(source: Source, folder: str, kind: type, block: Block, **attributes: Any) -> Stream:

@@ -106,7 +106,7 @@ def laser_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
     unit = head[:1, 3] if one_unit else np.repeat(head[:, 3], counts)
     in_metres = metres(ranges, unit)
     errors = range_errors(ranges, in_metres, unit)
-    found = measured(in_metres, problems)
+    found = drop_unmeasured(in_metres, problems)
     found[errors > 0] = np.nan
     table = arrow.table(
         t_ns,
@@ -158,7 +158,7 @@ def known_units(unit_types: Floats) -> NDArray[np.bool_]:
     return (unit_types == 1) | (unit_types == 2) | (unit_types == 3) | (unit_types == 4)
 
 
-def measured(ranges: Floats, problems: Problems) -> Floats:
+def drop_unmeasured(ranges: Floats, problems: Problems) -> Floats:
     """Return ranges with NaN where they are negative or infinite."""
     if not len(ranges) or (ranges.min() >= 0 and ranges.max() < np.inf):
         return ranges
@@ -210,7 +210,7 @@ def radar_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
     table = arrow.table(
         t_ns,
         {
-            "range": measured(metres(distance, unit), problems),
+            "range": drop_unmeasured(metres(distance, unit), problems),
             "angle": start,
             "reflectivity": reflectivity,
             "range_unit": unit.astype(np.int8),

@@ -16,7 +16,7 @@ from transect.types import CameraModel, Image
 
 from .._images import file_table, image_loader, stamps_of_names
 from . import LOGS
-from .lines import Problems, lines_of, read_log, timed_lines
+from .lines import Problems, find_timed_lines, lines_of, read_log
 
 CALIBRATION_LOG, IMAGES = "VideoLogAsciiCalibration.txt", "Images"
 VIDEO_WORD = b"VISION_FRAME"
@@ -30,7 +30,7 @@ def video_table(source: Source, folder: str) -> Parsed:
     log, images = f"{folder}/{LOGS[folder]}", source.under(f"{folder}/{IMAGES}")
     if log not in source:
         return _by_name(log, images)
-    parsed = cache.parsed(source, log, "sdi.video/1", lambda data: read_log(data, log, _video_block)[_TABLE])
+    parsed = cache.parse(source, log, "sdi.video/1", lambda data: read_log(data, log, _video_block)[_TABLE])
     known = {_base(name).lower(): name for name in images}
     names = [known.get(name.lower(), "") for name in arrow.texts(parsed.table, "name")]
     return _match(log, parsed, names, images)
@@ -57,7 +57,7 @@ def calibration_table(source: Source, folder: str) -> Parsed:
 
 def _calibration_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
     """Read the time of each line, whatever follows it: the report does not say."""
-    lines, t_ns = timed_lines(tokens, np.arange(len(tokens.line)), problems)
+    lines, t_ns = find_timed_lines(tokens, np.arange(len(tokens.line)), problems)
     return {_TABLE: arrow.table(t_ns, {"line": tokens.line[lines]})}
 
 

@@ -13,7 +13,7 @@ from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, c
 from transect.recording.source import Buffer
 from transect.types import Pose
 
-from .._rows import clock_of_head, only_file, timed_rows
+from .._rows import clock_of_head, only_file, parse_timed_rows
 
 COLUMNS = ("x", "y", "z", "qx", "qy", "qz", "qw")
 _TRUTH_WORDS = {"gt", "truth", "groundtruth", "poses"}
@@ -31,7 +31,7 @@ def read(source: Source) -> Recording:
     stream = Stream(
         "Trajectory",
         Pose,
-        lambda: cache.parsed(source, name, "tum/1", partial(parse_poses, file=name)),
+        lambda: cache.parse(source, name, "tum/1", partial(parse_poses, file=name)),
         clock=clock_of_head(source.head(name)),
         role=role_of_name(name),
         frame="world",
@@ -42,7 +42,7 @@ def read(source: Source) -> Recording:
 
 def parse_poses(buffer: Buffer, file: str) -> Parsed:
     """Parse lines of time and pose."""
-    return timed_rows(buffer, file, COLUMNS, Pose.units())
+    return parse_timed_rows(buffer, file, COLUMNS, Pose.units())
 
 
 def pose_table(t_ns: NDArray[np.int64], poses: NDArray[np.float64]) -> pa.Table:

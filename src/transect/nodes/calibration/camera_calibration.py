@@ -73,11 +73,11 @@ class CameraCalibration(WithBoard, Node):
         if self.last is None:
             return None
         enough_boards(len(self.corners), self.looked, self.least_boards, "a camera")
-        fit = fitted_camera(self.corners, self.board, self.last)
+        fit = fit_camera(self.corners, self.board, self.last)
         return CalibratedCamera(camera=fit.camera, rms=fit.rms, errors=fit.errors, sigma=fit.sigma)
 
 
-def fitted_camera(corners: Sequence[Floats], board: Board, image: Image) -> Fit:
+def fit_camera(corners: Sequence[Floats], board: Board, image: Image) -> Fit:
     """Calibrate from the corners (n, 2) of a board in several images; one of them tells size and name."""
     import cv2
 

@@ -12,7 +12,7 @@ from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
 from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import calibrated
+from transect.nodes.image._lens import require_camera
 from transect.types import CameraModel, Image, LaserScan, Transform
 
 from ._boards import Board, WithBoard, enough_boards
@@ -67,7 +67,7 @@ class LaserCameraCalibration(WithBoard, Node):
 
     def process(self, image: Image, scan: Annotated[LaserScan, Synced(0.1)]) -> CalibratedMount:
         self.looked, self.between = self.looked + 1, (scan.frame, image.frame)
-        plane = board_plane(gray_of(image), calibrated(image), self.board)
+        plane = board_plane(gray_of(image), require_camera(image), self.board)
         points = None if plane is None else self._on_board(scan, plane[2])
         if plane is not None and points is not None:
             self.sightings.append(Sighting(plane[0], plane[1], points))

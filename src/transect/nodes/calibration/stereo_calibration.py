@@ -16,7 +16,7 @@ from transect.nodes.stereo.stereo_rectification import rectifying
 from transect.types import CameraModel, Image, Transform
 
 from ._boards import Board, WithBoard, enough_boards
-from .camera_calibration import fitted_camera
+from .camera_calibration import fit_camera
 
 
 @outputs
@@ -77,19 +77,17 @@ class StereoCalibration(WithBoard, Node):
         if self.last is None:
             return None
         enough_boards(len(self.corners), self.looked, self.least_boards, "a pair")
-        return calibrated_pair(self.corners, self.board, *self.last)
+        return calibrate_pair(self.corners, self.board, *self.last)
 
 
-def calibrated_pair(
+def calibrate_pair(
     corners: list[tuple[Floats, Floats]], board: Board, left: Image, right: Image
 ) -> CalibratedPair:
     """Calibrate from the corners (n, 2) of a board in several pairs; one of them tells sizes and names."""
     import cv2
 
     sides = [list(side) for side in zip(*corners, strict=True)]
-    alone = [
-        fitted_camera(side, board, image).camera for side, image in zip(sides, (left, right), strict=True)
-    ]
+    alone = [fit_camera(side, board, image).camera for side, image in zip(sides, (left, right), strict=True)]
     points = [board.points.astype(np.float32)] * len(corners)
     seen = [[each.astype(np.float32) for each in side] for side in sides]
     found: Any = cv2.stereoCalibrateExtended(

@@ -32,12 +32,12 @@ def without_gaps(cloud: PointCloud) -> PointCloud:
     return cloud if known.all() else select(cloud, known)
 
 
-def seen_from(cloud: PointCloud) -> Floats:
+def find_viewpoint(cloud: PointCloud) -> Floats:
     """Where the sensor stood (3,), in the cloud's frame; its origin unless the cloud says otherwise."""
     return np.zeros(3) if cloud.viewpoint is None else np.asarray(cloud.viewpoint[:3], dtype=np.float64)
 
 
-def joined_fields(first: PointCloud, *others: PointCloud) -> Mapping[str, NDArray[Any]]:
+def join_fields(first: PointCloud, *others: PointCloud) -> Mapping[str, NDArray[Any]]:
     """The fields that all clouds have alike, one after the other."""
     return {
         name: np.concatenate([values, *(cloud.fields[name] for cloud in others)])

@@ -11,7 +11,7 @@ from transect.engine import Node, param
 from transect.geometry import descriptors, surfaces
 from transect.types import Features3D, PointCloud
 
-from ._clouds import seen_from, without_gaps
+from ._clouds import find_viewpoint, without_gaps
 
 
 class FeaturesDescription3D(Node, interface=True):
@@ -39,7 +39,7 @@ class FeaturesDescription3D(Node, interface=True):
         directions: Floats = np.asarray(
             cloud.fields["normal"]
             if "normal" in cloud.fields
-            else surfaces.normals(points, self.neighbours, seen_from(cloud)).normals
+            else surfaces.normals(points, self.neighbours, find_viewpoint(cloud)).normals
         )
         rows = _rows_of(features.points, points)
         found = self.describe(points, directions, self.radius or 7 * surfaces.spacing(points), rows)

@@ -11,7 +11,7 @@ from transect.engine import Node, param
 from transect.geometry import surfaces
 from transect.types import Features3D, PointCloud
 
-from ._clouds import seen_from, without_gaps
+from ._clouds import find_viewpoint, without_gaps
 
 
 class FeaturesExtraction3D(Node, interface=True):
@@ -68,7 +68,7 @@ class HarrisDetector3D(FeaturesExtraction3D):
     )
 
     def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
-        normals = surfaces.normals(cloud.points, self.neighbours, seen_from(cloud)).normals
+        normals = surfaces.normals(cloud.points, self.neighbours, find_viewpoint(cloud)).normals
         radius = self.radius or 6 * surfaces.spacing(cloud.points)
         apart = self.suppression or radius
         return surfaces.harris_keypoints(cloud.points, normals, radius, self.least, apart)

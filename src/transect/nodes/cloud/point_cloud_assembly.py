@@ -15,7 +15,7 @@ from transect.engine.ports import Unit
 from transect.errors import GeometryError
 from transect.types import PointCloud, Pose
 
-from ._clouds import joined_fields, seen_from, select, without_gaps
+from ._clouds import find_viewpoint, join_fields, select, without_gaps
 
 LEAST_RANGE = 0.1
 """Metres: nearer points count no more than at this range."""
@@ -104,7 +104,7 @@ def voxelise(first: PointCloud, second: PointCloud, weights: Floats, size: float
     numbers = np.concatenate([_counts(first), _counts(second)])
     fused = fuse(np.concatenate([first.points, second.points]), weights, size, numbers)
     fields: Mapping[str, NDArray[Any]] = {
-        **{name: values[fused.first] for name, values in joined_fields(first, second).items()},
+        **{name: values[fused.first] for name, values in join_fields(first, second).items()},
         "weight": fused.weight,
         "count": fused.number,
     }
@@ -136,7 +136,7 @@ def _average(
     left_second, rest_second = displace(second.points, *theirs)
     rows = np.concatenate([ours[0], rest_first, len(first) + rest_second])
     points = np.concatenate([ours[1], left_first, left_second])
-    fields = {name: values[rows] for name, values in joined_fields(first, second).items()}
+    fields = {name: values[rows] for name, values in join_fields(first, second).items()}
     return replace(second, points=points, fields=fields)
 
 
@@ -208,7 +208,7 @@ def weights_of(cloud: PointCloud) -> Floats:
     if "covariance" in fields:
         trace = np.trace(np.reshape(fields["covariance"], (-1, 3, 3)), axis1=1, axis2=2)
         return 1.0 / np.maximum(np.asarray(trace, np.float64), np.finfo(np.float64).tiny)
-    offset = np.asarray(cloud.points, np.float64) - seen_from(cloud)
+    offset = np.asarray(cloud.points, np.float64) - find_viewpoint(cloud)
     square = np.einsum("ni,ni->n", offset, offset)
     return 1.0 / np.maximum(square, LEAST_RANGE**2) ** 2
 

@@ -11,7 +11,7 @@ from transect.errors import UsageError
 from transect.geometry import neighbours, se3, surfaces
 from transect.types import PointCloud
 
-from ._clouds import seen_from, select, without_gaps
+from ._clouds import find_viewpoint, select, without_gaps
 
 
 class PointCloudFiltering(Node, interface=True):
@@ -73,7 +73,7 @@ class DynamicRadius(PointCloudFiltering):
             self.neighbours,
             self.multiplier,
             self.least_radius,
-            seen_from(cloud),
+            find_viewpoint(cloud),
         )
         return select(cloud, keep)
 
@@ -85,7 +85,7 @@ class RangeFilter(PointCloudFiltering):
     farthest: float = param(100.0, gt=0, unit="m", doc="largest distance of the points that are kept")
 
     def filter(self, cloud: PointCloud) -> PointCloud | None:
-        reach = np.linalg.norm(cloud.points - seen_from(cloud), axis=1)
+        reach = np.linalg.norm(cloud.points - find_viewpoint(cloud), axis=1)
         return select(cloud, (reach >= self.nearest) & (reach <= self.farthest))
 
 

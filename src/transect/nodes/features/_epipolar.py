@@ -12,7 +12,7 @@ from transect.base.arrays import Floats, Mask
 from transect.geometry import align, robust, rotations, se3
 from transect.types import CameraModel
 
-from ._views import focal_length, homogeneous, places_of, straightened, triangulate
+from ._views import focal_length, homogeneous, places_of, straighten, triangulate
 
 ROUNDS = 10
 PLANE = 1.62
@@ -113,7 +113,7 @@ class Pairs:
     @classmethod
     def of(cls, source: Any, sink: Any, one: CameraModel, other: CameraModel) -> Pairs:
         """Return the pairs that both lenses can have seen."""
-        a, b = straightened(source, one), straightened(sink, other)
+        a, b = straighten(source, one), straighten(sink, other)
         seen = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
         return cls(a[seen], b[seen], one.K, other.K)
 
@@ -140,7 +140,7 @@ def _pinhole(K: Floats) -> CameraModel:
     return CameraModel("", 0, 0, K)
 
 
-def turned_only(pairs: Pairs) -> float:
+def measure_turn_residual(pairs: Pairs) -> float:
     """Return the median distance in pixels of pairs from where a camera that only turned would see them."""
     rays = homogeneous(pairs.places)
     rays = rays / np.linalg.norm(rays, axis=-1, keepdims=True)

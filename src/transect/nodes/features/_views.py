@@ -23,7 +23,7 @@ SINGULAR = 1e-12
 """Ratio of eigenvalues below which rays are taken for parallel."""
 
 
-def calibrated(camera: CameraModel | None, what: str) -> CameraModel:
+def require_camera(camera: CameraModel | None, what: str) -> CameraModel:
     """Return a camera, or say that its calibration is missing; `what` it took stands in the error."""
     if camera is not None:
         return camera
@@ -42,7 +42,7 @@ def places_of(pixels: ArrayLike, camera: CameraModel) -> Floats:
     return rays[:, :2] / np.where(rays[:, 2:] > 0, rays[:, 2:], np.nan)
 
 
-def straightened(pixels: ArrayLike, camera: CameraModel | None) -> Floats:
+def straighten(pixels: ArrayLike, camera: CameraModel | None) -> Floats:
     """Return the pixels (n, 2) where a camera without lens distortion would have seen the same."""
     flat = np.asarray(pixels, np.float64)
     if camera is None or camera.distortion == "none":

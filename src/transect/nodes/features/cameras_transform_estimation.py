@@ -11,8 +11,8 @@ from transect.engine import Node, Shape, Unit, outputs, param
 from transect.geometry import se3
 from transect.types import Correspondences2D, Pose
 
-from ._epipolar import Motion, Pairs, epipolar_distances, motion_from, off_plane, turned_only
-from ._views import calibrated
+from ._epipolar import Motion, Pairs, epipolar_distances, measure_turn_residual, motion_from, off_plane
+from ._views import require_camera
 
 
 @outputs
@@ -49,8 +49,8 @@ class CamerasTransformEstimation(Node, interface=True):
     def process(
         self, fundamentalMatrix: Annotated[np.ndarray, Shape(3, 3)], matches: Correspondences2D
     ) -> CameraMotion:
-        one = calibrated(matches.source_camera, "the first image of the matches")
-        other = calibrated(matches.sink_camera, "the second image of the matches")
+        one = require_camera(matches.source_camera, "the first image of the matches")
+        other = require_camera(matches.sink_camera, "the second image of the matches")
         pairs = Pairs.of(matches.source, matches.sink, one, other)
         found = self.estimate(np.asarray(fundamentalMatrix, np.float64), pairs)
         if found is None:
@@ -92,7 +92,7 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
         if len(pairs) < self.least:
             return "too few inliers"
         # Noise in both pixels alone leaves a median of 1.2 * sqrt(2) deviations.
-        if turned_only(pairs) < 3 * self.sigma:
+        if measure_turn_residual(pairs) < 3 * self.sigma:
             return "the camera only turned, or all points are far"
         if off_plane(pairs.source, pairs.sink, self.threshold) < self.off_plane:
             return "the scene is flat"

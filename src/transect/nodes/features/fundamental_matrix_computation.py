@@ -13,7 +13,7 @@ from transect.types import Correspondences2D
 
 from ._epipolar import epipolar_distances, fundamental_by_sampling, off_plane, refit_fundamental
 from ._keypoints import take_matches
-from ._views import straightened
+from ._views import straighten
 
 
 @outputs
@@ -113,7 +113,7 @@ class FundamentalMatrixMagsac(FundamentalMatrixComputation):
 
 def _pixels(matches: Correspondences2D) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return the rows that the lenses can have seen, and their pixels without distortion."""
-    source = straightened(matches.source, matches.source_camera)
-    sink = straightened(matches.sink, matches.sink_camera)
+    source = straighten(matches.source, matches.source_camera)
+    sink = straighten(matches.sink, matches.sink_camera)
     seen = np.flatnonzero(np.isfinite(np.concatenate([source, sink], axis=1)).all(axis=1))
     return seen, source[seen], sink[seen]

@@ -14,7 +14,7 @@ from transect.geometry import se3
 from transect.types import Features2D, PointCloud, Pose
 
 from ._pnp import pixel_distances, pose_of_all, pose_of_most, refine_on_inliers
-from ._views import calibrated, focal_length, pose_covariance, straightened
+from ._views import focal_length, pose_covariance, require_camera, straighten
 
 UNDETERMINED = 0.5
 """Standard deviation of a place as a part of the distance to the points, from which on it is none."""
@@ -60,8 +60,8 @@ class PerspectiveNPointSolving(Node, interface=True):
     share: float = param(0.3, ge=0, le=1, doc="smallest share of the points that must be inliers")
 
     def process(self, points: PointCloud, projections: Features2D) -> Resection:
-        lens = calibrated(projections.camera, "the image of the projections")
-        world, pixels, rows = _pairs(points, straightened(projections.points, projections.camera))
+        lens = require_camera(projections.camera, "the image of the projections")
+        world, pixels, rows = _pairs(points, straighten(projections.points, projections.camera))
         if len(rows) < self.least:
             return self._refuse("too few points")
         first = self.solve(world, pixels, lens.K)

@@ -11,7 +11,7 @@ from transect.engine import Node, outputs, param
 from transect.geometry import se3
 from transect.types import Correspondences2D, PointCloud, Pose
 
-from ._views import Triangulated, calibrated, focal_length, places_of, triangulate
+from ._views import Triangulated, focal_length, places_of, require_camera, triangulate
 
 
 @outputs
@@ -37,8 +37,8 @@ class PointCloudReconstruction2DTo3D(Node, interface=True):
 
     def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None:
         cameras = (
-            calibrated(matches.source_camera, "the first image of the matches"),
-            calibrated(matches.sink_camera, "the second image of the matches"),
+            require_camera(matches.source_camera, "the first image of the matches"),
+            require_camera(matches.sink_camera, "the second image of the matches"),
         )
         both = zip((matches.source, matches.sink), cameras, strict=True)
         places = np.stack([places_of(pixels, camera) for pixels, camera in both], axis=1)

@@ -46,7 +46,7 @@ class _Warp(NamedTuple):
     K_after: Numbers
 
 
-def calibrated(image: Image) -> CameraModel:
+def require_camera(image: Image) -> CameraModel:
     """Return the camera of an image, or say which file should have told."""
     if image.camera is None:
         raise TransectError(
@@ -67,7 +67,7 @@ def calibrated(image: Image) -> CameraModel:
 
 def straight(image: Image) -> Image:
     """Return an image without what the lens bent; focal length and frame stay."""
-    camera = calibrated(image)
+    camera = require_camera(image)
     if camera.distortion == "none":
         return image
     return _warp(image, camera, np.eye(3), camera.K, dataclasses.replace(camera, **_no_lens(camera.K)))
@@ -79,7 +79,7 @@ def rectify(image: Image) -> Image:
     The camera of the result has ``K = P[:, :3]``, no lens and nothing to turn. Where `R` turned it, its frame
     is another one than the camera's and called so (`rectified_frame`); `place` puts it into a tree.
     """
-    camera = calibrated(image)
+    camera = require_camera(image)
     if camera.P is None:
         raise TransectError(
             f"it is not known how to rectify {camera.name or 'the image'}",

@@ -13,7 +13,7 @@ from transect.errors import TransectError, UnsupportedError
 from transect.types import Image
 
 from ._gray import gray_of
-from ._lens import calibrated, place, rectify, straight
+from ._lens import place, rectify, require_camera, straight
 
 BLOCK = 16
 """Edge of a block in pixels: 256 of them tell the noise to 6 %."""
@@ -49,7 +49,7 @@ class ImageUndistortionRectification(ImageFiltering):
     """Without what the lens bent, and turned and scaled as `R` and `P` of the calibration say."""
 
     def filter(self, image: Image) -> Image:
-        camera = calibrated(image)
+        camera = require_camera(image)
         turned = rectify(image)
         place(camera, self.ctx.frames)
         return turned
@@ -162,7 +162,7 @@ class NormalVectorExtraction(ImageFiltering):
     """
 
     def filter(self, image: Image) -> Image:
-        camera = calibrated(image)
+        camera = require_camera(image)
         if image.data.ndim != 2 or not np.issubdtype(image.data.dtype, np.floating):
             raise TransectError(
                 "normals need a depth image", why=f"got {image.data.dtype} of shape {image.data.shape}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from transect.engine import Node
 from transect.types import Image
 
-from ._lens import calibrated, place, rectify, straight
+from ._lens import place, rectify, require_camera, straight
 
 
 class ImageRectification(Node):
@@ -20,7 +20,7 @@ class ImageRectification(Node):
     out_name = "rectifiedImage"
 
     def process(self, originalImage: Image) -> Image:
-        camera = calibrated(originalImage)
+        camera = require_camera(originalImage)
         if camera.P is None:
             return straight(originalImage)
         place(camera, self.ctx.frames)

@@ -15,7 +15,7 @@ from transect.geometry.interpolation import interpolate_columns, interpolate_pos
 from transect.recording import FrameTree
 from transect.types import Imu, PointCloud, Pose
 
-from ..cloud._clouds import joined_fields
+from ..cloud._clouds import join_fields
 from ._deskewing import OFFSETS, point_offsets
 from ._passing import PassingPoses
 
@@ -99,7 +99,7 @@ def _join(clouds: list[PointCloud]) -> PointCloud | None:
     if len(clouds) < 2:
         return clouds[0] if clouds else None
     points = np.concatenate([cloud.points for cloud in clouds])
-    return PointCloud(points, joined_fields(*clouds), clouds[-1].t_ns, clouds[-1].frame)
+    return PointCloud(points, join_fields(*clouds), clouds[-1].t_ns, clouds[-1].frame)
 
 
 def upright(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:

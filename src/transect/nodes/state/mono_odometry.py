@@ -11,7 +11,7 @@ from transect.engine import At, Node, Shape, outputs, param
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import calibrated
+from transect.nodes.image._lens import require_camera
 from transect.types import Image, PointCloud, Pose
 
 from .mono import MonoOdometer, Settings, Shot
@@ -88,7 +88,7 @@ class MonoOdometry(Node, interface=True):
         return MonoMoved(landmarks=cloud) if len(cloud) else None
 
     def _shot(self, image: Image, reference: Pose, body: str) -> Shot:
-        camera = calibrated(image)
+        camera = require_camera(image)
         if camera.distortion != "none":
             raise TransectError(
                 f"the images of {camera.name} are not undistorted",

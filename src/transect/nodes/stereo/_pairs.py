@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.errors import TransectError
-from transect.nodes.image._lens import calibrated, is_rectified
+from transect.nodes.image._lens import is_rectified, require_camera
 from transect.types import CameraModel, Image, StereoPair
 
 ROWS_AGREE = 1.5
@@ -39,7 +39,7 @@ def disparity_camera(left: Image, right: Image) -> CameraModel:
     TransectError
         If the pair is not rectified, of unequal size, or its baseline is not known.
     """
-    first, second = calibrated(left), calibrated(right)
+    first, second = require_camera(left), require_camera(right)
     if left.data.shape[:2] != right.data.shape[:2]:
         raise TransectError(
             f"the images of the pair differ in size: {left.data.shape[:2]} and {right.data.shape[:2]}"

@@ -15,7 +15,7 @@ from transect.base.arrays import Floats
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
 from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import calibrated, rectify
+from transect.nodes.image._lens import rectify, require_camera
 from transect.types import CameraModel, Image, StereoPair
 
 from ._pairs import disparity_camera, replace_images, zero_disparity
@@ -136,7 +136,7 @@ class StereoOffsetCalibration(Node, interface=True):
         if not ends or before is None or before.left.shape != now.left.shape:
             return
         camera = disparity_camera(pair.left, pair.right)
-        shift = zero_disparity(camera, calibrated(pair.right))
+        shift = zero_disparity(camera, require_camera(pair.right))
         tracks = _tracking_thread().submit(stereo_tracks, before, now, self.cell)
         self.steps.append(Step(tracks, camera, shift))
         self._catch_up(self.behind)
@@ -192,8 +192,8 @@ class StereoOffsetCalibration(Node, interface=True):
         if lens.any():
             left, right = _straighten(left, lens), _straighten(right, lens)
         if self.evidence:
-            row = calibrated(left).K[1, 2] - vertical
-            right = dataclasses.replace(right, camera=_shift(calibrated(right), offset, row))
+            row = require_camera(left).K[1, 2] - vertical
+            right = dataclasses.replace(right, camera=_shift(require_camera(right), offset, row))
         return Calibrated(replace_images(pair, left, right), offset, sigma, vertical, lens)
 
 
@@ -230,7 +230,7 @@ def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:
 
 def _straighten(image: Image, lens: Floats) -> Image:
     """Return a rectified image without the radial distortion k1, k2 that it still had."""
-    camera = calibrated(image)
+    camera = require_camera(image)
     P = np.hstack([camera.K, np.zeros((3, 1))]) if camera.P is None else camera.P
     bent = dataclasses.replace(camera, distortion="radtan", coefficients=np.array([*lens, 0.0, 0.0]), P=P)
     return rectify(dataclasses.replace(image, camera=bent))

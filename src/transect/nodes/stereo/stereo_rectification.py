@@ -10,7 +10,7 @@ from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
-from transect.nodes.image._lens import calibrated, place, rectify
+from transect.nodes.image._lens import place, rectify, require_camera
 from transect.recording import FrameTree
 from transect.types import CameraModel, StereoPair
 
@@ -42,7 +42,7 @@ class StereoRectification(Node):
 
     def process(self, originalStereoPair: StereoPair) -> StereoPair:
         pair = originalStereoPair
-        left, right = calibrated(pair.left), calibrated(pair.right)
+        left, right = require_camera(pair.left), require_camera(pair.right)
         if is_rectified_pair(left, right):
             return pair
         if self.known is None or not (self.known[0].same_as(left) and self.known[1].same_as(right)):

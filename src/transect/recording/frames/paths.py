@@ -92,7 +92,7 @@ Step = tuple[Edge, bool]
 """An edge, and whether it is walked from child to parent, against its transform."""
 
 
-def compiled(steps: Iterable[Step]) -> Lookup:
+def fold(steps: Iterable[Step]) -> Lookup:
     """Fold the edges from target to source into one function."""
     static, joints = _fold(steps)
     return _MovingPath(static, joints) if joints else _static_path(static)

@@ -16,7 +16,7 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import FrameError, did_you_mean
 
 from .moving import Motion, motion_from_poses
-from .paths import Edge, Lookup, Missing, Step, compiled
+from .paths import Edge, Lookup, Missing, Step, fold
 
 if TYPE_CHECKING:
     from transect.types import Transform
@@ -347,7 +347,7 @@ class FrameTree:
 
     def _compile(self, target: str, source: str) -> Lookup:
         store = self._compiled
-        look = store[target, source] = compiled(self._steps(target, source))
+        look = store[target, source] = fold(self._steps(target, source))
         return look
 
     def _children(self) -> dict[str, list[Edge]]:

@@ -26,7 +26,7 @@ from transect.geometry import se3
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Parsed, Robot, Stream, arrow
 from transect.types import LaserScan
-from transect.types.returns import returned
+from transect.types.returns import find_returns
 
 _CHUNK = 1 << 17
 """Points placed together: their transforms are 16 numbers each."""
@@ -47,7 +47,7 @@ class Gate:
 
     def passes(self, ranges: ArrayLike) -> Mask:
         """Return which of the ranges (...) in m were measured and are in the gate."""
-        return returned(ranges, self.minimum, np.nextafter(self.maximum, np.inf))
+        return find_returns(ranges, self.minimum, np.nextafter(self.maximum, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ def _assemble(stream: Stream) -> Parsed:
     firsts = sweep_starts(stream.t_ns, start_angle, increment, np.diff(offsets))
     split = np.isin(firsts[:, None] + np.arange(1, SCANS), stream.seams).any(axis=1)
     firsts = firsts[~split]
-    ranges, ends = interleaved(flat, offsets, firsts)
+    ranges, ends = interleave(flat, offsets, firsts)
     columns = {
         "ranges": arrow.ragged_from_offsets(ranges, ends),
         "start_angle": start_angle[firsts],
@@ -185,7 +185,7 @@ def _assemble(stream: Stream) -> Parsed:
         "end_ns": stream.t_ns[firsts + SCANS - 1],
     }
     if "range_error" in stream.columns:
-        errors, _ = interleaved(*arrow.lists_of(stream.table, "range_error"), firsts)
+        errors, _ = interleave(*arrow.lists_of(stream.table, "range_error"), firsts)
         columns["range_error"] = arrow.ragged_from_offsets(errors.astype(np.uint16), ends)
     table = arrow.table(stream.t_ns[firsts], columns, units={**LaserScan.units(), "end_ns": "ns"})
     notes, alone = list(stream.parsed.notes), len(stream) - SCANS * len(firsts)
@@ -224,7 +224,7 @@ def _in_time(taken: Ints) -> NDArray[np.bool_]:
     return (taken >= 0) & (taken <= 2 * (np.quantile(forward, 0.25) if len(forward) else 0))
 
 
-def interleaved(flat: Floats, offsets: Ints, firsts: Ints) -> tuple[Floats, Ints]:
+def interleave(flat: Floats, offsets: Ints, firsts: Ints) -> tuple[Floats, Ints]:
     """Return the ranges of all sweeps end to end, and their (sweeps + 1,) offsets.
 
     Parameters

@@ -12,7 +12,7 @@ from transect.geometry import planar, rotations, se3
 from transect.recording import Parsed, Recording, Robot, Stream, arrow, stream_of_values
 from transect.robots import load
 from transect.types import LaserScan, Odometry, PointCloud, RadarRange, RadarSpectrum
-from transect.types.returns import returned
+from transect.types.returns import find_returns
 
 from . import odometry as model
 from .clouds import SCANS, Beams, Gate, beams_of_scans, place
@@ -279,7 +279,7 @@ def _measured_ranges(stream: Stream) -> tuple[Floats, Ints]:
         np.repeat(stream[name], np.diff(offsets)) if name in stream.columns else limit
         for name, limit in limits.items()
     )
-    return np.where(returned(ranges, low, high), ranges, np.nan), offsets
+    return np.where(find_returns(ranges, low, high), ranges, np.nan), offsets
 
 
 def _robot(recording: Recording) -> Robot:

@@ -64,7 +64,7 @@ def payload_boxes(
     TransectError
         If the size of a box is not given: the SIS has none.
     """
-    wanted = [name for name in PAYLOADS if name not in {*absent, *ignored(parameters)}]
+    wanted = [name for name in PAYLOADS if name not in {*absent, *list_ignored(parameters)}]
     if lost := [name for name in wanted if name not in sizes]:
         raise TransectError(
             f"the size of the collision box of {', '.join(lost)} is not known",
@@ -89,7 +89,7 @@ def _box(parameters: Parameters, name: str, size: Floats) -> Box:
     return Box(name, link @ centre, (corners[1] - corners[0]) / 2)
 
 
-def ignored(parameters: Parameters) -> frozenset[str]:
+def list_ignored(parameters: Parameters) -> frozenset[str]:
     """Names among `COLLIDERS` that the flight software does not check (RA_FAULT_PARAMS)."""
     flags = {name: f"fault_params.ignore_col_{name}" for name in COLLIDERS}
     return frozenset(
@@ -179,7 +179,7 @@ def clearance(
         m; default `lander_tol` of RA_FAULT_DETECT.
     """
     angles = floats("joint angles", q, ("rows", 4))
-    skipped = ignored(arm.parameters)
+    skipped = list_ignored(arm.parameters)
     links = link_axes(arm, angles)
     ends = {f"link {i + 1}": links[:, i] for i in range(4)}
     radii = dict(zip(ends, thickness.links, strict=True))

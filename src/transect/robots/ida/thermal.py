@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Mask
 from transect.errors import TimeError
-from transect.geometry._arrays import floats, sorted_times_ns
+from transect.geometry._arrays import check_times_ns, floats
 
 from .parameters import Parameters
 
@@ -167,7 +167,7 @@ def _steps(
 def _seconds(times_ns: ArrayLike | None, rows: int, period: float) -> Floats:
     if times_ns is None:
         return np.arange(rows, dtype=np.float64) * period
-    axis = sorted_times_ns("times of the rows", times_ns)
+    axis = check_times_ns("times of the rows", times_ns)
     if len(axis) != rows:
         raise TimeError(f"{len(axis)} times for {rows} rows")
     return (axis - axis[:1]).astype(np.float64) * 1e-9

@@ -361,12 +361,12 @@ def steered_manoeuvres(recording: Recording, dead_band: float = manoeuvres.DEAD_
     stream, geometry = recording[ENCODERS], Geometry.of(robot_of(recording))
     steering, _ = wheel_angles(stream, geometry)
     speeds = stream.column("wheel_velocity") if "wheel_velocity" in stream.table.column_names else None
-    names = manoeuvres.steered(steering, geometry, speeds, dead_band)
+    names = manoeuvres.classify_steering(steering, geometry, speeds, dead_band)
     return intervals(stream.t_ns, names, stream.seams)
 
 
 def performed_manoeuvres(recording: Recording, twist: str = TWIST) -> list[Interval]:
     """Return the manoeuvres that the platform really made by its twist, one after the other."""
     stream = recording[twist]
-    names = manoeuvres.performed(stream.array(*_PLANAR), Geometry.of(robot_of(recording)))
+    names = manoeuvres.classify_motion(stream.array(*_PLANAR), Geometry.of(robot_of(recording)))
     return intervals(stream.t_ns, names, stream.seams)

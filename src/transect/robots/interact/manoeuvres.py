@@ -32,7 +32,7 @@ LEAST_SPEED = 0.02
 """m/s below which the platform, or a wheel, stands."""
 
 
-def steered(
+def classify_steering(
     steering: ArrayLike, geometry: Geometry, drive: ArrayLike | None = None, dead_band: float = DEAD_BAND
 ) -> NDArray[np.str_]:
     """Manoeuvre (...) that the wheels are set to.
@@ -82,7 +82,7 @@ def _spot_turns(spot: Mask, drive: ArrayLike | None, geometry: Geometry) -> dict
     }
 
 
-def performed(
+def classify_motion(
     twist: ArrayLike,
     geometry: Geometry,
     slide: float = np.radians(10.0),

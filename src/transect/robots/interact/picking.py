@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, sorted_times_ns
+from transect.geometry._arrays import check_times_ns, floats
 
 STILL, APPROACH, GRASP, LIFT, PLACE, RETURN = "still", "approach", "grasp", "lift", "place", "return"
 
@@ -48,7 +48,7 @@ def moving(t_ns: ArrayLike, angles: ArrayLike, joint_rate: float = 0.01) -> Mask
     joint_rate : float
         The fastest joint's, rad/s, from which the arm moves.
     """
-    times, q = sorted_times_ns("times", t_ns), floats("joint angles", angles, ("n", "joints"))
+    times, q = check_times_ns("times", t_ns), floats("joint angles", angles, ("n", "joints"))
     if len(q) < 2:
         return np.zeros(len(q), dtype=np.bool_)
     seconds = np.maximum(np.diff(times), 1) / NS

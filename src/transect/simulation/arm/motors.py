@@ -64,7 +64,7 @@ def drive(sets: Sets, timeline: Timeline, torque: Floats, heat: Heat, phase: Flo
     loop = float(sets["RA_CTRL_PARAMS"]["loop_time"])
     for _ in range(ROUNDS):
         current, volt = electric(sets, timeline, torque, rotor, volt, phase)
-        rotor, case = warmed(sets, current, volt, heat, loop)
+        rotor, case = warm(sets, current, volt, heat, loop)
     return Drive(current, volt, rotor, case)
 
 
@@ -123,7 +123,7 @@ class Winding:
         return (made - flow) * self.per_joule, (flow + outside - case * CASE_LOSS) / CASE_MASS
 
 
-def warmed(sets: Sets, current: Floats, volt: Floats, heat: Heat, loop: float) -> tuple[Floats, Floats]:
+def warm(sets: Sets, current: Floats, volt: Floats, heat: Heat, loop: float) -> tuple[Floats, Floats]:
     """Return temperatures (n, 4) of rotors and cases in degC, both as warm as the air at first."""
     rotor, case = np.empty(current.shape), np.empty(current.shape)
     inputs = (current, np.abs(volt), heat.heater + heat.air * CASE_LOSS)

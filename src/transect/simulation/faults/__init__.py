@@ -26,7 +26,7 @@ from transect.errors import UsageError, did_you_mean
 from transect.recording import Recording, Stream
 
 from . import damage, extrinsic, obscurants, occlusion, pictures, rain, signals, timing
-from ._labels import LABELS, is_kept, labelled, labels_of
+from ._labels import LABELS, add_labels, is_kept, labels_of
 from ._model import Change, Event, Fault
 
 __all__ = ["EVERYTHING", "FAULTS", "LABELS", "Change", "Event", "Fault", "event_of", "fault_named", "inject"]
@@ -103,7 +103,7 @@ def inject(
     if not changes:
         return recording, labels
     changed = tuple(changes[s.name].stream if s.name in changes else s for s in recording)
-    return labelled(recording.replace(streams=changed), event, labels), labels
+    return add_labels(recording.replace(streams=changed), event, labels), labels
 
 
 def event_of(

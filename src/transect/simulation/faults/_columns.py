@@ -26,7 +26,7 @@ from transect.types import (
 from transect.types import Twist as TwistType
 from transect.types.returns import NO_RETURN, TOO_FAR
 
-from ._model import Change, unchanged, with_table
+from ._model import Change, leave_alone, with_table
 
 _MOTION = ("vx", "vy", "vz", "wx", "wy", "wz")
 SIGNALS: dict[type, tuple[str, ...]] = {
@@ -98,7 +98,7 @@ def with_texts(table: pa.Table, name: str, texts: Sequence[str]) -> pa.Table:
     return table.set_column(place, table.schema.field(name).with_type(column.type), column)
 
 
-def changed(before: pa.Table, after: pa.Table, names: Sequence[str]) -> Mask:
+def find_changed(before: pa.Table, after: pa.Table, names: Sequence[str]) -> Mask:
     """Return (n,) the rows in which some of the columns differ; NaN equals NaN."""
     rows = np.zeros(before.num_rows, dtype=bool)
     for name in names:
@@ -135,9 +135,9 @@ def change_of(
     fraction : (n,) array, optional
         How much of each sample; default all.
     """
-    touched = changed(stream.table, table, names)
+    touched = find_changed(stream.table, table, names)
     if not touched.any():
-        return unchanged(stream)
+        return leave_alone(stream)
     table = _restate(table, touched)
     share = np.ones(len(touched)) if fraction is None else fraction
     return Change(with_table(stream, table), touched, np.where(touched, share, 0.0))

@@ -46,7 +46,7 @@ def label_table(event: Event, t_ns: Ints, names: Sequence[str], index: Ints, fra
     return arrow.table(t_ns, columns)
 
 
-def labelled(recording: Recording, event: Event, labels: pa.Table) -> Recording:
+def add_labels(recording: Recording, event: Event, labels: pa.Table) -> Recording:
     """Return a recording with the labels added to those that it has, and a word of them in its conditions."""
     others = tuple(s for s in recording if s.name != LABELS)
     before = [s.table for s in recording if s.name == LABELS]

@@ -130,7 +130,7 @@ class Fault:
     lasts: tuple[float, float] = (0.25, 0.75)
 
 
-def unchanged(stream: Stream) -> Change:
+def leave_alone(stream: Stream) -> Change:
     """Return that a fault left a stream alone."""
     return Change(stream, np.zeros(len(stream), dtype=bool), np.zeros(len(stream)))
 

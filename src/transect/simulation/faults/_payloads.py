@@ -16,7 +16,7 @@ from transect.recording import Stream, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
 from transect.types import PointCloud
 
-from ._model import Change, Event, unchanged, with_table
+from ._model import Change, Event, leave_alone, with_table
 
 Alter = Callable[[int, Any], Any]
 """Takes the number of a sample and its payload; returns the payload with the fault."""
@@ -24,7 +24,7 @@ Altered = tuple[PointCloud, Mask]
 _MARK = re.compile(r"([^!/]*)!(\d+)/(.*)", re.DOTALL)
 
 
-def wrapped(
+def wrap(
     stream: Stream,
     event: Event,
     touched: Mask,
@@ -49,7 +49,7 @@ def wrapped(
         The sample whose payload each sample gets, where that is not its own.
     """
     if stream.loader is None or not touched.any():
-        return unchanged(stream)
+        return leave_alone(stream)
     mark = event.mark
     marked = [f"{mark}!{i}/{n}" if touched[i] else n for i, n in enumerate(_names(stream))]
 
@@ -96,7 +96,7 @@ def payload(stream: Stream, row: Mapping[str, Any]) -> Any:
     return stream.loader(row)
 
 
-def wrapped_clouds(stream: Stream, event: Event, alter: Callable[[int, PointCloud], Altered]) -> Change:
+def wrap_clouds(stream: Stream, event: Event, alter: Callable[[int, PointCloud], Altered]) -> Change:
     """Return a stream of clouds with the fault; each is looked at once to know whether it is touched.
 
     Parameters
@@ -111,7 +111,7 @@ def wrapped_clouds(stream: Stream, event: Event, alter: Callable[[int, PointClou
         after, moved = alter(index, before)
         touched[index] = not _same(before, after)
         fraction[index] = moved.mean() if len(moved) else 0.0
-    return wrapped(stream, event, touched, fraction, lambda index, cloud: alter(index, cloud)[0])
+    return wrap(stream, event, touched, fraction, lambda index, cloud: alter(index, cloud)[0])
 
 
 def _same(a: PointCloud, b: PointCloud) -> bool:

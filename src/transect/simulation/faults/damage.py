@@ -14,7 +14,7 @@ CUT = 0.5
 """Part of the file that is missing at severity 1."""
 
 
-def flipped(
+def flip_bits(
     content: bytes, severity: float, draw: np.random.Generator
 ) -> tuple[bytes, list[tuple[int, float]]]:
     """Flip one bit in some bytes, at least in one; more severity flips those of less, and others."""
@@ -27,7 +27,7 @@ def flipped(
     return damaged.tobytes(), [(int(at), 1.0 / len(content)) for at in chosen]
 
 
-def truncated(
+def truncate(
     content: bytes, severity: float, draw: np.random.Generator
 ) -> tuple[bytes, list[tuple[int, float]]]:
     """Leave the end of a file out."""
@@ -36,6 +36,6 @@ def truncated(
 
 
 FAULTS = (
-    Fault("bit_flip", "bits of a written file flip", "in one byte of ten thousand", damage=flipped),
-    Fault("truncation", "the end of a written file is missing", "half of it", damage=truncated),
+    Fault("bit_flip", "bits of a written file flip", "in one byte of ten thousand", damage=flip_bits),
+    Fault("truncation", "the end of a written file is missing", "half of it", damage=truncate),
 )

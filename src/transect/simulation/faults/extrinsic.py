@@ -12,23 +12,23 @@ from transect.recording import Stream
 from transect.types import Image, Imu, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from ._columns import change_of, flat_values, with_flat
-from ._model import Change, Event, Fault, unchanged
-from ._payloads import wrapped, wrapped_clouds
+from ._model import Change, Event, Fault, leave_alone
+from ._payloads import wrap, wrap_clouds
 from .timing import TO_THE_END
 
 _VECTORS = (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z"), ("mag_x", "mag_y", "mag_z"))
 
 
-def bumped(stream: Stream, event: Event) -> Change:
+def bump(stream: Stream, event: Event) -> Change:
     """Turn what a sensor measures as if the sensor had turned the other way."""
     if not event.inside(stream).any():
-        return unchanged(stream)
+        return leave_alone(stream)
     if stream.loader is not None:
         chosen = {Image: _image, PointCloud: _cloud}.get(stream.type)
     else:
         planar = {LaserScan: _scan, RadarRange: _radar, RadarSpectrum: _radar}
         chosen = planar.get(stream.type, _imu if stream.type is Imu else None)
-    return chosen(stream, event) if chosen else unchanged(stream)
+    return chosen(stream, event) if chosen else leave_alone(stream)
 
 
 def angle_of(event: Event) -> float:
@@ -95,7 +95,7 @@ def _cloud(stream: Stream, event: Event) -> Change:
         moved: Mask = np.linalg.norm(cloud.points, axis=1) > 0
         return dataclasses.replace(cloud, points=points, fields=fields), moved
 
-    change = wrapped_clouds(stream, event, altered)
+    change = wrap_clouds(stream, event, altered)
     return dataclasses.replace(change, fraction=np.where(change.touched, _degrees(stream, event), 0.0))
 
 
@@ -113,7 +113,7 @@ def _image(stream: Stream, event: Event) -> Change:
         moved = cv2.warpPerspective(image.data, H, (w, h), borderMode=cv2.BORDER_REPLICATE)
         return dataclasses.replace(image, data=moved)
 
-    return wrapped(stream, event, event.inside(stream), _degrees(stream, event), altered)
+    return wrap(stream, event, event.inside(stream), _degrees(stream, event), altered)
 
 
 FAULTS = (
@@ -122,7 +122,7 @@ FAULTS = (
         "a sensor is knocked and looks elsewhere; the calibration stays",
         "by 5 degrees, the least is half a degree",
         (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum, Imu),
-        bumped,
+        bump,
         parameters={"least": 0.5, "most": 5.0},
         lasts=TO_THE_END,
     ),

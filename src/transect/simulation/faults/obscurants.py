@@ -20,10 +20,10 @@ from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectr
 
 from . import beams
 from ._columns import change_of, flat_values, share_of_beams, with_flat
-from ._model import Change, Event, Fault, unchanged
-from ._payloads import payload, row_of, wrapped, wrapped_clouds
+from ._model import Change, Event, Fault, leave_alone
+from ._payloads import payload, row_of, wrap, wrap_clouds
 from .air import Air, Beams, place_of_sensor, puffs, sensor_height, through, uniform
-from .pictures import Veil, veiled
+from .pictures import Veil, cover
 
 TYPES = (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum)
 LEAST_LIGHT = 0.02
@@ -54,13 +54,13 @@ def foggy(stream: Stream, event: Event) -> Change:
 def in_air(stream: Stream, event: Event, air: Air) -> Change:
     """Return what a sensor gives in such air."""
     if not event.inside(stream).any():
-        return unchanged(stream)
+        return leave_alone(stream)
     if stream.type in (PointCloud, Image) and stream.loader is not None:
         return _clouds(stream, event, air) if stream.type is PointCloud else _images(stream, event, air)
     columns = {LaserScan: _scans, RadarRange: _radar_ranges, RadarSpectrum: _radar_spectra}
     if stream.loader is None and stream.type in columns:
         return columns[stream.type](stream, event, air)
-    return unchanged(stream)
+    return leave_alone(stream)
 
 
 def first_returns(beams: Beams, ranges: Floats, luck: Floats, back: float) -> tuple[Floats, Mask, Mask]:
@@ -113,7 +113,7 @@ def _clouds(stream: Stream, event: Event, air: Air) -> Change:
         luck = event.generator(stream.name, "returns", index).exponential(size=len(cloud))
         return cloud_in_air(cloud, air, float(seconds[index]), T, luck, event.parameters["backscatter"])
 
-    return wrapped_clouds(stream, event, altered)
+    return wrap_clouds(stream, event, altered)
 
 
 def cloud_in_air(
@@ -178,13 +178,13 @@ def _images(stream: Stream, event: Event, air: Air) -> Change:
     """Lay a veil over images, by the light that comes through to each part of the picture."""
     p = event.parameters
     veil = Veil.of(stream, event, air, p["infrared"] if stream.tag == "infrared" else 1.0)
-    alter = partial(veiled, veil, (p["red"], p["green"], p["blue"]))
+    alter = partial(cover, veil, (p["red"], p["green"], p["blue"]))
     fraction = veil.taken(event.inside(stream))
     for index in np.flatnonzero((fraction > 0) & (fraction < FAINT)).tolist():
         clear: Image = payload(stream, row_of(stream, index))
         if np.array_equal(clear.data, alter(index, clear).data):
             fraction[index] = 0.0
-    return wrapped(stream, event, fraction > 0, fraction, alter)
+    return wrap(stream, event, fraction > 0, fraction, alter)
 
 
 _SIGHT = {"infrared": 0.2, "depth": 15.0}

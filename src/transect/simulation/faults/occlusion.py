@@ -12,17 +12,17 @@ from transect.types import Image, LaserScan, PointCloud
 
 from . import beams
 from ._columns import change_of, flat_values, share_of_beams, with_flat
-from ._model import Change, Event, Fault, unchanged
-from ._payloads import wrapped, wrapped_clouds
+from ._model import Change, Event, Fault, leave_alone
+from ._payloads import wrap, wrap_clouds
 
 
-def occluded(stream: Stream, event: Event) -> Change:
+def occlude(stream: Stream, event: Event) -> Change:
     """Cover a part of the view, the same all the time."""
     if stream.type is Image and stream.loader is not None:
         return _images(stream, event)
     if stream.type is PointCloud and stream.loader is not None:
         return _clouds(stream, event)
-    return _scans(stream, event) if stream.type is LaserScan else unchanged(stream)
+    return _scans(stream, event) if stream.type is LaserScan else leave_alone(stream)
 
 
 def _in_sector(event: Event, stream: Stream, angles: Floats, first: float, last: float) -> Mask:
@@ -35,7 +35,7 @@ def _in_sector(event: Event, stream: Stream, angles: Floats, first: float, last:
 def _scans(stream: Stream, event: Event) -> Change:
     ranges, row = flat_values(stream.table, "ranges")
     if not len(ranges):
-        return unchanged(stream)
+        return leave_alone(stream)
     angles = beams.beam_angles(stream, row)
     view = (float(angles.min()), float(angles.max()))
     covered = _in_sector(event, stream, angles, *view) & event.inside(stream)[row]
@@ -50,7 +50,7 @@ def _clouds(stream: Stream, event: Event) -> Change:
         covered = seen & _in_sector(event, stream, angles, -np.pi, np.pi)
         return beams.without_points(cloud, covered), covered
 
-    return wrapped_clouds(stream, event, altered)
+    return wrap_clouds(stream, event, altered)
 
 
 def _images(stream: Stream, event: Event) -> Change:
@@ -65,7 +65,7 @@ def _images(stream: Stream, event: Event) -> Change:
         return dataclasses.replace(image, data=(image.data * light).astype(image.data.dtype))
 
     share = np.full(len(stream), event.severity * event.parameters["area"])
-    return wrapped(stream, event, event.inside(stream), share, altered)
+    return wrap(stream, event, event.inside(stream), share, altered)
 
 
 FAULTS = (
@@ -74,7 +74,7 @@ FAULTS = (
         "a part of the view is covered: beams get no return, a patch of the picture is dark",
         "60 degrees of a laser, a third of a picture",
         (LaserScan, PointCloud, Image),
-        occluded,
+        occlude,
         parameters={"degrees": 60.0, "area": 1.0 / 3.0},
     ),
 )

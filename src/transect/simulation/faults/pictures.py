@@ -18,13 +18,13 @@ from transect.recording import Stream
 from transect.types import CameraModel, Image
 
 from ._model import Change, Event, Fault
-from ._payloads import wrapped
+from ._payloads import wrap
 from .air import Air, place_of_sensor, through
 
 
-def blurred(stream: Stream, event: Event) -> Change:
+def blur(stream: Stream, event: Event) -> Change:
     """Smear every picture along one line, as a bump does while the shutter is open."""
-    return wrapped(stream, event, event.inside(stream), _share(stream, event), partial(_smear, stream, event))
+    return wrap(stream, event, event.inside(stream), _share(stream, event), partial(_smear, stream, event))
 
 
 def _smear(stream: Stream, event: Event, index: int, image: Image) -> Image:
@@ -39,9 +39,9 @@ def _smear(stream: Stream, event: Event, index: int, image: Image) -> Image:
     return dataclasses.replace(image, data=cv2.filter2D(image.data, -1, kernel / kernel.sum()))
 
 
-def overexposed(stream: Stream, event: Event) -> Change:
+def overexpose(stream: Stream, event: Event) -> Change:
     """Open the shutter too long: everything is brighter, and white where the sensor is full."""
-    return wrapped(stream, event, event.inside(stream), _share(stream, event), partial(_brighter, event))
+    return wrap(stream, event, event.inside(stream), _share(stream, event), partial(_brighter, event))
 
 
 def _brighter(event: Event, index: int, image: Image) -> Image:
@@ -59,7 +59,7 @@ FAULTS = (
         "pictures are smeared by motion",
         "over a twentieth of their width",
         (Image,),
-        blurred,
+        blur,
         parameters={"width": 0.05},
     ),
     Fault(
@@ -67,7 +67,7 @@ FAULTS = (
         "pictures are too bright, burned white where they were bright",
         "by three stops, eight times the light",
         (Image,),
-        overexposed,
+        overexpose,
         parameters={"stops": 3.0},
     ),
 )
@@ -141,15 +141,15 @@ def _rays(camera: CameraModel | None) -> Floats:
     return rays / np.linalg.norm(rays, axis=1, keepdims=True)
 
 
-def veiled(veil: Veil, colour: tuple[float, float, float], index: int, image: Image) -> Image:
+def cover(veil: Veil, colour: tuple[float, float, float], index: int, image: Image) -> Image:
     """Lay the veil over an image."""
     import cv2
 
     grid = veil.transmission(float(veil.seconds[index])).astype(np.float32)
-    return blended(image, cv2.resize(grid, (image.width, image.height)), colour)
+    return blend(image, cv2.resize(grid, (image.width, image.height)), colour)
 
 
-def blended(image: Image, transmission: Any, colour: tuple[float, float, float]) -> Image:
+def blend(image: Image, transmission: Any, colour: tuple[float, float, float]) -> Image:
     """Return ``J T + A (1 - T)``.
 
     Parameters
@@ -195,11 +195,11 @@ def hazy(stream: Stream, event: Event) -> Change:
     """Lay the same veil over the whole of every image."""
     light = 1.0 - event.severity * (1.0 - event.parameters["transmission"])
     fraction = np.where(event.inside(stream), 1.0 - light, 0.0)
-    return wrapped(stream, event, fraction > VISIBLE, fraction, partial(_hazy, light))
+    return wrap(stream, event, fraction > VISIBLE, fraction, partial(_hazy, light))
 
 
 def _hazy(light: float, index: int, image: Image) -> Image:
-    return blended(image, np.full(image.data.shape[:2], light, np.float32), GREY)
+    return blend(image, np.full(image.data.shape[:2], light, np.float32), GREY)
 
 
 VEIL_FAULTS = (

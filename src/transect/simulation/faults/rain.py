@@ -19,9 +19,9 @@ from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectr
 
 from . import beams
 from ._columns import change_of, flat_values, share_of_beams, with_flat
-from ._model import Change, Event, Fault, unchanged
-from ._payloads import wrapped, wrapped_clouds
-from .pictures import blended, white
+from ._model import Change, Event, Fault, leave_alone
+from ._payloads import wrap, wrap_clouds
+from .pictures import blend, white
 
 NEAREST = 0.5
 """Metres from the laser, and from what it sees, within which a drop is not told from it."""
@@ -38,7 +38,7 @@ def rainy(stream: Stream, event: Event) -> Change:
     if stream.type is Image and stream.loader is not None:
         return _images(stream, event)
     if stream.loader is not None:
-        return unchanged(stream)
+        return leave_alone(stream)
     return _scans(stream, event) if stream.type is LaserScan else _radar(stream, event)
 
 
@@ -101,7 +101,7 @@ def _clouds(stream: Stream, event: Event) -> Change:
             )
         return dataclasses.replace(cloud, points=moved, fields=fields), hit
 
-    return wrapped_clouds(stream, event, altered)
+    return wrap_clouds(stream, event, altered)
 
 
 def _images(stream: Stream, event: Event) -> Change:
@@ -112,7 +112,7 @@ def _images(stream: Stream, event: Event) -> Change:
     for index in np.flatnonzero(event.inside(stream)).tolist():
         streaks = seen(index)
         fraction[index] = (LONGEST * OPAQUE * streaks[:, 2] ** 2).sum() / event.parameters["streaks"]
-    return wrapped(stream, event, fraction > 0, fraction, partial(_streak, seen))
+    return wrap(stream, event, fraction > 0, fraction, partial(_streak, seen))
 
 
 def _streaks(stream: Stream, event: Event, part: float, index: int) -> Floats:
@@ -135,7 +135,7 @@ def _streak(seen: Any, index: int, image: Image) -> Image:
         cv2.line(veil, (int(u), int(v)), (int(u + SLANT * way), int(v + way)), OPAQUE * near)
     # A drop shows the sky, which is among the brightest that there is.
     light = max(float(np.percentile(image.data, 95)) / white(image), DARKEST)
-    return blended(image, 1.0 - veil, (light, light, light))
+    return blend(image, 1.0 - veil, (light, light, light))
 
 
 def _radar(stream: Stream, event: Event) -> Change:

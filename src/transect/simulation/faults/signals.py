@@ -15,7 +15,7 @@ from transect.types import FIX_TYPES, Image, NavFix, Odometry, WheelState
 
 from ._columns import EARTH, SIGNALS, change_of, flat_values, signals, with_flat, with_texts
 from ._model import Change, Event, Fault
-from ._payloads import wrapped
+from ._payloads import wrap
 from .pictures import as_stored, white
 
 NOISE = {"m/s2": 0.05, "rad/s": 0.01, "m": 0.03, "m/s": 0.02, "rad": 0.002, "N": 0.5, "N m": 0.05}
@@ -68,7 +68,7 @@ def _noisy_images(stream: Stream, event: Event) -> Change:
         pixels = as_stored(image.data + added * white(image) * draw, image)
         return Image(pixels, image.mode, image.t_ns, image.frame, image.camera, image.valid)
 
-    return wrapped(stream, event, event.inside(stream), np.ones(len(stream)), altered)
+    return wrap(stream, event, event.inside(stream), np.ones(len(stream)), altered)
 
 
 def stepping(stream: Stream, event: Event) -> Change:
@@ -129,7 +129,7 @@ _STD = ("std_north", "std_east", "std_down")
 _FLOAT = FIX_TYPES.index("rtk float")
 
 
-def moved(stream: Stream, table: pa.Table, north: Floats, east: Floats, up: Floats) -> pa.Table:
+def shift_positions(stream: Stream, table: pa.Table, north: Floats, east: Floats, up: Floats) -> pa.Table:
     """Return positions that are off by (n,) metres."""
     latitude = np.asarray(stream["lat"], dtype=np.float64)
     offsets = {"lat": north / EARTH, "lon": east / (EARTH * np.cos(latitude)), "alt": up}
@@ -152,7 +152,7 @@ def spiking(stream: Stream, event: Event) -> Change:
     chance = event.severity * event.parameters["share"]
     hit = inside & (luck <= max(chance, luck[inside].min(initial=1.0)))  # one at the least
     far = np.where(hit, event.severity * event.parameters["metres"] * (0.5 + 0.5 * size), 0.0)
-    table = moved(stream, stream.table, far * np.cos(heading), far * np.sin(heading), 0.5 * far)
+    table = shift_positions(stream, stream.table, far * np.cos(heading), far * np.sin(heading), 0.5 * far)
     return change_of(stream, table, ["lat", "lon", "alt"])
 
 
@@ -164,7 +164,7 @@ def floating(stream: Stream, event: Event) -> Change:
     phase, period = draw.uniform(0, 2 * np.pi, (3, 3)), draw.uniform(15.0, 60.0, (3, 3))
     seconds = event.seconds(stream)[:, None, None]
     wander = np.cos(2 * np.pi * seconds / period + phase).mean(axis=2) * np.where(inside, size, 0.0)[:, None]
-    table = moved(stream, stream.table, *wander.T)
+    table = shift_positions(stream, stream.table, *wander.T)
     deviations = [name for name in _STD if name in stream.columns]
     for name in deviations:
         values, _ = flat_values(table, name)

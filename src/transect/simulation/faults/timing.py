@@ -17,8 +17,8 @@ from transect.recording import Stream, arrow
 from transect.recording.arrow import LOG_NS, PART, PAYLOAD, T_NS
 
 from ._columns import change_of
-from ._model import Change, Event, Fault, unchanged, with_table
-from ._payloads import wrapped
+from ._model import Change, Event, Fault, leave_alone, with_table
+from ._payloads import wrap
 
 EVERY: tuple[type, ...] = (object,)
 
@@ -26,7 +26,7 @@ EVERY: tuple[type, ...] = (object,)
 def _without(stream: Stream, gone: Mask) -> Change:
     """Return a stream without some of its samples."""
     if not gone.any():
-        return unchanged(stream)
+        return leave_alone(stream)
     kept = stream.take(~gone)
     return Change(with_table(stream, kept.table).replace(seams=kept.seams), gone, gone.astype(np.float64))
 
@@ -36,7 +36,7 @@ def dropping(stream: Stream, event: Event) -> Change:
     burst = min(event.parameters["burst"], event.length(stream) / 10)
     inside = event.inside(stream)
     if not inside.any():
-        return unchanged(stream)
+        return leave_alone(stream)
     number = np.clip(event.seconds(stream) / burst, 0, None).astype(np.int64)
     luck = event.generator("bursts").random(max(1, math.ceil(event.length(stream) / burst)))
     share = max(event.severity, float(luck.min()))  # one burst at the least
@@ -55,16 +55,16 @@ def stopping_early(stream: Stream, event: Event) -> Change:
     return _without(stream, stream.t_ns >= end - round(event.severity * (end - start)))
 
 
-def stuck(stream: Stream, event: Event) -> Change:
+def stick(stream: Stream, event: Event) -> Change:
     """Repeat one sample; its time goes on."""
     held = event.inside(stream) & (event.seconds(stream) < event.severity * event.length(stream))
     if not held.any():
-        return unchanged(stream)
+        return leave_alone(stream)
     source = np.where(held, int(np.argmax(held)), np.arange(len(stream)))
     if stream.loader is not None:
         names = _names(stream)
         other = np.array([names[i] != names[k] for i, k in enumerate(source.tolist())], dtype=bool)
-        return wrapped(stream, event, other, np.ones(len(stream)), instead=source)
+        return wrap(stream, event, other, np.ones(len(stream)), instead=source)
     names = [name for name in stream.columns if not name.endswith("_ns")]
     table = _repeat(stream.table, names, source)
     return change_of(stream, table, _comparable(stream, names))
@@ -101,9 +101,9 @@ def _move(stream: Stream, event: Event, by: Ints) -> Change:
     by = np.where(event.inside(stream), by, 0)
     touched = by != 0
     if stream.clock == "index" or not touched.any():
-        return unchanged(stream)
+        return leave_alone(stream)
     # Some formats have the time in a payload's name, so that it cannot keep its name.
-    changed = wrapped(stream, event, touched, np.ones(len(stream)), instead=np.arange(len(stream))).stream
+    changed = wrap(stream, event, touched, np.ones(len(stream)), instead=np.arange(len(stream))).stream
     place = changed.table.column_names.index(T_NS)
     later = arrow.from_numpy(stream.t_ns + by)
     table = changed.table.set_column(place, changed.table.schema.field(T_NS), later)
@@ -123,7 +123,7 @@ def drifting(stream: Stream, event: Event) -> Change:
     return _move(stream, event, np.rint(event.seconds(stream) * rate * NS).astype(np.int64))
 
 
-def delayed(stream: Stream, event: Event) -> Change:
+def delay(stream: Stream, event: Event) -> Change:
     """Stamp samples when they arrive, not when they were taken."""
     late = round(event.severity * event.parameters["seconds"] * NS)
     return _move(stream, event, np.full(len(stream), late, dtype=np.int64))
@@ -159,7 +159,7 @@ FAULTS = (
         "a sensor gives one sample over and over, with new times",
         "for all of the window",
         EVERY,
-        stuck,
+        stick,
     ),
     Fault(
         "clock_jump",
@@ -184,7 +184,7 @@ FAULTS = (
         "samples are stamped too late",
         "by 0.2 s",
         EVERY,
-        delayed,
+        delay,
         parameters={"seconds": 0.2},
         lasts=TO_THE_END,
     ),

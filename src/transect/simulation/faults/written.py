@@ -22,7 +22,7 @@ from transect.recording import Recording, arrow
 
 from ..randomness import generator
 from . import EVERYTHING, LABELS, event_of, fault_named, inject
-from ._labels import label_table, labelled
+from ._labels import add_labels, label_table
 from ._model import Damage, Event
 from .carried import find_lost
 
@@ -215,7 +215,7 @@ def _damage(event: Event, damage: Damage, patterns: tuple[str, ...], folder: Pat
     fraction = np.array([share for _, share in found], dtype=np.float64)
     labels = label_table(event, np.full(len(names), span[0], dtype=np.int64), names, index, fraction)
     if len(names):
-        _write_labels(labelled(event.recording, event, labels)[LABELS].table, folder)
+        _write_labels(add_labels(event.recording, event, labels)[LABELS].table, folder)
     return labels
 
 

@@ -14,10 +14,10 @@ from .._epipolar import (
     Pairs,
     epipolar_distances,
     fundamental_by_sampling,
+    measure_turn_residual,
     motion_from,
     off_plane,
     refit_fundamental,
-    turned_only,
 )
 from .._pnp import pose_of_most, refine_on_inliers
 from .._views import Triangulated, focal_length, triangulate
@@ -106,7 +106,7 @@ def _two_views(tracks: Tracks, other: int, sigma: float) -> Floats | None:
     matrix = refit_fundamental(matrix, source, sink, limit)
     good = np.abs(epipolar_distances(matrix, source, sink)) <= limit
     pairs = Pairs(source[good], sink[good], one.K, two.K)
-    if len(pairs) < FEWEST or turned_only(pairs) < THRESHOLD * sigma:
+    if len(pairs) < FEWEST or measure_turn_residual(pairs) < THRESHOLD * sigma:
         return None
     if off_plane(pairs.source, pairs.sink, limit) < 0.05:
         return None

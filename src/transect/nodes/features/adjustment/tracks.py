@@ -11,7 +11,7 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError
 from transect.types import CameraModel, CorrespondenceMaps2D
 
-from .._views import calibrated, straightened
+from .._views import require_camera, straighten
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ def _cameras(
     for (one, other), each in zip(pairs, matches.maps, strict=True):
         known.setdefault(one, each.source_camera)
         known.setdefault(other, each.sink_camera)
-    return [calibrated(known.get(image), f"image {image} of the matches") for image in range(images)]
+    return [require_camera(known.get(image), f"image {image} of the matches") for image in range(images)]
 
 
 def _table(features: Floats, point: Ints, images: int) -> tuple[Floats, NDArray[np.bool_]]:
@@ -118,7 +118,7 @@ def _table(features: Floats, point: Ints, images: int) -> tuple[Floats, NDArray[
 
 
 def _straight(tracks: Tracks) -> Tracks:
-    flat = [straightened(tracks.pixels[:, i], camera) for i, camera in enumerate(tracks.cameras)]
+    flat = [straighten(tracks.pixels[:, i], camera) for i, camera in enumerate(tracks.cameras)]
     pixels = np.stack(flat, axis=1) if flat else tracks.pixels
     enough = np.count_nonzero(~np.isnan(pixels).any(axis=2), axis=1) >= 2
     return Tracks(pixels, tracks.cameras, tracks.first_row).take(enough)

@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.geometry import se3
-from transect.nodes._gtsam import adjusted
+from transect.nodes._gtsam import adjust_graph
 from transect.nodes._gtsam import gtsam as library
 
 from .geometry import PIXEL
@@ -73,7 +73,7 @@ def adjust(
     graph = library().NonlinearFactorGraph()
     _add_pixels(graph, views, {int(ids[row]): row for row in used}, K)
     _add_steps(graph, views)
-    return adjusted(graph, [view.T_world_body for view in views], points, used, steps)
+    return adjust_graph(graph, [view.T_world_body for view in views], points, used, steps)
 
 
 def _add_pixels(graph: Any, views: Sequence[View], place: dict[int, int], K: Floats) -> None:

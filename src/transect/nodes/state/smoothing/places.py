@@ -55,7 +55,7 @@ class Hung:
 
         `covariances` (n, 6, 6) are of translation, then rotation vector, in the poses' frame.
         """
-        return moved_points(poses[self.keyframe], covariances[self.keyframe], self.arm)
+        return move_points(poses[self.keyframe], covariances[self.keyframe], self.arm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ def _at_least(matrices: Floats, floor: Floats) -> Floats:
     return np.einsum("nij,nj,nkj->nik", axes, np.maximum(values, least), axes)
 
 
-def moved_points(poses: Floats, covariances: Floats, arms: Floats) -> tuple[Floats, Floats]:
+def move_points(poses: Floats, covariances: Floats, arms: Floats) -> tuple[Floats, Floats]:
     """Return points (m, 3) that are fixed to bodies at `arms` (m, 3), and their covariances (m, 3, 3)."""
     reach = np.einsum("nij,nj->ni", poses[:, :3, :3], arms)
     by = np.concatenate([np.tile(np.eye(3), (len(arms), 1, 1)), -rotations.skew(reach)], axis=2)

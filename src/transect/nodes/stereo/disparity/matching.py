@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Bytes
 from transect.errors import TransectError
 from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import calibrated
+from transect.nodes.image._lens import require_camera
 from transect.types import Image
 
 from .._pairs import disparity_camera, zero_disparity
@@ -71,7 +71,7 @@ def match(left: Image, right: Image, search: Search) -> Image:
             f"images of {left.width} x {left.height} pixels are too small to match",
             why=f"the matching window has {search.window} pixels",
         )
-    count = searched_disparities(*grays, search)
+    count = count_disparities(*grays, search)
     found = _disparities(*grays, search, count)
     if search.false_alarms < 1:
         found[~shared_texture(*grays, found, search.false_alarms / count)] = np.nan
@@ -79,7 +79,7 @@ def match(left: Image, right: Image, search: Search) -> Image:
         found[~left.valid] = np.nan
     if right.valid is not None:
         found[_partner_missing(found, right.valid)] = np.nan
-    found -= np.float32(zero_disparity(camera, calibrated(right)))
+    found -= np.float32(zero_disparity(camera, require_camera(right)))
     found[~(found > 0)] = np.nan
     return Image(found, "disparity", left.t_ns, left.frame, camera)
 
@@ -89,7 +89,7 @@ def coverage(disparity: Image) -> float:
     return float(np.isfinite(disparity.data).mean())
 
 
-def searched_disparities(left: Bytes, right: Bytes, search: Search) -> int:
+def count_disparities(left: Bytes, right: Bytes, search: Search) -> int:
     """Return how many disparities are searched: whole multiples of 16.
 
     Where the caller does not say, blocks are matched in images a quarter as large, and what all but 0.5 % of

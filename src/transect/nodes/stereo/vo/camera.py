@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.errors import TransectError
-from transect.nodes.image._lens import CALIBRATIONS, calibrated, is_rectified
+from transect.nodes.image._lens import CALIBRATIONS, is_rectified, require_camera
 from transect.types import Image
 
 from .._pairs import disparity_camera, pair_baseline, zero_disparity
@@ -73,7 +73,7 @@ def rig_of(left: Image, right: Image) -> Rig:
     TransectError
         If the images are not rectified, or no file said how far apart the cameras are.
     """
-    first, second = calibrated(left), calibrated(right)
+    first, second = require_camera(left), require_camera(right)
     if is_rectified(first) and is_rectified(second) and not pair_baseline(first, second) > 0:
         raise TransectError(
             "the baseline of the stereo pair is not known",

@@ -97,7 +97,7 @@ class State:
     @cached_property
     def spatial_dual(self) -> Motion:
         """Of Origin: the receiver and its IMU, x forward, y right, z down."""
-        return inertial.mounted(self.motion, self.rover.in_platform("Origin"))
+        return inertial.mount(self.motion, self.rover.in_platform("Origin"))
 
     @cached_property
     def rolling(self) -> wheels.Rolling:

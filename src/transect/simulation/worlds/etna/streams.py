@@ -15,7 +15,7 @@ from transect.formats._images import encode_image, file_table
 from transect.formats.ameds.columns import DEVICE
 from transect.formats.ameds.files import PAYLOADS, PayloadFiles
 from transect.formats.ameds.parse import make_stream
-from transect.formats.ameds.reading import resized
+from transect.formats.ameds.reading import resize_camera
 from transect.geometry import geodesy, planar, rotations, se3
 from transect.recording import Parsed, Stream
 from transect.robots.interact.arms import ATTITUDE
@@ -199,7 +199,7 @@ def _make_motors(state: State, t_ns: Ints) -> dict[str, Floats]:
     """Rim speeds as measured and as commanded, m/s, and ticks of both motors, (n, 4) each."""
     rover, rolling = state.rover, state.rolling
     rows = (t_ns - START_NS) // (NS // driving.RATE)
-    metres = wheels.travelled(rolling.rim, 1 / driving.RATE)
+    metres = wheels.measure_travel(rolling.rim, 1 / driving.RATE)
     return {
         "velocity": rolling.rim[rows] + _draw_noise(state, "Platform/MotorEncoders", RIM_STD, (len(rows), 4)),
         "cmd": rover.commanded_speeds(state.course, rolling.steering)[rows],
@@ -359,4 +359,4 @@ def _take_cloud(state: State, shots: Shots, t_ns: int) -> PointCloud:
 
 
 def _scale(camera: CameraModel, scale: float) -> CameraModel:
-    return resized(camera, round(camera.width * scale), round(camera.height * scale))
+    return resize_camera(camera, round(camera.width * scale), round(camera.height * scale))

@@ -33,7 +33,7 @@ from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState,
 
 from ... import lasers, radar
 from ...motion import Motion
-from ...nav import Drive, Skid, driven, nav_columns, payload_columns, state_errors, true_states
+from ...nav import Drive, Skid, drive_wheels, nav_columns, payload_columns, state_errors, true_states
 from ...randomness import generator
 from ...raycast import Scene
 from ...solids import Solids
@@ -142,7 +142,7 @@ class Scanner:
     def rows(self, number: Ints) -> pa.Table:
         """Return the rows of a block of scans."""
         met = self.returns(number)
-        good = lasers.seen(self.sick, met, self.argo.solids, GROUND.near_infrared)
+        good = lasers.find_seen(self.sick, met, self.argo.solids, GROUND.near_infrared)
         noise = generator(self.argo.seed, self.name, "noise", int(number[0]) // SCANS)
         return lasers.scan_table(
             self.sick, number, self.argo.start_ns, lasers.measure(self.sick, met, good, noise)
@@ -285,7 +285,7 @@ def _find_skid(argo: Argo) -> Skid:
 
 
 def _read_drive(argo: Argo) -> Drive:
-    return driven(_find_skid(argo), argo.motion.at(_space_times(argo, PAYLOAD_RATE)), argo.seed)
+    return drive_wheels(_find_skid(argo), argo.motion.at(_space_times(argo, PAYLOAD_RATE)), argo.seed)
 
 
 def make_payload_streams(argo: Argo) -> list[Stream]:

@@ -19,7 +19,7 @@ from transect.base.arrays import Floats
 from transect.geometry import rotations
 
 from ...randomness import generator
-from ...solids import LEAVES, Look, Solid, box, cylinder, ellipsoid, rod, tree, turned, turned_box
+from ...solids import LEAVES, Look, Solid, box, cylinder, ellipsoid, rod, tree, turn_by, turned_box
 from ...terrain import Terrain, open_ground
 
 GROUND = Look(near_infrared=0.3, backscatter=0.03)
@@ -271,7 +271,7 @@ def _build_house(middle: tuple[float, float], lengths: tuple[float, float], heig
 def _park_car(lights: Floats) -> list[Solid]:
     """Return a car whose headlights (2, 3) are at a place and shine in a direction."""
     ahead = lights[1, :2] / np.linalg.norm(lights[1, :2])
-    yaw = turned(float(np.arctan2(ahead[1], ahead[0])))
+    yaw = turn_by(float(np.arctan2(ahead[1], ahead[0])))
     body, cabin = lights[0, :2] - 2.25 * ahead, lights[0, :2] - 2.5 * ahead
     return [
         turned_box("car", (*body, 0.65), (4.4, 1.8, 0.7), yaw, PAINT),

@@ -95,7 +95,7 @@ class World:
 
     def mounted(self, frame: str, t_ns: Ints) -> Motion:
         """Return the motion of a sensor's frame at some times."""
-        return inertial.mounted(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
+        return inertial.mount(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
 
 
 def make_day(options: Options) -> Day:

@@ -155,7 +155,7 @@ def make_wheel_stream(t_ns: Ints, way: Course, rolling: Rolling, robot: Robot, s
 
 def _average_speeds(rolling: Rolling, elapsed: Floats) -> Floats:
     """Mean rim speeds (n, 2) in m/s over the time since the last telegram."""
-    metres, step = wheels.travelled(rolling.rim, 1 / RATE), 1 / WHEEL_RATE
+    metres, step = wheels.measure_travel(rolling.rim, 1 / RATE), 1 / WHEEL_RATE
     at = np.arange(len(metres)) / RATE
     return (
         np.column_stack([np.interp(elapsed, at, m) - np.interp(elapsed - step, at, m) for m in metres.T])
