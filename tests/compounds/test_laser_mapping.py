@@ -147,6 +147,16 @@ def test_moving_frames_of_any_name_are_a_path_too():
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
 
 
+def test_an_offset_of_the_stream_that_moves_the_frames_moves_them_too():
+    tree, late_ns = mounted(), 500_000_000
+    steps = moving(Pose)
+    places, turns = steps.array("x", "y", "z"), steps.array("qx", "qy", "qz", "qw")
+    tree.add_moving("world", "base", steps.t_ns + late_ns, places, turns, source="/anything")
+    drive = Recording("r", (turning_laser(AHEAD), steps), frames=tree)
+    run = transect.run("LaserMapping", drive, offset={"/anything": -0.5})
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+
+
 def test_a_laser_whose_place_is_not_known_is_at_the_origin_of_the_body_and_that_is_said():
     run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0), PATHS["odometry"])))
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)

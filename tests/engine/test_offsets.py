@@ -10,7 +10,7 @@ import pytest
 
 from transect.engine.offsets import AUTO, OffsetError, apply_offsets, parse_offsets, signals_of
 from transect.geometry import rotations
-from transect.recording import Recording, Stream, stream_of_values
+from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.recording.arrow import PAYLOAD, strings, table
 from transect.types import Image, Imu, NavFix, Odometry, Pose, WheelState
 
@@ -85,6 +85,21 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
     moved, _ = apply_offsets(day, {"Cam": 1}, reference="Imu")
     with pytest.raises(AssertionError, match="too early"):
         len(moved["Cam"])
+
+
+def test_frames_that_move_as_a_stream_says_move_with_it() -> None:
+    t, q = T0 + seconds(9, 10), np.tile([0.0, 0.0, 0.0, 1.0], (9, 1))
+    places = np.column_stack([np.arange(9.0), np.zeros(9), np.zeros(9)])
+    frames = FrameTree()
+    frames.add_lazy("map", "base", lambda: (t, places, q), clock="device", source="Pose")
+    frames.add_moving("base", "arm", t, places, q, source="Joints")
+    pose = poses("Pose", seconds(9, 10), t, clock="device")
+    day = Recording("day", (pose, imu("Imu", seconds(9, 10), t)), frames=frames)
+    moved, _ = apply_offsets(day, {"Pose": NS})
+    assert moved.frames.lookup("map", "base", int(t[3]) + NS)[0, 3] == 3.0
+    assert moved.frames.lookup("base", "arm", int(t[3]))[0, 3] == 3.0
+    assert {edge.child: edge.clock for edge in moved.frames.edges} == {"base": "utc", "arm": "utc"}
+    assert day.frames.lookup("map", "base", int(t[3]))[0, 3] == 3.0
 
 
 def test_payloads_are_found_by_their_old_time_and_stamped_with_the_new() -> None:

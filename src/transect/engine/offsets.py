@@ -1,7 +1,7 @@
 """`--offset STREAM=SECONDS|auto`: a stream's clock mapped to that of the others.
 
-The offset is what is added to the stream's times. `auto` finds it from what two sensors feel of the same
-motion: the rate of turn, else the speed.
+The offset is what is added to the stream's times, and to those of frames that move as it says. `auto` finds
+it from what two sensors feel of the same motion: the rate of turn, else the speed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _seconds(text: str, value: str) -> int:
 def apply_offsets(
     recording: Recording, offsets: Mapping[str, Offset], reference: str | None = None
 ) -> tuple[Recording, dict[str, ClockMapping]]:
-    """Move streams in time, onto the clock of the others.
+    """Move streams in time, onto the clock of the others, and with them the frames whose poses they give.
 
     Parameters
     ----------
@@ -125,8 +125,12 @@ def apply_offsets(
     mappings = {name: _mapping(recording[name], offset, clock, against) for name, offset in moved.items()}
     streams = tuple(_move(s, mappings[s.name]) if s.name in mappings else s for s in recording)
     known = {name: mapping.offset_ns for name, mapping in mappings.items()}
+    frames = recording.frames
+    for mapping in mappings.values():
+        frames = frames.shift(mapping.stream, mapping.offset_ns, mapping.after)
     changed = recording.replace(
         streams=streams,
+        frames=frames,
         notes=(*recording.notes, *map(str, mappings.values())),
         clock_offsets={**recording.clock_offsets, **known},
     )

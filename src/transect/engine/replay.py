@@ -155,6 +155,7 @@ class Replay:
         options, part, mappings = self.options, self.recording, dict[str, ClockMapping]()
         if options.offset:
             part, mappings = apply_offsets(part, options.offset)
+        self.frames = part.frames
         if options.start is not None or options.end is not None:
             part = part.slice(options.start, options.end)
         return part, mappings
@@ -264,7 +265,7 @@ class Replay:
         unwired = graph.inputs.keys() - streams.keys()
         sensors = {name: [s.frame for each, s in wiring.pairs if each == name] for name in streams}
         return Surroundings(
-            self.recording.frames, self.store, self.verdicts, streams, unwired, self._log,
+            self.frames, self.store, self.verdicts, streams, unwired, self._log,
             self.conclusions.append, robot=self.recording.robot, sensors=sensors,
         )  # fmt: skip
 

@@ -87,7 +87,11 @@ class RunCommand(click.Command):
     help="Seconds by which a sample may come after a newer one before it is late.",
 )  # fmt: skip
 @click.option(
-    "--offset", "offsets", multiple=True, metavar="STREAM=S|auto", help="Added to a stream's times."
+    "--offset",
+    "offsets",
+    multiple=True,
+    metavar="STREAM=S|auto",
+    help="Added to the times of a stream and its frames.",
 )
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), metavar="X",

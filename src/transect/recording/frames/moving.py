@@ -130,6 +130,10 @@ class Motion:
         seams = tuple(i - first for i in self.seams if first <= i < end - 1)
         return Motion(self.t_ns[first:end], self.poses[first:end], seams)
 
+    def shift(self, offset_ns: int) -> Motion:
+        """Return the same motion later by some nanoseconds."""
+        return _freeze(self.t_ns + offset_ns, self.poses, self.seams)
+
     def joined(self, other: Motion) -> Motion | None:
         """Both motions, one after the other with a seam between; None if they overlap in time."""
         first, last = sorted((self, other), key=lambda motion: motion.span_ns or (0, 0))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -251,6 +252,25 @@ class FrameTree:
             result._edges[child] = edge
         return result
 
+    def shift(self, source: str, offset_ns: int, clock: str) -> FrameTree:
+        """Return the tree with the moving edges of one source later by some nanoseconds, on another clock.
+
+        Parameters
+        ----------
+        source : str
+            Where the poses come from: the name of a stream.
+        offset_ns : int
+            Added to their times.
+        clock : str
+            On which they are then.
+        """
+        result = self.copy()
+        for child, edge in result._edges.items():
+            if edge.moving and edge.source == source:
+                poses = partial(_shift_motion, edge, offset_ns)
+                result._edges[child] = dataclasses.replace(edge, clock=clock, poses=poses)
+        return result
+
     def copy(self) -> FrameTree:
         """Return a tree that can be edited on its own; the numbers are shared."""
         result = FrameTree()
@@ -379,6 +399,11 @@ class FrameTree:
         """All frames under the same root."""
         root = self._ancestry(name)[-1]
         return {root} | {edge.child for edge, _ in _walk(self._children(), root)}
+
+
+def _shift_motion(edge: Edge, offset_ns: int) -> Motion:
+    assert edge.motion is not None, "asked of moving edges only"
+    return edge.motion.shift(offset_ns)
 
 
 def _walk(children: dict[str, list[Edge]], root: str) -> Iterator[tuple[Edge, str]]:
