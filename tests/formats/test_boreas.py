@@ -279,7 +279,7 @@ def test_in_utm_the_reading_of_the_development_kit_can_be_had(tmp_path: Path) ->
     found = matrices(recording["applanix/lidar_poses"])[1]
     np.testing.assert_allclose(found, taken @ T_APPLANIX_LIDAR[:3, :3], atol=1e-12)
     assert "does not fit the velocities" in recording.all_notes[0]
-    with pytest.raises(UsageError, match="auto, devkit"):
+    with pytest.raises(UsageError, match="auto or devkit"):
         transect.open(tmp_path, attitude="pyboreas")
 
 

@@ -7,6 +7,7 @@ import types
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import transect
@@ -66,6 +67,24 @@ def test_a_folder_of_recordings_lists_them(tmp_path: Path) -> None:
         transect.open(tmp_path / "day")
     assert "V1_01" in str(caught.value)
     assert "V1_02" in str(caught.value)
+
+
+def test_an_unknown_value_of_an_option_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    from transect.formats import boreas, sdi
+
+    known = ((sdi.read, "sweeps", "true or false"), (boreas.read, "attitude", "auto or devkit"))
+    for read, option, allowed in known:
+        with pytest.raises(UsageError, match=f"option {option} of the format x cannot be 'maybe'") as caught:
+            formats._check_options("x", read, {option: "maybe"})
+        assert caught.value.why == f"it is {allowed}"
+    (tmp_path / "a.ply").write_text("ply\nformat ascii 1.0\nelement vertex 0\nend_header\n")
+    with pytest.raises(UsageError, match="columns is for raw"):
+        transect.open(tmp_path / "a.ply", columns="x,y,z")
+    np.zeros(8, "<f4").tofile(tmp_path / "b.bin")
+    with pytest.raises(UsageError, match="does not name x, y and z once"):
+        transect.open(tmp_path / "b.bin", format="pcd", columns="x,y,w,i")
+    cloud = transect.open(tmp_path / "b.bin", format="pcd", columns="x,y,z,w").streams[0][0].payload
+    assert (len(cloud), list(cloud.fields)) == (2, ["w"])
 
 
 def test_an_unknown_option_or_format_is_named(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
 from transect.base.files import refuse_existing, staged
 from transect.errors import (
@@ -176,14 +176,34 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
 
 
 def _check_options(format: str, function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Refuse options that the format's `read` or `write` does not take."""
-    known = [name for name in inspect.signature(function).parameters if name not in _NO_OPTIONS]
-    for option in options:
+    """Refuse options that the format's `read` or `write` does not take, and values that they cannot have.
+
+    What depends on the files, such as the number of a sequence, is refused by the format itself.
+    """
+    parameters = inspect.signature(function).parameters
+    known = [name for name in parameters if name not in _NO_OPTIONS]
+    for option, value in options.items():
         if option not in known:
             verb = "no option" if function.__name__ == "read" else "no option for writing"
             raise UnsupportedError(
                 f"the format {format} has {verb} {option!r}", hint=did_you_mean(option, known)
             )
+        allowed = _allowed(function, str(parameters[option].annotation))
+        if allowed and value not in allowed:
+            shown = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]
+            raise UsageError(
+                f"the option {option} of the format {format} cannot be {value!r}",
+                why=f"it is {' or '.join(shown)}",
+                hint=f"{option}={allowed[0]!r}, in the shell --option {option}={shown[0]}",
+            )
+
+
+def _allowed(function: Callable[..., Any], annotation: str) -> tuple[Any, ...]:
+    """Return the values that an annotation as it is written allows, () if it does not tell."""
+    if annotation == "bool":
+        return (True, False)
+    named = (function.__globals__.get(name.strip()) for name in annotation.split("|"))
+    return next((get_args(kind) for kind in named if get_origin(kind) is Literal), ())
 
 
 def _shell(source: Source) -> list[str]:

@@ -11,7 +11,6 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal
 
 from transect.base.clocks import NS
-from transect.errors import UsageError
 from transect.recording.text import is_number
 
 from .._base import Match, no
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from transect.recording import Recording, Source
 
 Attitude = Literal["auto", "devkit"]
-ATTITUDES = ("auto", "devkit")
 APPLANIX, CALIB = "applanix", "calib"
 SOLUTION = "gps_post_process.csv"
 """Poses of the navigation unit at 200 Hz, in the folder `applanix`."""
@@ -111,8 +109,6 @@ def read(source: Source, attitude: Attitude = "auto") -> Recording:
         How roll and pitch of poses in UTM (the first release) are read: in the axes of the car, in which they
         are; or as the development kit pyboreas reads them, to get its numbers.
     """
-    if attitude not in ATTITUDES:
-        raise UsageError(f"attitude is {attitude!r}", hint=f"it is one of {', '.join(ATTITUDES)}")
     if len(source.names) == 1 and not pose_files(source) and result_rows(source.head(source.names[0])):
         from .results import read_result
 

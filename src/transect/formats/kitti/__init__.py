@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from transect.errors import UsageError
+
 from .._base import Match, no
 from .._heads import number_rows
 
@@ -68,6 +70,9 @@ def read(source: Source, times: str | None = None) -> Recording:
         return poses.read_poses(source, times)
     from . import reading
 
+    if times is not None:
+        why = f"{source.stem} is a drive with times of its own"
+        raise UsageError("the option times is for a file of poses", why=why)
     return reading.read(source)
 
 

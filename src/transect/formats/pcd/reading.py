@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from transect.errors import UsageError
 from transect.recording import Parsed, Recording, Source, Stream
 from transect.types import PointCloud
 
@@ -22,6 +23,7 @@ PAIR = ("source", "target")
 def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
     """Read point clouds; each is loaded when it is asked for."""
     files = list(source.names) if len(source.names) == 1 else cloud_files(source)
+    columns = _check_columns(columns, files) if columns is not None else None
     streams = [cloud_stream(source, group, columns) for group in group_files(files, "Lidar")]
     lists = [n for n in source.names if suffix_of(n) == ".csv" and is_cloud_list(source.head(n, 1024))]
     streams += [truth_stream(source, name) for name in lists]
@@ -34,6 +36,18 @@ def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
         source=source,
         reader_losses=tuple(losses),
     )
+
+
+def _check_columns(columns: Sequence[str], files: Sequence[str]) -> Sequence[str]:
+    """Return the names of the columns of raw files, which the command line gives as one text with commas."""
+    names = columns.split(",") if isinstance(columns, str) else list(columns)
+    names = [name.strip() for name in names]
+    hint = "columns=['x', 'y', 'z', 'intensity'], in the shell --option columns=x,y,z,intensity"
+    if not any(suffix_of(file) == ".bin" for file in files):
+        raise UsageError("the option columns is for raw .bin files", why="there is none")
+    if not {"x", "y", "z"} <= set(names) or len(set(names)) < len(names):
+        raise UsageError(f"columns={','.join(names)} does not name x, y and z once", hint=hint)
+    return names
 
 
 def cloud_stream(source: Source, group: Group, columns: Sequence[str] | None = None) -> Stream:
