@@ -5,7 +5,8 @@ Simulated days are kept in ``TRANSECT_BENCH_DAYS`` (or the folder for temporary 
 
 KITTI's street and turn are real, and the truth of both was in view while the calibration of the lens was
 chosen. Simulated streets are points with noise, not images; a lens called worn has every fault that was
-fitted to KITTI 06. Rosario and Etna are rendered; their seeds were looked at.
+fitted to KITTI 06. Rosario and Etna are rendered. The seeds of kilometres, Rosario and Etna were drawn anew
+for this page, after the method was chosen on others.
 """
 
 import os
@@ -21,11 +22,15 @@ from threadpoolctl import threadpool_info
 import transect
 from benchmarks._harness import quality
 from benchmarks.streets import (
+    BASELINE,
     BENT,
+    FOCAL,
+    HEIGHT,
     IDEAL,
-    RIG,
+    WIDTH,
     WORN,
     Drive,
+    K,
     Lens,
     Street,
     length,
@@ -33,14 +38,22 @@ from benchmarks.streets import (
     street,
     trajectory,
     turning,
-)
+)  # fmt: skip
 from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
 from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import SegmentErrors, segment_errors
-from transect.nodes.stereo.calibration import combine, estimate_lens, frame_evidence, shrink
+from transect.nodes.stereo.calibration import (
+    estimate_lens,
+    estimate_offset,
+    faults_of,
+    frame_evidence,
+    shrink,
+)
+from transect.nodes.stereo.calibration.evidence import Rig as PairRig
+from transect.nodes.stereo.calibration.evidence import straighten_pixels
 from transect.nodes.stereo.stereo_odometry import (
     DescriptorTracks,
     KltFrameToFrame,
@@ -59,7 +72,7 @@ KITTI, TURN = DATA / "kitti_raw_06", DATA / "kitti_06_turn"
 SIMULATED = Path(os.environ.get("TRANSECT_BENCH_DAYS") or Path(tempfile.gettempdir()) / "sim")
 STREET, FIELD, JUNCTION = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0), (10.0, 20.0)
 """Lengths of segments, m."""
-SEEDS, ETNA_SEEDS = (101, 102, 103), (107, 108, 109)
+SEEDS, ETNA_SEEDS = (301, 302, 303), (304, 305, 306)
 FASTEST, SECONDS, ETNA_SECONDS, ETNA_SCALE, ETNA_EVERY = 25.0, 30.0, 66.0, 0.35, 8
 """Frames/s that are asked for; seconds that last for 20 m; on Etna smaller and every eighth image."""
 RUNS = 3
@@ -69,8 +82,10 @@ BEYOND_SLIP = 2.0
 TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))
 """Degrees and degrees per second of simulated junctions."""
 LENSES = {"no distortion": IDEAL, "radial distortion": BENT, "KITTI's distortion": WORN}
-STREET_SEEDS, KILOMETRE = (201, 202), 1000.0
+STREET_SEEDS, KILOMETRE = (401, 402), 1000.0
 KEYFRAMES = Settings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
+CAMERA = CameraModel("right", WIDTH, HEIGHT, K, P=np.hstack([K, [[-FOCAL * BASELINE], [0.0], [0.0]]]))
+PAIR = PairRig.of(CAMERA)
 CELL, STRIDE = 32, 3
 """Pixels: squares of the calibration; and of how many steps it looks at one, as in visual_odometry.yaml."""
 
@@ -156,7 +171,6 @@ def bench_turn() -> None:
     truth = trajectory_of(transect.open(next(TURN.glob("*.tum"))).truth)
     mended, _ = calibrated(pairs)
     for node in (KltKeyframes(), KltFrameToFrame(), DescriptorTracks()):
-        main = type(node) is not KltFrameToFrame
         for name, images in (("lens left in", pairs), ("lens taken out", mended)):
             poses = list[Pose]()
             with one_thread_per_library():
@@ -167,7 +181,7 @@ def bench_turn() -> None:
             both = associate(truth, as_trajectory(poses))
             percent = segment_errors(both, JUNCTION, every=1).percent
             lengths = [travelled_distance(each.positions)[-1] for each in (both.estimate, both.reference)]
-            bars = (1.4, 1.0) if main and images is mended else (None, None)
+            bars = (1.4, 1.0) if images is mended else (None, None)
             quality(f"KITTI 06 turn, {type(node).__name__}, {name}", percent, "%", at_most=bars[0])
             off = 100 * abs(lengths[0] / lengths[1] - 1)
             quality(f"KITTI 06 turn, {type(node).__name__}, {name}, length", off, "%", at_most=bars[1])
@@ -196,23 +210,21 @@ def bench_kilometre() -> None:
 def simulated(poses: np.ndarray, lens: Lens, seed: int, lengths) -> tuple[np.ndarray, float]:
     """Drive through a simulated street after a calibration by itself; poses and percent of error."""
     world = Street(poses, seed)
-    removed, offset = self_calibrated(Drive(poses, world, lens, seed=seed))
-    mended = Drive(poses, world, lens, seed=seed + 1, removed=tuple(removed))
-    found = odometry(mended, KEYFRAMES, replace(RIG, offset=offset))
+    faults = self_calibrated(Drive(poses, world, lens, seed=seed))
+    mended = Drive(poses, world, lens, seed=seed + 1, mend=lambda seen: straighten_pixels(seen, PAIR, faults))
+    found = odometry(mended, KEYFRAMES)
     errors = segment_errors(associate(trajectory(poses), trajectory(found)), lengths, every=1)
     return found, errors.percent
 
 
-def self_calibrated(drive: Drive) -> tuple[np.ndarray, float]:
-    """The lens and the offset that a drive tells, as `TwoPassOffset` puts them together."""
-    baseline = np.array([[-RIG.fx * RIG.baseline], [0.0], [0.0]])
-    camera = CameraModel("right", RIG.width, RIG.height, RIG.K, P=np.hstack([RIG.K, baseline]))
-    evidence, removed, offset = [], np.zeros(2), (0.0, np.inf)
+def self_calibrated(drive: Drive) -> np.ndarray:
+    """The faults that a drive tells, as `TwoPassOffset` puts them together."""
+    evidence, faults = [], faults_of()
     for k in range(0, min(len(drive.poses) - 1, MOST_PULLS * STRIDE), STRIDE):
-        evidence.append(frame_evidence(drive.step(k), camera, shrink(*offset), removed))
-        removed = estimate_lens(evidence, camera).coefficients
-        offset = combine([each.pull(removed) for each in evidence])
-    return removed, shrink(*offset)
+        evidence.append(frame_evidence(drive.step(k), CAMERA, faults))
+        lens = estimate_lens(evidence, CAMERA)
+        faults = np.array([shrink(*estimate_offset(evidence, lens)), *lens.faults[1:]])
+    return faults
 
 
 def bench_field() -> None:

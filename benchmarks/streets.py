@@ -7,6 +7,7 @@ before; from the left to the right image they are new each time. Some tracks jum
 Pixels come from OpenCV's camera model, never from the functions that are judged by them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cv2
@@ -190,8 +191,8 @@ class Drive:
 
     Attributes
     ----------
-    removed : tuple
-        k1 and k2 that were taken out of the images.
+    mend : callable
+        Takes pixels (n, 4) as they were seen and returns them as a calibration would mend them.
     at : int
         Pair that is looked at now.
     known : dict
@@ -203,7 +204,7 @@ class Drive:
     lens: Lens = IDEAL
     noise: float = 1.0
     seed: int = 0
-    removed: tuple = (0.0, 0.0)
+    mend: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels
     at: int = 0
     known: dict = field(default_factory=dict)
 
@@ -231,9 +232,7 @@ class Drive:
         pixels = self.lens.pixels(np.where(near[:, 2:] > 0.5, near, [0.0, 0.0, 1.0]))
         inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < WIDTH - 5)
         inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < HEIGHT - 5)
-        if any(self.removed) and len(pixels):
-            lens = np.array([*self.removed, 0.0, 0.0])
-            pixels = cv2.undistortPoints(pixels.reshape(-1, 1, 2), K, lens, P=K).reshape(-1, 4)
+        pixels = self.mend(pixels)
         good = inside.all(axis=1) & (near[:, 2] > 0.5) & ~(hidden < 0.98 * there)
         return np.where(good[:, None], pixels, np.nan)
 

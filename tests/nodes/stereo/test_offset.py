@@ -18,6 +18,7 @@ from transect.nodes.stereo.calibration import (
     StereoTracks,
     combine,
     disparity_offset,
+    faults_of,
     frame_evidence,
     shrink,
 )
@@ -70,8 +71,8 @@ def test_points_that_move_by_themselves_do_not_matter():
 def test_frames_one_by_one_tell_what_all_of_them_tell_together():
     tracks = drive(0.25, step=1.0)
     together = disparity_offset(tracks, CAMERA)
-    evidence = [frame_evidence(each, CAMERA, 0.2) for each in tracks]
-    delta, sigma = combine([each.pull(np.zeros(2)) for each in evidence if each is not None])
+    evidence = [frame_evidence(each, CAMERA, faults_of(0.2)) for each in tracks]
+    delta, sigma = combine([each.pull(faults_of()) for each in evidence if each is not None])
     assert delta == pytest.approx(together.delta_px, abs=together.sigma_px)
     assert sigma == pytest.approx(together.sigma_px, rel=0.3)
 

@@ -122,20 +122,23 @@ def _no_lens(K: Floats) -> dict[str, Any]:
 
 
 def _warp(image: Image, camera: CameraModel, R: Floats, after: Floats, changed: CameraModel) -> Image:
-    import cv2
-
     lens = camera.coefficients if camera.distortion != "none" else np.zeros(0)
     fisheye = camera.distortion == "equidistant"
     size = image.width, image.height
     tables = _tables(_Warp(size, _flat(camera.K), fisheye, _flat(lens), _flat(R), _flat(after)))
+    return dataclasses.replace(warp(image, tables), camera=changed, frame=changed.frame)
+
+
+def warp(image: Image, tables: Tables) -> Image:
+    """Return an image whose pixels come from where the tables say; its camera stays."""
+    import cv2
+
     data = cv2.remap(np.ascontiguousarray(image.data), tables.first, tables.second, cv2.INTER_LINEAR)
     seen = tables.seen
     if image.valid is not None:
         measured = image.valid.astype(np.uint8)
         seen = seen & (cv2.remap(measured, tables.first, tables.second, cv2.INTER_NEAREST) > 0)
-    return dataclasses.replace(
-        image, data=data, valid=None if seen.all() else seen, camera=changed, frame=changed.frame
-    )
+    return dataclasses.replace(image, data=data, valid=None if seen.all() else seen)
 
 
 def _flat(array: Floats) -> Numbers:
@@ -151,8 +154,14 @@ def _tables(warp: _Warp) -> Tables:
     make: Any = cv2.fisheye.initUndistortRectifyMap if warp.fisheye else cv2.initUndistortRectifyMap
     if warp.fisheye and not lens.size:
         lens = np.zeros(4)
-    x, y = make(K, lens, R, after, warp.size, cv2.CV_32FC1)
-    width, height = warp.size
+    return tables_from(*make(K, lens, R, after, warp.size, cv2.CV_32FC1))
+
+
+def tables_from(x: NDArray[Any], y: NDArray[Any]) -> Tables:
+    """Return the tables of columns and rows (h, w) from which the pixels of an image come."""
+    import cv2
+
+    height, width = x.shape
     seen = (x >= -0.5) & (x <= width - 0.5) & (y >= -0.5) & (y <= height - 0.5)
-    first, second = cv2.convertMaps(x, y, cv2.CV_16SC2)
+    first, second = cv2.convertMaps(x.astype(np.float32), y.astype(np.float32), cv2.CV_16SC2)
     return Tables(first, second, np.asarray(seen))

@@ -15,20 +15,23 @@ from transect.base.arrays import Floats
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
 from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import rectify, require_camera
-from transect.types import CameraModel, Image, StereoPair
+from transect.nodes.image._lens import require_camera
+from transect.types import CameraModel, StereoPair
 
 from ._pairs import disparity_camera, replace_images, zero_disparity
 from .calibration import (
+    LENS,
     LENS_KNOWN,
     Evidence,
     LensEstimate,
     StereoTracks,
-    combine,
     describe_lens,
     estimate_lens,
+    estimate_offset,
+    faults_of,
     frame_evidence,
     shrink,
+    straighten_pair,
     vertical_offset,
 )
 from .vo import coarse_disparities, corners, follow
@@ -159,7 +162,7 @@ class StereoOffsetCalibration(Node, interface=True):
         if len(tracks.now_left):
             self.rows.append(vertical_offset([tracks]))
         tracks = _centre(tracks, step.shift)
-        found = frame_evidence(tracks, camera, shrink(*self.offset), self.lens_coefficients)
+        found = frame_evidence(tracks, camera, self.faults)
         if found is not None:
             self.evidence.append(found)
             self._conclude(camera)
@@ -175,26 +178,31 @@ class StereoOffsetCalibration(Node, interface=True):
         """Put together what all frames so far say: the lens, then the offset that goes with it."""
         if self.straighten:
             self.lens = estimate_lens(self.evidence, camera)
-        pulls = [each.pull(self.lens_coefficients) for each in self.evidence]
-        self.offset = combine([pull for pull in pulls if pull is not None])
+        self.offset = estimate_offset(self.evidence, self.lens)
 
     @property
-    def lens_coefficients(self) -> Floats:
-        """k1 and k2 (2,) as far as they are believed."""
-        return np.zeros(2) if self.lens is None else self.lens.coefficients
+    def faults(self) -> Floats:
+        """What is wrong with the pair (14,), as far as is believed."""
+        others = np.zeros(0) if self.lens is None else self.lens.faults[1:]
+        faults = faults_of(shrink(*self.offset))
+        faults[1 : 1 + len(others)] = others
+        return faults
 
     def mend(self, pair: StereoPair) -> Calibrated:
         """Return the pair with what is known by now taken off."""
         self._catch_up()
-        offset, sigma, lens = shrink(*self.offset), self.offset[1], self.lens_coefficients
+        faults, sigma = self.faults, self.offset[1]
         vertical = float(robust.median(self.rows)) if self.rows else 0.0
         left, right = pair.left, pair.right
-        if lens.any():
-            left, right = _straighten(left, lens), _straighten(right, lens)
+        if faults[LENS].any():
+            camera, vertical = disparity_camera(left, right), float(faults[1])
+            shift = zero_disparity(camera, require_camera(right))
+            left, right = straighten_pair(left, right, camera, shift, faults)
         if self.evidence:
             row = require_camera(left).K[1, 2] - vertical
-            right = dataclasses.replace(right, camera=_shift(require_camera(right), offset, row))
-        return Calibrated(replace_images(pair, left, right), offset, sigma, vertical, lens)
+            right = dataclasses.replace(right, camera=_shift(require_camera(right), float(faults[0]), row))
+        found = replace_images(pair, left, right)
+        return Calibrated(found, float(faults[0]), sigma, vertical, faults[LENS])
 
 
 class RunningOffset(StereoOffsetCalibration):
@@ -226,14 +234,6 @@ def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:
     K[0, 2], K[1, 2] = K[0, 2] - offset, row
     P = None if camera.P is None else np.hstack([K, camera.P[:, 3:]])
     return dataclasses.replace(camera, K=K, P=P)
-
-
-def _straighten(image: Image, lens: Floats) -> Image:
-    """Return a rectified image without the radial distortion k1, k2 that it still had."""
-    camera = require_camera(image)
-    P = np.hstack([camera.K, np.zeros((3, 1))]) if camera.P is None else camera.P
-    bent = dataclasses.replace(camera, distortion="radtan", coefficients=np.array([*lens, 0.0, 0.0]), P=P)
-    return rectify(dataclasses.replace(image, camera=bent))
 
 
 def _centre(tracks: StereoTracks, shift: float) -> StereoTracks:

@@ -1,10 +1,11 @@
 """Self-calibration of a rectified pair: what its own drive tells about its offset and its lens."""
 
-from .evidence import Evidence, Pull, StereoTracks, frame_evidence
-from .lens import LENS_KNOWN, LensEstimate, describe_lens, estimate_lens
-from .offset import OffsetEstimate, combine, disparity_offset, shrink, vertical_offset
+from .evidence import LENS, Evidence, Pull, StereoTracks, faults_of, frame_evidence
+from .lens import LENS_KNOWN, LensEstimate, describe_lens, estimate_lens, straighten_pair
+from .offset import OffsetEstimate, combine, disparity_offset, estimate_offset, shrink, vertical_offset
 
 __all__ = [
+    "LENS",
     "LENS_KNOWN",
     "Evidence",
     "LensEstimate",
@@ -15,7 +16,10 @@ __all__ = [
     "describe_lens",
     "disparity_offset",
     "estimate_lens",
+    "estimate_offset",
+    "faults_of",
     "frame_evidence",
     "shrink",
+    "straighten_pair",
     "vertical_offset",
 ]

@@ -86,12 +86,12 @@ class Evidence:
     information: Floats
     wanted: Floats
 
-    def pull(self, lens: Floats) -> Pull | None:
-        """Return what it says about the offset alone, if the lens (2,) is known; None if nothing."""
+    def pull(self, faults: Floats) -> Pull | None:
+        """Return what it says about the offset alone if the other faults (14,) are known; None if nothing."""
         row = self.information[0]
         if not row[0] > 0:
             return None
-        return Pull(float((self.wanted[0] - row[LENS] @ lens) / row[0]), float(row[0]))
+        return Pull(float((self.wanted[0] - row[1:] @ faults[1:]) / row[0]), float(row[0]))
 
 
 @dataclass(frozen=True)
@@ -125,26 +125,20 @@ class Frame:
     motion: Floats
 
 
-def frame_evidence(
-    tracks: StereoTracks, camera: CameraModel, delta_px: float = 0.0, lens: Floats | None = None
-) -> Evidence | None:
+def frame_evidence(tracks: StereoTracks, camera: CameraModel, faults: Floats) -> Evidence | None:
     """Return what one step between frames says about the faults of a pair; None if nothing.
 
-    It is exact near an offset and a lens (2,), where these are known already. Put together by `combine` these
-    are `disparity_offset` for a flow, in which each frame is seen once.
+    It is exact near `faults` (14,), as far as these are known already. Put together by `combine` these are
+    `disparity_offset` for a flow, in which each frame is seen once.
     """
     rig = Rig.of(camera)
     frame = measure_frame(tracks, rig)
-    return (
-        None
-        if frame is None
-        else solve_motion(frame, rig, all_faults(delta_px, np.zeros(2) if lens is None else lens))
-    )
+    return None if frame is None else solve_motion(frame, rig, faults)
 
 
-def all_faults(delta: float, lens: Floats) -> Floats:
-    """Return all of `FAULTS` (14,) where only an offset (px) and a lens (2,) are known."""
-    return np.array([delta, 0.0, *lens, *[0.0] * (len(FAULTS) - 4)])
+def faults_of(offset_px: float = 0.0) -> Floats:
+    """Return all of `FAULTS` (14,) where there is nothing but an offset."""
+    return np.array([offset_px, *[0.0] * (len(FAULTS) - 1)])
 
 
 def long_run_covariance(errors: Floats) -> Floats:
@@ -234,7 +228,7 @@ def _residuals(frame: Frame, rig: Rig, faults: Floats, by_faults: bool) -> Float
     the derivative of the prediction by the pixels before; multiplied by the inverse of its Cholesky factor
     the residuals are those of a bundle adjustment in which the points are free.
     """
-    before, now = _straighten(frame.before, rig, faults), _straighten(frame.now, rig, faults)
+    before, now = straighten_pixels(frame.before, rig, faults), straighten_pixels(frame.now, rig, faults)
     seen, by_point, by_before, moved = _predict(before, frame.motion, rig)
     apart = seen - now[:, :3]
     if by_faults:
@@ -248,7 +242,7 @@ def _residuals(frame: Frame, rig: Rig, faults: Floats, by_faults: bool) -> Float
     parts = [apart[..., None], by_point, -by_point @ rotations.skew(moved)]
     if not by_faults:
         return np.asarray(np.linalg.solve(noise, np.concatenate(parts, axis=2)), dtype=np.float64)
-    bent_before, bent_now = _bends(before, rig), _bends(seen[:, [0, 1, 2, 1]], rig)
+    bent_before, bent_now = bends(before, rig), bends(seen[:, [0, 1, 2, 1]], rig)
     parts.append(bent_now[:, :3] - by_before @ bent_before[:, :3])
     whole = np.linalg.solve(noise, np.concatenate(parts, axis=2))
     level = np.zeros((len(now), 1, whole.shape[2]))
@@ -268,15 +262,15 @@ def _predict(before: Floats, motion: Floats, rig: Rig) -> tuple[Floats, Floats, 
     return seen, by_point, by_point @ motion[:3, :3] @ _by_pixels(points, disparity, rig), moved
 
 
-def _straighten(pixels: Floats, rig: Rig, faults: Floats) -> Floats:
+def straighten_pixels(pixels: Floats, rig: Rig, faults: Floats) -> Floats:
     """Return pixels (n, 4) as a pair without these faults would have seen them."""
     straight = pixels
     for _ in range(3 if np.any(faults[2:]) else 1):
-        straight = pixels - _bends(straight, rig) @ faults
+        straight = pixels - bends(straight, rig) @ faults
     return straight
 
 
-def _bends(pixels: Floats, rig: Rig) -> Floats:
+def bends(pixels: Floats, rig: Rig) -> Floats:
     """Return by how much each fault moves left column, left row, right column and right row: (n, 4, 14)."""
     x, y = (pixels[:, 0] - rig.cx) / rig.fx, (pixels[:, 1] - rig.cy) / rig.fy
     right, below = (pixels[:, 2] - rig.cx) / rig.fx, (pixels[:, 3] - rig.cy) / rig.fy

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.types import CameraModel
+from transect.nodes.image._lens import Tables, tables_from, warp
+from transect.types import CameraModel, Image
 
-from .evidence import FAULTS, LENS, Evidence, long_run_covariance
+from .evidence import FAULTS, LENS, Evidence, Rig, bends, faults_of, long_run_covariance
 
 RADII = np.linspace(0.2, 1.0, 9)
 """Of the distance from the centre to the edge: where a lens is judged."""
@@ -28,47 +30,87 @@ LENS_KNOWN, LENS_BIAS = 1.0, 0.5
 
 @dataclass(frozen=True, eq=False)
 class LensEstimate:
-    """Radial distortion that rectification left in both images.
+    """Radial distortion that rectification left in both images, and what else is wrong with the pair.
 
     Attributes
     ----------
-    coefficients : (2,)
-        k1 and k2, as far as they are believed; 0 where they are not.
+    faults : (14,)
+        All of `FAULTS`, as far as they are believed; 0 where the lens is not.
     found : (2,)
         k1 and k2 that fit best.
     edge_px, sigma_px : float
         By how many pixels that bends the image at its left and right edge, and the standard deviation;
         infinite where nothing is known.
+    offset_sigma_px : float
+        Standard deviation of the offset if all other faults are free, pixels.
     """
 
-    coefficients: Floats
+    faults: Floats
     found: Floats
     edge_px: float = 0.0
     sigma_px: float = float("inf")
+    offset_sigma_px: float = float("inf")
+
+    @property
+    def coefficients(self) -> Floats:
+        """k1 and k2 (2,) as far as they are believed."""
+        return self.faults[LENS]
 
 
 def estimate_lens(evidence: Sequence[Evidence], camera: CameraModel) -> LensEstimate:
     """Return the radial distortion that many frames agree on, and how far it is believed."""
     if len(evidence) < 2:
-        return LensEstimate(np.zeros(2), np.zeros(2))
+        return LensEstimate(faults_of(), np.zeros(2))
     usual = np.diag(np.array(list(FAULTS.values())) ** -2.0)
     information = np.sum([each.information for each in evidence], axis=0) + usual
     covariance = np.linalg.inv(information)
     faults = covariance @ np.sum([each.wanted for each in evidence], axis=0)
     scores = np.array([each.wanted - each.information @ faults for each in evidence])
     spread = covariance @ (long_run_covariance(scores) + usual) @ covariance
-    return _believe(faults[LENS], np.stack([covariance, spread])[:, LENS, LENS], camera)
+    return _believe(faults, np.stack([covariance, spread]), camera)
 
 
-def _believe(lens: Floats, covariances: Floats, camera: CameraModel) -> LensEstimate:
-    """Judge k1 and k2 (2,) by what they do to pixels; the larger of the covariances (n, 2, 2) counts."""
+def _believe(faults: Floats, covariances: Floats, camera: CameraModel) -> LensEstimate:
+    """Judge k1 and k2 by what they do to pixels; the larger of the covariances (n, 14, 14) counts.
+
+    The other faults are believed as far as the lens: a drive that tells the lens apart tells them too.
+    """
+    lens, of_lens = faults[LENS], covariances[:, LENS, LENS]
     focal = float(camera.K[0, 0])
     radius = RADII * max(camera.K[0, 2], camera.width - camera.K[0, 2]) / focal
-    bends = focal * np.stack([radius**3, radius**5], axis=1)
-    bent, sigma = bends @ lens, float(np.sqrt((bends[-1] @ covariances @ bends[-1]).max()))
+    bent_by = focal * np.stack([radius**3, radius**5], axis=1)
+    bent, sigma = bent_by @ lens, float(np.sqrt((bent_by[-1] @ of_lens @ bent_by[-1]).max()))
     most, doubt = float(np.abs(bent).max()), 2 * float(np.hypot(sigma, LENS_BIAS))
     share = 1 - (doubt / most) ** 2 if most > doubt and sigma <= LENS_KNOWN else 0.0
-    return LensEstimate(share * lens, lens, float(bent[-1]), sigma)
+    offset_sigma = float(np.sqrt(covariances[:, 0, 0].max()))
+    return LensEstimate(share * faults, lens, float(bent[-1]), sigma, offset_sigma)
+
+
+def straighten_pair(
+    left: Image, right: Image, camera: CameraModel, shift: float, faults: Floats
+) -> tuple[Image, Image]:
+    """Return the images of a pair without `faults` (14,); an offset of columns and rows is left in.
+
+    Parameters
+    ----------
+    camera : CameraModel
+        Of the disparity image.
+    shift : float
+        Pixels by which the principal point of the right image is further left.
+    """
+    size = left.width, left.height
+    tables = _tables(Rig.of(camera), size, shift, tuple(faults.tolist()))
+    return warp(left, tables[0]), warp(right, tables[1])
+
+
+@lru_cache(maxsize=2)
+def _tables(rig: Rig, size: tuple[int, int], shift: float, faults: tuple[float, ...]) -> list[Tables]:
+    """Return where the pixels of the left and of the right image come from."""
+    row, column = np.mgrid[: size[1], : size[0]].reshape(2, -1).astype(np.float64)
+    moved = bends(np.stack([column, row, column + shift, row], axis=1), rig) @ [0.0, 0.0, *faults[2:]]
+    across, down = (each.reshape(-1, size[1], size[0]) for each in (moved[:, ::2].T, moved[:, 1::2].T))
+    column, row = column.reshape(size[::-1]), row.reshape(size[::-1])
+    return [tables_from(column + across[k], row + down[k]) for k in (0, 1)]
 
 
 def describe_lens(lens: LensEstimate | None) -> str:
@@ -81,5 +123,5 @@ def describe_lens(lens: LensEstimate | None) -> str:
     k1, k2 = lens.coefficients
     return (
         f"lens: rectification had left {lens.edge_px:.1f} px (+- {lens.sigma_px:.1f}) of distortion at the "
-        f"edge of the images; k1 = {k1:.4f}, k2 = {k2:.4f} removed"
+        f"edge of the images; k1 = {k1:.4f}, k2 = {k2:.4f} removed, and what the right camera has besides"
     )

@@ -17,15 +17,17 @@ from transect.geometry import robust
 from transect.types import CameraModel
 
 from .evidence import (
+    Evidence,
     Frame,
     Pull,
     Rig,
     StereoTracks,
-    all_faults,
+    faults_of,
     long_run_covariance,
     measure_frame,
     solve_motion,
-)
+)  # fmt: skip
+from .lens import LensEstimate
 
 OFFSET_STEPS, AT_REST = 6, 0.1
 """Steps of the search; standard deviations of the offset: what moves less has been found."""
@@ -86,9 +88,21 @@ def disparity_offset(tracks: Sequence[StereoTracks], camera: CameraModel) -> Off
 
 
 def _pulls(frames: Sequence[Frame], rig: Rig, delta: float) -> list[Pull]:
-    found = [solve_motion(frame, rig, all_faults(delta, np.zeros(2))) for frame in frames]
-    pulls = [each.pull(np.zeros(2)) for each in found if each is not None]
+    found = [solve_motion(frame, rig, faults_of(delta)) for frame in frames]
+    pulls = [each.pull(faults_of()) for each in found if each is not None]
     return [pull for pull in pulls if pull is not None]
+
+
+def estimate_offset(evidence: Sequence[Evidence], lens: LensEstimate | None) -> tuple[float, float]:
+    """Return the offset that many frames agree on, and its standard deviation, both in pixels.
+
+    If a lens and other faults are taken out, it is the offset that goes with these, no better known than
+    together with them.
+    """
+    faults = faults_of() if lens is None else lens.faults
+    pulls = [each.pull(faults) for each in evidence]
+    delta, sigma = combine([pull for pull in pulls if pull is not None])
+    return delta, max(sigma, lens.offset_sigma_px) if faults.any() and lens is not None else sigma
 
 
 def combine(pulls: Sequence[Pull]) -> tuple[float, float]:
