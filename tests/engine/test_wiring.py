@@ -234,3 +234,27 @@ def test_the_order_of_inputs_and_streams_does_not_matter(order: list[str], tags:
     wiring = wire_inputs({name: Input(name, Image) for name in order}, day)
     wanted = {"left": "cam_left", "right": "cam_right", "main": "cam_main", "any": "cam_plain"}
     assert names(wiring) == wanted
+
+
+def with_units(unit: str) -> Recording:
+    columns = {"acc_x": np.array([1.0, 2.0, 3.0]), "gyro_x": np.zeros(3)}
+    table = arrow.table(np.arange(3), columns, units={"acc_x": unit, "gyro_x": "rad/s"})
+    return recording(Stream("imu", Imu, table))
+
+
+def test_a_stream_in_another_unit_is_converted_and_that_is_said() -> None:
+    wiring = wire_inputs(inputs(imu=Imu), with_units("g"))
+    assert wiring.streams["imu"]["acc_x"] == pytest.approx([9.80665, 19.6133, 29.41995])
+    assert wiring.streams["imu"].units["acc_x"] == "m/s2"
+    assert wiring.notes == ("imu: acc_x is in g, and is converted to m/s2",)
+    assert wire_inputs(inputs(imu=Imu), with_units("m/s2")).notes == ()
+    assert wire_inputs(inputs(imu=Imu), with_units("")).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("unit", "why"), [("deg", "a unit of another kind than m/s2"), ("furlong", "no unit 'furlong'")]
+)
+def test_a_stream_whose_unit_cannot_be_converted_is_refused(unit: str, why: str) -> None:
+    with pytest.raises(UsageError, match=f"imu has acc_x in {unit}, where m/s2 is wanted") as caught:
+        wire_inputs(inputs(imu=Imu), with_units(unit))
+    assert why in str(caught.value)

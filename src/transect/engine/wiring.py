@@ -17,6 +17,7 @@ from transect.errors import StreamError, UsageError, did_you_mean
 from transect.recording import Recording, Stream
 
 from .ports import type_name
+from .units import convert_units
 
 BY_TYPE = "by type"
 NONE = "none"
@@ -82,10 +83,13 @@ class Wiring:
     unsure : tuple of str
         What would be typed to wire inputs that stay unwired because more than one stream could feed them, or
         one could feed several of them; a sentence each.
+    conversions : tuple of str
+        Units of streams that are converted, a sentence each.
     """
 
     links: tuple[Link, ...]
     unsure: tuple[str, ...] = ()
+    conversions: tuple[str, ...] = ()
 
     @property
     def pairs(self) -> list[tuple[str, Stream]]:
@@ -110,7 +114,7 @@ class Wiring:
             for name, stream in self.pairs
             if stream.role != "measurement"
         )
-        return (*roles, *self.unsure)
+        return (*roles, *self.unsure, *self.conversions)
 
     def to_dict(self) -> dict[str, Any]:
         """Return stream, type, role, clock and how for each wired input, as plain values.
@@ -186,7 +190,7 @@ def wire_inputs(
     links |= {f.input.name: [Link(f.input, None, f"stays unwired: {f.short}")] for f in faults}
     wiring = Wiring(tuple(link for name in wanted for link in links[name]), _list_unsure(faults))
     _refuse_several_clocks(wiring)
-    return wiring
+    return _convert_units(wiring)
 
 
 def _link_asked(
@@ -425,6 +429,19 @@ def _quote(text: str) -> str:
     import shlex
 
     return shlex.quote(text)
+
+
+def _convert_units(wiring: Wiring) -> Wiring:
+    """Return a wiring whose streams are in the units of their types, as inputs expect them."""
+    streams = {stream.name: convert_units(stream) for _, stream in wiring.pairs}
+    if not any(said for _, said in streams.values()):
+        return wiring
+    links = [
+        link if link.stream is None else link._replace(stream=streams[link.stream.name][0])
+        for link in wiring.links
+    ]
+    said = tuple(text for _, texts in streams.values() for text in texts)
+    return dataclasses.replace(wiring, links=tuple(links), conversions=said)
 
 
 def _refuse_several_clocks(wiring: Wiring) -> None:
