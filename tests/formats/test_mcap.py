@@ -1,10 +1,13 @@
 """MCAP without ROS: JSON as columns, anything else as bytes, and the round trip of our own files."""
 
+import base64
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +20,8 @@ from transect.errors import ParseError, TransectError, UnsupportedError, UsageEr
 from transect.formats import load, recognise
 from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD
-from transect.types import Image, Imu, Record
+from transect.recording.stream import LOGGED_TYPE
+from transect.types import Image, Imu, PointCloud, Record
 
 START = 1_700_000_000_000_000_000
 SCHEMA = {"type": "object", "properties": {"speed": {"type": "number", "unit": "m/s"}}}
@@ -238,15 +242,93 @@ def test_any_column_survives_the_round_trip(
     assert back["t"]["t"] == text
 
 
+def images(name: str, values: list[Any], mode: str = "gray") -> Stream:
+    """A stream of images in memory; an exception among them is a damaged one."""
+
+    def load(row: Mapping[str, Any]) -> Image:
+        value = values[int(row[PAYLOAD])]
+        if isinstance(value, Exception):
+            raise value
+        return Image(value, mode, row["t_ns"], "optical")
+
+    table = arrow.table(
+        START + np.arange(len(values)), {PAYLOAD: arrow.strings(map(str, range(len(values))))}
+    )
+    return Stream(name, Image, table, frame="optical", tag="left", loader=load)
+
+
+def test_images_survive_and_other_tools_read_them(tmp_path: Path):
+    """A JPEG file as it is, colours, 16 bits and a mosaic in PNG; what cannot be had is said."""
+    rng = np.random.default_rng(3)
+    pixels = rng.integers(0, 255, (6, 8), np.uint8)
+    jpeg = cv2.imencode(".jpg", pixels)[1].tobytes()
+    (tmp_path / "cam").mkdir()
+    (tmp_path / "cam" / "1700000000.5.jpg").write_bytes(jpeg)
+    from_file = transect.open(tmp_path / "cam", format="folder").streams[0].replace(name="file")
+    colour, deep = rng.integers(0, 255, (2, 6, 8, 3), np.uint8), rng.integers(0, 60_000, (1, 6, 8), np.uint16)
+    made = (
+        from_file,
+        images("colour", [*colour, ParseError("it is cut off")], "rgb"),
+        images("deep", [*deep]),
+        images("mosaic", [pixels], "bayer_rggb"),
+        images("float", [pixels / 7.0]),
+    )
+    rec = Recording("day", made, source=transect.recording.source_of(tmp_path / "cam"))
+    said = transect.formats.write(rec, tmp_path / "day.mcap", "mcap")
+    assert said == (
+        "colour: 1 of 3 payloads are left out, the first: it is cut off",
+        "float: 1 of 1 payloads are left out, the first: an image of float64 has no place in a PNG",
+    )
+    back = transect.open(tmp_path / "day.mcap")
+    np.testing.assert_array_equal([sample.value.data for sample in back["colour"]], colour)
+    np.testing.assert_array_equal(back["deep"][0].value.data, deep[0])
+    assert (back["mosaic"][0].value.mode, back["colour"][0].value.mode) == ("bayer_rggb", "rgb")
+    assert (back["colour"].frame, back["colour"].tag, back["colour"].log_ns) == ("optical", "left", None)
+    assert back["colour"].t_ns.tolist() == [START, START + 1]
+    with (tmp_path / "day.mcap").open("rb") as stream:
+        read = {c.topic: (s, json.loads(m.data)) for s, c, m in make_reader(stream).iter_messages()}
+    schema, message = read["file"]
+    assert (schema.name, message["format"]) == ("foxglove.CompressedImage", "jpeg")
+    assert base64.b64decode(message["data"]) == jpeg
+    assert message["timestamp"] == {"sec": START // 10**9, "nsec": 500_000_000}
+    deep_file = np.frombuffer(base64.b64decode(read["deep"][1]["data"]), np.uint8)
+    np.testing.assert_array_equal(cv2.imdecode(deep_file, cv2.IMREAD_UNCHANGED), deep[0])
+
+
+def test_images_that_another_tool_wrote_are_read_and_damaged_ones_say_so(tmp_path: Path):
+    png = cv2.imencode(".png", np.eye(3, dtype=np.uint8))[1].tobytes()
+    stamp = {"sec": 1_600_000_000, "nsec": 5}
+    values = [
+        {"timestamp": stamp, "frame_id": "cam", "data": base64.b64encode(png).decode(), "format": "png"},
+        {"frame_id": "cam", "data": "no base64!", "format": "png"},
+    ]
+    path = tmp_path / "a.mcap"
+    with path.open("wb") as stream:
+        writer = Writer(stream)
+        writer.start()
+        schema = writer.register_schema("foxglove.CompressedImage", "jsonschema", b"{}")
+        channel = writer.register_channel("/right/image", "json", schema)
+        for k, value in enumerate(values):
+            writer.add_message(channel, START + k, json.dumps(value).encode(), publish_time=START + k)
+        writer.finish()
+    stream = transect.open(path)["/right/image"]
+    assert (stream.type, stream.frame, stream.tag) == (Image, "cam", "right")
+    assert stream.meta[LOGGED_TYPE] == "foxglove.CompressedImage"
+    assert stream.t_ns.tolist() == [1_600_000_000_000_000_005, START + 1]
+    np.testing.assert_array_equal(stream[0].value.data, np.eye(3))
+    with pytest.raises(ParseError, match="cannot be decoded"):
+        _ = stream[1].value
+
+
 def test_what_json_cannot_carry_is_said(tmp_path: Path):
     table = arrow.table(np.arange(1), {PAYLOAD: arrow.strings(["a"])})
-    image = Stream("Cam", Image, table, loader=lambda _: Image(np.zeros((1, 1), np.uint8)))
+    cloud = Stream("Lidar", PointCloud, table, loader=lambda _: PointCloud(np.zeros((1, 3))))
     rec = sample()
     rec.frames.add_static("a", "b", np.eye(4))
-    said = load("mcap").write(rec.replace(streams=(*rec.streams, image)), tmp_path / "out.mcap")
+    said = load("mcap").write(rec.replace(streams=(*rec.streams, cloud)), tmp_path / "out.mcap")
     assert said == (
         (
-            "Cam is not written: JSON messages carry columns, not a Image; "
+            "Lidar is not written: JSON messages carry columns and images, not a PointCloud; "
             "a ROS bag in MCAP does (format rosbag)"
         ),
         "the frames are not written",

@@ -1,4 +1,4 @@
-"""MCAP files without ROS: JSON messages as columns, other messages as bytes."""
+"""MCAP files without ROS: JSON messages as columns, images of Foxglove's schema, other messages as bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def read(source: Source) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write the columns of a recording as JSON messages with a schema, one channel per stream.
+    """Write a recording as JSON messages with a schema, one channel per stream.
+
+    Images are of the schema `foxglove.CompressedImage`: a PNG or JPEG file in base64.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        What the file cannot carry: images, clouds and other payloads, frames and cameras.
+        What the file cannot carry: clouds and other payloads, frames and cameras.
     """
     from . import writing
 

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from transect.recording import arrow
 from transect.recording.arrow import LOG_NS, T_NS
 
+IMAGES = "foxglove.CompressedImage"
+"""Name of the schema of messages that hold an image each."""
 Row = dict[str, Any]
 _DTYPE = re.compile(r"float(32|64)|u?int(8|16|32|64)")
 _JSON_TYPES = {"f": "number", "i": "integer", "u": "integer", "b": "boolean"}

@@ -20,7 +20,7 @@ from transect.types import Record
 
 from .file import BagFile
 from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulate_tf
-from .json_schema import columns_of, rows_of
+from .json_schema import IMAGES, columns_of, rows_of
 from .messages import NS, PAYLOADS, Tabulated, fields_of, frame_name, kind_of, sample_times, tabulate
 from .topics import Gathered, Head, Topic, header_of, topics_of
 
@@ -69,7 +69,9 @@ def recording_of(
 
 def _has_columns(topic: Topic) -> bool:
     """Whether a topic's messages are read whole as columns, and not one by one."""
-    return topic.channel.encoding == "json" or (topic.is_ros and topic.channel.type not in PAYLOADS)
+    if topic.channel.encoding == "json":
+        return topic.channel.type != IMAGES
+    return topic.is_ros and topic.channel.type not in PAYLOADS
 
 
 def _frames(tf: Sequence[Stream]) -> FrameTree:
@@ -84,7 +86,7 @@ def _frames(tf: Sequence[Stream]) -> FrameTree:
 
 def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) -> Stream:
     if topic.channel.encoding == "json":
-        return _json_stream(source, topic)
+        return (_json_images if topic.channel.type == IMAGES else _json_stream)(source, topic)
     if not topic.is_ros:
         return _raw_stream(source, topic)
     if topic.channel.type in PAYLOADS:
@@ -259,7 +261,43 @@ def _json_stream(source: Source, topic: Topic) -> Stream:
         tag=str(said.get("tag", "")),
         frame=str(said.get("frame", "")),
         child=str(said.get("child", "")),
+        meta={} if said else {LOGGED_TYPE: topic.channel.type},
     )
+
+
+def _json_images(source: Source, topic: Topic) -> Stream:
+    """Return the stream of images in JSON messages, which are read one by one when they are asked for."""
+    from .json_images import frame_of, read_image
+
+    stream = _json_stream(source, topic)
+    said = _say(topic)
+    frame = stream.frame or frame_of(topic.first())
+
+    def load(row: Mapping[str, Any]) -> Any:
+        where = f"{topic.name}, {row[PAYLOAD]}"
+        raw, mode = topic.raw(row[PAYLOAD]), str(said.get("mode", ""))
+        return read_image(raw, where, t_ns=int(row["t_ns"]), frame=frame, camera=None, mode=mode)
+
+    return stream.replace(
+        type=types.Image,
+        source=partial(_parse_json_images, source, topic, said.get("logged")),
+        tag=stream.tag or _tag(topic.name),
+        frame=frame,
+        loader=load,
+    )
+
+
+def _parse_json_images(source: Source, topic: Topic, logged: bool | None) -> Parsed:
+    """List messages with their times: ours are those of publishing, others may stand in the message."""
+    from .json_images import stamps_of
+
+    found = _read(source, topic)
+    t_ns = np.where((found.publish_ns > 0) | (logged is not None), found.publish_ns, found.log_ns)
+    if logged is None:
+        stamps = stamps_of(found.raws)
+        t_ns = np.where(stamps > 0, stamps, t_ns)
+    log_ns = None if logged is False else found.log_ns
+    return Parsed(arrow.table(t_ns, {PAYLOAD: arrow.strings(found.names)}, log_ns=log_ns), found.losses)
 
 
 def _say(topic: Topic) -> dict[str, Any]:
