@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Protocol
@@ -128,13 +128,11 @@ def _temporary(path: Path, suffix: str) -> Path:
 def sweep(folder: Path) -> int:
     """Remove what writers that were killed left in a folder more than a day ago; return how many."""
     removed = 0
-    for entry in os.scandir(folder):
-        if _TEMPORARY(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > _STALE_S:
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                Path(entry.path).unlink(missing_ok=True)
-            removed += 1
+    for path in [Path(entry.path) for entry in os.scandir(folder) if _TEMPORARY(entry.name)]:
+        with suppress(FileNotFoundError):  # somebody else was faster
+            if time.time() - path.lstat().st_mtime > _STALE_S:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+                removed += 1
     return removed
 
 

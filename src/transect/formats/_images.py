@@ -15,6 +15,8 @@ from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.source import HEAD, Buffer
 from transect.types import CameraModel, Image
 
+DEFLATE_RATIO = 1032
+"""No deflated data grows more than this."""
 MAX_PIXELS = 200_000_000
 """A header that claims more than this is not believed."""
 
@@ -40,6 +42,8 @@ def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
         raise ParseError(
             f"{name} claims to be {width} x {height}, larger than any camera's image", where=name
         )
+    if why := _find_png_damage(data, width * height):
+        raise ParseError(f"{name} is cut off or damaged", where=name, why=why)
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error as error:
@@ -141,7 +145,8 @@ def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list
     return [t for t, _ in found], [n for _, n in found], others
 
 
-_PNM = re.compile(rb"P[1-6]\s+(?:#[^\n]*\n\s*)*(\d+)\s+(?:#[^\n]*\n\s*)*(\d+)\s")
+_PNG = b"\x89PNG\r\n\x1a\n"
+_PNM = re.compile(rb"P[1-6]\s+(?:#[^\n]*\n\s*)*(\d{1,18})\s+(?:#[^\n]*\n\s*)*(\d{1,18})\s")
 _NO_SIZE = {0x01, *range(0xD0, 0xD8)}
 """JPEG markers that stand alone."""
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
@@ -151,7 +156,7 @@ _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 def image_size(head: bytes) -> tuple[int, int] | None:
     """Return width and height in pixels of a PNG, JPEG, PNM or BMP; None if the bytes do not tell."""
     try:
-        if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        if head.startswith(_PNG):
             return struct.unpack(">II", head[16:24])
         if head.startswith(b"BM"):
             width, height = struct.unpack("<ii", head[18:26])
@@ -162,6 +167,23 @@ def image_size(head: bytes) -> tuple[int, int] | None:
         return _jpeg(head)
     match = _PNM.match(head)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def _find_png_damage(data: Buffer, pixels: int) -> str:
+    """Return why a PNG cannot hold what it claims, "" if it can; decoders take the memory that is claimed."""
+    if bytes(data[:8]) != _PNG:
+        return ""
+    if pixels // 8 > DEFLATE_RATIO * len(data):  # a pixel takes a bit at least
+        return f"{pixels} pixels do not fit in {len(data)} bytes"
+    at = len(_PNG)
+    while at + 12 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        if at + 12 + length > len(data):
+            return f"a part at byte {at} claims {length} bytes, and {len(data) - at - 12} are left"
+        if bytes(data[at + 4 : at + 8]) == b"IEND":
+            return ""
+        at += 12 + length
+    return "its end is not there"
 
 
 def _jpeg(head: bytes) -> tuple[int, int] | None:

@@ -16,6 +16,8 @@ from transect.recording.source import Buffer
 from .cursor import Broken, Cursor, Cut, numbers_at
 
 META = ".meta"
+MAX_RATIO, FREE = 200, 1 << 25
+"""A log larger than the second does not unpack to more than the first times its size."""
 MAX_UNPACKED = 1 << 28
 """Bytes that a compressed log is unpacked to; they have to be held in memory."""
 MAX_PORTS = 100_000
@@ -68,6 +70,9 @@ def unpack(buffer: Buffer, file: str) -> tuple[memoryview, tuple[Loss, ...]]:
             piece = view[at : at + _PIECE]
             content += machine.decompress(piece, MAX_UNPACKED + 1 - len(content))
             at += len(piece) - len(machine.unconsumed_tail)
+            if len(content) > max(FREE, MAX_RATIO * at):
+                why = f"{at} bytes unpack to more than {len(content)}, which no log's do"
+                raise ParseError(f"{file} is refused", where=file, why=why)
     except zlib.error as error:
         reason = f"it cannot be decompressed: {error}"
     if len(content) > MAX_UNPACKED:

@@ -26,12 +26,19 @@ from transect.recording.source import Buffer
 Bytes = bytes | memoryview
 PLAIN = ("", "none")
 """Names of no compression."""
+MAX_RATIO, FREE_CHUNK = 200, 1 << 25
+"""A chunk larger than the second does not grow more than the first: black images of one message may."""
 MAX_CHUNK = 1 << 28
 """A chunk that claims to be larger is not unpacked: recorders write about 1 MB, or one message."""
 
 
 class Damaged(Exception):
     """A chunk that cannot be unpacked; never leaves the bag files."""
+
+
+def largest_chunk(stored: int) -> int:
+    """Return how many bytes a compressed chunk may unpack to; bombs claim more."""
+    return min(MAX_CHUNK, max(MAX_RATIO * stored, FREE_CHUNK))
 
 
 def unpack(data: memoryview, compression: str, limit: int) -> Bytes:
@@ -329,8 +336,8 @@ class ChunkedFile(BagFile):
         if self._unpacked[0] == number:
             return self._unpacked[1]
         chunk = self.chunks[number]
-        if chunk.compression not in PLAIN and chunk.size > MAX_CHUNK:
-            raise Damaged(f"it claims to unpack to {chunk.size} bytes")
+        if chunk.compression not in PLAIN and chunk.size > largest_chunk(chunk.stored):
+            raise Damaged(f"{chunk.stored} bytes claim to unpack to {chunk.size}, which no recording's do")
         data = unpack(self.view[chunk.start : chunk.start + chunk.stored], chunk.compression, chunk.size + 1)
         if not chunk.cut and len(data) != chunk.size:
             raise Damaged(f"it should have {chunk.size} bytes and has {len(data)}")
