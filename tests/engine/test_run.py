@@ -362,7 +362,7 @@ class Corrected(Node):
     """Needs one of two inputs; which is only known once they are wired."""
 
     def ready(self) -> None:
-        if not (self.ctx.fed("fix") or self.ctx.fed("pose")):
+        if not (self.ctx.is_fed("fix") or self.ctx.is_fed("pose")):
             raise UsageError("nothing corrects")
 
     def process(

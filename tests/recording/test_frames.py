@@ -186,7 +186,7 @@ def test_the_scalar_path_and_the_vector_path_agree(seed: int, n: int):
 def test_both_paths_hold_and_refuse_the_same_times(seed: int, tolerance: float):
     rng = np.random.default_rng(seed)
     early, late = walking(), walking(T0 + 15 * SECOND)
-    tree = early.merged(late)
+    tree = early.merge(late)
     times = rng.integers(T0 - 6 * SECOND, T0 + 31 * SECOND, 20)
     many = tree.lookup("world", "camera", times, tolerance=tolerance, missing="nan")
     one_by_one = [tree.lookup("world", "camera", int(t), tolerance=tolerance, missing="nan") for t in times]
@@ -480,7 +480,7 @@ def test_a_copy_is_edited_on_its_own():
 @given(seeds, st.floats(0, 3))
 def test_inside_a_slice_every_lookup_is_what_it_was(seed: int, tolerance: float):
     rng = np.random.default_rng(seed)
-    tree = walking().merged(walking(T0 + 13 * SECOND))
+    tree = walking().merge(walking(T0 + 13 * SECOND))
     from_ns, to_ns = np.sort(rng.integers(T0 - 3 * SECOND, T0 + 26 * SECOND, 2)).tolist()
     times = rng.integers(from_ns, to_ns + 1, 20)
     times = times[times < to_ns]
@@ -506,7 +506,7 @@ def test_a_slice_on_one_clock_leaves_the_others_whole():
 
 
 def test_merged_recordings_keep_a_seam_that_no_lookup_bridges():
-    tree = walking().merged(walking(T0 + 20 * SECOND, speed=2.0))
+    tree = walking().merge(walking(T0 + 20 * SECOND, speed=2.0))
     assert tree.lookup("world", "body", T0 + 10 * SECOND)[0, 3] == 10
     assert tree.lookup("world", "body", T0 + 21 * SECOND)[0, 3] == 2
     with pytest.raises(FrameError, match="1 seam"):
@@ -519,23 +519,23 @@ def test_merging_works_in_any_order_and_with_equal_trees():
     early, late = walking(), walking(T0 + 20 * SECOND)
     times = np.array([T0 + SECOND, T0 + 21 * SECOND])
     np.testing.assert_array_equal(
-        late.merged(early).lookup("world", "camera", times),
-        early.merged(late).lookup("world", "camera", times),
+        late.merge(early).lookup("world", "camera", times),
+        early.merge(late).lookup("world", "camera", times),
     )
-    assert repr(early.merged(early)) == repr(early)
+    assert repr(early.merge(early)) == repr(early)
 
 
 def test_overlapping_or_disagreeing_trees_do_not_merge():
     with pytest.raises(FrameError, match="world -> body is there already"):
-        walking().merged(walking(T0 + 5 * SECOND))
+        walking().merge(walking(T0 + 5 * SECOND))
     other = FrameTree()
     other.add_static("body", "camera", translation(0, 0, 2))
     with pytest.raises(FrameError, match="body -> camera is there already"):
-        walking().merged(other)
+        walking().merge(other)
 
 
 def test_a_prefix_keeps_two_robots_apart():
-    tree = walking().merged(walking(T0 + 5 * SECOND), prefix="second/")
+    tree = walking().merge(walking(T0 + 5 * SECOND), prefix="second/")
     assert tree.roots == ("second/world", "world")
     assert tree.lookup("second/world", "second/camera", T0 + 6 * SECOND)[0, 3] == 1
     with pytest.raises(FrameError, match="no path"):
@@ -566,7 +566,7 @@ def test_lazy_edges_of_two_recordings_are_joined_like_others():
         tree.add_lazy("world", "body", lambda: ([start_ns], [(1.0, 2.0, 3.0)], [IDENTITY]))
         return tree
 
-    merged = later(T0).merged(later(T0 + SECOND))
+    merged = later(T0).merge(later(T0 + SECOND))
     assert merged.edges[0].span_ns == (T0, T0 + SECOND)
     with pytest.raises(FrameError, match="seam"):
         merged.lookup("world", "body", T0 + SECOND // 2)

@@ -353,7 +353,7 @@ def states(columns: dict, t_ns=(0, 10**9, 2 * 10**9), **attributes) -> Stream:
 def test_joint_states_drive_the_frames():
     robot = arm()
     stream = states({"position": np.array([[0.0, 0.0], [1.0, 0.5], [1.0, 0.5]])})
-    tree = robot.frames().merged(urdf.joint_edges(robot, stream))
+    tree = robot.frames().merge(urdf.joint_edges(robot, stream))
     # Half-way between the first two samples the shoulder is at 0.5 rad and the rail at 0.25 m.
     expected = moved(0, 0, 1) @ turned(0.5) @ moved(1.25, 0, 0)
     assert np.allclose(tree.lookup("base", "slide", 5 * 10**8), expected)
@@ -373,7 +373,7 @@ def test_the_table_is_read_at_the_first_lookup():
         return Parsed(arrow.table(np.array([0]), {"position": np.array([[0.5, 0.1]])}))
 
     robot = arm()
-    tree = robot.frames().merged(urdf.joint_edges(robot, Stream("joints", JointState, load)))
+    tree = robot.frames().merge(urdf.joint_edges(robot, Stream("joints", JointState, load)))
     assert asked == []
     assert tree.lookup("base", "slide", 0)[2, 3] == 1
     tree.lookup("base", "tool", 0)
@@ -417,5 +417,5 @@ def test_a_recording_of_interact_moves_its_arm():
     stream = stream_of_values("MainArm/JointAngles", np.array([0]), {"position": q[None]}, type=JointState)
     rec = Recording("etna", (stream,), frames=robot.frames())
     edges = urdf.joint_edges(robot, stream, [f"MainArm_joint_{i}" for i in range(1, 8)])
-    T = rec.frames.merged(edges).lookup("MainArm_base", "MainArm_end", 0)
+    T = rec.frames.merge(edges).lookup("MainArm_base", "MainArm_end", 0)
     assert np.allclose(np.abs(T[:3, 3]), (0.79, 0, 0.31), atol=1e-12)

@@ -48,7 +48,7 @@ def test_the_normal_is_the_gradient_of_the_height(lava: Terrain) -> None:
 
 
 def test_what_a_wheel_feels_is_smoother_than_the_ground(lava: Terrain) -> None:
-    felt = lava.smoothed(0.25)
+    felt = lava.smooth(0.25)
     rough, smooth = (np.diff(each.height, 2, axis=0).std() for each in (lava, felt))
     assert smooth < 0.5 * rough
     assert felt.height.mean() == pytest.approx(lava.height.mean(), abs=0.01)
@@ -104,7 +104,7 @@ def test_the_headland_is_without_plants() -> None:
 def test_open_ground_is_gentle() -> None:
     pasture = terrain.open_ground(1, size_m=40)
     xy = np.random.default_rng(1).uniform(-18, 18, (500, 2))
-    assert np.median(pasture.smoothed(0.5).normal(xy)[:, 2]) > np.cos(np.radians(8))
+    assert np.median(pasture.smooth(0.5).normal(xy)[:, 2]) > np.cos(np.radians(8))
 
 
 def test_the_same_seed_gives_the_same_ground_and_another_does_not() -> None:

@@ -241,7 +241,7 @@ def graph_of(
     work.take(text, _choose(text, implementation), "")
     work.refuse_unknown_settings()
     inputs = {name: Port(name, _type_of(port, work)) for name, port in text.inputs.items()}
-    outputs = {name: work.resolved(name).source for name in work.outputs}
+    outputs = {name: work.resolve(name).source for name in work.outputs}
     tags = {name: port.tag for name, port in text.inputs.items() if port.tag}
     many = frozenset(name for name, port in text.inputs.items() if port.many)
     choices = {name: port.one_of for name, port in text.inputs.items() if port.one_of}
@@ -342,7 +342,7 @@ class _Work:
         wires += [Wire(f"{name}.{port}", port) for port in text.outputs]
         return dataclasses.replace(chosen, nodes={}, wires=tuple(wires))
 
-    def resolved(self, place: str) -> Feed:
+    def resolve(self, place: str) -> Feed:
         """Return where a place gets its samples from in the end."""
         delayed = False
         while place in self.links:
@@ -355,7 +355,7 @@ class _Work:
         made: dict[str, Part] = {}
         for name, (node, use) in self.nodes.items():
             fed = [port for port in node.inputs if f"{name}.<{port}" in self.links]
-            feeds = {port: self.resolved(f"{name}.<{port}") for port in fed}
+            feeds = {port: self.resolve(f"{name}.<{port}") for port in fed}
             every = use.every if use.every is not None else type(node).every
             every_ns = None if every is None else round(every * NS)
             made[name] = Part(name, node, feeds, every_ns, use.trigger)

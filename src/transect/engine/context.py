@@ -97,7 +97,7 @@ class Context:
         self._streams = streams or {}
         self._fed, self._concluded, self._sensors = fed, concluded, sensors or {}
 
-    def fed(self, port: str) -> bool:
+    def is_fed(self, port: str) -> bool:
         """Tell whether anything can come to an input, which is optional; outside a run everything can."""
         return self._fed is None or port in self._fed
 

@@ -96,7 +96,7 @@ class Caller:
 
     def __init__(self, part: Part, count: NodeCount, emit: Emit, host: Host) -> None:
         self.part, self.count, self.emit, self.host = part, count, emit, host
-        self.process = part.node.bound()
+        self.process = part.node.bind()
         self.ctx = part.node.ctx
         self.failed = False
 

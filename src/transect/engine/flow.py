@@ -121,7 +121,7 @@ class Flow:
     def rebind(self) -> None:
         """Take note of parameters that were changed: steps hold what they call."""
         for name, firing in self.firings.items():
-            firing.caller.process = firing.part.node.bound()
+            firing.caller.process = firing.part.node.bind()
             if name in self._steps:
                 self._steps[name] = firing.step()
         self._plans.clear()

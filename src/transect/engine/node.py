@@ -97,7 +97,7 @@ class Node:
         """Set all state; called before the first sample."""
 
     def ready(self) -> None:
-        """Raise if nothing can come of the inputs that are wired (`ctx.fed`); called before a replay."""
+        """Raise if nothing can come of the inputs that are wired (`ctx.is_fed`); called before a replay."""
 
     def is_satisfied(self) -> bool:
         """Tell, in a pass before the last one, whether the rest of the recording would add nothing."""
@@ -115,7 +115,7 @@ class Node:
         check_result(name, self.outputs, result)
         return result
 
-    def bound(self) -> Callable[..., Any]:
+    def bind(self) -> Callable[..., Any]:
         """Return `process` as a flow calls it: inputs by position, nothing checked."""
         return self.process  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
@@ -294,14 +294,14 @@ def _class_of(function: Callable[..., Any]) -> type[Node]:
     def process(self: Node, *args: Any, **given: Any) -> Any:
         return function(*args, **given, **self.values)
 
-    def bound(self: Node) -> Callable[..., Any]:
+    def bind(self: Node) -> Callable[..., Any]:
         return functools.partial(function, **self.values) if self.parameters else function
 
     made = type(name, (_FunctionNode,), {"__doc__": function.__doc__, "__module__": function.__module__})
     made.inputs, made.outputs, made.parameters = inputs, results, known
     made.interface, made.implementations = made, {name: made}
     made.bundled = bundled
-    made.process, made.bound = process, bound  # pyright: ignore[reportAttributeAccessIssue]
+    made.process, made.bind = process, bind  # pyright: ignore[reportAttributeAccessIssue]
     return made
 
 

@@ -45,7 +45,7 @@ class Parameter:
     unit: str = ""
     doc: str = ""
 
-    def checked(self, value: Any, owner: str) -> Any:
+    def check(self, value: Any, owner: str) -> Any:
         """Return a value as the parameter's type, or say what is wrong with it."""
         if self.type is float and type(value) is int:
             value = float(value)
@@ -122,7 +122,7 @@ def parameters_of(members: Mapping[str, Any], types: Mapping[str, Any], owner: s
             if name not in types:
                 raise ParameterError(f"{owner}.{name} needs a type", hint=f"{name}: float = param(...)")
             parameter = Parameter(name, types[name], declared.default, **declared.limits)
-            parameter.checked(declared.default, owner)
+            parameter.check(declared.default, owner)
             found[name] = parameter
     return found
 
@@ -133,6 +133,6 @@ def check_values(known: Mapping[str, Parameter], given: Mapping[str, Any], owner
         if name not in known:
             raise ParameterError(f"{owner} has no parameter {name!r}", hint=did_you_mean(name, known))
     return {
-        name: parameter.checked(given[name], owner) if name in given else parameter.default
+        name: parameter.check(given[name], owner) if name in given else parameter.default
         for name, parameter in known.items()
     }

@@ -367,7 +367,7 @@ class Replay:
             raise self.trouble
         return why
 
-    def called(self, operation: str, inputs: Mapping[str, Any]) -> Any:
+    def call(self, operation: str, inputs: Mapping[str, Any]) -> Any:
         """Call an operation of the compound on its controller."""
         known = {each.name: each for each in self.compound.text.operations}
         name = self.compound.text.name

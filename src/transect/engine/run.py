@@ -130,7 +130,7 @@ class Run:
         """
         if self.replay is None:
             raise UsageError("a run read from its folder has no state to ask", hint="run it again")
-        return self.replay.called(operation, inputs)
+        return self.replay.call(operation, inputs)
 
     @staticmethod
     def load(folder: Path | str) -> Run:

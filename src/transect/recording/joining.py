@@ -48,7 +48,7 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     cameras = _same_cameras(ordered)
     frames = ordered[0].frames
     for other in ordered[1:]:
-        frames = frames.merged(other.frames)
+        frames = frames.merge(other.frames)
     numbered = _number(ordered)
     names = list(dict.fromkeys(s.name for streams in numbered for s in streams))
     streams = tuple(_end_to_end([s for streams in numbered for s in streams if s.name == n]) for n in names)
@@ -78,7 +78,7 @@ def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
     }
     frames = FrameTree()
     for r in recordings:
-        frames = frames.merged(r.frames, prefix=f"{r.name}/")
+        frames = frames.merge(r.frames, prefix=f"{r.name}/")
     losses = tuple(loss for r in recordings for loss in r.reader_losses)
     return recordings[0].replace(
         name=name,

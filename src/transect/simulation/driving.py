@@ -25,7 +25,7 @@ from .motion import PIECE, Motion, derivatives
 from .randomness import generator
 
 Heights = Callable[[Floats], Floats]
-"""Height (...) of the ground at places (..., 2) in m: ``terrain.smoothed(0.25).at``."""
+"""Height (...) of the ground at places (..., 2) in m: ``terrain.smooth(0.25).at``."""
 
 RATE = 200
 """Samples per second of a course and of the motion along it."""

@@ -82,7 +82,7 @@ class Terrain:
         up = np.stack([-(b + d * v) / self.cell, -(c + d * u) / self.cell, np.ones_like(u)], axis=-1)
         return up / np.linalg.norm(up, axis=-1, keepdims=True)
 
-    def smoothed(self, sigma: float) -> Terrain:
+    def smooth(self, sigma: float) -> Terrain:
         """Return the terrain blurred by a Gaussian of `sigma` m: what a wheel, or a robot's attitude, feels.
 
         Without it a robot would pitch by ten degrees over every stone.

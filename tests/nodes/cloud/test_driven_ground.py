@@ -69,7 +69,7 @@ def test_interact_touches_a_slope_where_its_wheels_are_with_the_radius_that_it_t
 
 def test_the_weeder_touches_the_simulated_field_as_its_wheels_feel_it():
     robot = load_weeder()
-    land = terrain.field(1, row_length=6.0, rows=6, headland=2.0, cell=0.05).smoothed(WHEEL_SIZE)
+    land = terrain.field(1, row_length=6.0, rows=6, headland=2.0, cell=0.05).smooth(WHEEL_SIZE)
     way = driving.course([driving.straight(3.0, 0.8)], 4.0, start=(1.0, LANE, 0.1))
     motion = driving.drive(way, make_chassis(robot), land.at)
     poses = [

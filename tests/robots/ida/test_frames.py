@@ -202,7 +202,7 @@ def stream_of(q: NDArray[np.float64], opened: list[str]) -> Stream:
 
 def test_a_stream_of_joint_angles_moves_the_arm_and_is_read_when_asked() -> None:
     opened: list[str] = []
-    tree = standing_frames(ARM).merged(joint_edges(ARM, stream_of(Q, opened)))
+    tree = standing_frames(ARM).merge(joint_edges(ARM, stream_of(Q, opened)))
     assert not opened
     np.testing.assert_allclose(
         tree.lookup("Payload", "Wrist", int(T_NS[1])), ARM.chain.forward(Q[1]), atol=1e-12

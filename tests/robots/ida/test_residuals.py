@@ -11,6 +11,6 @@ def test_the_reading_is_chosen_by_the_rows_in_which_the_readings_differ():
     current[-1] = 1.0
     readings = Readings({"once": lambda i: i, "twice": lambda i: 2 * i})
     check = Check(("tau",), "N m", "printed", 2 * current, ((current, 0.0),), lambda: readings)
-    (residual,) = check.judged(half=0.0)
+    (residual,) = check.judge(half=0.0)
     assert residual.verdict == "consistent"
     assert residual.remark == "fits best as: twice"

@@ -53,7 +53,7 @@ def test_a_jump_of_rtk_does_not_spoil_the_times() -> None:
 
 def test_at_the_antenna_nothing_is_left_and_at_the_axle_the_swing_is() -> None:
     odometry, truth = wheels(), rtk()
-    exact = absolute_error(odometry.carried(LEVER), truth)
+    exact = absolute_error(odometry.carry(LEVER), truth)
     assert exact.rmse < 2e-3  # interpolated between samples on a circle
     assert (exact.pairs, exact.alignment) == (450, "Horn, SE(3)")
     # On the furrows the antenna is 1.8 m ahead, this way and that: an error that no alignment takes off.
@@ -65,7 +65,7 @@ def test_the_one_turn_is_found_and_shows_the_lever_arm() -> None:
     ((begin, end),) = turns(odometry)
     middle = (FURROW + RADIUS * np.pi / 2) / 1.0  # at about 1 m/s
     assert (begin - START) * 1e-9 - 2 < middle < (end - START) * 1e-9 + 2
-    assert turn_error(odometry.carried(LEVER), truth).rmse < 2e-3
+    assert turn_error(odometry.carry(LEVER), truth).rmse < 2e-3
     assert turn_error(odometry, truth).rmse > 0.5
     assert turn_error(odometry, truth).pieces == 1
 
@@ -96,4 +96,4 @@ def test_gaps_of_the_odometry_are_not_bridged() -> None:
 
 def test_a_track_without_headings_cannot_be_carried() -> None:
     with pytest.raises(GeometryError, match="without headings"):
-        rtk().carried(LEVER)
+        rtk().carry(LEVER)

@@ -286,7 +286,7 @@ def parameters(flow: Flow) -> Iterator[Finding]:
                 yield Finding(use.line, what, did_you_mean(name, known))
                 continue
             try:
-                known[name].checked(value, use.id)
+                known[name].check(value, use.id)
             except ParameterError as error:
                 yield Finding(use.line, f"{error.what}: {error.why}", error.hint)
 

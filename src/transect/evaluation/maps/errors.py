@@ -18,7 +18,7 @@ from transect.types import GridMap
 
 from .grid import ELEVATION, Heights, cell_size, centres_of, heights_of
 from .plane import Plane, plane_between
-from .registration import register as registered
+from .registration import register
 from .scores import HeightStatistics, Score, score_at
 
 RESAMPLING = "bilinear"
@@ -72,7 +72,7 @@ class _Pair:
     estimate: Heights
     plane: Plane
 
-    def sampled(self, shift: Floats) -> Floats:
+    def sample(self, shift: Floats) -> Floats:
         """Heights of the estimate, moved by x, y (2,), at the reference's cells."""
         return self.estimate.at(*self.plane(self.x - shift[0], self.y - shift[1]))
 
@@ -113,10 +113,10 @@ def map_errors(
     moved = floats("shift", shift, (3,))
     before = None
     if register:
-        before = HeightStatistics.of(pair.sampled(moved[:2]) + moved[2] - pair.reference)
+        before = HeightStatistics.of(pair.sample(moved[:2]) + moved[2] - pair.reference)
         moved, said = _find(pair, moved, _steps(reference), search)
         notes += said
-    heights = pair.sampled(moved[:2]) + moved[2]
+    heights = pair.sample(moved[:2]) + moved[2]
     difference = heights - pair.reference
     statistics = HeightStatistics.of(difference)
     scores = _scores(pair, heights, [n * cell_size(reference) for n in cells])
@@ -140,7 +140,7 @@ def _steps(grid: GridMap) -> Floats:
 def _find(pair: _Pair, shift: Floats, steps: Floats, search: int) -> tuple[Floats, tuple[str, ...]]:
     """Return the shift that fits best, from a given one, and what could not be found."""
     reach = min(search, *(n // 2 for n in pair.reference.shape))
-    found = registered(pair.reference, lambda flat: pair.sampled(shift[:2] + flat), steps, reach)
+    found = register(pair.reference, lambda flat: pair.sample(shift[:2] + flat), steps, reach)
     total = np.array([*(shift[:2] + found.shift[:2]), found.shift[2]])
     if found.determined == 2:
         return total, ()

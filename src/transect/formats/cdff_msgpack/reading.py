@@ -130,7 +130,7 @@ class _Found:
         if is_config(view, entries):
             source.touch(file)
             frames, cameras, losses, notes = read_config(view, entries, file)
-            self.frames, self.cameras = self.frames.merged(frames), {**self.cameras, **cameras}
+            self.frames, self.cameras = self.frames.merge(frames), {**self.cameras, **cameras}
             self.losses += losses
             self.notes += notes
             return

@@ -96,7 +96,7 @@ def _cameras_and_frames(
         source.touch(file)
         calibration = read_calibration(source.read(file), file)
         cameras |= calibration.cameras
-        frames = frames.merged(calibration.tree(file))
+        frames = frames.merge(calibration.tree(file))
     for key, camera in description.cameras.items():
         cameras[key] = robots.camera_from_description(key, camera, where)
     for edge in description.frames:

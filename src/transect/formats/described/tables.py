@@ -191,7 +191,7 @@ class _Rows:
         """Return a column as it was taken."""
         return self.taken.columns[self.text.number(reference, self.file)]
 
-    def converted(
+    def convert(
         self, texts: Sequence[str], convert: Callable[[str], Any], what: str, default: Any
     ) -> list[Any]:
         """Convert fields of text; where one does not convert, the row is marked and gets the default."""
@@ -229,7 +229,7 @@ class _Rows:
         joined = [" ".join(row) for row in zip(*parts, strict=True)]
         unit_ns = _UNIT_NS.get(time.unit or "s", NS)
         convert = _moment(time) if _is_text(time) else lambda text: ns_from_decimal(text, unit_ns)
-        fitting = self.converted(joined, lambda text: in_64_bits(convert(text)), "a time", 0)
+        fitting = self.convert(joined, lambda text: in_64_bits(convert(text)), "a time", 0)
         return np.array(fitting, dtype=np.int64)
 
     def values(self, column: Column) -> Any:
@@ -246,10 +246,10 @@ class _Rows:
         raw, unit = self.raw(reference), column.conversion
         if column.type == "bool":
             return np.array(
-                self.converted(raw, lambda text: _BOOLS[text.strip().lower()], "true or false", False)
+                self.convert(raw, lambda text: _BOOLS[text.strip().lower()], "true or false", False)
             )
         if isinstance(raw, list):
-            raw = np.array(self.converted(raw, float, "a number", np.nan))
+            raw = np.array(self.convert(raw, float, "a number", np.nan))
         values = unit.to_si(_without_missing(raw, column))
         if column.type != "float64" and not column.type.startswith("float"):
             limits = np.iinfo(column.type)
@@ -267,7 +267,7 @@ class _Rows:
             return unit.to_si(_without_missing(values, column))
 
         nothing = np.zeros(0 if size is True else int(size), dtype=column.type)
-        return self.converted(self.raw(_sources(column)[0]), convert, "a list of numbers", nothing)
+        return self.convert(self.raw(_sources(column)[0]), convert, "a list of numbers", nothing)
 
 
 def _moment(time: Time) -> Callable[[str], int]:

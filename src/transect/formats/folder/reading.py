@@ -115,7 +115,7 @@ def _calibrations(source: Source) -> tuple[list[_Beside], list[Loss]]:
 
 def _with_frames(frames: FrameTree, one: _Beside, losses: list[Loss]) -> FrameTree:
     try:
-        return frames.merged(one.calibration.tree(one.file), prefix=one.prefix)
+        return frames.merge(one.calibration.tree(one.file), prefix=one.prefix)
     except FrameError as error:
         losses.append(Loss(one.file, error.what))
         return frames

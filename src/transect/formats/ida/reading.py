@@ -89,7 +89,7 @@ def _arm_frames(
         standing = standing_frames(arm, frames)
     except TransectError as error:
         return frames, [f"the frames of the arm stand as the SIS prints them: {error.what}"]
-    return (standing.merged(joint_edges(arm, best)) if best else standing), []
+    return (standing.merge(joint_edges(arm, best)) if best else standing), []
 
 
 def _sols(source: Source) -> tuple[int, ...]:

@@ -159,7 +159,7 @@ class CellSums:
     vw: Floats
     ww: Floats
 
-    def moved(self, u: float, v: float) -> Floats:
+    def move(self, u: float, v: float) -> Floats:
         """Return the sums (10, m) as seen from another middle, which lies at (-u, -v) from the cell's own."""
         n = self.n
         return np.stack([
@@ -190,7 +190,7 @@ def local_planes(sums: CellSums, cell: float) -> Planes:
     """Fit a plane to the points of each cell and of the eight around it."""
     total = np.zeros((10, len(sums.n)))
     for (i, j), here, there in _neighbours(sums.cells):
-        total[:, here] += sums.moved(i * cell, j * cell)[:, there]
+        total[:, here] += sums.move(i * cell, j * cell)[:, there]
     n, u, v, w, uu, uv, vv, uw, vw, ww = total
     # About the mean, which makes the normal equations two by two.
     uu, uv, vv = uu - u * u / n, uv - u * v / n, vv - v * v / n

@@ -78,7 +78,7 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
 
     def ready(self) -> None:
         """Refuse a recording in which nothing is measured."""
-        if not any(map(self.ctx.fed, SENSORS)):
+        if not any(map(self.ctx.is_fed, SENSORS)):
             raise WiringError(
                 "there is no laser and no radar to make a map of",
                 why="no stream of LaserScan or RadarSpectrum feeds an input",
@@ -114,7 +114,7 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
             self.ctx.conclude(f"{share}, in the frame {self.frame}")
         for assumption in self.assumed:
             self.ctx.conclude(assumption)
-        lasers, radar = any(map(self.ctx.fed, LASERS)), self.ctx.fed("spectrum")
+        lasers, radar = any(map(self.ctx.is_fed, LASERS)), self.ctx.is_fed("spectrum")
         return Assembled(self._cloud(self.lasers, lasers), self._cloud(self.radar, radar, "intensity"))
 
     def _cloud(self, sums: VoxelSums, fed: bool, value: str = "") -> PointCloud | None:

@@ -110,7 +110,7 @@ class ErrorStateFilter(PoseFusion):
         return FusedPose(trajectory=trajectory)
 
     def _new_filter(self) -> Filter:
-        wait = self.wait if any(map(self.ctx.fed, PLACES)) else 0.0
+        wait = self.wait if any(map(self.ctx.is_fed, PLACES)) else 0.0
         return new_filter(self.new_inputs(), self.values, wait=wait)
 
     def _pose_now(self, filtered: Filter) -> FusedPose:

@@ -85,7 +85,7 @@ class PoseFusion(Node, interface=True, every=PERIOD):
 
     def ready(self) -> None:
         """Refuse a wiring of which nothing can be fused."""
-        refuse_too_little([name for name in self.inputs if self.ctx.fed(name)], "wired are")
+        refuse_too_little([name for name in self.inputs if self.ctx.is_fed(name)], "wired are")
 
     def new_inputs(self) -> Inputs:
         """Return what puts the samples of all inputs in order of time, on the body."""

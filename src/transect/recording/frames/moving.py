@@ -134,7 +134,7 @@ class Motion:
         """Return the same motion later by some nanoseconds."""
         return _freeze(self.t_ns + offset_ns, self.poses, self.seams)
 
-    def joined(self, other: Motion) -> Motion | None:
+    def join(self, other: Motion) -> Motion | None:
         """Both motions, one after the other with a seam between; None if they overlap in time."""
         first, last = sorted((self, other), key=lambda motion: motion.span_ns or (0, 0))
         if not (len(first) and len(last)):

@@ -214,7 +214,7 @@ class FrameTree:
                     continue
         return poses
 
-    def merged(self, other: FrameTree, prefix: str = "") -> FrameTree:
+    def merge(self, other: FrameTree, prefix: str = "") -> FrameTree:
         """Return both trees in one.
 
         Parameters
@@ -316,7 +316,7 @@ class FrameTree:
     def _add_or_join(self, edge: Edge) -> None:
         known = self._edges.get(edge.child)
         if known is not None and known.motion is not None and edge.motion is not None:
-            joined = known.motion.joined(edge.motion)
+            joined = known.motion.join(edge.motion)
             if (known.parent, known.clock) == (edge.parent, edge.clock) and joined is not None:
                 self._put(dataclasses.replace(known, poses=joined))
                 return

@@ -146,7 +146,7 @@ class Check:
         """The unit of each column."""
         return (self.unit,) * len(self.columns) if isinstance(self.unit, str) else self.unit
 
-    def judged(self, half: float) -> Iterator[Residual]:
+    def judge(self, half: float) -> Iterator[Residual]:
         """Compare with the reading that fits best; `half` is half of the last digit printed."""
         try:
             readings = self.readings()
@@ -245,12 +245,12 @@ def check_recording(
 def check_rows(rows: Science, parameters: Parameters) -> Iterator[Residual]:
     """Recompute the derived columns of a table: first those of all rows, then tool by tool."""
     for make in (_elapsed, _status, _potentiometers, _velocities, _rotors, _torques):
-        yield from make(rows, parameters).judged(rows.half)
+        yield from make(rows, parameters).judge(rows.half)
     for code in np.unique(rows.tool).tolist():
         chosen = rows.only(rows.tool == code)
         for suffix in POSES:
-            yield from _poses(chosen, parameters, suffix, rows.half).judged(rows.half)
-        yield from _forces(chosen, parameters, rows.half).judged(rows.half)
+            yield from _poses(chosen, parameters, suffix, rows.half).judge(rows.half)
+        yield from _forces(chosen, parameters, rows.half).judge(rows.half)
 
 
 def _joints(name: str) -> tuple[str, ...]:

@@ -212,7 +212,7 @@ def joint_edges(arm: Arm, stream: Stream) -> FrameTree:
     Returns
     -------
     FrameTree
-        To be put into another: ``rec.frames.merged(joint_edges(arm, rec["Arm/SciHi/Encoders"]))``.
+        To be put into another: ``rec.frames.merge(joint_edges(arm, rec["Arm/SciHi/Encoders"]))``.
     """
     tree = FrameTree()
     for joint in range(4):

@@ -326,7 +326,7 @@ class Guard:
             parameters.numbers("RA_TAU_PARAMS2", "speed_detent"),
         )
 
-    def exceeded(self, torque: ArrayLike, velocity: ArrayLike | None = None) -> Mask:
+    def find_exceeded(self, torque: ArrayLike, velocity: ArrayLike | None = None) -> Mask:
         """Tell where joint torques (..., n) in N m are larger than allowed.
 
         Parameters
@@ -342,7 +342,7 @@ class Guard:
 
     def first(self, torque: ArrayLike, velocity: ArrayLike | None = None) -> tuple[int | None, ...]:
         """For each joint the first sample of (k, n) torques that exceeds its threshold, None if none does."""
-        over = self.exceeded(torque, velocity)
+        over = self.find_exceeded(torque, velocity)
         return tuple(int(joint.argmax()) if joint.any() else None for joint in over.T)
 
     def stop(self, torque: ArrayLike, velocity: ArrayLike | None = None) -> tuple[int, int] | None:

@@ -285,7 +285,7 @@ def joint_edges(urdf: Urdf, stream: Stream, joints: Sequence[str] | None = None)
     Returns
     -------
     FrameTree
-        To be put into another: ``rec.frames.merged(robot.frames).merged(joint_edges(urdf, stream))``.
+        To be put into another: ``rec.frames.merge(robot.frames).merge(joint_edges(urdf, stream))``.
     """
     for name in joints or ():
         urdf.joint(name)

@@ -57,7 +57,7 @@ class Track:
         known = self.positions[np.isfinite(self.positions).all(axis=1), :dimensions]
         return float(np.linalg.norm(np.diff(known, axis=0), axis=1).sum())
 
-    def carried(self, lever: Floats) -> Track:
+    def carry(self, lever: Floats) -> Track:
         """Return the track of a point fixed at `lever` (3,) in base_link; headings must be known."""
         if self.headings is None:
             raise GeometryError("a track without headings cannot be carried to another point")
@@ -217,7 +217,7 @@ def compare(recording: Recording, form: Form = "scripts") -> Comparison:
     truth = _positions(truth_stream)
     odometry, notes = _odometry_track(recording, truth, truth_stream.clock, form)
     point = truth_stream.child or BASE
-    carried = odometry.carried(recording.frames.lookup(BASE, point)[:3, 3])
+    carried = odometry.carry(recording.frames.lookup(BASE, point)[:3, 3])
     return Comparison(
         odometry.length(),
         truth.length(2),

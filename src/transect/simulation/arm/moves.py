@@ -81,7 +81,7 @@ class Timeline:
         return len(self.q)
 
     @classmethod
-    def joined(cls, parts: Sequence[Timeline]) -> Timeline:
+    def join(cls, parts: Sequence[Timeline]) -> Timeline:
         """Return timelines one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
 

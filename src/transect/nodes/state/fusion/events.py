@@ -202,7 +202,7 @@ class Inputs:
         self.reckoned = self.reckoned or bool(wheels) or bool(odometry)
         reckonings = {"wheels": wheels, "odometry": odometry, "motion": motion}
         self.alone = not any(
-            self.wheeled or (given is not None and ctx.fed(name)) for name, given in reckonings.items()
+            self.wheeled or (given is not None and ctx.is_fed(name)) for name, given in reckonings.items()
         )
         self._find_body(ctx, odometry or motion or ())
         if self.alone and imu and not self.body:

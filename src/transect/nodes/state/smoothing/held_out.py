@@ -94,7 +94,7 @@ def _predict(part: Stretch, values: Any, keyframes: Ints) -> tuple[Floats, Float
 
 def _best_factor(hung: Hung, poses: Floats, covariances: Floats) -> float:
     """Return the mean of the factor by what is missed of positions in the plane."""
-    found, P = hung.predicted(poses, covariances)
+    found, P = hung.predict(poses, covariances)
     off = (hung.position - found)[:, :2]
     R = hung.sigma[:, :2, None] ** 2 * np.eye(2)
     S = R + FACTORS[:, None, None, None] * P[:, :2, :2]

@@ -50,7 +50,7 @@ class Hung:
     def __len__(self) -> int:
         return len(self.keyframe)
 
-    def predicted(self, poses: Floats, covariances: Floats) -> tuple[Floats, Floats]:
+    def predict(self, poses: Floats, covariances: Floats) -> tuple[Floats, Floats]:
         """Return the points (m, 3) by poses (n, 4, 4) of the keyframes, and their covariances (m, 3, 3).
 
         `covariances` (n, 6, 6) are of translation, then rotation vector, in the poses' frame.
@@ -106,7 +106,7 @@ def judge(hung: Hung, used: NDArray[np.bool_], poses: Floats, covariances: Float
     ``R - P``, and the NIS by that is the NIS of the innovation had it been left out, ``R (R - P)^-1 r``,
     whose covariance is ``R (R - P)^-1 R``.
     """
-    found, P = hung.predicted(poses, covariances)
+    found, P = hung.predict(poses, covariances)
     R = hung.sigma[:, :, None] ** 2 * np.eye(3)
     # Robust weights may let P exceed R a little; a hundredth of the noise is always left.
     left = np.where(used[:, None, None], _at_least(R - P, 0.01 * R), R + P)

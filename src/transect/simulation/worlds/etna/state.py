@@ -89,7 +89,7 @@ class State:
     @cached_property
     def motion(self) -> Motion:
         """Of Platform, at `driving.RATE`."""
-        under_wheels = self.land.smoothed(WHEEL_SIZE)
+        under_wheels = self.land.smooth(WHEEL_SIZE)
         return driving.drive(
             self.course, self.rover.chassis, under_wheels.at, slide=self.soil.slide, seed=self.seed
         )

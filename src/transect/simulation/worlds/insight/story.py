@@ -314,9 +314,7 @@ def make_plan(rounds: Callable[[int], Sequence[Step]], flight: Flight, seconds: 
             break
     owner = np.repeat(np.arange(len(life.steps)), life.rows)
     steps = tuple(life.steps)
-    return Plan(
-        steps, Timeline.joined(life.parts), owner, np.array(life.goals), _record(steps, owner, wanted)
-    )
+    return Plan(steps, Timeline.join(life.parts), owner, np.array(life.goals), _record(steps, owner, wanted))
 
 
 def solve_postures(steps: Sequence[Step], flight: Flight) -> Floats:

@@ -87,7 +87,7 @@ def _choose_place(asked: Mapping[str, str], seed: int) -> Place:
 
 
 def _put_on_ground(place: Place, corners: Floats) -> Floats:
-    return np.column_stack([corners, place.terrain.smoothed(0.25).at(corners)])
+    return np.column_stack([corners, place.terrain.smooth(0.25).at(corners)])
 
 
 # Where the vehicle is
@@ -114,7 +114,7 @@ def _stand(place: Place, robot: Robot, start_ns: int, seconds: float) -> Motion:
     """Return the vehicle of the static tests: facing south, its sensor frame where Table 1 has it."""
     facing = rotations.quaternion_from_euler("rpy", [0.0, 0.0, -np.pi / 2])
     xy = (find_spot(*SENSOR_FRAME) - rotations.rotate(facing, _find_frame_centre(robot)))[:2]
-    ground = float(place.terrain.smoothed(0.5).at(xy))
+    ground = float(place.terrain.smooth(0.5).at(xy))
     n = int(np.ceil(seconds * 100)) + 1
     never = np.broadcast_to(np.zeros(3), (n, 3))
     return Motion(
@@ -139,7 +139,7 @@ def _drive(place: Place, route: Floats, robot: Robot, start_ns: int, options: Op
     start = (*way[0], heading(way))
     legs = [stop(2.0), *along(way, CORNER, SPEED)]
     planned = course(legs, options.seconds + AFTER, start_ns, start)
-    ground = place.terrain.smoothed(TYRE).at
+    ground = place.terrain.smooth(TYRE).at
     return truth(drive(planned, chassis, ground, seed=options.seed))
 
 

@@ -69,7 +69,7 @@ def find_spot(x: float, y: float, z: float = 0.0) -> Floats:
 
 def put_on_ground(terrain: Terrain, solids: list[Solid]) -> tuple[Solid, ...]:
     """Return solids, given as if the ground were at 0, on the ground below their centres."""
-    smooth = terrain.smoothed(0.25)
+    smooth = terrain.smooth(0.25)
     raised = [s.centre + np.array([0.0, 0.0, float(smooth.at(s.centre[:2]))]) for s in solids]
     return tuple(dataclasses.replace(s, centre=centre) for s, centre in zip(solids, raised, strict=True))
 

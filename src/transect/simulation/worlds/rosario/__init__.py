@@ -140,7 +140,7 @@ def _make_world(options: Options, at_turn: bool) -> World:
     land = make_field(options.seed)
     robot = load_weeder()
     way = drive_lanes(options.seed, options.seconds + AFTER, START_NS, at_turn)
-    heights, slide = land.smoothed(WHEEL_SIZE).at, sensors.SOIL.slide
+    heights, slide = land.smooth(WHEEL_SIZE).at, sensors.SOIL.slide
     motion = driving.drive(way, make_chassis(robot), heights, slide, options.seed)
     return World(land, robot, calibrate_frames(robot), way, motion)
 
