@@ -71,6 +71,18 @@ def test_a_damaged_file_is_refused_or_whole(
         assert load_result(path).to_dict() == result().to_dict()
 
 
+@pytest.mark.parametrize("bit", [1, 32, 128])
+def test_no_changed_byte_of_a_header_raises_anything_untyped(bit: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.result"
+    result().save(path)
+    content = path.read_bytes()
+    directory = content.index(b"PK\1\2")
+    for at in (*range(30), *range(directory, len(content))):
+        path.write_bytes(content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :])
+        with contextlib.suppress(ParseError):
+            assert load_result(path).to_dict() == result().to_dict()
+
+
 def test_pickles_lies_about_size_and_compression_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.result"
     lie = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999,), }"

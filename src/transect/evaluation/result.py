@@ -21,7 +21,7 @@ import numpy as np
 from transect.base.arrays import Array
 from transect.base.files import write_bytes
 from transect.errors import ParseError, UsageError
-from transect.recording import FrameTree, Loss
+from transect.recording import FrameTree, Loss, source_of
 from transect.types import Provenance, SourceFile, Trajectory
 
 VERSION = 1
@@ -147,21 +147,29 @@ def load_result(path: Path | str) -> Result:
         If it is not one, is damaged, or was written by a newer version.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            _refuse_compressed(archive)
-            document = json.loads(archive.read(DOCUMENT))
-            names = [name for name in archive.namelist() if name.endswith(".npy")]
-            arrays = {name.removesuffix(".npy"): _array(archive.read(name)) for name in names}
+        source = source_of(path)
+        names = source.names
+        if source.refused:
+            raise ValueError(source.refused[0].reason)
+        document = json.loads(source.read(DOCUMENT))
+        arrays = {n.removesuffix(".npy"): _array(source.read(n)) for n in names if n.endswith(".npy")}
         if document["version"] != VERSION:
             raise ValueError(f"it is of version {document['version']}, this reads version {VERSION}")
         return _result(document, arrays)
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
-        raise ParseError(
-            f"{path} is not a whole result file",
-            where=str(path),
-            why=str(error),
-            hint="transect eval ... -o writes one",
-        ) from error
+    except ParseError as error:
+        why = f"{error.what}: {error.why}" if error.why else error.what
+        raise _not_whole(path, why) from error
+    except (KeyError, TypeError, ValueError, SyntaxError, RecursionError, EOFError) as error:
+        raise _not_whole(path, str(error)) from error
+
+
+def _not_whole(path: Path | str, why: str) -> ParseError:
+    return ParseError(
+        f"{path} is not a whole result file",
+        where=str(path),
+        why=why,
+        hint="transect eval ... -o writes one",
+    )
 
 
 def _result(document: dict[str, Any], arrays: dict[str, Array]) -> Result:
@@ -175,17 +183,24 @@ def _result(document: dict[str, Any], arrays: dict[str, Array]) -> Result:
         parents=tuple(said["parents"]),
     )
     return Result(
-        document["estimate"],
-        document["reference"],
-        document["metrics"],
+        _of(str, document, "estimate"),
+        _of(str, document, "reference"),
+        {name: _of(dict, document["metrics"], name) for name in _of(dict, document, "metrics")},
         arrays,
-        document["alignment"],
-        document["pairs"],
-        document["truth"],
-        tuple(document["notes"]),
+        _of(dict, document, "alignment"),
+        _of(dict, document, "pairs"),
+        _of(dict, document, "truth"),
+        tuple(map(str, document["notes"])),
         provenance,
-        document["failure"],
+        _of(str, document, "failure"),
     )
+
+
+def _of(kind: type, document: dict[str, Any], name: str) -> Any:
+    """Return a part of the document; one of another type is a TypeError."""
+    if not isinstance(document[name], kind):
+        raise TypeError(f"its {name} is no {kind.__name__}")
+    return document[name]
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
@@ -210,13 +225,6 @@ def _array(content: bytes) -> Array:
     if fortran or dtype.hasobject or math.prod(shape) * dtype.itemsize != len(body):
         raise ValueError(f"an array of shape {shape} and type {dtype} has {len(body)} bytes")
     return np.frombuffer(body, dtype).reshape(shape)
-
-
-def _refuse_compressed(archive: zipfile.ZipFile) -> None:
-    """Raise for members that are larger than what is in the file: a result has none."""
-    for info in archive.infolist():
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise ValueError(f"{info.filename} is compressed, which no result is")
 
 
 # Several results
