@@ -267,6 +267,16 @@ def test_every_implementation_is_the_papers_or_has_a_name_of_its_own():
     assert {name for name, each in found.items() if each.complete} == set(ALL)
 
 
+def test_the_quality_of_pairs_is_told_without_a_truth(ground):
+    few = {"corners_left.count": 400, "corners_right.count": 400}
+    result = run("StereoQuality", ground, set=few)
+    shares = {name: np.array(result[name].values) for name in ("matchability", "auc", "roundness", "inliers")}
+    assert [len(each) for each in shares.values()] == [3, 3, 3, 2]
+    assert all(((each > 0) & (each <= 1)).all() for each in shares.values())
+    assert result["trusted"].values == [True, True]
+    assert max(result["matchRatio"].values) < 1
+
+
 def test_registration_of_corners_refuses_a_step_that_is_too_large_for_it():
     """Point to point, pairs 0.5 m apart look alike: it settles where it began, which few corners confirm."""
     far = recording(2, stones=True, stride=5)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transect.engine.listing import describe, list_compounds
+from transect.engine.listing import describe, list_compounds, list_nodes
 from transect.errors import UsageError
 
 FLOW = """
@@ -140,3 +140,12 @@ def test_a_compound_whose_node_is_nowhere_says_so(halving: Path):
     halving.write_text(text)
     with pytest.raises(UsageError, match="there is no node 'Missing'"):
         describe(str(halving))
+
+
+def test_nodes_are_listed_by_group_without_importing_them():
+    listed = {each.name: each for each in list_nodes()}
+    assert {"Matchability", "MatchRatio", "TriangulationCovariance", "PnpInliers"} <= listed.keys()
+    assert listed["LaserAssembly"].implementations == ("RecordedFrames", "NavStates")
+    assert (listed["PnpInliers"].group, listed["StereoOdometry"].group) == ("evaluation", "stereo")
+    assert "Tracks" not in listed
+    assert all(each.doc for each in listed.values())

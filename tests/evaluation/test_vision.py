@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 
 from transect.errors import GeometryError
 from transect.evaluation import consistency
+from transect.evaluation.nodes.match_ratio import MatchRatio
+from transect.evaluation.nodes.matchability import Matchability
+from transect.evaluation.nodes.pnp_inliers import PnpInliers
+from transect.evaluation.nodes.triangulation_covariance import TriangulationCovariance
 from transect.evaluation.vision import (
     Tracks,
     match_quality,
@@ -20,6 +24,7 @@ from transect.evaluation.vision import (
     triangulate,
 )
 from transect.geometry import se3
+from transect.types import CameraModel, Correspondences2D, Features2D, Pose
 
 K = np.array([[700.0, 0, 320], [0, 700, 240], [0, 0, 1]])
 
@@ -157,3 +162,47 @@ def test_an_overlay_shows_the_ways_of_the_features_seen_in_an_image():
     assert [way[:, 0].tolist() for way in ways] == [[20, 30], [0, 10, 20, 30]]
     assert [way[:, 0].tolist() for way in track_overlay(tracks(), 3, last=2)] == [[20, 30], [20, 30]]
     assert track_overlay(tracks(), 99) == []
+
+
+def image_features(descriptors: np.ndarray, response: list[float] | None = None) -> Features2D:
+    strength = None if response is None else np.array(response, np.float32)
+    return Features2D(np.zeros((len(descriptors), 2), np.float32), strength, descriptors=descriptors)
+
+
+def test_matchability_counts_matched_features_and_asks_whether_the_response_told_them():
+    features = image_features(np.zeros((4, 1), np.uint8), [1.0, 2.0, 3.0, 4.0])
+    matches = Correspondences2D(*np.zeros((2, 2, 2), np.float32), source_index=np.array([1, 3]))
+    found = Matchability()(features, matches)
+    # Of the four pairs of a matched and another feature, 2 > 1, 4 > 1 and 4 > 3, but not 2 > 3.
+    assert (found.matchability, found.auc) == (0.5, 0.75)
+
+
+def test_the_match_ratio_is_of_the_distances_between_descriptors():
+    source = image_features(np.array([[0b0], [0b111], [0b11110000]], np.uint8))
+    sink = image_features(np.array([[0b1], [0b11111111]], np.uint8))
+    matches = Correspondences2D(*np.zeros((2, 2, 2), np.float32), source_index=np.array([0, 1]))
+    found = MatchRatio()(source, sink, matches)
+    # Nearest by Hamming: 1, 2 and 4 bits, mean 7/3; 1 and 2 were accepted.
+    np.testing.assert_allclose((found.sum, found.mean, found.accepted), (9 / 7, 9 / 14, 2 / 3))
+
+
+def test_the_covariance_of_a_point_far_ahead_is_that_of_its_disparity():
+    f, base, depth, sigma = 700.0, 0.5, 20.0, 0.5
+    lens = CameraModel("cam", 1242, 375, np.array([[f, 0, 600], [0, f, 180], [0, 0, 1.0]]))
+    left = np.array([[600.0, 180.0]], np.float32)
+    matches = Correspondences2D(left, left - [[f * base / depth, 0]], source_camera=lens, sink_camera=lens)
+    right = Pose(np.array([base, 0, 0]), np.array([0, 0, 0, 1.0]))
+    found = TriangulationCovariance(sigma=sigma)(matches, right)
+    # z = f b / d, and the disparity d has the deviation of two pixels.
+    expected = depth**2 / (f * base) * sigma * np.sqrt(2)
+    np.testing.assert_allclose(np.sqrt(found.covariance[0, 2, 2]), expected, rtol=1e-3)
+    np.testing.assert_allclose(found.roundness, base / (2 * depth), rtol=0.02)
+
+
+def test_inliers_tell_whether_a_pose_is_trusted():
+    def judged(inliers: int):
+        found = PnpInliers()(True, [np.arange(10) < inliers])
+        return found.share, found.trusted, found.usable
+
+    assert [judged(n) for n in (3, 2, 0)] == [(0.3, True, True), (0.2, False, True), (0.0, False, False)]
+    assert PnpInliers()(False).share == 0.0

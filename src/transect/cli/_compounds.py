@@ -86,6 +86,7 @@ def show_compounds(as_json: bool) -> None:
     show_table(("compound", "what it makes, and of what"), rows, prose=(1,))
     click.echo("\ntransect run NAME PATH -o DIR   run one on a recording; NAME/IMPLEMENTATION; 'NAME/*'")
     click.echo("transect run NAME --help        list its inputs, outputs and parameters")
+    click.echo("transect graph list             list the nodes, which run alone too")
 
 
 def show_description(described: Listing) -> None:

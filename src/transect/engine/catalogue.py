@@ -162,6 +162,11 @@ def catalogue_for(file: Path | str | None = None, also: Iterable[Path] = ()) -> 
     return Catalogue([*beside, *(PACKAGE / name for name in OWN)], also)
 
 
+def list_node_files() -> list[Path]:
+    """Return the Python files of transect's own nodes."""
+    return [file for name in OWN for file in _files_in(PACKAGE / name) if file.suffix == ".py"]
+
+
 def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
     """Return the compound that a person means, and the implementation, "" if none is named.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,15 @@ from typing import Any
 
 from transect.errors import TransectError, UsageError, did_you_mean
 
-from .catalogue import SPEC, SUFFIXES, Catalogue, catalogue_for, compound_named
+from .catalogue import (
+    SPEC,
+    Catalogue,
+    catalogue_for,
+    compound_named,
+    key_of,
+    list_node_files,
+    node_named,
+)
 from .description import CompoundText, ImplementationText, NodeUse, PortText
 from .node import Node
 from .params import Parameter
@@ -127,6 +136,26 @@ class CompoundListing:
 
 
 @dataclass(frozen=True)
+class NodeSummary:
+    """A node by name.
+
+    Attributes
+    ----------
+    group : str
+        What it is for: `image`, `stereo`, `features`, ...
+    doc : str
+        First line of its description.
+    implementations : tuple of str
+        Those in its own file.
+    """
+
+    group: str
+    name: str
+    doc: str
+    implementations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Listing:
     """Everything that a person can know of a compound or a node without running it.
 
@@ -160,30 +189,49 @@ def list_compounds() -> list[CompoundListing]:
     ]
 
 
+def list_nodes() -> list[NodeSummary]:
+    """Return the nodes of transect by group and name; they are read as text, and none is imported."""
+    found = map(_summarise, list_node_files())
+    return sorted((each for each in found if each is not None), key=lambda each: (each.group, each.name))
+
+
+def _summarise(file: Path) -> NodeSummary | None:
+    """Return the node that a file is named after, if there is one."""
+    classes = [part for part in ast.parse(file.read_bytes()).body if isinstance(part, ast.ClassDef)]
+    named = next((part for part in classes if key_of(part.name) == key_of(file.stem)), None)
+    if named is None:
+        return None
+    bases = {part.name: {base.id for base in part.bases if isinstance(base, ast.Name)} for part in classes}
+    known = [name for name, above in bases.items() if named.name in above]
+    doc = (ast.get_docstring(named) or "").partition("\n")[0]
+    group = "evaluation" if "evaluation" in file.parts[-3:] else file.parent.name
+    return NodeSummary(group, named.name, doc, tuple(known or [named.name]))
+
+
 def describe(name: str) -> Listing:
     """Return what a compound or a node takes, gives, and can be set to.
 
     Parameters
     ----------
     name : str
-        `Name`, `Name/Implementation` or `file.yaml` of a compound, or `Name` or `Name/Implementation` of a
-        node. A compound goes before a node of the same name.
+        `Name`, `Name/Implementation` or `file.yaml` of a compound; `Name`, `Name/Implementation`, `file.py`
+        or `file.py/Name` of a node. A compound goes before a node of the same name.
 
     Raises
     ------
     UsageError
         If there is no such compound or node, or it has no such implementation.
     """
-    meant = SPEC.fullmatch(name)
-    base, chosen = (meant["name"], meant["implementation"] or "") if meant else (name, "")
     catalogue = catalogue_for()
-    if Path(base).suffix in SUFFIXES or catalogue.compound(base) is not None:
-        text, chosen = compound_named(name, catalogue)
-        return _describe_compound(text, chosen, catalogue_for(text.file or None))
-    kind = catalogue.node(base)
-    if kind is None:
+    kind = node_named(name, catalogue)
+    if kind is not None:
+        return _describe_node(kind)
+    meant = SPEC.fullmatch(name)
+    base = meant["name"] if meant else name
+    if not Path(base).suffix and not Path(base).is_file() and catalogue.compound(base) is None:
         raise UsageError(f"there is no compound or node {base!r}", hint=did_you_mean(base, catalogue.names()))
-    return _describe_node(kind, chosen)
+    text, chosen = compound_named(name, catalogue)
+    return _describe_compound(text, chosen, catalogue_for(text.file or None))
 
 
 def _describe_compound(text: CompoundText, chosen: str, catalogue: Catalogue) -> Listing:
@@ -229,23 +277,16 @@ def _not_found(use: NodeUse, catalogue: Catalogue) -> TransectError:
     return UsageError(f"there is no node {named!r}", where=f"node {use.id!r}", hint=hint)
 
 
-def _describe_node(kind: type[Node], chosen: str) -> Listing:
-    interface, known = kind.interface, kind.interface.implementations
-    if not chosen and kind is not interface:
-        chosen = kind.__name__
-    if chosen and chosen not in known:
-        raise UsageError(
-            f"{interface.__name__} has no implementation {chosen!r}", hint=did_you_mean(chosen, known)
-        )
+def _describe_node(kind: type[Node]) -> Listing:
+    interface = kind.interface
+    known = interface.implementations if kind is interface else {kind.__name__: kind}
     implementations = [
         ImplementationListing(name, tuple(each.inputs), tuple(each.outputs), (_list_node(each, ""),))
         for name, each in known.items()
-        if chosen in ("", name)
     ]
-    shown = known[chosen] if chosen else interface
-    inputs, outputs = _class_ports(shown)
+    inputs, outputs = _class_ports(kind)
     file = inspect.getsourcefile(interface) or ""
-    return Listing("node", interface.__name__, _doc_of(shown), file, inputs, outputs, tuple(implementations))
+    return Listing("node", interface.__name__, _doc_of(kind), file, inputs, outputs, tuple(implementations))
 
 
 def _list_node(kind: type[Node], name: str, params: Mapping[str, Any] | None = None) -> NodeListing:

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
 from transect.geometry._arrays import floats, same_length
 
@@ -24,6 +24,62 @@ ROUNDS = 3
 """Of weighting the equations of a triangulation by depth; the second already changes nothing visible."""
 SINGULAR = 1e-14
 """Ratio of the eigenvalues of the normal equations below which rays are taken for parallel."""
+
+
+# Features
+
+
+@dataclass(frozen=True)
+class Matchability:
+    """How many features of an image were matched, and whether their response would have told which.
+
+    Attributes
+    ----------
+    share : float
+        Matched features divided by all; NaN without features.
+    auc : float
+        Probability that a matched feature has a larger response than one that was not matched: 0.5 if the
+        response tells nothing, 1 if it tells all; NaN if all or none were matched, or there is no response.
+    matched, count : int
+        How many were matched, of how many.
+    """
+
+    share: float
+    auc: float
+    matched: int
+    count: int
+
+
+def matchability(matched: ArrayLike, response: ArrayLike | None = None) -> Matchability:
+    """Judge the features of an image by which of them were matched in another one.
+
+    Parameters
+    ----------
+    matched : (n,) bool
+    response : (n,), optional
+        How strong the detector found each, in any unit; NaN are left out of `auc`.
+    """
+    kept = np.asarray(matched, np.bool_)
+    share = float(kept.mean()) if len(kept) else float("nan")
+    auc = float("nan")
+    if response is not None:
+        strength = floats("response", response, ("n",))
+        same_length(matched=kept, response=strength)
+        auc = _area_under_curve(strength, kept)
+    return Matchability(share, auc, int(kept.sum()), len(kept))
+
+
+def _area_under_curve(values: Floats, chosen: Mask) -> float:
+    """Return the probability that a chosen value is larger than another; equal ones count half."""
+    from scipy.stats import rankdata
+
+    known = np.isfinite(values)
+    ranks, good = rankdata(values[known]), chosen[known]
+    count, others = int(good.sum()), int((~good).sum())
+    if not count or not others:
+        return float("nan")
+    # Mann and Whitney's U from the sum of ranks.
+    return float(ranks[good].sum() - count * (count + 1) / 2) / (count * others)
 
 
 # Matches

@@ -1,4 +1,4 @@
-"""`transect graph check|draw|schema|show`: nodes and compounds as they are described; one file each."""
+"""`transect graph check|draw|list|schema|show`: nodes and compounds as they are described; one file each."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ class Jobs(click.Group):
 
 @click.group(cls=Jobs)
 def command() -> None:
-    """Check, draw and show descriptions of nodes and compounds."""
+    """Check, draw, list and show nodes and compounds."""
