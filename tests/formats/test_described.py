@@ -699,3 +699,15 @@ def test_a_new_description_shows_the_first_row_as_it_was_understood(tmp_path: Pa
     done = command_line("new", "recording", tmp_path)
     assert done.returncode == 0
     assert "log (Imu): at 0.100 (device), acc_x 0.0980665 m/s2" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("text", ["t,p\n", "t,p\n\n", "t,p", "# t,p\n \n\n"])
+def test_a_table_of_a_header_alone_has_no_rows_and_the_other_streams_stay(tmp_path: Path, text: str):
+    (tmp_path / "arm.csv").write_text(text)
+    (tmp_path / "good.csv").write_text("t,x\n1,2\n2,3\n")
+    streams = [
+        f"- {{name: {name}, file: {name}.csv, time: {{column: t, unit: s}}" for name in ("good", "arm")
+    ]
+    columns = "columns: {position: {source: p, numbers: 3}}"
+    (tmp_path / "recording.yaml").write_text(f"streams:\n{streams[0]}}}\n{streams[1]}, {columns}}}\n")
+    assert {stream.name: len(stream) for stream in transect.open(tmp_path)} == {"good": 2, "arm": 0}

@@ -66,7 +66,7 @@ def layout_of(head: bytes, delimiter: str = "", header: int | None = None, decim
     Rows begin with the first line that is half numbers; the line before has the names if it has as many
     fields as the rows.
     """
-    lines = head.decode("utf-8-sig", "replace").splitlines()[:_LINES]
+    lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()[:_LINES]
     delimiter = delimiter or _delimiter(lines)
     decimal = decimal or _decimal(lines, delimiter)
     if decimal == ",":
@@ -128,7 +128,8 @@ def _first_row(rows: Sequence[Sequence[str]]) -> int:
     for number, fields in enumerate(rows):
         if any(fields) and 2 * sum(is_value(field) for field in fields) >= len(fields):
             return number
-    return min(1, max(len(rows) - 1, 0))
+    named = [number for number, fields in enumerate(rows) if any(fields)]
+    return named[0] + 1 if named else 0  # a header alone
 
 
 def is_value(text: str) -> bool:
