@@ -43,8 +43,8 @@ coverage: $(full) ## the tests with branch coverage per package; ARGS="tests/for
 	@status=0; $(venv) -m pytest -q -n $(WORKERS) --cov --cov-report= $(ARGS) || status=$$?; \
 	$(venv) tools/package_coverage.py && exit $$status
 
-fuzz: $(full) ## the hypothesis tests with new random examples; ARGS="--seconds 600 name" chooses
-	@$(venv) tools/fuzz.py --workers $(WORKERS) $(ARGS)
+fuzz: $(full) ## mutated files, killed commands, new random examples; ARGS="--seconds 600 name" chooses
+	@$(venv) -m tools.fuzz --workers $(WORKERS) $(ARGS)
 
 docs: $(full) ## draw the pictures of docs/robots and docs/field-days again
 	@for r in argo ida interact weeder; do \

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import transect
 from transect import formats
-from transect.errors import TransectError
 from transect.recording import Recording, Stream, source_of
 from transect.types import Image, PointCloud, RadarSpectrum
-
-_PIECES = (
-    *(b"\n", b"\r", b"#", b"%", b" ", b",", b":", b".", b"-", b"e", b"9", b"nan", b"inf", b"x", b'"', b"\0"),
-)
 
 
 def put(folder: Path, name: str, content: str | bytes) -> None:
@@ -55,20 +48,6 @@ def look_at_everything(recording: Recording) -> int:
             assert stream[index].value is not None
     assert recording.frames is not None
     return sum(len(stream) for stream in recording) + 0 * len(recording.losses)
-
-
-def survives(path: Path, format: str) -> None:
-    """Open a damaged file or folder and look at everything; only our own errors may come out of it."""
-    with contextlib.suppress(TransectError):
-        look_at_everything(opened(path, format))
-
-
-@st.composite
-def damages(draw: st.DrawFn, size: int) -> list[tuple[int, int, bytes]]:
-    """Draw a few edits of a file of `size` bytes: where, how many bytes go, what comes in their place."""
-    piece = st.one_of(st.sampled_from(_PIECES), st.binary(max_size=4))
-    edit = st.tuples(st.integers(0, max(size - 1, 0)), st.sampled_from([0, 1, 1, 1, 5, 10**9]), piece)
-    return draw(st.lists(edit, min_size=1, max_size=3))
 
 
 def damaged(content: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.formats.recordings import damaged, damages, losses, opened, put, said_of, survives
+from tests.formats.recordings import losses, opened, put, said_of
 
 import transect
 from transect.errors import ParseError, UsageError
@@ -440,22 +438,6 @@ def test_a_scan_or_an_image_that_is_cut_is_reported(drive: Path) -> None:
     assert {loss[0] for loss in losses(recording)} == {f"lidar/{T0}.bin", f"lidar/{T0 + 100_000}.bin"}
     with pytest.raises(ParseError, match="no polar radar image"):
         _ = recording["radar"][0].value
-
-
-@settings(max_examples=8)
-@given(st.data())
-def test_damaged_tables_and_results_raise_only_our_errors(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
-    make_utm(folder / "drive")
-    name = data.draw(st.sampled_from(("applanix/lidar_poses.csv", "calib/T_applanix_lidar.txt")))
-    content = (folder / "drive" / name).read_bytes()
-    put(folder, f"drive/{name}", damaged(content, data.draw(damages(len(content)))))
-    survives(folder / "drive", "boreas")
-    content = result([standing(*hill) for hill in HILLS]).encode()
-    put(folder, "result.txt", damaged(content, data.draw(damages(len(content)))))
-    survives(folder / "result.txt", "boreas")
 
 
 # Results of the odometry benchmark

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from tests.formats.recordings import (
     assert_same,
     damaged,
-    damages,
     losses,
     opened,
     rewritten,
     said_of,
-    survives,
 )
 
 import transect
@@ -305,16 +303,6 @@ def test_an_archive_that_grows_beyond_belief_is_read_no_further(tmp_path: Path) 
     recording = opened(written(tmp_path, bomb, "bomb.clf.bz2"), "carmen")
     assert len(recording["FLASER"]) == 2
     assert recording.losses[0].reason == "it unpacks to more than 200 times its size"
-
-
-@given(damages(len(LOG + RAW + ROBOT)), st.sampled_from(["", ".bz2", ".gz"]))
-def test_damage_anywhere_raises_nothing_but_our_own_errors(
-    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, int, bytes]], suffix: str
-) -> None:
-    content = (LOG + RAW + ROBOT).encode()
-    content = PACKERS[suffix](content) if suffix else content
-    path = written(tmp_path_factory.mktemp("carmen"), damaged(content, edits), f"log.clf{suffix}")
-    survives(path, "carmen")
 
 
 @given(

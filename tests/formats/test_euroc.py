@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from tests.formats.recordings import (
     assert_same,
     damaged,
-    damages,
     losses,
     opened,
     put,
     rewritten,
     said_of,
-    survives,
 )
 
 import transect
@@ -361,22 +359,6 @@ def test_a_bad_sensor_yaml_costs_the_calibration_only(sample: Path, text: str) -
     assert len(recording["cam0"]) == 3
     assert recording.cameras == {}
     assert [loss.file for loss in recording.losses] == ["mav0/cam0/sensor.yaml"]
-
-
-_SIZES = {
-    "mav0/cam0/data.csv": 155, "mav0/cam0/sensor.yaml": len(SENSOR), "mav0/imu0/data.csv": len(IMU),
-    "mav0/state_groundtruth_estimate0/data.csv": len(TRUTH),
-}  # fmt: skip
-
-
-@given(st.sampled_from(sorted(_SIZES)).flatmap(lambda name: st.tuples(st.just(name), damages(_SIZES[name]))))
-def test_damage_anywhere_raises_nothing_but_our_own_errors(
-    tmp_path_factory: pytest.TempPathFactory, damage: tuple[str, list[tuple[int, int, bytes]]]
-) -> None:
-    folder = make(tmp_path_factory.mktemp("euroc"))
-    name, edits = damage
-    put(folder, name, damaged((folder / name).read_bytes(), edits))
-    survives(folder, "euroc")
 
 
 @given(

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from tests.formats.recordings import (
     assert_same,
     damaged,
-    damages,
     losses,
     opened,
     put,
     rewritten,
     said_of,
-    survives,
 )
 
 import transect
@@ -443,24 +441,6 @@ def test_a_lidar_that_is_not_placed_rigidly_is_left_unplaced(drive: Path) -> Non
         e.child for e in recording.frames.edges if e.parent == "image_00"
     }
     assert [loss.file for loss in recording.losses] == ["calib_velo_to_cam.txt"]
-
-
-_FILES = (
-    "image_00/timestamps.txt",
-    "oxts/timestamps.txt",
-    "oxts/data/0000000000.txt",
-    "calib_cam_to_cam.txt",
-    "gt_poses.txt",
-)
-
-
-@given(st.sampled_from(_FILES), damages(300))
-def test_damage_anywhere_raises_nothing_but_our_own_errors(
-    tmp_path_factory: pytest.TempPathFactory, name: str, edits: list[tuple[int, int, bytes]]
-) -> None:
-    folder = make_drive(tmp_path_factory.mktemp("kitti"))
-    put(folder, name, damaged((folder / name).read_bytes(), edits))
-    survives(folder, "kitti")
 
 
 @given(

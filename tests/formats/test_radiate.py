@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from tests.formats.recordings import (
     assert_same,
     damaged,
-    damages,
     losses,
     opened,
     put,
     rewritten,
     said_of,
-    survives,
 )
 
 import transect
@@ -397,20 +395,6 @@ def test_without_a_configuration_the_radar_is_radiate_s_own(sample: Path) -> Non
     assert recording["Navtech_Polar"][0].value.bin_width == 0.173611
     assert recording.cameras == {}
     assert losses(recording) == []
-
-
-_SIZES = {"zed_left.txt": len(INDEX), "GPS_IMU_Twist/000001.txt": len(PACKET), "config.yaml": len(CONFIG)}
-_SIZES |= {"default-calib.yaml": len(CALIBRATION), "meta.json": 50, "velo_lidar/000001.csv": len(LIDAR)}
-
-
-@given(st.sampled_from(sorted(_SIZES)).flatmap(lambda name: st.tuples(st.just(name), damages(_SIZES[name]))))
-def test_damage_anywhere_raises_nothing_but_our_own_errors(
-    tmp_path_factory: pytest.TempPathFactory, damage: tuple[str, list[tuple[int, int, bytes]]]
-) -> None:
-    folder = make(tmp_path_factory.mktemp("radiate"))
-    name, edits = damage
-    put(folder, name, damaged((folder / name).read_bytes(), edits))
-    survives(folder, "radiate")
 
 
 @given(

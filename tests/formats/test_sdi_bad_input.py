@@ -12,7 +12,7 @@ from tests.formats import sdi_sample as sample
 from tests.formats.sdi_sample import opened
 
 from transect import formats
-from transect.errors import ParseError, TransectError
+from transect.errors import ParseError
 from transect.formats.sdi.lines import read_log
 from transect.formats.sdi.tables import TABLE, laser_block
 from transect.recording import Parsed, Recording
@@ -252,44 +252,6 @@ def test_a_log_cut_anywhere_keeps_its_whole_lines_and_says_so(size: int):
     assert cut.table.num_rows - lines in (0, 1)
     if size not in np.cumsum([0] + [len(line) for line in sample.LASER.splitlines(keepends=True)])[1:]:
         assert cut.losses or cut.notes
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("written")
-    rec = opened(sample.write_dataset(folder / "a" / sample.DYNAMIC))
-    formats.write(rec.select("Laser*", "Nav", "Radar*", "Payload*"), folder / sample.DYNAMIC, "sdi")
-    sample.write_file(folder / sample.DYNAMIC / "VideoVisual/VideoLogAscii.txt", sample.VISUAL_LOG)
-    for name in sample.VISUAL_IMAGES:
-        sample.write_bmp(folder / sample.DYNAMIC / "VideoVisual/Images" / name, sample.picture(4, 3))
-    return folder / sample.DYNAMIC
-
-
-def touch_everything(rec: Recording) -> int:
-    rows = sum(len(stream) for stream in rec)
-    for stream in rec:
-        if len(stream):
-            assert stream[0].value is not None
-    return rows + len(repr(rec))
-
-
-@given(data=st.data())
-def test_mutated_bytes_raise_nothing_but_our_own_errors(data: st.DataObject, written: Path):
-    logs = sorted(path for path in written.rglob("*.txt"))
-    log = data.draw(st.sampled_from(logs))
-    original = log.read_bytes()
-    content = bytearray(original)
-    for _ in range(data.draw(st.integers(1, 5))):
-        at = data.draw(st.integers(0, len(content)))
-        content[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
-    try:
-        log.write_bytes(content)
-        for options in ({}, {"sweeps": True}):
-            assert touch_everything(opened(written, **options)) > 0
-    except TransectError as error:
-        assert str(error)  # noqa: PT017 (any of ours will do)
-    finally:
-        log.write_bytes(original)
 
 
 LINES = sample.LASER.splitlines()

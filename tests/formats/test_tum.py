@@ -12,12 +12,10 @@ from hypothesis.extra import numpy as hnp
 from tests.formats.recordings import (
     assert_same,
     damaged,
-    damages,
     losses,
     opened,
     rewritten,
     said_of,
-    survives,
 )
 
 import transect
@@ -197,14 +195,6 @@ def test_what_is_no_trajectory_is_refused_or_said_to_be_left_out(tmp_path: Path,
     )
     with pytest.raises(UsageError, match="there already"):
         transect.formats.write(both, tmp_path / "b.tum", "tum")
-
-
-@given(edits=damages(len("".join(LINES))))
-def test_damage_anywhere_raises_nothing_but_our_own_errors(
-    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, int, bytes]]
-) -> None:
-    path = written(tmp_path_factory.mktemp("tum"), damaged("".join(LINES).encode(), edits))
-    survives(path, "tum")
 
 
 @given(

@@ -1,37 +1,31 @@
 """Run the hypothesis tests with new random examples until time is over.
 
-`make fuzz ARGS="--seconds 600 NAME"`. The tests themselves draw the same examples everywhere; every round
+The tests themselves draw the same examples everywhere; every round
 here draws others. What fails is printed as the decorator to put above the test, for all later runs.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TEST = re.compile(r"^_{3,} (.+?) _{3,}$")
 EXAMPLE = re.compile(r"^E?\s*(?:Falsifying example|Failing test case): (\w+)\($")
 
 HOW = "Put this between @given and the test, without what @parametrize or fixtures give:"
 
 
-def main() -> int:
-    """Run rounds; exit with 1 if an example failed."""
-    parser = argparse.ArgumentParser(description="Run the hypothesis tests with new random examples.")
-    parser.add_argument("names", nargs="*", help="tests to run, as of pytest -k, or paths; default: all")
-    parser.add_argument("--seconds", type=float, default=300.0, help="begin no round after this time (300)")
-    parser.add_argument("--workers", default="2", help="processes (2)")
-    chosen = parser.parse_args()
-    end = time.monotonic() + chosen.seconds
+def run(names: list[str], workers: int, seconds: float) -> int:
+    """Run rounds of the tests that the names choose; return 1 if an example failed."""
+    end = time.monotonic() + seconds
     rounds, failures = 0, {}
     while rounds == 0 or time.monotonic() < end:
         rounds += 1
-        code, output = run_round(chosen.names, chosen.workers)
+        code, output = run_round(names, str(workers))
         if code not in (0, 1):  # usage, nothing collected, interrupted: no other round would do better
             print(output)
             return code
@@ -80,7 +74,3 @@ def failing_examples(output: str) -> dict[str, str]:
                 arguments.append(text)
             found.setdefault(test or begins[1], "\n".join(["@example(", *arguments, ")"]))
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())

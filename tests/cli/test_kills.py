@@ -1,0 +1,30 @@
+"""A command that is killed leaves its whole output or none: a sample of `make fuzz ARGS=kills`."""
+
+import subprocess
+
+import pytest
+from tools.fuzz import kills
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> kills.Bench:
+    return kills.Bench(kills.COMMANDS["export"], tmp_path_factory.mktemp("kills") / "export")
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_an_export_that_is_killed_while_it_writes_leaves_all_or_nothing(export: kills.Bench, share: float):
+    tally = kills.Tally("export")
+    assert export.events > 10
+    export.kill(tally, at=int(share * export.events))
+    assert tally.finds == []
+    assert sum(tally.counts.values()) == 1
+
+
+def test_half_an_output_is_found_out(export: kills.Bench, monkeypatch: pytest.MonkeyPatch):
+    half = dict(list(export.expected.items())[1:])
+    monkeypatch.setattr(export, "start", lambda kill_at: subprocess.Popen(["true"]))
+    monkeypatch.setattr(export, "written", lambda: half)
+    tally = kills.Tally("export")
+    export.kill(tally, at=1)
+    assert tally.counts == {"half": 1}
+    assert "export at step 1" in tally.finds[0]

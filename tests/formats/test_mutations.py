@@ -1,0 +1,90 @@
+"""Whatever is done to a recording, it opens or is refused with an error of ours: a sample of `make fuzz`."""
+
+import sys
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.formats import corpus
+from tools.fuzz import mutations
+
+from transect import formats
+
+EACH = 20
+"""Mutations of a reader, over all its samples."""
+VARIANTS = Counter(name.partition("-")[0] for name in corpus.WRITERS)
+FOUND = sorted(mutations.FOUND.glob("*.zip"))
+
+
+def test_every_reader_has_a_sample():
+    writers_only = {"csv", "parquet"}  # described reads what they wrote
+    assert set(VARIANTS) == set(formats.names()) - writers_only
+
+
+@pytest.mark.parametrize("name", corpus.WRITERS)
+def test_mutations_raise_nothing_but_our_own_errors(name: str, tmp_path: Path):
+    sample = corpus.sample(name)
+    assert mutations.judge(sample.write(tmp_path / "day"), sample.format, sample.options) == ("opened", "")
+    wrong: dict[str, str] = {}
+    for number in range(-(-EACH // VARIANTS[sample.format])):
+        mutations.empty(tmp_path / "day")
+        seed = mutations.seed_of(name, 0, number)
+        path = sample.write(tmp_path / "day", mutations.mutate(sample.files, seed))
+        outcome, error = mutations.judge(path, sample.format, sample.options)
+        if outcome == "untyped":
+            wrong[seed] = error
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_what_a_campaign_found_raises_nothing_untyped_any_more(path: Path, tmp_path: Path):
+    sample = corpus.sample(path.name.partition(".")[0])
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    opened = sample.write(tmp_path, files)
+    for format in (sample.format, None):
+        assert mutations.judge(opened, format, sample.options)[0] in ("opened", "refused")
+
+
+def test_a_mutation_is_the_same_each_time_and_another_one_by_its_number():
+    files = corpus.sample("tum").files
+    made = [mutations.mutate(files, mutations.seed_of("tum", 7, number)) for number in (0, 0, 1)]
+    assert made[0] == made[1] != made[2]
+    assert made[0] != files
+
+
+CHILD = """
+import json, os, sys, time
+first, count = map(int, sys.argv[3:5])
+print(json.dumps({"ready": True}), flush=True)
+for number in range(first, first + count):
+    if number == 1:
+        time.sleep(60)
+    if number == 3:
+        os._exit(7)
+    outcome = "untyped" if number == 4 else "opened"
+    error = "ValueError at tum/reading.py:7: bad" if number == 4 else ""
+    said = {"number": number, "outcome": outcome, "error": error, "seconds": 0.0, "peak": 2**20}
+    print(json.dumps(said), flush=True)
+"""
+"""Hangs at one mutation, dies at another, raises something at a third."""
+
+
+def test_a_child_that_hangs_or_dies_is_a_find_and_the_next_mutation_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(mutations, "HANG_SECONDS", 0.5)
+    monkeypatch.setattr(mutations, "CHILD", (sys.executable, "-S", "-c", CHILD))
+    tally = mutations.run_sample("tum", 9, 6, 100.0, tmp_path)
+    assert tally.counts == {"opened": 3, "hang": 1, "crash": 1, "untyped": 1}
+    assert list(tally.finds) == ["hang hang", "crash exit 7", "untyped ValueError at tum/reading.py:7"]
+    assert [first.split()[0] for first in tally.finds.values()] == ["tum/9/1", "tum/9/3", "tum/9/4"]
+    assert tally.row() == ("tum", "6", "3", "0", "1", "1", "1", "0.5", "1")
+
+
+def test_a_find_is_kept_as_an_archive_of_its_files(tmp_path: Path):
+    path = mutations.keep("tum/9/4", tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist()}
+    assert kept == mutations.mutate(corpus.sample("tum").files, "tum/9/4")

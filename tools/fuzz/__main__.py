@@ -1,0 +1,133 @@
+"""The command: run campaigns until the time is over, print a table of each; exit with 1 on a find."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.formats.corpus import WRITERS
+
+from . import examples, kills, mutations
+
+CAMPAIGNS = ("mutations", "kills", "hypothesis")
+ENOUGH = 10**9
+
+
+def main() -> int:
+    """Run the campaigns that the names choose."""
+    parser = argparse.ArgumentParser(
+        prog="make fuzz ARGS=...",
+        description="Look for what breaks: mutated files, killed commands, new hypothesis examples.",
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        help="campaigns (mutations, kills, hypothesis; default: all), and what they are about: samples of "
+        "readers (rosbag, rosbag-mcap), commands (export, run, simulate, cache), tests as of pytest -k",
+    )
+    parser.add_argument("--seconds", type=float, default=300.0, help="of all campaigns together (300)")
+    parser.add_argument(
+        "--count", type=int, default=ENOUGH, help="mutations of each sample, kills of each command"
+    )
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a campaign")
+    parser.add_argument("--workers", type=int, default=2, help="processes (2)")
+    chosen = parser.parse_args()
+    plan = chosen_campaigns(chosen.names)
+    print(f"seed {chosen.seed}", flush=True)
+    found = 0
+    for left, (campaign, names) in zip(range(len(plan), 0, -1), plan.items(), strict=True):
+        began = time.monotonic()
+        found |= RUN[campaign](names, chosen, chosen.seconds / left)
+        chosen.seconds = max(0.0, chosen.seconds - (time.monotonic() - began))
+    return found
+
+
+def chosen_campaigns(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the campaigns, and of each what it is about; nothing means everything."""
+    samples = {
+        sample for sample in WRITERS for name in names if sample == name or sample.startswith(f"{name}-")
+    }
+    commands = [name for name in names if name in kills.COMMANDS]
+    known = {name for name in names if name in CAMPAIGNS or name in commands}
+    tests = [name for name in names if name not in known and not any(s.startswith(name) for s in samples)]
+    about = {"mutations": sorted(samples), "kills": commands, "hypothesis": tests}
+    wanted = [name for name in CAMPAIGNS if name in names] or [name for name in CAMPAIGNS if about[name]]
+    return {name: about[name] for name in wanted or CAMPAIGNS}
+
+
+def run_mutations(samples: list[str], chosen: argparse.Namespace, seconds: float) -> int:
+    """Mutate samples, all for the same time; keep the first mutation that shows something."""
+    samples = samples or sorted(WRITERS)
+    each = seconds * chosen.workers / len(samples)
+
+    def run(sample: str) -> mutations.Tally:
+        with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
+            return mutations.run_sample(sample, chosen.seed, chosen.count, each, Path(scratch))
+
+    tallies = _all(run, samples, chosen.workers)
+    _print(mutations.HEADINGS, tallies)
+    for tally in tallies:
+        for what, first in tally.finds.items():
+            print(f"\n{tally.sample}: {what}\n  {first}\n  kept as {mutations.keep(first.split()[0])}")
+    total = sum(tally.total for tally in tallies)
+    print(f"\n{total} mutations, {sum(len(tally.finds) for tally in tallies)} finds")
+    return int(any(tally.finds for tally in tallies))
+
+
+def run_kills(commands: list[str], chosen: argparse.Namespace, seconds: float) -> int:
+    """Kill commands, all for the same time."""
+    commands = commands or list(kills.COMMANDS)
+    each = seconds * chosen.workers / len(commands)
+
+    def run(command: str) -> kills.Tally:
+        with tempfile.TemporaryDirectory() as scratch:
+            until = time.monotonic() + each
+            return kills.run_command(command, chosen.seed, chosen.count, until, Path(scratch))
+
+    tallies = _all(run, commands, chosen.workers)
+    _print(kills.HEADINGS, tallies)
+    finds = [find for tally in tallies for find in tally.finds]
+    print("\n".join(["", *finds, f"{len(finds)} finds"]))
+    return int(bool(finds))
+
+
+def run_hypothesis(names: list[str], chosen: argparse.Namespace, seconds: float) -> int:
+    """Draw new examples."""
+    return examples.run(names, chosen.workers, seconds)
+
+
+RUN: dict[str, Callable[[list[str], argparse.Namespace, float], int]] = {
+    "mutations": run_mutations,
+    "kills": run_kills,
+    "hypothesis": run_hypothesis,
+}
+
+
+def _all(run: Callable[[str], Any], names: list[str], workers: int) -> list[Any]:
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(run, names))
+
+
+def _memory() -> str | None:
+    """Where files that live for a millisecond are not written to a disk."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def _print(headings: tuple[str, ...], tallies: Sequence[Any]) -> None:
+    rows = [headings, *(tally.row() for tally in tallies)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        first, *others = (cell.ljust(width) if k == 0 else cell.rjust(width)
+                          for k, (cell, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+        print("  ".join([first, *others]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

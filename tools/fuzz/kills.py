@@ -1,0 +1,222 @@
+"""Commands that are killed (SIGKILL) at some moment: their output is whole, or not there.
+
+A command kills itself at one of the moments at which it opens a file for writing, renames, removes or makes a
+folder (those that Python sees), or is killed from outside after a while (those that libraries see alone).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate")
+CHILD = f"""
+import os, signal, sys
+from transect.cli import main
+
+left = int(os.environ.get("FUZZ_KILL_AT", "-1"))
+
+def count(event, arguments):
+    global left
+    if event not in {EVENTS!r}:
+        return
+    if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        return
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)
+sys.argv = ["transect", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print("events", int(os.environ.get("FUZZ_KILL_AT", "-1")) - left, file=sys.stderr)
+"""
+"""`transect` that counts what it does to the file system, and ends there where it is told to."""
+STRAYS = (".writing", ".tmp")
+"""How files and folders end that are not whole yet."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes: its arguments, with `{out}` for what it writes and `{day}` for what it reads."""
+
+    name: str
+    arguments: tuple[str, ...]
+    prepare: Callable[[Path], object] = lambda folder: None
+
+
+def _write_day(world: str, seconds: float, streams: tuple[str, ...]) -> Callable[[Path], object]:
+    """Return what writes a small recording."""
+
+    def write(folder: Path) -> None:
+        from transect.simulation.day import Options, simulate, write_day
+
+        write_day(simulate(world, Options(seconds, 3, 0.05, streams)), folder / "day")
+
+    return write
+
+
+def _write_sample(folder: Path) -> None:
+    """Images, tables and calibration."""
+    from tests.formats.corpus import sample
+
+    sample("euroc").write(folder / "day")
+
+
+def _large_log(folder: Path) -> None:
+    """A log in the format of CARMEN that is large enough to be kept in the cache."""
+    readings = " ".join(["5.0"] * 180)
+    lines = [f"FLASER 180 {readings} 0 0 0 0 0 0 {976052857 + i}.5 host {i}.5\n" for i in range(200)]
+    (folder / "day.clf").write_text("".join(lines))
+
+
+COMMANDS = {
+    "export": Command(
+        "export",
+        ("export", "{day}", "--format", "csv", "-o", "{out}"),
+        _write_sample,
+    ),
+    "run": Command(
+        "run",
+        ("run", "WheelDrift", "{day}", "-o", "{out}"),
+        _write_day("etna", 2.0, ("Platform/MotorEncoders", "Gnss/Pose")),
+    ),
+    "simulate": Command(
+        "simulate", ("simulate", "insight", "-o", "{out}", "--seconds", "2", "--streams", "Arm/*")
+    ),
+    "cache": Command("cache", ("info", "{day}.clf", "--json"), _large_log),
+}
+
+
+@dataclass
+class Tally:
+    """What was there after the kills of one command."""
+
+    command: str
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    strays: int = 0
+    finds: list[str] = field(default_factory=list[str])
+
+    def row(self) -> tuple[str, ...]:
+        """Return the line of the table."""
+        shown = (self.counts.get(outcome, 0) for outcome in ("nothing", "whole", "half", "worse"))
+        return (self.command, str(sum(self.counts.values())), *map(str, shown), str(self.strays))
+
+
+HEADINGS = ("command", "kills", "nothing", "whole", "half", "worse after", "strays")
+
+
+class Bench:
+    """One command in a folder of its own: what it writes undisturbed, and in how many steps."""
+
+    def __init__(self, command: Command, folder: Path) -> None:
+        self.command, self.folder = command, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        command.prepare(folder)
+        self.expected = self._whole()
+
+    @cached_property
+    def changing(self) -> set[str]:
+        """Files that are others each time: they hold the time of day, or how long something took."""
+        return {name for name, digest in self._whole().items() if digest != self.expected.get(name)}
+
+    def _whole(self) -> dict[str, str]:
+        began = time.monotonic()
+        child = self.start(0)
+        said = child.communicate()[1].decode(errors="replace")
+        assert child.returncode == 0, said
+        self.seconds = time.monotonic() - began
+        self.events = int(said.rsplit("events ", 1)[1].split()[0])
+        return self.written()
+
+    @property
+    def target(self) -> Path:
+        """What the command writes: its output, or the cache."""
+        return self.folder / ("cache" if self.command.name == "cache" else "made/out")
+
+    def start(self, kill_at: int) -> subprocess.Popen[bytes]:
+        """Start the command in an empty place; it kills itself at that step, if there is one."""
+        for name in ("made", "cache"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        (self.folder / "made").mkdir()
+        return self._popen({"FUZZ_KILL_AT": str(kill_at)})
+
+    def _popen(self, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        fill = {"out": str(self.folder / "made" / "out"), "day": str(self.folder / "day")}
+        arguments = [each.format(**fill) for each in self.command.arguments]
+        return subprocess.Popen(
+            [sys.executable, "-c", CHILD, *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "TRANSECT_CACHE_DIR": str(self.folder / "cache"), **environment},
+        )
+
+    def written(self) -> dict[str, str]:
+        """Digests of the files of the output; of the cache, of its tables: the rest are times and paths."""
+        if not self.target.exists():
+            return {}
+        return {
+            str(path.relative_to(self.target)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(self.target.rglob("*"))
+            if path.is_file() and (self.command.name != "cache" or path.suffix == ".arrow")
+        }
+
+    def same(self, found: dict[str, str]) -> bool:
+        """Tell whether that is the whole output."""
+        if found.keys() != self.expected.keys():
+            return False
+        other = {name for name, digest in found.items() if digest != self.expected[name]}
+        return not other or other <= self.changing
+
+    def kill(self, tally: Tally, at: int = 0, after: float = 0.0) -> None:
+        """Kill the command at a step, or after some seconds; judge what is there, and that it runs again."""
+        child = self.start(at)
+        try:
+            child.communicate(timeout=after or None)
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+        how = f"{self.command.name} at step {at}" if at else f"{self.command.name} after {after:.3f} s"
+        found = self.written()
+        outcome = "nothing" if not found else "whole" if self.same(found) else "half"
+        if self.command.name == "cache" and outcome == "half":
+            outcome = "nothing"  # entries are judged by the next reading, below
+        tally.strays += sum(path.name.endswith(STRAYS) for path in self.folder.rglob(".*"))
+        if outcome == "half":
+            tally.finds.append(f"{how}: {sorted(found)} of {sorted(self.expected)}")
+        elif not self._goes_on(outcome):
+            outcome = "worse"
+            tally.finds.append(f"{how}: the next command does not give the whole output")
+        tally.counts[outcome] = tally.counts.get(outcome, 0) + 1
+
+    def _goes_on(self, outcome: str) -> bool:
+        """Tell whether the same command, next, finds nothing in its way."""
+        if outcome == "whole" and self.command.name != "cache":
+            return True
+        again = self._popen({})
+        return again.communicate() is not None and again.returncode == 0 and self.same(self.written())
+
+
+def run_command(name: str, seed: int, count: int, until: float, scratch: Path) -> Tally:
+    """Kill a command `count` times, or as often as there is time for: at a step, or after a while."""
+    bench, tally, rng = Bench(COMMANDS[name], scratch / name), Tally(name), random.Random(f"{name}/{seed}")
+    while sum(tally.counts.values()) < count and (not tally.counts or time.monotonic() < until):
+        if rng.random() < 0.5:
+            bench.kill(tally, at=rng.randint(1, bench.events))
+        else:
+            bench.kill(tally, after=rng.uniform(0.3, 1.0) * bench.seconds)
+    return tally

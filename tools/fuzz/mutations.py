@@ -1,0 +1,368 @@
+"""Mutated files: whatever is done to a recording, it opens, with losses, or is refused with an error of ours.
+
+Mutation `number` of a sample under a seed is always the same. A child process opens them, with a limit on its
+memory; the parent ends it where one mutation takes too long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import selectors
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FOUND = ROOT / "tests" / "formats" / "found"
+"""Finds, which the tests open one by one."""
+HANG_SECONDS = 5.0
+MEMORY_BYTES = 512 * 2**20
+"""How much more address space a child may take than it had before it opened anything."""
+BATCH = 400
+"""Mutations of a child; then another one starts, with a clean memory."""
+
+CHILD = (sys.executable, "-m", "tools.fuzz.mutations")
+
+Files = Mapping[str, bytes]
+Edit = Callable[[random.Random, bytes], bytes]
+
+PIECES = (
+    *(
+        b"\n",
+        b"\r\n",
+        b"#",
+        b"%",
+        b" ",
+        b"\t",
+        b",",
+        b";",
+        b":",
+        b".",
+        b"-",
+        b'"',
+        b"'",
+        b"\0",
+        b"{",
+        b"[",
+        b"<",
+    ),
+    *(b"nan", b"inf", b"-inf", b"1e999", b"1e-20000000", b"-1", b"null", b"true", b"../../x", b"\xff\xfe"),
+    *(
+        b"9" * 20,
+        b"9" * 400,
+        b"9223372036854775808",
+        b"\xc3",
+        b"\xed\xa0\x80",
+        b"&a [*a]",
+        b"!!python/name:os",
+    ),
+)
+INTEGERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
+
+
+def _place(rng: random.Random, data: bytes) -> int:
+    return rng.randrange(len(data) + 1)
+
+
+def flip(rng: random.Random, data: bytes) -> bytes:
+    """Flip one bit."""
+    at = _place(rng, data)
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :] if at < len(data) else data
+
+
+def cut(rng: random.Random, data: bytes) -> bytes:
+    """Keep the beginning."""
+    return data[: _place(rng, data)]
+
+
+def insert(rng: random.Random, data: bytes) -> bytes:
+    """Put random bytes, or a piece of text, somewhere."""
+    at = _place(rng, data)
+    piece = rng.choice(PIECES) if rng.random() < 0.7 else rng.randbytes(rng.randint(1, 8))
+    return data[:at] + piece + data[at:]
+
+
+def replace(rng: random.Random, data: bytes) -> bytes:
+    """Put a piece of text in the place of a few bytes."""
+    at = _place(rng, data)
+    return data[:at] + rng.choice(PIECES) + data[at + rng.randint(1, 8) :]
+
+
+def remove(rng: random.Random, data: bytes) -> bytes:
+    """Take some bytes out."""
+    at = _place(rng, data)
+    return data[:at] + data[at + rng.choice((1, 2, 7, 64, 1000)) :]
+
+
+def repeat(rng: random.Random, data: bytes) -> bytes:
+    """Have some bytes twice."""
+    at, count = _place(rng, data), rng.choice((1, 8, 64, 1000))
+    return data[: at + count] + data[at : at + count] + data[at + count :]
+
+
+def overwrite(rng: random.Random, data: bytes) -> bytes:
+    """Write an integer at the edge of its range over what is there: sizes, counts, offsets."""
+    size, order = rng.choice((1, 2, 4, 8)), rng.choice(("little", "big"))
+    value = rng.choice(INTEGERS) % (1 << 8 * size)
+    at = _place(rng, data)
+    return data[:at] + value.to_bytes(size, order) + data[at + size :]
+
+
+EDITS: tuple[Edit, ...] = (
+    flip,
+    flip,
+    cut,
+    insert,
+    insert,
+    replace,
+    replace,
+    remove,
+    repeat,
+    overwrite,
+    overwrite,
+)
+
+
+def mutate(files: Files, seed: str) -> dict[str, bytes]:
+    """Return the files with one to three edits; seldom one of them is missing, or empty."""
+    rng, changed = random.Random(seed), dict(files)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        name = rng.choice(sorted(changed))
+        if len(changed) > 1 and rng.random() < 0.03:
+            del changed[name]
+        else:
+            changed[name] = b"" if rng.random() < 0.01 else rng.choice(EDITS)(rng, changed[name])
+    return changed
+
+
+def seed_of(sample: str, seed: int, number: int) -> str:
+    """Return what decides a mutation."""
+    return f"{sample}/{seed}/{number}"
+
+
+# The child
+
+
+def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path) -> Iterator[dict[str, Any]]:
+    """Open mutations one after the other; say of each what came out, in seconds and bytes at most."""
+    from tests.formats.corpus import sample as load
+
+    original = load(sample)
+    folder = scratch / "day"
+    judge(
+        original.write(folder), original.format, original.options
+    )  # imports are no part of what is measured
+    limit_memory()
+    yield {"ready": True}
+    for number in range(first, first + count):
+        empty(folder)
+        path = original.write(folder, mutate(original.files, seed_of(sample, seed, number)))
+        forget_peak()
+        began = time.monotonic()
+        outcome, error = judge(path, original.format if number % 5 else None, original.options)
+        yield {
+            "number": number,
+            "outcome": outcome,
+            "error": error,
+            "seconds": time.monotonic() - began,
+            "peak": peak_bytes(),
+        }
+
+
+def judge(path: Path, format: str | None, options: Mapping[str, Any]) -> tuple[str, str]:
+    """Open a recording and look at everything; return `opened`, `refused` or `untyped`, and the error."""
+    from tests.formats.recordings import look_at_everything
+
+    import transect
+    from transect.errors import TransectError
+
+    try:
+        look_at_everything(transect.open(path, format=format, **options))
+    except TransectError as error:
+        return "refused", type(error).__name__
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - that is what is looked for
+        return "untyped", f"{type(error).__name__} at {_where(error)}: {error}"[:300]
+    return "opened", ""
+
+
+def _where(error: BaseException) -> str:
+    """File and line of the last of our frames."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "/transect/" in frame.filename]
+    last = (ours or frames)[-1]
+    return f"{Path(last.filename).parent.name}/{Path(last.filename).name}:{last.lineno}"
+
+
+def empty(folder: Path) -> None:
+    """Remove what is in a folder."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def limit_memory() -> None:
+    """Refuse this process more address space than it has now and `MEMORY_BYTES`."""
+    import resource
+
+    most = _status("VmSize") + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def forget_peak() -> None:
+    """Let the kernel count the peak of the resident memory anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_bytes() -> int:
+    """Peak of the resident memory since then."""
+    return _status("VmHWM")
+
+
+# The parent
+
+
+@dataclass
+class Tally:
+    """What came of the mutations of one sample."""
+
+    sample: str
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    slowest: float = 0.0
+    spent: float = 0.0
+    peak: int = 0
+    finds: dict[str, str] = field(default_factory=dict[str, str])
+    """By what is wrong, the seed of the first mutation that shows it."""
+
+    @property
+    def total(self) -> int:
+        """All mutations."""
+        return sum(self.counts.values())
+
+    def add(self, outcome: str, seed: str, error: str = "", seconds: float = 0.0, peak: int = 0) -> None:
+        """Count one mutation; one that was opened in too much memory is a find too."""
+        self.counts[outcome] = self.counts.get(outcome, 0) + 1
+        self.slowest, self.peak = max(self.slowest, seconds), max(self.peak, peak)
+        self.spent += seconds
+        if outcome not in ("opened", "refused"):
+            self.finds.setdefault(f"{outcome} {error.partition(': ')[0]}".strip(), f"{seed} {error}")
+
+    def row(self) -> tuple[str, ...]:
+        """Return the line of the table."""
+        shown = (self.counts.get(outcome, 0) for outcome in ("opened", "refused", "untyped", "crash", "hang"))
+        return (self.sample, str(self.total), *map(str, shown), f"{self.slowest:.1f}", str(self.peak >> 20))
+
+
+HEADINGS = (
+    "sample",
+    "mutations",
+    "opened",
+    "refused",
+    "untyped",
+    "crashes",
+    "hangs",
+    "most s",
+    "peak MB",
+)
+
+
+def run_sample(sample: str, seed: int, count: int, seconds: float, scratch: Path) -> Tally:
+    """Open `count` mutations of a sample, or as many as there is time for, in child processes.
+
+    The time is that of mutations: children that start and import take theirs besides.
+    """
+    tally, number = Tally(sample), 0
+    while number < count and tally.spent < seconds:
+        number = _run_batch(tally, seed, number, min(BATCH, count - number), seconds, scratch / sample)
+    return tally
+
+
+def _run_batch(tally: Tally, seed: int, first: int, count: int, seconds: float, scratch: Path) -> int:
+    """Return the number of the next mutation: after a hang or a crash that is the one behind it."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    arguments = (tally.sample, str(seed), str(first), str(count), str(scratch))
+    child = subprocess.Popen(
+        [*CHILD, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,  # a line that waits in a buffer is not seen by the selector
+        env={**os.environ, "TRANSECT_CACHE_DIR": str(scratch / "cache"), "PYTHONFAULTHANDLER": "1"},
+    )
+    number, silent = first, 60.0  # imports may take their time, a mutation may not
+    try:
+        while number < first + count and tally.spent < seconds:
+            line = _line_of(child, silent)
+            if line is None:
+                tally.add("hang", seed_of(tally.sample, seed, number), "hang", silent)
+                return number + 1
+            if not line:
+                child.wait()
+                tally.add("crash", seed_of(tally.sample, seed, number), _last_words(child))
+                return number + 1
+            told = json.loads(line)
+            silent = HANG_SECONDS
+            if told.pop("ready", False):
+                continue
+            number = told.pop("number") + 1
+            tally.add(seed=seed_of(tally.sample, seed, number - 1), **told)
+    finally:
+        child.kill()
+        child.communicate()
+    return number
+
+
+def _line_of(child: subprocess.Popen[bytes], seconds: float) -> bytes | None:
+    """Return the next line, nothing at the end, None if there is none for that long."""
+    assert child.stdout is not None
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(child.stdout, selectors.EVENT_READ)
+        if not waiting.select(seconds):
+            return None
+    return child.stdout.readline()
+
+
+def _last_words(child: subprocess.Popen[bytes]) -> str:
+    assert child.stderr is not None
+    said = child.stderr.read().decode(errors="replace").strip().splitlines()
+    return f"exit {child.returncode} {said[0] if said else ''}"
+
+
+def keep(seed: str, folder: Path = FOUND) -> Path:
+    """Write the mutation of a seed as an archive, which the tests open from then on."""
+    from tests.formats.corpus import sample as load
+
+    name = seed.partition("/")[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{seed.replace('/', '.')}.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, content in mutate(load(name).files, seed).items():
+            archive.writestr(zipfile.ZipInfo(file), content, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def main() -> None:
+    """Be the child: SAMPLE SEED FIRST COUNT SCRATCH."""
+    sample, seed, first, count, scratch = sys.argv[1:]
+    for told in open_mutations(sample, int(seed), int(first), int(count), Path(scratch)):
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()
