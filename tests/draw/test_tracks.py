@@ -41,6 +41,16 @@ def test_a_window_beyond_the_ground_shows_all_of_it_and_large_ground_is_thinned(
     assert thinned.corners[-1].tolist() == [2400.0, 0.0]
 
 
+def test_the_picture_is_widened_where_the_ground_below_a_track_is_not_known():
+    rows, columns = np.indices((40, 40))
+    heights = np.where(np.hypot(rows - 20, columns - 20) < 8, np.nan, 1.0)  # as a lidar sees around itself
+    ground = Ground(heights, (1.0, 0, -20.0, 0, -1.0, 20.0))
+    track = Track("a", np.array([[-1.0, 0.0], [1.0, 0.5]]))
+    low, high = tracks_figure([track], ground).axes[0].get_xlim()
+    assert (low, high) == (pytest.approx(-high), pytest.approx(high))
+    assert 8 < high < 20
+
+
 def test_gaps_are_marked_and_said_and_no_line_goes_over_them():
     track = Track("a", EASTWARD.points, np.array([0, 1, 2, 3, 4, 12, 13, 14, 15, 16.0]))
     assert track.gaps().tolist() == [5]

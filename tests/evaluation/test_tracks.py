@@ -8,7 +8,7 @@ import pytest
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import StreamError, UsageError
-from transect.evaluation.tracks import EARTH, Layout, Path, guides_of, lay_out, map_of, paths_of
+from transect.evaluation.tracks import EARTH, Layout, RecordedPath, guides_of, lay_out, map_of, paths_of
 from transect.geometry import geodesy
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
@@ -21,12 +21,14 @@ ARC = np.column_stack([30 * np.sin(T_NS / NS / 30), 20 * np.cos(T_NS / NS / 30),
 ELSEWHERE = geodesy.geodetic_from_local(np.array([400.0, -300.0, 5.0]), DATUM)
 
 
-def fixes(name: str, metres: Floats, start_s: int = 0, datum: Floats = DATUM) -> Path:
-    return Path(name, T_NS + start_s * NS, geodesy.geodetic_from_local(metres, datum), None, EARTH, "utc")
+def fixes(name: str, metres: Floats, start_s: int = 0, datum: Floats = DATUM) -> RecordedPath:
+    return RecordedPath(
+        name, T_NS + start_s * NS, geodesy.geodetic_from_local(metres, datum), None, EARTH, "utc"
+    )
 
 
-def local(name: str, metres: Floats, frame: str = "odom", start_s: int = 0) -> Path:
-    return Path(name, T_NS + start_s * NS, metres, None, frame, "utc")
+def local(name: str, metres: Floats, frame: str = "odom", start_s: int = 0) -> RecordedPath:
+    return RecordedPath(name, T_NS + start_s * NS, metres, None, frame, "utc")
 
 
 def points(layout: Layout) -> list[Floats]:
@@ -104,7 +106,7 @@ def test_the_best_measurement_of_a_recording_is_drawn_or_what_is_named():
         stream_of_values("gps", T_NS, {"lat": lat, "lon": lon, "alt": alt}, type=NavFix),
         stream_of_values("true", T_NS, xyz, type=Pose, frame="map", role="truth"),
     ))  # fmt: skip
-    (best,) = paths_of(day)
+    (best,) = paths_of(day)  # though the fixes of a receiver without velocities measure lengths badly
     assert (best.frame, len(best.t_ns)) == (EARTH, 59)
     assert paths_of(day, "odom")[0].frame == "odom"
     assert [path.name for path in paths_of(day, patterns=("o*", "t*"))] == ["day odom", "day true"]

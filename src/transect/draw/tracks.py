@@ -44,6 +44,8 @@ LINE = 1.7
 """Points."""
 FEW = 3
 """Up to so many tracks, the first are wider: where they coincide, all are seen."""
+WIDEST = 8
+"""Times that a picture is made half as wide again to show the ground around tracks on unknown ground."""
 GAP = 5.0
 """Usual steps without a position over which no line is drawn, unless a time is given."""
 PALE = 0.45
@@ -181,7 +183,8 @@ def tracks_figure(
     columns = min(len(groups), COLUMNS)
     rows = -(-len(groups) // columns)
     least = 0.3 if ground is None else 0.6
-    windows = _same_size([_window([known[k].points for k in group], places, least) for group in groups])
+    windows = [_window([known[k].points for k in group], places, least) for group in groups]
+    windows = _same_size([_widen(window, ground) for window in windows])
     shape = float(np.divide(*(windows[0][1] - windows[0][0])[::-1]))
     bars = (style.colour == "time") + (ground is not None and ground.kind == "heights")
     height = rows * float(np.clip((WIDTH - 0.7 - 0.8 * bars) / columns * shape, 1.6, TALLEST / rows)) + 1.0
@@ -222,6 +225,20 @@ def _window(tracks: Sequence[Floats], places: Mapping[str, Floats], least: float
     return low - around, high + around
 
 
+def _widen(window: tuple[Floats, Floats], ground: Ground | None) -> tuple[Floats, Floats]:
+    """Return a window that shows known ground, half as much as elsewhere: no lidar sees below itself."""
+    if ground is None or ground.kind not in ("heights", "occupancy"):
+        return window
+    enough = 0.5 * float(np.isfinite(ground.image).mean())
+    for _ in range(WIDEST):
+        part = ground.cut(*window)
+        if part.image.size and np.isfinite(part.image).mean() >= enough:
+            break
+        middle, half = (window[0] + window[1]) / 2, (window[1] - window[0]) / 2
+        window = middle - 1.5 * half, middle + 1.5 * half
+    return window
+
+
 def _same_size(windows: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
     """Return windows around the same middles, all as large as the largest: lengths compare by eye."""
     half = np.max([(high - low) / 2 for low, high in windows], axis=0)
@@ -244,7 +261,7 @@ def _draw_ground(axes: Axes, ground: Ground | None, window: tuple[Floats, Floats
         return None
     part = ground.cut(*window)
     rows, columns = part.image.shape[:2]
-    if not rows or not columns:
+    if not np.isfinite(part.image).any():
         return None
     colours, bar = part.image, None
     if part.kind == "occupancy":

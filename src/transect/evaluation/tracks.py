@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from transect.geometry.ground import FROM_ABOVE, NORTH_UP, VIEWS, MapView, map_v
 from transect.recording import Recording, Stream
 from transect.types import GridMap, NavFix, Odometry, PointCloud, Pose, RigidBodyState, Trajectory
 
+from .loading import POSE, RUN, open_input, open_named
 from .positions import geodetic_of, position_stream, track_of
 
 if TYPE_CHECKING:
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 EARTH = "Earth"
 """Name of the space of latitudes and longitudes."""
 TYPES = (NavFix, Pose, RigidBodyState, Odometry)
+LEVELLED = "level"
+"""Frame of a run's map that was turned upright: that of its poses but for the tilt."""
 FEW = 3
 """Fewer common times do not tell how one track lies to another."""
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class RecordedPath:
     """A track as it was recorded.
 
     Attributes
@@ -53,7 +57,7 @@ class Path:
     frame: str
     clock: str
 
-    def overlaps(self, other: Path) -> bool:
+    def overlaps(self, other: RecordedPath) -> bool:
         """Tell whether two tracks were recorded at the same time."""
         if self.clock != other.clock or "index" in (self.clock, other.clock):
             return False
@@ -89,7 +93,7 @@ class Layout:
 # What there is
 
 
-def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ()) -> list[Path]:
+def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ()) -> list[RecordedPath]:
     """Return the tracks of a recording that are meant.
 
     Parameters
@@ -97,8 +101,8 @@ def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ())
     name : str
         Of one stream.
     patterns : sequence of str
-        Of names of streams; those without positions are left out. Without name and patterns the best
-        measurement is taken, else the truth, else whatever has positions.
+        Of names of streams; those without positions are left out. Without name and patterns satellite
+        fixes are taken, else the best measurement, else the truth.
     """
     if name:
         return [path_of(recording[name], f"{recording.name} {recording[name].name}")]
@@ -110,17 +114,26 @@ def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ())
             )
         single = len(fitting) == 1
         return [path_of(s, recording.name if single else f"{recording.name} {s.name}") for s in fitting]
+    return [path_of(_best_stream(recording), recording.name)]
+
+
+def _best_stream(recording: Recording) -> Stream:
+    """Return the receiver with most fixes, which alone lies on a map; else what measured best; else truth."""
+    receivers = [s for s in recording if s.type is NavFix and s.role != "truth"]
+    fixes = {s.name: int(measured_rows(geodetic_of(s)[:, :2]).sum()) for s in receivers}
+    if any(fixes.values()):
+        return recording[max(fixes, key=lambda name: fixes[name])]
+    truth = recording.truth
     try:
-        stream = position_stream(recording)
-    except StreamError:
-        truth = recording.truth
-        if truth is None or truth.type not in TYPES:
-            raise
-        stream = truth
-    return [path_of(stream, recording.name)]
+        return position_stream(recording)
+    except StreamError as error:
+        if truth is not None and truth.type in TYPES:
+            return truth
+        hint = "transect info PATH lists the streams; one is named by PATH:STREAM"
+        raise StreamError(f"{recording.name} has no positions to draw", why=error.why, hint=hint) from error
 
 
-def path_of(stream: Stream, name: str) -> Path:
+def path_of(stream: Stream, name: str) -> RecordedPath:
     """Return the track of a stream of fixes, poses or odometry, in the order of time."""
     if stream.type not in TYPES:
         raise StreamError(f"{stream.name} has no positions", why=f"its samples are {stream.type.__name__}")
@@ -132,19 +145,19 @@ def path_of(stream: Stream, name: str) -> Path:
     turned = {"qx", "qy", "qz", "qw"} <= set(stream.columns) and not earth
     orientations = stream.array("qx", "qy", "qz", "qw") if turned else None
     return _sort(
-        Path(name, stream.t_ns, places, orientations, EARTH if earth else stream.frame, stream.clock)
+        RecordedPath(name, stream.t_ns, places, orientations, EARTH if earth else stream.frame, stream.clock)
     )
 
 
-def path_of_trajectory(trajectory: Trajectory, name: str) -> Path:
+def path_of_trajectory(trajectory: Trajectory, name: str) -> RecordedPath:
     """Return the track of a trajectory, such as a run's."""
     return _sort(
-        Path(name, trajectory.t_ns, trajectory.positions, trajectory.orientations, trajectory.frame,
+        RecordedPath(name, trajectory.t_ns, trajectory.positions, trajectory.orientations, trajectory.frame,
              trajectory.clock)
     )  # fmt: skip
 
 
-def _sort(path: Path) -> Path:
+def _sort(path: RecordedPath) -> RecordedPath:
     known = np.flatnonzero(measured_rows(path.places))
     if not len(known):
         raise StreamError(f"{path.name} has no positions", why="none was measured")
@@ -169,7 +182,7 @@ class _Table:
         Of the map, else that of the tracks; `EARTH` for metres east and north of `datum`.
     on_map : bool
         Whether a map lies there.
-    laid : list of (Path, (n, 2) array)
+    laid : list of (RecordedPath, (n, 2) array)
         What lies there already: metres right and up.
     alone : list of str
         Names of the tracks that nothing relates to the others.
@@ -178,18 +191,18 @@ class _Table:
     frame: str
     on_map: bool
     datum: Floats | None
-    laid: list[tuple[Path, Floats]] = field(default_factory=list[tuple[Path, Floats]])
+    laid: list[tuple[RecordedPath, Floats]] = field(default_factory=list[tuple[RecordedPath, Floats]])
     notes: list[str] = field(default_factory=list[str])
     alone: list[str] = field(default_factory=list[str])
 
-    def metres(self, path: Path) -> Floats:
+    def metres(self, path: RecordedPath) -> Floats:
         """Return a track of the table's own frame on it (n, 2)."""
         if path.frame == EARTH:
             assert self.datum is not None
             return geodesy.local_from_geodetic(path.places, self.datum)[:, :2]
         return path.places[:, :2] if self.on_map else _view(path).project(path.places)
 
-    def belongs(self, path: Path) -> bool:
+    def belongs(self, path: RecordedPath) -> bool:
         """Tell whether a track is in the table's frame; equal names of two recordings are not one frame."""
         if path.frame != self.frame:
             return False
@@ -199,7 +212,9 @@ class _Table:
 
 
 def lay_out(
-    paths: Sequence[Path], below: GridMap | PointCloud | None = None, guides: Sequence[Path] = ()
+    paths: Sequence[RecordedPath],
+    below: GridMap | PointCloud | None = None,
+    guides: Sequence[RecordedPath] = (),
 ) -> Layout:
     """Bring tracks into one frame, that of the map if there is one.
 
@@ -209,11 +224,11 @@ def lay_out(
 
     Parameters
     ----------
-    paths : sequence of Path
+    paths : sequence of RecordedPath
         At least one.
     below : GridMap or PointCloud, optional
         What is drawn under them.
-    guides : sequence of Path
+    guides : sequence of RecordedPath
         Other tracks of the same recordings, by which a track is brought to the map's frame.
     """
     from transect.draw.tracks import Track
@@ -237,7 +252,7 @@ def lay_out(
     return Layout(tracks, ground, view, _caption(table), table.notes, table.datum)
 
 
-def _base_frame(paths: Sequence[Path], below: GridMap | PointCloud | None) -> str:
+def _base_frame(paths: Sequence[RecordedPath], below: GridMap | PointCloud | None) -> str:
     if isinstance(below, GridMap) and below.crs:
         return EARTH
     if below is not None:
@@ -245,7 +260,7 @@ def _base_frame(paths: Sequence[Path], below: GridMap | PointCloud | None) -> st
     return EARTH if any(path.frame == EARTH for path in paths) else paths[0].frame
 
 
-def _datum(paths: Sequence[Path], below: GridMap | PointCloud | None) -> Floats:
+def _datum(paths: Sequence[RecordedPath], below: GridMap | PointCloud | None) -> Floats:
     """Return from where metres count: the first fix of the first track, else the middle of the map."""
     for path in paths:
         if path.frame == EARTH:
@@ -254,11 +269,11 @@ def _datum(paths: Sequence[Path], below: GridMap | PointCloud | None) -> Floats:
     return _middle(below)
 
 
-def _view(path: Path) -> MapView:
+def _view(path: RecordedPath) -> MapView:
     return map_view(path.places, path.orientations, path.frame.upper())
 
 
-def _relate(path: Path, known: Sequence[tuple[Path, Floats]], table: _Table) -> Floats:
+def _relate(path: RecordedPath, known: Sequence[tuple[RecordedPath, Floats]], table: _Table) -> Floats:
     """Return where a track of another frame lies (n, 2): on one of the same time, else from its own start."""
     if path.frame == EARTH:
         metres = geodesy.local_from_geodetic(path.places, path.places[0])[:, :2]
@@ -280,7 +295,9 @@ def _relate(path: Path, known: Sequence[tuple[Path, Floats]], table: _Table) -> 
     return metres - metres[0]
 
 
-def _fit(path: Path, metres: Floats, other: Path, target: Floats, notes: list[str]) -> Floats | None:
+def _fit(
+    path: RecordedPath, metres: Floats, other: RecordedPath, target: Floats, notes: list[str]
+) -> Floats | None:
     """Turn and move a track onto another one at their common times; None if there are too few."""
     inside = (path.t_ns >= other.t_ns[0]) & (path.t_ns <= other.t_ns[-1])
     if inside.sum() < FEW:
@@ -305,7 +322,7 @@ def _fit(path: Path, metres: Floats, other: Path, target: Floats, notes: list[st
     return moved
 
 
-def _seconds(path: Path) -> Floats | None:
+def _seconds(path: RecordedPath) -> Floats | None:
     return None if path.clock == "index" else (path.t_ns - path.t_ns[0]) / NS
 
 
@@ -323,12 +340,35 @@ def _caption(table: _Table) -> str:
 # The map
 
 
-def guides_of(recording: Recording, frame: str) -> Iterator[Path]:
+def guides_of(recording: Recording, frame: str) -> Iterator[RecordedPath]:
     """Yield the tracks of a recording in a frame, by which others can be brought there."""
     for stream in recording:
         there = EARTH if stream.type is NavFix else stream.frame
         if stream.type in TYPES and there == frame and len(stream):
             yield path_of(stream, f"{recording.name} {stream.name}")
+
+
+def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], list[str]]:
+    """Open what lies under tracks: ``PATH``, ``PATH:STREAM``, or the folder of a run that made a map.
+
+    Returns
+    -------
+    GridMap or PointCloud
+    list of RecordedPath
+        The run's own track in the map's frame, by which others are brought there.
+    list of str
+        What a person should know.
+    """
+    folder = Path(over) if (Path(over) / RUN).is_file() else Path(over).parent
+    made = [*sorted(folder.glob("*.tif")), *sorted(folder.glob("*.ply"))] if folder == Path(over) else []
+    below = map_of(*open_named(made[0] if made else over))
+    if not (folder / RUN).is_file() or not (folder / f"{POSE}.tum").is_file():
+        return below, [], []
+    run = path_of_trajectory(open_input(f"{folder}:{POSE}").trajectory, folder.resolve().name)
+    if isinstance(below, GridMap) and (below.crs or below.frame not in ("", LEVELLED)):
+        return below, [run] if run.frame == below.frame else [], []
+    notes = ["the map was turned level by the IMU: tracks lie on it without that tilt"]
+    return replace(below, frame=run.frame), [run], notes if below.frame == LEVELLED else []
 
 
 def map_of(recording: Recording, name: str = "") -> GridMap | PointCloud:

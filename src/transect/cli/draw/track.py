@@ -13,8 +13,7 @@ from .._options import add_options
 
 if TYPE_CHECKING:
     from transect.base.arrays import Floats
-    from transect.evaluation.tracks import Layout
-    from transect.evaluation.tracks import Path as Way
+    from transect.evaluation.tracks import Layout, RecordedPath
     from transect.recording import Recording
 
 track_options = add_options(
@@ -66,29 +65,30 @@ def track(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     said.
     """
     from transect.draw.figures import save_figure
-    from transect.evaluation.tracks import guides_of, lay_out
+    from transect.evaluation.tracks import guides_of, lay_out, open_ground
 
     from .._opening import report_losses
 
     recordings: list[Recording] = []
-    paths: list[Way] = []
+    paths: list[RecordedPath] = []
     for each in opening.each():
         recording, found = _open_paths(each)
         recordings += [recording] if recording else []
         paths += found
     paths = _label(paths, choice["labels"])
-    below = _open_map(choice["over"])
+    below, guides, notes = open_ground(choice["over"]) if choice["over"] else (None, [], [])
     frame = "" if below is None or getattr(below, "crs", "") else below.frame
-    guides = [guide for recording in recordings for guide in guides_of(recording, frame)] if frame else []
+    if frame:
+        guides += [guide for recording in recordings for guide in guides_of(recording, frame)]
     layout = lay_out(paths, below, guides)
-    for note in layout.notes:
+    for note in (*notes, *layout.notes):
         click.echo(f"note: {note}", err=True)
     save_figure(_figure(layout, choice), out, dpi)
     click.echo(f"wrote {out}")
     return max((report_losses(recording) for recording in recordings), default=0)
 
 
-def _open_paths(opening: Opening) -> tuple[Recording | None, list[Way]]:
+def _open_paths(opening: Opening) -> tuple[Recording | None, list[RecordedPath]]:
     """Return a recording and its tracks; of a run only the tracks that it wrote."""
     from transect.evaluation.loading import RUN, open_input, split_name
     from transect.evaluation.tracks import path_of_trajectory, paths_of
@@ -102,7 +102,7 @@ def _open_paths(opening: Opening) -> tuple[Recording | None, list[Way]]:
     return opening.check(recording) if opening.strict else recording, paths_of(chosen, name, opening.streams)
 
 
-def _label(paths: list[Way], labels: tuple[str, ...]) -> list[Way]:
+def _label(paths: list[RecordedPath], labels: tuple[str, ...]) -> list[RecordedPath]:
     """Return the tracks with the names that were given; equal names are numbered."""
     from transect.errors import UsageError
 
@@ -114,21 +114,6 @@ def _label(paths: list[Way], labels: tuple[str, ...]) -> list[Way]:
         for k, name in enumerate(names)
     ]
     return [dataclasses.replace(path, name=name) for path, name in zip(paths, twice, strict=True)]
-
-
-def _open_map(over: str | None) -> Any:
-    from transect.evaluation.loading import RUN, open_named
-    from transect.evaluation.tracks import map_of
-
-    if over is None:
-        return None
-    if (Path(over) / RUN).is_file():
-        found = sorted(
-            [*Path(over).glob("*.tif"), *Path(over).glob("*.ply")], key=lambda p: p.suffix != ".tif"
-        )
-        over = str(found[0]) if found else over
-    recording, name = open_named(over)
-    return map_of(recording, name)
 
 
 def _figure(layout: Layout, choice: dict[str, Any]) -> Any:
