@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import FrameError, GeometryError
 
-from .labels import place_names
+from .labels import write_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -224,38 +224,16 @@ def _fit(ax: Any, placed: Mapping[str, Floats], size: float) -> None:
 
 def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], segments: Sequence[Floats]) -> None:
     """Write each name beside its frame where it hides little, with a line to it."""
-    from matplotlib.text import Text
-
     figure.draw_without_rendering()  # only a scene that was laid out knows where its points are
     anchors = _on_paper(figure, ax, np.stack([matrix[:3, 3] for matrix in placed.values()]))
-    notes = [_annotation(ax, name, anchor) for name, anchor in zip(placed, anchors, strict=True)]
-    # An annotation's own extent includes its line.
-    boxes = [Text.get_window_extent(note) for note in notes]
-    sizes = np.array([(box.width, box.height) for box in boxes]) * 72 / figure.dpi
     steps = np.linspace(0.0, 1.0, 12)[:, None]
     marks = [_on_paper(figure, ax, ends[0] + steps * (ends[1] - ends[0])) for ends in segments]
     frame = ax.get_position()
     width, height = figure.get_size_inches() * 72
     bounds = (frame.x0 * width, frame.y0 * height + 14, frame.x1 * width, frame.y1 * height)
-    for note, centre in zip(notes, place_names(anchors, sizes, np.concatenate(marks), bounds), strict=True):
-        note.set_position(tuple(centre))
-
-
-def _annotation(ax: Any, name: str, anchor: Floats) -> Any:
-    return ax.annotate(
-        name,
-        xy=tuple(anchor),
-        xytext=tuple(anchor),
-        xycoords="figure points",
-        annotation_clip=False,
-        ha="center",
-        va="center",
-        fontsize=9.5,
-        color=INK,
-        zorder=6,
-        arrowprops=LEADER,
-        bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.75},
-    )
+    box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.75}
+    style: dict[str, Any] = {"fontsize": 9.5, "color": INK, "zorder": 6, "arrowprops": LEADER, "bbox": box}
+    write_names(ax, list(placed), anchors, np.concatenate(marks), bounds, **style)
 
 
 def _on_paper(figure: Figure, ax: Any, points: Floats) -> Floats:

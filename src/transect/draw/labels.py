@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
+Bounds = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
 # In heights of a line of text: how far from its point a name may stand.
 DISTANCES = (0.9, 1.5, 2.3, 3.3, 4.6, 6.2, 8.2, 10.6, 13.5)
 DIRECTIONS = 24
@@ -16,9 +21,43 @@ ROUNDS = 3
 OVER_NAME, OVER_MARK, LINE_OVER_NAME, LINE_OVER_MARK, CROSSING, FAR = 1000.0, 6.0, 40.0, 1.2, 15.0, 0.7
 
 
-def place_names(
-    anchors: Floats, sizes: Floats, marks: Floats, bounds: tuple[float, float, float, float]
-) -> Floats:
+def write_names(
+    ax: Any,
+    names: Sequence[str],
+    anchors: Floats,
+    marks: Floats,
+    bounds: Bounds,
+    *,
+    margin: float = 0.0,
+    **style: Any,
+) -> None:
+    """Write the names of points where they hide little, each with a line to its point.
+
+    Parameters
+    ----------
+    ax : Axes
+        Of a figure that was laid out.
+    anchors, marks, bounds
+        See `place_names`; in points (1/72 inch) of the figure.
+    margin : float
+        Points by which a name is taken to be wider and higher than it is.
+    **style
+        Of its text, box and line, as `Axes.annotate` takes them.
+    """
+    from matplotlib.text import Text
+
+    style |= {"xycoords": "figure points", "annotation_clip": False, "ha": "center", "va": "center"}
+    notes = [
+        ax.annotate(name, xy=tuple(anchor), xytext=tuple(anchor), **style)
+        for name, anchor in zip(names, anchors, strict=True)
+    ]
+    boxes = [Text.get_window_extent(note) for note in notes]  # an annotation's own extent includes its line
+    sizes = np.array([(box.width, box.height) for box in boxes]) * 72 / ax.figure.dpi + margin
+    for note, centre in zip(notes, place_names(anchors, sizes, marks, bounds), strict=True):
+        note.set_position(tuple(centre))
+
+
+def place_names(anchors: Floats, sizes: Floats, marks: Floats, bounds: Bounds) -> Floats:
     """Choose where the names of points stand.
 
     Each takes the cheapest of some spots around its point, the most crowded point first, and once more when
@@ -80,7 +119,7 @@ def _cost(
     anchor: Floats,
     size: Floats,
     marks: Floats,
-    bounds: tuple[float, float, float, float],
+    bounds: Bounds,
     line: float,
 ) -> Floats:
     """What each spot (s,) costs without regard to other names."""

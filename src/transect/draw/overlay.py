@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 
 from .frames import AXIS_COLOURS, INK, QUIET
-from .labels import place_names
+from .labels import write_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -249,36 +249,25 @@ def _draw_triads(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequen
 
 
 def _write_names(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequence[Dots]) -> None:
-    from matplotlib.text import Text
-
     def on_paper(pixels: Floats) -> Floats:
         return np.asarray(ax.transData.transform(pixels), dtype=np.float64) * 72 / figure.dpi
 
     anchors = on_paper(np.stack([triad.origin for triad in triads]))
-    names = [
-        ax.annotate(
-            triad.name,
-            xy=tuple(anchor),
-            xytext=tuple(anchor),
-            xycoords="figure points",
-            annotation_clip=False,
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=INK,
-            zorder=8,
-            arrowprops={"arrowstyle": "-", "color": "white", "lw": 1.0, "shrinkA": 0, "shrinkB": 3},
-            bbox={"boxstyle": "round,pad=0.18", "fc": "white", "ec": "none", "alpha": 0.85},
-        )
-        for triad, anchor in zip(triads, anchors, strict=True)
-    ]
-    boxes = [Text.get_window_extent(name) for name in names]
-    sizes = np.array([(box.width, box.height) for box in boxes]) * 72 / figure.dpi + 4
     # Sparse points may not be hidden; of a dense cloud there is enough left.
     sparse = [on_paper(each.pixels) for each in dots if 0 < len(each.depth) < 500]
     lines = [on_paper(line) for triad in triads for line in triad.axes]
     box = ax.get_window_extent()
     left, bottom, right, top = (float(v) * 72 / figure.dpi for v in (box.x0, box.y0, box.x1, box.y1))
-    centres = place_names(anchors, sizes, np.concatenate([*lines, *sparse]), (left, bottom, right, top))
-    for name, centre in zip(names, centres, strict=True):
-        name.set_position(tuple(centre))
+    write_names(
+        ax,
+        [triad.name for triad in triads],
+        anchors,
+        np.concatenate([*lines, *sparse]),
+        (left, bottom, right, top),
+        margin=4,
+        fontsize=9,
+        color=INK,
+        zorder=8,
+        arrowprops={"arrowstyle": "-", "color": "white", "lw": 1.0, "shrinkA": 0, "shrinkB": 3},
+        bbox={"boxstyle": "round,pad=0.18", "fc": "white", "ec": "none", "alpha": 0.85},
+    )

@@ -18,7 +18,7 @@ from transect.base.arrays import Floats
 from transect.errors import UsageError, did_you_mean
 
 from .frames import AXIS_COLOURS, INK, LEADER, QUIET
-from .labels import place_names
+from .labels import write_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -370,8 +370,6 @@ def _write_on_solids(ax: Axes, projection: Floats, solids: Sequence[Solid], inch
 
 def _write_names(figure: Figure, ax: Axes, scene: Scene, projection: Floats, marks: Floats) -> None:
     """Write the names of frames where they hide little; frames at one place share a name."""
-    from matplotlib.text import Text
-
     shared: dict[tuple[float, float], list[str]] = {}
     for name, pose in scene.poses.items():
         across, up = (projection @ pose[:3, 3]).round(2).tolist()
@@ -382,19 +380,12 @@ def _write_names(figure: Figure, ax: Axes, scene: Scene, projection: Floats, mar
         return np.asarray(ax.transData.transform(places), dtype=np.float64) * points
 
     anchors = on_paper(np.array(list(shared)))
-    style: dict[str, Any] = {"fontsize": 8.5, "color": INK, "ha": "center", "va": "center", "zorder": 11}
-    style |= {"xycoords": "figure points", "annotation_clip": False, "arrowprops": LEADER, "bbox": _patch()}
-    notes = [
-        ax.annotate(_short(names), xy=tuple(anchor), xytext=tuple(anchor), **style)
-        for names, anchor in zip(shared.values(), anchors, strict=True)
-    ]
-    boxes = [Text.get_window_extent(note) for note in notes]  # an annotation's own extent includes its line
-    sizes = np.array([(box.width, box.height) for box in boxes]) * points
     frame = ax.get_window_extent()
     bounds = (frame.x0 * points, frame.y0 * points, frame.x1 * points, frame.y1 * points - 14)
-    centres = place_names(anchors, sizes, on_paper(marks), bounds)
-    for note, centre in zip(notes, centres, strict=True):
-        note.set_position(tuple(centre))
+    style: dict[str, Any] = {"fontsize": 8.5, "color": INK, "zorder": 11, "arrowprops": LEADER}
+    write_names(
+        ax, list(map(_short, shared.values())), anchors, on_paper(marks), bounds, bbox=_patch(), **style
+    )
 
 
 def _short(names: Sequence[str], most: int = 3) -> str:

@@ -6,21 +6,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from transect.draw.moment.panels import (
-    Field,
-    Graph,
-    OverTime,
-    Photo,
-    Points,
-    Ranges,
-    Rows,
-    Spectrum,
-    Together,
-)
-
 from ..figures import new_figure
 from ..frames import INK, QUIET
 from ..overlay import SOFT
+from .panels import Field, Graph, OverTime, Photo, Points, Ranges, Rows, Spectrum, Together
 from .parts import HEIGHT, WIDTH, Limits, Panel
 
 if TYPE_CHECKING:

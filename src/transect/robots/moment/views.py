@@ -34,9 +34,6 @@ from ..overlay import points_of, refuse_clock, sample_near
 
 if TYPE_CHECKING:
     from transect.recording import Recording, Stream
-if TYPE_CHECKING:
-    from transect.recording import Stream
-
 
 TOGETHER = ("above", "side", "dots", "lines")
 """Views that take several streams."""
