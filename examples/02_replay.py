@@ -14,7 +14,7 @@ import numpy as np
 import transect
 from transect import Node, compound, outputs, param, robots
 from transect.draw.figures import save_figure
-from transect.draw.tracks import tracks_figure
+from transect.draw.tracks import Ground, Style, Track, tracks_figure
 from transect.engine import Batch, Latest
 from transect.geometry import planar, rotations, se3
 from transect.robots.interact.arms import camera_poses
@@ -115,10 +115,12 @@ def main(folder: Path) -> None:
     # >     "transformer.odometryTrajectory": "origin"}, center_frame="odometry")
     trajectory = run["odometryTrajectory"].values[-1]
     cameras = np.array([pose.position for pose in run["camera"].values])
-    tracks = {"wheels": trajectory.positions, "camera, every second": cameras}
-    picture = tracks_figure(tracks, axes_names=("ahead of the start", "left"), margin=4.0)
     seen = np.concatenate([cloud.points for cloud in run["cloud"].values])
-    picture.axes[0].scatter(*seen[:, :2].T, s=0.2, color="0.6", zorder=0)
+    picture = tracks_figure(
+        [Track("wheels", trajectory.positions[:, :2]), Track("camera, every second", cameras[:, :2])],
+        Ground(seen[:, :2], kind="points"),
+        style=Style(names=("ahead of the start", "left")),
+    )
     save_figure(picture, folder / "replay.png")
 
     # > dfc.node_statistics_.print_statistics()

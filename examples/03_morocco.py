@@ -13,7 +13,7 @@ import numpy as np
 import transect
 from transect import Node, compound, outputs, robots
 from transect.draw.figures import save_figure
-from transect.draw.tracks import Ground, tracks_figure
+from transect.draw.tracks import Ground, Style, Track, tracks_figure
 from transect.engine import At
 from transect.geometry import geodesy, planar
 from transect.robots.interact.geometry import Geometry
@@ -25,6 +25,7 @@ from transect.types import NavFix, WheelState
 INTERACT = robots.load("interact")
 GEOMETRY = Geometry.of(INTERACT)
 RECEIVER = INTERACT.frames.lookup("Platform", "Origin")[:2, 3]  # m, forward and left
+TRACKS = {"by_wheels": "wheel odometry", "by_gps": "D-GPS"}
 LEAST, MOST = 0.01, 0.12  # of the way: loose soil costs 3 % on the level, and half of every slope
 
 
@@ -110,8 +111,7 @@ def simulated(folder: Path) -> transect.Recording:
 def elevation(rec: transect.Recording) -> Ground:
     """The ground truth map, as a drone would have measured it (a GeoTIFF)."""
     grid = rec["truth/dem"].at(0).payload
-    cell, _, west, _, _, north = grid.transform
-    return Ground(grid.layers["elevation"], west, north, cell)
+    return Ground(grid.layers["elevation"], grid.transform, cycle=1.0)
 
 
 def main(folder: Path) -> None:
@@ -127,8 +127,9 @@ def main(folder: Path) -> None:
     assert quarters == sorted(quarters), "the error of dead reckoning grows with the way"
     assert LEAST < error[-1] / travelled[-1] < MOST
 
-    tracks = {"wheel odometry": run["by_wheels"].values, "D-GPS": run["by_gps"].values}
-    picture = tracks_figure(tracks, elevation(rec), "Wheel odometry against D-GPS on (simulated) Etna")
+    tracks = [Track(name, np.array(run[port].values)) for port, name in TRACKS.items()]
+    title = "Wheel odometry against D-GPS on (simulated) Etna"
+    picture = tracks_figure(tracks, elevation(rec), style=Style(title, names=("east", "north"), north=True))
     save_figure(picture, folder / "morocco.png")
     print(f"wrote {folder / 'morocco.png'}")
 

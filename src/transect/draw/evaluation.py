@@ -295,9 +295,9 @@ def _lay(axis: Axes, background: Background | None) -> None:
 def hillshade(heights: NDArray[Any]) -> Floats:
     """Return (rows, cols) from 0 to 1: heights as if lit from the north-west; 1 where they are not known."""
     down, right = np.gradient(heights.astype(np.float64))
-    slope = down + right
+    slope: Floats = np.asarray(down + right)
     known = slope[np.isfinite(slope)]
-    slope = slope / ((known.std() if known.size else 0.0) or 1.0)
+    slope = slope / (float(known.std() if known.size else 0.0) or 1.0)
     return np.nan_to_num(1 / (1 + np.exp(-slope)), nan=1.0)
 
 
