@@ -94,9 +94,11 @@ def test_one_s_own_description_is_drawn_and_missing_meshes_are_told(tmp_path: Pa
 
 
 def test_a_track_is_drawn_over_the_heights_in_whose_frame_it_was_not(etna: Path, tmp_path: Path):
-    out = tmp_path / "track.svg"
+    out = tmp_path / "track.png"
     place = "lander=37.7235,15.0067"
-    done = run("draw", "track", etna, "--over", f"{etna}:truth/dem", "--label", "Interact", "-o", out)
+    done = run(
+        "draw", "track", etna, "--over", f"{etna}:truth/dem", "--label", "Interact", "--dpi", "50", "-o", out
+    )
     assert done.exit_code == 0, done.output
     assert "Interact is turned by" in done.output
     assert "onto etna truth/trajectory at their common times" in done.output

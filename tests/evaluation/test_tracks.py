@@ -52,6 +52,12 @@ def test_what_was_recorded_together_in_another_frame_is_turned_onto_the_fixes_an
     assert layout.notes[0].startswith("wheels is turned by 90.0 degrees and moved onto gps")
 
 
+def test_a_part_of_a_track_is_cut_by_time():
+    assert lay_out([local("a", ARC).between("+10s", "+20s")]).tracks[0].points.shape == (10, 2)
+    with pytest.raises(UsageError, match="no positions between"):
+        local("a", ARC).between("+100s", None)
+
+
 def test_axes_that_are_named_are_moved_and_not_turned():
     north_west_up = np.column_stack([ARC[:, 1], -ARC[:, 0], ARC[:, 2]])
     layout = lay_out([fixes("gps", ARC), local("pose", north_west_up, "NWU")])

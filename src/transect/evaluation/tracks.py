@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.base.clocks import NS
+from transect.base.clocks import NS, TimeLike, resolve
 from transect.errors import GeometryError, StreamError, UsageError
 from transect.geometry import align, geodesy
 from transect.geometry._arrays import measured_rows
@@ -56,6 +56,21 @@ class RecordedPath:
     orientations: Floats | None
     frame: str
     clock: str
+
+    def between(self, start: TimeLike | None, end: TimeLike | None) -> RecordedPath:
+        """Return the part in [start, end); `+60s` counts from its first position."""
+        keep = np.ones(len(self.t_ns), dtype=bool)
+        if start is not None:
+            keep &= self.t_ns >= resolve(start, int(self.t_ns[0]), self.clock)
+        if end is not None:
+            keep &= self.t_ns < resolve(end, int(self.t_ns[0]), self.clock)
+        if not keep.any():
+            raise UsageError(f"{self.name} has no positions between these times")
+        turned = self.orientations
+        return replace(
+            self, t_ns=self.t_ns[keep], places=self.places[keep],
+            orientations=None if turned is None else turned[keep],
+        )  # fmt: skip
 
     def overlaps(self, other: RecordedPath) -> bool:
         """Tell whether two tracks were recorded at the same time."""

@@ -96,7 +96,7 @@ def _open_paths(opening: Opening) -> tuple[Recording | None, list[RecordedPath]]
     path, name = split_name(opening.paths[0])
     if (Path(path) / RUN).is_file():
         made = open_input(opening.paths[0])
-        return None, [path_of_trajectory(made.trajectory, made.name)]
+        return None, [path_of_trajectory(made.trajectory, made.name).between(opening.start, opening.end)]
     recording = dataclasses.replace(opening, paths=(path,)).open_unread()
     chosen = dataclasses.replace(opening, streams=()).cut(recording)
     return opening.check(recording) if opening.strict else recording, paths_of(chosen, name, opening.streams)
