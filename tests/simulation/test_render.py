@@ -9,6 +9,7 @@ import pytest
 from transect.errors import TransectError
 from transect.simulation import light, randomness, solids, terrain
 from transect.simulation import render as rendering
+from transect.simulation._threads import spread
 from transect.simulation.raycast import Scene
 from transect.simulation.render import Frame, render
 from transect.types import CameraModel
@@ -191,8 +192,10 @@ def test_exposure_is_a_gain_until_white(lava: Scene) -> None:
 def test_all_cores_give_the_same_pixels_as_one(lava: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     T, moved = over(lava, 0.0, -10.0), over(lava, 0.02, -10.0)
     pictures = []
-    for threshold in (1, 10**9):
-        monkeypatch.setattr(rendering, "PARALLEL_FROM", threshold)
+    for piece in (100, 10**9):
+        monkeypatch.setattr(
+            rendering, "spread", lambda work, count, _=0, piece=piece: spread(work, count, piece)
+        )
         pictures.append(render(lava, camera(), T, light.day(), moved=moved).image.tobytes())
     assert pictures[0] == pictures[1]
 

@@ -14,11 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange  # pyright: ignore[reportMissingTypeStubs]
+from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
-_LANES = 16
-"""Threads take interleaved pieces of the batch, so that each has its share of sky and of ground."""
-_PIECE = 256
 _START = 4
 """Level at which rays begin: most start near the ground and soon meet it."""
 _HARDLY = 1e-300
@@ -26,8 +23,13 @@ _HARDLY = 1e-300
 
 # What is called for each ray is inlined, and does not count references to the arrays (`_nrt`): passing and
 # counting them took a quarter of the time. It makes no arrays, so there is nothing to count.
-_LEAF: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
-_PER_RAY: dict[str, Any] = {**_LEAF, "forceinline": True}
+_PER_RAY: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "forceinline": True,
+}
 
 
 @njit(**_PER_RAY)
@@ -153,14 +155,12 @@ def _write_normal(normals: Any, i: int, height: Any, ix: int, iy: int, u: Any, v
     normals[i, 0], normals[i, 1], normals[i, 2] = x * z, y * z, z
 
 
-@njit(**_LEAF)
-def _cast(
-    begin: int, end: int, ground: Any, origins: Any, directions: Any, far: Any, ranges: Any, normals: Any
-) -> None:
-    """Cast rays from `begin` to `end` and write where they meet the ground, and its normals there."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def cast(ground: Any, origins: Any, directions: Any, far: Any, ranges: Any, normals: Any) -> None:
+    """Cast rays and write where they meet the ground, and its normals there."""
     height, tops, first, widths, cell, corner = ground
     per_cell, x0, y0 = 1.0 / cell, corner[0], corner[1]
-    for i in range(begin, end):
+    for i in range(len(ranges)):
         o, d = (i if len(origins) > 1 else 0), (i if len(directions) > 1 else 0)
         gx, gy, oz = (origins[o, 0] - x0) * per_cell, (origins[o, 1] - y0) * per_cell, origins[o, 2]
         dx, dy, dz = directions[d, 0] * per_cell, directions[d, 1] * per_cell, directions[d, 2]
@@ -174,17 +174,12 @@ def _cast(
             _write_normal(normals, i, height, ix, iy, gx + dx * s - ix, gy + dy * s - iy, per_cell)
 
 
-@njit(cache=True, nogil=True)
-def cast_in_order(ground: Any, origins: Any, directions: Any, far: Any, ranges: Any, normals: Any) -> None:
-    """Cast all rays on one thread: for a scan of a thousand rays, starting threads takes longer."""
-    _cast(0, len(ranges), ground, origins, directions, far, ranges, normals)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def cast_in_parallel(ground: Any, origins: Any, directions: Any, far: Any, ranges: Any, normals: Any) -> None:
-    """Cast all rays on all threads; each ray is its own, so the result does not depend on them."""
-    n = len(ranges)
-    per_lane = (n + _LANES * _PIECE - 1) // (_LANES * _PIECE)
-    for j in prange(_LANES * per_lane):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
-        begin = ((j % per_lane) * _LANES + j // per_lane) * _PIECE
-        _cast(begin, min(begin + _PIECE, n), ground, origins, directions, far, ranges, normals)
+@njit(cache=True, nogil=True, error_model="numpy")
+def pass_ball(ball: Any, origins: Any, directions: Any, limit: Any, near: Any) -> None:
+    """Write which rays (n,) pass through a ball (4,: middle, radius) before their limits (n,)."""
+    for i in range(len(limit)):
+        o, d = (i if len(origins) > 1 else 0), (i if len(directions) > 1 else 0)
+        x, y, z = ball[0] - origins[o, 0], ball[1] - origins[o, 1], ball[2] - origins[o, 2]
+        along = x * directions[d, 0] + y * directions[d, 1] + z * directions[d, 2]
+        aside = x * x + y * y + z * z - along * along
+        near[i] = aside <= ball[3] * ball[3] and -ball[3] <= along <= limit[i] + ball[3]

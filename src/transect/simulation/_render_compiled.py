@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange  # pyright: ignore[reportMissingTypeStubs]
+from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
 _TILE = 2048
-_LANES, _PIECE = 16, 256
-"""Threads take interleaved pieces of the batch, so that each has its share of sky and of ground."""
 _PER_UNIT = np.float32(1.0 / 100.0)
 _LARGER, _SMALLER, _PATCHES = np.log2(9.3), np.log2(4.7), np.log2(28.0)
 """Sizes of the large and the small copy of the tile, and of what the large one lends; levels of detail."""
@@ -25,7 +23,13 @@ _HIGHEST_HILL = 0.056
 
 # What is called for each ray does not count references to the arrays (`_nrt`), which would take longer than
 # much of its work. It makes no arrays, so there is nothing to count.
-_PER_RAY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+_PER_RAY: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "forceinline": True,
+}
 
 
 @njit(**_PER_RAY)
@@ -215,14 +219,18 @@ def _lit(ground: Any, solids: Any, lights: Any, place: Any, met: Any, width: Any
     )
 
 
-@njit(**_PER_RAY)
-def _shade(
-    begin: int, end: int, ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any,
-    pixel: Any, out: Any,
-) -> None:  # fmt: skip
-    """Write the radiance of rays from `begin` to `end`; see `shade_in_order`."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def shade(
+    ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any, pixel: Any, out: Any
+) -> None:
+    """Write the linear radiance (n, 3) that comes along rays.
+
+    `solids` (k, 3) are albedos; `lights` a tuple: (9,) towards the sun, irradiance of the sun and of the sky,
+    then lamps (see `_lamps`) and sky (see `_far`); `hits` a tuple: ranges (n,), kinds (n,), normals (n, 3),
+    whether the sun shines there (n,); `pixel` the angle between rays, rad.
+    """
     ranges, kind, normals, lit = hits
-    for i in range(begin, end):
+    for i in range(len(directions)):
         dx, dy, dz = directions[i, 0], directions[i, 1], directions[i, 2]
         if kind[i] < 0:
             r, g, b = _far(ground[0], ground[1], dx, dy, dz, lights[2])
@@ -235,32 +243,6 @@ def _shade(
 
 
 @njit(cache=True, nogil=True)
-def shade_in_order(
-    ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any, pixel: Any, out: Any
-) -> None:
-    """Write the linear radiance (n, 3) that comes along rays.
-
-    `solids` (k, 3) are albedos; `lights` a tuple: (9,) towards the sun, irradiance of the sun and of the sky,
-    then lamps (see `_lamps`) and sky (see `_far`); `hits` a tuple: ranges (n,), kinds (n,), normals (n, 3),
-    whether the sun shines there (n,); `pixel` the angle between rays, rad.
-    """
-    _shade(0, len(directions), ground, solids, lights, origin, directions, hits, pixel, out)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def shade_in_parallel(
-    ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any, pixel: Any, out: Any
-) -> None:
-    """`shade_in_order` on all threads, with the same result."""
-    n = len(directions)
-    per_lane = (n + _LANES * _PIECE - 1) // (_LANES * _PIECE)
-    for j in prange(_LANES * per_lane):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
-        begin = ((j % per_lane) * _LANES + j // per_lane) * _PIECE
-        end = min(begin + _PIECE, n)
-        _shade(begin, end, ground, solids, lights, origin, directions, hits, pixel, out)
-
-
-@njit(cache=True, nogil=True)
 def shadow_starts(origin: Any, directions: Any, ranges: Any, normals: Any, sun: Any, starts: Any) -> None:
     """Write where rays to the sun begin (n, 3), just over the surface; NaN where that faces away."""
     for i in range(len(ranges)):
@@ -268,6 +250,28 @@ def shadow_starts(origin: Any, directions: Any, ranges: Any, normals: Any, sun: 
         for c in range(3):
             place = origin[c] + ranges[i] * directions[i, c] + 0.003 * normals[i, c]
             starts[i, c] = place if facing > 0.0 else np.nan
+
+
+@njit(cache=True, nogil=True)
+def choose_doubtful(
+    ground: Any, cell: Any, corner: Any, ball: Any, sun: Any, starts: Any, kind: Any, doubtful: Any
+) -> None:
+    """Write which rays to the sun (n,) may meet something.
+
+    The others start on the ground, over a cell of `ground` (rows, columns) that is true, and pass by the ball
+    (4,: middle, radius) of all solids; or they start nowhere.
+    """
+    rows, columns = ground.shape
+    for i in range(len(starts)):
+        x, y, z = starts[i, 0], starts[i, 1], starts[i, 2]
+        u, v = (x - corner[0]) / cell, (y - corner[1]) / cell
+        clear = False
+        if kind[i] == 0 and 0.0 <= u < columns and 0.0 <= v < rows and ground[int(v), int(u)]:
+            x, y, z = ball[0] - x, ball[1] - y, ball[2] - z
+            along = x * sun[0] + y * sun[1] + z * sun[2]
+            aside = x * x + y * y + z * z - along * along
+            clear = ball[3] < 0.0 or along < -ball[3] or aside > ball[3] * ball[3]
+        doubtful[i] = not (clear or np.isnan(starts[i, 0]))
 
 
 @njit(cache=True, nogil=True)
@@ -288,36 +292,23 @@ def develop(
             pixels[i, c] = curve[int(np.sqrt(x) * scale + np.float32(0.5))]
 
 
-@njit(**_PER_RAY)
-def _smear(i: int, picture: Any, flow: Any, out: Any) -> None:
-    """Write row i; see `smear_in_order`."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def smear(begin: int, end: int, picture: Any, flow: Any, out: Any) -> None:
+    """Write rows of the mean of a picture (h, w, c) along minus the flow (h, w, 2) of each pixel."""
     rows, columns, bands = picture.shape
-    for j in range(columns):
-        dx, dy = flow[i, j, 0], flow[i, j, 1]
-        taps = min(int(2.0 * max(abs(dx), abs(dy))) + 1, 24)
-        for c in range(bands):
-            total = 0.0
-            for k in range(taps):
-                part = (k + 0.5) / taps
-                x = min(max(j - part * dx, 0.0), columns - 1.001)
-                y = min(max(i - part * dy, 0.0), rows - 1.001)
-                a, b = int(y), int(x)
-                u, v = x - b, y - a
-                low = picture[a, b, c] * (1 - u) + picture[a, b + 1, c] * u
-                high = picture[a + 1, b, c] * (1 - u) + picture[a + 1, b + 1, c] * u
-                total += low * (1 - v) + high * v
-            out[i, j, c] = total / taps
-
-
-@njit(cache=True, nogil=True)
-def smear_in_order(picture: Any, flow: Any, out: Any) -> None:
-    """Write the mean of a picture (h, w, c) along minus the flow (h, w, 2) of each pixel."""
-    for i in range(len(picture)):
-        _smear(i, picture, flow, out)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def smear_in_parallel(picture: Any, flow: Any, out: Any) -> None:
-    """`smear_in_order` on all threads, with the same result."""
-    for i in prange(len(picture)):  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
-        _smear(i, picture, flow, out)
+    for i in range(begin, end):
+        for j in range(columns):
+            dx, dy = flow[i, j, 0], flow[i, j, 1]
+            taps = min(int(2.0 * max(abs(dx), abs(dy))) + 1, 24)
+            for c in range(bands):
+                total = 0.0
+                for k in range(taps):
+                    part = (k + 0.5) / taps
+                    x = min(max(j - part * dx, 0.0), columns - 1.001)
+                    y = min(max(i - part * dy, 0.0), rows - 1.001)
+                    a, b = int(y), int(x)
+                    u, v = x - b, y - a
+                    low = picture[a, b, c] * (1 - u) + picture[a, b + 1, c] * u
+                    high = picture[a + 1, b, c] * (1 - u) + picture[a + 1, b + 1, c] * u
+                    total += low * (1 - v) + high * v
+                out[i, j, c] = total / taps

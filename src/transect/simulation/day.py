@@ -7,10 +7,12 @@ import os
 import pkgutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +22,14 @@ from transect.base import files
 from transect.base.clocks import decimal_from_ns
 from transect.errors import MissingExtraError, UsageError, did_you_mean
 from transect.formats.geotiff.writing import encode_geotiff
-from transect.recording import Recording
+from transect.recording import Recording, Stream
 from transect.types import GridMap
 
 from . import worlds
+from ._threads import cores, submit
 from .motion import WORLD, Motion
+
+T = TypeVar("T")
 
 TRUTH = "truth"
 """Folder beside the recording's own files that every reader attaches."""
@@ -148,7 +153,8 @@ def write_day(day: Day, folder: Path) -> tuple[str, ...]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.writing-") as beside:
         building = Path(beside) / folder.name
-        said = formats.write(day.recording, building, day.recording.format)
+        ahead = day.recording.replace(streams=tuple(_look_ahead(stream) for stream in day.recording))
+        said = formats.write(ahead, building, day.recording.format)
         said = (*said, *write_truth(day.truth, building / TRUTH))
         os.replace(building, folder)
     return said
@@ -175,9 +181,45 @@ def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:
             files.write_bytes(folder / f"{name}.tif", encode_geotiff(grid))
         except MissingExtraError as error:
             said.append(f"truth/{name}.tif is not written: {error.what}; {error.hint}")
-    for name, content in truth.files.items():
-        files.write_bytes(folder / name, content())
+    makers = list(truth.files.values())
+    contents = Ahead(len(makers), lambda row: makers[row]())
+    for row, name in enumerate(truth.files):
+        files.write_bytes(folder / name, contents[row])
     return tuple(said)
+
+
+class Ahead(Generic[T]):
+    """What is asked for in order, made on all cores: while one is in use, the next ones are being made.
+
+    Parameters
+    ----------
+    count : int
+    make : callable
+        Takes a number below `count`.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], T]) -> None:
+        self.count, self.make = count, make
+        self.begun: dict[int, Future[T]] = {}
+
+    def __getitem__(self, row: int) -> T:
+        for each in range(row, min(row + cores() + 1, self.count)):
+            if each not in self.begun:
+                self.begun[each] = submit(partial(self.make, each))
+        self.begun = {each: made for each, made in self.begun.items() if each >= row}
+        return self.begun[row].result()
+
+
+def _look_ahead(stream: Stream) -> Stream:
+    """Return a stream whose images or clouds are made on all cores while it is read from begin to end."""
+    loader = stream.loader
+    if loader is None:
+        return stream
+    rows = {t: row for row, t in enumerate(stream.t_ns.tolist())}
+    if len(rows) < len(stream):  # equal times do not tell samples apart
+        return stream
+    ahead = Ahead(len(stream), lambda row: loader(stream[row].row))
+    return stream.replace(loader=lambda row: ahead[rows[row["t_ns"]]])
 
 
 def tum_text(motion: Motion, body: str = "") -> str:

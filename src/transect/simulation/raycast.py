@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +12,7 @@ from transect.base.arrays import Floats
 from transect.geometry._arrays import floats, same_length
 
 from ._compiled import kernels
+from ._threads import spread
 from .terrain import Terrain
 
 Meetings = tuple[Floats, NDArray[np.int32], Floats]
@@ -22,8 +20,6 @@ Meetings = tuple[Floats, NDArray[np.int32], Floats]
 
 NOTHING, TERRAIN = -1, 0
 """Kinds of hit; solid number k (from 1) has kind k."""
-PARALLEL_FROM = 20_000
-"""Batches of at least this many rays are cast on all cores; for fewer, starting threads takes longer."""
 FAR = 200.0
 
 
@@ -38,6 +34,11 @@ class Obstacles(Protocol):
     @property
     def temperature(self) -> Floats:
         """(k,) K, for the infrared camera."""
+        ...
+
+    @property
+    def ball(self) -> Floats:
+        """(4,): middle and radius, m, of a ball that holds all solids at all times; radius -1 for none."""
         ...
 
     def __len__(self) -> int: ...
@@ -125,45 +126,32 @@ def cast(
     along = np.ascontiguousarray(np.atleast_2d(floats("directions", directions, (..., 3))))
     if 1 not in (len(start), len(along)):
         same_length(origins=start, directions=along)
-    ranges, normals = _cast_terrain(scene, start, along, max_range)
-    kind = np.where(np.isinf(ranges), np.int32(NOTHING), np.int32(TERRAIN))
-    if scene.solids is None or len(scene.solids) == 0:
-        return Hits(ranges, kind, normals)
-    limit = np.minimum(ranges, max_range)
-    closer, number, outward = _meet_solids(scene.solids, start, along, limit, t)
-    met = number > 0
-    return Hits(
-        np.where(met, closer, ranges), np.where(met, number, kind), np.where(met[:, None], outward, normals)
-    )
+    count = len(along) if len(start) == 1 else len(start)
+    hits = Hits(np.empty(count), np.empty(count, np.int32), np.empty((count, 3)))
+    spread(lambda begin, end: _cast_piece(scene, start, along, max_range, t, slice(begin, end), hits), count)
+    return hits
 
 
-def _cast_terrain(scene: Scene, start: Floats, along: Floats, far: float) -> tuple[Floats, Floats]:
-    """Return ranges (n,) to the ground and its normals (n, 3)."""
-    n = max(len(start), len(along))
-    ranges, normals = np.empty(n), np.empty((n, 3))
-    loops, land = kernels("raycast"), scene.terrain
-    loop = loops.cast_in_parallel if n >= PARALLEL_FROM else loops.cast_in_order
+def _cast_piece(
+    scene: Scene, start: Floats, along: Floats, far: float, t: float | Floats, rows: slice, hits: Hits
+) -> None:
+    """Cast some of the rays and write what they meet."""
+    start, along = (rays[rows] if len(rays) > 1 else rays for rays in (start, along))
+    ranges, kind, normals = hits.range[rows], hits.kind[rows], hits.normal[rows]
+    land = scene.terrain
     ground = (land.height, *land.pyramid, float(land.cell), np.asarray(land.origin, dtype=np.float64))
-    loop(ground, start, along, float(far), ranges, normals)
-    return ranges, normals
-
-
-def _meet_solids(
-    solids: Obstacles, start: Floats, along: Floats, limit: Floats, t: float | Floats
-) -> Meetings:
-    """`Obstacles.nearest`, on all cores for large batches: it is compiled code that lets threads run."""
-    n, cores = len(limit), os.cpu_count() or 1
-    along = np.broadcast_to(along, (n, 3))
-    if n < PARALLEL_FROM or cores == 1:
-        return solids.nearest(start, along, limit, t)
-
-    def part(begin: int, end: int) -> Meetings:
-        rows = slice(begin, end)
-        when = t[rows] if isinstance(t, np.ndarray) else t
-        return solids.nearest(start[rows] if len(start) > 1 else start, along[rows], limit[rows], when)
-
-    edges = [n * k // (4 * cores) for k in range(4 * cores + 1)]
-    with ThreadPoolExecutor(cores) as pool:
-        parts = list(pool.map(lambda edge: part(*edge), pairwise(edges)))
-    ranges, numbers, normals = zip(*parts, strict=True)
-    return np.concatenate(ranges), np.concatenate(numbers), np.concatenate(normals)
+    kernels("raycast").cast(ground, start, along, float(far), ranges, normals)
+    kind[:] = np.where(np.isinf(ranges), np.int32(NOTHING), np.int32(TERRAIN))
+    if scene.solids is None or len(scene.solids) == 0:
+        return
+    limit, near = np.minimum(ranges, far), np.empty(len(ranges), np.bool_)
+    kernels("raycast").pass_ball(scene.solids.ball, start, along, limit, near)
+    if not near.any():
+        return
+    start, along = (rays if len(rays) == 1 else rays[near] for rays in (start, along))
+    when = t[rows][near] if isinstance(t, np.ndarray) else t
+    wide = np.broadcast_to(along, (int(near.sum()), 3))
+    closer, number, outward = scene.solids.nearest(start, wide, limit[near], when)
+    met, where = number > 0, np.flatnonzero(near)[number > 0]
+    for there, seen in ((ranges, closer), (kind, number), (normals, outward)):
+        there[where] = seen[met]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transect.base.arrays import Floats, Singles
+from transect.base.arrays import Floats, Mask, Singles
 from transect.errors import UsageError
 from transect.geometry import camera as lenses
 from transect.geometry import se3
@@ -19,8 +19,10 @@ from transect.types import CameraModel
 
 from . import textures
 from ._compiled import kernels
+from ._threads import PIECE, spread
 from .light import Light
-from .raycast import FAR, NOTHING, PARALLEL_FROM, Hits, Scene, cast
+from .raycast import FAR, NOTHING, Hits, Scene, cast
+from .shadows import sunlit
 from .terrain import Terrain
 
 Transmission = Callable[[Singles], Singles]
@@ -99,19 +101,28 @@ def render(
     if supersample < 1 or supersample % 2 == 0:
         raise UsageError(f"supersample must be odd, got {supersample}", hint="1 or 3")
     view = View.through(_enlarge(camera, supersample), floats("T_world_camera", T_world_camera, (4, 4)))
-    hits = cast(scene, view.origin, view.rays, max_range, t)
-    seen = (_heat if light.thermal else _radiance)(scene, view, hits, light, t)
+    count, look = len(view.local), _heat if light.thermal else _radiance
+    seen, ranges = np.empty((count, 3), np.float32), np.empty(count)
+    depth, kind = np.empty(count, np.float32), np.empty(count, np.int32)
+
+    def see(begin: int, end: int) -> None:
+        part = view.part(begin, end)
+        hits = cast(scene, view.origin, part.rays, max_range, t)
+        seen[begin:end] = look(scene, part, hits, light, t)
+        ranges[begin:end], kind[begin:end], depth[begin:end] = hits.range, hits.kind, part.depth(hits)
+
+    spread(see, count)
     if haze is not None:
-        seen = _hazy(seen, haze(hits.range.astype(np.float32).reshape(view.shape)).reshape(-1, 1), light)
+        seen = _hazy(seen, haze(ranges.astype(np.float32).reshape(view.shape)).reshape(-1, 1), light)
     if not colour:
         seen = seen @ np.array(LUMINANCE, np.float32)[:, None]
     picture = seen.reshape(*view.shape, -1)
     if moved is not None:
-        picture = _smear(picture, view.flow(hits.range, floats("moved", moved, (4, 4))))
+        picture = _smear(picture, view.flow(ranges, floats("moved", moved, (4, 4))))
     picture = _average(picture, supersample)
     centre = slice(supersample // 2, None, supersample)
     image, gain = _expose(picture, light, exposure, noise)
-    depth, kind = view.depth(hits).reshape(view.shape), hits.kind.reshape(view.shape)
+    depth, kind = depth.reshape(view.shape), kind.reshape(view.shape)
     return Frame(image, depth[centre, centre], kind[centre, centre], gain)
 
 
@@ -137,20 +148,27 @@ class View:
     camera : CameraModel
     pose : (4, 4) array
         ``T_world_camera``.
-    local, rays : (n, 3) array
-        Unit rays in the camera and in the world, row by row; NaN where the lens has none.
+    local : (n, 3) array
+        Unit rays in the camera, row by row; NaN where the lens has none.
     """
 
     camera: CameraModel
     pose: Floats
     local: Floats
-    rays: Floats
 
     @classmethod
     def through(cls, camera: CameraModel, pose: Floats) -> View:
         """Return the view of a camera at a pose ``T_world_camera``."""
-        local = pixel_rays(camera)
-        return cls(camera, pose, local, local @ pose[:3, :3].T)
+        return cls(camera, pose, pixel_rays(camera))
+
+    def part(self, begin: int, end: int) -> View:
+        """Return the view of some pixels."""
+        return replace(self, local=self.local[begin:end])
+
+    @cached_property
+    def rays(self) -> Floats:
+        """(n, 3) unit rays in the world; NaN where the lens has none."""
+        return self.local @ self.pose[:3, :3].T
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -196,6 +214,14 @@ def pixel_rays(camera: CameraModel) -> Floats:
 
 
 @lru_cache(maxsize=8)
+def lens_covers(camera: CameraModel) -> Mask:
+    """Return which pixels (height, width) the lens has rays for; kept for the next call."""
+    seen = np.isfinite(pixel_rays(camera)[:, 0]).reshape(camera.height, camera.width)
+    seen.setflags(write=False)
+    return seen
+
+
+@lru_cache(maxsize=8)
 def _pixel_rays(width: int, height: int, K: bytes, lens: bytes, fisheye: bool) -> Floats:
     pixels = np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).reshape(-1, 2)
     matrix, coefficients = np.frombuffer(K).reshape(3, 3), np.frombuffer(lens)
@@ -219,11 +245,10 @@ def _radiance(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> S
     solids = np.zeros((0, 3)) if scene.solids is None else np.ascontiguousarray(scene.solids.albedo)
     look = textures.ground(scene.terrain.ground)
     lights = _outdoors(light), _lamps(light, view.pose), _sky(light, look)
-    met = hits.range, hits.kind, hits.normal, sunlit(scene, view, hits, light, t)
+    met = hits.range, hits.kind, hits.normal, _sunlit(scene, view, hits, light, t)
     out = np.empty((len(view.rays), 3), np.float32)
-    loops = kernels("render")
-    shade = loops.shade_in_parallel if len(out) >= PARALLEL_FROM else loops.shade_in_order
-    shade(_ground(scene.terrain, look), solids, lights, view.origin, view.rays, met, view.pixel, out)
+    ground = _ground(scene.terrain, look)
+    kernels("render").shade(ground, solids, lights, view.origin, view.rays, met, view.pixel, out)
     return np.nan_to_num(out, copy=False)
 
 
@@ -237,13 +262,10 @@ def _ground(land: Terrain, look: textures.Ground) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def sunlit(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> NDArray[np.bool_]:
-    """Whether the sun shines on what each ray met (n,): it faces the sun, and nothing is between."""
+def _sunlit(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Mask:
     if light.sun <= 0:
         return np.zeros(len(view.rays), np.bool_)
-    sun, starts = light.towards_sun, np.empty_like(view.rays)
-    kernels("render").shadow_starts(view.origin, view.rays, hits.range, hits.normal, sun, starts)
-    return (cast(scene, starts, sun, FAR, t).kind == NOTHING) & ~np.isnan(starts[:, 0])
+    return sunlit(scene, view.origin, view.rays, hits, light.towards_sun, t)
 
 
 def _outdoors(light: Light) -> Floats:
@@ -282,7 +304,7 @@ _AIR_HEAT = np.float32(288.0)
 
 def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singles:
     """Temperatures (n, 3) in K, three times the same: ground warmed by the sun, solids, a cold sky."""
-    facing = np.maximum(hits.normal @ light.towards_sun, 0.0) * sunlit(scene, view, hits, light, t)
+    facing = np.maximum(hits.normal @ light.towards_sun, 0.0) * _sunlit(scene, view, hits, light, t)
     visible = _radiance(scene, view, hits, replace(light, sun=0.0, sky=1.0, lamps=()), t)
     ground = _AIR_HEAT + light.sun * 14.0 * np.nan_to_num(facing) - 25.0 * visible[:, 1]
     sky = 262.0 - 38.0 * np.clip(view.rays[:, 2], 0.0, 1.0) ** 0.5
@@ -295,9 +317,9 @@ def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singl
 
 def _smear(picture: Singles, flow: Singles) -> Singles:
     """Mean of the picture (h, w, c) along the way that each pixel's content moves."""
-    out, loops = np.empty_like(picture), kernels("render")
-    smear = loops.smear_in_parallel if flow.size // 2 >= PARALLEL_FROM else loops.smear_in_order
-    smear(picture, flow, out)
+    out, smear = np.empty_like(picture), kernels("render").smear
+    rows, columns, _ = picture.shape
+    spread(lambda begin, end: smear(begin, end, picture, flow, out), rows, max(PIECE // columns, 1))
     return out
 
 

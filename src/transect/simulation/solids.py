@@ -129,6 +129,8 @@ class Solids:
     albedo : (n, 3) array
     near_infrared, backscatter, temperature, rcs : (n,) array
         See `Look` and `Solid`.
+    ball : (4,) array
+        Middle and radius, m, of a ball that holds all solids at all times; radius -1 for none.
     """
 
     arrays: Arrays
@@ -139,6 +141,7 @@ class Solids:
     backscatter: Floats
     temperature: Floats
     rcs: Floats
+    ball: Floats
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -150,8 +153,9 @@ class Solids:
         kinds = tuple(dict.fromkeys(s.kind for s in given))
         tracks = [s.track for s in given if s.track is not None]
         looks = [s.look for s in given]
+        arrays = _arrays(given, tracks)
         return cls(
-            arrays=_arrays(given, tracks),
+            arrays=arrays,
             kinds=kinds,
             kind=np.array([kinds.index(s.kind) for s in given], dtype=np.int64),
             albedo=np.array([look.albedo for look in looks], dtype=np.float64).reshape(-1, 3),
@@ -159,6 +163,7 @@ class Solids:
             backscatter=np.array([look.backscatter for look in looks], dtype=np.float64),
             temperature=np.array([look.temperature for look in looks], dtype=np.float64),
             rcs=np.array([s.rcs for s in given], dtype=np.float64),
+            ball=_ball_around(arrays.place, arrays.reach) if given else np.array([0.0, 0.0, 0.0, -1.0]),
         )
 
     def nearest(
@@ -183,7 +188,7 @@ def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
     place = np.array([_ball(s)[0] for s in solids], dtype=np.float64).reshape(-1, 3)
     reach = np.array([_ball(s)[1] for s in solids], dtype=np.float64)
     groups = _groups(np.arange(len(solids)), place)
-    balls = [_ball_around(place[group], reach[group]) for group in groups]
+    balls = np.array([_ball_around(place[group], reach[group]) for group in groups]).reshape(-1, 4)
     size = np.array([s.size for s in solids], dtype=np.float64).reshape(-1, 3)
     return Arrays(
         shape=np.array([s.shape for s in solids], dtype=np.int64),
@@ -198,8 +203,8 @@ def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
         track_step=STEP,
         member=np.concatenate([np.zeros(0, np.int64), *groups]),
         first=np.cumsum([0, *(len(group) for group in groups)], dtype=np.int64),
-        group_place=np.array([middle for middle, _ in balls], dtype=np.float64).reshape(-1, 3).T.copy(),
-        group_reach=np.array([radius for _, radius in balls], dtype=np.float64),
+        group_place=balls[:, :3].T.copy(),
+        group_reach=balls[:, 3].copy(),
     )
 
 
@@ -213,10 +218,10 @@ def _groups(numbers: Ints, place: Floats) -> list[Ints]:
     return _groups(ordered[:half], place) + _groups(ordered[half:], place)
 
 
-def _ball_around(places: Floats, reaches: Floats) -> tuple[Floats, float]:
-    """Middle (3,) and radius of a ball that holds balls at places (n, 3), m."""
+def _ball_around(places: Floats, reaches: Floats) -> Floats:
+    """Middle and radius (4,) of a ball that holds balls at places (n, 3), m."""
     middle = ((places + reaches[:, None]).max(axis=0) + (places - reaches[:, None]).min(axis=0)) / 2
-    return middle, float((np.linalg.norm(places - middle, axis=1) + reaches).max()) * (1 + 1e-9)
+    return np.array([*middle, (np.linalg.norm(places - middle, axis=1) + reaches).max() * (1 + 1e-9)])
 
 
 def _ball(solid: Solid) -> tuple[Floats, float]:

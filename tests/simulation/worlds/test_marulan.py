@@ -4,6 +4,7 @@ from scipy.stats import chi2
 
 import transect
 from transect.errors import UsageError
+from transect.geometry import se3
 from transect.recording import arrow
 from transect.simulation.day import Options, simulate, write_day
 from transect.simulation.nav import DEVIATIONS, state_errors
@@ -326,3 +327,24 @@ def test_conditions_that_are_not_known_are_refused():
             simulate("marulan", Options(conditions=conditions))
     with pytest.raises(UsageError, match="no stream"):
         simulate("marulan", Options(streams=("Lidar",)))
+
+
+def test_boards_tell_how_the_laser_and_the_camera_are_mounted():
+    """Section 4.4.1, with one small picture of each board, by the compound that a user runs."""
+    options = Options(3.9, 0, 0.4, ("LaserHorizontal", "VideoVisual"), {"scene": "boards"})
+    day = simulate("marulan", options)
+    pictures = day.recording["VideoVisual"]
+    once = pictures.take(np.arange(len(pictures)) % 6 == 2)
+    shown = day.recording.replace(streams=(day.recording["LaserHorizontal"], once))
+    board = {"square": 0.0749, "square_height": 0.0747, "least_boards": 6}
+    done = transect.run(
+        "LaserCameraCalibration", shown, set={f"calibration.{name}": value for name, value in board.items()}
+    )
+    found = done["transform"].values[-1]
+    true = transect.robots.load("argo").frames.lookup("LaserHorizontal", "VideoVisual")
+    error = se3.log(se3.invert(true) @ found.matrix)
+    assert (found.target, found.source) == ("LaserHorizontal", "VideoVisual")
+    # Ten boards in small pictures leave 4 cm (one sigma) along the normal of the laser's plane.
+    assert np.linalg.norm(error[:3]) < 0.15  # m
+    assert np.degrees(np.linalg.norm(error[3:])) < 3.0
+    assert len(day.truth.tables["boards"]) == len(once) == 10

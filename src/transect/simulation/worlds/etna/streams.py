@@ -26,7 +26,7 @@ from ...inertial import ImuNoise
 from ...lidar import VLP_32C, Shots, revolution, scan
 from ...motion import Motion
 from ...randomness import generator
-from ...render import Frame, pixel_rays, render
+from ...render import Frame, lens_covers, render
 from .rover import WHEEL_RADIUS
 from .state import COVERAGES, START_NS, State
 
@@ -329,7 +329,7 @@ def _make_stream(kind: PayloadFiles, state: State, rate: float, make: Callable[[
 
 def _take_image(state: State, camera: CameraModel, t_ns: int) -> Image:
     # Table 4 describes MainCam's lens only up to where its polynomial folds: the corners stay black.
-    seen = np.isfinite(pixel_rays(camera)[:, 0]).reshape(camera.height, camera.width)
+    seen = lens_covers(camera)
     pixels = take_frame(state, camera, t_ns).image
     return Image(pixels, "rgb", t_ns=t_ns, frame=camera.frame, camera=camera, valid=seen)
 

@@ -1,6 +1,7 @@
 """Marulan, where the ACFR recorded its Sensor Data Integrity datasets: the Argo in clear air (document 004).
 
-Conditions: `scene` static (Table 1), open, houses or dam; `light` day, low_sun, night or night_lights;
+Conditions: `scene` static (Table 1), open, houses, dam, or boards (4.4.1: lasers and visual camera see a
+chessboard, held up at one place after the other); `light` day, low_sun, night or night_lights;
 `human` none or walking; `reflectors` none or standing, in the static scene.
 """
 
@@ -25,16 +26,28 @@ from ...motion import Motion
 from ...raycast import Scene
 from ...solids import Solids, walker
 from .argo import Argo, list_hit_kinds, list_hits, list_slip, make_streams
+from .boards import Shown, build_board, count_boards, list_boards, place_boards
 from .cameras import CLIP, LIGHTS, make_camera_streams
-from .places import SENSOR_FRAME, Place, build_dam, build_houses, build_open_area, build_static, find_spot
+from .places import (
+    SENSOR_FRAME,
+    Place,
+    build_bare,
+    build_dam,
+    build_houses,
+    build_open_area,
+    build_static,
+    find_spot,
+)
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
-    "scene": ("static", "open", "houses", "dam"),
+    "scene": ("static", "open", "houses", "dam", "boards"),
     "light": tuple(LIGHTS),
     "human": ("none", "walking"),
     "reflectors": ("none", "standing"),
 }
 """What may be asked for; the first of each is taken unasked."""
+BOARD_CAMERA, BOARD_LASER = "VideoVisual", "LaserHorizontal"
+"""Whose calibration the boards are for."""
 START_NS = {
     "day": 1_224_476_280_000_000_000,
     "low_sun": 1_224_489_300_000_000_000,
@@ -58,27 +71,43 @@ def make_day(options: Options) -> Day:
     robot = robots.load("argo")
     place = _choose_place(asked, options.seed)
     walking = walker(_put_on_ground(place, place.walk)) if asked["human"] == "walking" else []
-    solids = Solids.of([*place.solids, *walking])
     start_ns = START_NS[asked["light"]]
+    motion = _make_motion(place, robot, start_ns, options)
+    shown = _show_boards(robot, motion, options) if asked["scene"] == "boards" else None
+    standing = [*place.solids, *walking]
+    solids = Solids.of(standing) if shown is None else Shown.among(standing, [build_board(T) for T in shown])
     argo = Argo(
         robot=robot,
         scene=Scene(place.terrain, solids),
         solids=solids,
-        motion=_make_motion(place, robot, start_ns, options),
+        motion=motion,
         start_ns=start_ns,
         seconds=options.seconds,
         seed=options.seed,
         stands=place.route is None,
-        still=place.route is None and not walking,
+        still=place.route is None and not walking and shown is None,
     )
     made = [*make_streams(argo), *make_camera_streams(argo, asked["light"], options.scale, place.car)]
-    return Day(_make_recording(argo, made, asked, options), _make_truth(argo, options))
+    if shown is not None:
+        made = [stream for stream in made if stream.name in (*LASERS, BOARD_CAMERA)]
+    return Day(_make_recording(argo, made, asked, options), _make_truth(argo, options, shown))
+
+
+def _show_boards(robot: Robot, motion: Motion, options: Options) -> Floats:
+    """Return where chessboards are held before the vehicle, which stands: ``T_world_board`` (n, 4, 4)."""
+    camera, laser = (
+        motion.transforms[0] @ np.diag([1.0, -1.0, -1.0, 1.0]) @ robot.frames.lookup("Body", name)
+        for name in (BOARD_CAMERA, BOARD_LASER)
+    )
+    count = count_boards(options.seconds)
+    return place_boards(camera, laser, robot.cameras[BOARD_CAMERA], count, options.seed)
 
 
 def _choose_place(asked: Mapping[str, str], seed: int) -> Place:
     if asked["scene"] == "static":
         return build_static(seed, reflectors=asked["reflectors"] == "standing")
     areas: dict[str, Callable[[int], Place]] = {
+        "boards": build_bare,
         "open": build_open_area,
         "houses": build_houses,
         "dam": build_dam,
@@ -182,10 +211,12 @@ def _read_poses(nav: Stream) -> tuple[Ints, Floats, Floats]:
     return nav.t_ns, nav.array("x", "y", "z"), nav.array("qx", "qy", "qz", "qw")
 
 
-def _make_truth(argo: Argo, options: Options) -> Truth:
+def _make_truth(argo: Argo, options: Options, shown: Floats | None) -> Truth:
     tables: dict[str, Callable[[], pa.Table]] = {"objects": lambda: list_objects(argo)}
     if any(options.wants(laser) for laser in LASERS):
         tables |= {"hits": lambda: list_hits(argo), "hit_kinds": lambda: list_hit_kinds(argo)}
+    if shown is not None:
+        tables["boards"] = lambda: list_boards(argo.start_ns, shown)
     if not argo.stands:
         tables["slip"] = lambda: list_slip(argo)
     return Truth(

@@ -90,6 +90,17 @@ def build_static(seed: int, reflectors: bool) -> Place:
     )
 
 
+def build_bare(seed: int) -> Place:
+    """Return the ground of the static tests with nothing on it but what stands beside and far behind."""
+    whole = build_static(seed, reflectors=False)
+    kept = {"water tank", "trailer", "compressor", "trunk", "leaves"}
+    near = -12.0  # m: the branch of Table 1 has leaves as well
+    solids = tuple(
+        s for s in whole.solids if s.kind in kept and not (s.kind == "leaves" and s.centre[1] > near)
+    )
+    return dataclasses.replace(whole, solids=solids)
+
+
 def _build_table_box(
     kind: str, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], look: Look
 ) -> Solid:
