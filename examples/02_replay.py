@@ -14,7 +14,8 @@ import numpy as np
 import transect
 from transect import Node, compound, outputs, param, robots
 from transect.draw.figures import save_figure
-from transect.draw.tracks import Ground, Style, Track, tracks_figure
+from transect.draw.ground import Ground
+from transect.draw.tracks import Style, Track, tracks_figure
 from transect.engine import Batch, Latest
 from transect.geometry import planar, rotations, se3
 from transect.robots.interact.arms import camera_poses

@@ -13,7 +13,8 @@ import numpy as np
 import transect
 from transect import Node, compound, outputs, robots
 from transect.draw.figures import save_figure
-from transect.draw.tracks import Ground, Style, Track, tracks_figure
+from transect.draw.ground import Ground
+from transect.draw.tracks import Style, Track, tracks_figure
 from transect.engine import At
 from transect.geometry import geodesy, planar
 from transect.robots.interact.geometry import Geometry

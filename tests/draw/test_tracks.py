@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from transect.draw.tracks import Ground, Style, Track, tracks_figure
+from transect.draw.ground import Ground
+from transect.draw.tracks import Style, Track, tracks_figure
 
 EASTWARD = Track("a", np.column_stack([np.arange(10.0), np.zeros(10)]), np.arange(10.0))
 

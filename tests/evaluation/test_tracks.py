@@ -8,7 +8,9 @@ import pytest
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import StreamError, UsageError
-from transect.evaluation.tracks import EARTH, Layout, RecordedPath, guides_of, lay_out, map_of, paths_of
+from transect.evaluation.ground import map_of
+from transect.evaluation.paths import EARTH, RecordedPath, guides_of, paths_of
+from transect.evaluation.tracks import Layout, lay_out
 from transect.geometry import geodesy
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values

@@ -2,81 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.base.arrays import Floats, Ints
-from transect.base.clocks import NS, TimeLike, resolve
-from transect.errors import GeometryError, StreamError, UsageError
+from transect.base.arrays import Floats
+from transect.base.clocks import NS
+from transect.errors import GeometryError, UsageError
 from transect.geometry import align, geodesy
-from transect.geometry._arrays import measured_rows
 from transect.geometry.ground import FROM_ABOVE, NORTH_UP, VIEWS, MapView, map_view
-from transect.recording import Recording, Stream
-from transect.types import GridMap, NavFix, Odometry, PointCloud, Pose, RigidBodyState, Trajectory
+from transect.types import GridMap, PointCloud
 
-from .loading import POSE, RUN, open_input, open_named
-from .positions import geodetic_of, position_stream, track_of
+from .ground import ground_of, middle_of, refuse_elsewhere
+from .paths import EARTH, RecordedPath
 
 if TYPE_CHECKING:
-    from pyproj import Transformer
+    from transect.draw.ground import Ground
+    from transect.draw.tracks import Track
 
-    from transect.draw.tracks import Ground, Track
-
-EARTH = "Earth"
-"""Name of the space of latitudes and longitudes."""
-TYPES = (NavFix, Pose, RigidBodyState, Odometry)
-LEVELLED = "level"
-"""Frame of a run's map that was turned upright: that of its poses but for the tilt."""
 FEW = 3
 """Fewer common times do not tell how one track lies to another."""
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedPath:
-    """A track as it was recorded.
-
-    Attributes
-    ----------
-    name : str
-    t_ns : (n,) int64
-        On `clock`.
-    places : (n, 3)
-        Latitude, longitude (rad) and height (m) where `frame` is the Earth, else metres; no NaN in what a
-        map shows.
-    orientations : (n, 4) or None
-    """
-
-    name: str
-    t_ns: Ints
-    places: Floats
-    orientations: Floats | None
-    frame: str
-    clock: str
-
-    def between(self, start: TimeLike | None, end: TimeLike | None) -> RecordedPath:
-        """Return the part in [start, end); `+60s` counts from its first position."""
-        keep = np.ones(len(self.t_ns), dtype=bool)
-        if start is not None:
-            keep &= self.t_ns >= resolve(start, int(self.t_ns[0]), self.clock)
-        if end is not None:
-            keep &= self.t_ns < resolve(end, int(self.t_ns[0]), self.clock)
-        if not keep.any():
-            raise UsageError(f"{self.name} has no positions between these times")
-        turned = self.orientations
-        return replace(
-            self, t_ns=self.t_ns[keep], places=self.places[keep],
-            orientations=None if turned is None else turned[keep],
-        )  # fmt: skip
-
-    def overlaps(self, other: RecordedPath) -> bool:
-        """Tell whether two tracks were recorded at the same time."""
-        if self.clock != other.clock or "index" in (self.clock, other.clock):
-            return False
-        return bool(self.t_ns[0] <= other.t_ns[-1] and other.t_ns[0] <= self.t_ns[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,88 +50,6 @@ class Layout:
     caption: str
     notes: list[str]
     datum: Floats | None
-
-
-# What there is
-
-
-def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ()) -> list[RecordedPath]:
-    """Return the tracks of a recording that are meant.
-
-    Parameters
-    ----------
-    name : str
-        Of one stream.
-    patterns : sequence of str
-        Of names of streams; those without positions are left out. Without name and patterns satellite
-        fixes are taken, else the best measurement, else the truth.
-    """
-    if name:
-        return [path_of(recording[name], f"{recording.name} {recording[name].name}")]
-    if patterns:
-        fitting = [s for s in recording.select(*patterns) if s.type in TYPES and len(s)]
-        if not fitting:
-            raise StreamError(
-                f"no stream of {recording.name} that {', '.join(patterns)} chooses has positions"
-            )
-        single = len(fitting) == 1
-        return [path_of(s, recording.name if single else f"{recording.name} {s.name}") for s in fitting]
-    return [path_of(_best_stream(recording), recording.name)]
-
-
-def _best_stream(recording: Recording) -> Stream:
-    """Return the receiver with most fixes, which alone lies on a map; else what measured best; else truth."""
-    receivers = [s for s in recording if s.type is NavFix and s.role != "truth"]
-    fixes = {s.name: int(measured_rows(geodetic_of(s)[:, :2]).sum()) for s in receivers}
-    if any(fixes.values()):
-        return recording[max(fixes, key=lambda name: fixes[name])]
-    truth = recording.truth
-    try:
-        return position_stream(recording)
-    except StreamError as error:
-        if truth is not None and truth.type in TYPES:
-            return truth
-        hint = "transect info PATH lists the streams; one is named by PATH:STREAM"
-        raise StreamError(f"{recording.name} has no positions to draw", why=error.why, hint=hint) from error
-
-
-def path_of(stream: Stream, name: str) -> RecordedPath:
-    """Return the track of a stream of fixes, poses or odometry, in the order of time."""
-    if stream.type not in TYPES:
-        raise StreamError(f"{stream.name} has no positions", why=f"its samples are {stream.type.__name__}")
-    earth = stream.type is NavFix
-    places = geodetic_of(stream) if earth else track_of(stream)
-    heights = places[:, 2]
-    usual = float(np.nanmedian(heights)) if np.isfinite(heights).any() else 0.0
-    places = np.column_stack([places[:, :2], np.where(np.isfinite(heights), heights, usual)])
-    turned = {"qx", "qy", "qz", "qw"} <= set(stream.columns) and not earth
-    orientations = stream.array("qx", "qy", "qz", "qw") if turned else None
-    return _sort(
-        RecordedPath(name, stream.t_ns, places, orientations, EARTH if earth else stream.frame, stream.clock)
-    )
-
-
-def path_of_trajectory(trajectory: Trajectory, name: str) -> RecordedPath:
-    """Return the track of a trajectory, such as a run's."""
-    return _sort(
-        RecordedPath(name, trajectory.t_ns, trajectory.positions, trajectory.orientations, trajectory.frame,
-             trajectory.clock)
-    )  # fmt: skip
-
-
-def _sort(path: RecordedPath) -> RecordedPath:
-    known = np.flatnonzero(measured_rows(path.places))
-    if not len(known):
-        raise StreamError(f"{path.name} has no positions", why="none was measured")
-    order = known[np.argsort(path.t_ns[known], kind="stable")]
-    turned = path.orientations
-    return replace(
-        path, t_ns=path.t_ns[order], places=path.places[order],
-        orientations=None if turned is None else turned[order],
-    )  # fmt: skip
-
-
-# One frame
 
 
 @dataclass
@@ -262,8 +127,8 @@ def lay_out(
         table.notes.append(f"drawn from its own start, as nothing relates it to the others: {names}")
     if below is not None and table.datum is None and not below.frame:
         table.notes.append(f"the map names no frame: it is taken to lie in {frame or 'that of the tracks'}")
-    ground = None if below is None else _ground(below, table.datum, tracks)
-    _refuse_elsewhere(tracks, ground)
+    ground = None if below is None else ground_of(below, table.datum, tracks)
+    refuse_elsewhere(tracks, ground)
     return Layout(tracks, ground, view, _caption(table), table.notes, table.datum)
 
 
@@ -281,7 +146,7 @@ def _datum(paths: Sequence[RecordedPath], below: GridMap | PointCloud | None) ->
         if path.frame == EARTH:
             return path.places[0]
     assert isinstance(below, GridMap)
-    return _middle(below)
+    return middle_of(below)
 
 
 def _view(path: RecordedPath) -> MapView:
@@ -350,135 +215,3 @@ def _caption(table: _Table) -> str:
     if table.alone:
         return "each from its own start"
     return f"in the frame {table.frame}" if table.frame else ""
-
-
-# The map
-
-
-def guides_of(recording: Recording, frame: str) -> Iterator[RecordedPath]:
-    """Yield the tracks of a recording in a frame, by which others can be brought there."""
-    for stream in recording:
-        there = EARTH if stream.type is NavFix else stream.frame
-        if stream.type in TYPES and there == frame and len(stream):
-            yield path_of(stream, f"{recording.name} {stream.name}")
-
-
-def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], list[str]]:
-    """Open what lies under tracks: ``PATH``, ``PATH:STREAM``, or the folder of a run that made a map.
-
-    Returns
-    -------
-    GridMap or PointCloud
-    list of RecordedPath
-        The run's own track in the map's frame, by which others are brought there.
-    list of str
-        What a person should know.
-    """
-    folder = Path(over) if (Path(over) / RUN).is_file() else Path(over).parent
-    made = [*sorted(folder.glob("*.tif")), *sorted(folder.glob("*.ply"))] if folder == Path(over) else []
-    below = map_of(*open_named(made[0] if made else over))
-    if not (folder / RUN).is_file() or not (folder / f"{POSE}.tum").is_file():
-        return below, [], []
-    run = path_of_trajectory(open_input(f"{folder}:{POSE}").trajectory, folder.resolve().name)
-    if isinstance(below, GridMap) and (below.crs or below.frame not in ("", LEVELLED)):
-        return below, [run] if run.frame == below.frame else [], []
-    notes = ["the map was turned level by the IMU: tracks lie on it without that tilt"]
-    return replace(below, frame=run.frame), [run], notes if below.frame == LEVELLED else []
-
-
-def map_of(recording: Recording, name: str = "") -> GridMap | PointCloud:
-    """Return the only map or cloud of a recording, or the one of that name."""
-    if name:
-        chosen = [recording[name]]
-    else:
-        chosen = [s for s in recording if s.type is GridMap and len(s)]
-        chosen = chosen or [s for s in recording if s.type is PointCloud and len(s) == 1]
-    if len(chosen) != 1 or chosen[0].type not in (GridMap, PointCloud):
-        names = ", ".join(stream.name for stream in chosen)
-        raise UsageError(
-            f"{recording.name} is not one map",
-            why=names or "it has no map",
-            hint="name one: --over PATH:STREAM",
-        )
-    stream = chosen[0]
-    value = stream[len(stream) - 1].payload  # of a map that grows, the last
-    known = recording.format != "pcd"  # a file of a cloud does not say where its points are
-    return replace(value, frame=(value.frame or stream.frame) if known else "")
-
-
-def _ground(below: GridMap | PointCloud, datum: Floats | None, tracks: Sequence[Track]) -> Ground:
-    from transect.draw.tracks import Ground
-
-    if isinstance(below, PointCloud):
-        points = np.asarray(below.points, dtype=np.float64)[:, :2]
-        return Ground(points[measured_rows(points)], kind="points")
-    transform = below.transform if datum is None else _affine(below, datum, tracks)
-    layers = list(below.layers.values())
-    if "occupancy" in below.layers:
-        return Ground(below.layers["occupancy"], transform, "occupancy")
-    if len(layers) >= 3 and layers[0].dtype == np.uint8:
-        return Ground(np.stack(layers[:3], axis=-1) / 255.0, transform, "colours")
-    heights = below.layers.get("elevation", layers[0])
-    return Ground(np.asarray(heights, dtype=np.float64), transform, "heights")
-
-
-def _to_earth(below: GridMap) -> Transformer:
-    """Return what takes x and y of a map to longitude and latitude, degrees."""
-    from pyproj import CRS, Transformer
-    from pyproj.exceptions import CRSError
-
-    try:
-        return Transformer.from_crs(CRS.from_user_input(below.crs), CRS.from_epsg(4326), always_xy=True)
-    except CRSError as error:
-        raise UsageError(
-            f"the coordinate reference system {below.crs[:60]} is not known", why=str(error)
-        ) from error
-
-
-def _middle(below: GridMap) -> Floats:
-    """Return the middle (3,) of a map: latitude, longitude, and height 0."""
-    rows, columns = next(iter(below.layers.values())).shape
-    a, b, c, d, e, f = below.transform
-    x, y = (a * columns + b * rows) / 2 + c, (d * columns + e * rows) / 2 + f
-    lon, lat = _to_earth(below).transform(x, y)
-    return np.array([np.radians(lat), np.radians(lon), 0.0])
-
-
-def _affine(
-    below: GridMap, datum: Floats, tracks: Sequence[Track]
-) -> tuple[float, float, float, float, float, float]:
-    """Return the affine map from cells to metres east and north of the datum, fitted where the tracks are."""
-    every = np.concatenate([track.points for track in tracks])
-    low, high = every.min(axis=0), every.max(axis=0)
-    around = max(0.2 * float((high - low).max()), 1.0)
-    sides = [np.linspace(a - around, b + around, 5) for a, b in zip(low, high, strict=True)]
-    metres = np.array([[x, y, 0.0] for x in sides[0] for y in sides[1]])
-    lat, lon, _ = np.degrees(geodesy.geodetic_from_local(metres, datum)).T
-    x, y = _to_earth(below).transform(lon, lat, direction="INVERSE")
-    if not np.isfinite([x, y]).all():
-        raise UsageError(
-            "the tracks are outside of the map's coordinate reference system", why=below.crs[:60]
-        )
-    a, b, c, d, e, f = below.transform
-    cells = np.linalg.solve([[a, b], [d, e]], np.array([x - c, y - f])).T
-    middle = cells.mean(axis=0)  # far from the corner of a large map, numbers are large
-    design = np.column_stack([cells - middle, np.ones(len(cells))])
-    (a, d), (b, e), (c, f) = np.linalg.lstsq(design, metres[:, :2], rcond=None)[0].tolist()
-    return a, b, c - a * middle[0] - b * middle[1], d, e, f - d * middle[0] - e * middle[1]
-
-
-def _refuse_elsewhere(tracks: Sequence[Track], ground: Ground | None) -> None:
-    """Raise if no track comes near the map."""
-    if ground is None:
-        return
-    corners = ground.image if ground.kind == "points" else ground.corners
-    low, high = corners.min(axis=0), corners.max(axis=0)
-    every = np.concatenate([track.points for track in tracks])
-    if not ((every >= low) & (every <= high)).all(axis=1).any():
-        right, up = (f"from {a:.1f} to {b:.1f} m" for a, b in zip(low, high, strict=True))
-        centre = every.mean(axis=0)
-        raise UsageError(
-            "the map does not lie under the tracks",
-            why=f"it reaches {right} and {up}, the tracks are around {centre[0]:.1f}, {centre[1]:.1f} m",
-            hint="a map of the same place, in the frame of the tracks",
-        )

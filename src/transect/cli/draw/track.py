@@ -13,7 +13,8 @@ from .._options import add_options
 
 if TYPE_CHECKING:
     from transect.base.arrays import Floats
-    from transect.evaluation.tracks import Layout, RecordedPath
+    from transect.evaluation.paths import RecordedPath
+    from transect.evaluation.tracks import Layout
     from transect.recording import Recording
 
 track_options = add_options(
@@ -65,7 +66,9 @@ def track(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     said.
     """
     from transect.draw.figures import save_figure
-    from transect.evaluation.tracks import guides_of, lay_out, open_ground
+    from transect.evaluation.ground import open_ground
+    from transect.evaluation.paths import guides_of
+    from transect.evaluation.tracks import lay_out
 
     from .._opening import report_losses
 
@@ -91,7 +94,7 @@ def track(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
 def _open_paths(opening: Opening) -> tuple[Recording | None, list[RecordedPath]]:
     """Return a recording and its tracks; of a run only the tracks that it wrote."""
     from transect.evaluation.loading import RUN, open_input, split_name
-    from transect.evaluation.tracks import path_of_trajectory, paths_of
+    from transect.evaluation.paths import path_of_trajectory, paths_of
 
     path, name = split_name(opening.paths[0])
     if (Path(path) / RUN).is_file():

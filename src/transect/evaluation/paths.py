@@ -1,0 +1,149 @@
+"""Where a recording or a run went: the path that one of its streams holds, as it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import TimeLike, resolve
+from transect.errors import StreamError, UsageError
+from transect.geometry._arrays import measured_rows
+from transect.recording import Recording, Stream
+from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
+
+from .positions import geodetic_of, position_stream, track_of
+
+EARTH = "Earth"
+"""Name of the space of latitudes and longitudes."""
+TYPES = (NavFix, Pose, RigidBodyState, Odometry)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedPath:
+    """A track as it was recorded.
+
+    Attributes
+    ----------
+    name : str
+    t_ns : (n,) int64
+        On `clock`.
+    places : (n, 3)
+        Latitude, longitude (rad) and height (m) where `frame` is the Earth, else metres; no NaN in what a
+        map shows.
+    orientations : (n, 4) or None
+    """
+
+    name: str
+    t_ns: Ints
+    places: Floats
+    orientations: Floats | None
+    frame: str
+    clock: str
+
+    def between(self, start: TimeLike | None, end: TimeLike | None) -> RecordedPath:
+        """Return the part in [start, end); `+60s` counts from its first position."""
+        keep = np.ones(len(self.t_ns), dtype=bool)
+        if start is not None:
+            keep &= self.t_ns >= resolve(start, int(self.t_ns[0]), self.clock)
+        if end is not None:
+            keep &= self.t_ns < resolve(end, int(self.t_ns[0]), self.clock)
+        if not keep.any():
+            raise UsageError(f"{self.name} has no positions between these times")
+        turned = self.orientations
+        return replace(
+            self, t_ns=self.t_ns[keep], places=self.places[keep],
+            orientations=None if turned is None else turned[keep],
+        )  # fmt: skip
+
+    def overlaps(self, other: RecordedPath) -> bool:
+        """Tell whether two tracks were recorded at the same time."""
+        if self.clock != other.clock or "index" in (self.clock, other.clock):
+            return False
+        return bool(self.t_ns[0] <= other.t_ns[-1] and other.t_ns[0] <= self.t_ns[-1])
+
+
+def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ()) -> list[RecordedPath]:
+    """Return the tracks of a recording that are meant.
+
+    Parameters
+    ----------
+    name : str
+        Of one stream.
+    patterns : sequence of str
+        Of names of streams; those without positions are left out. Without name and patterns satellite
+        fixes are taken, else the best measurement, else the truth.
+    """
+    if name:
+        return [path_of(recording[name], f"{recording.name} {recording[name].name}")]
+    if patterns:
+        fitting = [s for s in recording.select(*patterns) if s.type in TYPES and len(s)]
+        if not fitting:
+            raise StreamError(
+                f"no stream of {recording.name} that {', '.join(patterns)} chooses has positions"
+            )
+        single = len(fitting) == 1
+        return [path_of(s, recording.name if single else f"{recording.name} {s.name}") for s in fitting]
+    return [path_of(_best_stream(recording), recording.name)]
+
+
+def _best_stream(recording: Recording) -> Stream:
+    """Return the receiver with most fixes, which alone lies on a map; else what measured best; else truth."""
+    receivers = [s for s in recording if s.type is NavFix and s.role != "truth"]
+    fixes = {s.name: int(measured_rows(geodetic_of(s)[:, :2]).sum()) for s in receivers}
+    if any(fixes.values()):
+        return recording[max(fixes, key=lambda name: fixes[name])]
+    truth = recording.truth
+    try:
+        return position_stream(recording)
+    except StreamError as error:
+        if truth is not None and truth.type in TYPES:
+            return truth
+        hint = "transect info PATH lists the streams; one is named by PATH:STREAM"
+        raise StreamError(f"{recording.name} has no positions to draw", why=error.why, hint=hint) from error
+
+
+def path_of(stream: Stream, name: str) -> RecordedPath:
+    """Return the track of a stream of fixes, poses or odometry, in the order of time."""
+    if stream.type not in TYPES:
+        raise StreamError(f"{stream.name} has no positions", why=f"its samples are {stream.type.__name__}")
+    earth = stream.type is NavFix
+    places = geodetic_of(stream) if earth else track_of(stream)
+    heights = places[:, 2]
+    usual = float(np.nanmedian(heights)) if np.isfinite(heights).any() else 0.0
+    places = np.column_stack([places[:, :2], np.where(np.isfinite(heights), heights, usual)])
+    turned = {"qx", "qy", "qz", "qw"} <= set(stream.columns) and not earth
+    orientations = stream.array("qx", "qy", "qz", "qw") if turned else None
+    return _sort(
+        RecordedPath(name, stream.t_ns, places, orientations, EARTH if earth else stream.frame, stream.clock)
+    )
+
+
+def path_of_trajectory(trajectory: Trajectory, name: str) -> RecordedPath:
+    """Return the track of a trajectory, such as a run's."""
+    return _sort(
+        RecordedPath(name, trajectory.t_ns, trajectory.positions, trajectory.orientations, trajectory.frame,
+             trajectory.clock)
+    )  # fmt: skip
+
+
+def _sort(path: RecordedPath) -> RecordedPath:
+    known = np.flatnonzero(measured_rows(path.places))
+    if not len(known):
+        raise StreamError(f"{path.name} has no positions", why="none was measured")
+    order = known[np.argsort(path.t_ns[known], kind="stable")]
+    turned = path.orientations
+    return replace(
+        path, t_ns=path.t_ns[order], places=path.places[order],
+        orientations=None if turned is None else turned[order],
+    )  # fmt: skip
+
+
+def guides_of(recording: Recording, frame: str) -> Iterator[RecordedPath]:
+    """Yield the tracks of a recording in a frame, by which others can be brought there."""
+    for stream in recording:
+        there = EARTH if stream.type is NavFix else stream.frame
+        if stream.type in TYPES and there == frame and len(stream):
+            yield path_of(stream, f"{recording.name} {stream.name}")
