@@ -268,8 +268,7 @@ def test_every_implementation_is_the_papers_or_has_a_name_of_its_own():
 
 
 def test_the_quality_of_pairs_is_told_without_a_truth(ground):
-    few = {"corners_left.count": 400, "corners_right.count": 400}
-    result = run("StereoQuality", ground, set=few)
+    result = run("StereoQuality", ground)
     shares = {name: np.array(result[name].values) for name in ("matchability", "auc", "roundness", "inliers")}
     assert [len(each) for each in shares.values()] == [3, 3, 3, 2]
     assert all(((each > 0) & (each <= 1)).all() for each in shares.values())
