@@ -166,6 +166,13 @@ def test_a_laser_whose_place_is_not_known_is_at_the_origin_of_the_body_and_that_
     ]
 
 
+def test_streams_that_name_no_frames_make_a_map():
+    wheels = moving(Odometry, only="twist", frame="", child="")
+    run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0, frame=""), wheels)))
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+    assert "origin of the vehicle" in run.conclusions[-1].text + run.conclusions[1].text
+
+
 def test_all_lasers_are_in_the_map():
     lasers = turning_laser(AHEAD, "/left_scan"), turning_laser(0.0, "/scan_2", frame="base")
     run = transect.run("LaserMapping", Recording("r", (*lasers, PATHS["odometry"]), frames=mounted()))

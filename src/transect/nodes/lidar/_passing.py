@@ -82,7 +82,7 @@ class PassingPoses:
             if self.assumed is None:
                 raise
         way = frames.ancestry(sensor) if sensor in frames else [sensor]
-        if child in way:
+        if child and child in way:
             times = np.array([pose.t_ns for pose in self.poses])
             return frames.lookup(child, sensor, times, tolerance=self.max_gap_ns / NS, missing="nan")
         body = child or "the vehicle"
