@@ -253,3 +253,26 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'transect\[fusion\]'"):
         Gicp()(SOURCE, SINK) if library == "small_gicp" else KissMatcher()(*described)
+
+
+def plain(shift: float) -> PointCloud:
+    """Return bumps on a plain, seen from `shift` m along it: always the piece of them before the camera."""
+    rng = np.random.default_rng(7)
+    centres, sizes = rng.uniform(-3, 4, (900, 2)), rng.uniform(0.02, 0.06, 900)
+    points = np.random.default_rng(round(100 * shift)).uniform(-1.2, 1.2, (3000, 2))
+    squared = np.sum((points[:, None] + np.array([shift, 0.0]) - centres) ** 2, axis=2)
+    height = np.sum(sizes * np.exp(-squared / (2 * 0.08**2)), axis=1)
+    return PointCloud(np.column_stack([points, height]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shift", "finds"), [(IcpCC, 0.01, True), (IcpCC, 0.4, False), (IcpMatcher, 0.4, True)]
+)
+def test_clouds_that_stay_where_they_began_on_ground_that_is_alike_are_no_success(
+    kind: type[Registration3D], shift: float, finds: bool
+) -> None:
+    """Point to point ICP converges there, with a good overlap, 0.4 m off: the paper's dense variants did."""
+    found = kind()(sourceCloud=plain(shift), sinkCloud=plain(0.0))
+    assert found.success == finds
+    if finds:
+        assert found.transform.position == pytest.approx([shift, 0, 0], abs=0.02)

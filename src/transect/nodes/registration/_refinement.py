@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.geometry import rotations, se3, surfaces
 
+from ._rivals import Rival
 from ._small_gicp import Aligned, Limits, Method, Prepared, align, prepare
 
 PARTNERS = 0.5
@@ -124,6 +125,8 @@ class Quality:
         The motion that is held least, in the frame of the sink.
     covariance : (6, 6)
         Of the transform: translation then rotation, in the frame of the sink; see `covariance_of`.
+    rival : Rival or None
+        The other place that fits best, where that was looked for.
     """
 
     fitness: float
@@ -131,6 +134,7 @@ class Quality:
     degeneracy: float | None = None
     weakest: Floats | None = None
     covariance: Floats | None = None
+    rival: Rival | None = None
 
 
 class Overlap(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -29,10 +29,13 @@ from ._icp import (
     sample_surface,
 )
 from ._refinement import Quality, overlap_of, quality_of, refine, scales_of
+from ._rivals import find_rival
 from ._small_gicp import Method
 
 LEAST_POINTS = 50
 """Fewer do not make two surfaces that could be held against each other."""
+RIVAL = 1.1
+"""Another place whose distances are less than this times as large fits as well."""
 
 
 @outputs
@@ -144,6 +147,8 @@ class Registration3D(Node, interface=True):
             return "too little overlap"
         if quality.degeneracy is not None and quality.degeneracy < self.least_degeneracy:
             return "degenerate: a motion along the surfaces is free"
+        if quality.rival is not None and quality.rival.ratio < RIVAL:
+            return "ambiguous: another place fits as well or better"
         return ""
 
 
@@ -253,9 +258,10 @@ def _refine(
 
 def _judge_pairs(source: Floats, sink: Floats, found: Closest, normals: Floats | None = None) -> Outcome:
     """Return how well the source (n, 3) lies on the sink (m, 3), and, by its normals, how well it is held."""
-    overlap = overlap_of(se3.apply(found.matrix, source), sink, scales_of(sink, 5000, 20000).coarse)
-    quality = Quality(overlap.fitness, overlap.rmse)
+    voxel = scales_of(sink, 5000, 20000).coarse
+    overlap = overlap_of(se3.apply(found.matrix, source), sink, voxel)
+    quality = Quality(*overlap, rival=find_rival(source, sink, found.matrix, voxel))
     if normals is not None:
         held = surfaces.information(sink, normals)
-        quality = Quality(overlap.fitness, overlap.rmse, held.ratio, held.weakest)
+        quality = replace(quality, degeneracy=held.ratio, weakest=held.weakest)
     return Outcome(found.matrix, found.converged, found.iterations, quality)
