@@ -25,6 +25,8 @@ the filter."""
 COVERED, LARGEST = 90.0, 3.0
 """Per cent of withheld fixes that the 95 % ellipses must hold, at least; and how many times the error their
 semi-axis may be, both RMS. 1.7 (errors in all directions) to 2.4 (in one) is right."""
+DRAWN = 2000
+"""Times that the gaps are drawn again, for an interval."""
 SIGMA = 0.02
 """Of a withheld fix, m."""
 FUSIONS = ("BatchSmoother", "ErrorStateFilter")
@@ -121,6 +123,28 @@ def judge(found: list[Errors], title: str, smoother: float) -> None:
         # An ellipse as large as the field would hold everything.
         axis = float(np.sqrt(np.mean(np.concatenate([each.axes for each in some]) ** 2)))
         quality(f"{title}: major semi-axis of {name} / error", axis, "m", at_most=LARGEST, peer=rms[name])
+        _print_intervals(some)
+
+
+def _print_intervals(some: list[Errors]) -> None:
+    """Print within what the two numbers are known: errors within a gap are one, so gaps are drawn again."""
+    rng = np.random.default_rng(0)
+    inside, axes, squares = (
+        np.array([np.sum(each) for each in columns])
+        for columns in (
+            [each.distances < _gaps.CHI2 for each in some],
+            [each.axes**2 for each in some],
+            [np.sum(each.off**2, axis=1) for each in some],
+        )
+    )
+    drawn = rng.integers(0, len(some), (DRAWN, len(some)))
+    count = np.array([len(each.off) for each in some])[drawn].sum(axis=1)
+    shares = np.percentile(100 * inside[drawn].sum(axis=1) / count, [2.5, 97.5])
+    ratios = np.percentile(np.sqrt(axes[drawn].sum(axis=1) / squares[drawn].sum(axis=1)), [2.5, 97.5])
+    print(
+        f"    by {len(some)} gaps, 95 % intervals: {shares[0]:.1f} to {shares[1]:.1f} % in the ellipses, "
+        f"semi-axes {ratios[0]:.1f} to {ratios[1]:.1f} times the error"
+    )
 
 
 def root_mean_square(found: list[Errors]) -> float:
