@@ -81,7 +81,8 @@ def test_it_writes_a_recording_that_opens_with_its_truth(tmp_path: Path) -> None
     assert recording.truth["x"][100] == pytest.approx(0.5)
 
 
-def test_it_says_what_it_will_take_before_it_starts(tmp_path: Path) -> None:
+def test_it_says_what_it_will_take_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transect.cli.simulate.SOON", 0.0)
     done = run("tiny_test_world", "-o", tmp_path / "day", "--seconds", 60)
     expected = re.match(r"simulating tiny_test_world: about (\d+) s and (\d+) kB\n", done.stderr)
     assert expected, done.stderr

@@ -111,6 +111,10 @@ def _refuse_not_positive(name: str, value: float | None) -> None:
         raise UsageError(f"--{name} {value:g} is not more than 0")
 
 
+SOON = 3.0
+"""Seconds that nobody needs to be told of beforehand."""
+
+
 def _announce(world: str, made: Day, target: Path) -> None:
     """Say what it will take, before it starts; and warn if the disk is too small for it."""
     import shutil
@@ -121,8 +125,9 @@ def _announce(world: str, made: Day, target: Path) -> None:
     from ._tables import size_text
 
     expected = estimate(made)
-    said = f"simulating {world}: about {duration(expected.seconds)} and {size_text(expected.size)}"
-    click.echo(said, err=True)
+    if expected.seconds > SOON:
+        said = f"simulating {world}: about {duration(expected.seconds)} and {size_text(expected.size)}"
+        click.echo(said, err=True)
     free = shutil.disk_usage(next(each for each in target.absolute().parents if each.is_dir())).free
     if expected.size > free:
         click.echo(f"warning: only {size_text(free)} are free there", err=True)
