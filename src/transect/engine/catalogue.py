@@ -352,7 +352,7 @@ def folders_of(package: str) -> list[Path]:
 
 
 def _import_as(file: Path) -> ModuleType | None:
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # another thread may import meanwhile
         place = getattr(module, "__dict__", {}).get("__file__")  # anything at all may be in sys.modules
         if place == str(file) and not name.startswith(PREFIX):
             return module
