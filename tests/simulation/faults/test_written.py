@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.formats import ameds_sample, bag_sample, ida_sample, rosario_sample, sdi_sample
+from tests.formats.corpus import WRITERS
 from tests.formats.test_truth import write_truth
 from tests.simulation.faults.scene import labelled_rows, scene, touched_rows
 
@@ -54,7 +55,7 @@ def bag(folder: Path) -> None:
 
 SAMPLES: dict[str, Callable[[Path], object]] = {
     "ameds": ameds_sample.write_sample,
-    "sdi": sdi_sample.write_dataset,
+    "sdi": WRITERS["sdi"],  # with small images
     "ida": ida_sample.write_sample,
     "rosario": rosario,
     "carmen": carmen,
