@@ -233,6 +233,24 @@ def test_the_arms_keep_still_on_a_traverse(side: str) -> None:
     assert np.abs(angles / streams.JOINT_STEP - np.rint(angles / streams.JOINT_STEP)).max() < 1e-6
 
 
+def test_a_rock_is_picked_up_and_put_into_the_container() -> None:
+    """Section 5.2; the phases are told from the joint angles alone, the truth from the state of the world."""
+    streams_ = ("Platform/*", "AuxArm/*", "AuxCam/PoseEstimate")
+    day = simulate("etna", Options(60.0, 0, 0.05, streams_, {"task": "rock_picking"}))
+    found = [each.name for each in recomputed.picking_phases(day.recording, tip=(0.0, 0.0, 0.25))]
+    order = ["approach", "grasp", "lift", "place", "return"]
+    assert [name for name in found if name != "still"] == order
+    assert np.ptp(origin_of(day).position, axis=0).max() < 1e-3  # the rover stands
+    truth = day.truth.tables["picking"]
+    rock = np.column_stack([arrow.numbers(truth, axis) for axis in "xyz"])
+    held = np.array(truth.column("held").to_pylist())
+    assert np.ptp(rock[: held.argmax()], axis=0).max() < 0.01  # it lies until it is held
+    assert np.linalg.norm(np.diff(rock, axis=0), axis=1).max() < 0.01  # and never jumps
+    into = se3.apply(se3.invert(origin_poses(day, origin_of(day).t_ns[-1:])[0]), rock[-1])
+    assert 0.75 < into[0] < 0.95  # m: the container of interact.yaml
+    assert -0.15 < into[1] < 0.15
+
+
 def test_wheel_poses_are_those_that_the_ticks_give() -> None:
     recording = table_day().recording
     here = recording["Platform/WheelPoseEstimate"]

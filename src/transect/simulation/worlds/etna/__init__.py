@@ -12,6 +12,8 @@ soil : {"loose", "firm"}
 light : {"day", "low_sun", "night", "night_with_lights"}
 depth : {"off", "on"}
     Truth gets the depth of every image.
+task : {"traverse", "rock_picking"}
+    The rover stands and AuxArm puts a rock into the container (section 5.2, where it takes 105 and 141 s).
 
 A smaller `scale` makes smaller images and, in the same measure, thinner clouds. AMEDS has no place for the
 intrinsics: its reader scales those of full size to the images.
@@ -19,6 +21,9 @@ intrinsics: its reader scales those of full size to the images.
 
 from __future__ import annotations
 
+import pyarrow as pa
+
+from transect.base.arrays import Ints
 from transect.recording import Recording, arrow
 from transect.robots.interact.moving import frame_tree
 
@@ -57,6 +62,7 @@ def _make_truth(state: State) -> Truth:
     return Truth(
         motion=motion,
         tables={
+            **_make_picking(state, motion.t_ns),
             "slip": arrow.table(t_ns, streams.make_slip_columns(state, t_ns), units=units),
             "contact": arrow.table(t_ns, streams.make_contact_columns(state, t_ns), units=touched),
         },
@@ -65,3 +71,14 @@ def _make_truth(state: State) -> Truth:
         origin=state.rover.origin,
         body="Platform",
     )
+
+
+def _make_picking(state: State, t_ns: Ints) -> dict[str, pa.Table]:
+    """Return the true angles of AuxArm, and where the rock is and whether it is held; none on a traverse."""
+    if state.picking is None:
+        return {}
+    seconds = streams.count_seconds(t_ns)
+    place = dict(zip("xyz", state.picking.rocks(seconds).T, strict=True))
+    units = {**dict.fromkeys("xyz", "m"), "position": "rad"}
+    columns = {"position": state.picking.joints(seconds), **place, "held": state.picking.held(seconds)}
+    return {"picking": arrow.table(t_ns, columns, units=units)}

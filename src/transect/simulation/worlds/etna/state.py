@@ -20,6 +20,7 @@ from ...motion import Motion
 from ...raycast import Hits, Scene
 from ...solids import Look, Solid, Solids, box, rod
 from ...terrain import Terrain
+from .picking import Picking
 from .rover import JOINTS, Rover, plan_lap
 
 START_NS = 1_656_936_000 * NS
@@ -38,7 +39,13 @@ COVERAGES = {
     "no": Coverage("3d"),
     "gaps": Coverage("rtk fixed", [(8.0, 12.0, "rtk float"), (12.0, 15.0, "3d"), (15.0, 17.0, "none")]),
 }
-KNOWN = {"rtk": COVERAGES, "soil": SOILS, "light": PRESETS, "depth": ("off", "on")}
+KNOWN = {
+    "rtk": COVERAGES,
+    "soil": SOILS,
+    "light": PRESETS,
+    "depth": ("off", "on"),
+    "task": ("traverse", "rock_picking"),
+}
 """Conditions and their values, the usual one first."""
 METAL = Look(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
 
@@ -84,6 +91,9 @@ class State:
     @cached_property
     def course(self) -> Course:
         """What its driver wants."""
+        if self.conditions["task"] == "rock_picking":
+            x, y, yaw = plan_lap(self.options.seconds, START_NS).pose[0]
+            return driving.course([driving.stop(1.0)], self.options.seconds, START_NS, start=(x, y, yaw))
         return plan_lap(self.options.seconds, START_NS)
 
     @cached_property
@@ -118,11 +128,21 @@ class State:
         count = int(np.floor((self.motion.t_ns[-1] - START_NS) * rate / NS)) + 1
         return START_NS + np.rint(np.arange(count) * (NS / rate)).astype(np.int64)
 
+    @cached_property
+    def picking(self) -> Picking | None:
+        """The rock that AuxArm picks up, if that is the task."""
+        if self.conditions["task"] != "rock_picking":
+            return None
+        pose = self.motion.transforms[0] @ self.rover.in_platform("Origin")
+        return Picking(self.rover, self.land, pose, self.options.seconds)
+
     def joints(self, side: str, elapsed: Floats) -> Floats:
         """True angles (n, 7) in rad of an arm, "Main" or "Aux", at seconds (n,).
 
-        Both keep still on a traverse (section 2).
+        Both keep still on a traverse, and MainArm always (section 2).
         """
+        if side == "Aux" and self.picking is not None:
+            return self.picking.joints(elapsed)
         return np.tile(np.array(JOINTS[side]), (len(elapsed), 1))
 
     # The ground
@@ -140,13 +160,14 @@ class State:
 
     @cached_property
     def scene(self) -> Scene:
-        """The ground and the lander."""
-        return Scene(self.land, self.lander)
+        """The ground and what stands on it."""
+        return Scene(self.land, self.solids)
 
     @cached_property
-    def lander(self) -> Solids:
-        """At the world's origin."""
-        return Solids.of(_build_lander(float(self.land.at(np.zeros(2)))))
+    def solids(self) -> Solids:
+        """The lander at the world's origin, and the rock and the container if one is picked."""
+        things = [] if self.picking is None else self.picking.solids()
+        return Solids.of([*_build_lander(float(self.land.at(np.zeros(2)))), *things])
 
     def reflectance(self, places: Floats, hits: Hits) -> Floats:
         """Near-infrared reflectance (n,) of what rays hit at places (n, 3)."""
@@ -154,7 +175,7 @@ class State:
         # Every rock has its own shade; the golden ratio spreads their numbers evenly.
         shade = np.where(rock == 0, 0.16, 0.10 + 0.22 * (rock * 0.6180339887 % 1.0))
         solid = np.maximum(hits.kind - 1, 0)
-        return np.where(hits.kind > 0, self.lander.near_infrared[solid], shade)
+        return np.where(hits.kind > 0, self.solids.near_infrared[solid], shade)
 
 
 @lru_cache(maxsize=2)
