@@ -6,8 +6,10 @@ and another one minutes later, so that averaging does not help.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -129,12 +131,11 @@ def fixes(
 
 def gauss_markov(rng: np.random.Generator, t_ns: Ints, columns: int, seconds: float) -> Floats:
     """Noise (n, columns) of deviation 1 at evenly spaced times; correlated over `seconds`, white if 0."""
-    from scipy.signal import lfilter
-
     white = rng.standard_normal((len(t_ns), columns))
     if not seconds or len(t_ns) < 2:
         return white
-    kept = np.exp(-float(t_ns[1] - t_ns[0]) * 1e-9 / seconds)
+    kept = math.exp(-float(t_ns[1] - t_ns[0]) * 1e-9 / seconds)
     # The first sample has the deviation of the process already; the others add what each step forgets.
-    white[1:] *= np.sqrt(1 - kept**2)
-    return np.asarray(lfilter([1.0], [1.0, -kept], white, axis=0), dtype=np.float64)
+    white[1:] *= math.sqrt(1 - kept**2)
+    walks = [list(accumulate(each, lambda before, new: kept * before + new)) for each in white.T.tolist()]
+    return np.array(walks).T
