@@ -5,6 +5,9 @@ import pytest
 from benchmarks.streets import BENT, IDEAL, RIG, WORN, Drive, Street, length, odometry, street, turning
 
 from transect.nodes.stereo.calibration import (
+    LENS,
+    Evidence,
+    LensEstimate,
     estimate_lens,
     estimate_offset,
     faults_of,
@@ -99,3 +102,23 @@ def test_lost_points_bind_the_keyframes_of_a_turn():
         ends = np.linalg.inv(np.linalg.inv(poses[0]) @ poses[-1]) @ np.linalg.inv(found[0]) @ found[-1]
         errors.append(np.linalg.norm(ends[:3, 3]) / length(poses))
     assert max(errors) < 4e-4
+
+
+def feigned(frames: int, sigma_px: float, bias_px: float) -> LensEstimate:
+    """What is believed of a lens of which each frame knows `sigma_px` at the edge, and all err alike."""
+    rng = np.random.default_rng(5)
+    edge = max(CAMERA.K[0, 2], CAMERA.width - CAMERA.K[0, 2]) / CAMERA.K[0, 0]
+    per_px = 1 / (CAMERA.K[0, 0] * edge**3)  # k1 that bends the edge by a pixel
+    k1 = LENS.start
+    evidence: list[Evidence] = []
+    for _ in range(frames):
+        information = np.eye(14) * 1e6  # the other faults are known
+        information[k1, k1] = (sigma_px * per_px) ** -2
+        errs = bias_px + sigma_px * rng.standard_normal()
+        evidence.append(Evidence(information, np.eye(14)[k1] * information[k1, k1] * errs * per_px))
+    return estimate_lens(evidence, CAMERA)
+
+
+def test_many_frames_that_hardly_tell_a_lens_do_not_make_one():
+    assert not feigned(frames=90, sigma_px=8.0, bias_px=5.0).coefficients.any()
+    assert feigned(frames=12, sigma_px=2.5, bias_px=8.0).coefficients.any()
