@@ -205,3 +205,20 @@ def test_a_missing_folder_and_an_empty_file_are_said(tmp_path: Path) -> None:
     assert code in (0, 3)
     assert "Traceback" not in output
     assert "does not exist" in info(tmp_path / "nowhere")[1]
+
+
+def test_a_stream_that_cannot_be_read_is_left_out_and_the_others_are_shown(tmp_path: Path) -> None:
+    streams = [
+        f"- {{name: {name}, file: {name}.csv, time: {{column: t, unit: s}}" for name in ("good", "bad")
+    ]
+    (tmp_path / "recording.yaml").write_text(f"streams:\n{streams[0]}}}\n{streams[1]}, columns: {{x: y}}}}\n")
+    for name in ("good", "bad"):
+        (tmp_path / f"{name}.csv").write_text("t,x\n1,2\n2,3\n")
+    code, output = info(tmp_path)
+    assert code == 3
+    assert "lost: bad.csv: bad is left out: bad.csv has no column 'y' (known are: t, x)" in output
+    assert "good " in output
+    assert info(tmp_path, "--strict")[0] == 1
+    (tmp_path / "good.csv").unlink()
+    code, output = info(tmp_path)
+    assert (code, "error: bad.csv has no column 'y'" in output) == (1, True)

@@ -21,7 +21,8 @@ from ._options import (
 from ._progress import Progress
 
 if TYPE_CHECKING:
-    from transect.recording import Recording
+    from transect.errors import ParseError
+    from transect.recording import Loss, Recording, Stream
 
 Part = Literal["streams", "times"]
 BASIC = ("paths", "strict", "read_as", "options")
@@ -63,12 +64,31 @@ class Opening:
         return formats.open(*self.paths, format=self.read_as, **parse_format_options(self.options))
 
     def open(self, progress: Progress | None = None) -> Recording:
-        """Open the whole recording and read all its columns, with a bar on a terminal."""
+        """Open the whole recording and read all its columns, with a bar on a terminal.
+
+        A stream that cannot be read at all is a loss, as long as there are others.
+        """
+        from transect.errors import ParseError
+
         recording = self.open_unread()
+        read: list[Stream] = []
+        failed: list[tuple[Stream, ParseError]] = []
         for stream in (progress or Progress()).over(recording.streams, "reading", lambda s: s.name):
-            lost = stream.losses
+            try:
+                lost = stream.losses
+            except ParseError as error:
+                failed.append((stream, error))
+                continue
+            read.append(stream)
             if self.strict and lost:
                 raise lost[0].error()
+        if failed and (self.strict or not read):
+            raise failed[0][1]
+        if failed:
+            lost = tuple(_loss_of(stream, error) for stream, error in failed)
+            recording = recording.replace(
+                streams=tuple(read), reader_losses=(*recording.reader_losses, *lost)
+            )
         return self.check(recording)
 
     def check(self, recording: Recording) -> Recording:
@@ -94,6 +114,14 @@ class Opening:
             why = f"it was recorded from {first} to {last} ({clock})"
             raise UsageError("there is nothing between these times", why=why)
         return part
+
+
+def _loss_of(stream: Stream, error: ParseError) -> Loss:
+    from transect.recording import Loss
+
+    more = "; ".join(part for part in (error.why, error.hint) if part)
+    reason = f"{stream.name} is left out: {error.what}{f' ({more})' if more else ''}"
+    return Loss(error.where or stream.name, reason)
 
 
 def opening(*parts: Part, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
