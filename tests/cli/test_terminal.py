@@ -3,11 +3,15 @@
 import io
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from transect.base import files
 from transect.cli import main
-from transect.cli._terminal import escape
+from transect.cli._progress import Progress
+from transect.cli._terminal import PlainStream, escape
+from transect.cli.run.playing import bar
 
 HOSTILE = "\x1b]0;owned\x07 \x1b[2J \r \x9b31m \u202egnp \x7f"
 
@@ -41,3 +45,23 @@ def test_a_recording_with_hostile_names_and_notes_is_shown_without_harm(
         main()
     assert "gnp" in shown.getvalue()
     assert commands(shown.getvalue() + told.getvalue()) == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bars_move_the_cursor_of_the_terminal_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", PlainStream(terminal))
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress().of_files(3, "writing"):
+        files.write_text(tmp_path / "a", "")
+    with bar(Progress(), SimpleNamespace(span=(0, 10**9))):  # pyright: ignore[reportArgumentType]
+        files.reached(10**8, "utc")
+    assert "writing" in terminal.getvalue()
+    assert "playing" in terminal.getvalue()
+    assert "\x1b[" in terminal.getvalue()
+    assert "\\x1b" not in terminal.getvalue()
+    assert escape("done\x1b[0m") == "done\x1b[0m"

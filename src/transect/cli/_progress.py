@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from transect.base import clocks, files
 
-from ._terminal import PlainStream
+from ._terminal import bar_stream
 
 T = TypeVar("T")
 
@@ -115,5 +115,4 @@ def _bar() -> Any:
         TimeRemainingColumn(),
         TextColumn("{task.fields[at]}"),
     )
-    stream = sys.stderr.stream if isinstance(sys.stderr, PlainStream) else sys.stderr
-    return RichProgress(*columns, console=Console(file=stream), transient=True)
+    return RichProgress(*columns, console=Console(file=bar_stream()), transient=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, TextIO
 
 _COMMANDS = re.compile(
@@ -10,8 +11,8 @@ _COMMANDS = re.compile(
     "\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
     "\ud800-\udfff]"  # what cannot be encoded
 )
-_STYLED = re.compile(r"^(\x1b\[(?:1|31)m)(.*)(\x1b\[0m)$", re.MULTILINE)
-"""A whole line in bold or red, as our own are."""
+_STYLED = re.compile(r"((?:\x1b\[(?:1|31)m)?)(.*)(\x1b\[0m)$")
+"""A whole line in bold or red, or in no style, as our own are."""
 
 
 def escape(text: str) -> str:
@@ -25,6 +26,11 @@ def _escape_line(line: str) -> str:
     styled = _STYLED.match(line)
     begin, inside, end = styled.groups() if styled else ("", line, "")
     return begin + _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], inside) + end
+
+
+def bar_stream() -> TextIO:
+    """Return stderr for a bar, which moves the cursor; its text has no names out of a log."""
+    return sys.stderr.stream if isinstance(sys.stderr, PlainStream) else sys.stderr
 
 
 class PlainStream:

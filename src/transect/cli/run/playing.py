@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from transect.base import clocks, files
+from transect.cli._terminal import bar_stream
 
 if TYPE_CHECKING:
     from transect.cli._progress import Progress
@@ -50,7 +51,7 @@ def bar(progress: Progress, replay: Replay) -> Generator[None]:
 
     first, last = replay.span
     columns = (*Bar.get_default_columns(), TextColumn("{task.fields[at]}"))
-    with Bar(*columns, console=Console(stderr=True), transient=True) as shown:
+    with Bar(*columns, console=Console(file=bar_stream()), transient=True) as shown:
         task = shown.add_task("playing", total=last - first, at="")
         with files.observed(_Watch(shown, task, first)):
             yield
