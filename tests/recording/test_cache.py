@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -161,14 +162,17 @@ def test_clear_removes_everything(tmp_path: Path) -> None:
     assert cache.clear() == 0
 
 
-def _parse_in_child(folder: str) -> int:
-    return cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows
+CHILD = """
+import sys
+from tests.recording.test_cache import Counting
+from transect.recording import cache, source_of
+print(cache.parse(source_of(sys.argv[1]), "a.txt", "p/1", Counting()).table.num_rows)
+"""
 
 
 def test_two_processes_may_build_the_same_entry(tmp_path: Path) -> None:
-    folder = str(aged(numbers(tmp_path / "r")))
-    with multiprocessing.get_context("fork").Pool(4) as pool:
-        rows = pool.map(_parse_in_child, [folder] * 8)
-    assert rows == [ROWS] * 8
+    command = [sys.executable, "-c", CHILD, str(aged(numbers(tmp_path / "r")))]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [child.communicate(timeout=60)[0] for child in children] == [f"{ROWS}\n"] * 2
     assert len(list(cache.entries())) == 1
-    assert not list((cache.folder() / "tables").glob("*/.building-*"))
+    assert not list((cache.folder() / "tables").glob("*/.*"))
