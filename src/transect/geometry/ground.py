@@ -103,7 +103,8 @@ def forward_axis(positions: Floats, orientations: Floats) -> int | None:
     orientations : (n, 4)
         Quaternions x, y, z, w that take vectors of the body to that frame.
     """
-    chosen = np.unique(np.linspace(0, len(positions) - 1, STEPS + 1).round().astype(int))
+    count = min(STEPS + 1, len(positions))  # so that none is chosen twice
+    chosen = np.linspace(0, len(positions) - 1, count).round().astype(int)
     steps = np.diff(positions[chosen], axis=0)
     length = np.linalg.norm(steps, axis=1)
     if len(steps) < 2 or not (length > 0).any():

@@ -30,7 +30,8 @@ from .lines import whole_lines
 _NULLS = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "N/A", "n/a"]
 _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}
 """Decimals that make a number of each unit whole nanoseconds."""
-_SIGN = np.isin(np.arange(256), (ord("+"), ord("-")))
+_SIGN = np.arange(256) == ord("+")
+_SIGN[ord("-")] = True  # np.isin would import masked arrays
 _LONG_NUMBER = re.compile(rb"[0-9]{300}")
 """So many digits that a double may be too small for them."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
