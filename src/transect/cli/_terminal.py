@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from typing import Any, TextIO
 
-_COMMANDS = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but for tabulator and line feed
-    "\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
-    "\ud800-\udfff]"  # what cannot be encoded
-)
-_STYLED = re.compile(r"((?:\x1b\[(?:1|31)m)?)(.*)(\x1b\[0m)$")
-"""A whole line in bold or red, or in no style, as our own are."""
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what commands a terminal, and a whole line in bold or red, or in no style, as our own are."""
+    commands = (
+        r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but for tabulator and line feed
+        "\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
+        "\ud800-\udfff]"  # what cannot be encoded
+    )
+    return re.compile(commands), re.compile(r"((?:\x1b\[(?:1|31)m)?)(.*)(\x1b\[0m)$")
 
 
 def escape(text: str) -> str:
     r"""Return a text with what would command a terminal spelled out: `\x1b` for the escape character."""
-    if not _COMMANDS.search(text):
+    if text.replace("\n", "").isprintable():
         return text
     return "\n".join(map(_escape_line, text.split("\n")))
 
 
 def _escape_line(line: str) -> str:
-    styled = _STYLED.match(line)
+    commands, styles = _patterns()
+    styled = styles.match(line)
     begin, inside, end = styled.groups() if styled else ("", line, "")
-    return begin + _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], inside) + end
+    return begin + commands.sub(lambda found: ascii(found[0])[1:-1], inside) + end
 
 
 def bar_stream() -> TextIO:

@@ -71,7 +71,7 @@ class Sample:
         return f"Sample({stream.name!r}, {self.index}, {clocks.text_from_ns(self.t_ns, stream.clock)})"
 
 
-_UNWRITABLE = re.compile("[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNWRITABLE = "[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 """What a damaged log may have in a name, and no file system, database, page or terminal takes well."""
 
 
@@ -120,8 +120,8 @@ class Stream:
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        if _UNWRITABLE.search(self.name):
-            object.__setattr__(self, "name", _UNWRITABLE.sub("\ufffd", self.name))
+        if not self.name.isprintable():
+            object.__setattr__(self, "name", re.sub(_UNWRITABLE, "\ufffd", self.name))
 
     @cached_property
     def parsed(self) -> Parsed:
