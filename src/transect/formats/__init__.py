@@ -188,7 +188,7 @@ def _check_options(format: str, function: Callable[..., Any], options: dict[str,
             raise UnsupportedError(
                 f"the format {format} has {verb} {option!r}", hint=did_you_mean(option, known)
             )
-        allowed = _allowed(function, str(parameters[option].annotation))
+        allowed = _list_allowed(function, str(parameters[option].annotation))
         if allowed and value not in allowed:
             shown = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]
             raise UsageError(
@@ -198,7 +198,7 @@ def _check_options(format: str, function: Callable[..., Any], options: dict[str,
             )
 
 
-def _allowed(function: Callable[..., Any], annotation: str) -> tuple[Any, ...]:
+def _list_allowed(function: Callable[..., Any], annotation: str) -> tuple[Any, ...]:
     """Return the values that an annotation as it is written allows, () if it does not tell."""
     if annotation == "bool":
         return (True, False)

@@ -110,7 +110,7 @@ def _entry(key: str) -> Path:
 
 def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     try:
-        index: dict[str, Any] = _opened(json.loads((entry / "index.json").read_bytes()))
+        index: dict[str, Any] = _unseal(json.loads((entry / "index.json").read_bytes()))
         tables = {
             part: _load_part(entry, number, kept)
             for number, (part, kept) in enumerate(index["parts"].items())
@@ -157,7 +157,7 @@ def _write_parts(building: Path, tables: Mapping[str, Parsed], sha256: str) -> N
             "notes": list(kept.notes),
             "crc32": _checksum(path),
         }
-    (building / "index.json").write_text(json.dumps(_sealed({"parts": parts, "sha256": sha256})))
+    (building / "index.json").write_text(json.dumps(_seal({"parts": parts, "sha256": sha256})))
     for path in building.iterdir():
         _synchronise(path)
 
@@ -179,12 +179,12 @@ def _synchronise(path: Path) -> None:
         os.close(descriptor)
 
 
-def _sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+def _seal(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a value with the checksum of itself as JSON."""
     return {**value, "seal": zlib.crc32(json.dumps(value).encode())}
 
 
-def _opened(sealed: Any) -> dict[str, Any]:
+def _unseal(sealed: Any) -> dict[str, Any]:
     """Return a sealed value; one that was changed is a ValueError."""
     value = {key: part for key, part in sealed.items() if key != "seal"}
     if sealed.get("seal") != zlib.crc32(json.dumps(value).encode()):
@@ -205,7 +205,7 @@ def remember(key: str, build: Callable[[], Any]) -> Any:
     name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
     kept = folder() / "values" / name[:2] / name[2:]
     try:
-        return _opened(json.loads(kept.read_bytes()))["value"]
+        return _unseal(json.loads(kept.read_bytes()))["value"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         value = build()
     _remember(kept, {"value": value})
@@ -221,7 +221,7 @@ def sha256_of(path: Path) -> str:
     name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()
     kept = folder() / "hashes" / name[:2] / name[2:]
     try:
-        known: dict[str, Any] = _opened(json.loads(kept.read_bytes()))
+        known: dict[str, Any] = _unseal(json.loads(kept.read_bytes()))
         if known["identity"] == identity:
             return str(known["sha256"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -241,7 +241,7 @@ def _digest(path: Path) -> str:
 
 def _remember(path: Path, value: Mapping[str, Any]) -> None:
     try:
-        write_text(path, json.dumps(_sealed(value)))
+        write_text(path, json.dumps(_seal(value)))
     except OSError as error:
         _warn_unwritable(folder(), str(error))
 

@@ -182,9 +182,9 @@ class RecordedFrames(LaserAssembly):
         if not self.frame:
             known = [each.frame for each in (*scans, *spectra) if each.frame in frames]
             self.frame = frames.ancestry(known[0])[-1] if known else ""
-        self.add(self._connected(scans, frames), self._connected(spectra, frames), self._at_frames)
+        self.add(self._keep_connected(scans, frames), self._keep_connected(spectra, frames), self._at_frames)
 
-    def _connected(self, measured: Sequence[M], frames: FrameTree) -> list[M]:
+    def _keep_connected(self, measured: Sequence[M], frames: FrameTree) -> list[M]:
         """Return what was measured in frames that are connected with the fixed one; say which are not."""
         found: list[M] = []
         for each in measured:

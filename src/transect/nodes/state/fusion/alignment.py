@@ -106,7 +106,7 @@ def align_by_acceleration(
     way = _reckon(inertial, seen, level, bias, gravity)
     fit = _fit(way)
     if fit.heading_std < SURE:
-        return _aligned(inertial[0].t_ns, way, fit, fit.heading, fit.heading_std, bias, level, gravity)
+        return _make_aligned(inertial[0].t_ns, way, fit, fit.heading, fit.heading_std, bias, level, gravity)
     if not knows_forward or way.seconds[-1] - way.seconds[0] < BY_COURSE:
         return None
     course = _course(way)
@@ -114,7 +114,7 @@ def align_by_acceleration(
         return None
     backwards = course + np.pi
     heading = backwards if _cost(way, backwards) < _cost(way, course) - CLEARLY else course
-    return _aligned(inertial[0].t_ns, way, fit, heading, np.inf, bias, level, gravity)
+    return _make_aligned(inertial[0].t_ns, way, fit, heading, np.inf, bias, level, gravity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ def _course(way: _Way) -> float | None:
     return float(np.angle(np.mean(np.exp(1j * there))))
 
 
-def _aligned(
+def _make_aligned(
     t_ns: int, way: _Way, fit: _Fit, heading: float, std: float, bias: Floats, level: Floats, gravity: float
 ) -> Aligned:
     """Return the pose by a fit, tilted as that says."""

@@ -18,7 +18,7 @@ from . import wheels
 from .events import Event, Inertial, Inputs, Place, Step, Turning
 from .foresight import Foresight
 from .gate import FALSE_ALARMS, Sensor, limit
-from .judgement import Tally, unaligned
+from .judgement import Tally, describe_unaligned
 from .start import LEAST_WAY, Beginning, Priors, begin, begin_alone, first_state, recent
 
 SENSORS = ("wheels", "odometry", "motion", "fix", "position")
@@ -466,7 +466,7 @@ class Filter:
         if self.state is not None or not self.inputs.alone:
             return ""
         inertial = [each for each in self.early if isinstance(each, Inertial)]
-        return unaligned(inertial, self.noise.gravity)
+        return describe_unaligned(inertial, self.noise.gravity)
 
     @property
     def notes(self) -> list[str]:

@@ -118,7 +118,7 @@ def contradiction(error: TransectError, inertial: Sequence[Inertial], gravity: f
     return f"{text}{_weigh(inertial, gravity)}. There are no poses from then on: do not trust this result"
 
 
-def unaligned(inertial: Sequence[Inertial], gravity: float) -> str:
+def describe_unaligned(inertial: Sequence[Inertial], gravity: float) -> str:
     """Return in words that a body with an IMU and positions alone never had a heading."""
     return (
         f"there are no poses: neither accelerations nor the way told the heading{_weigh(inertial, gravity)}. "

@@ -16,7 +16,7 @@ from transect.types import Trajectory
 
 from ..fusion import Place
 from .evidence import Evidence, check_overlap, keyframe_times
-from .graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of, widened
+from .graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of, widen
 from .held_out import learn_wheel_factor
 from .inertial import turns_of
 from .motion import CALIBRATION, PlanarPath, PosePath
@@ -147,7 +147,7 @@ def _smoothed(evidence: Evidence, solved: Solved) -> Smoothed:
         stretch.path,
         turns_of(evidence.inertial) if stretch.inertial and not evidence.motion else None,
         poses_of(values),
-        widened(solved.covariances, evidence),
+        widen(solved.covariances, evidence),
         wheels,
         tuple(solved.places),
         solved.judged,

@@ -287,7 +287,7 @@ def covariances_of(stretch: Stretch, values: Any, which: Sequence[int] | None = 
     return turn @ found @ np.swapaxes(turn, -1, -2)
 
 
-def widened(covariances: Floats, evidence: Evidence) -> Floats:
+def widen(covariances: Floats, evidence: Evidence) -> Floats:
     """Return covariances (n, 6, 6) with what fixes err alike, where their sigmas do not have it."""
     if not evidence.followed:
         return covariances

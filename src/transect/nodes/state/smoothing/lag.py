@@ -34,7 +34,7 @@ from .graph import (
     poses_of,
     solve,
     stretch_of,
-    widened,
+    widen,
 )
 from .motion import PosePath
 from .places import GATE, Hung, Judged, judge
@@ -157,7 +157,7 @@ class Window:
         if self._solved is None:
             return []
         values = self._known[0]
-        spread = widened(covariances_of(self._stretch(), values), self.evidence)
+        spread = widen(covariances_of(self._stretch(), values), self.evidence)
         kept = zip(self.times.tolist(), poses_of(values), spread, strict=True)
         return [*self.done, *(Keyframe(*each) for each in kept)]
 
@@ -226,7 +226,7 @@ class Window:
             values = solve(stretch, values)
             spread = self._spread(stretch, values, np.zeros(0, np.int64))
         self._solved = Kept(values, spread, stretch.links)
-        spread = widened(spread[-1:], self.evidence)
+        spread = widen(spread[-1:], self.evidence)
         self.newest = Keyframe(int(self.times[-1]), poses_of(values)[-1], spread[0])
         return [places[i] for i in np.flatnonzero(new)], judged
 
@@ -257,7 +257,7 @@ class Window:
         g, (values, spread, links) = gtsam(), self._known
         if np.isnan(spread[0]).any():
             spread = self._spread(self._stretch(), values, np.zeros(0, np.int64))
-        oldest = widened(spread[:1], self.evidence)[0]
+        oldest = widen(spread[:1], self.evidence)[0]
         self.done.append(Keyframe(int(self.times[0]), poses_of(values)[0], oldest))
         prior = None if self._prior is None else self._prior.things
         known = self.evidence.before(int(self.times[1]))
