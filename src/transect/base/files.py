@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
@@ -117,12 +116,19 @@ def staged(path: Path | str) -> Generator[Path]:
                 target.rmdir()
             os.replace(made, target)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 def _temporary(path: Path, suffix: str) -> Path:
     """Return a hidden name beside `path` that nobody else has."""
     return path.parent / f".{path.name}.{os.urandom(6).hex()}{suffix}"
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all that is in it, as far as it can be removed."""
+    import shutil  # with three compressors: too slow to import for a command that removes nothing
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(folder: Path) -> int:
@@ -131,7 +137,7 @@ def sweep(folder: Path) -> int:
     for path in [Path(entry.path) for entry in os.scandir(folder) if _TEMPORARY(entry.name)]:
         with suppress(FileNotFoundError):  # somebody else was faster
             if time.time() - path.lstat().st_mtime > _STALE_S:
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+                remove_tree(path) if path.is_dir() else path.unlink()
                 removed += 1
     return removed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -50,7 +49,7 @@ def show_table(
     terminal = sys.stdout.isatty()
     context = click.get_current_context(silent=True)
     whole = not terminal or (context is not None and context.meta.get(ALL, False))
-    width = None if whole else shutil.get_terminal_size().columns
+    width = None if whole else _terminal_width()
     table = fit_table([headings, *rows], right, width=width, order=order, prose=prose)
     head, *lines = table.lines
     click.echo(click.style(head, bold=True) if terminal else head)
@@ -60,6 +59,12 @@ def show_table(
         few = len(table.left_out) <= MOST_NAMED
         what = ", ".join(table.left_out) if few else f"{len(table.left_out)} more columns"
         click.echo(f"(no room for {what}: --all)")
+
+
+def _terminal_width() -> int:
+    import shutil  # a pipe has no width, and need not wait for it
+
+    return shutil.get_terminal_size().columns
 
 
 def show_json(document: Any) -> None:

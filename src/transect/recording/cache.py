@@ -14,7 +14,6 @@ import functools
 import hashlib
 import json
 import os
-import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from transect.base.files import staged, sweep, write_text
+from transect.base.files import remove_tree, staged, sweep, write_text
 from transect.errors import UsageError
 
 from .losses import Loss, Parsed
@@ -120,7 +119,7 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowInvalid) as error:
         _warn(f"cache entry {entry} is unreadable ({error}) and will be made again")
-        shutil.rmtree(entry, ignore_errors=True)
+        remove_tree(entry)
         return None
     return tables, index["sha256"]
 
@@ -278,7 +277,7 @@ def shrink(size: int) -> int:
     for entry in known:
         if removed >= excess:
             break
-        shutil.rmtree(entry.path, ignore_errors=True)
+        remove_tree(entry.path)
         removed += entry.size
     return removed
 
@@ -287,5 +286,5 @@ def clear() -> int:
     """Remove everything, temporary leftovers too; return the bytes of the entries removed."""
     size = sum(entry.size for entry in entries())
     for part in ("tables", "hashes", "values", "compiled"):
-        shutil.rmtree(folder() / part, ignore_errors=True)
+        remove_tree(folder() / part)
     return size

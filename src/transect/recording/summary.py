@@ -9,7 +9,6 @@ import numpy as np
 
 from transect.base import clocks
 from transect.base.tables import table_lines
-from transect.types import Imu, NavFix
 
 from .stream import LOGGED_TYPE
 
@@ -33,6 +32,8 @@ IMPORTANT = ("stream", "type", "samples", "rate", "logged as", "duration", "long
 """Columns from the most to the least important."""
 FASTEST = 1e5
 """Hz; nothing that is logged comes faster: such samples were stamped in one go."""
+NEVER_REPEATED = frozenset({"NavFix", "Imu"})
+"""Types whose noise never repeats; named, because importing them takes longer than most summaries."""
 COPIED = 0.01
 """Share of rows that repeat the one before, from which on it is said."""
 
@@ -199,7 +200,7 @@ def count_copies(stream: Stream) -> int:
     Their noise never repeats: such rows were logged faster than they were measured. Other sensors may stand
     still.
     """
-    if stream.type not in (NavFix, Imu) or len(stream) < 2:
+    if stream.type.__name__ not in NEVER_REPEATED or len(stream) < 2:
         return 0
     same = np.ones(len(stream) - 1, dtype=bool)
     for name in stream.columns:
