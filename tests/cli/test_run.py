@@ -15,6 +15,8 @@ import pytest
 
 import transect
 from transect.cli import main
+from transect.cli.run.implementations import refuse_options_of_one
+from transect.engine import Run
 from transect.engine.comparing import RunsDifferError
 from transect.engine.compound import CompoundError
 from transect.engine.firing import NodeError
@@ -223,9 +225,11 @@ def test_nodes_that_fail_are_all_named_and_the_rest_is_kept(project: Path, tmp_p
     assert re.fullmatch(rf"  where: fails\.imu@{T0 + 100_000_000} ns, \w+\.py:\d+", where)
     assert "error: the node 'late' (Fails) failed" in done.stderr
     assert "not compared with" in done.stderr
-    assert done.stdout.endswith(f"wrote {out}\n")
-    assert len(transect.open(out / "yaw.parquet").streams[0]) == 200
-    assert len(transect.open(out / "one.parquet").streams[0]) == 10
+    kept = tmp_path / "run.failed"
+    assert done.stdout.endswith(f"wrote {kept}\n")
+    assert len(transect.open(kept / "yaw.parquet").streams[0]) == 200
+    assert len(transect.open(kept / "one.parquet").streams[0]) == 10
+    assert (out.exists(), (tmp_path / "latest").resolve().name) == (False, "golden")
     found = document(project / "broken.yaml", project / "day")
     assert (found["status"], len(found["errors"])) == ("failed", 2)
     assert found["errors"][0]["node"] == "fails"
@@ -265,15 +269,16 @@ def test_an_image_that_cannot_be_read_is_left_out_and_the_exit_code_is_3(
 def test_strictly_an_image_that_cannot_be_read_ends_the_run(project: Path, pictures: Path, tmp_path: Path):
     done = run(project / "negative.yaml", pictures, "-o", tmp_path / "run", "--strict")
     assert isinstance(done.exception, ParseError)
-    assert f"what there was until then is kept in {tmp_path / 'run'}" in done.stderr
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "failed"
-    assert len(list((tmp_path / "run" / "out").iterdir())) == 2
+    kept = tmp_path / "run.failed"
+    assert f"what there was until then is kept in {kept}\n" in done.stderr
+    assert json.loads((kept / "run.json").read_text())["status"] == "failed"
+    assert len(list((kept / "out").iterdir())) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_interrupted_run_keeps_what_there_is(project: Path, tmp_path: Path, jobs: int):
-    out = tmp_path / "run"
-    done = run(project / "presses.yaml", project / "day", "-o", out, "--jobs", jobs)
+    out = tmp_path / "run.interrupted"
+    done = run(project / "presses.yaml", project / "day", "-o", tmp_path / "run", "--jobs", jobs)
     assert done.return_value == 130
     assert "interrupted: 2020-09-13T12:26:4" in done.stderr
     assert f"what there is until then is kept in {out}" in done.stderr
@@ -282,7 +287,7 @@ def test_an_interrupted_run_keeps_what_there_is(project: Path, tmp_path: Path, j
     assert content["status"] == "interrupted"
     kept = len(transect.open(out / "out.parquet").streams[0])
     assert 50 <= kept == content["outputs"]["out"]["samples"] < 200
-    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+    assert [p.name for p in tmp_path.iterdir()] == ["run.interrupted"]
 
 
 def test_interrupted_without_a_folder_nothing_is_kept(project: Path):
@@ -293,11 +298,40 @@ def test_interrupted_without_a_folder_nothing_is_kept(project: Path):
 
 
 def test_interrupted_twice_it_stops_at_once_and_keeps_what_there_is(project: Path, tmp_path: Path):
-    done = run(project / "presses.yaml", project / "day", "-o", tmp_path / "run", "--set", "one.times=2")
-    assert isinstance(done.exception, KeyboardInterrupt | click.Abort)
-    assert f"what there was until then is kept in {tmp_path / 'run'}" in done.stderr
-    content = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert (content["status"], content["outputs"]["out"]["samples"]) == ("interrupted", 49)
+    out = tmp_path / "run"
+    presses = (project / "presses.yaml", project / "day", "-o", out, "--set", "one.times=2")
+    pressed = [run(*presses), run(*presses)]
+    for done, name in zip(pressed, ("run.interrupted", "run.interrupted-2"), strict=True):
+        assert isinstance(done.exception, KeyboardInterrupt | click.Abort)
+        assert f"what there was until then is kept in {tmp_path / name}\n" in done.stderr
+        content = json.loads((tmp_path / name / "run.json").read_text())
+        assert (content["status"], content["outputs"]["out"]["samples"]) == ("interrupted", 49)
+
+
+@pytest.mark.parametrize(("error", "name"), [(KeyboardInterrupt, "interrupted"), (OSError, "failed")])
+def test_the_folder_of_a_run_is_not_there_before_it_is_judged(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], name: str
+):
+    there: list[str] = []
+
+    def judge(result: Run, recording: object) -> None:
+        there.extend(path.name for path in tmp_path.iterdir() if not path.name.startswith("."))
+        raise error
+
+    monkeypatch.setattr("transect.evaluation.runs.judge_run", judge)
+    done = run(project / "track.yaml", project / "day", "-o", tmp_path / "run")
+    assert isinstance(done.exception, error | click.Abort)
+    assert there == []
+    assert [path.name for path in tmp_path.iterdir()] == [f"run.{name}"]
+    assert (tmp_path / f"run.{name}" / "pose.tum").is_file()
+
+
+def test_what_an_interrupted_run_left_is_not_in_the_way_of_all_implementations(tmp_path: Path):
+    (tmp_path / "Plain.interrupted-3").mkdir()
+    refuse_options_of_one(tmp_path, as_json=False, step=False)
+    (tmp_path / "Plain").mkdir()
+    with pytest.raises(UsageError, match="there already"):
+        refuse_options_of_one(tmp_path, as_json=False, step=False)
 
 
 @pytest.fixture
@@ -316,6 +350,7 @@ def test_a_full_disk_is_named_and_no_half_of_a_file_is_left(project: Path, tmp_p
     assert isinstance(done.exception, OSError)
     assert "File too large" in str(done.exception)
     assert done.exception.filename == "output out"
+    out = tmp_path / "run.failed"
     assert f"what there was until then is kept in {out}" in done.stderr
     content = json.loads((out / "run.json").read_text())
     assert (content["status"], content["outputs"]["out"]["files"]) == ("failed", [])

@@ -36,7 +36,7 @@ def test_nothing_is_played_by_itself(project: Path, tmp_path: Path):
     assert "before the first sample; Enter steps, p plays, h helps" in done.stdout
     assert done.return_value == 0
     assert "stopped: before the first sample; what there is until then is kept" in done.stderr
-    content = json.loads((tmp_path / "run" / "run.json").read_text())
+    content = json.loads((tmp_path / "run.interrupted" / "run.json").read_text())
     assert content["status"] == "interrupted"
     assert content["outputs"]["yaw"]["samples"] == 0
 
@@ -146,5 +146,5 @@ def test_ctrl_c_at_the_prompt_leaves_with_130_and_keeps_what_there_is(
     done = typed(project, options=("-o", tmp_path / "run"))
     assert done.return_value == 130
     assert "interrupted: 2020-09-13T12:26:40.260" in done.stderr
-    yaw = transect.open(tmp_path / "run" / "yaw.parquet").streams[0]
+    yaw = transect.open(tmp_path / "run.interrupted" / "yaw.parquet").streams[0]
     assert (len(yaw), yaw.t_ns[0]) == (27, T0)

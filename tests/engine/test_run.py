@@ -202,11 +202,12 @@ def test_a_failing_node_keeps_the_rest_of_the_run(tmp_path: Path):
     with pytest.raises(NodeError, match="'fails' \\(Fails\\) failed: ValueError: lost the wheels") as caught:
         run(broken, recording(), out=tmp_path / "run")
     assert caught.value.where.startswith("fails.twist@16000000050")
-    content = json.loads((tmp_path / "run" / "run.json").read_text())
+    content = json.loads((tmp_path / "run.failed" / "run.json").read_text())
     assert content["status"] == "failed"
     assert "lost the wheels" in content["errors"][0]
-    assert transect.open(tmp_path / "run" / "yaw.parquet").streams[0].timing.count == 1000
-    assert transect.open(tmp_path / "run" / "one.parquet").streams[0].timing.count == 50
+    assert transect.open(tmp_path / "run.failed" / "yaw.parquet").streams[0].timing.count == 1000
+    assert transect.open(tmp_path / "run.failed" / "one.parquet").streams[0].timing.count == 50
+    assert caught.value.run.folder == tmp_path / "run.failed"
     assert caught.value.run.stats.nodes["heading"].calls == 1000
 
 
@@ -225,8 +226,8 @@ def test_an_interrupted_run_is_kept_as_far_as_it_came(tmp_path: Path):
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         run(stopped, recording(), out=tmp_path / "run")
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "interrupted"
-    assert transect.open(tmp_path / "run" / "yaw.parquet").streams[0].timing.count == 501
+    assert json.loads((tmp_path / "run.interrupted" / "run.json").read_text())["status"] == "interrupted"
+    assert transect.open(tmp_path / "run.interrupted" / "yaw.parquet").streams[0].timing.count == 501
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 

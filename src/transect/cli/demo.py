@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from transect.evaluation.runs import JudgedRun
     from transect.recording import Recording
 
 DRIVE_S, IMAGES_S, IMAGE_SCALE = 140.0, 11.0, 0.3
@@ -38,16 +37,16 @@ def command(out: Path) -> None:
     _step(f"transect info {drive}")
     show_summary(recorded)
     _say("Where was the robot? Wheels, IMU and GNSS fused, judged by the truth.")
-    judged = [_run("PoseFusion", recorded, drive, out / "fused")]
+    drawn = _run("PoseFusion", recorded, drive, out / "fused")
     _say(f"What if the GNSS is wrong? {FAULT} moves single fixes by up to 50 m.")
     broken = _plant(recorded, drive, out / "drive-with-spikes")
-    judged.append(_run("PoseFusion", broken, out / "drive-with-spikes", out / "fused-with-spikes"))
+    drawn += _run("PoseFusion", broken, out / "drive-with-spikes", out / "fused-with-spikes")
     _say("And by its cameras alone? A stereo camera on the first 11 m.")
-    judged.append(_run("VisualOdometry", _simulate(rows, IMAGES_S, (), IMAGE_SCALE), rows, out / "odometry"))
+    drawn += _run("VisualOdometry", _simulate(rows, IMAGES_S, (), IMAGE_SCALE), rows, out / "odometry")
     _say("All runs in one table.")
     _compare([out / name for name in ("fused", "fused-with-spikes", "odometry")])
     click.echo("\nPictures to look at:")
-    for path in (path for each in judged for path in each.figures if path.stem.startswith("trajectory")):
+    for path in drawn:
         click.echo(f"  {path}")
     click.echo(f"Next: transect draw streams {drive}; transect run; transect info PATH/OF/YOUR/OWN/DATA")
 
@@ -67,20 +66,24 @@ def _simulate(folder: Path, seconds: float, streams: tuple[str, ...], scale: flo
     return formats.open(folder)
 
 
-def _run(compound: str, recording: Recording, path: Path, folder: Path) -> JudgedRun:
-    """Run a compound on the recording; print the digest and how good it is."""
-    from transect import engine
+def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[Path]:
+    """Run a compound on the recording; print the digest and how good it is; return pictures of its path."""
+    from transect.engine import Compound, Replay
+    from transect.engine.run import finish, new_folder
     from transect.evaluation.runs import judge_run
 
     from .run.report import show_conclusion
 
     _step(f"transect run {compound} {path} -o {folder}")
     shutil.rmtree(folder, ignore_errors=True)
-    run = engine.run(compound, recording, out=folder)
+    with new_folder(folder) as new:
+        run = finish(Replay(Compound.of(compound), recording, folder=new.path if new else None), new)
+        if run.errors:
+            raise run.errors[0]
+        judged = judge_run(run, recording)
     click.echo(f"{run.name}, digest {run.digest}: same bytes in, same digest out")
-    judged = judge_run(run, recording)
     show_conclusion(run, judged)
-    return judged
+    return [folder / name for name in judged.figures if Path(name).stem.startswith("trajectory")]
 
 
 def _plant(recording: Recording, path: Path, folder: Path) -> Recording:

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from array import array
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +38,16 @@ from .keeping import FileKeeper, describe_outputs
 
 if TYPE_CHECKING:
     from .replay import Replay
-    from .run import Run
+    from .run import Run, Status
 
 RUN, TRACE, LATEST = "run.json", "trace.parquet", "latest"
+_UNFINISHED = re.compile(r".+\.(failed|interrupted)(-\d+)?").fullmatch
 
 
 class RunFolder:
-    """A new folder that appears whole, under its name, when the run is over; also if it was interrupted.
+    """A new folder that appears under its name when the run is complete, judged, and all of it is written.
+
+    A run that failed or was interrupted is kept beside it, as `NAME.failed` or `NAME.interrupted`.
 
     Attributes
     ----------
@@ -58,9 +63,10 @@ class RunFolder:
         self._staging = ExitStack()
         self.path = self._staging.enter_context(files.staged(target))
         self.path.mkdir()
+        self._run: Run | None = None
 
     def write(self, run: Run, replay: Replay) -> None:
-        """Finish the outputs, write the rest, and give the folder its name."""
+        """Finish the outputs and write the rest; more may be written to `path` until it is closed."""
         for keeper in replay.kept.values():
             if isinstance(keeper, FileKeeper):
                 keeper.close()
@@ -71,17 +77,51 @@ class RunFolder:
         files.write_text(self.path / "log.txt", "".join(lines))
         write_traces(self.path / TRACE, run.traces)
         _draw(self.path / "graph.svg", run, replay)
+        self._run = run
+
+    def close(self, error: BaseException | None = None) -> Path | None:
+        """Give the folder its name and return it; remove one that was not written, and return None.
+
+        Parameters
+        ----------
+        error : BaseException, optional
+            What ended the work on the folder before it was complete.
+        """
+        run = self._run
+        if run is None:
+            shutil.rmtree(self.path, ignore_errors=True)
+        elif run.folder == self.path:
+            run.folder = self._final_name(run.status if error is None else status_of(error))
+            self.path.rename(self.path.with_name(run.folder.name))
         self._staging.close()
-        run.folder = self.target
-        _link_latest(self.target)
+        if run is not None and run.folder == self.target:
+            _link_latest(self.target)
+        return run.folder if run is not None else None
+
+    def _final_name(self, status: Status) -> Path:
+        """Return the name for a run that ended so; a folder that is there is never replaced."""
+        target = self.target
+        if status == "complete" and not (target.is_dir() and any(target.iterdir())):
+            return target
+        numbers = ("" if number == 1 else f"-{number}" for number in count(1))
+        names = (target.with_name(f"{target.name}.{status}{number}") for number in numbers)
+        return next(name for name in names if not os.path.lexists(name))
 
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        """Remove what was begun, for a run that never started or could not be written."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._staging.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close(error)
+
+
+def status_of(error: BaseException) -> Status:
+    """Return what became of a run that was ended by an error, by Ctrl-C or by a signal."""
+    return "failed" if isinstance(error, Exception) else "interrupted"
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Tell by its name whether a folder is what was kept of a run that failed or was interrupted."""
+    return _UNFINISHED(folder.name) is not None
 
 
 def _write_json(path: Path, run: Run, outputs: Any) -> None:

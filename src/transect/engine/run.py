@@ -171,7 +171,8 @@ def run(
     rate : float
         Times real time; as fast as possible by default.
     out : path
-        A new folder to which everything is written; outputs are then not kept in memory.
+        A new folder to which everything is written; outputs are then not kept in memory. What there is of
+        a run that failed or was interrupted goes to `NAME.failed` or `NAME.interrupted` beside it.
     golden : Run or path
         Raise unless the result is the same as that run's.
     jobs : int
@@ -215,7 +216,7 @@ def _open_one(recording: Recording | str | Path) -> Recording:
 
 
 def new_folder(out: Path | str | None) -> AbstractContextManager[RunFolder | None]:
-    """Return a folder for a run; what is in it when the block ends and was not written whole is removed."""
+    """Return a folder for a run, which gets its name when the block ends and everything is in it."""
     if out is None:
         return nullcontext()
     from .folder import RunFolder
@@ -234,7 +235,9 @@ def finish(replay: Replay, folder: RunFolder | None = None, play: Callable[[], o
     try:
         (play or replay.play)()
     except BaseException as error:
-        _keep_run(replay, folder, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", error)
+        from .folder import status_of
+
+        _keep_run(replay, folder, status_of(error), error)
         raise
     if replay.player.state == "ended":
         return _keep_run(replay, folder, "failed" if replay.flow.errors else "complete")

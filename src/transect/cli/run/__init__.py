@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from transect.cli._progress import Progress
     from transect.engine import Compound, Options, Replay, Run
     from transect.engine.folder import RunFolder
+    from transect.evaluation.runs import JudgedRun
     from transect.recording import Recording
 
 EVERY = "/*"
@@ -128,9 +129,10 @@ def command(
     as file.py or file.py/Name.
 
     The folder DIR has every output as a file, what was run on what, statistics, and a digest: same bytes in,
-    same digest out. Exits with 1 if a node failed (the rest is kept), 3 if data was lost on reading, 4 if the
-    result is written but must not be trusted (a fusion that refused most of one sensor, a first output that
-    gave nothing) or is not the same as the golden run, 130 if it was interrupted (what there is is kept).
+    same digest out. It appears when all of it is written. What there is of a run that failed or was
+    interrupted is kept as DIR.failed or DIR.interrupted. Exits with 1 if a node failed, 3 if data was lost on
+    reading, 4 if the result is written but must not be trusted (a fusion that refused most of one sensor, a
+    first output that gave nothing) or is not the same as the golden run, 130 if it was interrupted.
     """
     from transect.cli._compounds import parse_settings, show_compounds
     from transect.cli._options import new_folder, parse_pairs
@@ -155,11 +157,11 @@ def command(
         parse_offsets(offsets), opening.start, opening.end,
     )  # fmt: skip
     expected = Run.load(golden) if golden else None
-    if out is not None:
-        new_folder(out)
     every = compound.endswith(EVERY)
     if every:
         refuse_options_of_one(out, as_json, step)
+    elif out is not None:
+        new_folder(out)
     compounds = _find_compounds(compound, asked)
     recording = opening.open_unread()
     manner = Manner(rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json))
@@ -199,9 +201,11 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
         show_findings(used)
         if folder is not None and _has_figures(replay):
             import_early()
-        result, interrupted = _play(replay, folder, manner)
+        with _say_what_is_kept(folder):
+            result, interrupted = _play(replay, folder, manner)
+            judged = _judge(result, recording)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
-    return _report(result, used, recording, interrupted, manner)
+    return _report(result, judged, used, interrupted, manner)
 
 
 def _has_figures(replay: Replay) -> bool:
@@ -230,40 +234,49 @@ def _streams_used(replay: Replay, strict: bool) -> Recording:
 
 def _play(replay: Replay, folder: RunFolder | None, manner: Manner) -> tuple[Run, bool]:
     """Play to the end, or as a person says; return the run, and whether Ctrl-C ended it."""
-    from transect.engine.folder import RUN
     from transect.engine.run import finish
 
     from .playing import bar, pausing
     from .terminal import Terminal
 
+    if manner.step:
+        terminal = Terminal(replay)
+        return finish(replay, folder, terminal.talk), terminal.interrupted
+    with bar(manner.progress, replay), pausing(replay.player):
+        result = finish(replay, folder)
+    return result, result.status == "interrupted"
+
+
+def _judge(result: Run, recording: Recording) -> JudgedRun:
+    """Judge a complete run by the truth of the whole recording."""
+    from transect.evaluation.runs import JudgedRun, judge_run
+
+    return judge_run(result, recording) if result.status == "complete" else JudgedRun()
+
+
+@contextmanager
+def _say_what_is_kept(folder: RunFolder | None) -> Generator[None]:
+    """Say where the outputs are when an error ends the playing or the judging of a run."""
     try:
-        if manner.step:
-            terminal = Terminal(replay)
-            return finish(replay, folder, terminal.talk), terminal.interrupted
-        with bar(manner.progress, replay), pausing(replay.player):
-            result = finish(replay, folder)
-        return result, result.status == "interrupted"
-    except BaseException:
-        kept = folder and (folder.target / RUN).is_file()
-        where = f"what there was until then is kept in {folder.target}" if folder and kept else ""
-        click.echo(where or "nothing is kept", err=True)
+        yield
+    except BaseException as error:
+        kept = folder.close(error) if folder else None
+        click.echo(f"what there was until then is kept in {kept}" if kept else "nothing is kept", err=True)
         raise
 
 
-def _report(result: Run, used: Recording, whole: Recording, interrupted: bool, manner: Manner) -> int:
-    """Print what came of it, judged by the truth of the whole recording; return the exit code, or raise."""
+def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, manner: Manner) -> int:
+    """Print what came of it; return the exit code, or raise."""
     from transect.cli import BAD_VERDICT, INTERRUPTED
     from transect.cli._opening import report_losses
     from transect.cli._tables import show_json
     from transect.engine.comparing import RunsDifferError
     from transect.engine.silence import is_silent
-    from transect.evaluation.runs import JudgedRun, judge_run
 
     from .report import document, show_conclusion, show_evaluation, show_result
 
     complete = result.status == "complete"
     found = result.diff(manner.golden) if manner.golden and complete else None
-    judged = judge_run(result, whole) if complete else JudgedRun()
     if manner.as_json:
         golden = manner.golden.folder if manner.golden else None
         show_json(document(result, found, golden, used.losses, judged.results))

@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 
 
 def refuse_options_of_one(out: Path | None, as_json: bool, step: bool) -> None:
-    """Refuse what goes with one run only."""
+    """Refuse what goes with one run only, and a place that has runs already, but for unfinished ones."""
+    from transect.base.files import refuse_existing
+    from transect.engine.folder import is_unfinished
+
     if out is None:
         raise UsageError("several runs need a place", hint="-o DIR gets a folder for each")
+    finished = (place for place in (out.iterdir() if out.is_dir() else ()) if not is_unfinished(place))
+    if out.is_file() or next(finished, None):
+        refuse_existing(out, hint="choose another name with -o")
     if as_json or step:
         raise UsageError(
             f"{'--json' if as_json else '--step'} is for one run", hint="name one implementation"

@@ -78,9 +78,8 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
     if summary := judged.summary():
         click.echo(click.style(summary, bold=sys.stdout.isatty()))
     click.echo(f"wrote {run.folder}")
-    if judged.figures:
-        names = ", ".join(path.name for path in judged.figures)
-        click.echo(f"figures in {judged.figures[0].parent}: {names}")
+    if drawn := [run.folder / name for name in judged.figures]:
+        click.echo(f"figures in {drawn[0].parent}: {', '.join(path.name for path in drawn)}")
 
 
 def show_judgement(run: Run) -> None:

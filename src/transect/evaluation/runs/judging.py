@@ -50,14 +50,14 @@ class JudgedRun:
         Why the truth of the recording could not be used.
     trajectory : Trajectory or None
         The poses of the run.
-    figures : list of Path
-        Pictures that were drawn.
+    figures : list of str
+        Pictures that were drawn, below the folder of the run.
     """
 
     results: list[Result] = field(default_factory=list[Result])
     error: TransectError | None = None
     trajectory: Trajectory | None = None
-    figures: list[Path] = field(default_factory=list[Path])
+    figures: list[str] = field(default_factory=list[str])
 
     def summary(self) -> str:
         """Return what matters in one line: poses, length, duration, errors."""
@@ -109,7 +109,7 @@ def judge_run(run: Run, recording: Recording) -> JudgedRun:
     if judged.trajectory is not None and not can_be_judged:
         _draw_path(judged.trajectory, folder, run.name)
     _draw_clouds(folder)
-    judged.figures = sorted((folder / FIGURES).glob("*.png"))
+    judged.figures = sorted(f"{FIGURES}/{path.name}" for path in (folder / FIGURES).glob("*.png"))
     return judged
 
 
