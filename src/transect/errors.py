@@ -52,6 +52,12 @@ class UnsupportedError(TransectError):
     """A format cannot carry, or cannot do, what was asked."""
 
 
+class UnknownOptionError(UnsupportedError):
+    """A format does not have the option that was given."""
+
+    option = ""
+
+
 class MissingExtraError(TransectError):
     """An optional library is not installed."""
 

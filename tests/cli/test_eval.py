@@ -293,10 +293,22 @@ def test_the_folder_of_a_run_says_what_it_consumed(run: Run, truth: Path, tmp_pa
         assert done.code == 0, done.err
         assert "used truth" in done.out
         assert "not independent" in done.out
-    written(folder / "map.tum", circle())
-    several = run("eval", truth, folder)
-    assert several.code == 2
-    assert "pose" in several.err
+        assert metrics(run("eval", named, truth, "--json"))["ate"]["translation"]["rmse"] < 1e-6  # type: ignore[index]
+    written(folder / "icp.pose.tum", circle())
+    for pair in ((truth, folder), (folder, truth), (truth, f"{folder}:gone"), (f"{folder}:gone", truth)):
+        several = run("eval", *pair)
+        assert several.code == 2
+        assert "there are icp.pose, pose" in several.err
+
+
+def test_an_option_is_for_the_recordings_whose_format_has_it(run: Run, truth: Path, tmp_path: Path) -> None:
+    poses, times = tmp_path / "poses.txt", tmp_path / "stamps.txt"
+    poses.write_text("".join(f"1 0 0 {k} 0 1 0 {k * k} 0 0 1 0\n" for k in range(9)))
+    times.write_text("".join(f"{1_600_000_000 + k}\n" for k in range(9)))
+    done = run("eval", truth, poses, "--option", f"times={times}", "--json")
+    assert json.loads(done.out)["results"][0]["pairs"]["by"] == "nearest", done.err
+    assert "the format tum has no option 'times'" in run("eval", truth, truth, "--option", "times=a").err
+    assert "poses has no trajectory" in run("eval", truth, poses, "--read-as", "euroc").err
 
 
 def test_a_part_of_the_reference_is_compared_alone(run: Run, truth: Path, good: Path, tmp_path: Path) -> None:

@@ -69,6 +69,9 @@ def test_the_map_of_a_run_is_named_by_its_port_and_drawn(tmp_path: Path):
     assert "map rmse [m]" in done.stdout
     assert " 0.2 " in done.stdout
     assert (tmp_path / "map_dem.png").stat().st_size > 10_000
+    (tmp_path / "run" / "run.json").write_text("{}")
+    for pair in ((truth, tmp_path / "run"), (tmp_path / "run", truth), (f"{tmp_path / 'run'}:dem", truth)):
+        assert measured(*pair, "--align", "none")["rmse"] == pytest.approx(0.2)
 
 
 def test_what_holds_no_map_is_refused(tmp_path: Path):

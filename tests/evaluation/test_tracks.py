@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import StreamError, UsageError
-from transect.evaluation.ground import map_of
+from transect.evaluation.ground import map_of, open_ground
 from transect.evaluation.paths import EARTH, RecordedPath, guides_of, paths_of
 from transect.evaluation.tracks import Layout, lay_out
+from transect.formats._clouds.ply import encode_ply
+from transect.formats.geotiff.writing import encode_geotiff
 from transect.geometry import geodesy
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
-from transect.types import GridMap, NavFix, Odometry, Pose
+from transect.types import GridMap, NavFix, Odometry, PointCloud, Pose
 
 DATUM = np.array([np.radians(37.72351), np.radians(15.00668), 2639.838])
 T_NS = np.arange(60, dtype=np.int64) * NS
@@ -102,6 +106,23 @@ def test_a_map_in_a_frame_takes_tracks_of_that_frame_and_fixes_that_were_recorde
         lay_out([fixes("gps", ARC)], grid)
     with pytest.raises(UsageError, match="does not lie under the tracks"):
         lay_out([local("amcl", ARC + 500, "map")], grid)
+
+
+def test_the_map_of_a_run_is_named_by_its_folder_or_by_its_port(tmp_path: Path):
+    grid = GridMap({"elevation": np.zeros((20, 30))}, (1.0, 0, -10, 0, -1.0, 10), "", "level")
+    (tmp_path / "map.tif").write_bytes(encode_geotiff(grid))
+    (tmp_path / "cloud.ply").write_bytes(encode_ply(PointCloud(np.zeros((5, 3)))))
+    (tmp_path / "run.json").write_text('{"config": {}}')
+    (tmp_path / "pose.tum").write_text("# frame odom, child base\n1 0 0 0 0 0 0 1\n2 1 0 0 0 0 0 1\n")
+    for over in (tmp_path, f"{tmp_path}:map", tmp_path / "map.tif"):
+        below, guides, notes = open_ground(str(over))
+        assert isinstance(below, GridMap)
+        assert (below.frame, [guide.frame for guide in guides], len(notes)) == ("odom", ["odom"], 1)
+    below, guides, _ = open_ground(f"{tmp_path}:cloud")
+    assert isinstance(below, PointCloud)
+    assert len(guides) == 1
+    with pytest.raises(UsageError, match=r"no \.tif or \.ply file of pose"):
+        open_ground(f"{tmp_path}:pose")
 
 
 def test_the_best_measurement_of_a_recording_is_drawn_or_what_is_named():

@@ -124,7 +124,9 @@ def _loss_of(stream: Stream, error: ParseError) -> Loss:
     return Loss(error.where or stream.name, reason)
 
 
-def opening(*parts: Part, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def opening(
+    *parts: Part, required: bool = True, metavar: str = "PATH..."
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add PATH..., --strict, --read-as and --option; the function gets them as `opening`, an `Opening`.
 
     Parameters
@@ -133,9 +135,11 @@ def opening(*parts: Part, required: bool = True) -> Callable[[Callable[..., Any]
         Add --streams, and --from and --to, as a part of the recording.
     required : bool
         Whether there must be a PATH.
+    metavar : str
+        What the help calls the paths.
     """
     decorators: list[Callable[..., Any]] = [
-        click.argument("paths", nargs=-1, required=required, metavar="PATH..."),
+        click.argument("paths", nargs=-1, required=required, metavar=metavar),
         strict_option,
         click.option("--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised."),
         option_option,

@@ -19,7 +19,10 @@ figure_options = add_options(
         "--figure", type=click.Path(path_type=Path), metavar="DIR", help="Draw figures into this folder."
     ),
     click.option(
-        "--map", "ground", metavar="PATH[:STREAM]", help="A map in the reference's frame, for the figures."
+        "--map",
+        "ground",
+        metavar="MAP|MAP:STREAM|RUN:PORT",
+        help="A map in the reference's frame, for the figures.",
     ),
 )
 

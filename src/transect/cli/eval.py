@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._options import add_options, json_option, strict_option
+from ._opening import Opening, opening
+from ._options import add_options, json_option
 from ._results import figure_options, format_options
 
 if TYPE_CHECKING:
     from transect.evaluation.judging import Judged
+    from transect.evaluation.loading import Reader
     from transect.evaluation.report import Asked
 
 how_options = add_options(
@@ -65,7 +67,7 @@ span_options = add_options(
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="REF EST...")
+@opening(metavar="REF EST...")
 @how_options
 @span_options
 @format_options
@@ -78,10 +80,9 @@ span_options = add_options(
     "--shift", metavar="X,Y,Z",
     help="Of maps: where the origin of EST's frame is in REF's, in metres; then it fits within ten cells.",
 )  # fmt: skip
-@strict_option
 @json_option
 def command(
-    paths: tuple[str, ...],
+    opening: Opening,
     align: str,
     relations: tuple[str, ...],
     per: str,
@@ -99,36 +100,37 @@ def command(
     figure: Path | None,
     ground: str | None,
     shift: str | None,
-    strict: bool,
     as_json: bool,
 ) -> int:
     """Compare trajectories, or height maps, with a reference.
 
-    REF and EST are files of poses (TUM, KITTI, EuRoC), recordings, PATH:STREAM, or folders of runs. Of
-    several EST each is a row. With `--relation relations --relations FILE` there is no REF: the file is the
-    truth. If REF is a map (.tif, PATH:STREAM), so is EST: what is taken out of it is a shift, and nothing
-    with `--align none`.
+    REF and EST are files of poses (TUM, KITTI, EuRoC), recordings, PATH:STREAM, folders of runs, or RUN:PORT.
+    Of several EST each is a row. With `--relation relations --relations FILE` there is no REF: the file is
+    the truth. If REF is a map (.tif, PATH:STREAM, RUN:PORT), so is EST: what is taken out of it is a shift,
+    and nothing with `--align none`. An `--option` is for those recordings whose format has it.
 
     Exits with 1 if an estimate cannot be compared (the others are shown), 3 if data was lost on reading.
     """
     from transect.evaluation.judging import is_judged_by_relations, judge_maps, judge_trajectories
+    from transect.evaluation.loading import Reader
     from transect.evaluation.result import refuse_one_file_for_many, save_results
 
+    from ._options import parse_format_options
     from ._results import draw_figures, show_results
 
+    paths = opening.paths
     asked = _read_asked(
         align=align, relations=relations, per=per, step=step, pairs=pairs, max_diff=max_diff, least=least,
         offset=offset, relations_file=relations_file,
     )  # fmt: skip
     if out is not None:
         refuse_one_file_for_many(out, len(paths) - (not is_judged_by_relations(asked)))
-    typed = _command_line()
-    if _is_map(paths[0]):
-        found = judge_maps(
-            paths, register=align != "none", shift=_metres(shift), command=typed, strict=strict
-        )
+    reader = Reader(opening.read_as, parse_format_options(opening.options))
+    how: dict[str, Any] = {"command": _command_line(), "strict": opening.strict, "reader": reader}
+    if _is_map(paths[0], reader):
+        found = judge_maps(paths, register=align != "none", shift=_metres(shift), **how)
     else:
-        found = judge_trajectories(paths, asked, span=(start, end), command=typed, strict=strict)
+        found = judge_trajectories(paths, asked, span=(start, end), **how)
     for path in save_results(found.results, out) if out is not None else ():
         click.echo(f"wrote {path}", err=True)
     draw_figures(found.results, figure, ground)
@@ -173,13 +175,16 @@ def _metres(text: str | None) -> tuple[float, ...]:
     return parts
 
 
-def _is_map(source: str) -> bool:
+def _is_map(source: str, reader: Reader) -> bool:
     """Tell whether the reference is a map; what needs no look is decided without importing maps."""
-    if ":" not in source and Path(source).suffix.lower() not in (".tif", ".tiff"):
+    from transect.evaluation.loading import RUN
+
+    named = ":" in source or Path(source).suffix.lower() in (".tif", ".tiff")
+    if not named and not (Path(source) / RUN).is_file():
         return False
     from transect.evaluation.maps.report import is_map
 
-    return is_map(source)
+    return is_map(source, reader)
 
 
 def _command_line() -> str:

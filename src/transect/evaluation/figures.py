@@ -15,7 +15,7 @@ from transect.errors import UsageError
 from transect.geometry.ground import MapView, map_view
 from transect.types import GridMap
 
-from .loading import open_named
+from .loading import find_output, open_named, split_run
 from .result import Result, short_name
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def _background(ground: str, results: Sequence[Result]) -> Background:
     """Return the first layer of a map; it must lie square in the references' frame, and under one of them."""
     from transect.draw.evaluation import Background
 
-    recording, name = open_named(ground)
+    run = split_run(ground)
+    recording, name = open_named(find_output(*run, ".tif") if run else ground)
     found = [recording[name]] if name else [s for s in recording if s.type is GridMap and len(s)]
     if len(found) != 1 or found[0].type is not GridMap:
         names = ", ".join(stream.name for stream in found)

@@ -16,7 +16,7 @@ from transect.geometry._arrays import measured_rows
 from transect.recording import Recording
 from transect.types import GridMap, PointCloud
 
-from .loading import POSE, RUN, open_input, open_named
+from .loading import POSE, RUN, find_output, list_outputs, open_input, open_named, split_run
 from .paths import RecordedPath, path_of_trajectory
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LEVELLED = "level"
 
 
 def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], list[str]]:
-    """Open what lies under tracks: ``PATH``, ``PATH:STREAM``, or the folder of a run that made a map.
+    """Open what lies under tracks: ``PATH``, ``PATH:STREAM``, ``RUN:PORT``, or a ``RUN`` that made a map.
 
     Returns
     -------
@@ -40,9 +40,12 @@ def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], li
     list of str
         What a person should know.
     """
-    folder = Path(over) if (Path(over) / RUN).is_file() else Path(over).parent
-    made = [*sorted(folder.glob("*.tif")), *sorted(folder.glob("*.ply"))] if folder == Path(over) else []
-    below = map_of(*open_named(made[0] if made else over))
+    folder, port = split_run(over) or (Path(over).parent, None)
+    if port:
+        over = str(find_output(folder, port, ".tif", ".ply"))
+    elif port is not None and (made := list_outputs(folder, ".tif", ".ply")):
+        over = str(made[0][0])
+    below = map_of(*open_named(over))
     if not (folder / RUN).is_file() or not (folder / f"{POSE}.tum").is_file():
         return below, [], []
     run = path_of_trajectory(open_input(f"{folder}:{POSE}").trajectory, folder.resolve().name)

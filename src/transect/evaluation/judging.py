@@ -14,7 +14,7 @@ from transect.errors import TimeError, TransectError, UsageError
 from transect.recording import Loss
 
 from .association import rows
-from .loading import open_input
+from .loading import Reader, open_input
 from .report import Asked, evaluate, judge_relations, report_failure
 from .result import Input, Result, distinct_names
 
@@ -35,6 +35,7 @@ def judge_trajectories(
     span: tuple[str | None, str | None] = (None, None),
     command: str = "",
     strict: bool = False,
+    reader: Reader | None = None,
 ) -> Judged:
     """Compare trajectories with the first of them; an error of one of several does not stop the others.
 
@@ -50,23 +51,25 @@ def judge_trajectories(
         What was typed, for the provenance.
     strict : bool
         Raise if something could not be read.
+    reader : Reader, optional
+        Format and options of the recordings.
 
     Raises
     ------
     TransectError
         If the reference cannot be opened, or the only estimate cannot be compared.
     """
-    found = Judged()
+    found, reader = Judged(), reader or Reader()
     by_relations = is_judged_by_relations(asked)
     estimates = paths if by_relations else paths[1:]
     if not estimates:
         raise UsageError("there is nothing to compare", hint="transect eval REF EST")
-    reference = None if by_relations else _cut(_open(paths[0], True, strict, found), *span)
+    reference = None if by_relations else _cut(_open(paths[0], True, strict, found, reader), *span)
 
     names: dict[str, str] = {}
 
     def compare(path: str) -> Result:
-        estimate = _open(path, False, strict, found)
+        estimate = _open(path, False, strict, found, reader)
         names[path] = estimate.name
         return _compare(reference, estimate, asked, command)
 
@@ -74,6 +77,7 @@ def judge_trajectories(
         return report_failure(reference, names.get(path, Path(path).name), error.what, command)
 
     _judge_each(estimates, compare, fail, found)
+    reader.refuse_unused()
     return found
 
 
@@ -84,13 +88,14 @@ def judge_maps(
     shift: ArrayLike = (0.0, 0.0, 0.0),
     command: str = "",
     strict: bool = False,
+    reader: Reader | None = None,
 ) -> Judged:
     """Compare height maps with the first of them; an error of one of several does not stop the others.
 
     Parameters
     ----------
     paths : sequence of str
-        The reference, then the estimates: ``*.tif``, ``PATH:STREAM``, ``RUN:PORT``.
+        The reference, then the estimates: ``*.tif``, ``PATH:STREAM``, ``RUN``, ``RUN:PORT``.
     register : bool
         Find the shift in x, y, z that fits best, and take it out.
     shift : (3,)
@@ -100,10 +105,10 @@ def judge_maps(
 
     if len(paths) < 2:
         raise UsageError("there is nothing to compare", hint="transect eval REF.tif EST.tif")
-    found = Judged()
+    found, reader = Judged(), reader or Reader()
 
     def open_one(path: str) -> MapInput:
-        grid, losses = open_map(path)
+        grid, losses = open_map(path, reader)
         _note_losses(path, losses, strict, found)
         return grid
 
@@ -116,6 +121,7 @@ def judge_maps(
         return Result(Path(path).name, reference.name, failure=error.what)
 
     _judge_each(paths[1:], compare, fail, found)
+    reader.refuse_unused()
     return found
 
 
@@ -143,8 +149,8 @@ def _judge_each(
     found.results = [replace(r, estimate=name) for r, name in zip(found.results, names, strict=True)]
 
 
-def _open(path: str, truth: bool, strict: bool, found: Judged) -> Input:
-    opened = open_input(path, truth=truth)
+def _open(path: str, truth: bool, strict: bool, found: Judged, reader: Reader) -> Input:
+    opened = open_input(path, truth=truth, reader=reader)
     _note_losses(path, opened.losses, strict, found)
     return opened
 

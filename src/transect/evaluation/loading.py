@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transect import formats
-from transect.errors import ParseError, UnknownFormatError, UsageError
+from transect.errors import ParseError, UnknownFormatError, UnknownOptionError, UsageError
 from transect.recording import Recording, Stream, source_of
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
 
@@ -146,18 +149,61 @@ def choose_stream(recording: Recording, truth: bool) -> Stream:
 # What a person names on the command line
 
 
-def open_input(source: str, *, truth: bool = False) -> Input:
-    """Open what a person names: a file of poses, ``PATH:STREAM`` of a recording, or the folder of a run.
+@dataclass
+class Reader:
+    """How the recordings that a person names are read.
+
+    Attributes
+    ----------
+    format : str or None
+        Format of all of them; by default it is recognised.
+    options : mapping
+        For the formats. An option is for the recordings whose format has it.
+    """
+
+    format: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _taken: set[str] = field(default_factory=set[str])
+    _errors: dict[str, UnknownOptionError] = field(default_factory=dict[str, UnknownOptionError])
+
+    def open(self, path: str) -> Recording:
+        """Open a recording with the options that its format has."""
+        given = dict(self.options)
+        format = self.format or _plain_format(Path(path))
+        while True:
+            try:
+                recording = formats.open(path, format=format, **given)
+            except UnknownOptionError as error:
+                self._errors[error.option] = error
+                del given[error.option]
+            except UnknownFormatError as error:
+                raise _tum_problem(Path(path)) or error from None
+            else:
+                self._taken.update(given)
+                return recording
+
+    def refuse_unused(self) -> None:
+        """Raise if there is an option that no recording took."""
+        for option in self.options:
+            if option not in self._taken:
+                raise self._errors.get(option) or UsageError(
+                    f"the option {option!r} is not used", why="only folders of runs are compared"
+                )
+
+
+def open_input(source: str, *, truth: bool = False, reader: Reader | None = None) -> Input:
+    """Open what a person names: a file of poses, ``PATH:STREAM`` of a recording, ``RUN`` or ``RUN:PORT``.
 
     Parameters
     ----------
     truth : bool
         Of a recording, take what to judge by.
+    reader : Reader, optional
+        Opens recordings.
     """
-    folder, _, port = (source, "", "") if Path(source).is_dir() else source.rpartition(":")
-    if (Path(folder or source) / RUN).is_file():
-        return _open_run(source, Path(folder or source), port)
-    recording, name = open_named(source)
+    if (run := split_run(source)) is not None:
+        return _open_run(source, *run)
+    recording, name = open_named(source, reader)
     stream = recording[name] if name else choose_stream(recording, truth)
     made = input_of(source, recording, stream, recording.name if len(recording) == 1 else "")
     beside = recording.path.parent / RUN if recording.path else None
@@ -166,13 +212,42 @@ def open_input(source: str, *, truth: bool = False) -> Input:
     return made
 
 
-def open_named(source: Path | str) -> tuple[Recording, str]:
+def open_named(source: Path | str, reader: Reader | None = None) -> tuple[Recording, str]:
     """Open ``PATH`` or ``PATH:STREAM``; return the recording and the name of the stream, or ""."""
     path, name = split_name(source)
-    try:
-        return formats.open(path, format=_plain_format(Path(path))), name
-    except UnknownFormatError as error:
-        raise _tum_problem(Path(path)) or error from None
+    return (reader or Reader()).open(path), name
+
+
+def split_run(source: Path | str) -> tuple[Path, str] | None:
+    """Return the folder and the port of ``RUN`` or ``RUN:PORT``, the port "" if there is none; else None."""
+    path, port = split_name(source)
+    return (Path(path), port) if (Path(path) / RUN).is_file() else None
+
+
+def find_output(folder: Path, port: str, *suffixes: str) -> Path:
+    """Return the file of a port of a run, or the only file with one of these suffixes.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or several and no port is named.
+    """
+    found = [(path, name) for path, name in list_outputs(folder, *suffixes) if port in ("", name)]
+    if len(found) == 1:
+        return found[0][0]
+    ports = [name for _, name in list_outputs(folder, *suffixes)]
+    kinds = " or ".join(suffixes)
+    raise UsageError(
+        f"the run {folder} has {f'several {kinds} files' if found else f'no {kinds} file of {port}'}",
+        why=f"there are {', '.join(ports)}" if ports else "",
+        hint=f"name one: {folder}:{ports[0]}" if ports else f"transect info {folder} lists what there is",
+    )
+
+
+def list_outputs(folder: Path, *suffixes: str) -> list[tuple[Path, str]]:
+    """Return the files with one of these suffixes in the folder of a run, each with the name of its port."""
+    found = [path for suffix in suffixes for path in sorted(folder.rglob(f"*{suffix}"))]
+    return [(path, unquote(path.relative_to(folder).with_suffix("").as_posix())) for path in found]
 
 
 def split_name(source: Path | str) -> tuple[str, str]:
@@ -206,16 +281,7 @@ def _tum_problem(path: Path) -> ParseError | None:
 
 def _open_run(source: str, folder: Path, port: str) -> Input:
     """Return a trajectory that a run wrote: the one of that port, or the only one."""
-    found = sorted(folder.glob("*.tum"))
-    named = [path for path in found if path.stem == port] if port else found
-    if len(named) != 1:
-        ports = ", ".join(path.stem for path in found)
-        raise UsageError(
-            f"the run {folder} has {'several trajectories' if named else 'no such trajectory'}",
-            why=f"its trajectories are {ports}" if ports else "it wrote no .tum file",
-            hint=f"name one: {folder}:{found[0].stem}" if found else "transect run ... -o writes outputs",
-        )
-    recording, _ = open_named(named[0])
+    recording, _ = open_named(find_output(folder, port, ".tum"))
     made = input_of(source, recording, choose_stream(recording, truth=False), folder.resolve().name)
     return _with_run(made, folder / RUN, recording)
 

@@ -22,6 +22,7 @@ from transect.errors import (
     ParseError,
     TransectError,
     UnknownFormatError,
+    UnknownOptionError,
     UnsupportedError,
     UsageError,
     did_you_mean,
@@ -185,9 +186,11 @@ def _check_options(format: str, function: Callable[..., Any], options: dict[str,
     for option, value in options.items():
         if option not in known:
             verb = "no option" if function.__name__ == "read" else "no option for writing"
-            raise UnsupportedError(
+            error = UnknownOptionError(
                 f"the format {format} has {verb} {option!r}", hint=did_you_mean(option, known)
             )
+            error.option = option
+            raise error
         allowed = _list_allowed(function, str(parameters[option].annotation))
         if allowed and value not in allowed:
             shown = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]

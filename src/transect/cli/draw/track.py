@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 track_options = add_options(
     click.option(
-        "--over", metavar="MAP[:STREAM]",
+        "--over", metavar="MAP|MAP:STREAM|RUN:PORT",
         help="What to draw below: a GeoTIFF (heights or an orthophoto), the map of a run, an occupancy grid "
         "in a bag, a point cloud.",
     ),
@@ -58,8 +58,8 @@ track_options = add_options(
 def track(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     """Draw where recordings and runs went, seen from above.
 
-    PATH is a recording, PATH:STREAM, or the folder of a run. Of a recording the best measurement of its
-    position is drawn: satellite fixes, else poses, else odometry, else truth; --streams names others.
+    PATH is a recording, PATH:STREAM, the folder of a run, or RUN:PORT. Of a recording the best measurement
+    of its position is drawn: satellite fixes, else poses, else odometry, else truth; --streams names others.
 
     Latitudes and longitudes become metres east and north. Tracks in different frames that were recorded at
     the same time are turned and moved onto each other; others begin at their own start. What was done is
@@ -93,11 +93,11 @@ def track(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
 
 def _open_paths(opening: Opening) -> tuple[Recording | None, list[RecordedPath]]:
     """Return a recording and its tracks; of a run only the tracks that it wrote."""
-    from transect.evaluation.loading import RUN, open_input, split_name
+    from transect.evaluation.loading import open_input, split_name, split_run
     from transect.evaluation.paths import path_of_trajectory, paths_of
 
     path, name = split_name(opening.paths[0])
-    if (Path(path) / RUN).is_file():
+    if split_run(opening.paths[0]) is not None:
         made = open_input(opening.paths[0])
         return None, [path_of_trajectory(made.trajectory, made.name).between(opening.start, opening.end)]
     recording = dataclasses.replace(opening, paths=(path,)).open_unread()

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect._version import __version__
 from transect.base.arrays import Floats
 from transect.errors import GeometryError, UsageError
-from transect.evaluation.loading import open_named
+from transect.evaluation.loading import Reader, find_output, list_outputs, open_named, split_run
 from transect.evaluation.result import Result
 from transect.geometry import rotations
 from transect.recording import Loss
@@ -135,18 +135,26 @@ def place_map(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:
     )
 
 
-def is_map(source: str) -> bool:
-    """Tell whether a path names a map: by its suffix, as ``PATH:STREAM``, or as ``RUN:PORT``."""
-    path = Path(_file_of_run(source))
+def is_map(source: str, reader: Reader | None = None) -> bool:
+    """Tell whether a path names a map: by its suffix, as ``PATH:STREAM``, as ``RUN`` or ``RUN:PORT``.
+
+    A run that wrote trajectories too is a map only if the port of the map is named.
+    """
+    if (run := split_run(source)) is not None:
+        folder, port = run
+        maps = [name for _, name in list_outputs(folder, ".tif")]
+        return port in maps if port else bool(maps) and not list_outputs(folder, ".tum")
+    path = Path(_file_of_port(source))
     if path.exists() or ":" not in source:
         return path.suffix.lower() in SUFFIXES
-    recording, name = open_named(source)
+    recording, name = open_named(source, reader)
     return bool(name) and recording[name].type is GridMap
 
 
-def open_map(source: str) -> tuple[MapInput, tuple[Loss, ...]]:
+def open_map(source: str, reader: Reader | None = None) -> tuple[MapInput, tuple[Loss, ...]]:
     """Open the only map that a path holds, or the named one; return it and what could not be read."""
-    recording, name = open_named(_file_of_run(source))
+    run = split_run(source)
+    recording, name = open_named(find_output(*run, ".tif") if run else _file_of_port(source), reader)
     maps = [s for s in recording if s.type is GridMap and name in ("", s.name)]
     samples = [(stream, row) for stream in maps for row in range(len(stream))]
     losses = tuple(loss for stream in maps for loss in stream.losses)
@@ -162,8 +170,8 @@ def open_map(source: str) -> tuple[MapInput, tuple[Loss, ...]]:
     return MapInput(called, stream[row].payload, tuple(recording.provenance.sources)), losses
 
 
-def _file_of_run(source: str) -> str:
-    """Return the file of a map that is named as the port of a run, ``RUN:PORT``; others as they are."""
+def _file_of_port(source: str) -> str:
+    """Return the file ``FOLDER/PORT.tif`` of ``FOLDER:PORT`` if it is there; else the source as it is."""
     folder, _, port = source.rpartition(":")
     file = Path(folder) / f"{port}.tif"
     return str(file) if folder and file.is_file() else source
