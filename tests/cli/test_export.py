@@ -35,7 +35,7 @@ def test_the_suffix_chooses_the_container_and_left_and_right_survive(
         np.testing.assert_array_equal(after[name][1].payload.data, before[name][1].payload.data)
     with AnyReader([out]) as reader:  # somebody else's reader finds the same messages
         counts = {c.topic: c.msgcount for c in reader.connections}
-    assert counts["image_00"] == len(before["image_00"])
+    assert counts["/image_00"] == len(before["image_00"])
 
 
 def test_what_is_not_carried_is_one_line_for_each_stream(drive: Path, tmp_path: Path):

@@ -1,5 +1,6 @@
 """Recordings written as bags: rosbags reads them, and we read back what was there."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def test_streams_that_never_saw_ros_become_standard_messages(target: str, tmp_pa
     said = write(rec, tmp_path / target)
     assert said == (
         "Gnss: sensor_msgs/msg/NavSatFix has no place for fix",
-        "Gnss: service cannot be NaN in sensor_msgs/msg/NavSatFix, not measured values are written as 0",
+        "Gnss: not measured, so sensor_msgs/msg/NavSatFix has 0: service",
         "State: geometry_msgs/msg/PoseStamped has no place for vx, vy, vz",
         "Battery is not written: there is no message for a Record",
     )
@@ -155,7 +156,7 @@ def test_streams_that_never_saw_ros_become_standard_messages(target: str, tmp_pa
     assert back["Gnss"]["lat"] == pytest.approx([0.5] * 4, abs=1e-15)
     assert back["Gnss"]["fix"] == ["differential", "none", "3d", "sbas"]
     assert back["Wheels"].child == "base"
-    assert read_by_rosbags(tmp_path / target) == 40
+    assert read_by_rosbags(tmp_path / target) == 40 + 1
 
 
 def pose_of(**measured: Any) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def pose_of(**measured: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_was_not_measured_is_not_measured_in_the_bag_either(target: str, tmp_path: Path):
+def test_what_was_not_measured_is_nan_when_it_is_read_back(target: str, tmp_path: Path):
     moved, attitude = axes("x y z"), dict(zip(("qx", "qy", "qz", "qw"), EYE.T, strict=True))
     velocity = axes("vx vy vz")
     rec = Recording(
@@ -178,7 +179,13 @@ def test_what_was_not_measured_is_not_measured_in_the_bag_either(target: str, tm
             values(LaserScan, "Laser", {"ranges": np.ones((4, 2), np.float32)}),
         ),
     )
-    assert write(rec, tmp_path / target) == ()
+    assert write(rec, tmp_path / target) == (
+        "Twist: not measured, so geometry_msgs/msg/TwistStamped has 0: wx, wy, wz",
+        "Wheels: not measured, so nav_msgs/msg/Odometry has 0 (qw 1): x, y, z, qx, qy, qz, qw, wx, wy, wz",
+        "Place: not measured, so geometry_msgs/msg/PoseStamped has 0 (qw 1): qx, qy, qz, qw",
+        "Attitude: not measured, so geometry_msgs/msg/PoseStamped has 0: x, y, z",
+        "Wrist: not measured, so geometry_msgs/msg/WrenchStamped has 0: tx, ty, tz",
+    )
     back = transect.open(tmp_path / target, format="rosbag")
     nothing = dict.fromkeys(("wx", "wy", "wz"), np.full(4, np.nan))
     expected = {
@@ -195,16 +202,87 @@ def test_what_was_not_measured_is_not_measured_in_the_bag_either(target: str, tm
         assert back[name][0].value is not None
     assert np.isnan(back["Wheels"]["pose_covariance"]).all()
     assert back.losses == ()
-    assert read_by_rosbags(tmp_path / target) == 24
+    assert read_by_rosbags(tmp_path / target) == 24 + 1
+
+
+def fractions(message: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    """Iterate over the fractions in a message as rosbags has it, each with its path."""
+    for name, value in vars(message).items():
+        inside = f"{path}.{name}".lstrip(".")
+        if hasattr(value, "__msgtype__"):
+            yield from fractions(value, inside)
+        elif isinstance(value, float):
+            yield inside, value
+        elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            yield from ((inside, float(number)) for number in value.reshape(-1))
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "out.db3"])
+def test_ros_gets_no_nan_and_topics_with_a_slash(target: str, tmp_path: Path):
+    """What sensor_msgs and REP 117 expect where nothing is known; only NavSatFix.altitude may be NaN."""
+    plane = {
+        **axes("x y"),
+        "z": np.full(4, np.nan),
+        **dict(zip(("qx", "qy", "qz", "qw"), EYE.T, strict=True)),
+    }
+    unknown = np.full((4, 36), np.nan)
+    unknown[:2] = np.eye(6).reshape(-1)
+    scan = {
+        "ranges": np.ones((4, 5), np.float32),
+        "start_angle": np.full(4, -1.0, np.float32),
+        "angle_increment": np.full(4, 0.5, np.float32),
+    }
+    rec = Recording(
+        "r",
+        (
+            values(LaserScan, "Laser/front", scan),
+            values(Pose, "Plane", plane, frame="map"),
+            values(Pose, "Located", {**plane, "covariance": unknown}),
+            values(Odometry, "Wheels", axes("vx wz"), frame="odom", child="base"),
+            values(Imu, "Gyro 1", axes("gyro_x gyro_y gyro_z")),
+            values(NavFix, "1st fix", {**axes("lat lon", 0.1), "std_north": np.ones(4)}),
+            values(Twist, "/cmd_vel", axes("vx vy vz wx wy wz")),
+        ),
+    )
+    rest = "x, y, z, qx, qy, qz, qw, vy, vz, wx, wy"
+    assert write(rec, tmp_path / "first.mcap") == (
+        "Plane: not measured, so geometry_msgs/msg/PoseStamped has 0: z",
+        "Located: not measured, so geometry_msgs/msg/PoseWithCovarianceStamped has 0: covariance, z",
+        f"Wheels: not measured, so nav_msgs/msg/Odometry has 0 (qw 1): {rest}",
+        "1st fix: not measured, so sensor_msgs/msg/NavSatFix has 0: status, service",
+    )
+    write(transect.open(tmp_path / "first.mcap", format="rosbag"), tmp_path / target)  # twice is as once
+    with AnyReader([tmp_path / target]) as reader:
+        found = {c.topic: reader.deserialize(data, c.msgtype) for c, _, data in reader.messages()}
+    nans = {(topic, path) for topic, m in found.items() for path, number in fractions(m) if np.isnan(number)}
+    assert nans == {("/_1st_fix", "altitude")}
+    laser, fix, gyro = found["/Laser/front"], found["/_1st_fix"], found["/Gyro_1"]
+    assert (laser.angle_max, laser.time_increment, laser.scan_time) == (1.0, 0.0, 0.0)
+    assert (fix.position_covariance_type, fix.position_covariance.any()) == (0, False)
+    assert (gyro.orientation_covariance[0], gyro.linear_acceleration_covariance[0]) == (-1.0, -1.0)
+    assert gyro.angular_velocity_covariance[0] == 0.0
+    assert found["/Wheels"].pose.pose.orientation.w == 1.0
+    back = transect.open(tmp_path / target, format="rosbag")
+    assert [s.name for s in back] == sorted(s.name for s in rec)
+    assert np.isnan(back["Plane"]["z"]).all()
+    assert np.isnan(back["Wheels"].array("x", "qw", "vy")).all()
+
+
+def test_topics_that_would_have_one_name_get_two(tmp_path: Path):
+    rec = Recording(
+        "r", tuple(values(Twist, name, axes("vx vy vz wx wy wz")) for name in ("a b", "/a_b", "a_b"))
+    )
+    assert write(rec, tmp_path / "out.bag") == ()
+    with AnyReader([tmp_path / "out.bag"]) as reader:
+        assert set(reader.topics) == {"/a_b", "/a_b_2", "/a_b_3", "/transect"}
+    assert [s.name for s in transect.open(tmp_path / "out.bag")] == ["/a_b", "a b", "a_b"]
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_integers_that_were_not_measured_are_said_to_be_written_as_0(target: str, tmp_path: Path):
     fix = {"lat": np.zeros(4), "lon": np.zeros(4), "service": np.array([1.0, np.nan, 2.0, 1.0])}
     said = write(Recording("r", (values(NavFix, "Gnss", fix),)), tmp_path / target)
-    names = "status, service, position_covariance_type"
-    why = "cannot be NaN in sensor_msgs/msg/NavSatFix, not measured values are written as 0"
-    assert said == (f"Gnss: {names} {why}",)
+    assert said == ("Gnss: not measured, so sensor_msgs/msg/NavSatFix has 0: status, service",)
     back = transect.open(tmp_path / target, format="rosbag")["Gnss"]
     assert back["service"].tolist() == [1, 0, 2, 1]
     assert np.isnan(back["alt"]).all()
@@ -292,7 +370,7 @@ def test_payloads_frames_and_cameras_are_carried(target: str, tmp_path: Path):
     assert back.frames.lookup("map", "cam", int(T[1])) == pytest.approx(
         rec.frames.lookup("map", "cam", int(T[1]))
     )
-    assert read_by_rosbags(tmp_path / target) == 6 * 4 - 4 + 1 + 1 + 4
+    assert read_by_rosbags(tmp_path / target) == 6 * 4 - 4 + 1 + 1 + 4 + 1
 
 
 def test_a_part_of_a_bag_can_be_cut_out_and_keeps_its_types(tmp_path: Path):
@@ -349,4 +427,7 @@ def test_clocks_that_a_bag_cannot_name_are_said(tmp_path: Path):
     rec = Recording(
         "r", (stream_of_values("Imu", np.arange(3), {"acc_x": np.zeros(3)}, type=Imu, clock="sclk"),)
     )
-    assert write(rec, tmp_path / "out.mcap") == ("Imu: its clock is sclk, which a bag does not say",)
+    assert write(rec, tmp_path / "out.mcap") == (
+        "Imu: not measured, so sensor_msgs/msg/Imu has 0: acc_y, acc_z",
+        "Imu: its clock is sclk, which a bag does not say",
+    )

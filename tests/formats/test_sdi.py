@@ -309,7 +309,7 @@ def test_no_return_is_infinite_in_ros_and_an_error_is_nan(tmp_path: Path):
     formats.write(opened(tmp_path / "day"), tmp_path / "out.bag", "rosbag")
     with AnyReader([tmp_path / "out.bag"]) as reader:
         ranges = [reader.deserialize(raw, link.msgtype).ranges for link, _, raw in reader.messages(
-            [link for link in reader.connections if link.topic == "LaserPort"]
+            [link for link in reader.connections if link.topic == "/LaserPort"]
         )]  # fmt: skip
     np.testing.assert_array_equal(ranges, [[5.0, np.inf, np.nan, np.inf, *[6.0] * 6]])
 

@@ -6,7 +6,7 @@ path of the field. Stamps become nanoseconds, lists become list columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ Convert = Callable[[dict[str, Any]], None]
 _STAMPS = ("header.stamp_ns", "info.header.stamp_ns", "stamp_ns")
 _FRAMES = ("header.frame_id", "info.header.frame_id")
 _SEQUENCE_NUMBERS = ("header.seq", "info.header.seq")
+UNMEASURED = "unmeasured"
+"""Key of `Stream.meta`: columns that our own writer had no values for."""
 FIX_OF_STATUS = {-1: "none", 0: "3d", 1: "sbas", 2: "differential"}
 
 
@@ -145,7 +147,10 @@ def _restore_fix(columns: dict[str, Any]) -> None:
             [-1 if f == "none" else better.get(f, 0) for f in columns["fix"]], np.int8
         )
     if "position_covariance" not in columns and "std_north" in columns:
-        sigmas = np.column_stack([columns[name] for name in ("std_east", "std_north", "std_down")])
+        nothing = np.full(len(columns["lat"]), np.nan)
+        sigmas = np.column_stack(
+            [columns.get(name, nothing) for name in ("std_east", "std_north", "std_down")]
+        )
         known = np.asarray(np.isfinite(sigmas).all(axis=1))[:, None]
         columns["position_covariance"] = np.zeros((len(sigmas), 9))
         columns["position_covariance"][:, ::4] = np.where(known, sigmas**2, 0.0)
@@ -165,6 +170,11 @@ def _restore_scan(columns: dict[str, Any]) -> None:
     rows = zip(columns["ranges"], columns.pop("range_error", ()), strict=False)
     told = [infinities_from_errors(np.array(r, np.float64), np.array(errors)) for r, errors in rows]
     columns["ranges"] = told or columns["ranges"]
+    if {"start_angle", "angle_increment"} <= set(columns):
+        steps = np.array([len(ranges) - 1 for ranges in columns["ranges"]])
+        last = columns["start_angle"] + np.maximum(steps, 0) * columns["angle_increment"]
+        known = columns.get("angle_max", np.nan)
+        columns["angle_max"] = np.where(np.isnan(known), last, known)
 
 
 def _adapt_camera(columns: dict[str, Any]) -> None:
@@ -283,6 +293,7 @@ def tabulate(
     frame: str = "",
     child: str = "",
     clock: str = "utc",
+    unmeasured: Sequence[str] = (),
 ) -> Tabulated:
     """Return decoded messages as the table of a stream.
 
@@ -299,6 +310,8 @@ def tabulate(
         What the stream says its frames are; where a message says otherwise they become columns.
     clock : str
         The stream's clock; on `utc` a stamp of zero means that there is none.
+    unmeasured : sequence of str
+        Columns whose numbers only fill the messages: they become NaN.
     """
     if not len(log_ns):
         units = getattr(kind.type, "units", dict)()
@@ -315,6 +328,9 @@ def tabulate(
         kind = Kind(kind.name)
     values = {kind.columns.get(path, path): column for path, column in values.items()}
     kind.adapt(values)
+    for name in unmeasured:
+        if isinstance(column := values.get(name), np.ndarray) and column.dtype.kind == "f":
+            values[name] = np.full_like(column, np.nan)
     notes += [
         f"{topic}: {n} is kept as the number of its elements" for n, c in values.items() if _is_nested(c)
     ]

@@ -25,6 +25,7 @@ from .file import Channel
 from .frames import TF_TYPES
 from .kinds import standard_store
 from .messages import NS
+from .origin import origin_outgoing, topic_names
 from .streams import CAMERA_INFO
 from .writing import (
     Outgoing,
@@ -32,7 +33,6 @@ from .writing import (
     header_maker,
     log_times,
     make_serialiser,
-    topic_name,
     transform_maker,
     types_for,
 )
@@ -46,22 +46,23 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write a recording as a bag; see `transect.formats.rosbag.write`."""
     topics, said = outgoing_of(recording, encoding_of(path))
     with sink_for(path) as open_topic:
-        writes = [open_topic(topic.topic, topic.type, topic.store) for topic in topics]
-        bad = [LeftOut(topic.topic) for topic in topics]
-        for which, row in in_log_order([topic.log_ns for topic in topics]):
-            log_ns = int(topics[which].log_ns[row])
+        writes = [open_topic(name, topic.type, topic.store) for name, topic in topics.items()]
+        outgoing = list(topics.values())
+        bad = [LeftOut(topic.name) for topic in outgoing]
+        for which, row in in_log_order([topic.log_ns for topic in outgoing]):
+            log_ns = int(outgoing[which].log_ns[row])
             try:
-                message = topics[which].message(row)
+                message = outgoing[which].message(row)
             except PAYLOAD_ERRORS as error:
                 bad[which].add(error)
                 continue
             writes[which](log_ns, log_ns, message)
-    said += [text for lost, topic in zip(bad, topics, strict=True) for text in lost.said(len(topic.log_ns))]
+    said += [text for lost, topic in zip(bad, outgoing, strict=True) for text in lost.said(len(topic.log_ns))]
     return tuple(said)
 
 
-def outgoing_of(recording: Recording, encoding: str) -> tuple[list[Outgoing], list[str]]:
-    """Return the topics of a recording for an encoding, and sentences on what they leave out."""
+def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing], list[str]]:
+    """Return what goes into each topic, and sentences on what that leaves out."""
     topics: list[Outgoing] = []
     said: list[str] = []
     for stream in recording.streams:
@@ -82,7 +83,8 @@ def outgoing_of(recording: Recording, encoding: str) -> tuple[list[Outgoing], li
         for s in recording
         if s.clock in ("sclk", "index")
     ]
-    return topics, said
+    named = dict(zip(topic_names([topic.name for topic in topics]), topics, strict=True))
+    return {topic.name: topic for topic in origin_outgoing(named, encoding)} | named, said
 
 
 def _refuse_times(stream: Stream, times: Ints, seconds: int) -> None:
@@ -98,7 +100,7 @@ def _cameras(
     recording: Recording, topics: Sequence[Outgoing], t_ns: int, encoding: str
 ) -> Iterator[Outgoing]:
     """Write the calibration of each image stream beside it, unless it is there as a stream."""
-    there = {topic.topic.rpartition("/")[0].strip("/") for topic in topics if topic.type == CAMERA_INFO}
+    there = {topic.name.rpartition("/")[0].strip("/") for topic in topics if topic.type == CAMERA_INFO}
     for stream in recording.streams:
         camera = recording.cameras.get(stream.camera)
         if camera is not None and stream.camera not in there:
@@ -243,13 +245,16 @@ class _Maker:
         turns = (
             track.orientations if track.orientations is not None else np.tile([0.0, 0, 0, 1], (len(track), 1))
         )
+        positions = np.array(track.positions)
+        if np.isnan(positions[:, 2]).all():
+            positions[:, 2] = 0.0  # a path in the plane
         poses = [
             self.types[f"{g}/PoseStamped"](
                 self.header(i, t_ns, header.frame_id),
                 self.types[f"{g}/Pose"](self.types[f"{g}/Point"](*xyz), self.types[f"{g}/Quaternion"](*q)),
             )
             for i, (t_ns, xyz, q) in enumerate(
-                zip(track.t_ns.tolist(), track.positions.tolist(), turns.tolist(), strict=True)
+                zip(track.t_ns.tolist(), positions.tolist(), turns.tolist(), strict=True)
             )
         ]
         return self.types[_TYPES[Trajectory]](header, poses)
@@ -311,13 +316,13 @@ def payload_outgoing(
         found = next(iter(types_for(stream, encoding)), None)
         if found is None:
             return None, [f"{stream.name} is not written: its type {channel.type} is not described"]
-        return Outgoing(topic_name(stream), *found, log_times(stream), lambda i: raw(names[i])), []
+        return Outgoing(stream.name, *found, log_times(stream), lambda i: raw(names[i])), []
     if stream.type not in _TYPES:
         return None, [f"{stream.name} is not written: there is no message for a {stream.type.__name__}"]
     kind, make = _payload_maker(stream, recording, names, encoding)
     store = standard_store(encoding)
     return Outgoing(
-        topic_name(stream), kind, store, log_times(stream), make_serialiser(store, encoding, kind, make)
+        stream.name, kind, store, log_times(stream), make_serialiser(store, encoding, kind, make)
     ), []
 
 

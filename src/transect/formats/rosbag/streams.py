@@ -21,7 +21,18 @@ from transect.types import Record
 from .file import BagFile
 from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulate_tf
 from .json_schema import IMAGES, columns_of, rows_of
-from .messages import NS, PAYLOADS, Tabulated, fields_of, frame_name, kind_of, sample_times, tabulate
+from .messages import (
+    NS,
+    PAYLOADS,
+    UNMEASURED,
+    Tabulated,
+    fields_of,
+    frame_name,
+    kind_of,
+    sample_times,
+    tabulate,
+)
+from .origin import restore_names
 from .topics import Gathered, Head, Topic, header_of, topics_of
 
 if TYPE_CHECKING:
@@ -49,7 +60,7 @@ def recording_of(
     source: Source, files: Sequence[BagFile], notes: Iterable[str] = (), losses: Iterable[Loss] = ()
 ) -> Recording:
     """Return the recording of a bag's files; messages are read when their stream is."""
-    topics = topics_of(files)
+    topics = restore_names(topics_of(files))
     for file in files:
         lazy = (n for topic in topics for f, n in topic.parts if f is file and not _has_columns(topic))
         file.heads = frozenset(lazy)
@@ -99,14 +110,14 @@ def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) ->
     stamp_ns, frame = header_of(raw, topic.channel.encoding) if topic.is_headed else (0, "")
     said = {"clock": _clock(stamp_ns or topic.first_log_ns), "frame": frame, "child": _child(topic, raw)}
     kind = kind_of(topic.channel.type)
-    build = partial(tabulate, kind=kind, topic=topic.name, **said)
+    build = partial(tabulate, kind=kind, topic=topic.name, unmeasured=topic.unmeasured, **said)
     return _ros_stream(topic, kind.type, partial(_parse_columns, source, topic, build), **said)
 
 
 def _ros_stream(topic: Topic, kind: type, parse: Callable[[], Parsed], **attributes: Any) -> Stream:
     meta = {
         "channel": topic.channel, "raw": topic.raw, "timeless": is_static(topic.name),
-        LOGGED_TYPE: topic.channel.type,
+        LOGGED_TYPE: topic.channel.type, UNMEASURED: topic.unmeasured,
     }  # fmt: skip
     attributes = {"tag": _tag(topic.name), **attributes}
     return Stream(topic.name, kind, parse, role=_role(topic.name), meta=meta, **attributes)

@@ -52,11 +52,23 @@ class Gathered:
 
 @dataclass(frozen=True, eq=False)
 class Topic:
-    """One topic of one type, with the files and channels that hold it."""
+    """One topic of one type, with the files and channels that hold it.
+
+    Attributes
+    ----------
+    name : str
+        What its stream is called.
+    channel : Channel
+    parts : tuple of (BagFile, int)
+        Files, and the number of the channel in each.
+    unmeasured : tuple of str
+        Columns that our own writer had no values for.
+    """
 
     name: str
     channel: Channel
     parts: tuple[tuple[BagFile, int], ...]
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def is_ros(self) -> bool:
@@ -81,6 +93,14 @@ class Topic:
         """Return the beginning of its first message."""
         found = (file.first(channel) for file, channel in self.parts)
         return next((raw for raw in found if raw is not None), None)
+
+    def first_whole(self) -> bytes | None:
+        """Read its first message, however long, and no other."""
+        for file, channel in self.parts:
+            rows = np.flatnonzero(file.index.channel == channel)
+            if len(rows):
+                return file.payload((int(file.index.chunk[rows[0]]), int(file.index.offset[rows[0]])))
+        return None
 
     def messages(self) -> Gathered:
         """Read all messages (of images and the like only the beginning)."""

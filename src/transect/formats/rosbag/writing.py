@@ -21,7 +21,7 @@ from .batch import PADDING, dtype_of
 from .file import Channel
 from .frames import TF_TYPES
 from .kinds import ARRAY, BASE, NAME, candidates, standard_store, store_of
-from .messages import FIX_OF_STATUS, NS, kind_of
+from .messages import FIX_OF_STATUS, NS, UNMEASURED, kind_of
 
 HEADER = "std_msgs/msg/Header"
 TIMES = ("builtin_interfaces/msg/Time", "builtin_interfaces/msg/Duration")
@@ -41,6 +41,15 @@ _WITH_COVARIANCE = {
     "geometry_msgs/msg/PoseStamped": "geometry_msgs/msg/PoseWithCovarianceStamped",
     "geometry_msgs/msg/TwistStamped": "geometry_msgs/msg/TwistWithCovarianceStamped",
 }
+_FILLS: dict[str, dict[str, float]] = {
+    "sensor_msgs/msg/NavSatFix": dict.fromkeys(("latitude", "longitude", "altitude"), np.nan),
+    "sensor_msgs/msg/LaserScan": dict.fromkeys(("angle_min", "angle_max", "angle_increment"), np.nan)
+    | {"range_max": np.inf},
+}
+"""Fields in which 0 would be taken for a measurement, and what they hold instead if there is none."""
+_QUATERNION_W = ("orientation.w", "rotation.w")
+_UNKNOWN_IS_0 = ("covariance", "covariance_type", "time_increment", "scan_time", "range_min")
+"""Fields in which 0 means unknown to ROS."""
 Make = Callable[[int], Any]
 
 
@@ -50,20 +59,25 @@ class Outgoing:
 
     Attributes
     ----------
-    topic, type : str
+    name : str
+        The stream's name, from which the topic's is made.
+    type : str
     store : rosbags Typestore
         Knows the type.
     log_ns : (n,) int64 array
         When each is logged.
     message : callable
         Returns message number i, serialised.
+    unmeasured : tuple of str
+        Columns of which nothing was measured; messages hold a number there because ROS expects one.
     """
 
-    topic: str
+    name: str
     type: str
     store: Any
     log_ns: Ints
     message: Callable[[int], bytes]
+    unmeasured: tuple[str, ...] = ()
 
 
 def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callable[[int], bytes]:
@@ -75,11 +89,6 @@ def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callabl
 def log_times(stream: Stream) -> Ints:
     """When each sample was logged, or else measured."""
     return stream.t_ns if stream.log_ns is None else stream.log_ns
-
-
-def topic_name(stream: Stream) -> str:
-    """Return a stream's name as a topic: ROS allows no blanks."""
-    return stream.name.replace(" ", "_")
 
 
 def types_for(stream: Stream, encoding: str) -> list[tuple[str, Any]]:
@@ -126,11 +135,14 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
     if builder.unused:
         said.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
     said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
-    if builder.zeroed and len(stream):
-        names = ", ".join(builder.zeroed)
-        said.append(f"{stream.name}: {names} cannot be NaN in {kind}, not measured values are written as 0")
+    if builder.filled and len(stream):
+        unit = " (qw 1)" if "qw" in builder.filled else ""
+        said.append(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}")
     message = make_serialiser(builder.store, encoding, kind, builder.make)
-    return Outgoing(topic_name(stream), kind, builder.store, log_times(stream), message), said
+    return (
+        Outgoing(stream.name, kind, builder.store, log_times(stream), message, tuple(builder.unmeasured)),
+        said,
+    )
 
 
 def _values(table: pa.Table, name: str) -> Any:
@@ -142,22 +154,50 @@ def _values(table: pa.Table, name: str) -> Any:
     return arrow.numbers(table, name)
 
 
+def _has_nan(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind == "f" and bool(np.isnan(column).any())
+
+
 class _Builder:
-    """Makes messages from the columns of a stream; a field without a column is NaN, else 0 or empty."""
+    """Makes messages from the columns of a stream; fields without a column hold what ROS expects there.
+
+    Attributes
+    ----------
+    emptied : list of str
+        Lists of structs that are left empty.
+    filled : list of str
+        Columns of which nothing was measured and whose number could be taken for a measurement.
+    unmeasured : list of str
+        All columns of fractions of which nothing was measured.
+    """
 
     def __init__(self, store: Any, stream: Stream, kind: str) -> None:
         self.store, self.kind = store, kind
         self.emptied: list[str] = []
-        self.zeroed: list[str] = []
+        self.filled: list[str] = []
+        self.unmeasured: list[str] = []
         self._stream = stream
         self._columns = {name: _values(stream.table, name) for name in stream.columns}
         if len(stream):
             kind_of(kind).restore(self._columns)
+        self._drop_unmeasured()
         self._t_ns: list[int] = stream.t_ns.tolist()
         self._used: set[str] = {T_NS, LOG_NS, PAYLOAD}
         self._names = kind_of(kind).columns
         self._child = kind_of(kind).child
         self.make = self.tf() if kind in TF_TYPES else self.struct(kind, "")
+
+    def _drop_unmeasured(self) -> None:
+        """Drop columns without a number, and enter 0 for unknown covariances, unless they came from ROS."""
+        ours = None if "channel" not in self._stream.meta else self._stream.meta.get(UNMEASURED, ())
+        for name, column in list(self._columns.items()):
+            if (ours is not None and name not in ours) or not _has_nan(column):
+                continue
+            if (column.ndim == 1 or "covariance" in name) and np.isnan(column).all():
+                del self._columns[name]
+            elif "covariance" in name:
+                self._columns[name] = np.nan_to_num(column)
+                self.filled.append(name)
 
     @property
     def unused(self) -> list[str]:
@@ -211,7 +251,7 @@ class _Builder:
         column = self._column(f"{path}_ns")
         times = self._t_ns if column is None and path == "stamp" else column
         if times is None:
-            self.zeroed.append(f"{path}_ns")
+            self.filled.append(f"{path}_ns")
             return lambda _: cls(0, 0)
         return lambda i: cls(*divmod(int(times[i]), NS))
 
@@ -253,17 +293,20 @@ class _Builder:
         return lambda i: np.ascontiguousarray(values[i], dtype=dtype)
 
     def _not_measured(self, path: str, dtype: np.dtype[Any]) -> float | int:
-        """Value of a field without a column."""
+        """Return the value of a field without a column, as ROS has it where nothing is known."""
+        name, fill = self._names.get(path, path), _FILLS.get(self.kind, {}).get(path, 0.0)
         if dtype.kind == "f":
-            return float("nan")
-        self.zeroed.append(self._names.get(path, path))
-        return 0
+            self.unmeasured.append(name)
+            fill = 1.0 if path.endswith(_QUATERNION_W) else fill
+        if fill in (0.0, 1.0) and not path.endswith(_UNKNOWN_IS_0):
+            self.filled.append(name)
+        return fill if dtype.kind == "f" else 0
 
     def _measure(self, path: str, column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return a column in the type of its field."""
         if column.dtype.kind == "f" and dtype.kind != "f":
             if np.isnan(column).any():
-                self.zeroed.append(self._names.get(path, path))
+                self.filled.append(self._names.get(path, path))
             column = np.nan_to_num(column)
         return column.astype(dtype)
 

@@ -1,0 +1,102 @@
+"""What a bag that we wrote remembers of the streams it was made from.
+
+ROS wants topics with a leading slash and messages without NaN. So that a recording reads back as it was, one
+message on the topic `/transect`, a std_msgs/String with JSON in it, says what each topic was called and which
+of its columns were not measured. Other readers can ignore it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.errors import ParseError
+
+from .kinds import standard_store
+from .topics import Head, Topic
+
+if TYPE_CHECKING:
+    from .writing import Outgoing
+
+TOPIC, TYPE = "/transect", "std_msgs/msg/String"
+_KEY = "streams"
+
+
+def topic_names(names: Sequence[str]) -> list[str]:
+    """Return names of streams as topics: with a leading slash, without odd characters, all different.
+
+    Names that are topics already are kept.
+    """
+    reserved, used = {TOPIC, *names}, {TOPIC}
+    topics: list[str] = []
+    for name in names:
+        topic = wanted = _topic_name(name)
+        number = 2
+        while topic in used or (topic in reserved and topic != name):
+            topic, number = f"{wanted}_{number}", number + 1
+        used.add(topic)
+        topics.append(topic)
+    return topics
+
+
+def _topic_name(name: str) -> str:
+    """Return a name as ROS 1 and ROS 2 both allow it: no part of it is empty or begins with a digit."""
+    parts = [part for part in re.sub(r"[^A-Za-z0-9_/]", "_", name).split("/") if part]
+    return "".join(f"/_{part}" if part[0].isdigit() else f"/{part}" for part in parts) or "/_"
+
+
+def origin_outgoing(topics: Mapping[str, Outgoing], encoding: str) -> list[Outgoing]:
+    """Return the message about topics that were called otherwise, or whose columns were not measured."""
+    from .writing import Outgoing, make_serialiser
+
+    told = {
+        topic: {"name": outgoing.name, "not measured": list(outgoing.unmeasured)}
+        for topic, outgoing in topics.items()
+        if topic != outgoing.name or outgoing.unmeasured
+    }
+    times = [int(outgoing.log_ns.min()) for outgoing in topics.values() if len(outgoing.log_ns)]
+    if not told or not times:
+        return []
+    store = standard_store(encoding)
+    text = json.dumps({_KEY: told})
+    message = make_serialiser(store, encoding, TYPE, lambda _: store.types[TYPE](text))
+    return [Outgoing(TOPIC, TYPE, store, np.array([min(times)]), message)]
+
+
+def restore_names(topics: Sequence[Topic]) -> list[Topic]:
+    """Return topics under the names of the streams they were written from, without the message about them."""
+    note = next((t for t in topics if (t.name, t.channel.type) == (TOPIC, TYPE)), None)
+    told = _read(note) if note is not None else {}
+    if not told:
+        return list(topics)
+    others = [topic for topic in topics if topic is not note]
+    names = [str(told.get(topic.name, {}).get("name", topic.name)) for topic in others]
+    if len(set(names)) < len(names):
+        names = [topic.name for topic in others]
+    restored = [
+        replace(topic, name=name, unmeasured=_texts(told.get(topic.name, {}).get("not measured")))
+        for topic, name in zip(others, names, strict=True)
+    ]
+    return sorted(restored, key=lambda topic: topic.name)
+
+
+def _read(note: Topic) -> dict[str, dict[str, Any]]:
+    """Return what the first message of a topic says of each topic; nothing where it is not ours."""
+    try:
+        raw = note.first_whole()
+        text = Head(raw, note.channel.encoding).text() if raw else ""
+        found: Any = json.loads(text or "{}")
+    except (ParseError, ValueError, RecursionError):
+        return {}
+    streams: Any = found.get(_KEY) if isinstance(found, dict) else None
+    told: Iterable[tuple[Any, Any]] = streams.items() if isinstance(streams, dict) else ()
+    return {str(topic): said for topic, said in told if isinstance(said, dict)}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()
