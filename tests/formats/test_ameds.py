@@ -1013,3 +1013,14 @@ def test_text_in_a_device_stamp_is_lost_and_located(folder: Path):
     rec = transect.open(folder)
     assert [(loss.file, loss.line) for loss in rec["Gnss/Pose"].losses] == [("GnssPose.csv", 2)]
     assert len(rec["Gnss/Pose"]) == len(lines) - 1
+
+
+@pytest.mark.parametrize("stem", ["GnssPose", "MainCamPoseEstimate", "PlatformMotorEncoders"])
+def test_a_table_without_its_columns_leaves_the_other_frames(folder: Path, stem: str):
+    header, _, rows = (folder / f"{stem}.csv").read_bytes().partition(b"\n")
+    names = header.split(b",")
+    (folder / f"{stem}.csv").write_bytes(b",".join(names[-1:] * len(names)) + b"\n" + rows)
+    rec = transect.open(folder)
+    assert "Platform" in repr(rec.frames)
+    rec.frames.lookup("AuxArm (base)", "AuxArm (end)", rec["AuxCam/PoseEstimate"].t_ns[0])
+    assert [loss.file for loss in rec.losses] == [f"{stem}.csv"]

@@ -561,12 +561,26 @@ def test_a_log_cut_anywhere_keeps_its_whole_samples(tmp_path: Path):
         assert any(loss.byte is not None and loss.byte <= size for loss in rec.losses)
 
 
-def test_a_log_cut_in_its_times_keeps_the_samples_that_have_one(tmp_path: Path):
+def test_a_log_cut_in_its_times_keeps_every_sample_that_has_a_time_of_its_own(tmp_path: Path):
     whole = msgpack.packb(imu_log(6))
     (tmp_path / "log.msg").write_bytes(whole[:-20])
     rec = transect.open(tmp_path / "log.msg")
-    assert len(rec["/imu.data"]) == 3  # a time has nine bytes
+    stream = rec["/imu.data"]
+    times = [(START + 10_000 * i) * 1000 for i in range(6)]
+    assert stream.t_ns.tolist() == times
+    assert stream.log_ns is not None
+    assert stream.log_ns.tolist() == [t + 7000 for t in times[:3]] + times[3:]  # a time has nine bytes
     assert {loss.byte for loss in rec.losses} >= {len(whole) - 27}
+    assert "3 of 6 log times are lost" in " ".join(rec.all_notes)
+
+
+def test_a_sample_whose_only_time_is_cut_off_is_a_loss(tmp_path: Path):
+    samples = [{"elements": [float(i)], "names": ["a"]} for i in range(6)]
+    whole = msgpack.packb(port("/arm.state", "/base/Something", samples, [START + i for i in range(6)]))
+    (tmp_path / "log.msg").write_bytes(whole[:-20])
+    rec = transect.open(tmp_path / "log.msg")
+    assert rec["/arm.state"].t_ns.tolist() == [(START + i) * 1000 for i in range(3)]
+    assert [loss.count for loss in rec.losses if "the time is lost" in loss.reason] == [3]
 
 
 def test_a_cut_log_says_where_and_strict_refuses_it(tmp_path: Path):
@@ -604,7 +618,7 @@ def test_more_samples_than_times_are_reported(tmp_path: Path):
     log = imu_log(5)
     del log["/imu.data.meta"]["timestamps"][3:]
     rec = opened(tmp_path, log)
-    assert len(rec["/imu.data"]) == 3
+    assert len(rec["/imu.data"]) == 5
     assert [loss.count for loss in rec.losses] == [2]
 
 

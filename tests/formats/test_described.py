@@ -20,7 +20,7 @@ from transect.errors import ParseError, TransectError, UsageError
 from transect.formats._clouds import encode_cloud
 from transect.formats.described.guess import guess, pattern_of
 from transect.formats.described.layout import layout_of
-from transect.formats.described.model import json_schema
+from transect.formats.described.model import json_schema, parse
 from transect.recording import source_of
 from transect.types import Imu, NavFix, PointCloud, Pose, Record
 
@@ -711,3 +711,16 @@ def test_a_table_of_a_header_alone_has_no_rows_and_the_other_streams_stay(tmp_pa
     columns = "columns: {position: {source: p, numbers: 3}}"
     (tmp_path / "recording.yaml").write_text(f"streams:\n{streams[0]}}}\n{streams[1]}, {columns}}}\n")
     assert {stream.name: len(stream) for stream in transect.open(tmp_path)} == {"good": 2, "arm": 0}
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("{name: s, file: a.csv}", "describes 2001 streams, at most 2000"),
+        ("{name: s, type: Record, file: a.csv, tag: [" + "0," * 50 + "]}", "more than 100000 parts"),
+    ],
+)
+def test_a_description_of_thousands_of_streams_is_refused_at_once(entry: str, why: str):
+    with pytest.raises(ParseError, match="too large") as caught:
+        parse("streams:\n" + f"- {entry}\n" * 2001)
+    assert why in caught.value.why

@@ -32,6 +32,16 @@ def test_a_stream_is_found_by_its_name_or_a_unique_part_of_it() -> None:
         rec["Lidr"]
 
 
+def test_a_stream_stands_for_its_name() -> None:
+    rec = recording(stream("a", [0, NS]), stream("b", [0]))
+    assert rec.slice(0, NS)[rec.streams[0]].t_ns.tolist() == [0]
+    assert rec.streams[0] in rec
+    assert stream("c", [0]) not in rec
+    for wrong in (stream("c", [0]), 0, None):
+        with pytest.raises(StreamError, match=r"no stream 'c'|is not the name of a stream"):
+            rec[wrong]  # pyright: ignore[reportArgumentType]
+
+
 def test_two_streams_of_one_name_are_refused() -> None:
     with pytest.raises(StreamError, match="several"):
         recording(stream("a", [0]), stream("a", [1]))

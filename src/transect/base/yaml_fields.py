@@ -10,6 +10,7 @@ mapping with text for keys, or one of several of these (`int | str`). A dataclas
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
@@ -43,7 +44,7 @@ def read(part: Part, kind: type[T], called: str) -> T | None:
     """
     before = len(part.problems)
     short: str = getattr(kind, "short", "")
-    hints = get_type_hints(kind)
+    hints = _type_hints(kind)
     if short and not isinstance(part.data, Mapping):
         values = {short: _value(part, hints[short], called)}
     else:
@@ -53,6 +54,12 @@ def read(part: Part, kind: type[T], called: str) -> T | None:
     result = kind(**values)
     getattr(result, "check", lambda _: None)(part)
     return result if len(part.problems) == before else None
+
+
+@functools.cache
+def _type_hints(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's fields; Python compiles them anew each time."""
+    return get_type_hints(kind)
 
 
 def _values(part: Part, kind: type, hints: Mapping[str, Any], called: str) -> dict[str, Any]:
@@ -132,7 +139,7 @@ def json_schema(kind: type) -> dict[str, Any]:
 
 
 def _object_schema(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
-    hints = get_type_hints(kind)
+    hints = _type_hints(kind)
     known = fields(kind)  # pyright: ignore[reportArgumentType]
     properties = {field.name: _schema(hints[field.name], inner) for field in known}
     for field in known:
@@ -172,4 +179,4 @@ def _refer_to_schema(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
         inner[kind.__name__] = _object_schema(kind, inner)
     reference = {"$ref": f"#/$defs/{kind.__name__}"}
     short: str = getattr(kind, "short", "")
-    return {"anyOf": [_schema(get_type_hints(kind)[short], inner), reference]} if short else reference
+    return {"anyOf": [_schema(_type_hints(kind)[short], inner), reference]} if short else reference

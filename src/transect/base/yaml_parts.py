@@ -16,6 +16,8 @@ DEEPEST = 50
 """How many lists and mappings may lie in one another."""
 MOST_NODES = 100_000
 """Parts of a whole file with its aliases written out; a file of ten lines can name a billion."""
+MOST_SHOWN = 100
+"""Problems that one error lists."""
 
 Path = tuple[str | int, ...]
 """Keys and indices that lead to a part of a file."""
@@ -96,21 +98,25 @@ def safe_loader(text: str, file: str) -> Any:
     Raises
     ------
     ParseError
-        If the text is nested so deeply that the loader, which recurses in C, could end the process.
+        If the text is nested so deeply that the loader, which recurses in C, could end the process, or has
+        more parts than are read.
     yaml.YAMLError
         If it is not YAML.
     """
     import yaml
 
     kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    _refuse_depth(yaml.parse(text, Loader=kind), file)
+    _refuse_size(yaml.parse(text, Loader=kind), file)
     return kind(text)
 
 
-def _refuse_depth(events: Iterable[Any], file: str) -> None:
-    depth = 0
+def _refuse_size(events: Iterable[Any], file: str) -> None:
+    depth = nodes = 0
     for event in events:
         name = type(event).__name__
+        nodes += not name.endswith("EndEvent")
+        if nodes > MOST_NODES:
+            raise ParseError(f"{file} is too large", where=file, why=f"it has more than {MOST_NODES} parts")
         depth += name.endswith(("SequenceStartEvent", "MappingStartEvent"))
         depth -= name.endswith(("SequenceEndEvent", "MappingEndEvent"))
         if depth > DEEPEST:
@@ -187,7 +193,8 @@ def refuse(problems: Sequence[Problem], file: str) -> None:
     if len(found) == 1:
         raise ParseError(found[0].what, where=found[0].where, hint=found[0].hint)
     if found:
-        listed = "\n         ".join(map(str, found))
+        rest = [f"... and {len(found) - MOST_SHOWN} more"] if len(found) > MOST_SHOWN else []
+        listed = "\n         ".join([*map(str, found[:MOST_SHOWN]), *rest])
         raise ParseError(f"{file} has {len(found)} problems", where=file, why=listed)
 
 

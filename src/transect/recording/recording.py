@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -67,17 +68,23 @@ class Recording:
     parts: tuple[Source | None, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [stream.name for stream in self.streams]
-        if len(set(names)) != len(names):
-            twice = sorted({n for n in names if names.count(n) > 1})
+        names = Counter(stream.name for stream in self.streams)
+        if len(names) != len(self.streams):
+            twice = sorted(name for name, count in names.items() if count > 1)
             raise StreamError(f"{self.name} has several streams named {', '.join(twice)}")
 
     @cached_property
     def _by_name(self) -> dict[str, Stream]:
         return {stream.name: stream for stream in self.streams}
 
-    def __getitem__(self, name: str) -> Stream:
-        """Return the stream of that name; the case and a unique ending or part of the name will do."""
+    def __getitem__(self, name: str | Stream) -> Stream:
+        """Return the stream of that name; the case and a unique ending or part of the name will do.
+
+        A stream stands for its name: of a recording that was cut, say, the cut one is returned.
+        """
+        name = name.name if isinstance(name, Stream) else name
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise StreamError(f"{name!r} is not the name of a stream", hint="by number they are in .streams")
         if name in self._by_name:
             return self._by_name[name]
         near = [s for s in self.streams if name.lower() in s.name.lower()]
@@ -96,8 +103,8 @@ class Recording:
         )
         raise StreamError(what, hint=hint)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._by_name
+    def __contains__(self, name: str | Stream) -> bool:
+        return (name.name if isinstance(name, Stream) else name) in self._by_name
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(self.streams)

@@ -22,7 +22,7 @@ from transect.types import CameraModel, Image, PointCloud, Transform
 from .._images import MAX_PIXELS, decode_image
 from .flat import AT, GIVEN, LOG, LOGICAL, Flat, join_tables
 from .kinds import DEPTHS, RECORD, Kind, Order, kind_of, own_time
-from .times import Ticks, Times, times_of
+from .times import LOST, Ticks, Times, times_of
 
 Fetch = Callable[[str, int, int], NDArray[np.uint8]]
 """Returns the bytes of an image: file, place and size in it."""
@@ -340,8 +340,10 @@ def _loader(
 
 def _times(flat: Flat, logged: Logged) -> Times:
     def ticks(column: str, name: str) -> Ticks | None:
-        known = column in flat.table.column_names
-        return Ticks(arrow.numbers(flat.table, column), name) if known else None
+        if column not in flat.table.column_names:
+            return None
+        values, known = arrow.integers(flat.table.column(column))
+        return Ticks(np.where(known, values, LOST), name)
 
     return times_of(len(flat), own_time(flat), ticks(GIVEN, logged.given_name), ticks(LOG, logged.log_name))
 
@@ -384,7 +386,7 @@ def _bad_times(times: Times, flat: Flat, files: Sequence[str]) -> list[Loss]:
         return []
     first = int(bad[0])
     byte = int(arrow.numbers(flat.table, AT)[first]) if AT in flat.table.column_names else None
-    return [Loss(files[first], "the time is out of range", byte=byte, count=len(bad))]
+    return [Loss(files[first], "the time is lost, or out of range", byte=byte, count=len(bad))]
 
 
 def _list_unmeasured(table: pa.Table) -> list[str]:

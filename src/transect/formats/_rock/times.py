@@ -15,6 +15,8 @@ from .._rows import clock_of
 _US = 1000
 _YEAR_1990_US, _YEAR_2100_US = 631_152_000_000_000, 4_102_444_800_000_000
 _LARGEST_NS = 2**63 - 1
+LOST = -(2**63)
+"""Stands in `Ticks` for a time that the log has lost."""
 _LATE_MS = 50.0
 """A log that lags behind, or wanders, by more than this is worth a note."""
 
@@ -29,14 +31,14 @@ class Ticks:
     @property
     def is_ns(self) -> bool:
         """Whether the numbers are calendar times in ns; read as us they would lie in the year 50,000."""
-        counted = self.values[self.values != 0]
+        counted = self.values[(self.values != 0) & (self.values != LOST)]
         typical = int(np.median(counted)) if len(counted) else 0
         return _YEAR_1990_US * _US <= typical <= _YEAR_2100_US * _US
 
     def to_ns(self) -> tuple[Ints, NDArray[np.bool_]]:
         """Return ns, and which of them int64 can hold."""
         if self.is_ns:
-            return self.values, np.ones(len(self.values), dtype=bool)
+            return self.values, self.values != LOST
         good = (self.values <= _LARGEST_NS // _US) & (self.values >= -(_LARGEST_NS // _US))
         return np.where(good, self.values, 0) * _US, good
 
@@ -100,6 +102,9 @@ def times_of(count: int, own: Ticks | None, given: Ticks | None, log: Ticks | No
     log_ns = None
     if log is not None and log is not known[0]:
         log_ns, fine = log.to_ns()
+        if (lost := log.values == LOST).any():
+            log_ns, fine = np.where(lost, t_ns, log_ns), fine | lost
+            notes.append(f"{lost.sum()} of {count} log times are lost: the samples' own times stand in")
         good = good & fine
         notes += _lag_notes(t_ns[good], log_ns[good])
     first = t_ns[good]

@@ -191,7 +191,7 @@ def _piece(source: Source, log: _Log, port: str, type_name: str, asn1: Definitio
     def flat(most: int | None) -> Parsed:
         return flat_of(log.view, log.file, log.ports[port], meta, most or MAX_SAMPLES, prepare)
 
-    return piece_of(source, log.file, f"cdff.flat/1/{type_name}/{asn1.key}/{port}", flat)
+    return piece_of(source, log.file, f"cdff.flat/2/{type_name}/{asn1.key}/{port}", flat)
 
 
 def _type_in_bitstream(log: _Log, port: str) -> str:

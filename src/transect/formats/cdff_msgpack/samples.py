@@ -16,6 +16,7 @@ from transect.recording import Loss, Parsed, arrow
 
 from .._rock.columns import VALUE, Columns
 from .._rock.flat import AT, LOG
+from .._rock.times import LOST
 from .._rows import Lost
 from .cursor import Broken, Cursor, Cut, end_of
 from .file import MAX_SAMPLES, Entry, Meta, Port
@@ -173,7 +174,7 @@ def flat_of(
     ticks = meta.ticks
     if ticks is not None:
         losses += _report_unpaired(numbers, ticks, file) if most == MAX_SAMPLES and not losses else []
-        numbers = numbers[numbers < len(ticks)]
+        ticks = np.append(ticks, np.full(max(0, int(numbers[-1:].sum()) + 1 - len(ticks)), LOST))
     columns: dict[str, Any] = {}
     for path, found in parts.items():
         columns |= _columns(path, found, numbers)

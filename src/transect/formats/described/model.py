@@ -24,6 +24,8 @@ TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
 NumberType = Literal[
     "float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"
 ]
+MOST_STREAMS = 2000
+"""Streams that one file describes; each of them is a file to open, and no robot has more."""
 ANGLES = ("roll", "pitch", "yaw")
 PAYLOADS = ("Image", "PointCloud", "GridMap")
 TYPES = (
@@ -226,10 +228,12 @@ class Description:
 
     def check(self, part: Part) -> None:
         """Note streams of the same name."""
-        names = [stream.name for stream in self.streams]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                part.child("streams").child(i).child("name").wrong(f"{name}: two streams have this name")
+        seen: set[str] = set()
+        for i, stream in enumerate(self.streams):
+            if stream.name in seen:
+                again = part.child("streams").child(i).child("name")
+                again.wrong(f"{stream.name}: two streams have this name")
+            seen.add(stream.name)
 
 
 def json_schema() -> dict[str, Any]:
@@ -242,6 +246,9 @@ def parse(text: str, where: str = FILE) -> Description:
     data, lines = yaml_parts.parse(text, where)
     if not isinstance(data, Mapping):
         raise ParseError(f"{where} is not a mapping", where=where, hint="it begins with `streams:`")
+    if isinstance(given := data.get("streams"), list) and len(given) > MOST_STREAMS:
+        why = f"it describes {len(given)} streams, at most {MOST_STREAMS} are read"
+        raise ParseError(f"{where} is too large", where=where, why=why, hint="describe it in several folders")
     whole = Part(data, (), lines)
     description = yaml_fields.read(whole, Description, "the file")
     for part in whole.items("frames"):

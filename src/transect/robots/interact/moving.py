@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.errors import StreamError
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Robot, Stream
 
@@ -41,7 +42,7 @@ def frame_tree(robot: Robot, streams: Iterable[Stream], raw: bool = False) -> Fr
     tree = robot.frames.copy()
     if (fix := there.get("Gnss/Pose")) is not None:
         tree.add_static("NED", "NWU", T_NED_NWU, source="AMEDS section 5.2")
-        tree.add_lazy("NED", "Origin", partial(rover_poses, fix, robot), clock=fix.clock, source=fix.name)
+        _add_moving(tree, "NED", "Origin", fix, partial(rover_poses, fix, robot))
     for side in SIDES:
         _add_arm(tree, robot, side, there, raw)
     _add_wheels(tree, robot, there)
@@ -52,11 +53,9 @@ def _add_arm(tree: FrameTree, robot: Robot, side: str, there: dict[str, Stream],
     by_estimate, by_joints = there.get(f"{side}Cam/PoseEstimate"), there.get(f"{side}Arm/JointAngles")
     base, end = f"{side}Arm (base)", f"{side}Arm (end)"
     if by_joints is not None and (raw or by_estimate is None):
-        joints = partial(joint_poses, by_joints, robot)
-        tree.add_lazy(base, end, joints, clock=by_joints.clock, source=by_joints.name)
+        _add_moving(tree, base, end, by_joints, partial(joint_poses, by_joints, robot))
     elif by_estimate is not None:
-        estimates = partial(estimated_poses, by_estimate, robot, side)
-        tree.add_lazy(base, end, estimates, clock=by_estimate.clock, source=by_estimate.name)
+        _add_moving(tree, base, end, by_estimate, partial(estimated_poses, by_estimate, robot, side))
 
 
 def _add_wheels(tree: FrameTree, robot: Robot, there: dict[str, Stream]) -> None:
@@ -66,7 +65,19 @@ def _add_wheels(tree: FrameTree, robot: Robot, there: dict[str, Stream]) -> None
         return
     for wheel in range(WHEELS):
         turning = partial(wheel_poses, stream, robot, wheel)
-        tree.add_lazy("Platform", f"Wheel{wheel + 1}", turning, clock=stream.clock, source=stream.name)
+        _add_moving(tree, "Platform", f"Wheel{wheel + 1}", stream, turning)
+
+
+def _add_moving(tree: FrameTree, frame: str, child: str, stream: Stream, read: Callable[[], Poses]) -> None:
+    """Add an edge that a stream moves; without poses where its file, as its reader reports, lacks columns."""
+
+    def poses() -> Poses:
+        try:
+            return read()
+        except StreamError:
+            return np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 4))
+
+    tree.add_lazy(frame, child, poses, clock=stream.clock, source=stream.name)
 
 
 def rover_poses(stream: Stream, robot: Robot) -> Poses:
