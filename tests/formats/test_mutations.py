@@ -1,13 +1,17 @@
 """Whatever is done to a recording, it opens or is refused with an error of ours: a sample of `make fuzz`."""
 
-import sys
+import math
+import os
+import time
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.formats import corpus
-from tools.fuzz import mutations
+from tools.fuzz import mutations, workers
 
 from transect import formats
 
@@ -54,33 +58,50 @@ def test_a_mutation_is_the_same_each_time_and_another_one_by_its_number():
     assert made[0] != files
 
 
-CHILD = """
-import json, os, sys, time
-first, count = map(int, sys.argv[3:5])
-print(json.dumps({"ready": True}), flush=True)
-for number in range(first, first + count):
-    if number == 1:
-        time.sleep(60)
-    if number == 3:
-        os._exit(7)
-    outcome = "untyped" if number == 4 else "opened"
-    error = "ValueError at tum/reading.py:7: bad" if number == 4 else ""
-    said = {"number": number, "outcome": outcome, "error": error, "seconds": 0.0, "peak": 2**20}
-    print(json.dumps(said), flush=True)
-"""
-"""Hangs at one mutation, dies at another, raises something at a third."""
+def misbehave(sample: str, seed: int, first: int, count: int, scratch: Path) -> Iterator[dict[str, Any]]:
+    """Hang at one mutation, die at another, raise something at a third."""
+    yield {}
+    for number in range(first, first + count):
+        if number == 1:
+            time.sleep(60)
+        if number == 3:
+            os._exit(7)
+        error = "ValueError at tum/reading.py:7: bad" if number == 4 else ""
+        yield {"outcome": "untyped" if error else "opened", "error": error, "seconds": 0.1, "peak": 2**20}
 
 
-def test_a_child_that_hangs_or_dies_is_a_find_and_the_next_mutation_is_tried(
+def test_a_process_that_hangs_or_dies_is_a_find_and_the_next_mutation_is_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(mutations, "HANG_SECONDS", 0.5)
-    monkeypatch.setattr(mutations, "CHILD", (sys.executable, "-S", "-c", CHILD))
-    tally = mutations.run_sample("tum", 9, 6, 100.0, tmp_path)
+    monkeypatch.setattr(workers, "HANG_SECONDS", 0.05)
+    tally = workers.open_slice("tum", 9, 0, 6, math.inf, tmp_path, misbehave)
     assert tally.counts == {"opened": 3, "hang": 1, "crash": 1, "untyped": 1}
     assert list(tally.finds) == ["hang hang", "crash exit 7", "untyped ValueError at tum/reading.py:7"]
     assert [first.split()[0] for first in tally.finds.values()] == ["tum/9/1", "tum/9/3", "tum/9/4"]
-    assert tally.row() == ("tum", "6", "3", "0", "1", "1", "1", "0.5", "1")
+    assert tally.row("tum") == ("tum", "6", "3", "0", "1", "1", "1", "0.1", "1", "13")
+
+
+def test_a_campaign_treats_readers_alike_and_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    opened: list[tuple[str, int, int]] = []
+
+    def open_slice(sample: str, seed: int, first: int, count: int, *rest: object) -> workers.Tally:
+        opened.append((sample, first, count))
+        if len(opened) == 4:
+            raise KeyboardInterrupt
+        return workers.Tally({"opened": count})
+
+    monkeypatch.setattr(workers, "SLICE", 2)
+    monkeypatch.setattr(workers, "open_slice", open_slice)
+    samples = ["tum", "pcd", "pcd-ply"]
+    with pytest.raises(KeyboardInterrupt):
+        workers.Campaign(samples, 9, 4, tmp_path / "log").run(1, math.inf, tmp_path)
+    assert opened == [("tum", 0, 2), ("pcd", 0, 2), ("pcd-ply", 0, 2), ("tum", 2, 2)]
+    again = workers.Campaign(samples, 1, 4, tmp_path / "log")
+    again.run(1, math.inf, tmp_path)
+    assert (again.seed, opened[4:]) == (9, [("tum", 2, 2)])
+    assert [row[:2] for row in again.rows()] == [("tum", "4"), ("pcd", "4"), ("all", "8")]
 
 
 def test_a_find_is_kept_as_an_archive_of_its_files(tmp_path: Path):

@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from tests.formats.corpus import WRITERS
 
-from . import examples, kills, mutations
+from . import examples, kills, workers
 
 CAMPAIGNS = ("mutations", "kills", "hypothesis")
 ENOUGH = 10**9
@@ -34,13 +33,15 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, default=300.0, help="of all campaigns together (300)")
     parser.add_argument(
-        "--count", type=int, default=ENOUGH, help="mutations of each sample, kills of each command"
+        "--count", type=int, default=ENOUGH, help="mutations of each reader, kills of each command"
+    )
+    parser.add_argument(
+        "--log", type=Path, metavar="DIR", help="note what is done in DIR; the next time, go on from there"
     )
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a campaign")
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
     chosen = parser.parse_args()
     plan = chosen_campaigns(chosen.names)
-    print(f"seed {chosen.seed}", flush=True)
     found = 0
     for left, (campaign, names) in zip(range(len(plan), 0, -1), plan.items(), strict=True):
         began = time.monotonic()
@@ -63,36 +64,33 @@ def chosen_campaigns(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def run_mutations(samples: list[str], chosen: argparse.Namespace, seconds: float) -> int:
-    """Mutate samples, all for the same time; keep the first mutation that shows something."""
+    """Mutate samples, all readers alike; keep the first mutation that shows something."""
     samples = samples or sorted(WRITERS)
-    each = seconds * chosen.workers / len(samples)
-
-    def run(sample: str) -> mutations.Tally:
-        with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
-            return mutations.run_sample(sample, chosen.seed, chosen.count, each, Path(scratch))
-
-    tallies = _all(run, samples, chosen.workers)
-    _print(mutations.HEADINGS, tallies)
-    for tally in tallies:
-        for what, first in tally.finds.items():
-            print(f"\n{tally.sample}: {what}\n  {first}\n  kept as {mutations.keep(first.split()[0])}")
-    total = sum(tally.total for tally in tallies)
-    print(f"\n{total} mutations, {sum(len(tally.finds) for tally in tallies)} finds")
-    return int(any(tally.finds for tally in tallies))
+    log = chosen.log / "mutations.jsonl" if chosen.log else None
+    campaign = workers.Campaign(samples, chosen.seed, chosen.count, log)
+    print(f"seed {campaign.seed}", flush=True)
+    workers.import_readers(samples)
+    with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
+        campaign.run(chosen.workers, time.monotonic() + seconds, Path(scratch))
+    _print(workers.HEADINGS, list(campaign.rows()))
+    print(f"{campaign.finds} finds")
+    return int(campaign.finds > 0)
 
 
 def run_kills(commands: list[str], chosen: argparse.Namespace, seconds: float) -> int:
     """Kill commands, all for the same time."""
     commands = commands or list(kills.COMMANDS)
     each = seconds * chosen.workers / len(commands)
+    print(f"seed {chosen.seed}", flush=True)
 
     def run(command: str) -> kills.Tally:
         with tempfile.TemporaryDirectory() as scratch:
             until = time.monotonic() + each
             return kills.run_command(command, chosen.seed, chosen.count, until, Path(scratch))
 
-    tallies = _all(run, commands, chosen.workers)
-    _print(kills.HEADINGS, tallies)
+    with ThreadPoolExecutor(chosen.workers) as pool:
+        tallies = list(pool.map(run, commands))
+    _print(kills.HEADINGS, [tally.row() for tally in tallies])
     finds = [find for tally in tallies for find in tally.finds]
     print("\n".join(["", *finds, f"{len(finds)} finds"]))
     return int(bool(finds))
@@ -110,18 +108,13 @@ RUN: dict[str, Callable[[list[str], argparse.Namespace, float], int]] = {
 }
 
 
-def _all(run: Callable[[str], Any], names: list[str], workers: int) -> list[Any]:
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(run, names))
-
-
 def _memory() -> str | None:
     """Where files that live for a millisecond are not written to a disk."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _print(headings: tuple[str, ...], tallies: Sequence[Any]) -> None:
-    rows = [headings, *(tally.row() for tally in tallies)]
+def _print(headings: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
+    rows = [headings, *lines]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         first, *others = (cell.ljust(width) if k == 0 else cell.rjust(width)

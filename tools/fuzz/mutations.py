@@ -1,34 +1,22 @@
 """Mutated files: whatever is done to a recording, it opens, with losses, or is refused with an error of ours.
 
-Mutation `number` of a sample under a seed is always the same. A child process opens them, with a limit on its
-memory; the parent ends it where one mutation takes too long.
+Mutation `number` of a sample under a seed is always the same.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import selectors
-import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / "tests" / "formats" / "found"
 """Finds, which the tests open one by one."""
-HANG_SECONDS = 5.0
 MEMORY_BYTES = 512 * 2**20
-"""How much more address space a child may take than it had before it opened anything."""
-BATCH = 400
-"""Mutations of a child; then another one starts, with a clean memory."""
-
-CHILD = (sys.executable, "-m", "tools.fuzz.mutations")
+"""How much more address space a process may take than it had before it opened a mutation."""
 
 Files = Mapping[str, bytes]
 Edit = Callable[[random.Random, bytes], bytes]
@@ -147,33 +135,28 @@ def seed_of(sample: str, seed: int, number: int) -> str:
     return f"{sample}/{seed}/{number}"
 
 
-# The child
-
-
 def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path) -> Iterator[dict[str, Any]]:
-    """Open mutations one after the other; say of each what came out, in seconds and bytes at most."""
+    """Open mutations one after the other; yield what came out of each, its CPU seconds and peak bytes.
+
+    The first that is yielded is empty: the process is ready, and its memory limited from then on.
+    """
     from tests.formats.corpus import sample as load
 
     original = load(sample)
     folder = scratch / "day"
-    judge(
-        original.write(folder), original.format, original.options
-    )  # imports are no part of what is measured
+    empty(folder)
+    judge(original.write(folder), original.format, original.options)  # imports are not measured
     limit_memory()
-    yield {"ready": True}
+    before = _status("VmRSS")
+    yield {}
     for number in range(first, first + count):
         empty(folder)
         path = original.write(folder, mutate(original.files, seed_of(sample, seed, number)))
         forget_peak()
-        began = time.monotonic()
+        began = time.process_time()
         outcome, error = judge(path, original.format if number % 5 else None, original.options)
-        yield {
-            "number": number,
-            "outcome": outcome,
-            "error": error,
-            "seconds": time.monotonic() - began,
-            "peak": peak_bytes(),
-        }
+        seconds, peak = time.process_time() - began, max(0, _status("VmHWM") - before)
+        yield {"outcome": outcome, "error": error, "seconds": seconds, "peak": peak}
 
 
 def judge(path: Path, format: str | None, options: Mapping[str, Any]) -> tuple[str, str]:
@@ -207,7 +190,7 @@ def empty(folder: Path) -> None:
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder.mkdir(parents=True)
 
 
 def _status(name: str) -> int:
@@ -230,120 +213,6 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def peak_bytes() -> int:
-    """Peak of the resident memory since then."""
-    return _status("VmHWM")
-
-
-# The parent
-
-
-@dataclass
-class Tally:
-    """What came of the mutations of one sample."""
-
-    sample: str
-    counts: dict[str, int] = field(default_factory=dict[str, int])
-    slowest: float = 0.0
-    spent: float = 0.0
-    peak: int = 0
-    finds: dict[str, str] = field(default_factory=dict[str, str])
-    """By what is wrong, the seed of the first mutation that shows it."""
-
-    @property
-    def total(self) -> int:
-        """All mutations."""
-        return sum(self.counts.values())
-
-    def add(self, outcome: str, seed: str, error: str = "", seconds: float = 0.0, peak: int = 0) -> None:
-        """Count one mutation; one that was opened in too much memory is a find too."""
-        self.counts[outcome] = self.counts.get(outcome, 0) + 1
-        self.slowest, self.peak = max(self.slowest, seconds), max(self.peak, peak)
-        self.spent += seconds
-        if outcome not in ("opened", "refused"):
-            self.finds.setdefault(f"{outcome} {error.partition(': ')[0]}".strip(), f"{seed} {error}")
-
-    def row(self) -> tuple[str, ...]:
-        """Return the line of the table."""
-        shown = (self.counts.get(outcome, 0) for outcome in ("opened", "refused", "untyped", "crash", "hang"))
-        return (self.sample, str(self.total), *map(str, shown), f"{self.slowest:.1f}", str(self.peak >> 20))
-
-
-HEADINGS = (
-    "sample",
-    "mutations",
-    "opened",
-    "refused",
-    "untyped",
-    "crashes",
-    "hangs",
-    "most s",
-    "peak MB",
-)
-
-
-def run_sample(sample: str, seed: int, count: int, seconds: float, scratch: Path) -> Tally:
-    """Open `count` mutations of a sample, or as many as there is time for, in child processes.
-
-    The time is that of mutations: children that start and import take theirs besides.
-    """
-    tally, number = Tally(sample), 0
-    while number < count and tally.spent < seconds:
-        number = _run_batch(tally, seed, number, min(BATCH, count - number), seconds, scratch / sample)
-    return tally
-
-
-def _run_batch(tally: Tally, seed: int, first: int, count: int, seconds: float, scratch: Path) -> int:
-    """Return the number of the next mutation: after a hang or a crash that is the one behind it."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    arguments = (tally.sample, str(seed), str(first), str(count), str(scratch))
-    child = subprocess.Popen(
-        [*CHILD, *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,  # a line that waits in a buffer is not seen by the selector
-        env={**os.environ, "TRANSECT_CACHE_DIR": str(scratch / "cache"), "PYTHONFAULTHANDLER": "1"},
-    )
-    number, silent = first, 60.0  # imports may take their time, a mutation may not
-    try:
-        while number < first + count and tally.spent < seconds:
-            line = _line_of(child, silent)
-            if line is None:
-                tally.add("hang", seed_of(tally.sample, seed, number), "hang", silent)
-                return number + 1
-            if not line:
-                child.wait()
-                tally.add("crash", seed_of(tally.sample, seed, number), _last_words(child))
-                return number + 1
-            told = json.loads(line)
-            silent = HANG_SECONDS
-            if told.pop("ready", False):
-                continue
-            number = told.pop("number") + 1
-            tally.add(seed=seed_of(tally.sample, seed, number - 1), **told)
-    finally:
-        child.kill()
-        child.communicate()
-    return number
-
-
-def _line_of(child: subprocess.Popen[bytes], seconds: float) -> bytes | None:
-    """Return the next line, nothing at the end, None if there is none for that long."""
-    assert child.stdout is not None
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(child.stdout, selectors.EVENT_READ)
-        if not waiting.select(seconds):
-            return None
-    return child.stdout.readline()
-
-
-def _last_words(child: subprocess.Popen[bytes]) -> str:
-    assert child.stderr is not None
-    said = child.stderr.read().decode(errors="replace").strip().splitlines()
-    return f"exit {child.returncode} {said[0] if said else ''}"
-
-
 def keep(seed: str, folder: Path = FOUND) -> Path:
     """Write the mutation of a seed as an archive, which the tests open from then on."""
     from tests.formats.corpus import sample as load
@@ -355,14 +224,3 @@ def keep(seed: str, folder: Path = FOUND) -> Path:
         for file, content in mutate(load(name).files, seed).items():
             archive.writestr(zipfile.ZipInfo(file), content, zipfile.ZIP_DEFLATED)
     return path
-
-
-def main() -> None:
-    """Be the child: SAMPLE SEED FIRST COUNT SCRATCH."""
-    sample, seed, first, count, scratch = sys.argv[1:]
-    for told in open_mutations(sample, int(seed), int(first), int(count), Path(scratch)):
-        print(json.dumps(told), flush=True)
-
-
-if __name__ == "__main__":
-    main()

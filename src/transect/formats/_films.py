@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from transect.types import CameraModel, Image
 from ._images import MAX_PIXELS
 
 if TYPE_CHECKING:
+    from av.codec.context import CodecContext
     from av.container import InputContainer
     from av.video.frame import VideoFrame
 
@@ -185,8 +186,11 @@ class Film:
             raise ParseError(f"{self.name} is not a film", where=self.name, why=why) from error
         if not container.streams.video:
             raise ParseError(f"{self.name} has no pictures", where=self.name, why="it has no video stream")
+        decoder = cast("CodecContext | None", container.streams.video[0].codec_context)
+        if decoder is None:
+            raise ParseError(f"{self.name} has no pictures", where=self.name, why="its codec is not known")
         # Frames are asked for in threads of ours, and with one of its own a decoder says where it failed.
-        container.streams.video[0].codec_context.thread_count = 1
+        decoder.thread_count = 1
         return container
 
 
