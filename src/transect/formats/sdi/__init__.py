@@ -34,7 +34,8 @@ PAYLOAD_SPELLINGS = ("PayloadData1.txt", "PayloadDatal.txt")
 CALIBRATION = "Calibration"
 CALIBRATION_IMAGES = "Calibration/Images"
 """Both the folder and the stream of the images that a calibration was made from."""
-CALIBRATION_RESULT = "Calibration/Calib_Results.m"
+CALIBRATION_FILE = "Calib_Results.m"
+CALIBRATION_RESULT = f"{CALIBRATION}/{CALIBRATION_FILE}"
 
 
 def recognises(source: Source) -> Match:

@@ -19,6 +19,7 @@ from .._catalogues import sdi as catalogue
 from ..calibration.matlab import camera_from_matlab
 from . import (
     CALIBRATION,
+    CALIBRATION_FILE,
     CALIBRATION_IMAGES,
     CALIBRATION_RESULT,
     CAMERAS,
@@ -43,7 +44,7 @@ _TAGS = {
 }
 _FIRST_STAMP = re.compile(rb"\s*\*?(\d+\.\d+)\s")
 _CLIPPED = (
-    "VideoIR: the calibration is for 640 x 480 pixels; clipped images (511 x 398) carry no camera, "
+    "VideoIR: the calibration is for {} x {} pixels; images cut (511 x 398 of 640 x 480) carry no camera, "
     "because where they were cut out is not known"
 )
 
@@ -73,7 +74,7 @@ def read(source: Source, *, sweeps: bool = False) -> Recording:
         conditions=entry.facts() if entry else {},
         format="sdi",
         source=source,
-        notes=_notes(source, entry),
+        notes=_notes(source, entry, cameras["VideoIR"]),
         reader_losses=(*_missing_logs(source), *refused),
     )
 
@@ -176,17 +177,23 @@ def _calibrate(source: Source) -> str:
 
 
 def _cameras(source: Source, robot: Robot) -> tuple[dict[str, CameraModel], list[Loss]]:
-    """Return the report's calibrations, or the one that stands in the dataset."""
-    cameras = dict(robot.cameras)
-    if CALIBRATION_RESULT not in source:
-        return cameras, []
-    name = _calibrate(source)
-    try:
-        cameras[name] = camera_from_matlab(source.text(CALIBRATION_RESULT), name, CALIBRATION_RESULT)
-    except ParseError as error:
-        return cameras, [Loss(CALIBRATION_RESULT, f"{error.what}: {error.why}")]
-    source.touch(CALIBRATION_RESULT)
-    return cameras, []
+    """Return the report's calibrations, or those that stand in the dataset.
+
+    A calibration set has one; a dataset with other images than the Argo's has one beside a camera's images.
+    """
+    cameras, losses = dict(robot.cameras), list[Loss]()
+    files = {CALIBRATION_RESULT: _calibrate(source)}
+    files |= {f"{camera}/{CALIBRATION_FILE}": camera for camera in CAMERAS}
+    for file, name in files.items():
+        if file not in source:
+            continue
+        try:
+            cameras[name] = camera_from_matlab(source.text(file), name, file)
+        except ParseError as error:
+            losses.append(Loss(file, f"{error.what}: {error.why}"))
+        else:
+            source.touch(file)
+    return cameras, losses
 
 
 def _frames(robot: Robot, streams: list[Stream]) -> FrameTree:
@@ -209,12 +216,12 @@ def _entry_by_time(source: Source) -> catalogue.Entry | None:
     return None
 
 
-def _notes(source: Source, entry: catalogue.Entry | None) -> tuple[str, ...]:
+def _notes(source: Source, entry: catalogue.Entry | None, infrared: CameraModel) -> tuple[str, ...]:
     notes = [f"the report says: {note}" for note in entry.notes] if entry else []
     if missing := [folder for folder in _list_expected(entry) if folder not in source.folders]:
         notes.append(f"not there: {', '.join(missing)}")
     if _has_images(source, "VideoIR") and CALIBRATION_IMAGES not in source.folders:
-        notes.append(_CLIPPED)
+        notes.append(_CLIPPED.format(infrared.width, infrared.height))
     return tuple(notes)
 
 

@@ -27,6 +27,7 @@ from .._rows import from_si_exactly, invert
 from ..calibration.matlab import matlab_from_camera
 from . import (
     CALIBRATION,
+    CALIBRATION_FILE,
     CALIBRATION_IMAGES,
     CALIBRATION_RESULT,
     CAMERAS,
@@ -168,13 +169,15 @@ def _image_name(sample: Sample, names: dict[str, str]) -> str:
 
 
 def _write_calibration(recording: Recording, path: Path) -> list[str]:
-    """Write `Calib_Results.m` of a calibration set; say which calibrations have no place in the format."""
+    """Write `Calib_Results.m` of a calibration set, and beside images of which the report's is not true."""
     said: list[str] = []
     usual = robots.load("argo").cameras
     calibrated = recording[CALIBRATION_IMAGES].camera if CALIBRATION_IMAGES in recording else ""
     for name, camera in recording.cameras.items():
         if name == calibrated:
             write_text(path / CALIBRATION_RESULT, matlab_from_camera(camera))
+        elif name in usual and name in recording and not camera.same_as(usual[name]):
+            write_text(path / name / CALIBRATION_FILE, matlab_from_camera(camera))
         elif name not in usual or not camera.same_as(usual[name]):
             said.append(f"the calibration of {name} is not carried: readers will take the report's, if any")
     if recording.robot is not None and recording.robot.name != "argo":

@@ -27,7 +27,7 @@ from ...raycast import Scene
 from ...solids import Solids, walker
 from .argo import Argo, list_hit_kinds, list_hits, list_slip, make_streams
 from .boards import Shown, build_board, count_boards, list_boards, place_boards
-from .cameras import CLIP, LIGHTS, make_camera_streams
+from .cameras import CLIP, LIGHTS, make_camera_streams, scale_camera
 from .places import (
     SENSOR_FRAME,
     Place,
@@ -186,7 +186,7 @@ def _make_recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], op
         name=f"marulan-{asked['scene']}-{asked['light']}",
         streams=tuple(kept),
         frames=_make_frames(argo.robot, kept),
-        cameras=dict(argo.robot.cameras) if options.scale == 1.0 else {},
+        cameras={name: scale_camera(c, options.scale) for name, c in argo.robot.cameras.items()},
         robot=argo.robot,
         conditions={
             "simulated": True,
