@@ -35,6 +35,7 @@ def test_poses_of_any_header_open(tmp_path: Path, header: str):
     file = write(tmp_path / "poses.csv", header, t, t * 2, t * 3, t * 0, *np.repeat(q[:, None], ROWS, 1))
     if ";" in header:
         file.write_text(file.read_text().replace(",", ";"))
+        file = file.rename(tmp_path / "poses.txt")
     recording = transect.open(file)
     (stream,) = recording.streams
     assert (recording.format, stream.type) == ("csv", Pose)

@@ -701,6 +701,21 @@ def test_a_new_description_shows_the_first_row_as_it_was_understood(tmp_path: Pa
     assert "log (Imu): at 0.100 (device), acc_x 0.0980665 m/s2" in " ".join(done.stdout.split())
 
 
+def test_one_table_of_several_gets_a_description_beside_it_that_is_not_overwritten(tmp_path: Path):
+    from tests.commands import transect as command_line
+
+    for name in ("log.csv", "other.csv"):
+        (tmp_path / name).write_text(SEMICOLONS)
+    refused = command_line("info", tmp_path / "log.csv")
+    assert f"transect new recording {tmp_path / 'log.csv'}" in refused.stderr
+    done = command_line("new", "recording", tmp_path / "log.csv")
+    assert done.returncode == 0, done.stderr
+    assert [stream.name for stream in transect.open(tmp_path)] == ["log"]
+    again = command_line("new", "recording", tmp_path / "other.csv")
+    assert (again.returncode, "replace it with --force" in again.stderr) == (2, True)
+    assert f"open its folder {tmp_path}" in command_line("info", tmp_path / "log.csv").stderr
+
+
 @pytest.mark.parametrize("text", ["t,p\n", "t,p\n\n", "t,p", "# t,p\n \n\n"])
 def test_a_table_of_a_header_alone_has_no_rows_and_the_other_streams_stay(tmp_path: Path, text: str):
     (tmp_path / "arm.csv").write_text(text)

@@ -192,6 +192,18 @@ def test_poses_take_points_of_camera_0_to_its_first_place(drive: Path) -> None:
     np.testing.assert_allclose(stream.array("qx", "qy", "qz", "qw"), [[0, 0, half, half]] * 3, atol=1e-15)
 
 
+def test_trajectories_beside_a_drive_are_its_truth_if_they_are_called_so(drive: Path) -> None:
+    row = "1317384506.5 1 2 3 0 0 0 1\n"
+    (drive / "gt_06.tum").write_text(row)
+    (drive / "orb.tum").write_text(f"# frame map, child imu\n{row}")
+    recording = transect.open(drive)
+    assert [(s.name, s.role, s.frame, s.child) for s in recording if len(s) == 1] == [
+        ("poses/gt_06", "truth", "cam0_first", "image_00"),
+        ("poses/orb", "estimate", "map", "imu"),
+    ]
+    assert recording["poses/gt_06"].t_ns.tolist() == [1317384506_500000000]
+
+
 def test_a_written_drive_opens_the_same(tmp_path: Path, drive: Path) -> None:
     recording = opened(drive, "kitti")
     again = rewritten(recording, tmp_path / "again", "kitti")

@@ -250,3 +250,21 @@ def test_a_drive_in_a_zip_of_several_can_be_named(tmp_path: Path) -> None:
 def test_the_folder_one_is_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(euroc(tmp_path / "flight"))
     assert transect.open(".").name == "flight"
+
+
+def test_a_trajectory_beside_a_recording_that_does_not_read_it_is_said(tmp_path: Path):
+    euroc(tmp_path)
+    assert not transect.open(tmp_path).notes
+    (tmp_path / "groundtruth.txt").write_text("# timestamp tx ty tz qx qy qz qw\n1 0 0 0 0 0 0 1\n")
+    (note,) = transect.open(tmp_path).notes
+    assert note.startswith(f"{tmp_path / 'groundtruth.txt'} is a trajectory that is not read: transect eval")
+
+
+def test_papers_are_not_offered_as_data(tmp_path: Path):
+    for name in ("SOURCE.txt", "a.clf", "b.clf"):
+        (tmp_path / name).write_text("ODOM 0.5 0.1 0.2 0 0 0 1.5 host 1.5\n" * 3)
+    with pytest.raises(UnknownFormatError) as caught:
+        transect.open(tmp_path)
+    first, *files = caught.value.why.split("\n         ")
+    assert first == "these files of it open by themselves"
+    assert files == [f"{tmp_path / name} (carmen)" for name in ("a.clf", "b.clf")]

@@ -23,19 +23,24 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--force", is_flag=True, help="Replace a recording.yaml that is there.")
-def recording(folder: Path, force: bool) -> None:
-    """Write FOLDER/recording.yaml by guessing what its files are, and say what was guessed."""
+def recording(path: Path, force: bool) -> None:
+    """Write a recording.yaml by guessing what files are, and say what was guessed.
+
+    PATH is a folder, or one table (CSV or text): then recording.yaml is written beside it and describes it
+    alone.
+    """
     from transect.base import files
     from transect.formats.described import FILE
     from transect.formats.described.guess import guess
     from transect.recording import source_of
 
+    folder = path.parent if path.is_file() else path
     target = folder / FILE
     if not force:
         files.refuse_existing(target, hint="edit it, or replace it with --force")
-    text, guesses = guess(source_of(folder))
+    text, guesses = guess(source_of(path))
     files.write_text(target, text)
     click.echo(f"wrote {target}; this is what was guessed, please check it:")
     for guessed in guesses:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +26,6 @@ PLAIN = ("csv", "tum", "kitti", "euroc")
 """Formats of trajectories in one file; asked first, as importing all the others takes longer than reading."""
 RUN, POSE = "run.json", "pose"
 """The file that says what a run was, and the port of its own trajectory."""
-_HEADER = re.compile(r"^# (?:frame (?P<frame>[^,\n]+))?(?:, )?(?:child (?P<child>[^,\n]+))?$", re.MULTILINE)
 
 
 def load_trajectory(
@@ -208,7 +206,7 @@ def open_input(source: str, *, truth: bool = False, reader: Reader | None = None
     made = input_of(source, recording, stream, recording.name if len(recording) == 1 else "")
     beside = recording.path.parent / RUN if recording.path else None
     if beside is not None and beside.is_file() and recording.format == "tum":
-        return _with_run(made, beside, recording)
+        return _with_run(made, beside)
     return made
 
 
@@ -283,7 +281,7 @@ def _open_run(source: str, folder: Path, port: str) -> Input:
     """Return a trajectory that a run wrote: the one of that port, or the only one."""
     recording, _ = open_named(find_output(folder, port, ".tum"))
     made = input_of(source, recording, choose_stream(recording, truth=False), folder.resolve().name)
-    return _with_run(made, folder / RUN, recording)
+    return _with_run(made, folder / RUN)
 
 
 def input_of(source: str, recording: Recording, stream: Stream, called: str) -> Input:
@@ -306,14 +304,10 @@ def input_of(source: str, recording: Recording, stream: Stream, called: str) -> 
     )
 
 
-def _with_run(made: Input, run: Path, recording: Recording) -> Input:
-    """Return an input with what the run that wrote it says: its configuration, and the body's name."""
+def _with_run(made: Input, run: Path) -> Input:
+    """Return an input with the configuration of the run that wrote it."""
     try:
         config = json.loads(run.read_text(encoding="utf-8"))["config"]
     except (ValueError, KeyError, OSError) as error:
         raise ParseError(f"{run} is not a whole run", where=str(run), why=str(error)) from error
-    assert recording.path is not None
-    with recording.path.open(encoding="utf-8", errors="replace") as file:
-        head = file.read(400)
-    said = {key: name for found in _HEADER.finditer(head) for key, name in found.groupdict().items() if name}
-    return replace(made, run=config, trajectory=replace(made.trajectory, **said))
+    return replace(made, run=config)

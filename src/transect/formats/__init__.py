@@ -31,6 +31,7 @@ from transect.recording import Source, source_of
 
 from . import _truth
 from ._base import DataLost, Format, Match, WritingFormat, no
+from ._heads import is_paper
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -58,6 +59,11 @@ PLAUSIBLE, SURE, WHOLE = 0.5, 0.8, 0.92
 From the third on it does so even beside another recording.
 """
 MOST_PARTS = 50
+MOST_LISTED = 8
+READS_TUM = ("described", "kitti", "tum")
+"""Formats that read the trajectories in their folder."""
+UNREAD = "is a trajectory that is not read: transect eval compares with it"
+READER = "docs/formats.md shows how to write a reader"
 NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
 WRITTEN_AS = {**NAMED_BY_SUFFIX, ".tif": "geotiff", ".nmea": "nmea", ".msg": "cdff_msgpack", ".tum": "tum"}
@@ -169,6 +175,9 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
         from transect.formats._truth.streams import attach
 
         recording = attach(recording, truth)
+    if chosen not in READS_TUM and not any(stream.role == "truth" for stream in recording):
+        notes = (f"{base.path / name} {UNREAD}" for name in _truth.list_trajectories(base))
+        recording = recording.replace(notes=(*recording.notes, *notes))
     return recording.replace(
         format=recording.format or chosen,
         source=recording.source or base,
@@ -274,27 +283,36 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
         return ParseError(f"{source.path} holds no files", where=str(source.path), hint=hint)
     if len(source.names) == 1 and source.size(source.names[0]) == 0:
         return ParseError(f"{source.path} is empty", where=str(source.path), why="it has 0 bytes")
-    reasons = "\n".join(
-        f"         {name:<14} {match.reason}" for match, name, _ in sorted(said, key=_nearness)
-    )
-    own = f"transect new recording {source.path}  writes a recording.yaml that describes it"
+    files = _openable_files(source)
+    reasons = [f"{name:<14} {match.reason}" for match, name, _ in sorted(said, key=_nearness)]
+    if files:
+        reasons = [reason for reason in reasons if " but " in reason]
+    why = [f"this is what each one missed{_list_lines(reasons)}"] if reasons else []
+    why += [f"these files of it open by themselves{_list_lines(files[:MOST_LISTED])}"] if files else []
+    beside = source.path.parent / "recording.yaml"
+    if source.path.is_file() and beside.is_file():
+        own = f"{beside} describes a recording: open its folder {beside.parent}"
+    else:
+        own = f"transect new recording {source.path}  writes a recording.yaml that describes it"
     return UnknownFormatError(
         f"no format recognises {source.path}",
         where=str(source.path),
-        why=f"this is what each one missed\n{reasons}",
-        hint="; ".join([*_openable_files(source), own, "docs/formats.md shows how to write a reader"]),
+        why="\n         ".join(why),
+        hint="; ".join([*(["open one of these files"] if files else []), own, READER]),
     )
 
 
+def _list_lines(words: list[str]) -> str:
+    """Return words as the lines of an error below a sentence."""
+    return "".join(f"\n         {word}" for word in words)
+
+
 def _openable_files(source: Source) -> list[str]:
-    """Return a hint that names files of a folder which would open by themselves, if there are any."""
-    files = [
-        path for name in source.names[:MOST_PARTS] if (path := source.local(name)) and path != source.path
-    ]
+    """Return files of a folder that would open by themselves, each with its format."""
+    names = [name for name in source.names if not is_paper(name)][:MOST_PARTS]
+    files = [path for name in names if (path := source.local(name)) and path != source.path]
     known = [(path, *recognise(path)[0]) for path in files]
-    found = [f"{path} ({name})" for path, name, match in known if match.confidence >= PLAUSIBLE]
-    more = ", ..." if len(found) > 3 else ""
-    return [f"these files open by themselves: {', '.join(found[:3])}{more}"] if found else []
+    return [f"{path} ({name})" for path, name, match in known if match.confidence >= PLAUSIBLE]
 
 
 def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:

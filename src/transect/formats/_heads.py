@@ -29,6 +29,8 @@ BRIGHTEST = 65_535.0
 MOST_RINGS = 256
 FEWEST = 20
 """Rows of numbers without a header that may be a cloud; a shorter table is taken for something else."""
+PAPERS = ("readme", "source", "license", "licence", "copying", "notes", "requirements", "important")
+"""How files begin that people read, and that are no data."""
 _ENOUGH = 50
 """Lines that tell what a text is."""
 _COUNTS: WeakKeyDictionary[Source, Counter[str]] = WeakKeyDictionary()
@@ -38,6 +40,11 @@ def suffix_of(name: str) -> str:
     """Return a file name's suffix in lower case, with its dot."""
     dot = name.rfind(".")
     return name[dot:].lower() if dot > name.rfind("/") else ""
+
+
+def is_paper(name: str) -> bool:
+    """Tell whether a file is for people to read, by its name: README.md, SOURCE.txt."""
+    return name.rpartition("/")[2].lower().startswith(PAPERS)
 
 
 def suffix_counts(source: Source) -> Counter[str]:

@@ -8,6 +8,7 @@ become a folder `truth/` again. Other files in the folder (depth images) are cop
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 FOLDER = "truth"
 TRAJECTORY, TABLE, MAP = ".tum", ".parquet", ".tif"
 _DEEPEST = 4
+_WORDS = re.compile(r"(?<![a-z])(gt|truth|ground_?truth)(?![a-z])")
 
 
 def apart(source: Source) -> tuple[Source, Source | None]:
@@ -30,6 +32,20 @@ def apart(source: Source) -> tuple[Source, Source | None]:
         if _is_truth(source, above, folder):
             return source.without(folder), source.at(folder)
     return source, None
+
+
+def list_trajectories(source: Source) -> list[str]:
+    """Return the TUM trajectories that lie beside a recording's own files, at the top of a folder.
+
+    A text file is one only if its name says so: `groundtruth.txt`.
+    """
+    here = [name for name in source.names if "/" not in name and not source.path.is_file()]
+    named = [n for n in here if n.endswith(TRAJECTORY) or (n.endswith(".txt") and _WORDS.search(n.lower()))]
+    if not named:
+        return []
+    from .. import tum
+
+    return [name for name in named if tum.match_head(source.head(name))]
 
 
 def _levels(names: tuple[str, ...]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -19,14 +18,12 @@ from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.source import Buffer
 from transect.types import GridMap, Pose, Record
 
-from ..tum.reading import parse_poses
+from ..tum.reading import frames_of, parse_poses
 from ..tum.writing import write as write_tum
 from . import FOLDER, MAP, TABLE, TRAJECTORY
 
 WORLD, BODY = "world", "body"
 SOURCE = "truth_source"
-_CHILD = re.compile(rb"^#.*\bchild (\S+)", re.MULTILINE)
-_FRAME = re.compile(rb"^#.*\bframe ([^\s,]+)", re.MULTILINE)
 
 
 def attach(recording: Recording, truth: Source) -> Recording:
@@ -54,15 +51,15 @@ def _stream(truth: Source, file: str, kind: type, source: Any, **attributes: Any
 
 
 def _trajectory(truth: Source, file: str, clock: Clock) -> Stream:
-    world, child = _name(truth, file, _FRAME, WORLD), _name(truth, file, _CHILD, BODY)
+    world, child = _frames(truth, file)
     load = partial(cache.parse, truth, file, "tum/1", partial(parse_poses, file=f"{FOLDER}/{file}"))
     return _stream(truth, file, Pose, load, clock=clock, frame=world, child=child)
 
 
-def _name(truth: Source, trajectory: str, name: re.Pattern[bytes], usual: str) -> str:
-    """Return what the comments at the top of a trajectory call a frame."""
-    found = name.search(truth.head(trajectory, 1024)) if trajectory in truth else None
-    return found[1].decode("utf-8", "replace") if found else usual
+def _frames(truth: Source, trajectory: str) -> tuple[str, str]:
+    """Return what a trajectory calls world and body."""
+    head = truth.head(trajectory, 1024) if trajectory in truth else b""
+    return frames_of(head, WORLD, BODY)
 
 
 def _table(truth: Source, file: str, clock: Clock) -> Stream:
@@ -92,7 +89,7 @@ def _map(truth: Source, file: str) -> Stream:
         return decode_geotiff(truth.buffer(file), file, t_ns=row[T_NS])
 
     table = file_table(np.zeros(1, np.int64), [f"{FOLDER}/{file}"])
-    world = _name(truth, f"trajectory{TRAJECTORY}", _FRAME, WORLD)
+    world, _ = _frames(truth, f"trajectory{TRAJECTORY}")
     return _stream(
         truth, file, GridMap, table, clock="index", frame=world, loader=load, meta={"timeless": True}
     )

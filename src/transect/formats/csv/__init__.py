@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def recognises(source: Source) -> Match:
     """Recognise one file with a header that names positions and a time; leave others to a recording.yaml."""
-    if len(source.names) != 1 or not source.names[0].lower().endswith((".csv", ".tsv")):
+    if len(source.names) != 1 or not source.names[0].lower().endswith((".csv", ".tsv", ".txt")):
         return no("CSV files are opened by the recording.yaml beside them")
     header = source.head(source.names[0]).partition(b"\n")[0].decode("utf-8-sig", "replace")
     titles = [title.strip() for title in re.split(r"[,;\t|]", header.lstrip("#% "))]
@@ -51,7 +51,7 @@ def read(source: Source) -> Recording:
             "a CSV file alone does not say what its columns are",
             where=str(source.path),
             why=match.reason,
-            hint=f"transect new recording {source.path.parent}  writes a recording.yaml that does",
+            hint=f"transect new recording {source.path}  writes a recording.yaml that does",
         )
     from ..described.guess import guess
     from ..described.model import parse
@@ -59,7 +59,7 @@ def read(source: Source) -> Recording:
 
     text, said = guess(source)
     recording = recording_of(source, parse(text, f"the guess for {source.names[0]}"), source.names[0])
-    keep = f"guessed; transect new recording {source.path.parent} writes it down to be changed"
+    keep = f"guessed; transect new recording {source.path} writes it down to be changed"
     return recording.replace(format="csv", notes=(*said, keep))
 
 

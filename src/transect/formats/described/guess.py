@@ -11,14 +11,13 @@ from typing import Any
 from transect.recording import Source
 
 from .._grouping import Group, group_files
-from .._heads import IMAGE_SUFFIXES, suffix_of
+from .._heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from ..calibration import kind_of
 from ..pcd import cloud_files
 from . import FILE
 from .columns import describe_columns, describe_time, sample_of
 
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
-_PAPERS = ("readme", "source", "license", "licence", "copying", "notes", "requirements", "important")
 FEW = 3
 """More tables than this that are called alike but for a number are one stream."""
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m")
@@ -43,8 +42,7 @@ def guess(source: Source) -> tuple[str, list[str]]:
     clouds = cloud_files(source)
     for kind, files in (("Image", images), ("PointCloud", clouds)):
         streams += [_payload_stream(group, kind, said) for group in group_files(files, kind)]
-    papers = [n for n in source.names if n.rpartition("/")[2].lower().startswith(_PAPERS)]
-    used = {*calibrations, *images, *clouds, *papers}
+    used = {*calibrations, *images, *clouds, *filter(is_paper, source.names)}
     tables = [n for n in source.names if n not in used and suffix_of(n) in TABLES]
     for group in group_files(tables, "table"):
         if len(group.files) > FEW:

@@ -13,7 +13,7 @@ from transect.types import CameraModel, Image
 
 from .._clouds.truth import frames_beside
 from .._grouping import Group, group_files
-from .._heads import IMAGE_SUFFIXES, suffix_of
+from .._heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from .._images import file_table, image_loader
 from ..calibration import kind_of
 from ..calibration.model import Calibration
@@ -23,7 +23,6 @@ from ..pcd.reading import cloud_stream
 
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
 _DATA = (".csv", ".txt", ".log", ".dat", ".json")
-_PAPERS = ("readme", "source", "license", "licence", "copying", "notes")
 _TRUTHS = ("disp", "gt", "groundtruth", "ground_truth", "depth")
 MANY = 200
 """So many small text files are looked into for a calibration."""
@@ -169,7 +168,8 @@ def _left_out(source: Source, used: set[str]) -> list[str]:
         for n in source.names
         if n not in used
         and suffix_of(n) in _DATA
-        and not n.rpartition("/")[2].lower().startswith((*_PAPERS, "t_"))
+        and not is_paper(n)
+        and not n.rpartition("/")[2].lower().startswith("t_")
     ]
     if not others:
         return []

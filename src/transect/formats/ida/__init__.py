@@ -39,7 +39,7 @@ def recognises(source: Source) -> Match:
     found = {kind for name in texts if (kind := kind_of_content(source.head(name, PEEK)))}
     if found:
         return Match(0.9, f"text of the IDA: {', '.join(sorted(found))}")
-    return no("it has text but no ra_status, sys_status, Parameter Set or #time(s) header")
+    return no("its text has no ra_status, sys_status, Parameter Set or #time(s) header")
 
 
 def read(source: Source) -> Recording:

@@ -11,11 +11,12 @@ from transect.types import CameraModel, Image, PointCloud
 from .._clouds import cloud_loader, cloud_table
 from .._heads import number_rows
 from .._images import file_table, image_loader
-from ..tum.reading import role_of_name
+from .._truth import list_trajectories
+from ..tum.reading import role_of_name, tum_stream
 from . import CAMERAS, CLOUDS, STAMPS, find_drives
 from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration
 from .oxts import oxts_streams
-from .poses import open_beside, pose_stream
+from .poses import WORLD, open_beside, pose_stream
 from .times import clock_of_times, pair_times, times_of_folder
 
 CLOUD_COLUMNS = ("x", "y", "z", "intensity")
@@ -103,9 +104,10 @@ def _oxts(source: Source) -> list[Stream]:
 
 
 def _poses(drive: Source) -> list[Stream]:
-    """Return the pose files of a drive, timed by `<name>_times.txt` or like its images.
+    """Return the pose files of a drive, timed by `<name>_times.txt` or like its images, and TUM files.
 
-    An odometry sequence has its poses elsewhere: `sequences/06` in `poses/06.txt`.
+    An odometry sequence has its poses elsewhere: `sequences/06` in `poses/06.txt`. All are poses of the left
+    camera, unless the first lines of a TUM file name another frame.
     """
     folders = (f for f in (*sorted(CAMERAS), *CLOUDS) if f in drive.folders)
     like_images = next((t for f in folders if (t := times_of_folder(drive, f)) is not None), None)
@@ -121,4 +123,7 @@ def _poses(drive: Source) -> list[Stream]:
         role = "truth" if stem.isdigit() else role_of_name(name)
         timed = (drive, times) if times else None
         streams[stem] = pose_stream(f"poses/{stem}", place, name, timed, role, camera)
+    for name in list_trajectories(drive):
+        stem = PurePosixPath(name).stem
+        streams.setdefault(stem, tum_stream(f"poses/{stem}", drive, name, WORLD, camera))
     return list(streams.values())

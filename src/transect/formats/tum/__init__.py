@@ -21,7 +21,12 @@ def recognises(source: Source) -> Match:
     """Recognise one file whose lines are a time in seconds, a position and a unit quaternion."""
     if len(source.names) != 1:
         return no("a TUM trajectory is one file")
-    rows = number_rows(source.head(source.names[0]), 8)
+    return match_head(source.head(source.names[0]))
+
+
+def match_head(head: bytes) -> Match:
+    """Tell by its first bytes whether a file is a trajectory."""
+    rows = number_rows(head, 8)
     if not rows:
         return no("its lines are not eight numbers")
     first, *_ = rows

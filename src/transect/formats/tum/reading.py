@@ -16,6 +16,9 @@ from transect.types import Pose
 from .._rows import clock_of_head, only_file, parse_timed_rows
 
 COLUMNS = ("x", "y", "z", "qx", "qy", "qz", "qw")
+_FRAMES = re.compile(
+    r"^# (?:frame (?P<frame>[^,\r\n]+))?(?:, )?(?:child (?P<child>[^,\r\n]+))?\r?$", re.MULTILINE
+)
 _TRUTH_WORDS = {"gt", "truth", "groundtruth", "poses"}
 
 
@@ -27,17 +30,35 @@ def role_of_name(name: str) -> Role:
 
 def read(source: Source) -> Recording:
     """Read one trajectory as a stream of poses."""
-    name = only_file(source)
-    stream = Stream(
-        "Trajectory",
+    stream = tum_stream("Trajectory", source, only_file(source), "world", "body")
+    return Recording(source.stem, (stream,), format="tum", source=source)
+
+
+def tum_stream(stream: str, source: Source, name: str, frame: str, child: str) -> Stream:
+    """Return the stream of one file of a source; the role is what its name says.
+
+    Parameters
+    ----------
+    frame, child : str
+        Names of the world and of the body, unless the comments at the top of the file name them.
+    """
+    frame, child = frames_of(source.head(name, 1024), frame, child)
+    return Stream(
+        stream,
         Pose,
         lambda: cache.parse(source, name, "tum/1", partial(parse_poses, file=name)),
         clock=clock_of_head(source.head(name)),
         role=role_of_name(name),
-        frame="world",
-        child="body",
+        frame=frame,
+        child=child,
     )
-    return Recording(source.stem, (stream,), format="tum", source=source)
+
+
+def frames_of(head: bytes, frame: str, child: str) -> tuple[str, str]:
+    """Return what the comments at the top of a trajectory call world and body, else the names given."""
+    lines = _FRAMES.finditer(head.decode("utf-8", "replace"))
+    said = {key: name for line in lines for key, name in line.groupdict().items() if name}
+    return said.get("frame", frame), said.get("child", child)
 
 
 def parse_poses(buffer: Buffer, file: str) -> Parsed:
