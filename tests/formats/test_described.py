@@ -443,6 +443,34 @@ def test_an_imu_in_g_and_degrees_is_guessed(tmp_path: Path):
     assert recording.losses == ()
 
 
+def test_units_are_guessed_from_the_whole_drive_not_from_the_rest_before_it(tmp_path: Path):
+    """In a zip as in a folder, with a pulse of noise that no unit explains."""
+    drive = [(0.2, 0.3) if i < 2000 else (50 * np.sin(i / 40), i * 360 / 2500) for i in range(2500)]
+    rows = [
+        f"{i / 50:.2f},0.01,-0.02,1,0,0,{90000 if i == 2100 else w:.3f}" for i, (w, _) in enumerate(drive)
+    ]
+    table(tmp_path, "imu.csv", "t,ax,ay,az,gx,gy,gz", rows)
+    table(tmp_path, "pose.csv", "t,x,y,yaw", [f"{i / 50:.2f},1,2,{a:.3f}" for i, (_, a) in enumerate(drive)])
+    recording, said = guessed(tmp_path)
+    assert any("turn rates are taken to be in deg/s: they reach 50" in s for s in said)
+    assert np.abs(recording["imu"]["gyro_z"][2300:]).max() == pytest.approx(np.radians(50), rel=0.01)
+    assert any("attitude angles are taken to be in deg" in s for s in said)
+    with zipfile.ZipFile(tmp_path / "drive.zip", "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.write(tmp_path / "imu.csv", "imu.csv")
+    assert "unit: deg/s" in guess(source_of(tmp_path / "drive.zip"))[0]
+
+
+def test_commas_between_brackets_in_a_header_are_part_of_a_name(tmp_path: Path):
+    header = "t,acc_x [m/s2, body],acc_y [m/s2, body],acc_z [m/s2, body],speed (km/h, raw),state (on,off)"
+    table(tmp_path, "imu.csv", header, [f"{i / 10:.1f},0,0,9.8,36,1" for i in range(20)])
+    recording, _ = guessed(tmp_path)
+    imu = recording["imu"]
+    assert (imu.type, len(imu), recording.losses) == (Imu, 20, ())
+    np.testing.assert_allclose(imu["acc_z"], 9.8)
+    np.testing.assert_allclose(imu["speed"], 10)
+    assert "state (on,off)" in imu.columns
+
+
 def test_date_and_time_in_two_columns_and_degrees_are_guessed(tmp_path: Path):
     rows = [f"2022-07-01;12:00:{i:02d}.250;37.7{i:02d};15.0;1700" for i in range(30)]
     table(tmp_path, "gps.txt", "date;time;latitude;longitude;altitude", rows)

@@ -6,14 +6,13 @@ Lists are written as numbers separated by blanks. Images and clouds lie in a fol
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from transect.base.units import is_unit
 from transect.errors import UnsupportedError
 
 from .._base import Match, no
-from ..described.names import is_time_name, meaning_of, split_unit
+from ..described.names import is_time_name, meaning_of, split_titles, split_unit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +25,7 @@ def recognises(source: Source) -> Match:
     if len(source.names) != 1 or not source.names[0].lower().endswith((".csv", ".tsv", ".txt")):
         return no("CSV files are opened by the recording.yaml beside them")
     header = source.head(source.names[0]).partition(b"\n")[0].decode("utf-8-sig", "replace")
-    titles = [title.strip() for title in re.split(r"[,;\t|]", header.lstrip("#% "))]
+    titles = split_titles(header.lstrip("#% "))
     if not any(map(is_time_name, titles)):
         return no("it is a CSV file but its header names no time: a recording.yaml can describe it")
     names = set(map(_meaning, titles))

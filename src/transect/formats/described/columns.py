@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,8 @@ from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, units_of
 from .names import is_time_name, meaning_of, split_unit
 
-ROWS = 500
-"""Rows of a table that are looked at."""
+ROWS, LATER_ROWS = 500, 200
+"""Rows of a table that are looked at, at its beginning and in each later piece."""
 _PLACE, _SPEED = ("x", "y", "z"), ("vx", "vy", "vz")
 _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "NavFix": (("lat", "lon"),),
@@ -35,20 +36,23 @@ _UNIX = (("s", 1e9), ("ms", 1e12), ("us", 1e15), ("ns", 1e18))
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The first rows of a text.
+    """Rows of a text.
 
     Attributes
     ----------
     text : Text
     rows : list of list of str
-        Those with all their fields.
+        The first rows, those with all their fields.
     values : (rows, columns) array
         NaN where a field is not a number.
+    spread : (n, columns) array
+        The same of rows from all over the text: a robot that stands at first drives later.
     """
 
     text: Text
     rows: list[list[str]]
     values: Floats
+    spread: Floats
 
     def source(self, number: int) -> int | str:
         """Return how a column is best called: by its name where that is one and its own."""
@@ -69,17 +73,38 @@ class Sample:
         return len(self.text.names) > 1 and bool(np.isfinite(self.values).any())
 
 
-def sample_of(head: bytes, text: Text | None = None) -> Sample:
-    """Return the first rows of a text, those of the usual number of fields."""
+def sample_of(head: bytes, text: Text | None = None, later: Sequence[bytes] = ()) -> Sample:
+    """Return rows of a text, those of the usual number of fields.
+
+    Parameters
+    ----------
+    head : bytes
+        Its beginning.
+    text : Text, optional
+        How it is laid out, where that is known.
+    later : sequence of bytes
+        Pieces of it from farther behind; each may begin and end in the middle of a line.
+    """
     text = text or layout_of(head)
-    head = with_points(head) if text.decimal == "," else head
-    lines = head.decode("utf-8-sig", "replace").splitlines()[text.skip : text.skip + ROWS]
-    rows = [fields_of(line, text.delimiter) for line in lines if line.strip()]
+    rows = _rows_of(head, text, text.skip, ROWS)
     whole = [row for row in rows[:-1] or rows if len(row) == len(text.names)]
     if 2 * len(whole) < len(rows) or b"\0" in head:
         whole = []
-    values = [[float(f) if is_number(f) else np.nan for f in row] for row in whole]
-    return Sample(text, whole, np.array(values).reshape(len(whole), len(text.names)))
+    pieces = [_rows_of(piece, text, 1, LATER_ROWS)[:-1] for piece in later] if whole else []
+    behind = [row for piece in pieces for row in piece if len(row) == len(text.names)]
+    values, others = _numbers_of(whole, text), _numbers_of(behind, text)
+    return Sample(text, whole, values, np.vstack([values, others]))
+
+
+def _rows_of(piece: bytes, text: Text, skip: int, count: int) -> list[list[str]]:
+    piece = with_points(piece) if text.decimal == "," else piece
+    lines = piece.decode("utf-8-sig", "replace").splitlines()[skip : skip + count]
+    return [fields_of(line, text.delimiter) for line in lines if line.strip()]
+
+
+def _numbers_of(rows: Sequence[Sequence[str]], text: Text) -> Floats:
+    values = [[float(f) if is_number(f) else np.nan for f in row] for row in rows]
+    return np.array(values).reshape(len(rows), len(text.names))
 
 
 def describe_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
@@ -159,7 +184,7 @@ def _units_by_magnitude(
     def values_of(*names: str) -> Floats | None:
         if not all(n in columns and "unit" not in columns[n] for n in names):
             return None
-        return sample.values[:, [_number(sample, columns[n]["source"]) for n in names]]
+        return sample.spread[:, [_number(sample, columns[n]["source"]) for n in names]]
 
     if kind == "Imu":
         if (acc := values_of("acc_x", "acc_y", "acc_z")) is not None:
@@ -188,15 +213,21 @@ def _acceleration(values: Floats) -> tuple[str, str]:
 
 
 def _rate(values: Floats) -> tuple[str, str]:
-    largest = float(np.nanmax(np.abs(values)))
+    largest = _largest(values)
     unit = "deg/s" if largest > 35 else "rad/s"
-    return unit, f"turn rates are taken to be in {unit}: the largest is {largest:.3g}"
+    sure = ", and could be deg/s: check it" if 3.5 < largest <= 35 else ""
+    return unit, f"turn rates are taken to be in {unit}: they reach {largest:.3g}{sure}"
+
+
+def _largest(values: Floats) -> float:
+    """Return how large numbers become, but for one in a thousand, which may be an error."""
+    return float(np.nanpercentile(np.abs(values), 99.9))
 
 
 def _angle(values: Floats, what: str, turn: float) -> tuple[str, str]:
-    largest = float(np.nanmax(np.abs(values)))
+    largest = _largest(values)
     unit = "deg" if largest > turn else "rad"
-    return unit, f"{what} are taken to be in {unit}: the largest is {largest:.6g}"
+    return unit, f"{what} are taken to be in {unit}: they reach {largest:.6g}"
 
 
 def describe_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:

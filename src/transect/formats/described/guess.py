@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any
 
 from transect.recording import Source
@@ -20,6 +21,10 @@ from .columns import describe_columns, describe_time, sample_of
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
 FEW = 3
 """More tables than this that are called alike but for a number are one stream."""
+PIECE, PIECES, FILES = 1 << 16, 16, 4
+"""Bytes of a piece of a table that is looked at, how many pieces there are, and of how many files."""
+LARGEST_UNPACKED = 1 << 26
+"""Bytes of a table in a zip that is unpacked only to look at it."""
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m")
 
 
@@ -94,7 +99,7 @@ def _common_start(names: Sequence[str]) -> str:
 
 def _table_stream(source: Source, files: Sequence[str], title: str, said: list[str]) -> list[dict[str, Any]]:
     name = files[0] if len(files) == 1 else pattern_of(files)
-    sample = sample_of(source.head(files[0], 1 << 18))
+    sample = sample_of(source.head(files[0], 1 << 18), later=[*_spread_pieces(source, files)])
     if not sample.is_table:
         said.append(f"{name} is not rows of numbers and is left out")
         return []
@@ -115,6 +120,19 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
         streams.append({"name": called, "type": kind, **deepcopy(shared), "columns": kept})
         said += [f"{name}: {sentence}" for sentence in units]
     return streams
+
+
+def _spread_pieces(source: Source, files: Sequence[str]) -> Iterator[bytes]:
+    """Iterate over pieces from all over the files of a table; none of large ones in a zip."""
+    chosen = [files[len(files) * k // FILES] for k in range(FILES)] if len(files) > FILES else files
+    count = PIECES // len(chosen)
+    for name in chosen:
+        size = source.size(name)
+        if source.local(name) is None and size > LARGEST_UNPACKED:
+            continue
+        buffer = source.buffer(name)
+        starts = [size * k // count for k in range(count + 1)]
+        yield from (bytes(buffer[a : min(a + PIECE, b)]) for a, b in pairwise(starts))
 
 
 def _uniquely_named(streams: list[dict[str, Any]]) -> list[dict[str, Any]]:

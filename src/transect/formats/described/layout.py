@@ -11,7 +11,7 @@ from transect.errors import ParseError, did_you_mean
 from transect.recording.text import is_number
 
 from .model import Reference
-from .names import split_unit
+from .names import split_titles, split_unit
 
 _DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d")
 _LINES = 60
@@ -74,7 +74,10 @@ def layout_of(head: bytes, delimiter: str = "", header: int | None = None, decim
     rows = [fields_of(line, delimiter) for line in lines]
     skip = _first_row(rows) if header is None else header
     width = len(rows[skip]) if skip < len(rows) else max((len(row) for row in rows), default=0)
-    above = fields_of(lines[skip - 1].lstrip("#% "), delimiter) if 0 < skip <= len(lines) else []
+    header_line = lines[skip - 1].lstrip("#% ") if 0 < skip <= len(lines) else ""
+    above = fields_of(header_line, delimiter)
+    if len(above) > width and delimiter != " ":
+        above = split_titles(header_line, delimiter)
     names = [w.strip('"') for w in above] if len(above) == width else [str(i) for i in range(width)]
     return Text(delimiter, skip, tuple(names), decimal)
 

@@ -33,9 +33,20 @@ _TIME = re.compile(
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known."""
+    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known.
+
+    Other words may stand beside the unit, behind a comma: `acc_x [m/s2, body]`.
+    """
     match = _NAME_UNIT.fullmatch(name)
-    return (match[1], match[2]) if match and is_unit(match[2]) else (name, "")
+    words = [word.strip() for word in re.split("[,;]", match[2])] if match else []
+    units = [word for word in words if is_unit(word)]
+    return (match[1], units[0]) if match and len(units) == 1 else (name, "")
+
+
+def split_titles(header: str, delimiters: str = ",;\t|") -> list[str]:
+    """Return the titles in a header; a delimiter between brackets is none."""
+    outside = r"(?![^\[(]*[\])])"
+    return [title.strip() for title in re.split(f"[{re.escape(delimiters)}]{outside}", header)]
 
 
 def meaning_of(name: str) -> str:
