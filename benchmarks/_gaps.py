@@ -1,4 +1,4 @@
-"""Rosario with its RTK positions withheld for 30 s in every 60: drives, gaps, and plain ways across."""
+"""Rosario with its RTK positions withheld for 30 s in every 60, or one in ten; plain ways across the gaps."""
 
 import os
 from collections.abc import Iterator
@@ -24,6 +24,8 @@ STEP_NS = NS // 10
 LARGEST_OFFSET = 2 * NS
 LONGEST_STEP = 4 * STEP_NS
 """ns between two fixes that still tell a speed."""
+STEADY = 0.5
+"""m/s; a robot that is faster drives, and does not shunt."""
 FASTEST = 3.0
 """m/s; a faster step between two fixes is an error of a stamp."""
 CHI2 = 5.991
@@ -97,11 +99,39 @@ def withheld(drive: Drive) -> Iterator[Withheld]:
     for phase in PHASES:
         starts = np.arange(phase + PERIOD - GAP, seconds[-1] - GAP - FITTED, PERIOD)
         gaps = [np.flatnonzero((seconds >= each) & (seconds < each + GAP)) for each in starts]
-        known = np.ones(len(seconds), dtype=bool)
-        known[np.concatenate(gaps)] = False
-        offset, rho = _offset(drive, known)
-        stamps = drive.fix_ns[0] + offset + STEP_NS * np.arange(len(drive.track))
-        yield Withheld(drive, phase, known, gaps, stamps, rho)
+        yield _without(drive, phase, gaps)
+
+
+def steady(drive: Drive) -> Iterator[Withheld]:
+    """Withhold one fix in ten, twice: the robot drives at its usual speed, and has begun 30 s ago."""
+    seconds, (_, speed) = (drive.fix_ns - drive.fix_ns[0]) * 1e-9, _missed(drive)
+    for phase in (0, 5):
+        each = np.arange(phase, len(seconds) - 1, 10)
+        yield _without(drive, phase, [each[(seconds[each] > 30) & (speed[each] > STEADY)]])
+
+
+def fix_noise(drive: Drive) -> float:
+    """Sigma of a fix while driving, m on each axis: by how it misses the line between its neighbours."""
+    missed, speed = _missed(drive)
+    return float(np.sqrt(np.mean(missed[speed > STEADY] ** 2) / 1.5))
+
+
+def _missed(drive: Drive) -> tuple[np.ndarray, np.ndarray]:
+    """How far fixes (n, 2) lie off the line between their neighbours, and the speed (n,); NaN at the ends."""
+    t, place = drive.fix_ns * 1e-9, drive.fixes[:, :2]
+    missed, speed = np.full((len(t), 2), np.nan), np.full(len(t), np.nan)
+    share = ((t[1:-1] - t[:-2]) / (t[2:] - t[:-2]))[:, None]
+    missed[1:-1] = place[1:-1] - (1 - share) * place[:-2] - share * place[2:]
+    speed[1:-1] = np.hypot(*(place[2:] - place[:-2]).T) / (t[2:] - t[:-2])
+    return missed, speed
+
+
+def _without(drive: Drive, phase: float, gaps: list[np.ndarray]) -> Withheld:
+    known = np.ones(len(drive.fixes), dtype=bool)
+    known[np.concatenate(gaps)] = False
+    offset, rho = _offset(drive, known)
+    stamps = drive.fix_ns[0] + offset + STEP_NS * np.arange(len(drive.track))
+    return Withheld(drive, phase, known, gaps, stamps, rho)
 
 
 def _offset(drive: Drive, known: np.ndarray) -> tuple[int, float]:

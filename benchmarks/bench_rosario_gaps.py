@@ -1,5 +1,7 @@
 """Pose fusion on real Rosario with RTK withheld for 30 s in every 60, beside plain ways across the gaps.
 
+The covariances are judged in these gaps, and in steady driving, where one fix in ten is withheld.
+
 Stamps of the odometry and everything that is learnt come from fixes that are not withheld. Errors are
 horizontal, at the antenna; RMS over all withheld fixes of the three phases. Beside what the 95 % ellipses
 hold is how large they are.
@@ -58,7 +60,21 @@ def main() -> None:
     for sequence in sorted({each.sequence for each in found}):
         judge([each for each in found if each.sequence == sequence], f"Rosario {sequence}", EACH)
     judge(found, "Rosario, all", POOLED)
+    for drive in _gaps.drives():
+        bench_steady(drive)
     bench_fixed_lag()
+
+
+def bench_steady(drive: _gaps.Drive) -> None:
+    """Judge covariances while the robot drives and fixes come; a withheld fix errs as much as the fusion."""
+    sigma = _gaps.fix_noise(drive)
+    quality(f"Rosario {drive.name}, steady: sigma of a withheld fix", sigma, "m")
+    for name in FUSIONS:
+        some: list[Errors] = []
+        for case in _gaps.steady(drive):
+            path, _ = fused(case, name)
+            some += [covered(case, gap, name, path, sigma) for gap in case.gaps]
+        judge_covariances(some, f"Rosario {drive.name}, steady", name)
 
 
 def crossed(case: Withheld) -> list[Errors]:
@@ -99,11 +115,11 @@ def plain(
     return Errors(case.drive.name, name, way(case, gap) - case.drive.fixes[gap, :2])
 
 
-def covered(case: Withheld, gap: np.ndarray, name: str, path: Trajectory) -> Errors:
+def covered(case: Withheld, gap: np.ndarray, name: str, path: Trajectory, sigma: float = SIGMA) -> Errors:
     place, spread = _gaps.antenna_of(path, case.drive.lever, case.drive.fix_ns[gap])
     off = place - case.drive.fixes[gap, :2]
     axes = np.sqrt(_gaps.CHI2 * np.linalg.eigvalsh(spread)[:, -1])
-    return Errors(case.drive.name, name, off, _gaps.squared_distances(off, spread, SIGMA), axes)
+    return Errors(case.drive.name, name, off, _gaps.squared_distances(off, spread, sigma), axes)
 
 
 def judge(found: list[Errors], title: str, smoother: float) -> None:
@@ -118,12 +134,18 @@ def judge(found: list[Errors], title: str, smoother: float) -> None:
     quality(f"{title}: filter / re-anchored", rms["ErrorStateFilter"], "m", at_most=FILTER, peer=base)
     for name in FUSIONS:
         some = [each for each in found if each.way == name]
-        inside = np.concatenate([each.distances < _gaps.CHI2 for each in some])
-        quality(f"{title}: in the 95 % ellipse, {name}", 100 * inside.mean(), "%", at_least=COVERED)
-        # An ellipse as large as the field would hold everything.
-        axis = float(np.sqrt(np.mean(np.concatenate([each.axes for each in some]) ** 2)))
-        quality(f"{title}: major semi-axis of {name} / error", axis, "m", at_most=LARGEST, peer=rms[name])
+        judge_covariances(some, title, name)
         _print_intervals(some)
+
+
+def judge_covariances(some: list[Errors], title: str, name: str) -> None:
+    """Print how many fixes are in the ellipses, and their size: one as large as the field would hold all."""
+    inside = np.concatenate([each.distances < _gaps.CHI2 for each in some])
+    quality(f"{title}: in the 95 % ellipse, {name}", 100 * inside.mean(), "%", at_least=COVERED)
+    axis = float(np.sqrt(np.mean(np.concatenate([each.axes for each in some]) ** 2)))
+    quality(
+        f"{title}: major semi-axis of {name} / error", axis, "m", at_most=LARGEST, peer=root_mean_square(some)
+    )
 
 
 def _print_intervals(some: list[Errors]) -> None:
