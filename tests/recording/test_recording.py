@@ -165,6 +165,18 @@ def test_rows_of_a_receiver_that_are_copies_are_counted_and_the_real_rate_is_sai
     assert count_copies(at_rest) == 0  # a vehicle may stand still
 
 
+def test_a_clock_that_goes_back_is_said_once_for_all_streams_on_it() -> None:
+    times = [0, 3 * NS, NS, 2 * NS, 5 * NS, 4 * NS]
+    shown = repr(recording(stream("Imu", times), stream("Fix", times), stream("Odo", [0, NS])))
+    (note,) = [line for line in shown.splitlines() if "goes back" in line]
+    assert note == (
+        "note: Imu, Fix: the clock goes back 2 times, by up to 2.00 s, first after 1970-01-01T00:00:03.000; "
+        "--clocks shows more"
+    )
+    joined = join([recording(stream("Imu", [2 * NS, 3 * NS])), recording(stream("Imu", [0, NS]))])
+    assert "goes back" not in repr(joined)
+
+
 def test_selecting_streams_that_do_not_exist_names_the_nearest() -> None:
     rec = recording(stream("Gnss/Pose", [0]), stream("Gnss/Imu", [0]), stream("Lidar", [0]))
     assert [s.name for s in rec.select("gnss/*")] == ["Gnss/Pose", "Gnss/Imu"]

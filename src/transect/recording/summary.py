@@ -191,7 +191,25 @@ def footer_lines(recording: Recording) -> list[str]:
     lines = [f"lost: {loss.where}: {loss.reason}{_times(loss.count)}" for loss in lost[:5]]
     lines += [f"... and {len(lost) - 5} more losses"] if len(lost) > 5 else []
     copies = [note for stream in recording if (note := _copies_note(stream))]
-    return lines + [f"note: {note}" for note in (*recording.all_notes, *copies)]
+    return lines + [f"note: {note}" for note in (*recording.all_notes, *_backward_notes(recording), *copies)]
+
+
+def _backward_notes(recording: Recording) -> list[str]:
+    """Say which clocks go back; streams whose clocks do so alike are named together."""
+    names: dict[str, list[str]] = {}
+    for stream in recording:
+        if stream.clock != "index" and stream.timing.backwards:
+            names.setdefault(_backward_text(stream), []).append(stream.name)
+    return [f"{', '.join(streams)}: {text}" for text, streams in names.items()]
+
+
+def _backward_text(stream: Stream) -> str:
+    steps = np.diff(stream.t_ns)
+    steps[[seam - 1 for seam in stream.seams]] = 0  # the parts of a joined recording may overlap
+    first = clocks.text_from_ns(int(stream.t_ns[np.argmax(steps < 0)]), stream.clock)
+    farthest, count = duration_text(-float(steps.min()) / clocks.NS), stream.timing.backwards
+    often = f"{count} times, by up to {farthest}, first" if count > 1 else f"once, by {farthest},"
+    return f"the clock goes back {often} after {first}; --clocks shows more"
 
 
 def count_copies(stream: Stream) -> int:
