@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,12 +11,21 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.formats import sdi_sample
 from tests.formats.test_truth import write_truth
+from tests.test_project import ROOT
 
 import transect
 from transect.cli.inject import command
 from transect.errors import TransectError, UsageError
 from transect.formats.sdi import LOGS
 from transect.simulation.faults import FAULTS
+
+CODES = """
+    NO_DATA LATE_START EARLY_STOP GAP RATE JITTER BACKWARD DUPLICATE CLOCK_JUMP CLOCK_DRIFT LATENCY META_TIME
+    STUCK SATURATED RANGE_LIMIT NAN NOISE BIAS UNIT DUST SMOKE RAIN BLOCKED MULTIPATH BLUR DARK OVEREXPOSED
+    HAZE FROZEN_IMAGE DISAGREE OBJECT_CONFIRMED EXTRINSIC SLIP NIS NEES GATE_INERT COV_INVALID DIVERGED
+    INLIERS MATCH ROUNDNESS
+"""
+"""Reasons that a verdict may have."""
 
 
 def run(*arguments: object) -> Result:
@@ -29,6 +39,18 @@ def dataset(tmp_path: Path) -> Path:
     return folder
 
 
+def test_every_fault_says_what_it_counts_and_what_a_check_should_say() -> None:
+    for fault in FAULTS.values():
+        assert fault.unit
+        assert set(fault.reasons) <= set(CODES.split()), fault.name
+        assert fault.reasons or fault.damage is not None
+
+
+def test_the_page_of_faults_is_what_the_faults_say() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "fault_table.py"))
+    assert tool["PAGE"].read_text("utf-8") == tool["page"]()
+
+
 def test_without_a_fault_it_lists_them_all() -> None:
     done = run()
     assert done.exit_code == 0
@@ -36,6 +58,21 @@ def test_without_a_fault_it_lists_them_all() -> None:
     document = json.loads(run("--json").stdout)
     assert {fault["name"] for fault in document["faults"]} == set(FAULTS)
     assert document["faults"][0]["parameters"]["wind"] == 1.5
+
+
+def test_a_fault_without_a_recording_is_described() -> None:
+    lines = {line[:17].strip(): line[17:] for line in run("--fault", "encoder-drift").stdout.splitlines()}
+    assert lines["to"] == "JointState (encoders of joints that have potentiometers as well)"
+    assert (lines["severity counts"], lines["a check says"]) == ("rad", "DISAGREE")
+    assert lines["parameters"] == "--set radians=0.2"
+
+
+def test_a_recording_without_a_fault_lists_those_that_can_happen_to_it(dataset: Path) -> None:
+    faults = json.loads(run(dataset, "--json").stdout)["faults"]
+    listed = {fault["name"]: set(fault["streams"]) for fault in faults}
+    assert {"LaserPort", "LaserHorizontal"} <= listed["saturation"] < {s.name for s in transect.open(dataset)}
+    assert listed["bit_flip"] == {"files"}
+    assert not {"encoder_drift", "swapped_coordinates", "exchanged_cameras"} & set(listed)
 
 
 def test_it_writes_the_recording_its_truth_and_the_labels(dataset: Path, tmp_path: Path) -> None:

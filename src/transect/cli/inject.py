@@ -12,13 +12,16 @@ from ._options import from_option, json_option, streams_option, to_option
 from ._tables import all_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from transect.recording import Recording
+    from transect.simulation.faults import Fault
     from transect.simulation.faults.written import Written
 
 
 @click.command()
 @opening(required=False)
-@click.option("--fault", metavar="NAME", help="What happens; without it, the faults are listed.")
+@click.option("--fault", metavar="NAME", help="What happens; without it, faults are listed.")
 @click.option("--severity", type=float, default=0.5, show_default=True, help="From 0, nothing, to 1.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same fault.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the fault.")
@@ -53,17 +56,21 @@ def command(
     opened again, and a stream in which the fault is not found has no labels. Where the recording's own format
     cannot hold the fault, it is written as parquet.
 
-    For faults of files, --streams names files.
+    Without --fault, all faults are listed, or with PATH those that can happen to the recording. With --fault
+    and without PATH, that fault is described. For faults of files, --streams names files.
     """
     from ._opening import report_losses
     from ._options import new_folder
     from ._progress import Progress
 
     if fault is None:
-        _list_faults(as_json)
+        _list_faults(opening.open() if opening.paths else None, as_json)
         return 0
     if not opening.paths:
-        raise click.UsageError("nothing to open: give the path of a recording")
+        if out is not None:
+            raise click.UsageError("nothing to open: give the path of a recording")
+        _describe_fault(fault, as_json)
+        return 0
     how = _read_how(fault, severity, settings, start, end)
     target = new_folder(out)
     progress = Progress(quiet=as_json)
@@ -75,29 +82,64 @@ def command(
     return report_losses(recording)
 
 
-def _list_faults(as_json: bool) -> None:
-    from transect.simulation.faults import FAULTS
+def _list_faults(recording: Recording | None, as_json: bool) -> None:
+    """Print the faults, or those that can happen to a recording, and to which of its streams."""
+    from transect.simulation.faults import FAULTS, find_able
 
     from ._tables import show_json, show_table
 
+    able = {name: None if recording is None else find_able(recording, f) for name, f in FAULTS.items()}
+    chosen = {name: streams for name, streams in able.items() if streams is None or streams}
     if as_json:
-        show_json(
-            {
-                "faults": [
-                    {
-                        "name": fault.name,
-                        "what": fault.what,
-                        "severity_1": fault.severity,
-                        "types": [kind.__name__ for kind in fault.types if kind is not object],
-                        "parameters": dict(fault.parameters),
-                    }
-                    for fault in FAULTS.values()
-                ]
-            }
-        )
-    else:
-        rows = [(fault.name, fault.what, fault.severity) for fault in FAULTS.values()]
-        show_table(("fault", "what happens", "severity 1"), rows, prose=(1, 2))
+        show_json({"faults": [_facts(FAULTS[name], streams) for name, streams in chosen.items()]})
+        return
+    rows = [
+        (name, FAULTS[name].what, *([] if streams is None else [", ".join(streams)]))
+        for name, streams in chosen.items()
+    ]
+    headings = ("fault", "what happens", *(() if recording is None else ("to",)))
+    show_table(headings, rows, prose=(1, 2))
+    click.echo("transect inject --fault NAME says what a fault is for and how severe it can be", err=True)
+
+
+def _facts(fault: Fault, streams: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return what JSON says of a fault, and the streams of a recording that it can happen to."""
+    return {
+        "name": fault.name,
+        "what": fault.what,
+        "types": [kind.__name__ for kind in fault.types if kind is not object],
+        "needs": fault.needs,
+        "severity_1": fault.severity,
+        "severity_unit": fault.unit,
+        "lasts": list(fault.lasts),
+        "parameters": dict(fault.parameters),
+        "reasons": list(fault.reasons),
+        **({} if streams is None else {"streams": list(streams)}),
+    }
+
+
+def _describe_fault(name: str, as_json: bool) -> None:
+    from transect.simulation.faults import fault_named, target_of
+
+    from ._tables import show_json, show_table
+
+    fault = fault_named(name)
+    if as_json:
+        show_json(_facts(fault))
+        return
+    first, last = (f"{part:.0%}" for part in fault.lasts)
+    when = f"from {first} to {last} of the recording; --from and --to set other times"
+    settings = ", ".join(f"--set {key}={value:g}" for key, value in fault.parameters.items())
+    rows = [
+        ("what happens", fault.what),
+        ("to", target_of(fault)),
+        ("severity 1", fault.severity),
+        ("severity counts", fault.unit),
+        ("lasts", "files have no times" if fault.damage else "always" if fault.remount else when),
+        ("parameters", settings or "none"),
+        ("a check says", " or ".join(fault.reasons) or "nothing: the reader says what it lost"),
+    ]
+    show_table(("fault", fault.name), rows, prose=(1,))
 
 
 def _read_how(

@@ -21,6 +21,7 @@ from transect.types import (
     RadarRange,
     RadarSpectrum,
     Record,
+    RigidBodyState,
     WheelState,
 )
 
@@ -96,14 +97,16 @@ def picture(t_ns: int, channels: int) -> np.ndarray:
 def camera(name: str, rate: float = 4.0) -> Stream:
     """A camera whose pictures are made from the time of the row, as those of a simulated day are."""
     infrared = name == "VideoIR"
+    aside = {"StereoLeft": 1, "StereoRight": 2}.get(name, 0)  # the two of a pair see it from two places
 
     def load(row: Mapping[str, Any]) -> Image:
-        pixels = picture(int(row["t_ns"]), 1 if infrared else 3)
+        pixels = np.roll(picture(int(row["t_ns"]), 1 if infrared else 3), aside, axis=1)
         return Image(pixels, "thermal" if infrared else "rgb", int(row["t_ns"]), name)
 
-    tag = "infrared" if infrared else "visual"
+    tag = "infrared" if infrared else name.removeprefix("Stereo").lower() if "Stereo" in name else "visual"
     table = arrow.table(times(rate), {})
-    return Stream(name, Image, table, tag=tag, frame=name, camera=name, loader=load)
+    known = "" if "Stereo" in name else name
+    return Stream(name, Image, table, tag=tag, frame=name, camera=known, loader=load)
 
 
 def lidar(rate: float = 2.0) -> Stream:
@@ -154,10 +157,23 @@ def odometry() -> Stream:
     return stream_of_values("Odometry", t, columns, type=Odometry, frame="odom", child="Body")
 
 
-def joints() -> Stream:
+def joints(sensor: str) -> Stream:
     t = times(5.0)
     position = np.cumsum(0.01 + 0.001 * noise("joints", len(t), 4), axis=0)
-    return stream_of_values("Arm", t, {"position": position}, type=JointState)
+    position += 0.001 * noise(sensor, len(t), 4)
+    return stream_of_values(f"Arm/{sensor}", t, {"position": position}, type=JointState)
+
+
+def estimate() -> Stream:
+    """Where an estimator believes the vehicle is, and how sure it is of it."""
+    t = times(5.0)
+    names = ("x", "y", "z", "vx", "vy", "vz", "wx", "wy", "wz")
+    columns: dict[str, Any] = {name: 0.1 * noise(name, len(t)) for name in names}
+    columns |= dict(zip(("qx", "qy", "qz", "qw"), np.tile([0.0, 0.0, 0.0, 1.0], (len(t), 1)).T, strict=True))
+    spread = noise("spread", 12, 12)
+    columns["covariance"] = np.tile((0.01 * spread @ spread.T).reshape(-1), (len(t), 1))
+    kind: dict[str, Any] = {"type": RigidBodyState, "role": "estimate"}
+    return stream_of_values("Estimate", t, columns, frame="odom", child="Body", **kind)
 
 
 def battery() -> Stream:
@@ -173,12 +189,16 @@ def scene(*names: str) -> Recording:
         spectrum(),
         camera("VideoVisual"),
         camera("VideoIR"),
+        camera("StereoLeft", rate=1.0),
+        camera("StereoRight", rate=1.0),
         lidar(),
         imu(),
         gnss(),
         wheels(),
         odometry(),
-        joints(),
+        joints("Encoders"),
+        joints("Potentiometers"),
+        estimate(),
         battery(),
     )
     argo = robots.load("argo")
@@ -216,10 +236,17 @@ def same_payload(a: Any, b: Any) -> bool:
 def touched_rows(before: Stream, after: Stream) -> set[int]:
     """Return which samples of a stream are others now, or gone, sample by sample.
 
-    Where some are gone, those that are left are known by their times.
+    Where some are gone, those that are left are known by their times; where there are more, they must be
+    the same rows, and those that are there twice are touched.
     """
     if before is after or (before.loader is None and before.table.equals(after.table)):
         return set()
+    if len(after) > len(before):
+        rows = after.table.to_pylist()
+        again = {i for i in range(1, len(rows)) if _same_rows(rows[i - 1], rows[i])}
+        once = after.take(np.array([i not in again for i in range(len(rows))]))
+        assert not touched_rows(before, once)
+        return {i - 1 - sum(k < i for k in again) for i in again}
     kept = list(range(len(before)))
     if len(after) != len(before):
         times_after = set(after.t_ns.tolist())

@@ -17,7 +17,7 @@ import transect
 from transect import formats
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream, arrow, stream_of_values
-from transect.simulation.faults import FAULTS, LABELS
+from transect.simulation.faults import FAULTS, LABELS, covariances, descriptions, order, signals
 from transect.simulation.faults.carried import find_stream
 from transect.simulation.faults.written import write_injected
 from transect.types import NavFix
@@ -43,13 +43,27 @@ def short() -> Recording:
     return scene(*names).slice("+0s", "+2s")
 
 
-def assert_in_the_files(folder: Path, clean: Recording) -> set[str]:
+@cache
+def described() -> Recording:
+    """Two seconds of streams whose description can be wrong: pairs, covariances, joints, mounts."""
+    pairs = ("StereoLeft", "StereoRight", "Arm/Encoders", "Arm/Potentiometers")
+    return scene(*pairs, "Imu", "Gnss", "Estimate").slice("+0s", "+2s")
+
+
+ON_DESCRIBED = [
+    fault.name
+    for fault in (*order.FAULTS, *covariances.FAULTS, *descriptions.FAULTS, *signals.JOINT_FAULTS)
+    if fault.apply is not None
+]
+
+
+def assert_in_the_files(folder: Path, clean: Recording, original: Recording) -> set[str]:
     """Compare what was written with a fault and without; return the streams that labels claim."""
     again = transect.open(folder)
     labels = again[LABELS].table
     claimed = set(arrow.texts(labels, "stream"))
     for name in claimed:
-        stream, other = find_stream(again, short()[name]), find_stream(clean, short()[name])
+        stream, other = find_stream(again, original[name]), find_stream(clean, original[name])
         assert stream is not None, name
         assert other is not None, name
         assert differing(other, stream) & labelled_rows(labels, name), name
@@ -58,6 +72,8 @@ def assert_in_the_files(folder: Path, clean: Recording) -> set[str]:
 
 def differing(before: Stream, after: Stream) -> set[int]:
     """Return the samples of a stream that are others now, or gone; later ones count as others."""
+    if len(before) < len(after):
+        return {int(np.searchsorted(before.t_ns, t)) for t in after.t_ns[1:][np.diff(after.t_ns) == 0]}
     if len(before) != len(after):
         left = set(after.t_ns.tolist())
         return {i for i, t in enumerate(before.t_ns.tolist()) if t not in left}
@@ -68,25 +84,26 @@ def differing(before: Stream, after: Stream) -> set[int]:
     return found
 
 
-def write_all(faults: Sequence[str], format: str, folder: Path) -> dict[str, set[str]]:
+def write_all(faults: Sequence[str], format: str, folder: Path, original: Recording) -> dict[str, set[str]]:
     """Write faults in a format; return the streams that each claims, none if it was refused."""
-    formats.write_folder(short(), folder / "clean", format)
+    formats.write_folder(original, folder / "clean", format)
     inside = [p for p in folder.iterdir() if p.name.startswith("clean")]
     clean = transect.open(*inside)
     claimed: dict[str, set[str]] = {}
     for fault in faults:
         try:
-            written = write_injected(short(), folder / fault, fault, 0.9, 3, format=format, start="+0.5s")
+            written = write_injected(original, folder / fault, fault, 0.9, 3, format=format, start="+0.5s")
         except UnsupportedError:
             assert not (folder / fault).exists()
             claimed[fault] = set()
         else:
-            claimed[fault] = assert_in_the_files(written.path, clean)
+            claimed[fault] = assert_in_the_files(written.path, clean, original)
     return claimed
 
 
 def test_every_fault_is_in_a_format_that_holds_everything(tmp_path: Path) -> None:
-    claimed = write_all(ON_STREAMS, "parquet", tmp_path)
+    faults = [name for name in ON_STREAMS if name not in ON_DESCRIBED]
+    claimed = write_all(faults, "parquet", tmp_path, short())
     for fault, streams in claimed.items():
         able = {s.name for s in short() if issubclass(s.type, FAULTS[fault].types)}
         assert streams, fault
@@ -94,9 +111,50 @@ def test_every_fault_is_in_a_format_that_holds_everything(tmp_path: Path) -> Non
     assert claimed["stuck"] == {s.name for s in short()}
 
 
+def test_every_mistake_of_a_description_is_in_a_format_that_holds_everything(tmp_path: Path) -> None:
+    claimed = write_all(ON_DESCRIBED, "parquet", tmp_path, described())
+    every = {s.name for s in described()}
+    cameras, declaring = {"StereoLeft", "StereoRight"}, {"Gnss", "Estimate"}
+    assert claimed == {
+        "disorder": every - cameras,  # each has one picture in the window
+        "repeated_rows": every,
+        "covariance_indefinite": declaring,
+        "covariance_zero": declaring,
+        "covariance_huge": declaring,
+        "inert_gate": declaring,
+        "acceleration_in_g": {"Imu"},
+        "rates_in_degrees": {"Imu", "Estimate"},
+        "times_in_milliseconds": every,
+        "times_in_microseconds": every,
+        "time_zone": every,
+        "swapped_coordinates": {"Gnss"},
+        "flipped_axis": {"Imu"},
+        "exchanged_cameras": cameras,
+        "copied_stream": {"StereoRight", "Arm/Potentiometers"},
+        "encoder_drift": {"Arm/Encoders"},
+        "potentiometer_drift": {"Arm/Potentiometers"},
+    }
+
+
+def test_a_moved_mount_is_in_a_format_that_has_frames_and_refused_by_others(tmp_path: Path) -> None:
+    recording = scene("LaserHorizontal").slice("+0s", "+0.5s")
+    old = recording.frames.lookup("Body", "LaserHorizontal")
+    # An SDI folder has no frames: read again, they are those of the robot.
+    written = write_injected(recording, tmp_path / "moved", "lever_arm", 0.4, 2)
+    assert written.format == "parquet"
+    assert any("sdi cannot hold lever_arm" in sentence for sentence in written.said)
+    moved = transect.open(tmp_path / "moved").frames.lookup("Body", "LaserHorizontal") - old
+    assert np.linalg.norm(moved[:2, 3]) == pytest.approx(0.4 * 0.5)
+    moved[:2, 3] = 0.0
+    np.testing.assert_allclose(moved, 0.0, atol=1e-12)
+    assert written.labels.num_rows == len(recording["LaserHorizontal"])
+    with pytest.raises(UnsupportedError, match="its mount is that without the fault"):
+        write_injected(recording, tmp_path / "log", "lever_arm", 0.4, 2, format="sdi")
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_format_holds_what_its_labels_claim_or_the_fault_is_refused(format: str, tmp_path: Path) -> None:
-    claimed = write_all(("dropout", "clock_jump", "noise", "dust", "gnss_float"), format, tmp_path)
+    claimed = write_all(("dropout", "clock_jump", "noise", "dust", "gnss_float"), format, tmp_path, short())
     assert any(claimed.values()), claimed
     assert claimed["gnss_float"] == ({"Gnss"} if format in ("nmea", "mcap") else set())
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.simulation.faults.scene import NS, START, labelled_rows, scene
 
+from transect.errors import UsageError
 from transect.recording import Stream, arrow
 from transect.simulation.faults import inject
 from transect.types import FIX_TYPES
@@ -126,6 +127,178 @@ def test_latency_stamps_samples_late_and_pictures_stay_the_same() -> None:
     np.testing.assert_allclose(late[seconds(before) >= 5.0], 0.1)
     np.testing.assert_array_equal(after[40].value.data, before[40].value.data)
     assert after[40].value.t_ns == after.t_ns[40]
+
+
+def test_jitter_scatters_stamps_by_up_to_two_intervals_and_keeps_their_order() -> None:
+    before, after = injected("jitter", 0.5, "Imu")
+    off = (after.t_ns - before.t_ns)[inside(before)] / (0.02 * NS)  # at 50 Hz
+    assert 0.3 < np.abs(off).mean() < 1.0
+    assert np.abs(off).max() < 2.0
+    assert (np.diff(after.t_ns) > 0).all()
+    _, hardly = injected("jitter", 1e-4, "Imu")
+    assert np.abs(hardly.t_ns - before.t_ns).max() < 0.001 * 0.02 * NS
+    _, picture = injected("jitter", 1.0, "VideoVisual")
+    assert picture[40].value.t_ns == picture.t_ns[40] != SCENE["VideoVisual"].t_ns[40]
+
+
+def test_disordered_samples_come_after_their_successors_and_log_times_stay() -> None:
+    before, after = injected("disorder", 1.0, "Gnss")
+    back = np.flatnonzero(np.diff(after.t_ns) < 0)
+    pairs = inside(before).sum() // 2
+    assert len(back) == round(0.2 * pairs)
+    order = np.argsort(after.t_ns)
+    np.testing.assert_array_equal(after.t_ns[order], before.t_ns)
+    np.testing.assert_array_equal(after["lat"][order], before["lat"])
+    np.testing.assert_array_equal(after.log_ns, before.log_ns)
+    assert injected("disorder", 1e-6, "Gnss")[1].timing.backwards == 1
+
+
+def test_repeated_rows_are_there_twice_with_all_they_have() -> None:
+    before, after = injected("repeated_rows", 0.5, "Gnss")
+    times, counts = np.unique(after.t_ns, return_counts=True)
+    np.testing.assert_array_equal(times, before.t_ns)
+    assert set(counts[inside(before)].tolist()) == {1, 2}
+    assert set(counts[~inside(before)].tolist()) == {1}
+    twice = np.flatnonzero(np.diff(after.t_ns) == 0)
+    rows, again = (after.table.take(arrow.from_numpy(index)) for index in (twice, twice + 1))
+    assert rows.equals(again)
+    assert injected("repeated_rows", 1.0, "Gnss")[1].t_ns.size == len(before) + inside(before).sum()
+
+
+def test_saturated_values_stop_at_a_full_scale() -> None:
+    before, after = injected("saturation", 0.5, "Imu")
+    window, names = inside(before), ("gyro_x", "gyro_y", "gyro_z")
+    old, new = before.array(*names), after.array(*names)
+    assert np.abs(new[window]).max() == pytest.approx(0.55 * np.abs(old[window]).max())  # 0.9 of it at 1
+    cut = old != new
+    assert len(set(np.abs(new[cut]).tolist())) == 1
+    assert (np.abs(old[cut]) > np.abs(new[cut])).all()
+    np.testing.assert_array_equal(new[~window], old[~window])
+    _, far = injected("saturation", 0.2, "LaserHorizontal")
+    assert np.isfinite(scans(far)).sum() == np.isfinite(scans(SCENE["LaserHorizontal"])).sum()
+
+
+def test_nan_is_a_share_of_the_samples_and_never_of_a_sample() -> None:
+    before, after = injected("nan", 0.3, "Imu", seed=2)
+    lost = np.isnan(after.array("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"))
+    assert (lost.all(axis=1) == lost.any(axis=1)).all()
+    assert lost[inside(before), 0].mean() == pytest.approx(0.3)
+    with pytest.raises(UsageError, match="nan cannot happen to LaserHorizontal"):
+        injected("nan", 0.3, "LaserHorizontal")
+
+
+@pytest.mark.parametrize(("name", "other"), [("Encoders", "Potentiometers"), ("Potentiometers", "Encoders")])
+def test_one_sensor_of_one_joint_drifts_off(name: str, other: str) -> None:
+    fault = f"{name.lower()[:-1]}_drift"
+    changed, _ = inject(SCENE, fault, 0.5, seed=1)
+    before, after = SCENE[f"Arm/{name}"], changed[f"Arm/{name}"]
+    assert changed[f"Arm/{other}"] is SCENE[f"Arm/{other}"]
+    off = np.abs(after["position"] - before["position"])
+    assert (off.max(axis=0) > 0).sum() == 1
+    assert off.max() == pytest.approx(0.1, rel=0.03)  # half of 0.2 rad, one sample before the end
+    np.testing.assert_array_equal(off[~inside(before)], 0.0)
+    with pytest.raises(UsageError, match=f"{fault} cannot happen"):
+        inject(SCENE.select(f"Arm/{name}"), fault, 0.5)
+
+
+def test_a_covariance_is_not_positive_definite() -> None:
+    before, after = injected("covariance_indefinite", 0.1, "Estimate")
+    eigenvalues = np.linalg.eigvalsh(after["covariance"].reshape(-1, 12, 12))
+    window = inside(before)
+    assert (eigenvalues[window, 0] < 0).all()
+    assert (eigenvalues[~window, 0] > 0).all()
+    matrices = after["covariance"].reshape(-1, 12, 12)
+    np.testing.assert_allclose(matrices, matrices.swapaxes(1, 2), atol=1e-12)
+    assert (injected("covariance_indefinite", 0.1, "Gnss")[1]["std_north"][inside(SCENE["Gnss"])] < 0).all()
+
+
+@pytest.mark.parametrize(
+    ("fault", "severity", "factor"),
+    [("covariance_zero", 1.0, 0.0), ("covariance_huge", 0.5, 1e3), ("inert_gate", 1.0, 100.0)],
+)
+def test_declared_deviations_are_none_or_far_too_large(fault: str, severity: float, factor: float) -> None:
+    changed, _ = inject(SCENE, fault, severity)
+    before, after = SCENE["Gnss"], changed["Gnss"]
+    expected = np.where(inside(before), factor * 0.02, 0.02)
+    np.testing.assert_allclose(after["std_east"], expected)
+    np.testing.assert_array_equal(after["lat"], before["lat"])
+    window = inside(SCENE["Estimate"])
+    variances = [r["Estimate"]["covariance"].reshape(-1, 12, 12)[window][:, 2, 2] for r in (SCENE, changed)]
+    np.testing.assert_allclose(variances[1], variances[0] * factor**2)
+    with pytest.raises(UsageError, match="samples with a covariance or standard deviations"):
+        inject(SCENE, fault, severity, streams=("Imu",))
+
+
+def test_an_inertial_sensor_in_other_units_or_with_an_axis_flipped() -> None:
+    before, g = injected("acceleration_in_g", 1.0, "Imu")
+    assert np.linalg.norm(g.array("acc_x", "acc_y", "acc_z"), axis=1).mean() == pytest.approx(1.0, abs=0.01)
+    np.testing.assert_array_equal(g["gyro_x"], before["gyro_x"])
+    _, degrees = injected("rates_in_degrees", 0.5, "Imu")
+    first = seconds(before) < 10.0  # half of the recording
+    np.testing.assert_allclose(np.radians(degrees["gyro_y"][first]), before["gyro_y"][first])
+    np.testing.assert_array_equal(degrees["gyro_y"][~first], before["gyro_y"][~first])
+    assert degrees.units["gyro_y"] == "rad/s"
+    _, flipped = injected("flipped_axis", 1.0, "Imu", parameters={"axis": 2.0})
+    np.testing.assert_array_equal(flipped.array("acc_z", "gyro_z"), -before.array("acc_z", "gyro_z"))
+    np.testing.assert_array_equal(flipped.array("acc_x", "gyro_y"), before.array("acc_x", "gyro_y"))
+    with pytest.raises(UsageError, match="no axis 3"):
+        injected("flipped_axis", 1.0, "Imu", parameters={"axis": 3.0})
+
+
+def test_stamps_in_other_units_and_of_another_zone() -> None:
+    before, thousandth = injected("times_in_microseconds", 1.0, "Gnss")
+    np.testing.assert_array_equal(thousandth.t_ns, before.t_ns // 1000)
+    _, millionth = injected("times_in_milliseconds", 1.0, "Gnss")
+    np.testing.assert_array_equal(millionth.t_ns, before.t_ns // 10**6)
+    for severity, hours in ((1e-3, 0.25), (0.8, 9.5)):  # quarters of an hour: 9.6 is rounded
+        _, moved = injected("time_zone", severity, "Gnss")
+        assert set(np.abs(moved.t_ns - before.t_ns).tolist()) == {round(hours * 3600) * NS}
+
+
+def test_coordinates_are_swapped() -> None:
+    before, after = injected("swapped_coordinates", 1.0, "Gnss")
+    np.testing.assert_array_equal(after.array("lat", "lon"), before.array("lon", "lat"))
+
+
+def test_exchanged_cameras_show_what_the_other_one_sees_and_say_it_is_theirs() -> None:
+    changed, labels = inject(SCENE, "exchanged_cameras", 1.0, streams=("StereoLeft",))  # and so the right one
+    assert set(arrow.texts(labels, "stream")) == {"StereoLeft", "StereoRight"}
+    for own, other in (("StereoLeft", "StereoRight"), ("StereoRight", "StereoLeft")):
+        picture = changed[own][7].value
+        np.testing.assert_array_equal(picture.data, SCENE[other][7].value.data)
+        assert (picture.frame, picture.t_ns) == (own, SCENE[own].t_ns[7])
+    with pytest.raises(UsageError, match="a left and a right camera"):
+        inject(SCENE, "exchanged_cameras", 1.0, streams=("VideoVisual",))
+
+
+def test_a_copied_stream_has_the_values_of_the_first_of_its_kind_and_its_own_times() -> None:
+    changed, _ = inject(SCENE, "copied_stream", 1.0, streams=("Arm/*", "StereoLeft"))
+    first, copy = changed["Arm/Encoders"], changed["Arm/Potentiometers"]
+    assert first is SCENE["Arm/Encoders"]
+    np.testing.assert_array_equal(copy["position"], first["position"])
+    np.testing.assert_array_equal(
+        changed["StereoLeft"][3].value.data, SCENE["VideoVisual"].at(int(copy.t_ns[15])).value.data
+    )
+    with pytest.raises(UsageError, match="copied_stream cannot happen to Imu"):
+        inject(SCENE, "copied_stream", 1.0, streams=("Imu",))
+
+
+def test_a_wrong_lever_arm_is_in_the_frames_and_nowhere_else() -> None:
+    changed, labels = inject(SCENE, "lever_arm", 0.5, seed=4, streams=("LaserHorizontal",))
+    off = changed.frames.lookup("Body", "LaserHorizontal") - SCENE.frames.lookup("Body", "LaserHorizontal")
+    assert np.linalg.norm(off) == pytest.approx(0.25)
+    assert off[2, 3] == 0.0
+    radar = [recording.frames.lookup("Body", "Radar") for recording in (changed, SCENE)]
+    np.testing.assert_array_equal(*radar)
+    assert all(changed[stream.name] is stream for stream in SCENE)
+    # Both cameras of the Argo are calibrated against this laser, and so elsewhere as well.
+    below = {"LaserHorizontal", "Lidar", "VideoVisual", "VideoIR"}
+    assert set(arrow.texts(labels, "stream")) == below
+    assert labels.num_rows == sum(len(SCENE[name]) for name in below)
+    with pytest.raises(UsageError, match="as long as the recording"):
+        inject(SCENE, "lever_arm", 0.5, start="+3s")
+    with pytest.raises(UsageError, match="sensors whose mount is in the frame tree"):
+        inject(SCENE, "lever_arm", 0.5, streams=("Gnss",))
 
 
 def test_an_occluded_laser_gets_nothing_from_a_sector() -> None:

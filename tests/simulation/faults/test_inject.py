@@ -26,23 +26,19 @@ def names_in(labels: object) -> set[str]:
 
 
 @pytest.mark.parametrize("fault", OF_STREAMS)
-def test_every_changed_sample_is_labelled_and_every_labelled_sample_changed(fault: str) -> None:
+def test_every_changed_sample_has_a_label_with_its_time_and_every_labelled_sample_changed(fault: str) -> None:
     changed, labels = inject(SCENE, fault, 0.8, seed=3)
     assert labels.num_rows > 0
     for before in SCENE:
         after = changed[before.name]
         assert touched_rows(before, after) == labelled_rows(labels, before.name), before.name
-
-
-@pytest.mark.parametrize("fault", OF_STREAMS)
-def test_a_label_has_the_time_of_its_sample_the_severity_and_a_fraction(fault: str) -> None:
-    _, labels = inject(SCENE, fault, 0.6, seed=1)
     index, t_ns = arrow.numbers(labels, "index"), arrow.numbers(labels, "t_ns")
     for name in names_in(labels):
         own = np.array([n == name for n in arrow.texts(labels, "stream")])
         np.testing.assert_array_equal(SCENE[name].t_ns[index[own]], t_ns[own])
     assert set(arrow.texts(labels, "fault")) == {fault}
-    assert set(arrow.numbers(labels, "severity").tolist()) == {0.6}
+    assert set(" ".join(arrow.texts(labels, "reason")).split()) == set(FAULTS[fault].reasons) > set()
+    assert set(arrow.numbers(labels, "severity").tolist()) == {0.8}
     fraction = arrow.numbers(labels, "fraction")
     assert fraction.min() >= 0
     assert fraction.max() <= 1
@@ -81,9 +77,11 @@ def test_more_severity_touches_at_least_as_much(fault: str, seed: int, one: floa
 
 
 def test_nothing_is_touched_outside_the_window() -> None:
-    window = {"start": "+5s", "end": "+10s"}
-    for fault in ("dust", "rain", "noise", "bias_step", "stuck", "dropout", "haze", "latency", "gnss_float"):
-        _, labels = inject(SCENE, fault, 1.0, **window)
+    some = SCENE.select("Imu", "Gnss", "Wheels", "Laser*", "Stereo*", "Arm/*", "Estimate")
+    for fault in OF_STREAMS:
+        if fault in ("late_start", "early_stop", "wheel_slip"):
+            continue  # they begin or end with the recording; ticks keep what they gained
+        _, labels = inject(some, fault, 1.0, start="+5s", end="+10s")
         seconds = (arrow.numbers(labels, "t_ns") - START) / 1e9
         assert seconds.min() >= 5.0
         assert seconds.max() < 10.0

@@ -6,7 +6,9 @@ recording's own format, and knows the faults of files, too. Severity 0 is the re
 severity touches at least as much. Same seed, same fault.
 
 - `air`, `obscurants`, `rain`: dust, smoke, fog, rain
-- `timing`, `signals`: what can happen to any stream, to fixes and to wheels
+- `timing`, `order`, `signals`: what can happen to any stream, to fixes, wheels and joints
+- `covariances`: uncertainties that cannot be, or that hide every error
+- `descriptions`: what people get wrong when they describe a robot: units, axes, sides, mounts
 - `occlusion`, `extrinsic`, `pictures`: what happens to one kind of sensor; haze is in `pictures`
 - `damage`: what happens to files
 - `written`: recordings with faults, on disk
@@ -23,18 +25,43 @@ import pyarrow as pa
 from transect.base import clocks
 from transect.base.clocks import TimeLike
 from transect.errors import UsageError, did_you_mean
-from transect.recording import Recording, Stream
+from transect.recording import FrameTree, Recording, Stream
 
-from . import damage, extrinsic, obscurants, occlusion, pictures, rain, signals, timing
+from . import (
+    covariances,
+    damage,
+    descriptions,
+    extrinsic,
+    obscurants,
+    occlusion,
+    order,
+    pictures,
+    rain,
+    signals,
+    timing,
+)
 from ._labels import LABELS, add_labels, is_kept, labels_of
 from ._model import Change, Event, Fault
 
-__all__ = ["EVERYTHING", "FAULTS", "LABELS", "Change", "Event", "Fault", "event_of", "fault_named", "inject"]
+__all__ = [
+    "EVERYTHING",
+    "FAULTS",
+    "LABELS",
+    "Change",
+    "Event",
+    "Fault",
+    "event_of",
+    "fault_named",
+    "find_able",
+    "inject",
+    "target_of",
+]
 
 _ALL = (
     *(*obscurants.FAULTS, *rain.FAULTS, *pictures.VEIL_FAULTS),
-    *(*timing.FAULTS, *signals.FAULTS, *occlusion.FAULTS, *extrinsic.FAULTS),
-    *(*signals.WHEEL_FAULTS, *signals.GNSS_FAULTS, *pictures.FAULTS, *damage.FAULTS),
+    *(*timing.FAULTS, *order.FAULTS, *signals.FAULTS, *occlusion.FAULTS, *extrinsic.FAULTS),
+    *(*signals.WHEEL_FAULTS, *signals.GNSS_FAULTS, *signals.JOINT_FAULTS, *covariances.FAULTS),
+    *(*descriptions.FAULTS, *pictures.FAULTS, *damage.FAULTS),
 )
 FAULTS: dict[str, Fault] = {fault.name: fault for fault in _ALL}
 EVERYTHING = ("*",)
@@ -84,26 +111,41 @@ def inject(
     -------
     Recording
     Table
-        `t_ns`, `stream`, `index`, `fault`, `severity`, `fraction` of each touched sample. Index and time are
-        those in the recording as it was given; `fraction` is how much of the sample was touched.
+        `t_ns`, `stream`, `index`, `fault`, `severity`, `fraction`, `reason` of each touched sample. Index and
+        time are those in the recording as it was given; `fraction` is how much of the sample was touched, and
+        `reason` the codes, with spaces between, by which a check may name the fault.
     """
     chosen = fault_named(fault)
-    if chosen.apply is None:
+    if chosen.damage is not None:
         raise UsageError(
             f"{chosen.name} happens to files, not to streams",
             hint="written.write_injected does it",
         )
+    if chosen.remount is not None and not (start is None and end is None):
+        raise UsageError(
+            f"{chosen.name} lasts as long as the recording", why="a mount in the frame tree has no times"
+        )
     event = event_of(recording, chosen, severity, seed, start, end, parameters)
-    apply = chosen.apply
-    changes: dict[str, Change] = {}
-    for stream in _choose_streams(recording, chosen, streams) if severity else ():
-        if (change := apply(stream, event)).touched.any():
-            changes[stream.name] = change
+    meant = _choose_streams(recording, chosen, streams)
+    changes, frames = _make_happen(chosen, meant if severity else [], event)
     labels = labels_of(recording, event, changes)
     if not changes:
         return recording, labels
     changed = tuple(changes[s.name].stream if s.name in changes else s for s in recording)
-    return add_labels(recording.replace(streams=changed), event, labels), labels
+    return add_labels(recording.replace(streams=changed, frames=frames), event, labels), labels
+
+
+def _make_happen(
+    fault: Fault, streams: Sequence[Stream], event: Event
+) -> tuple[dict[str, Change], FrameTree]:
+    """Return what became of the streams that a fault touches, by name, and of the frames."""
+    frames = event.recording.frames
+    if fault.remount is not None:
+        for stream in streams:
+            frames = fault.remount(frames, stream, event)
+        return descriptions.find_moved(event, frames), frames
+    made = {s.name: fault.apply(s, event) for s in streams if fault.apply is not None}
+    return {name: change for name, change in made.items() if change.touched.any()}, frames
 
 
 def event_of(
@@ -122,7 +164,8 @@ def event_of(
         if name not in fault.parameters:
             raise UsageError(f"{fault.name} has no {name!r}", hint=did_you_mean(name, fault.parameters))
     windows = _windows(recording, fault, start, end)
-    return Event(recording, fault.name, severity, seed, windows, {**fault.parameters, **(parameters or {})})
+    known = {**fault.parameters, **(parameters or {})}
+    return Event(recording, fault.name, severity, seed, windows, known, fault.reasons)
 
 
 def _windows(
@@ -144,18 +187,44 @@ def _windows(
     return windows
 
 
+def find_able(recording: Recording, fault: Fault, patterns: Sequence[str] = EVERYTHING) -> list[str]:
+    """Return the names of the streams that a fault can happen to; see `inject` for patterns.
+
+    A fault of files can happen to every recording: `files` stands for them.
+    """
+    if fault.damage is not None:
+        return ["files"]
+    able = [s for s in _match(recording, patterns) if issubclass(s.type, fault.types) and not is_kept(s)]
+    if tuple(patterns) == EVERYTHING:
+        able = [s for s in able if s.role != "truth"]
+    return [s.name for s in able if not len(s) or fault.able(s, recording)]
+
+
+def _match(recording: Recording, patterns: Sequence[str]) -> list[Stream]:
+    return [s for s in recording if any(fnmatch.fnmatchcase(s.name.lower(), p.lower()) for p in patterns)]
+
+
 def _choose_streams(recording: Recording, fault: Fault, patterns: Sequence[str]) -> list[Stream]:
+    """Return the streams that a fault happens to, and their partners."""
     patterns = tuple(patterns) or EVERYTHING
-    named = [s for s in recording if any(fnmatch.fnmatchcase(s.name.lower(), p.lower()) for p in patterns)]
+    named = [s.name for s in _match(recording, patterns)]
     if not named:
         names = [s.name for s in recording]
         raise UsageError(f"no stream matches {' or '.join(patterns)}", hint=did_you_mean(patterns[0], names))
-    able = [s for s in named if issubclass(s.type, fault.types) and not is_kept(s)]
-    if patterns == EVERYTHING:
-        able = [s for s in able if s.role != "truth"]
+    able = find_able(recording, fault, patterns)
     if not able:
-        wanted = ", ".join(kind.__name__ for kind in fault.types if kind is not object)
         raise UsageError(
-            f"{fault.name} cannot happen to {', '.join(s.name for s in named)}", why=f"it is for {wanted}"
+            f"{fault.name} cannot happen to {', '.join(named)}", why=f"it is for {target_of(fault)}"
         )
-    return able
+    partners = {p.name for name in able if (p := fault.partner(recording[name], recording)) is not None}
+    return [s for s in recording if s.name in able or s.name in partners]
+
+
+def target_of(fault: Fault) -> str:
+    """Return the streams that a fault can happen to, in words."""
+    if fault.damage is not None:
+        return "files"
+    kinds = ", ".join(kind.__name__ for kind in fault.types if kind is not object)
+    if not kinds:
+        return fault.needs or "any stream"
+    return f"{kinds} ({fault.needs})" if fault.needs else kinds

@@ -42,6 +42,7 @@ def label_table(event: Event, t_ns: Ints, names: Sequence[str], index: Ints, fra
         "fault": arrow.strings([event.fault] * len(names)),
         "severity": np.full(len(names), event.severity),
         "fraction": fraction,
+        "reason": arrow.strings([" ".join(event.reasons)] * len(names)),
     }
     return arrow.table(t_ns, columns)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS
-from transect.recording import Recording, Stream
+from transect.recording import FrameTree, Recording, Stream
 
 from ..randomness import generator
 
@@ -35,6 +35,8 @@ class Event:
         When it lasts on each clock, [start, end) in ns.
     parameters : mapping of str to float
         Of the fault, all of them.
+    reasons : tuple of str
+        Reason codes of a verdict that name the fault.
     """
 
     recording: Recording
@@ -43,6 +45,7 @@ class Event:
     seed: int
     windows: Mapping[str, tuple[int, int]]
     parameters: Mapping[str, float]
+    reasons: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -66,6 +69,19 @@ class Event:
         """Return how long it lasts, s."""
         start, end = self.window(stream)
         return (end - start) / NS
+
+    def first_part(self, stream: Stream) -> Mask:
+        """Return (n,) the samples of the first part of the window, whose share of it is the severity."""
+        inside = self.inside(stream)
+        part = inside & (self.seconds(stream) < self.severity * self.length(stream))
+        if inside.any() and not part.any():  # one sample at the least
+            part[np.argmin(np.where(inside, stream.t_ns, np.iinfo(np.int64).max))] = True
+        return part
+
+    def choose(self, count: int, share: float, *purpose: str | int) -> Mask:
+        """Return (count,) which of some things are hit: a share of them by chance, one at the least."""
+        rank = self.generator(*purpose).permutation(count)
+        return rank < max(1, round(share * count))
 
     def generator(self, *purpose: str | int) -> np.random.Generator:
         """Return random numbers, the same for every severity: more of it touches more, and not others."""
@@ -93,8 +109,18 @@ class Change:
 
 
 Apply = Callable[[Stream, Event], Change]
+Remount = Callable[[FrameTree, Stream, Event], FrameTree]
+"""Takes the frames, a stream and the event; returns the frames with the stream's sensor mounted elsewhere."""
 Damage = Callable[[bytes, float, np.random.Generator], tuple[bytes, list[tuple[int, float]]]]
 """Takes a file's content, the severity and random numbers; returns the damaged content, and which bytes."""
+
+
+def _always(stream: Stream, recording: Recording) -> bool:
+    return True
+
+
+def _none(stream: Stream, recording: Recording) -> Stream | None:
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,13 +137,25 @@ class Fault:
     types : tuple of type
         Of the streams that it can happen to.
     apply : callable
-        Makes it happen to a stream; None for a fault of files.
+        Makes it happen to a stream; None for a fault of files or of mounts.
     damage : callable
         Makes it happen to a file.
+    remount : callable
+        Makes it happen to the mount of a stream's sensor in the frame tree.
     parameters : mapping of str to float
         With their defaults.
     lasts : (float, float)
         When it happens by default: the part of the recording from 0 to 1.
+    unit : str
+        What the severity counts; it grows with the severity in proportion, unless `severity` says otherwise.
+    reasons : tuple of str
+        Reason codes of a verdict that name the fault; each of them is right.
+    able : callable
+        Tells whether it can happen to a stream of a recording, for streams of its types.
+    needs : str
+        What `able` asks for, for people.
+    partner : callable
+        Returns the stream of a recording that the fault happens to together with a stream, None for none.
     """
 
     name: str
@@ -128,6 +166,12 @@ class Fault:
     damage: Damage | None = None
     parameters: Mapping[str, float] = field(default_factory=dict[str, float])
     lasts: tuple[float, float] = (0.25, 0.75)
+    unit: str = "share of the window"
+    reasons: tuple[str, ...] = ()
+    remount: Remount | None = None
+    able: Callable[[Stream, Recording], bool] = _always
+    needs: str = ""
+    partner: Callable[[Stream, Recording], Stream | None] = _none
 
 
 def leave_alone(stream: Stream) -> Change:

@@ -31,6 +31,7 @@ def wrap(
     fraction: Floats,
     alter: Alter | None = None,
     instead: Ints | None = None,
+    other: Stream | None = None,
 ) -> Change:
     """Return a stream whose touched payloads are altered as they are loaded.
 
@@ -47,10 +48,12 @@ def wrap(
         Default: payloads stay as they are.
     instead : (n,) int64 array, optional
         The sample whose payload each sample gets, where that is not its own.
+    other : Stream, optional
+        Whose samples `instead` counts; default the stream itself.
     """
     if stream.loader is None or not touched.any():
         return leave_alone(stream)
-    mark = event.mark
+    mark, origin = event.mark, other or stream
     marked = [f"{mark}!{i}/{n}" if touched[i] else n for i, n in enumerate(_names(stream))]
 
     def loader(row: Mapping[str, Any]) -> Any:
@@ -58,9 +61,10 @@ def wrap(
         if match is None or match[1] != mark:
             return payload(stream, row)
         index = int(match[2])
-        given = {**row, PAYLOAD: match[3]} if instead is None else row_of(stream, int(instead[index]))
-        found = payload(stream, given)
-        found = found if instead is None else _stamp(found, row[T_NS])
+        if instead is None:
+            found = payload(stream, {**row, PAYLOAD: match[3]})
+        else:
+            found = _stamp(payload(origin, row_of(origin, int(instead[index]))), row[T_NS])
         return alter(index, found) if alter else found
 
     columns = {name: stream.table.column(name) for name in stream.table.column_names}

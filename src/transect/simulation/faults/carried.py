@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Ints
-from transect.recording import Recording, Stream, arrow
+from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.types import Image, PointCloud
 
 MOST = 2000
@@ -38,7 +38,12 @@ def find_lost(original: Recording, faulty: Recording, again: Recording, labels: 
     for name in dict.fromkeys(names.tolist()):
         rows = np.unique(index[names == name].astype(np.int64))
         found = find_stream(again, faulty[name])
-        reason = _find_reason(original[name], faulty[name], found, rows) if found else "it is left out"
+        if found is None:
+            reason = "it is left out"
+        elif original[name] is faulty[name]:
+            reason = _find_reason_of_mount(original.frames, faulty.frames, again.frames, faulty[name].frame)
+        else:
+            reason = _find_reason(original[name], faulty[name], found, rows)
         if reason:
             lost[name] = reason
     return lost
@@ -59,8 +64,21 @@ def find_stream(recording: Recording, stream: Stream) -> Stream | None:
     return None
 
 
+def _find_reason_of_mount(before: FrameTree, after: FrameTree, again: FrameTree, frame: str) -> str:
+    """Return why a mount that a fault moved is not in frames that were read back, "" if it is."""
+    old, new, back = ({e.child: e.matrix for e in tree.edges} for tree in (before, after, again))
+    moved = [name for name in after.ancestry(frame) if new.get(name) is not old.get(name)]
+    if any(back.get(name) is None for name in moved):
+        return "its mount is left out"
+    held = [_distance(back[name], new[name]) < _distance(back[name], old[name]) for name in moved]
+    return "" if all(held) else "its mount is that without the fault"
+
+
 def _find_reason(before: Stream, after: Stream, again: Stream, rows: Ints) -> str:
     """Return why a fault is not in a stream that was read back, "" if it is."""
+    if len(after) > len(before):
+        more = len(again) - len(before)
+        return "" if more > (len(after) - len(before)) / 2 else "rows that are there twice are in it once"
     place = _place_in(after, before) if len(after) != len(before) else np.arange(len(before))
     gone, there = rows[place[rows] < 0], rows[place[rows] >= 0]
     if gone.size and again.clock != before.clock:

@@ -36,6 +36,19 @@ def truncate(
 
 
 FAULTS = (
-    Fault("bit_flip", "bits of a written file flip", "in one byte of ten thousand", damage=flip_bits),
-    Fault("truncation", "the end of a written file is missing", "half of it", damage=truncate),
+    Fault(
+        "bit_flip",
+        "bits of a written file flip",
+        "in one byte of ten thousand",
+        damage=flip_bits,
+        unit="share of the bytes",
+    ),
+    Fault(
+        "truncation",
+        "the end of a written file is missing",
+        "half of it",
+        damage=truncate,
+        unit="share of the file",
+        reasons=("EARLY_STOP", "NO_DATA"),
+    ),
 )

@@ -209,6 +209,8 @@ FAULTS = (
         TYPES,
         dusty,
         parameters={**_DUST, **_SIGHT, "red": 0.72, "green": 0.62, "blue": 0.48},
+        unit="extinction",
+        reasons=("DUST", "SMOKE", "HAZE"),
     ),
     Fault(
         "smoke",
@@ -217,6 +219,8 @@ FAULTS = (
         TYPES,
         dusty,
         parameters={**_SMOKE, **_SIGHT, "red": 0.95, "green": 0.5, "blue": 0.15},
+        unit="extinction",
+        reasons=("SMOKE", "DUST", "HAZE"),
     ),
     Fault(
         "fog",
@@ -225,5 +229,7 @@ FAULTS = (
         TYPES,
         foggy,
         parameters={**_FOG, "red": 0.8, "green": 0.8, "blue": 0.82},
+        unit="extinction",
+        reasons=("SMOKE", "HAZE"),
     ),
 )

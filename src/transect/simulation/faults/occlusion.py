@@ -76,5 +76,7 @@ FAULTS = (
         (LaserScan, PointCloud, Image),
         occlude,
         parameters={"degrees": 60.0, "area": 1.0 / 3.0},
+        unit="deg, share of a picture",
+        reasons=("BLOCKED",),
     ),
 )

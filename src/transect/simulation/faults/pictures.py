@@ -61,6 +61,8 @@ FAULTS = (
         (Image,),
         blur,
         parameters={"width": 0.05},
+        unit="share of the width",
+        reasons=("BLUR",),
     ),
     Fault(
         "overexposure",
@@ -69,6 +71,8 @@ FAULTS = (
         (Image,),
         overexpose,
         parameters={"stops": 3.0},
+        unit="stops",
+        reasons=("OVEREXPOSED",),
     ),
 )
 
@@ -210,5 +214,7 @@ VEIL_FAULTS = (
         (Image,),
         hazy,
         parameters={"transmission": 0.2},
+        unit="share of the light",
+        reasons=("HAZE",),
     ),
 )

@@ -154,5 +154,7 @@ FAULTS = (
         (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum),
         rainy,
         parameters={"drops": 0.004, "extinction": 0.001, "radar": 0.3, "streaks": 60.0, "infrared": 0.2},
+        unit="share of the beams",
+        reasons=("RAIN",),
     ),
 )

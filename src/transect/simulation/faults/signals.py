@@ -1,20 +1,33 @@
-"""Numbers that are off: more noise, a bias that comes at once or grows, wrong fixes, wheels that slip.
+"""Numbers that are off: noise, a bias that comes at once or grows, a full scale, nothing measured.
 
 Satellite positions can be far off one by one, or float for a while; slipping wheels turn without getting
-ahead.
+ahead; of the two sensors of an arm's joint one drifts off.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Floats, Mask
-from transect.recording import Stream
-from transect.types import FIX_TYPES, Image, NavFix, Odometry, WheelState
+from transect.recording import Recording, Stream
+from transect.types import (
+    FIX_TYPES,
+    Image,
+    Imu,
+    JointState,
+    LaserScan,
+    NavFix,
+    Odometry,
+    RadarSpectrum,
+    WheelState,
+    Wrench,
+)
 
 from ._columns import EARTH, SIGNALS, change_of, flat_values, signals, with_flat, with_texts
-from ._model import Change, Event, Fault
+from ._model import Change, Event, Fault, leave_alone
 from ._payloads import wrap
 from .pictures import as_stored, white
 
@@ -71,6 +84,44 @@ def _noisy_images(stream: Stream, event: Event) -> Change:
     return wrap(stream, event, event.inside(stream), np.ones(len(stream)), altered)
 
 
+_TRIADS: dict[type, tuple[tuple[str, ...], ...]] = {
+    Imu: (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")),
+    Wrench: (("fx", "fy", "fz"), ("tx", "ty", "tz")),
+    LaserScan: (("ranges",),),
+    RadarSpectrum: (("reflectivity",),),
+    WheelState: (("wheel_velocity",),),
+}
+"""Columns that share a full scale."""
+
+
+def clip(stream: Stream, event: Event) -> Change:
+    """Cut values off at a full scale that is below the largest of them."""
+    inside, table, names = event.inside(stream), stream.table, list[str]()
+    for group in _TRIADS[stream.type]:
+        there = [name for name in group if name in stream.columns]
+        columns = {name: flat_values(table, name) for name in there}
+        sizes = [np.abs(values[inside[row] & np.isfinite(values)]) for values, row in columns.values()]
+        peak = max((float(size.max()) for size in sizes if len(size)), default=0.0)
+        full_scale = peak * (1.0 - event.severity * event.parameters["cut"])
+        for name, (values, row) in columns.items():
+            clipped = np.clip(values, -full_scale, full_scale)
+            table = with_flat(table, name, np.where(inside[row], clipped, values))
+        names += there
+    return change_of(stream, table, names)
+
+
+def measure_nothing(stream: Stream, event: Event) -> Change:
+    """Replace all measured values of some samples by NaN."""
+    rows = np.flatnonzero(event.inside(stream))
+    absent = np.zeros(len(stream), dtype=bool)
+    absent[rows[event.choose(len(rows), event.severity, stream.name)]] = True
+    table, names = stream.table, signals(stream)
+    for name in names:
+        values, row = flat_values(table, name)
+        table = with_flat(table, name, np.where(absent[row], np.nan, values))
+    return change_of(stream, table, names)
+
+
 def stepping(stream: Stream, event: Event) -> Change:
     """Add a bias for as long as the window lasts."""
     return _add_bias(stream, event, event.inside(stream).astype(np.float64))
@@ -105,6 +156,8 @@ FAULTS = (
         (*SIGNALS, Image),
         noisy,
         parameters={"factor": 3.0},
+        unit="factor on the noise",
+        reasons=("NOISE",),
     ),
     Fault(
         "bias_step",
@@ -113,6 +166,8 @@ FAULTS = (
         tuple(SIGNALS),
         stepping,
         parameters={"size": 1.0},
+        unit="that of the column",
+        reasons=("BIAS",),
     ),
     Fault(
         "bias_ramp",
@@ -121,6 +176,27 @@ FAULTS = (
         tuple(SIGNALS),
         ramping,
         parameters={"size": 1.0},
+        unit="that of the column",
+        reasons=("BIAS",),
+    ),
+    Fault(
+        "saturation",
+        "values are cut off at a full scale",
+        "nine tenths of the largest value are cut off",
+        tuple(_TRIADS),
+        clip,
+        parameters={"cut": 0.9},
+        unit="share of the largest value",
+        reasons=("SATURATED",),
+    ),
+    Fault(
+        "nan",
+        "all values of some samples are NaN: not measured",
+        "all samples of the window",
+        tuple(kind for kind in SIGNALS if kind is not LaserScan),  # there NaN is a beam without a return
+        measure_nothing,
+        unit="share of the samples",
+        reasons=("NAN",),
     ),
 )
 
@@ -188,6 +264,8 @@ GNSS_FAULTS = (
         (NavFix,),
         spiking,
         parameters={"share": 0.1, "metres": 50.0},
+        unit="share of the positions, and their metres",
+        reasons=("NIS", "DISAGREE"),
     ),
     Fault(
         "gnss_float",
@@ -196,6 +274,8 @@ GNSS_FAULTS = (
         (NavFix,),
         floating,
         parameters={"metres": 1.0},
+        unit="m",
+        reasons=("NIS", "DISAGREE"),
     ),
 )
 
@@ -237,5 +317,63 @@ WHEEL_FAULTS = (
         (WheelState, Odometry),
         slipping,
         parameters={"slip": 0.8},
+        unit="slip",
+        reasons=("SLIP",),
     ),
+)
+
+
+_JOINT_SENSORS = ("encoder", "potentiometer")
+
+
+def _kind_of_sensor(stream: Stream) -> str:
+    """Return `encoder` or `potentiometer` where a stream of joints is from one of them, else ""."""
+    words = f"{stream.tag} {stream.name}".lower()
+    return next((kind for kind in _JOINT_SENSORS if kind in words), "")
+
+
+def _find_other_sensor(stream: Stream, recording: Recording) -> Stream | None:
+    """Return the potentiometers of the joints whose encoders are given, and the reverse; None for none."""
+    kind, device = _kind_of_sensor(stream), stream.name.rpartition("/")[0]
+    others = [s for s in recording if s.type is JointState and s.name.rpartition("/")[0] == device]
+    wanted = [k for k in _JOINT_SENSORS if kind and k != kind]
+    return next((s for s in others if _kind_of_sensor(s) in wanted), None)
+
+
+def _has_drifting(kind: str) -> Callable[[Stream, Recording], bool]:
+    def able(stream: Stream, recording: Recording) -> bool:
+        return _kind_of_sensor(stream) == kind and _find_other_sensor(stream, recording) is not None
+
+    return able
+
+
+def drift_off(stream: Stream, event: Event) -> Change:
+    """Let one joint's angle move away from the true one while the window lasts, up or down by the seed."""
+    values = flat_values(stream.table, "position")[0].reshape(len(stream), -1)
+    inside = event.inside(stream)
+    known = np.flatnonzero(np.isfinite(values[inside]).any(axis=0))
+    if not len(known):
+        return leave_alone(stream)
+    draw = event.generator(stream.name, "joint")
+    joint, sign = int(draw.choice(known)), draw.choice([-1.0, 1.0])
+    part = np.where(inside, event.seconds(stream) / max(event.length(stream), 1e-9), 0.0)
+    moved = values.copy()
+    moved[:, joint] += sign * event.severity * event.parameters["radians"] * part
+    return change_of(stream, with_flat(stream.table, "position", moved.reshape(-1)), ["position"], part)
+
+
+JOINT_FAULTS = tuple(
+    Fault(
+        f"{kind}_drift",
+        f"the {kind} of one joint drifts away from the other sensor of the joint",
+        "in the end by 0.2 rad",
+        (JointState,),
+        drift_off,
+        parameters={"radians": 0.2},
+        unit="rad",
+        reasons=("DISAGREE",),
+        able=_has_drifting(kind),
+        needs=f"{kind}s of joints that have {other}s as well",
+    )
+    for kind, other in (_JOINT_SENSORS, _JOINT_SENSORS[::-1])
 )

@@ -1,6 +1,7 @@
 """Samples that are not there, always the same, or at the wrong time.
 
-Dropout, late start, early stop and stuck; and clocks that go wrong: sample times move, log times stay.
+Dropout, late start, early stop and stuck; and clocks that go wrong, by a rule or by chance: the times of
+samples move, those of logging stay.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from transect.base.arrays import Ints, Mask
 from transect.base.clocks import NS
-from transect.recording import Stream, arrow
+from transect.recording import Recording, Stream, arrow
 from transect.recording.arrow import LOG_NS, PART, PAYLOAD, T_NS
 
 from ._columns import change_of
@@ -65,9 +66,8 @@ def stick(stream: Stream, event: Event) -> Change:
         names = _names(stream)
         other = np.array([names[i] != names[k] for i, k in enumerate(source.tolist())], dtype=bool)
         return wrap(stream, event, other, np.ones(len(stream)), instead=source)
-    names = [name for name in stream.columns if not name.endswith("_ns")]
-    table = _repeat(stream.table, names, source)
-    return change_of(stream, table, _comparable(stream, names))
+    names = _values(stream)
+    return change_of(stream, _repeat(stream.table, names, source), comparable_columns(stream))
 
 
 def _names(stream: Stream) -> list[Any]:
@@ -82,8 +82,14 @@ def _repeat(table: pa.Table, names: list[str], source: Ints) -> pa.Table:
     return table
 
 
-def _comparable(stream: Stream, names: list[str]) -> list[str]:
-    """Return the columns whose values can be compared: numbers, lists of them, and texts."""
+def _values(stream: Stream) -> list[str]:
+    """Return the columns of values; a sample keeps its times when it has the values of another."""
+    return [name for name in stream.columns if not name.endswith("_ns")]
+
+
+def comparable_columns(stream: Stream) -> list[str]:
+    """Return the columns of values that can be compared: numbers, lists of them, and texts."""
+    names = _values(stream)
     kinds = {name: stream.table.schema.field(name).type for name in names}
     inner = {name: getattr(kind, "value_type", kind) for name, kind in kinds.items()}
     plain = {name for name, kind in inner.items() if pa.types.is_primitive(kind)}
@@ -96,7 +102,7 @@ def _comparable(stream: Stream, names: list[str]) -> list[str]:
 TO_THE_END = (0.25, 1.0)
 
 
-def _move(stream: Stream, event: Event, by: Ints) -> Change:
+def move_times(stream: Stream, event: Event, by: Ints) -> Change:
     """Return a stream whose times are later by (n,) nanoseconds inside the window."""
     by = np.where(event.inside(stream), by, 0)
     touched = by != 0
@@ -114,19 +120,42 @@ def jumping(stream: Stream, event: Event) -> Change:
     """Let the clock jump once, forwards or backwards as the seed has it."""
     sign = event.generator("sign").choice([-1, 1])
     step = sign * round(event.severity * event.parameters["seconds"] * NS)
-    return _move(stream, event, np.full(len(stream), step, dtype=np.int64))
+    return move_times(stream, event, np.full(len(stream), step, dtype=np.int64))
 
 
 def drifting(stream: Stream, event: Event) -> Change:
     """Let the clock go too fast."""
     rate = event.severity * event.parameters["ppm"] * 1e-6
-    return _move(stream, event, np.rint(event.seconds(stream) * rate * NS).astype(np.int64))
+    return move_times(stream, event, np.rint(event.seconds(stream) * rate * NS).astype(np.int64))
+
+
+def scatter(stream: Stream, event: Event) -> Change:
+    """Stamp samples too early or too late by chance; they keep their order, and stay between the others."""
+    rows = np.flatnonzero(event.inside(stream))
+    if len(rows) < 3:
+        return leave_alone(stream)
+    rows = rows[np.argsort(stream.t_ns[rows], kind="stable")]
+    since = stream.t_ns[rows] - stream.t_ns[rows[0]]
+    far = event.severity * event.parameters["intervals"] * np.percentile(np.diff(since), 25)
+    thrown = np.abs(since + far * event.generator(stream.name, "scatter").uniform(-1.0, 1.0, len(rows)))
+    thrown = np.abs(since[-1] - np.abs(since[-1] - thrown))  # the window's ends are mirrors
+    by = np.zeros(len(stream), dtype=np.int64)
+    by[rows] = np.sort(np.rint(thrown)).astype(np.int64) - since
+    return move_times(stream, event, by)
+
+
+def has_times(stream: Stream, recording: Recording) -> bool:
+    """Tell whether samples have stamps, and not only numbers."""
+    return stream.clock != "index"
+
+
+STAMPED = "samples that have stamps"
 
 
 def delay(stream: Stream, event: Event) -> Change:
     """Stamp samples when they arrive, not when they were taken."""
     late = round(event.severity * event.parameters["seconds"] * NS)
-    return _move(stream, event, np.full(len(stream), late, dtype=np.int64))
+    return move_times(stream, event, np.full(len(stream), late, dtype=np.int64))
 
 
 FAULTS = (
@@ -137,6 +166,7 @@ FAULTS = (
         EVERY,
         dropping,
         parameters={"burst": 0.5},
+        reasons=("GAP", "NO_DATA"),
     ),
     Fault(
         "late_start",
@@ -145,6 +175,7 @@ FAULTS = (
         EVERY,
         starting_late,
         lasts=(0.0, 0.5),
+        reasons=("LATE_START",),
     ),
     Fault(
         "early_stop",
@@ -153,6 +184,7 @@ FAULTS = (
         EVERY,
         stopping_early,
         lasts=(0.5, 1.0),
+        reasons=("EARLY_STOP",),
     ),
     Fault(
         "stuck",
@@ -160,6 +192,7 @@ FAULTS = (
         "for all of the window",
         EVERY,
         stick,
+        reasons=("STUCK", "FROZEN_IMAGE"),
     ),
     Fault(
         "clock_jump",
@@ -169,6 +202,10 @@ FAULTS = (
         jumping,
         parameters={"seconds": 1.0},
         lasts=TO_THE_END,
+        unit="s",
+        reasons=("CLOCK_JUMP",),
+        able=has_times,
+        needs=STAMPED,
     ),
     Fault(
         "clock_drift",
@@ -178,6 +215,10 @@ FAULTS = (
         drifting,
         parameters={"ppm": 500.0},
         lasts=TO_THE_END,
+        unit="ppm",
+        reasons=("CLOCK_DRIFT",),
+        able=has_times,
+        needs=STAMPED,
     ),
     Fault(
         "latency",
@@ -187,5 +228,21 @@ FAULTS = (
         delay,
         parameters={"seconds": 0.2},
         lasts=TO_THE_END,
+        unit="s",
+        reasons=("LATENCY",),
+        able=has_times,
+        needs=STAMPED,
+    ),
+    Fault(
+        "jitter",
+        "stamps scatter about the true times; samples keep their order",
+        "by up to two intervals to either side",
+        EVERY,
+        scatter,
+        parameters={"intervals": 2.0},
+        unit="intervals between samples",
+        reasons=("JITTER",),
+        able=has_times,
+        needs=STAMPED,
     ),
 )
