@@ -9,8 +9,8 @@ from transect import run
 from transect.engine.context import Context
 from transect.evaluation.loading import trajectory_of
 from transect.nodes.state.fusion import Inputs, Step
-from transect.recording import Recording, Stream, arrow
-from transect.types import NavFix, Odometry
+from transect.recording import FrameTree, Recording, Stream, arrow
+from transect.types import Imu, NavFix, Odometry
 
 NS = 1_000_000_000
 T_NS = np.arange(0, 12 * NS, NS // 10)
@@ -80,3 +80,35 @@ def test_fixes_without_a_height_are_a_trajectory_in_the_plane(flat: Recording):
     assert len(found) == len(flat["fix"])
     assert np.abs(found.positions[:, 2]).max() < 1e-4
     assert found.positions[-1, 0] == pytest.approx(5 * np.sin(0.2 * 11.5), abs=0.01)
+
+
+@pytest.fixture(scope="module")
+def inertial(flat: Recording) -> Recording:
+    """The same circle with an IMU at the middle of the body; its fixes scatter by a metre."""
+    rng, n = np.random.default_rng(4), len(T_NS)
+    felt = {"acc_x": NONE, "acc_y": 0.2 * ONE, "acc_z": 9.80665 * ONE}
+    turns = {"gyro_x": NONE, "gyro_y": NONE, "gyro_z": 0.2 * ONE}
+    columns = {name: each + 0.005 * rng.normal(size=n) for name, each in (felt | turns).items()}
+    imu = Stream("imu", Imu, arrow.table(T_NS, columns, units=Imu.units()), clock="utc", frame="imu")
+    frames = FrameTree()
+    frames.add_static("base_link", "imu", np.eye(4))
+    fix = flat["fix"]
+    scatter = {name: fix[name] + rng.normal(size=len(fix)) / RADIUS for name in ("lat", "lon")}
+    fixes = Stream("fix", NavFix, arrow.table(fix.t_ns, scatter, units=NavFix.units()), clock="utc")
+    return Recording("inertial", (odometry(**TWIST), fixes, imu), frames=frames)
+
+
+@pytest.mark.parametrize("name", ["BatchSmoother", "FixedLagSmoother"])
+def test_smoothers_do_with_fixes_that_state_no_deviation_and_say_what_they_assume(
+    inertial: Recording, name: str
+):
+    pytest.importorskip("gtsam")
+    done = run(f"PoseFusion/{name}", inertial, set={"fusion.spacing": 2.0})
+    (found,) = done["trajectory"].values
+    turned = 0.2 * found.t_ns / NS
+    true = np.column_stack([5 * np.sin(turned), 5 * (1 - np.cos(turned))])
+    off = found.positions[:, :2] - true
+    assert np.hypot(*(off - off.mean(axis=0)).T).max() < 1.0
+    said = [each.text for each in done.conclusions]
+    assert any(each.startswith("fix: no standard deviation is stated: 2.5 m horizontally") for each in said)
+    assert not any(each.bad for each in done.conclusions)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect.geometry import rotations, se3
-from transect.nodes.state.fusion.events import std_of
+from transect.nodes.state.fusion.deviations import deviation_of
 from transect.nodes.state.gnss_pose import GnssPose
 from transect.recording import FrameTree
 from transect.types import NavFix
@@ -36,10 +36,36 @@ def test_the_lever_arm_is_taken_off_along_the_attitude():
     np.testing.assert_allclose(axes, np.eye(3), atol=1e-9)
 
 
-def test_a_fix_tells_its_own_deviation_or_gets_that_of_its_type():
-    own = NavFix(*HOME, 0.0, std=np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose(std_of(own), [2.0, 1.0, 3.0])
-    assert std_of(NavFix(*HOME, 0.0, fix="rtk fixed"))[0] < std_of(NavFix(*HOME, 0.0, fix="3d"))[0]
+NO = np.nan
+ASSUMED = "fix: no standard deviation is stated"
+
+
+@pytest.mark.parametrize(
+    ("north_east_down", "east_north_up", "note"),
+    [
+        ((1.0, 2.0, 3.0), (2.0, 1.0, 3.0), ""),
+        ((1.0, 0.0, 3.0), (1.0, 1.0, 3.0), "fix: the standard deviation east is zero or NaN"),
+        ((1.0, 2.0, NO), (2.0, 1.0, 4.0), "fix: the standard deviation up is zero or NaN"),
+        ((0.0, 0.0, 0.0), (2.5, 2.5, 5.0), ASSUMED),
+        ((NO, NO, 7.0), (2.5, 2.5, 7.0), ASSUMED),
+    ],
+)
+def test_what_a_fix_does_not_state_of_its_deviation_is_assumed_and_said(
+    north_east_down: tuple[float, ...], east_north_up: tuple[float, ...], note: str
+):
+    found = deviation_of(NavFix(*HOME, 0.0, std=np.array(north_east_down)))
+    np.testing.assert_allclose(found.std, east_north_up)
+    assert found.note.startswith(note)
+    assert bool(found.note) == bool(note)
+
+
+def test_a_fix_without_a_deviation_gets_that_of_its_type_and_hdop_or_the_given_one():
+    rtk, single = (NavFix(*HOME, 0.0, fix=name, hdop=1.5) for name in ("rtk fixed", "3d"))
+    np.testing.assert_allclose(deviation_of(rtk).std, [0.03, 0.03, 0.06])
+    np.testing.assert_allclose(deviation_of(single).std, [3.75, 3.75, 7.5])
+    assert "of type 3d: 2.5 m horizontally and 5 m vertically, times the HDOP" in deviation_of(single).note
+    np.testing.assert_allclose(deviation_of(single, 0.4).std, [0.4, 0.4, 0.8])
+    np.testing.assert_allclose(deviation_of(NavFix(*HOME, 0.0, hdop=99.9)).std, [2.5, 2.5, 5.0])
 
 
 @pytest.mark.parametrize("fix", [NavFix(np.nan, np.nan, np.nan), NavFix(*HOME, 0.0, fix="none")])

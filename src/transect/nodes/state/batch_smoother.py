@@ -53,7 +53,7 @@ class BatchSmoother(PoseFusion, passes=2):
         if self.smoothed is not None and self.path is not None:
             return self._pose_now(self.smoothed, self.path)
         if self.failed:
-            self.ctx.skip("the smoother did not settle")
+            self.ctx.skip("the smoother has no solution: see the judgement")
             return FusedPose(success=False)
         events = self.gathered.gather(self.ctx, *given)
         self.evidence.add(events)
@@ -84,8 +84,7 @@ class BatchSmoother(PoseFusion, passes=2):
         """Smooth; without the positions if they do not tell the heading. None if no motion fits."""
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
         start = self.follower.start if self.follower else None
-        if self.follower and self.follower.filter.stuck:
-            self.ctx.conclude(self.follower.filter.stuck, bad=True)
+        if self.follower and self.follower.filter.conclude_stuck(self.ctx):
             self.failed = True
             return None
         try:

@@ -90,9 +90,7 @@ class ErrorStateFilter(PoseFusion):
     def finish(self) -> FusedPose | None:
         """Return the whole trajectory, log what every sensor's innovations were, and conclude."""
         refuse_too_little(self.fed, "samples came from")
-        if self.filter is not None and self.filter.stuck:
-            self.ctx.conclude(self.filter.stuck, bad=True)
-        if self.filter is None or not self.kept:
+        if self.filter is None or self.filter.conclude_stuck(self.ctx) or not self.kept:
             return None
         for line in self.filter.report():
             self.ctx.log(line)

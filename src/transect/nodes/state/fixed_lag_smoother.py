@@ -51,7 +51,7 @@ class FixedLagSmoother(PoseFusion):
 
     def fuse(self, given: Batches) -> FusedPose | None:
         if self.failed is not None:
-            self.ctx.skip("the smoother did not settle")
+            self.ctx.skip("the smoother has no solution: see the judgement")
             return FusedPose(success=False)
         events = self.gathered.gather(self.ctx, *given)
         if self.gathered.alone:
@@ -112,8 +112,7 @@ class FixedLagSmoother(PoseFusion):
 
     def _finish_window(self) -> list[Keyframe]:
         """Return all keyframes, as far as they fit."""
-        if self.window.follower and self.window.follower.filter.stuck:
-            self.ctx.conclude(self.window.follower.filter.stuck, bad=True)
+        if self.window.follower and self.window.follower.filter.conclude_stuck(self.ctx):
             return []
         try:
             if self.failed is None:

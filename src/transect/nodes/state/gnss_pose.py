@@ -30,14 +30,17 @@ class GnssPlace:
 class GnssPose(Node):
     """East, north and up in metres from the first fix, with the lever arm of the antenna taken off.
 
-    The deviation is the fix's own, or what is usual for its type.
+    The deviation is the fix's own, or what is usual for its type and HDOP.
     """
 
     body: str = param("", doc="frame of the body; if empty, Platform, base_link, base_footprint or Body")
     antenna: str = param("", doc="frame of the antenna; if empty, that of the fixes, or gps")
+    fix_std: float = param(
+        0.0, ge=0, unit="m", doc="horizontal sigma of fixes that state none; 0 = usual for type and HDOP"
+    )
 
     def reset(self) -> None:
-        self.events = Inputs(self.body, self.antenna, fix_period=0.0)
+        self.events = Inputs(self.body, self.antenna, fix_period=0.0, fix_std=self.fix_std)
 
     def process(self, fix: NavFix) -> GnssPlace | None:
         found = self.events.gather(self.ctx, None, None, None, None, None, [fix], None)

@@ -37,8 +37,8 @@ GYRO_BIAS, RESTING_BIAS = 0.01, 1e-3
 """rad/s: one sigma of biases of gyroscopes, and where their mean at rest was taken off."""
 BY_COURSE = 15.0
 """Seconds without accelerations that tell the heading, after which it is taken from the way."""
-COURSE_SECONDS, COURSE_SIGMAS = 4.0, 8.0
-"""A way over this time that is longer than so many sigmas of the positions has a direction."""
+COURSE_SECONDS, COURSE_SIGMAS = (4.0, 8.0, 16.0), 8.0
+"""A way over one of these times that is longer than so many sigmas of the positions has a direction."""
 CLEARLY = 9.0
 """Squares of sigmas by which a drive backwards must fit better than one forwards."""
 WHITE_PART = 0.5
@@ -223,7 +223,9 @@ def _fit(way: _Way) -> _Fit:
     across = np.array([-along[1], along[0]])
     # Cosine and sine make 1. What is fitted larger or smaller than its sigma allows is noise, not a heading;
     # where it is both sure and wrong, the unit of the IMU is, and the fusion will show it.
-    std, size_std = (float(np.sqrt(noise * axis @ spread @ axis)) for axis in (across, along))
+    # Where nothing accelerates, the variances are 0, up to rounding.
+    variances = [float(noise * axis @ spread @ axis) for axis in (across, along)]
+    std, size_std = (np.sqrt(each) if each > 0 else np.inf for each in variances)
     told = np.linalg.matrix_rank(A[:, TURN]) == 2 and (abs(size - 1) < 2 * size_std or size_std < SURE / 2)
     return _Fit(values, float(np.arctan2(s, c)), std if told else np.inf)
 
@@ -238,15 +240,19 @@ def _cost(way: _Way, heading: float) -> float:
 
 def _course(way: _Way) -> float | None:
     """Return the heading at the start of a body that drives along its x axis; None if it did not drive."""
-    far = np.searchsorted(way.seconds, way.seconds + COURSE_SECONDS)
-    first = np.flatnonzero(far < len(way.seconds))
-    steps = way.places[far[first]] - way.places[first]
-    turned = (way.turned[far[first]] + way.turned[first]) / 2
-    long = np.hypot(*steps[:, :2].T) > COURSE_SIGMAS * np.median(way.sigma)
-    if not long.any():
-        return None
-    there = np.arctan2(steps[long, 1], steps[long, 0]) - turned[long]
-    return float(np.angle(np.mean(np.exp(1j * there))))
+    x, y = way.places[:, 0], way.places[:, 1]
+    along = np.column_stack([np.cos(way.turned), np.sin(way.turned)])
+    ahead = _integrate(along, np.diff(way.seconds)[:, None])
+    for seconds in COURSE_SECONDS:
+        far = np.searchsorted(way.seconds, way.seconds + seconds)
+        first = np.flatnonzero(far < len(way.seconds))
+        last = far[first]
+        way_x, way_y = x[last] - x[first], y[last] - y[first]
+        long = np.hypot(way_x, way_y) > COURSE_SIGMAS * np.median(way.sigma)
+        if long.any():
+            turned = np.arctan2(*(ahead[last] - ahead[first]).T[::-1])
+            return float(np.angle(np.mean(np.exp(1j * (np.arctan2(way_y, way_x) - turned)[long]))))
+    return None
 
 
 def _make_aligned(
@@ -260,7 +266,7 @@ def _make_aligned(
     place = np.array([*fit.values[:2], way.places[0, 2]])
     velocity = np.array([*fit.values[2:4], 0.0])
     if by_course:
-        soon = way.seconds <= way.seconds[0] + COURSE_SECONDS
+        soon = way.seconds <= way.seconds[0] + COURSE_SECONDS[0]
         slope = np.polynomial.polynomial.polyfit(way.seconds[soon], way.places[soon], 1)
         place, velocity = slope[0], slope[1]
     pose = se3.from_matrix(turn @ tilt @ level, place)

@@ -19,6 +19,7 @@ from transect.geometry import geodesy, rotations, se3
 from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
 from ..wheel_odometry import MAX_GAP, Reckoning, model_for
+from .deviations import HEIGHT_FACTOR, deviation_of
 from .lever import Swing
 
 BODIES = ("Platform", "base_link", "base_footprint", "Body")
@@ -31,10 +32,6 @@ ANTENNAS = ("gps", "antenna", "gnss", "Origin")
 """Frames where an antenna may be; Interact's receiver is at Origin."""
 WHITE_FIXES = ("rtk fixed",)
 """Fixes whose errors are nearly independent from one to the next."""
-DEFAULT_STD = {"rtk fixed": 0.02, "rtk float": 0.2, "ppp": 0.2, "differential": 0.7, "sbas": 1.0}
-"""Horizontal sigma, m, of a fix that does not tell its own."""
-SINGLE_STD, HEIGHT_FACTOR = 2.5, 2.0
-"""Sigma of any other fix, and how much worse heights are."""
 FLAT_STD, FLAT_SECONDS = 10.0, 60.0
 """m and s: where fixes tell no height, it is 0 with this sigma, as if measured once in this time."""
 
@@ -143,6 +140,8 @@ class Inputs:
         Sigma of `position`, m.
     fix_period : float
         Seconds; of places that come faster (by an inertial receiver, whose errors last) only some are used.
+    fix_std : float
+        Horizontal sigma of fixes that state none, m; 0 for what is usual for their type and HDOP.
 
     Attributes
     ----------
@@ -167,7 +166,9 @@ class Inputs:
         track: float = 0.0,
         position_std: float = 0.02,
         fix_period: float = 0.2,
+        fix_std: float = 0.0,
     ) -> None:
+        self.fix_std = fix_std
         self.body, self.antenna, self.track, self.position_std = body, antenna, track, position_std
         self.fix_period_ns = round(fix_period * NS)
         self.last_place_ns: dict[str, int] = {}
@@ -355,7 +356,10 @@ class Inputs:
         place = np.array([fix.latitude, fix.longitude, fix.altitude])
         if fix.fix == "none" or not np.isfinite(place[:2]).all():
             return ctx.skip("fix: none")
-        std, has_height = self._height(ctx, "fix", fix.t_ns, place, std_of(fix))
+        deviation = deviation_of(fix, self.fix_std)
+        if deviation.note:
+            self._say(ctx, deviation.note)
+        std, has_height = self._height(ctx, "fix", fix.t_ns, place, deviation.std)
         place = self._over_origin(place)
         assert self.origin is not None
         lever = self._lever(ctx, (self.antenna, fix.frame, *ANTENNAS))
@@ -410,19 +414,6 @@ class Inputs:
         std, has_height = self._height(ctx, "position", pose.t_ns, pose.position, usual)
         place = np.nan_to_num(pose.position)
         return Place("position", pose.t_ns, place, std, lever, True, has_height=has_height)
-
-
-def std_of(fix: NavFix) -> Floats:
-    """Return one sigma (3,) east, north, up in m: the fix's own, or what is usual for its type."""
-    level = DEFAULT_STD.get(fix.fix or "", SINGLE_STD)
-    usual = level * np.array([1.0, 1.0, HEIGHT_FACTOR])
-    if fix.std is None:
-        return usual
-    told = fix.std[[1, 0, 2]].astype(np.float64)
-    is_told = np.isfinite(told) & (told > 0)
-    if is_told.all():
-        return told
-    return np.array([*told[:2], HEIGHT_FACTOR * told[:2].max()]) if is_told[:2].all() else usual
 
 
 def _planar_step(sensor: str, since_ns: int, t_ns: int, motion: Floats) -> Step:

@@ -460,13 +460,16 @@ class Filter:
         x = self.state
         return np.concatenate([x.force_bias, x.gyro_bias]) if x and self.inertial else None
 
-    @property
-    def stuck(self) -> str:
-        """Why it never began, in words, where an IMU and places were all that it had; else empty."""
+    def conclude_stuck(self, ctx: Context) -> bool:
+        """Tell whether an IMU and places never told the heading; if so, say why in the judgement."""
         if self.state is not None or not self.inputs.alone:
-            return ""
+            return False
+        for note in self.notes:
+            ctx.conclude(note)
         inertial = [each for each in self.early if isinstance(each, Inertial)]
-        return describe_unaligned(inertial, self.noise.gravity)
+        places = [each for each in self.early if isinstance(each, Place)]
+        ctx.conclude(describe_unaligned(inertial, places, self.noise.gravity), bad=True)
+        return True
 
     @property
     def notes(self) -> list[str]:

@@ -14,7 +14,7 @@ from transect.errors import TransectError
 from transect.types import Trajectory
 
 from .error_state import HEADING
-from .events import Inertial
+from .events import Inertial, Place
 from .gate import USUAL
 
 MOST = 0.5
@@ -118,12 +118,16 @@ def contradiction(error: TransectError, inertial: Sequence[Inertial], gravity: f
     return f"{text}{_weigh(inertial, gravity)}. There are no poses from then on: do not trust this result"
 
 
-def describe_unaligned(inertial: Sequence[Inertial], gravity: float) -> str:
+def describe_unaligned(inertial: Sequence[Inertial], places: Sequence[Place], gravity: float) -> str:
     """Return in words that a body with an IMU and positions alone never had a heading."""
-    return (
+    text = (
         f"there are no poses: neither accelerations nor the way told the heading{_weigh(inertial, gravity)}. "
         "It must drive, and speed up or turn, while its position is measured"
     )
+    if not places:
+        return text
+    sigma = float(np.median([each.std[:2].max() for each in places]))
+    return f"{text}; positions are taken to be right within {sigma:.2g} m, and worse ones tell less"
 
 
 def _weigh(inertial: Sequence[Inertial], gravity: float) -> str:

@@ -29,6 +29,7 @@ from .graph import (
     Stretch,
     copy_value,
     covariances_of,
+    eliminate,
     path_of,
     paths_of,
     poses_of,
@@ -272,7 +273,7 @@ class Window:
         for key in pair.keys(1):
             copy_value(values, key, both)
             copy_value(values, key, kept)
-        _, left = pair.linear(both).eliminatePartialSequential(pair.keys(0))
+        left = eliminate(pair.linear(both), pair.keys(0))
         factors = [left.at(i) for i in range(left.size())]
         self._prior = Kept(*(g.LinearContainerFactor(each, kept) for each in factors if each is not None))
         self.times, self.first = self.times[1:], self.first + 1
