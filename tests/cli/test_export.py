@@ -1,5 +1,6 @@
 """`transect export`: the suffix chooses the container, and what is said is what was written."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -56,3 +57,17 @@ def test_the_path_that_is_said_is_the_one_that_was_written(drive: Path, tmp_path
     done = transect("export", drive, "--format", "mcap", "-o", tmp_path / "plain")
     assert done.stdout.splitlines()[-1] == f"wrote {tmp_path / 'plain.mcap'}"
     assert (tmp_path / "plain.mcap").is_file()
+
+
+@pytest.mark.parametrize(
+    "words", ["export --format csv", "inject --fault dropout", "draw moment", "draw track", "table traverse"]
+)
+def test_a_window_outside_of_the_recording_is_an_error_that_says_when_it_was(tmp_path: Path, words: str):
+    """A folder of images without times is in every window, and made an empty export look like one of data."""
+    drive = make_drive(tmp_path / "drive")
+    shutil.copytree(drive / "image_00" / "data", drive / "image_02" / "data")
+    out = () if "table" in words else ("-o", tmp_path / "out")
+    done = transect(*words.split(), drive, *out, "--from", "+100s", "--to", "+200s")
+    assert done.returncode == 2
+    assert "from 2011-09-30T12:08:26.403 to 2011-09-30T12:08:26.610" in done.stderr
+    assert not (tmp_path / "out").exists()

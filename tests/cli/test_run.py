@@ -160,7 +160,7 @@ MISTAKES = {
     "offset of nothing": (("--offset", "lidar=1"), "no such stream"),
     "backwards": (("--from", "+1s", "--to", "+0.5s"), "not after the start"),
     "not a time": (("--from", "noon"), "cannot read 'noon' as a time"),
-    "too late": (("--from", "+1h"), "nothing between these times"),
+    "too late": (("--from", "+1h"), "no samples; it was recorded from 2020-09-13T12:26:40.000 to 2020"),
     "no log": (("--clock", "log"), "no log times"),
     "endless": (("--reorder", "inf"), "reorder horizon is inf"),
     "no rate": (("--rate", "nan"), "not more than 0"),

@@ -103,17 +103,39 @@ class Opening:
 
     def cut(self, recording: Recording) -> Recording:
         """Return the chosen streams of a recording between the two times."""
-        from transect.base import clocks
-        from transect.errors import UsageError
-
         chosen = recording.select(*self.streams) if self.streams else recording
-        part = chosen.slice(self.start, self.end) if self.start or self.end else chosen
-        if any(len(s) for s in chosen) and not any(len(s) for s in part):
-            clock = chosen.clock
-            first, last = (clocks.text_from_ns(t, clock) for t in chosen.spans()[clock])
-            why = f"it was recorded from {first} to {last} ({clock})"
-            raise UsageError("there is nothing between these times", why=why)
-        return part
+        return cut_times(chosen, self.start, self.end)
+
+
+def cut_times(recording: Recording, start: str | None, end: str | None) -> Recording:
+    """Return the part of a recording between two times.
+
+    Raises
+    ------
+    UsageError
+        If nothing that has a time was recorded then; maps and calibrations have none and are not asked.
+    """
+    from transect.errors import UsageError
+
+    if not start and not end:
+        return recording
+    part = recording.slice(start, end)
+    if any(len(s) for s in _timed(recording)) and not any(len(s) for s in _timed(part)):
+        raise UsageError("there is nothing between these times", why=describe_span(recording))
+    return part
+
+
+def _timed(recording: Recording) -> list[Stream]:
+    return [stream for stream in recording if stream.clock != "index"]
+
+
+def describe_span(recording: Recording) -> str:
+    """Return a sentence that says from when to when a recording lasts."""
+    from transect.base import clocks
+
+    clock = recording.clock
+    first, last = (clocks.text_from_ns(t, clock) for t in recording.spans()[clock])
+    return f"it was recorded from {first} to {last} ({clock})"
 
 
 def _loss_of(stream: Stream, error: ParseError) -> Loss:

@@ -16,7 +16,7 @@ from ._options import out_option
     "--format",
     "format_name",
     metavar="NAME",
-    help="csv, parquet, or any format that writes; by default what the suffix of -o names: .bag, .mcap, ...",
+    help="A format that writes, such as csv; by default what the suffix of -o names.",
 )
 @out_option
 @click.option(
@@ -26,10 +26,17 @@ from ._options import out_option
 def command(opening: Opening, format_name: str | None, out: Path, write_options: tuple[str, ...]) -> int:
     """Write a recording, or a part of it, in a format.
 
-    What the format cannot carry is said.
+    What the format cannot carry is said. With the recording's own format this cuts it: --from +60s --to +90s.
 
-    With the recording's own format this cuts it: --from +60s --to +90s.
-    """
+    \b
+    -o out.mcap                  ROS 2 bag, MCAP
+    -o out.db3                   ROS 2 bag, SQLite
+    -o out --format rosbag       ROS 2 bag, a folder with metadata.yaml (SQLite)
+    -o out.bag                   ROS 1 bag
+    -o out.mcap --format mcap    MCAP with JSON messages, for tools without ROS
+    -o out.tum                   one trajectory
+    -o out --format csv          a folder with a table for each stream; or parquet
+    """  # noqa: D301, the sign is click's
     from transect import formats
 
     from . import LOSSY

@@ -59,7 +59,7 @@ def command(
     Without --fault, all faults are listed, or with PATH those that can happen to the recording. With --fault
     and without PATH, that fault is described. For faults of files, --streams names files.
     """
-    from ._opening import report_losses
+    from ._opening import cut_times, report_losses
     from ._options import new_folder
     from ._progress import Progress
 
@@ -75,6 +75,7 @@ def command(
     target = new_folder(out)
     progress = Progress(quiet=as_json)
     recording = opening.open(progress)
+    cut_times(recording, start, end)
     expected = sum(len(s) if s.loader else 1 for s in recording)
     with progress.of_files(expected, "writing"):
         written = _write(recording, target, fault, seed, streams, format_name, how)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.base.clocks import TimeLike, resolve
+from transect.base.clocks import TimeLike, resolve, text_from_ns
 from transect.errors import StreamError, UsageError
 from transect.geometry._arrays import measured_rows
 from transect.recording import Recording, Stream
@@ -51,7 +51,9 @@ class RecordedPath:
         if end is not None:
             keep &= self.t_ns < resolve(end, int(self.t_ns[0]), self.clock)
         if not keep.any():
-            raise UsageError(f"{self.name} has no positions between these times")
+            first, last = (text_from_ns(int(t), self.clock) for t in (self.t_ns.min(), self.t_ns.max()))
+            why = f"it was recorded from {first} to {last} ({self.clock})"
+            raise UsageError(f"{self.name} has no positions between these times", why=why)
         turned = self.orientations
         return replace(
             self, t_ns=self.t_ns[keep], places=self.places[keep],

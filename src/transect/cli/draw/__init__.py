@@ -215,10 +215,11 @@ def moment(
     from transect.draw.figures import save_figure
     from transect.robots.moment import Choice, draw_recordings
 
-    from .._opening import report_losses
+    from .._opening import cut_times, report_losses
 
     others = [dataclasses.replace(opening, paths=(path,)) for path in beside]
     recordings = [each.open() for each in (opening, *others)]
+    cut_times(recordings[0], choice["start"], choice["end"])
     figure, notes = draw_recordings(recordings, Choice(**choice))
     for note in notes:
         click.echo(note, err=True)

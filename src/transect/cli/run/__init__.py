@@ -195,7 +195,7 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
                 compound, recording, asked, folder=folder.path if folder else None, rate=manner.rate,
                 jobs=manner.jobs, in_memory=False, strict=manner.strict,
             )  # fmt: skip
-        used = _streams_used(replay, manner.strict)
+        used = _streams_used(replay, recording, manner.strict)
         if not manner.as_json:
             show_wiring(replay)
         show_findings(used)
@@ -215,8 +215,9 @@ def _has_figures(replay: Replay) -> bool:
     return any(issubclass(kept.type, PointCloud | Pose | Trajectory) for kept in replay.kept.values())
 
 
-def _streams_used(replay: Replay, strict: bool) -> Recording:
+def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
     """Return the recording with only the streams that are played, if there is something to play."""
+    from transect.cli._opening import describe_span
     from transect.errors import UsageError
 
     recording, wiring = replay.recording, [stream for _, stream in replay.wiring.pairs]
@@ -224,11 +225,12 @@ def _streams_used(replay: Replay, strict: bool) -> Recording:
     if strict and used.losses:
         raise used.losses[0].error()
     if wiring and replay.span is None:
-        cut = replay.options.start is not None or replay.options.end is not None
-        what = "there is nothing between these times" if cut else f"{recording.name} has nothing to play"
-        raise UsageError(
-            what, why=f"{', '.join(s.name for s in used)}: no samples", hint="transect info lists streams"
-        )
+        names = f"{', '.join(s.name for s in used)}: no samples"
+        if replay.options.start is None and replay.options.end is None:
+            hint = "transect info lists streams"
+            raise UsageError(f"{recording.name} has nothing to play", why=names, hint=hint)
+        why = f"{names}; {describe_span(whole)}"
+        raise UsageError("there is nothing between these times", why=why)
     return used
 
 
