@@ -210,9 +210,9 @@ def test_rows_as_mappings_may_lack_keys(tmp_path: Path) -> None:
 
 
 def test_verdicts_can_be_kept(tmp_path: Path) -> None:
-    verdict = Verdict("lidar", 0, 10, 0.5, "dust", "many near returns", evidence={"near": 0.7})
+    verdict = Verdict("lidar", "scan", 0, 10, "C01", score=0.5, reason="DUST", evidence={"near": 0.7})
     columns = read_port(write_port(tmp_path, "check", Verdict, [10], [verdict])[0])[1]
-    assert (columns["cause"], columns["evidence.near"].tolist()) == (["dust"], [0.7])
+    assert (columns["reason"], columns["evidence.near"].tolist()) == (["DUST"], [0.7])
 
 
 def test_columns_that_come_later_are_null_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

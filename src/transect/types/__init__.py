@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from .provenance import Provenance, SourceFile
     from .record import Record
     from .sensors import Imu, JointState, WheelState, Wrench
-    from .verdict import Verdict
+    from .verdict import STATES, State, Verdict
 
 __all__ = [
     "CDFF_NAMES",
     "DEM",
     "FIX_TYPES",
+    "STATES",
     "CameraModel",
     "CorrespondenceMaps2D",
     "CorrespondenceMaps3D",
@@ -53,6 +54,7 @@ __all__ = [
     "Record",
     "RigidBodyState",
     "SourceFile",
+    "State",
     "StereoPair",
     "Trajectory",
     "Transform",
@@ -84,6 +86,6 @@ __getattr__ = importer(
         "provenance": ("Provenance", "SourceFile"),
         "record": ("Record",),
         "sensors": ("Imu", "JointState", "WheelState", "Wrench"),
-        "verdict": ("Verdict",),
+        "verdict": ("STATES", "State", "Verdict"),
     },
 )

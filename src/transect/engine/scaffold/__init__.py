@@ -166,7 +166,7 @@ _SAMPLES: dict[type, Callable[[], Any]] = {
     types.Trajectory: lambda: types.Trajectory(np.arange(2), np.zeros((2, 3))),
     types.Transform: lambda: types.Transform("target", "source", np.eye(4)),
     types.Twist: lambda: types.Twist(np.zeros(3), np.zeros(3)),
-    types.Verdict: lambda: types.Verdict("stream", 0, 1, 1.0, "ok", "as it should be"),
+    types.Verdict: lambda: types.Verdict("sensor", "stream", 0, 1, state="OK", raw="OK", score=1.0),
     types.WheelState: lambda: types.WheelState(np.zeros(4)),
     types.Wrench: lambda: types.Wrench(np.zeros(3), np.zeros(3)),
 }

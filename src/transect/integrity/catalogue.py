@@ -1,0 +1,77 @@
+"""Which checks there are: the files of `integrity/checks`, and entry points of the group `transect.checks`.
+
+The name of the file is the name of the check; names are listed without importing anything. A package outside
+offers a check of its own with an entry point, ``gap = "package.module"`` or ``"package.module:Class"``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from transect.errors import did_you_mean
+
+from .model import Check, CheckError
+
+ENTRY_POINTS = "transect.checks"
+_FOLDER = Path(__file__).parent / "checks"
+
+
+@cache
+def _outside() -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all checks, without importing them."""
+    inside = {module.name for module in pkgutil.iter_modules([str(_FOLDER)]) if module.name[0] != "_"}
+    return tuple(sorted(inside | set(_outside())))
+
+
+@cache
+def load(name: str) -> type[Check]:
+    """Return a check by its name."""
+    if name not in names():
+        raise CheckError(f"there is no check {name!r}", hint=did_you_mean(name, names()))
+    point = _outside().get(name)
+    found: Any = point.load() if point else import_module(f"{__package__}.checks.{name}")
+    return _class_in(found, name) if inspect.ismodule(found) else found
+
+
+def _class_in(module: Any, name: str) -> type[Check]:
+    classes = [
+        thing for thing in vars(module).values() if inspect.isclass(thing) and issubclass(thing, Check)
+    ]
+    own = [each for each in classes if each.__module__ == module.__name__ and each.id]
+    if len(own) != 1:
+        raise CheckError(f"the file of the check {name!r} has {len(own)} classes with an id, expected one")
+    return own[0]
+
+
+@cache
+def load_all() -> Mapping[str, type[Check]]:
+    """Return all checks by name, in the order of their identifiers."""
+    every = {name: load(name) for name in names()}
+    return dict(sorted(every.items(), key=lambda item: (item[1].id[:1] not in "TSCXE", _rank(item[1].id))))
+
+
+def _rank(identifier: str) -> tuple[int, str]:
+    return "TSCXE".find(identifier[:1]), identifier
+
+
+def find(name: str) -> str:
+    """Return the name of a check that is called by its name or its identifier."""
+    if name in names():
+        return name
+    for known, check in load_all().items():
+        if check.id.lower() == name.lower():
+            return known
+    ids = [check.id for check in load_all().values()]
+    raise CheckError(f"there is no check {name!r}", hint=did_you_mean(name, (*names(), *ids)))

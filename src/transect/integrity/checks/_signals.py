@@ -1,0 +1,26 @@
+"""What signal checks share: which numbers of a type are a signal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transect.integrity.windows import Window
+from transect.types import Imu, JointState, NavFix, Odometry, RigidBodyState, Twist, WheelState, Wrench
+
+Signals = Imu | NavFix | Odometry | Twist | WheelState | RigidBodyState | JointState | Wrench
+NAMES: dict[type, tuple[str, ...]] = {
+    Imu: ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"),
+    NavFix: ("lat", "lon", "alt"),
+    Odometry: ("vx", "vy", "wz"),
+    Twist: ("vx", "vy", "vz"),
+    WheelState: ("wheel_velocity",),
+    RigidBodyState: ("x", "y", "z"),
+    JointState: ("position",),
+    Wrench: ("fx", "fy", "fz"),
+}
+
+
+def names_in(window: Window[Any]) -> tuple[str, ...]:
+    """Return the columns of a window that are a signal: those of its type that are there as numbers."""
+    wanted = next((names for kind, names in NAMES.items() if issubclass(window.stream.type, kind)), ())
+    return tuple(name for name in wanted if window.has(name))

@@ -1,0 +1,95 @@
+"""T06: does the clock of the stamps jump."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+from transect.geometry.robust import NORMAL
+from transect.integrity.learning import Pace
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.windows import Window
+
+REFERENCE = 10
+"""Windows whose delays a window is compared with."""
+MANY = 5.0
+"""Deviations that are no noise."""
+MANY_LARGEST = 2.0
+"""Times the largest deviation of a step so far that are no jitter."""
+LONGEST = 0.5
+"""Seconds of a forward step that may be a jump; after a longer one samples are missing (T02)."""
+BETWEEN = 0.2
+"""Part of a step by which a jump must differ from whole steps, which are lost samples."""
+STEADY = 0.1
+"""Jitter up to which a stream without log times shows jumps."""
+
+
+class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1):
+    """A step in ``t_sample - t_log`` that is more than 5 deviations and more than two steps between samples.
+
+    The median of a window is compared with those of the ten windows before. Without log times a stream of
+    a steady pace shows jumps backwards, and forwards where the step is no whole number of usual steps.
+
+    Motive: Document 000 logs the receiver's own time beside that of the middleware (GnssPose).
+    """
+
+    jump = Limit(0.02, 0.1, "CLOCK_JUMP", "s", "by which stamps jump against the recorder's clock")
+
+    def reset(self) -> None:
+        """No delays and no pace are known yet."""
+        self._pace = Pace()
+        self._delays: deque[float] = deque(maxlen=REFERENCE)
+        self._origin: int | None = None
+        self._largest = 0.0
+
+    def look(self, stream: Window[Any]) -> Finding | Unknown:
+        """Compare delays with those before; without log times, steps with the usual one."""
+        usual = self._pace.step
+        self._pace.learn(stream.steps_s)
+        if stream.stream.role == "estimate":
+            return Unknown("ESTIMATE", "it is computed, and logged when it is ready", len(stream))
+        if stream.log_ns is not None:
+            return self._by_log(stream, stream.log_ns)
+        if not (math.isfinite(usual) and self._pace.jitter <= STEADY):
+            return Unknown("NO_LOG_TIME", n=len(stream))
+        jump = _jump_of(stream.steps_s, usual, self._pace.jitter)
+        jump = jump if jump > MANY_LARGEST * self._largest else 0.0
+        if not jump:
+            self._largest = max(self._largest, float(np.nanmax(np.abs(stream.steps_s - usual), initial=0.0)))
+        return Finding({"jump": jump}, len(stream))
+
+    def _by_log(self, stream: Window[Any], log_ns: Ints) -> Finding | Unknown:
+        delays_ns = stream.t_ns - log_ns
+        self._origin = int(delays_ns[0]) if self._origin is None else self._origin
+        delays = (delays_ns - self._origin) / NS
+        now, before = float(np.median(delays)), np.array(self._delays)
+        noise = NORMAL * float(np.median(np.abs(delays - now)))
+        step = self._pace.step
+        self._delays.append(now)
+        if len(before) < 3 or not math.isfinite(step):
+            return Unknown("LEARNING", n=len(stream))
+        middle = float(np.median(before))
+        noise = max(noise, NORMAL * float(np.median(np.abs(before - middle))))
+        jump = abs(now - middle)
+        is_jump = jump > MANY * noise and jump > 2 * step
+        if is_jump:  # the clock goes on from where it is now
+            self._delays.clear()
+            self._delays.extend([now] * 3)
+        return Finding(
+            {"jump": jump if is_jump else 0.0}, len(stream), {"delay_s": now - middle, "noise_s": noise}
+        )
+
+
+def _jump_of(steps_s: Floats, usual: float, jitter: float) -> float:
+    """Return the largest jump that steps show, s; 0 if they show none."""
+    off = steps_s - usual
+    back = -off[steps_s < 0]
+    whole = np.abs(steps_s / usual - np.rint(steps_s / usual))
+    between = (whole > max(BETWEEN, MANY * jitter)) & (np.abs(off) > MANY * jitter * usual)
+    ahead = off[between & (off > 0) & (off < LONGEST)]
+    return float(max(back.max(initial=0.0), ahead.max(initial=0.0)))

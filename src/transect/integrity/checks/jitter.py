@@ -1,0 +1,48 @@
+"""T04: how regular are the steps from sample to sample."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from transect.geometry.robust import NORMAL
+from transect.integrity.learning import Pace
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.windows import Window
+
+STEPS = 20
+"""Steps from which jitter is told: those of the window, or the newest where it has fewer."""
+AT_MOST_SUSPECT = 0.2
+"""Score of a stream whose steps were never even."""
+
+
+class Jitter(Check, id="T04", group="timing"):
+    """``1.4826 MAD(dt) / median(dt)``: the deviation of the steps, as a part of the step.
+
+    Half of the steps must be off before it moves, so lost samples do not count. A stream whose steps are
+    uneven from the beginning is SUSPECT at most: its sensor may measure when it can, and stamp it well.
+
+    Motive: Document 001: cameras "synchronized by software", stamps in ms.
+    """
+
+    jitter = Limit(0.1, 0.5, "JITTER", "", "deviation of steps over the usual step")
+
+    def reset(self) -> None:
+        """Nothing is known of the stream's pace yet."""
+        self._pace = Pace()
+
+    def look(self, stream: Window[Any]) -> Finding | Unknown:
+        """Measure the deviation of the steps."""
+        self._pace.learn(stream.steps_s)
+        steps = stream.steps_s[stream.steps_s > 0]
+        steps = steps if len(steps) >= STEPS else self._pace.newest(STEPS)
+        if len(steps) < STEPS or not math.isfinite(self._pace.step):
+            return Unknown("TOO_FEW", n=len(stream))
+        if not self._pace.is_steady(stream.stream):
+            return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
+        middle = float(np.median(steps))
+        jitter = NORMAL * float(np.median(np.abs(steps - middle))) / middle
+        floor = AT_MOST_SUSPECT if self._pace.jitter > self.jitter.warn else 0.0
+        return Finding({"jitter": jitter}, len(steps), {"step_s": middle}, floor=floor)

@@ -1,0 +1,89 @@
+"""T08: do two sensors that feel the same motion stamp it alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transect.base.clocks import NS
+from transect.engine.offsets import Signal, signals_of
+from transect.engine.params import param
+from transect.errors import GeometryError
+from transect.geometry.correlation import time_offset
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import Moving
+from transect.integrity.windows import Window
+
+LEAST_CORRELATION = 0.6
+SIGNAL, VARIES = "rate of turn", 0.05
+"""rad/s: standard deviation of turn rates that show an offset."""
+FINEST = 0.25
+"""Part of a step between samples to which an offset can be told."""
+FARTHEST_NS = NS
+"""Offsets up to this are looked for."""
+EVERY = 5
+"""Windows from one estimate to the next."""
+PEAKED = 0.1
+"""Confidence of a peak that is one."""
+
+
+class Latency(Check, id="T08", group="timing"):
+    """Where the normalised cross-correlation of the absolute turn rates of two streams peaks.
+
+    A parabola through the peak makes it finer than a sample; a quarter of the coarser step is left off.
+    It counts if the correlation is at least 0.6 and both signals vary. Of several peers the median offset
+    counts, so the stream that is late stands out; of two streams it cannot be told which is.
+
+    Motive: Document 004: "offsets ... a few milliseconds"; document 000, Figure 5: "DT values".
+    """
+
+    offset = Limit(0.01, 0.05, "LATENCY", "s", "between this stream's stamps and those of its peers")
+    span: float = param(30.0, gt=0.0, unit="s", doc="of the motion that is compared")
+
+    def reset(self) -> None:
+        """Nothing is known yet."""
+        self._last: Finding | Unknown = Unknown("LEARNING")
+        self._age = 0
+
+    def look(self, stream: Window[Moving], peers: Sequence[Window[Moving]]) -> Finding | Unknown:
+        """Correlate the last half minute with each peer, now and then."""
+        self._age += 1
+        if self._age % EVERY == 0:
+            self._last = self._compare(stream, peers)
+        return self._last
+
+    def _compare(self, stream: Window[Moving], peers: Sequence[Window[Moving]]) -> Finding | Unknown:
+        own = _signal(stream, self.span)
+        found = {p.stream.name: _offset(own, _signal(p, self.span)) for p in peers} if own else {}
+        known = {name: each for name, each in found.items() if each is not None}
+        if not known:
+            return Unknown("NO_MOTION", "no turns that two streams show alike", len(stream))
+        counted, offset, correlation = (float(np.median(each)) for each in zip(*known.values(), strict=True))
+        evidence = {"offset_s": offset, "correlation": correlation}
+        return Finding({"offset": counted}, len(stream), evidence, peers=tuple(known))
+
+
+def _signal(window: Window[Moving], span: float) -> Signal | None:
+    """Return the turn rate in the last seconds, None if it hardly varies."""
+    past = window.history(span).as_stream()
+    signal = next((each for each in signals_of(past) if each.name == SIGNAL), None)
+    if signal is None:
+        return None
+    known = np.isfinite(signal.values)
+    return signal if known.sum() > 20 and float(np.std(signal.values[known])) > VARIES else None
+
+
+def _offset(own: Signal | None, other: Signal | None) -> tuple[float, float, float] | None:
+    """Return what counts of an offset, the offset (positive: the first stamps later), the correlation."""
+    if own is None or other is None:
+        return None
+    try:
+        found = time_offset(other.t_ns, other.values, own.t_ns, own.values, FARTHEST_NS)
+    except GeometryError:
+        return None
+    if found.correlation < LEAST_CORRELATION or found.confidence < PEAKED:
+        return None
+    step = max(float(np.median(np.diff(each.t_ns))) for each in (own, other)) / NS
+    offset = -found.offset_ns / NS
+    return max(0.0, abs(offset) - FINEST * step), offset, found.correlation

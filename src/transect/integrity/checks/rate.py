@@ -1,0 +1,52 @@
+"""T03: do samples come as often as they should."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from transect.engine.params import param
+from transect.integrity.learning import Pace
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.windows import Window
+
+STEPS = 20
+"""Steps from which a rate is told: those of the window, or the newest where it has fewer."""
+EVEN = 0.1
+"""Jitter of steps from which a rate can be learned."""
+
+
+class Rate(Check, id="T03", group="timing"):
+    """``|f - f_nominal| / f_nominal``, where f is one over the median step.
+
+    Without a nominal rate the one of the stream's first 400 steps is taken, if these were even.
+
+    Motive: Document 004 states 15, 10 and 12.5 fps, 8 Hz and 1 kHz; document 001 140 and 142 Hz.
+    """
+
+    deviation = Limit(0.05, 0.2, "RATE", "", "part by which the rate is off")
+    rate: float = param(0.0, ge=0.0, unit="Hz", doc="nominal rate; 0: as in the beginning")
+
+    def reset(self) -> None:
+        """Nothing is known of the stream's pace yet."""
+        self._pace = Pace()
+
+    def look(self, stream: Window[Any]) -> Finding | Unknown:
+        """Compare the median step with the nominal one."""
+        usual = self._pace.step
+        self._pace.learn(stream.steps_s)
+        nominal = self.rate or 1 / (usual if math.isfinite(usual) else self._pace.step)
+        steps = stream.steps_s[stream.steps_s > 0]
+        steps = steps if len(steps) >= STEPS else self._pace.newest(STEPS)
+        if not math.isfinite(nominal) or len(steps) < STEPS / 2:
+            return Unknown("TOO_FEW", n=len(stream))
+        if not self.rate and self._pace.jitter > EVEN:
+            return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
+        found = 1 / float(np.median(steps))
+        return Finding(
+            {"deviation": abs(found - nominal) / nominal},
+            len(steps),
+            {"rate_hz": found, "nominal_hz": nominal},
+        )

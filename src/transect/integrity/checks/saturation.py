@@ -1,0 +1,70 @@
+"""S02: does a signal stay at the end of its range."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.engine.params import param
+from transect.integrity.checks._signals import names_in
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.windows import Window
+from transect.types import Imu, WheelState, Wrench
+
+LEAST = 5
+"""Samples at one and the same extreme that are no chance."""
+LEVELS = 200
+"""Steps of the converter between a signal's usual value and its extreme: at rest the extremes repeat, too."""
+
+
+class Saturation(Check, id="S02", group="signal", least=LEAST, k_on=1):
+    """Part of the samples at the end of the range, over the worst column.
+
+    The range is given by parameters. Where it is not, an extreme counts that at least five samples of the
+    window share to the last bit, that nothing before exceeded, and that is far from the usual value in
+    steps of the converter. (For pixels see C08, for ranges C05.)
+
+    Motive: Document 001: "burned images"; gyroscopes and accelerometers clip, too.
+    """
+
+    share = Limit(0.01, 0.1, "SATURATED", "", "part of the samples at the end of the range")
+    acceleration: float = param(
+        0.0, ge=0.0, unit="m/s2", doc="end of the accelerometers' range; 0: not known"
+    )
+    rate: float = param(0.0, ge=0.0, unit="rad/s", doc="end of the gyroscopes' range; 0: not known")
+
+    def reset(self) -> None:
+        """No extremes are known yet."""
+        self._extremes: Floats | None = None
+
+    def look(self, stream: Window[Imu | WheelState | Wrench]) -> Finding | Unknown:
+        """Count samples at the limits, or at extremes that repeat."""
+        names = names_in(stream)
+        if not names:
+            return Unknown("NO_NUMBERS", n=len(stream))
+        values = np.abs(stream.array(*names))
+        known = {"acc": self.acceleration, "gyr": self.rate}
+        ends = np.array([known.get(name[:3], 0.0) for name in names])
+        if len(ends) == values.shape[1] and ends.any():
+            shares = np.mean(values >= np.where(ends > 0, ends * (1 - 1e-6), np.inf), axis=0)
+        else:
+            shares = self._learned(values)
+        return Finding({"share": float(np.max(shares))}, len(stream))
+
+    def _learned(self, values: Floats) -> Floats:
+        peaks = np.nanmax(values, axis=0, initial=0.0)
+        before = self._extremes if self._extremes is not None else np.zeros(len(peaks))
+        self._extremes = np.maximum(before, peaks)
+        at = values == peaks
+        count = at.sum(axis=0)
+        far = np.array([_levels(column) for column in values.T])
+        counted = (count >= LEAST) & (peaks >= before) & (far > LEVELS)
+        return np.where(counted, count / len(values), 0.0)
+
+
+def _levels(values: Floats) -> float:
+    """Return how many steps of the converter lie between the median and the extreme of a signal."""
+    different = np.unique(values[np.isfinite(values)])
+    if len(different) < 3:
+        return 0.0
+    return float((different[-1] - np.median(values)) / np.min(np.diff(different)))

@@ -1,0 +1,68 @@
+"""S03: do single samples stand out from their neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.base.arrays import Floats, Mask
+from transect.geometry.robust import NORMAL
+from transect.integrity.checks._signals import Signals, names_in
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.windows import Window
+
+NEIGHBOURS = 11
+OUTSIDE = 6.0
+"""Deviations from the median of the neighbours that are no noise."""
+EIGHTY = 1.2816
+"""Standard deviations within which 80 % of normally distributed values lie."""
+LEAST_SAMPLES = 40
+"""Samples of which a share is told; the newest ones where the window has fewer."""
+
+
+class Spike(Check, id="S03", group="signal"):
+    """Part of the samples with ``|x - median_11| / (1.4826 MAD_11) > 6`` (Hampel), over the worst column.
+
+    The last five samples of a window wait for their neighbours in the next one. The deviation is at least
+    that of the whole stretch (from the 80th percentile, for vibration has heavy tails) and the smallest
+    step. Three samples in a row that stand out are a signal that changes, and no spikes.
+
+    Motive: Document 004: the radar's "noisier data"; fixes that are far off one by one.
+    """
+
+    share = Limit(0.005, 0.05, "NOISE", "", "part of the samples that stand out")
+
+    def look(self, stream: Window[Signals]) -> Finding | Unknown:
+        """Filter the newest samples that have all their neighbours."""
+        names = names_in(stream)
+        if not names:
+            return Unknown("NO_NUMBERS", n=len(stream))
+        wanted = max(len(stream), LEAST_SAMPLES) + NEIGHBOURS - 1
+        seconds = (stream.t1_ns - stream.t0_ns) / 1e9
+        past = stream.history(seconds * min(60.0, 1 + wanted / max(len(stream), 1)))
+        values = past.array(*names)[-wanted:]
+        if len(values) < 3 * NEIGHBOURS:
+            return Unknown("TOO_FEW", n=len(stream))
+        out = find_spikes(values)
+        worst = int(np.argmax(out.mean(axis=0)))
+        return Finding(
+            {"share": float(out[:, worst].mean())}, len(out), {"spikes": float(out[:, worst].sum())}
+        )
+
+
+def find_spikes(values: Floats) -> Mask:
+    """Return (n - 10, k) which samples of columns (n, k) stand out, but for the first and last five."""
+    half = NEIGHBOURS // 2
+    near = np.lib.stride_tricks.sliding_window_view(values, NEIGHBOURS, axis=0)
+    middle = np.median(near, axis=-1)
+    spread = NORMAL * np.median(np.abs(near - middle[..., None]), axis=-1)
+    off = np.abs(values[half:-half] - middle)
+    usual = np.percentile(off, 80, axis=0, keepdims=True) / EIGHTY
+    steps = np.abs(np.diff(values, axis=0))
+    smallest = np.min(steps, axis=0, where=steps > 0, initial=np.inf)
+    coarse = np.where(np.isfinite(smallest), smallest, 0.0)
+    out = off > OUTSIDE * np.maximum(np.maximum(spread, usual), coarse)
+    # Three in a row are a signal that changes.
+    edge = np.zeros((1, out.shape[1]), np.bool_)
+    before, after = np.concatenate([edge, out[:-1]]), np.concatenate([out[1:], edge])
+    second = np.concatenate([edge, before[:-1]]), np.concatenate([after[1:], edge])
+    return out & ~((before & after) | (before & second[0]) | (after & second[1]))

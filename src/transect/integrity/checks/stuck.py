@@ -1,0 +1,83 @@
+"""S01: does a sensor give one sample over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from transect.base.clocks import NS
+from transect.engine.params import param
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import Moving, is_moving
+from transect.integrity.windows import Window
+from transect.types import (
+    Imu,
+    JointState,
+    LaserScan,
+    NavFix,
+    Odometry,
+    RadarSpectrum,
+    RigidBodyState,
+    Twist,
+    WheelState,
+)
+
+NOISY = (Imu, LaserScan, RadarSpectrum)
+"""Types whose noise never repeats: a second sample of the same bits was not measured."""
+Stickable = (
+    Imu | LaserScan | RadarSpectrum | NavFix | Odometry | Twist | WheelState | RigidBodyState | JointState
+)
+
+
+class Stuck(Check, id="S01", group="signal", k_on=1, k_off=1):
+    """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
+
+    Inertial sensors, lasers and radars have noise, so that is enough. Fixes, wheels, joints and poses may
+    stand still: for them a peer must move meanwhile. Shorter than `shortest` is a sensor that is logged
+    faster than it measures.
+
+    Motive: Document 002, `enc_delta`: an encoder that "changes by less than" this means a fault.
+    """
+
+    run = Limit(10.0, 50.0, "STUCK", "", "samples in a row of the same bits")
+    shortest: float = param(0.5, ge=0.0, unit="s", doc="a run that is no slow sensor")
+
+    def reset(self) -> None:
+        """No sample is known yet."""
+        self._last: bytes = b""
+        self._run, self._since = 0, 0
+
+    def look(self, stream: Window[Stickable], peers: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
+        """Count how many of the last samples are the same."""
+        rows = _bytes_of(stream)
+        if rows is None:
+            return Unknown("NO_NUMBERS", n=len(stream))
+        longest = 0
+        for row, t_ns in zip(rows, stream.t_ns.tolist(), strict=True):
+            if row == self._last:
+                self._run += 1
+            else:
+                self._last, self._run, self._since = row, 1, t_ns
+            if t_ns - self._since >= self.shortest * NS:
+                longest = max(longest, self._run)
+        kind = stream.stream.type
+        if longest > self.run.warn and not issubclass(kind, NOISY):
+            moving = is_moving(peers)
+            if moving is None:
+                return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
+            longest = longest if moving else 0
+        return Finding({"run": float(longest)}, len(stream))
+
+
+def _bytes_of(stream: Window[Any]) -> list[bytes] | None:
+    """Return the bytes of each sample's numbers."""
+    units = getattr(stream.stream.type, "units", dict)()
+    names = [name for name in units if stream.has(name)]
+    parts = [np.asarray(column) for name in names if isinstance(column := stream.column(name), np.ndarray)]
+    wide = [part.reshape(len(stream), -1) for part in parts if part.dtype.kind in "fiu"]
+    if not wide:
+        return None
+    # Constants such as angles of a laser do not hurt: they are the same in every sample.
+    return [row.tobytes() for row in np.concatenate(wide, axis=1)]

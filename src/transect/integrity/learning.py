@@ -1,0 +1,102 @@
+"""What checks learn of a stream from its past: its usual value, and its usual pace."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections import deque
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.geometry.robust import NORMAL
+from transect.recording import Stream
+from transect.types import Image, Imu, LaserScan, NavFix, PointCloud, RadarRange, RadarSpectrum, WheelState
+
+WINDOWS = 20
+"""Windows from which a usual value is learned; it stays as it is after them."""
+LEAST = 3
+"""Windows after which it is used."""
+
+
+class Usual:
+    """The median of a value over the first windows of a stream; it does not follow a fault that lasts."""
+
+    def __init__(self, windows: int = WINDOWS, least: int = LEAST) -> None:
+        self._values: list[float] = []
+        self._windows, self._least = windows, least
+
+    def learn(self, value: float) -> None:
+        """Take the value of a window; NaN and values after the first windows are left out."""
+        if len(self._values) < self._windows and math.isfinite(value):
+            insort(self._values, value)
+
+    @property
+    def value(self) -> float:
+        """The usual value, NaN while too little is known."""
+        if len(self._values) < self._least:
+            return math.nan
+        middle = len(self._values) // 2
+        return (self._values[middle] + self._values[~middle]) / 2
+
+    @property
+    def spread(self) -> float:
+        """The usual deviation of a window's value from it, NaN while too little is known."""
+        if len(self._values) < self._least:
+            return math.nan
+        return NORMAL * float(np.median(np.abs(np.asarray(self._values) - self.value)))
+
+
+SENSORS = (Imu, NavFix, LaserScan, PointCloud, Image, RadarSpectrum, RadarRange, WheelState)
+"""Types whose samples come at a steady pace; others may come when something happens."""
+IRREGULAR = 0.5
+"""Deviation of steps, as a part of the median, from which on they have no pace."""
+FEW = 5
+"""Steps that tell a pace."""
+MEMORY = 200
+"""Steps that are remembered."""
+LEARNED = 400
+"""Steps after which the pace stays as it is."""
+
+
+class Pace:
+    """The step from sample to sample that a stream usually has."""
+
+    def __init__(self) -> None:
+        self._steps: deque[float] = deque(maxlen=MEMORY)
+        self._first: list[float] = []
+        self._known = (math.nan, math.nan)
+
+    def learn(self, steps_s: Floats) -> None:
+        """Take the steps of a window, s."""
+        steps = steps_s[steps_s > 0]
+        if not len(steps):
+            return
+        self._steps.extend(steps[-MEMORY:].tolist())
+        if len(self._first) < LEARNED:
+            self._first += steps[: LEARNED - len(self._first)].tolist()
+            self._known = _middle(self._first)
+
+    @property
+    def step(self) -> float:
+        """Usual seconds between samples, NaN while too few are known."""
+        return self._known[0] if len(self._first) >= FEW else math.nan
+
+    @property
+    def jitter(self) -> float:
+        """Usual deviation of steps as a part of the step."""
+        return self._known[1] / self._known[0] if len(self._first) >= FEW else math.nan
+
+    def newest(self, count: int) -> Floats:
+        """Return the newest steps, `count` of them at most."""
+        return np.array(list(self._steps)[-count:])
+
+    def is_steady(self, stream: Stream) -> bool:
+        """Tell whether samples come at a pace: those of sensors always, others if they have one."""
+        return issubclass(stream.type, SENSORS) or self.jitter <= IRREGULAR
+
+
+def _middle(values: list[float]) -> tuple[float, float]:
+    array = np.asarray(values)
+    middle = float(np.median(array))
+    return middle, NORMAL * float(np.median(np.abs(array - middle)))

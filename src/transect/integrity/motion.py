@@ -1,0 +1,61 @@
+"""Whether the robot moved in a window, as its streams tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from transect.types import Imu, NavFix, Odometry, RigidBodyState, Twist, WheelState
+
+from .windows import Window
+
+Moving = Odometry | Twist | WheelState | RigidBodyState | NavFix | Imu
+"""What shows motion."""
+SPEED, TURN, TRAVEL = 0.1, 0.1, 1.0
+"""m/s, rad/s, and metres between fixes of a window: more is motion, and no noise or bias."""
+_EARTH = 6_371_000.0
+
+
+def is_moving(windows: Sequence[Window[Any]]) -> bool | None:
+    """Tell whether the robot moves, by all windows that show it; None if none can tell.
+
+    One that shows motion is enough. Gyroscopes alone show turning, but not that the robot stands.
+    """
+    told = [answer for window in windows if len(window) and (answer := _moves(window)) is not None]
+    return any(told) if told else None
+
+
+def _moves(window: Window[Any]) -> bool | None:
+    kind = window.stream.type
+    if issubclass(kind, Imu):
+        return _above(window, ("gyro_x", "gyro_y", "gyro_z"), TURN) or None
+    if issubclass(kind, NavFix) and window.has("lat", "lon"):
+        return _travels(window.array("lat", "lon"))
+    if issubclass(kind, WheelState) and window.has("wheel_velocity"):
+        return _above(window, ("wheel_velocity",), SPEED)
+    answers = [
+        _above(window, names, limit)
+        for names, limit in ((("vx", "vy", "vz"), SPEED), (("wx", "wy", "wz"), TURN))
+        if any(window.has(name) for name in names)
+    ]
+    known = [answer for answer in answers if answer is not None]
+    return any(known) if known else None
+
+
+def _above(window: Window[Any], names: Sequence[str], limit: float) -> bool | None:
+    """Tell whether the size of a vector is above a limit in most of the samples."""
+    values = window.array(*(name for name in names if window.has(name)))
+    known = values[np.isfinite(values).any(axis=1)]
+    if not known.size:
+        return None
+    return bool(np.median(np.sqrt(np.nansum(known**2, axis=1))) > limit)
+
+
+def _travels(points: np.ndarray) -> bool | None:
+    known = points[np.isfinite(points).all(axis=1)]
+    if len(known) < 2:
+        return None
+    north, east = (known[-1] - known[0]) * _EARTH
+    return bool(np.hypot(north, east * np.cos(known[0, 0])) > TRAVEL)

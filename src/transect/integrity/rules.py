@@ -1,0 +1,157 @@
+"""The rules of verdicts: windows, scores, states, what is declared, what several checks say together.
+
+Pure functions, and one small counter; the letters are those of the verdict model in `docs/integrity.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.base.arrays import Ints, Mask
+from transect.types import State
+
+K_ON, K_OFF = 2, 3
+"""Windows in a row after which BAD is declared, and cleared."""
+ANOMALOUS, HOPELESS = 0.5, 0.1
+"""Largest scores that are SUSPECT and BAD."""
+GROUPS = ("timing", "signal", "content", "cross", "state")
+_ORDER: Sequence[State] = ("UNKNOWN", "OK", "SUSPECT", "BAD")
+
+
+def tile(start_ns: int, end_ns: int, window_ns: int) -> Ints:
+    """Return the edges (n + 1,) of the windows that tile [start, end); the last one may be shorter (a)."""
+    count = max(0, -(-(end_ns - start_ns) // window_ns))
+    edges = start_ns + window_ns * np.arange(count + 1, dtype=np.int64)
+    edges[-1] = end_ns if count else start_ns
+    return edges
+
+
+def score_of(value: float, warn: float, fail: float) -> float | None:
+    """Return how far a statistic lets a sensor be trusted, None for NaN (c).
+
+    1 up to `warn`; beyond it 0.5 falling to 0 at `fail`, in a straight line. Where `warn` is larger than
+    `fail`, small statistics are bad. It never rises as the statistic gets worse.
+    """
+    if math.isnan(value):
+        return None
+    if warn > fail:
+        value, warn, fail = -value, -warn, -fail
+    if value <= warn:
+        return 1.0
+    if value >= fail:
+        return 0.0
+    return 0.5 * (fail - value) / (fail - warn)
+
+
+def state_of(score: float | None) -> State:
+    """Return the state that a score means; UNKNOWN for None (b)."""
+    if score is None:
+        return "UNKNOWN"
+    if score > ANOMALOUS:
+        return "OK"
+    return "SUSPECT" if score > HOPELESS else "BAD"
+
+
+class Declaration:
+    """Declares BAD after `k_on` windows in a row that are BAD, and clears it after `k_off` that are not (d).
+
+    It is a count of windows in a row, as InSight's arm has it for its faults, and no moving average. A BAD
+    window that is not yet declared is SUSPECT. An UNKNOWN window stays UNKNOWN: it neither counts for BAD nor
+    against it.
+    """
+
+    def __init__(self, k_on: int = K_ON, k_off: int = K_OFF) -> None:
+        self.k_on, self.k_off = k_on, k_off
+        self._bad = self._better = 0
+        self._declared = False
+
+    def declare(self, raw: State) -> State:
+        """Take the state of the next window; return what is declared for it."""
+        if raw == "UNKNOWN":
+            return raw
+        if raw == "BAD":
+            self._bad, self._better = self._bad + 1, 0
+        else:
+            self._bad, self._better = 0, self._better + 1
+        if self._bad >= self.k_on:
+            self._declared = True
+        elif self._better >= self.k_off:
+            self._declared = False
+        if self._declared:
+            return "BAD"
+        return "SUSPECT" if raw == "BAD" else raw
+
+
+def declare(raws: Iterable[State], k_on: int = K_ON, k_off: int = K_OFF) -> list[State]:
+    """Return what is declared for windows in order; see `Declaration`."""
+    declaration = Declaration(k_on, k_off)
+    return [declaration.declare(raw) for raw in raws]
+
+
+def worst(states: Iterable[State]) -> State:
+    """Return the worst state; UNKNOWN only where nothing else is known (b)."""
+    return _ORDER[max((_ORDER.index(state) for state in states), default=0)]
+
+
+@dataclass(frozen=True)
+class RolledUp:
+    """What several checks say together of one window.
+
+    Attributes
+    ----------
+    state, raw : str
+        The worst that is declared, and the worst of this window alone.
+    score : float or None
+        The product over the groups of the smallest score in each.
+    at : int or None
+        Which verdict has the smallest score and so supplies the reason; None if all is well or unknown.
+    """
+
+    state: State
+    raw: State
+    score: float | None
+    at: int | None
+
+
+def roll_up(
+    groups: Sequence[str], scores: Sequence[float | None], states: Sequence[State], raws: Sequence[State]
+) -> RolledUp:
+    """Return what the checks of one sensor say together of one window (e).
+
+    What is UNKNOWN is left out; if nothing is known the whole is UNKNOWN, and never OK.
+    """
+    least: dict[str, float] = {}
+    at, smallest = None, 1.0
+    for index, (group, score) in enumerate(zip(groups, scores, strict=True)):
+        if score is None:
+            continue
+        least[group] = min(score, least.get(group, 1.0))
+        # Of equal scores the one that is declared counts, then the first.
+        if score < smallest or (score == smallest < 1.0 and at is not None and _beats(states, index, at)):
+            at, smallest = index, score
+    total = math.prod(least[group] for group in sorted(least)) if least else None
+    state = worst(states)
+    if at is None and state in ("SUSPECT", "BAD"):  # a fault that is over, and not yet cleared
+        at = next(index for index, each in enumerate(states) if each == state)
+    return RolledUp(state, worst(raws), total, at)
+
+
+def _beats(states: Sequence[State], index: int, at: int) -> bool:
+    return _ORDER.index(states[index]) > _ORDER.index(states[at])
+
+
+def masked_share(region: Mask | None) -> float:
+    """Return which share of the beams or pixels a region drops, 0 without a region (f)."""
+    return 0.0 if region is None or not region.size else float(np.mean(region))
+
+
+def unite(regions: Sequence[Mask]) -> Mask | None:
+    """Return what any of the regions of the first one's shape drops (f)."""
+    if not regions:
+        return None
+    same = [region for region in regions if region.shape == regions[0].shape]
+    return np.logical_or.reduce(same)

@@ -1,0 +1,241 @@
+"""Run checks over a recording, window by window, and collect their verdicts.
+
+Windows come in order of time, and each check sees only what had arrived when the window ended. A check that
+raises is UNKNOWN for that window, with the reason, and stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transect.base.clocks import NS
+from transect.engine.determinism import one_thread_per_library
+from transect.recording import Recording, Stream
+from transect.recording.stream import LOGGED_TYPE
+from transect.types import GridMap, State, Trajectory, Transform, Verdict
+
+from . import catalogue
+from .config import Config, Settings, conditions_of, config_of
+from .model import NO_DATA, Check, Finding, Input, Surroundings, Unknown
+from .rules import Declaration, state_of, tile
+from .table import SCHEMA, VerdictTable, table_of
+from .windows import Grid, Track, Window
+
+NOT_SENSORS = (GridMap, Trajectory, Transform)
+NOT_SENSED = ("TFMessage",)
+"""Logged types of streams that tell where frames are, row by row."""
+SLACK_NS = 30 * NS
+"""Streams further apart than this are of another session, or their clock is wrong."""
+LEAST_OTHERS = 3
+"""Streams that must agree in time, for one that is apart from them to be wrong."""
+MOST_WINDOWS = 200_000
+STRAY = 1.0
+"""Part of a stream's span beyond which its first and last percent of stamps are not believed."""
+_FLUSH = 256
+"""Windows whose verdicts are kept as objects before they become rows of a table."""
+
+
+def check(
+    recording: Recording,
+    config: Config | None = None,
+    *,
+    checks: Sequence[str] | None = None,
+    conditions: Sequence[str] = (),
+    on_window: Callable[[float], None] | None = None,
+) -> VerdictTable:
+    """Return how far each sensor of a recording can be trusted, when, and why.
+
+    Parameters
+    ----------
+    recording : Recording
+    config : Config, optional
+        Limits, parameters, sensors and mutes; those of the recording's robot hold where it says nothing.
+    checks : sequence of str, optional
+        Names or identifiers; default all.
+    conditions : sequence of str
+        Words such as `night`, beside those that the recording itself has.
+    on_window : callable, optional
+        Called with the share of the work that is done.
+    """
+    known = [each for each in (config_of(recording), config) if each is not None]
+    settings = Settings(known, conditions_of(recording, conditions))
+    names = list(catalogue.load_all()) if checks is None else [catalogue.find(name) for name in checks]
+    names = [name for name in names if not settings.skips(name)]
+    grids = list(_sessions(recording, settings.window))
+    total, done = sum(len(grid) for grid, _ in grids) or 1, 0
+    parts: list[tuple[tuple[str, str], list[pa.Table]]] = []
+    with one_thread_per_library(), np.errstate(all="ignore"):
+        for grid, streams in grids:
+            tracks = [Track[object](s, grid, settings.sensor_of(s.name)) for s in streams]
+            jobs = _jobs_of(recording, tracks, names, settings)
+            for index in range(len(grid)):
+                for job in jobs:
+                    job.judge(index)
+                if index % _FLUSH == _FLUSH - 1 or index == len(grid) - 1:
+                    for job in jobs:
+                        job.flush()
+                    if on_window is not None:
+                        on_window((done + index + 1) / total)
+            parts += [((job.track.stream.name, job.check.id), job.tables) for job in jobs]
+            done += len(grid)
+    parts.sort(key=lambda part: part[0])
+    tables = [table for _, each in parts for table in each]
+    return VerdictTable(pa.concat_tables(tables).combine_chunks() if tables else SCHEMA.empty_table())
+
+
+def checkable(stream: Stream) -> bool:
+    """Tell whether a stream is one of a sensor with times: not truth of a folder `truth/`, maps or frames."""
+    logged = str(stream.meta.get(LOGGED_TYPE, ""))
+    return not (
+        stream.clock == "index"
+        or stream.name.startswith("truth/")
+        or issubclass(stream.type, NOT_SENSORS)
+        or logged.endswith(NOT_SENSED)
+        or not len(stream)
+        or bool(stream.meta.get("timeless"))
+    )
+
+
+def _sessions(recording: Recording, window: float) -> Iterator[tuple[Grid, list[Stream]]]:
+    """Yield streams that belong together in time, with the windows that tile all of it.
+
+    The session is the union of its streams on one clock. Streams of the same clock that are far from all
+    others have a session of their own: how far is in their grid.
+    """
+    streams = [stream for stream in recording if checkable(stream)]
+    for clock in sorted({stream.clock for stream in streams}):
+        groups = _group([(*span_of(s), s) for s in streams if s.clock == clock])
+        main = max(groups, key=lambda group: (len(group), sum(len(s) for *_, s in group)))
+        for group in groups:
+            start, end = min(a for a, _, _ in group), max(b for _, b, _ in group)
+            apart = 0
+            if len(group) < len(main) >= LEAST_OTHERS:
+                apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
+            window_ns = max(round(window * NS), -(-(end + 1 - start) // MOST_WINDOWS))
+            yield Grid(tile(start, end + 1, window_ns), window_ns, apart / NS), [s for *_, s in group]
+
+
+def _group(spans: list[tuple[int, int, Stream]]) -> list[list[tuple[int, int, Stream]]]:
+    """Return spans that overlap, or nearly, group by group in order of time."""
+    groups: list[list[tuple[int, int, Stream]]] = []
+    end = 0
+    for span in sorted(spans, key=lambda each: (each[0], each[1], each[2].name)):
+        if not groups or span[0] > end + SLACK_NS:
+            groups.append([])
+            end = span[1]
+        groups[-1].append(span)
+        end = max(end, span[1])
+    return groups
+
+
+def span_of(stream: Stream) -> tuple[int, int]:
+    """Return first and last time of a stream, ns; a few stray stamps far away are left out."""
+    low, high = np.percentile(stream.t_ns, [1, 99], method="nearest")
+    width = max(int((high - low) * (1 + STRAY)), NS)
+    inside = stream.t_ns[(stream.t_ns >= low - width) & (stream.t_ns <= high + width)]
+    return int(inside.min()), int(inside.max())
+
+
+def _jobs_of(
+    recording: Recording, tracks: Sequence[Track[object]], names: Sequence[str], settings: Settings
+) -> list[Job]:
+    about = Surroundings(recording.frames, recording.robot, recording)
+    jobs: list[Job] = []
+    for track in tracks:
+        for name in names:
+            kind = catalogue.load(name)
+            if not kind.inputs[0].takes(track.stream.type):
+                continue
+            made = settings.make(name, track.stream, about)
+            muted = settings.mutes(name, kind.id, track.stream.name)
+            peers = [
+                [t for t in tracks if t is not track and i.takes(t.stream.type)] for i in kind.inputs[1:]
+            ]
+            jobs.append(Job(made, track, peers, muted))
+    return jobs
+
+
+@dataclass
+class Job:
+    """One check on one stream: what it says of each window, and what is declared.
+
+    Attributes
+    ----------
+    peers : list of list of Track
+        For each further input of the check.
+    """
+
+    check: Check
+    track: Track[object]
+    peers: list[list[Track[object]]] = field(default_factory=list[list[Track[object]]])
+    muted: str = ""
+    tables: list[pa.Table] = field(default_factory=list[pa.Table])
+
+    def __post_init__(self) -> None:
+        self._declaration = Declaration(self.check.k_on, self.check.k_off)
+        self._threshold = self.check.thresholds
+        self._verdicts: list[Verdict] = []
+        self._reason = ""
+        further: Sequence[Input] = self.check.inputs[1:]
+        self._lacks = next((i for i, p in zip(further, self.peers, strict=True) if i.needed and not p), None)
+
+    def judge(self, index: int) -> Verdict:
+        """Return the verdict on a window; windows come in order."""
+        verdict = self._verdict(self.track.window(index), self._found(index))
+        self._verdicts.append(verdict)
+        return verdict
+
+    def _found(self, index: int) -> Finding | Unknown:
+        if self._lacks is not None:
+            kinds = " or ".join(kind.__name__ for kind in self._lacks.types)
+            return Unknown("NO_PEER", f"there is no stream of {kinds} to compare with")
+        window: Window[object] = self.track.window(index)
+        if len(window) < self.check.least:
+            return Unknown("TOO_FEW", n=len(window)) if len(window) else NO_DATA
+        try:
+            return self.check.look(window, *([peer.window(index) for peer in each] for each in self.peers))
+        except Exception as error:  # noqa: BLE001 - a check that fails must not stop a run
+            return Unknown("CHECK_FAILED", f"{type(error).__name__}: {error}")
+
+    def _verdict(self, window: Window[object], found: Finding | Unknown) -> Verdict:
+        score, reason = _score(self.check, found)
+        raw: State = state_of(score)
+        state = self._declaration.declare(raw)
+        self._reason = reason if raw in ("SUSPECT", "BAD") else self._reason
+        if state == "BAD" and raw == "OK":  # not yet cleared
+            reason = self._reason
+        evidence = dict(found.evidence)
+        peers, region = (), None
+        if isinstance(found, Finding):
+            evidence = {**found.statistics, **evidence}
+            peers, region = found.peers, found.region
+        return Verdict(
+            self.track.sensor, window.stream.name, window.t0_ns, window.t1_ns, self.check.id,
+            self.check.version, state, raw, score, reason, found.note,
+            evidence, self._threshold, found.n, peers, region, self.muted,
+        )  # fmt: skip
+
+    def flush(self) -> None:
+        """Turn the verdicts so far into rows of a table."""
+        if self._verdicts:
+            self.tables.append(table_of(self._verdicts, {self.check.id: self.check.group}))
+            self._verdicts = []
+
+
+def _score(check: Check, found: Finding | Unknown) -> tuple[float | None, str]:
+    """Return the smallest score of a finding's statistics, and the reason that goes with it."""
+    if isinstance(found, Unknown):
+        return None, found.reason
+    least, reason = None, "TOO_FEW"
+    for name, value in found.statistics.items():
+        score = check.limits[name].score(float(value))
+        if score is not None and (least is None or score < least):
+            least, reason = score, check.limits[name].reason
+    if least is None:
+        return None, reason
+    least = max(least, found.floor)
+    return least, (found.reason or reason) if least < 1.0 else ""

@@ -1,0 +1,206 @@
+"""What a check sees of a stream: a window in time, with the samples that had arrived when it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+from transect.recording import Parsed, Stream, arrow
+from transect.recording.arrow import PAYLOAD
+from transect.recording.values import values_between
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The windows of a session, which all its streams share.
+
+    Attributes
+    ----------
+    edges : (n + 1,) int64 array
+        Nanoseconds; window k is [edges[k], edges[k + 1]).
+    window_ns : int
+        Length of all windows but perhaps the last.
+    apart_s : float
+        Seconds between these streams and the ones that most of the recording's streams overlap; 0 for those.
+    """
+
+    edges: Ints
+    window_ns: int
+    apart_s: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+
+class Track(Generic[T]):
+    """A stream laid on a grid: which rows each window has, and columns that are kept as arrays.
+
+    A sample belongs to the window of its stamp, or to a later one if that window had ended when it came: the
+    rows of a window are consecutive and in the order of arrival. A single stamp that runs ahead of the one
+    after it ends no window.
+    """
+
+    def __init__(self, stream: Stream, grid: Grid, sensor: str = "") -> None:
+        self.stream, self.grid = stream, grid
+        self.sensor = sensor or stream.name
+        self._arrays: dict[str, Any] = {}
+        self._values: tuple[int, int, list[Any]] = (0, 0, [])
+
+    @cached_property
+    def bounds(self) -> list[int]:
+        """Row at which each window begins, and the number of rows."""
+        t = self.stream.t_ns
+        if not len(t):
+            return [0] * (len(self.grid) + 1)
+        reached = np.append(np.minimum(t[:-1], t[1:]), t[-1])
+        place = np.searchsorted(self.grid.edges, reached, "right") - 1
+        place = np.maximum.accumulate(np.clip(place, 0, len(self.grid) - 1))
+        return np.searchsorted(place, np.arange(len(self.grid) + 1)).tolist()
+
+    @cached_property
+    def steps_s(self) -> Floats:
+        """(n,) seconds since the sample that came before; NaN for the first, and where another log begins."""
+        steps = np.diff(self.stream.t_ns, prepend=self.stream.t_ns[:1]) / NS
+        steps[[0, *self.stream.seams] if len(steps) else []] = np.nan
+        return steps
+
+    def window(self, index: int, back: int = 0) -> Window[T]:
+        """Return window number `index`, with those before it that are asked for."""
+        return Window(self, index, max(0, index - back))
+
+    def column(self, name: str, start: int, stop: int) -> Any:
+        """Return rows of a column: an array (n,) or (n, k); a list for texts and lists of unequal length."""
+        kind = self.stream.table.schema.field(name).type
+        if pa.types.is_primitive(kind):
+            if name not in self._arrays:
+                self._arrays[name] = self.stream.column(name)
+            return self._arrays[name][start:stop]
+        part = pa.table({name: self.stream.table.column(name).slice(start, stop - start)})
+        if arrow.holds_numbers(kind) and not _is_ragged(part.column(0)):
+            return arrow.numbers(part, name)
+        return part.column(0).to_pylist()
+
+    def values(self, start: int, stop: int) -> list[Any]:
+        """Return rows as values of the stream's type; several checks that ask for the same load them once."""
+        if self._values[:2] != (start, stop):
+            self._values = start, stop, list(values_between(self.stream, start, stop))
+        return self._values[2]
+
+
+def _is_ragged(column: pa.ChunkedArray) -> bool:
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        return False
+    return len({len(each) for each in column}) > 1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Window(Generic[T]):
+    """The samples of one stream in [t0_ns, t1_ns), in the order in which they came.
+
+    Attributes
+    ----------
+    track : Track
+        The whole stream; a check that is to be causal does not look at it beyond `stop`.
+    index, first : int
+        Number of the window, and of the first one that it includes (`history`).
+    """
+
+    track: Track[T]
+    index: int
+    first: int
+
+    @property
+    def stream(self) -> Stream:
+        """Name, type, frame, tag and units of the stream."""
+        return self.track.stream
+
+    @property
+    def t0_ns(self) -> int:
+        """Begin of the window."""
+        return int(self.track.grid.edges[self.first])
+
+    @property
+    def t1_ns(self) -> int:
+        """End of the window, exclusive."""
+        return int(self.track.grid.edges[self.index + 1])
+
+    @property
+    def start(self) -> int:
+        """Its first row."""
+        return self.track.bounds[self.first]
+
+    @property
+    def stop(self) -> int:
+        """The row after its last."""
+        return self.track.bounds[self.index + 1]
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def t_ns(self) -> Ints:
+        """(n,) stamps."""
+        return self.stream.t_ns[self.start : self.stop]
+
+    @property
+    def log_ns(self) -> Ints | None:
+        """(n,) times at which the samples were logged, where that is known."""
+        log_ns = self.stream.log_ns
+        return None if log_ns is None else log_ns[self.start : self.stop]
+
+    @property
+    def steps_s(self) -> Floats:
+        """(n,) seconds from the sample that came before, the last one of an earlier window for the first."""
+        return self.track.steps_s[self.start : self.stop]
+
+    @property
+    def silence_s(self) -> float | None:
+        """Seconds at the end of the window since the last sample; None if there was none yet."""
+        if not self.stop:
+            return None
+        return (self.t1_ns - int(self.stream.t_ns[self.stop - 1])) / NS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the recording has no later sample of the stream. It is hindsight: only words may use it."""
+        return self.stop == len(self.stream)
+
+    def has(self, *names: str) -> bool:
+        """Tell whether the stream has all these columns."""
+        return set(names) <= set(self.stream.table.column_names)
+
+    def column(self, name: str) -> Any:
+        """Return a column: an array (n,) or (n, k); a list for texts and for lists of unequal length."""
+        return self.track.column(name, self.start, self.stop)
+
+    def array(self, *names: str) -> Floats:
+        """Return columns side by side, (n, k) float64; list columns give several."""
+        parts = [np.asarray(self.column(name), np.float64).reshape(len(self), -1) for name in names]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((len(self), 0))
+
+    def values(self) -> Sequence[T]:
+        """Return the samples as values; images and clouds are loaded now, once for all checks."""
+        return self.track.values(self.start, self.stop)
+
+    def payload_names(self) -> list[str] | None:
+        """Return the names of the files of images and clouds, None where there are none."""
+        return self.column(PAYLOAD) if self.has(PAYLOAD) else None
+
+    def history(self, seconds: float) -> Window[T]:
+        """Return a window that ends with this one and is at least so long, or begins with the session."""
+        back = int(np.ceil(seconds * NS / self.track.grid.window_ns - 1e-9)) - 1
+        return Window(self.track, self.index, max(0, self.index - max(0, back)))
+
+    def as_stream(self) -> Stream:
+        """Return its samples as a stream, for functions that take one."""
+        part = self.stream.table.slice(self.start, len(self))
+        return self.stream.replace(source=Parsed(part), seams=())

@@ -1,0 +1,57 @@
+"""Small recordings that checks are tried on: a robot that stands, drives and turns; no formula of a check."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.base.clocks import NS
+from transect.recording import Recording, stream_of_values
+from transect.types import Imu, NavFix, Odometry
+
+START_NS = 1_700_000_000 * NS
+
+
+def drive(seconds: int = 40, seed: int = 0) -> Recording:
+    """Return an IMU (100 Hz), odometry (20 Hz) and fixes (5 Hz): rest for a third, then a drive."""
+    rng = np.random.default_rng(seed)
+
+    def times(rate: int) -> tuple[np.ndarray, np.ndarray]:
+        t = np.arange(seconds * rate) / rate
+        return t, START_NS + np.rint(t * NS).astype(np.int64)
+
+    def moving(t: np.ndarray) -> np.ndarray:
+        return np.clip((t - seconds / 3) / 2, 0, 1)
+
+    def turning(t: np.ndarray) -> np.ndarray:
+        return moving(t) * (0.4 * np.sin(1.1 * t) + 0.3 * np.sin(2.7 * t + 1))
+
+    t, imu_ns = times(100)
+    noise = rng.normal(size=(6, len(t)))
+    shaking = 0.01 + 0.2 * moving(t)
+    imu = stream_of_values(
+        "imu", imu_ns,
+        {
+            "acc_x": shaking * noise[0], "acc_y": shaking * noise[1], "acc_z": 9.81 + shaking * noise[2],
+            "gyro_x": 0.003 * noise[3], "gyro_y": 0.003 * noise[4], "gyro_z": turning(t) + 0.003 * noise[5],
+        },
+        type=Imu, log_ns=imu_ns + 2_000_000 + rng.integers(0, 500_000, len(t)),
+    )  # fmt: skip
+    t, odom_ns = times(20)
+    speed = moving(t) + 0.01 * rng.normal(size=len(t)) * (moving(t) > 0)
+    odom = stream_of_values(
+        "odom", odom_ns,
+        {"vx": speed, "vy": 0 * t, "vz": 0 * t, "wx": 0 * t, "wy": 0 * t, "wz": turning(t)},
+        type=Odometry,
+    )  # fmt: skip
+    t, gps_ns = times(5)
+    north = np.cumsum(moving(t)) / 5 + 0.01 * rng.normal(size=len(t))
+    east = 0.01 * rng.normal(size=len(t))
+    gps = stream_of_values(
+        "gps", gps_ns,
+        {
+            "lat": 0.6 + north / 6.37e6, "lon": -1.0 + east / 6.37e6,
+            "alt": 50 + 0.02 * rng.normal(size=len(t)),
+        },
+        type=NavFix,
+    )  # fmt: skip
+    return Recording("drive", (imu, odom, gps))

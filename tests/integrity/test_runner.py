@@ -1,0 +1,211 @@
+"""Checks over recordings: windows, states, causality, determinism, what people configure."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.integrity.recordings import START_NS, drive
+
+from transect.base.clocks import NS
+from transect.errors import ParseError
+from transect.integrity import Check, Finding, Limit, Unknown, VerdictTable, Window, check
+from transect.integrity.config import read_config
+from transect.integrity.runner import Job
+from transect.integrity.table import SCHEMA, json_schema, to_dict
+from transect.integrity.windows import Grid, Track
+from transect.recording import Recording
+from transect.simulation.faults import inject
+
+
+@cache
+def clean() -> VerdictTable:
+    return check(drive())
+
+
+def test_windows_of_every_stream_and_check_tile_the_session() -> None:
+    rows: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for verdict in clean():
+        rows.setdefault((verdict.stream, verdict.check), []).append((verdict.t0_ns, verdict.t1_ns))
+    for windows in rows.values():
+        starts, ends = zip(*windows, strict=True)
+        assert starts[0] == START_NS
+        assert starts[1:] == ends[:-1]
+    assert len({tuple(windows) for windows in rows.values()}) == 1  # of the session, not of the stream
+
+
+def test_a_clean_drive_has_no_bad_and_no_failed_check() -> None:
+    assert clean().select(raw=("BAD", "SUSPECT")).column("check") == []
+    assert clean().select(reason="CHECK_FAILED").column("note") == []
+    assert {s: {v.state for v in vs} for s, vs in clean().by_sensor.items()} == (
+        {"gps": {"OK"}, "imu": {"OK"}, "odom": {"OK"}}
+    )
+
+
+FAULTS: list[tuple[str, str, float, str, str, dict[str, float]]] = [
+    ("dropout", "imu", 0.5, "T02", "GAP", {}),
+    ("late_start", "imu", 0.5, "T01", "LATE_START", {}),
+    ("early_stop", "gps", 0.9, "T01", "EARLY_STOP", {}),
+    ("clock_jump", "imu", 0.3, "T06", "CLOCK_JUMP", {}),
+    ("clock_drift", "imu", 1.0, "T07", "CLOCK_DRIFT", {}),
+    ("latency", "imu", 0.5, "T08", "LATENCY", {}),
+    ("stuck", "imu", 0.5, "S01", "STUCK", {}),
+    ("noise", "imu", 1.0, "S05", "NOISE", {"factor": 6.0}),
+    ("bias_step", "imu", 1.0, "S05", "BIAS", {}),
+    ("gnss_spike", "gps", 1.0, "S03", "NOISE", {}),
+]
+
+
+@pytest.mark.parametrize(("fault", "stream", "severity", "number", "reason", "parameters"), FAULTS)
+def test_a_fault_is_declared_where_it_is_and_named(
+    fault: str, stream: str, severity: float, number: str, reason: str, parameters: dict[str, float]
+) -> None:
+    recording = drive(60 if number == "T07" else 40)
+    start, end = ("+15s", "+25s") if fault in ("bias_step", "noise") else (None, None)
+    if number == "S05":  # which needs rest
+        recording = drive(90)
+    changed, labels = inject(
+        recording, fault, severity, streams=[stream], start=start, end=end, parameters=parameters
+    )
+    found = check(changed, checks=[number]).select(state="BAD")
+    # Of two streams that disagree in time, either may be late.
+    assert set(found.column("stream")) == ({stream, "odom"} if number == "T08" else {stream})
+    assert set(found.column("reason")) == {reason}
+    touched = labels.column("t_ns").to_pylist()
+    # Persistence and learning take a few windows; nothing is said before the fault, or long after it.
+    assert min(found.column("t1_ns")) > min(touched)
+    assert max(found.column("t0_ns")) < max(touched) + 12 * NS
+
+
+def test_a_window_without_data_is_bad_and_not_absent() -> None:
+    recording, _ = inject(drive(), "early_stop", 0.9, streams=["imu"])
+    verdicts = check(recording, checks=["T01", "S04"])
+    imu = verdicts.select(stream="imu", check="T01")
+    assert len(imu) == len(verdicts.select(stream="odom", check="T01"))
+    assert [imu[len(imu) - 1].state, imu[len(imu) - 1].n] == ["BAD", 0]
+    last = verdicts.select(stream="imu", check="S04")[len(imu) - 1]
+    assert (last.state, last.score, last.reason) == ("UNKNOWN", None, "NO_DATA")
+    assert verdicts.by_sensor["imu"][-1].state == "BAD"
+
+
+def _cut(recording: Recording, end_ns: int) -> Recording:
+    return recording.replace(streams=tuple(s.between(None, end_ns) for s in recording))
+
+
+def test_verdicts_know_nothing_of_what_comes_later() -> None:
+    recording, _ = inject(drive(24), "clock_jump", 0.6, seed=1, streams=["imu"])
+    recording, _ = inject(recording, "dropout", 0.5, streams=["gps"])
+    recording = recording.replace(streams=tuple(s for s in recording if not s.name.startswith("truth")))
+    end = START_NS + 15 * NS
+    whole, early = check(recording), check(_cut(recording, end))
+
+    def rows(table: VerdictTable) -> list[dict[str, Any]]:
+        # Only the name EARLY_STOP is hindsight; it says nothing else than NO_DATA.
+        kept = (to_dict(v) for v in table if v.t1_ns <= end - NS)
+        return [{**row, "reason": row["reason"].replace("EARLY_STOP", "NO_DATA")} for row in kept]
+
+    assert rows(early) == rows(whole)
+
+
+def test_equal_recordings_give_equal_bytes_and_files_are_read_back(tmp_path: Path) -> None:
+    recording, _ = inject(drive(12), "dropout", 0.5, streams=["imu"])
+    first, second = check(recording), check(recording)
+    for suffix in ("parquet", "csv"):
+        for name, table in (("a", first), ("b", second)):
+            table.write(tmp_path / f"{name}.{suffix}")
+        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+        back = VerdictTable.read(tmp_path / f"a.{suffix}")
+        assert back.csv() == first.csv()
+    assert set(json_schema()["properties"]) == set(to_dict(first[0])) == set(SCHEMA.names)
+
+
+class _Broken(Check, id="Z01", group="signal"):
+    """Fails in every second window."""
+
+    size = Limit(1.0, 2.0, "NOISE")
+
+    def reset(self) -> None:
+        self.calls = 0
+
+    def look(self, stream: Window[Any]) -> Finding | Unknown:
+        self.calls += 1
+        if self.calls % 2:
+            raise ZeroDivisionError("oh")
+        return Finding({"size": 3.0}, 1, region=np.ones(4, np.bool_))
+
+
+def test_a_check_that_fails_is_unknown_and_stops_nothing() -> None:
+    stream = drive(4)["imu"]
+    grid = Grid(START_NS + NS * np.arange(5), NS)
+    job = Job(_Broken(), Track(stream, grid))
+    verdicts = [job.judge(index) for index in range(4)]
+    assert [v.state for v in verdicts] == ["UNKNOWN", "SUSPECT", "UNKNOWN", "BAD"]
+    assert (verdicts[0].reason, verdicts[0].note) == ("CHECK_FAILED", "ZeroDivisionError: oh")
+    assert verdicts[1].threshold == {"size.warn": 1.0, "size.fail": 2.0}
+
+
+CONFIG = """
+checks:
+  gap: {limits: {ratio: [1000, 2000]}}
+streams:
+  "gps": {sensor: receiver, checks: {T02: {limits: {ratio: [2000, 3000]}}}}
+conditions:
+  night: {checks: {gap: {limits: {ratio: [1, 1.5]}, k_on: 4}}}
+mute:
+  - {checks: T01, streams: imu, reason: it is known to stop}
+skip: [jitter]
+"""
+
+
+def test_limits_differ_by_stream_and_condition_and_verdicts_can_be_muted() -> None:
+    recording, _ = inject(drive(), "early_stop", 0.9, streams=["imu"])
+    config = read_config(CONFIG, "robot.yaml")
+    names = ["gap", "coverage"]
+    day, night = (check(recording, config, checks=names, conditions=c) for c in ((), ("night",)))
+    limits = {v.stream: v.threshold["ratio.warn"] for v in day if v.check == "T02"}
+    assert limits == {"imu": 1000, "odom": 1000, "gps": 2000}
+    assert {v.threshold["ratio.fail"] for v in night if v.check == "T02"} == {1.5}
+    assert set(day.by_sensor) == {"imu", "odom", "receiver"}
+    muted = day.select(stream="imu", check="T01", state="BAD")
+    assert set(muted.column("muted")) == {"it is known to stop"}
+    assert day.by_sensor["imu"][-1].state == "UNKNOWN"  # what is left says nothing
+    assert "T04" not in check(drive(3), config).column("check")
+
+
+def test_a_configuration_says_all_that_is_wrong_with_it() -> None:
+    wrong = "checks:\n  gap: {limits: {ration: [1, 2]}}\n  rat: {}\nskip: [T99]\n"
+    with pytest.raises(ParseError) as caught:
+        read_config(wrong, "robot.yaml")
+    said = str(caught.value).splitlines()
+    for line, word in ((2, "'ration'"), (3, "'rat'"), (4, "'T99'")):
+        assert any(f"robot.yaml:{line}" in each and word in each for each in said)
+
+
+def test_streams_far_from_the_others_in_time_are_bad() -> None:
+    recording = drive(5)
+    moved = [
+        s.replace(source=s.table.set_column(0, s.table.schema.field(0), _later(s, 100))) for s in recording
+    ]
+    renamed = moved[0].replace(name="far")
+    found = check(recording.replace(streams=(*recording.streams, renamed)), checks=["T09", "T01"])
+    assert set(found.select(state="BAD").column("stream")) == {"far"}
+    assert set(found.select(state="BAD").column("reason")) == {"META_TIME"}
+
+
+def _later(stream: Any, seconds: int) -> Any:
+    from transect.recording import arrow
+
+    return arrow.from_numpy(stream.t_ns + seconds * NS)
+
+
+def test_what_was_known_at_a_time_is_of_a_window_that_had_ended() -> None:
+    recording, _ = inject(drive(), "early_stop", 0.9, streams=["imu"])
+    verdicts = check(recording, checks=["T01"])
+    assert verdicts.known_at("imu", START_NS + NS - 1) is None
+    known = verdicts.known_at("imu", START_NS + 5 * NS + 1)
+    assert known is not None
+    assert known.t1_ns == START_NS + 5 * NS
+    assert verdicts.known_at("nothing", START_NS + 9 * NS) is None
