@@ -97,6 +97,57 @@ def test_nothing_to_check_is_a_usage_error(tmp_path: Path, name: str) -> None:
     assert isinstance(done.exception, UsageError)
 
 
+EVIL = """\
+import pathlib
+from transect.engine import Controller, node
+
+pathlib.Path("{mark}").write_text("ran")
+
+
+@node
+def double(x: float, *, factor: float = float(pathlib.Path("{mark}").write_text("ran"))) -> float: ...
+
+
+class Steps(Controller):
+    pathlib.Path("{mark}").write_text("ran")
+
+    def step(self, c): ...
+"""
+
+
+@pytest.mark.parametrize("controller", ["", "controller: evil.py:Steps\n", "controller: this:Steps\n"])
+def test_nothing_beside_a_description_is_executed_unless_it_is_asked_for(
+    tmp_path: Path, controller: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark, file, python = (tmp_path / name for name in ("mark", "good.yaml", "evil.py"))
+    python.write_text(EVIL.replace("{mark}", str(mark)), encoding="utf-8")
+    file.write_text(GOOD + controller, encoding="utf-8")
+    done = run("check", file)
+    if "this" in controller:  # a module of Python's own that prints a poem
+        assert "this has no 'Steps'" in done.output
+        assert "Beautiful" not in capsys.readouterr().out
+    else:
+        assert (done.exit_code, done.output) == (0, "1 file: no problems, 0 hints\n")
+    assert "wrote" in run("draw", file, "-o", tmp_path / "x.svg").output
+    assert "double" in (tmp_path / "x.svg").read_text()
+    for look in (("show", file), ("check", python), ("show", f"{python}/double"), ("check", tmp_path)):
+        assert run(*look).exception is None or "this" in controller
+    assert not mark.exists()
+    run("check", file, "--execute")
+    assert mark.exists()
+
+
+def test_a_node_with_a_base_from_elsewhere_is_a_hint_and_not_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from unittest import Base\n\n\nclass double(Base):\n    def process(self, x: float) -> float: ...\n"
+    )
+    (tmp_path / "good.yaml").write_text(GOOD, encoding="utf-8")
+    done = run("check", tmp_path)
+    assert done.exit_code == 0
+    assert "double cannot be checked without running its file: its base class Base is" in done.output
+    assert "(--execute runs it)" in done.output
+
+
 def test_the_process_exits_with_4(bad: Path) -> None:
     code = "from transect.cli import main; main()"
     done = subprocess.run(

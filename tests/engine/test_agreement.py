@@ -84,8 +84,10 @@ def test_what_is_checked_is_what_runs(case: str, tmp_path: Path) -> None:
     others = {"nodes.py": NODES, **{name: text for name, text in beside.items() if name != "file"}}
     for name, content in {**others, file.name: text}.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
-    report = check([file])[str(file)]
-    assert (not report.problems) == good, report.problems
+    for execute in (False, True):
+        report = check([file], execute=execute)[str(file)]
+        seen = execute or case != "a value that reset refuses"
+        assert (not report.problems) == (good or not seen), report.problems
     assert _runs(file) == good
 
 

@@ -22,22 +22,22 @@ EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 """Numbers that YAML 1.1 takes for text: 1e-3."""
 
 
-def find_compound(spec: str) -> Compound:
-    """Return the compound that is meant."""
+def find_compound(spec: str, execute: bool = True) -> Compound:
+    """Return the compound that is meant; to look at, unless its Python may be executed."""
     from transect.engine import Compound
 
     if Path(spec).is_dir():
         raise UsageError(
             f"{spec} is a folder, not a compound", hint="transect run COMPOUND PATH..., in this order"
         )
-    return Compound.of(spec)
+    return Compound.of(spec, execute)
 
 
 def find_description(spec: Path) -> tuple[Path, str]:
     """Return the file of a description and the implementation: a file, `Name` or `Name/Implementation`."""
     if spec.exists() or spec.suffix:
         return spec, ""
-    found = find_compound(str(spec).removesuffix("/*"))
+    found = find_compound(str(spec).removesuffix("/*"), execute=False)
     if not found.text.file:
         raise UsageError(f"{spec} is a node, not a compound: there is no picture of it")
     return Path(found.text.file), found.implementation

@@ -1,7 +1,7 @@
 """Where the names in a description are found: nodes, compounds, and descriptions of nodes.
 
 The file name is the name. Names are listed without importing anything, and a node's file is imported when its
-interface is named. Looked for, in this order:
+interface is named; only where a description is run, else it is read (`outline`). Looked for, in this order:
 
 1. what was given: classes, description files and Python files;
 2. beside the description, and in the folder `nodes` there;
@@ -61,13 +61,18 @@ class Catalogue:
         Searched in this order, after the files.
     files : iterable of Path
         Python files and descriptions.
+    execute : bool
+        Whether Python files that are not transect's own are run; else they are only read (`outline`).
     """
 
-    def __init__(self, folders: Iterable[Path] = (), files: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, folders: Iterable[Path] = (), files: Iterable[Path] = (), execute: bool = True
+    ) -> None:
         self._registered: dict[str, list[Registered]] = {}
         self._read: dict[Path, CompoundText | NodeText] = {}
         self._given = [Path(file) for file in files]
         self._folders = list(folders)
+        self.execute = execute
 
     def register(self, thing: T) -> T:
         """Add a class of nodes, a function made a node, or a description; it is found before all else."""
@@ -82,8 +87,13 @@ class Catalogue:
             if isinstance(known, type):
                 return known
         for file in self._python_files(name):
-            if (found := _in_module(load_file(file), name)) is not None:
+            module = self.load_file(file)
+            if (found := _in_module(module, name)) is not None:
                 return found
+            if not self.execute:
+                from .outline import refuse_unknown
+
+                refuse_unknown(module, name)
         return _from_entry_point(name)
 
     def implementation(self, name: str, implementation: str = "") -> type[Node] | None:
@@ -97,9 +107,34 @@ class Catalogue:
         known = interface.implementations
         if not implementation:
             return next(iter(known.values())) if len(known) == 1 else None
-        if implementation not in known:
-            self.node(implementation)  # defining a class adds it to the implementations of its interface
-        return known.get(implementation)
+        if implementation in known:
+            return known[implementation]
+        found = self.node(implementation)  # defining a class adds it to the implementations of its interface
+        return found if found is not None and issubclass(found, interface) else known.get(implementation)
+
+    def load_file(self, file: Path) -> ModuleType:
+        """Return the module of a Python file, or its outline."""
+        if not self.execute and not file.resolve().is_relative_to(PACKAGE):
+            imported = _import_as(file.resolve())
+            return _outline_file(file) if imported is None else imported
+        return load_file(file)
+
+    def load_object(self, spec: str, folder: Path) -> Any:
+        """Return what `module:Name`, or `file.py:Name` in a folder, means."""
+        place, _, name = spec.partition(":")
+        if not name:
+            raise ImportFailedError(f"{spec!r} names no class", hint="write module:Class, or file.py:Class")
+        module = self.load_file(_existing(folder / place)) if place.endswith(".py") else self._module(place)
+        if not hasattr(module, name):
+            raise ImportFailedError(f"{place} has no {name!r}", hint=did_you_mean(name, _public(module)))
+        return getattr(module, name)
+
+    def _module(self, name: str) -> ModuleType:
+        if self.execute:
+            return _guard(name, lambda: importlib.import_module(name))
+        from .outline import outline_module
+
+        return outline_module(name)
 
     def compound(self, name: str) -> CompoundText | None:
         """Return a compound's description."""
@@ -148,7 +183,9 @@ class Catalogue:
         return self._read[file]
 
 
-def catalogue_for(file: Path | str | None = None, also: Iterable[Path] = ()) -> Catalogue:
+def catalogue_for(
+    file: Path | str | None = None, also: Iterable[Path] = (), execute: bool = True
+) -> Catalogue:
     """Return the catalogue for a description.
 
     Parameters
@@ -157,9 +194,11 @@ def catalogue_for(file: Path | str | None = None, also: Iterable[Path] = ()) -> 
         The description: what lies beside it is found.
     also : iterable of Path
         Python files and descriptions that are found before all else.
+    execute : bool
+        As of `Catalogue`.
     """
     beside = [] if not file else [Path(file).parent, Path(file).parent / "nodes"]
-    return Catalogue([*beside, *(PACKAGE / name for name in OWN)], also)
+    return Catalogue([*beside, *(PACKAGE / name for name in OWN)], also, execute)
 
 
 def list_node_files() -> list[Path]:
@@ -208,7 +247,7 @@ def node_named(spec: str, catalogue: Catalogue) -> type[Node] | None:
         return None
     name, chosen = found["name"], found["implementation"] or ""
     if Path(name).suffix == ".py":
-        return _node_in_file(Path(name), chosen)
+        return _node_in_file(Path(name), chosen, catalogue)
     if Path(name).suffix in SUFFIXES or Path(spec).is_file() or catalogue.compound(name) is not None:
         return None
     kind = catalogue.node(name)
@@ -220,11 +259,11 @@ def node_named(spec: str, catalogue: Catalogue) -> type[Node] | None:
     return implementation
 
 
-def _node_in_file(file: Path, name: str) -> type[Node]:
+def _node_in_file(file: Path, name: str, catalogue: Catalogue) -> type[Node]:
     """Return the node of a name in a Python file; without a name, that of the file's name or the only one."""
     if not file.is_file():
         raise UsageError(f"there is no file {file}")
-    module = load_file(file)
+    module = catalogue.load_file(file)
     own = {
         key: node
         for key, thing in vars(module).items()
@@ -337,6 +376,12 @@ def load_file(file: Path) -> ModuleType:
     return imported if imported is not None else _guard(file, lambda: _execute(file))
 
 
+def _outline_file(file: Path) -> ModuleType:
+    from .outline import outline_file
+
+    return outline_file(file)
+
+
 def load_entry_point(point: importlib.metadata.EntryPoint) -> Any:
     """Return what an entry point of another package names."""
     return _guard(f"{point.group}: {point.name} = {point.value}", point.load)
@@ -394,21 +439,6 @@ def _place(error: Exception, file: Path | str) -> str:
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)
     ]
     return f"{file}:{lines[-1]}" if lines else str(file)
-
-
-def load_object(spec: str, folder: Path) -> Any:
-    """Return what `module:Name`, or `file.py:Name` in a folder, means."""
-    place, _, name = spec.partition(":")
-    if not name:
-        raise ImportFailedError(f"{spec!r} names no class", hint="write module:Class, or file.py:Class")
-    module = load_file(_existing(folder / place)) if place.endswith(".py") else _load_module(place)
-    if not hasattr(module, name):
-        raise ImportFailedError(f"{place} has no {name!r}", hint=did_you_mean(name, _public(module)))
-    return getattr(module, name)
-
-
-def _load_module(name: str) -> ModuleType:
-    return _guard(name, lambda: importlib.import_module(name))
 
 
 def _existing(file: Path) -> Path:

@@ -48,17 +48,19 @@ class Compound:
     implementation: str = ""
 
     @staticmethod
-    def of(meant: Compound | str | Path) -> Compound:
+    def of(meant: Compound | str | Path, execute: bool = True) -> Compound:
         """Return the compound that is meant: itself, `Name`, `Name/Implementation`, or a YAML file.
 
-        A node, by its name or its Python file, is a compound of that node alone.
+        A node, by its name or its Python file, is a compound of that node alone. Unless Python files may be
+        executed it can be looked at, and not be run.
         """
         if isinstance(meant, Compound):
             return meant
-        if (node := node_named(str(meant), catalogue_for())) is not None:
+        catalogue = catalogue_for(execute=execute)
+        if (node := node_named(str(meant), catalogue)) is not None:
             return compound_of_node(node)
-        text, implementation = compound_named(str(meant), catalogue_for())
-        return Compound(text, catalogue_for(text.file or None), implementation)
+        text, implementation = compound_named(str(meant), catalogue)
+        return Compound(text, catalogue_for(text.file or None, execute=execute), implementation)
 
     @property
     def _described(self) -> list[str]:
@@ -336,7 +338,8 @@ class _Work:
                 )
             members[use.id] = node
         types = {port.name: _type_of(port, self) for port in (*text.inputs.values(), *text.outputs.values())}
-        node = controller_node(text, chosen, members, types)
+        kind = self.catalogue.load_object(chosen.controller, Path(text.file).parent)
+        node = controller_node(kind, text, chosen, members, types)
         self.nodes[prefix + name] = (node, NodeUse(name, name))
         wires = [Wire(port, f"{name}.{port}") for port in text.inputs]
         wires += [Wire(f"{name}.{port}", port) for port in text.outputs]

@@ -8,13 +8,11 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from transect.errors import UsageError, did_you_mean
 
-from .catalogue import load_object
 from .description import CompoundText, ImplementationText
 from .node import Node
 from .policies import TRIGGER, Policy
@@ -115,10 +113,13 @@ class ControllerNode(Node):
 
 
 def controller_node(
-    text: CompoundText, chosen: ImplementationText, members: Mapping[str, Node], types: Mapping[str, type]
+    kind: Any,
+    text: CompoundText,
+    chosen: ImplementationText,
+    members: Mapping[str, Node],
+    types: Mapping[str, type],
 ) -> ControllerNode:
-    """Return the node that a compound with a controller is in a flow."""
-    kind = load_object(chosen.controller, Path(text.file).parent)
+    """Return the node that a compound with a controller, `kind`, is in a flow."""
     if not (isinstance(kind, type) and issubclass(kind, Controller)):
         raise UsageError(f"{chosen.controller} is not a Controller", where=text.file)
     if missing := sorted(kind.__abstractmethods__):

@@ -209,7 +209,7 @@ def _summarise(file: Path) -> NodeSummary | None:
 
 
 def describe(name: str) -> Listing:
-    """Return what a compound or a node takes, gives, and can be set to.
+    """Return what a compound or a node takes, gives, and can be set to; Python of others is only read.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def describe(name: str) -> Listing:
     UsageError
         If there is no such compound or node, or it has no such implementation.
     """
-    catalogue = catalogue_for()
+    catalogue = catalogue_for(execute=False)
     kind = node_named(name, catalogue)
     if kind is not None:
         return _describe_node(kind)
@@ -231,7 +231,7 @@ def describe(name: str) -> Listing:
     if not Path(base).suffix and not Path(base).is_file() and catalogue.compound(base) is None:
         raise UsageError(f"there is no compound or node {base!r}", hint=did_you_mean(base, catalogue.names()))
     text, chosen = compound_named(name, catalogue)
-    return _describe_compound(text, chosen, catalogue_for(text.file or None))
+    return _describe_compound(text, chosen, catalogue_for(text.file or None, execute=False))
 
 
 def _describe_compound(text: CompoundText, chosen: str, catalogue: Catalogue) -> Listing:

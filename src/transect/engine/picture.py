@@ -48,8 +48,8 @@ def picture_of(
     stats : mapping, optional
         Colours the nodes by time.
     catalogue : Catalogue, optional
-        Where ports of nodes are found, by default what belongs to the description's file; a node that is not
-        found has the ports that wires name.
+        Where ports of nodes are found, by default what belongs to the description's file, whose Python is
+        read and not executed; a node that is not found has the ports that wires name.
     problems : iterable of Problem
         Found in the description; mentioned below the picture.
 
@@ -59,7 +59,7 @@ def picture_of(
         What wires name and nothing declares is there too, marked as missing.
     """
     chosen = _choose(text, implementation)
-    ports = _ports_by_node(chosen, catalogue or catalogue_for(text.file or None))
+    ports = _ports_by_node(chosen, catalogue or catalogue_for(text.file or None, execute=False))
     edges = tuple(dict.fromkeys(map(_make_edge, chosen.wires)))
     inputs = _port_boxes("input", text.inputs, [wire.source for wire in chosen.wires])
     outputs = _port_boxes("output", text.outputs, [wire.target for wire in chosen.wires])
@@ -87,7 +87,9 @@ def read_picture(path: Path | str, implementation: str = "", also: Iterable[Path
         raise UsageError(
             f"{path} describes a node, not a compound", hint="transect graph draw needs nodes and wires"
         )
-    return picture_of(text, implementation, catalogue=catalogue_for(path, also), problems=problems)
+    return picture_of(
+        text, implementation, catalogue=catalogue_for(path, also, execute=False), problems=problems
+    )
 
 
 def _choose(text: CompoundText, name: str) -> ImplementationText:

@@ -19,22 +19,24 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|NAME...", type=click.Path(path_type=Path))
+@click.option("--execute", is_flag=True, help="Run the Python files too, as a run would.")
 @json_option
 @click.pass_context
-def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
+def check(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json: bool) -> None:
     """Check descriptions of nodes and compounds; files and folders given together see each other.
 
     Exits with 4 if there are problems; hints alone do not count. A folder is searched for .yaml and .yml, and
-    nodes are also found in Python files beside a description. What has no problems can be run; a hint says so
-    of what is described and not written yet. A single node may be named too, or its Python file.
+    nodes are also found in Python files beside a description. These are read, and nothing in them is executed
+    unless --execute is given, which finds more: an import or a reset that fails. What has no problems can
+    be run; a hint says so of what is described and not written yet. A node may be named too, or its file.
     """
     from transect.cli._tables import show_json
     from transect.engine.checking import check as checked
     from transect.engine.checking import check_compound
 
-    nodes = {path: node for path in paths if (node := _find_node(path)) is not None}
+    nodes = {path: node for path in paths if (node := _find_node(path, execute)) is not None}
     reports = {str(path): check_compound(node) for path, node in nodes.items()}
-    reports |= checked(_files(path for path in paths if path not in nodes))
+    reports |= checked(_files(path for path in paths if path not in nodes), execute=execute)
     if as_json:
         show_json({"files": {file: _document(report) for file, report in reports.items()}})
     else:
@@ -43,14 +45,14 @@ def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
         ctx.exit(BAD_VERDICT)
 
 
-def _find_node(path: Path) -> Compound | None:
+def _find_node(path: Path, execute: bool) -> Compound | None:
     """Return the node that is named instead of a description, as a compound of it alone."""
     from transect.engine import Compound
     from transect.engine.catalogue import catalogue_for, node_named
 
-    if path.is_dir() or node_named(str(path), catalogue_for()) is None:
+    if path.is_dir() or node_named(str(path), catalogue_for(execute=execute)) is None:
         return None
-    return Compound.of(str(path))
+    return Compound.of(str(path), execute)
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:

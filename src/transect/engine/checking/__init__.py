@@ -46,7 +46,9 @@ class Report:
     hints: list[Problem] = field(default_factory=list[Problem])
 
 
-def check(paths: Sequence[Path], catalogue: Catalogue | None = None) -> dict[str, Report]:
+def check(
+    paths: Sequence[Path], catalogue: Catalogue | None = None, execute: bool = False
+) -> dict[str, Report]:
     """Return what is wrong with descriptions, by file.
 
     Parameters
@@ -56,6 +58,8 @@ def check(paths: Sequence[Path], catalogue: Catalogue | None = None) -> dict[str
     catalogue : Catalogue, optional
         Where the names are found that the files themselves do not describe; by default beside each file and
         among transect's own.
+    execute : bool
+        Whether Python files that are found so are run, and not only read: that shows more.
     """
     reports = {str(path): Report() for path in paths}
     read = {Path(file): _read(file, report) for file, report in reports.items()}
@@ -65,7 +69,7 @@ def check(paths: Sequence[Path], catalogue: Catalogue | None = None) -> dict[str
     counts = _count_words(filter(None, read.values()))
     for file, text in read.items():
         if text is not None:
-            known = catalogue or catalogue_for(file, also=read)
+            known = catalogue or catalogue_for(file, read, execute)
             faces = Faces(given, known)
             _note(reports[str(file)], str(file), _findings(text, faces, counts))
             if isinstance(text, CompoundText) and not reports[str(file)].problems:

@@ -12,6 +12,7 @@ from transect.errors import TransectError, did_you_mean
 from ..catalogue import Catalogue, key_of, keys_of
 from ..description import CompoundText, NodeText, NodeUse, PortText
 from ..node import Node
+from ..outline import NotExecutedError
 from ..ports import Port
 from .types import Kind, Sizes, kind_of, shape_of
 
@@ -148,7 +149,9 @@ def faces_of(uses: Iterable[NodeUse], faces: Faces) -> tuple[dict[str, Face | No
             found[use.id] = faces.of(use.node, use.implementation)
         except TransectError as error:
             found[use.id] = Face(use.node, readable=False)
-            findings.append(Finding(use.line, f"{error.what}: {error.why}", f"see {error.where}"))
+            grave = not isinstance(error, NotExecutedError)
+            hint = f"see {error.where}" if grave else error.hint
+            findings.append(Finding(use.line, f"{error.what}: {error.why}", hint, grave))
     return found, findings
 
 
@@ -173,7 +176,10 @@ def _runnable(text: Description) -> list[str]:
 def _of_class(node: type[Node]) -> Face:
     inputs = {name: _of_port(port) for name, port in node.inputs.items()}
     outputs = {name: _of_port(port) for name, port in node.outputs.items()}
-    return Face(node.interface.__name__, inputs, outputs, list(node.interface.implementations), node)
+    known = dict.fromkeys(node.interface.implementations)
+    if node is not node.interface:
+        known[node.__name__] = None  # one that was read and not executed is not among them
+    return Face(node.interface.__name__, inputs, outputs, list(known), node)
 
 
 def _of_port(port: Port) -> Socket:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from transect.errors import TransectError, did_you_mean
 
-from ..catalogue import load_object
 from ..controller import Controller
 from ..description import CompoundText, ImplementationText, NodeUse, Wire
 from ..params import ParameterError
@@ -305,7 +304,7 @@ def controllers(flow: Flow) -> Iterator[Finding]:
     if not spec:
         return
     try:
-        kind = load_object(spec, Path(flow.compound.file).parent)
+        kind = flow.faces.catalogue.load_object(spec, Path(flow.compound.file).parent)
     except TransectError as error:
         hint = error.hint or (f"see {error.where}" if error.where else "")
         yield Finding(flow.text.line, f"the controller {spec!r}: {error.what}", hint)
