@@ -235,3 +235,9 @@ def test_without_a_name_the_first_implementation_that_the_recording_can_feed_is_
     assert done.stdout.startswith("Track2D/Double on day")
     with pytest.raises(WiringError, match="feeds fix"):
         transect.run(f"{project / 'choice.yaml'}/Plain", project / "day")
+    every = run(f"{project / 'choice.yaml'}/*", project / "day", "-o", tmp_path / "all")
+    assert every.return_value == 0
+    heading, row = every.stdout.strip().splitlines()[-2:]
+    assert heading.split() == ["not", "run", "why"]
+    assert row.startswith("Track2D/Plain  cannot tell which stream of day feeds fix (NavFix): no ")
+    assert [path.name for path in (tmp_path / "all").iterdir() if not path.is_symlink()] == ["Double"]

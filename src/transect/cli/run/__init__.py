@@ -125,8 +125,8 @@ def command(
     """Run a compound on a recording; without COMPOUND, list the compounds.
 
     COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs all
-    implementations, each into a folder below DIR, and compares them. A single node runs too: by its name, or
-    as file.py or file.py/Name.
+    implementations that the recording can feed, each into a folder below DIR, compares them, and says why the
+    others did not run. A single node runs too: by its name, or as file.py or file.py/Name.
 
     The folder DIR has every output as a file, what was run on what, statistics, and a digest: same bytes in,
     same digest out. It appears when all of it is written. What there is of a run that failed or was

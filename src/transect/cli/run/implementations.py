@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from transect.cli._tables import show_table
 from transect.errors import TransectError, UsageError
 
 if TYPE_CHECKING:
@@ -33,22 +34,31 @@ def refuse_options_of_one(out: Path | None, as_json: bool, step: bool) -> None:
 def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, Path], int]) -> int:
     """Run one after the other, each into its folder, and print them in one table; one may fail.
 
+    Those that cannot be fed from the recording are listed with the reason.
+
     Returns
     -------
     int
-        The first exit code that is not 0.
+        The first exit code that is not 0 of those that ran; 2 if none did.
     """
     codes: list[int] = []
+    unfed: list[tuple[str, str]] = []
     for compound in compounds:
         click.echo(click.style(f"> {compound.name}", bold=True))
         try:
             codes.append(run(compound, out / compound.implementation))
+        except UsageError as error:
+            unfed.append((compound.name, ": ".join(part for part in (error.what, error.why) if part)))
+            click.echo(f"not run: {error.what}")
         except TransectError as error:
             click.echo(f"error: {error}", err=True)
             codes.append(error.exit_code)
         click.echo("")
-    _show(out)
-    return next((code for code in codes if code), 0)
+    if codes:
+        _show(out)
+    if unfed:
+        show_table(("not run", "why"), unfed, prose=(1,))
+    return next((code for code in codes if code), 0 if codes else UsageError.exit_code)
 
 
 def _show(out: Path) -> None:
@@ -60,4 +70,4 @@ def _show(out: Path) -> None:
     results = [load_result(file) for folder in folders for file in sorted(folder.glob(f"*{SUFFIX}"))]
     if results:
         show_results(results, "table", "runs")
-        click.echo(f"again: transect compare {out} --layout runs")
+        click.echo(f"again: transect compare {out} --layout runs\n")
