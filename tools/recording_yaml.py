@@ -88,7 +88,7 @@ def type_text(field: dataclasses.Field[Any]) -> str:
     """Return the type of a key in words."""
     text = str(field.type)
     words = {
-        "Reference | list[Reference]": "column, or list of columns",
+        "Reference | list[Reference] | None": "column, or list of columns",
         "Reference | None": "column",
         "list[Reference] | None": "list of columns",
         "TimeUnit | None": "`s`, `ms`, `us`, `ns` or `iso`",
@@ -107,6 +107,7 @@ def type_text(field: dataclasses.Field[Any]) -> str:
         "dict[str, Any]": "mapping",
         "bool | int": "true, false or a number",
         "int | None": "number",
+        "float | None": "number",
         "str": "text",
         "bool": "true or false",
     }

@@ -99,6 +99,8 @@ def moving(kind: type, name: str = "/anything", **attributes: str) -> Stream:
     zeros = np.zeros(len(t_ns))
     pose = {"x": x, "y": y, "z": zeros, "qx": zeros, "qy": zeros}
     pose |= {"qz": np.sin(heading / 2), "qw": np.cos(heading / 2)}
+    if attributes.pop("height", ""):
+        pose["z"] = np.full(len(t_ns), np.nan)
     twist = dict.fromkeys(("vy", "vz", "wx", "wy"), zeros)
     twist |= {"vx": np.full(len(t_ns), SPEED), "wz": np.full(len(t_ns), TURN)}
     columns = twist if kind is Twist or attributes.pop("only", "") else pose
@@ -118,6 +120,8 @@ PATHS = {
     "odometry": moving(Odometry),
     "velocities": moving(Odometry, only="twist"),
     "pose": moving(Pose),
+    "planar": moving(Pose, height="none"),
+    "planar odometry": moving(Odometry, height="none"),
     "state": moving(RigidBodyState),
     "twist": moving(Twist),
 }
@@ -131,9 +135,21 @@ def test_any_laser_makes_a_map_with_whatever_tells_the_path(path: str):
     assert len(points) > 100
     # Integrated velocities are as good as poses here, since both are steady.
     np.testing.assert_allclose(points[:, 1], WALL, atol=1e-3)
-    assert any("velocities are integrated" in c.text for c in run.conclusions) == (
-        path in ("velocities", "twist")
-    )
+    said = " ".join(each.text for each in run.conclusions)
+    assert ("velocities are integrated" in said) == (path in ("velocities", "twist"))
+    assert ("taken to lie in the plane z = 0 m" in said) == path.startswith("planar")
+
+
+def test_scans_without_angles_are_left_out_and_it_is_said_how_to_state_them():
+    scans = turning_laser(AHEAD)
+    columns = {name: np.stack(scans.column(name)) for name in ("ranges", "angle_increment")}
+    blind = stream_of_values("/scan", scans.t_ns, columns, type=LaserScan, frame="hokuyo")
+    run = transect.run("LaserMapping", Recording("r", (blind, PATHS["pose"]), frames=mounted()))
+    (said,) = [each.text for each in run.conclusions]
+    assert said.startswith("scans of hokuyo are left out: they have no start_angle, so the direction of ")
+    assert said.endswith("add to the stream's columns: start_angle: {value: DEGREES, unit: deg}")
+    assert run.stats is not None
+    assert "there is no radar" in run.stats.nodes["assembly"].skipped
 
 
 def test_moving_frames_of_any_name_are_a_path_too():

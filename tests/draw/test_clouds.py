@@ -82,6 +82,13 @@ def test_a_cloud_far_from_the_origin_is_drawn_with_round_numbers_apart():
     assert plain.axes[0].get_xlim() == pytest.approx(far.axes[0].get_xlim(), abs=1e-6)
 
 
+def test_a_map_in_one_plane_has_no_scale_of_heights():
+    points = np.random.default_rng(1).uniform(0, 5, (50, 3)) * [1, 1, 1e-16] + [0, 0, 0.2]
+    figure = cloud_figure(points, title="map")
+    assert len(figure.axes) == 1
+    assert figure.axes[0].get_title(loc="left") == "map: 50 points from above, all at z = 0.2 m"
+
+
 def test_a_cloud_of_two_points_is_refused():
     with pytest.raises(UsageError, match="2 points"):
         cloud_figure(np.zeros((2, 3)))

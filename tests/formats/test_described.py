@@ -137,6 +137,15 @@ def test_several_columns_make_a_list(tmp_path: Path):
     np.testing.assert_allclose(stream[0].value.position, [np.pi / 2, 0, np.pi])
 
 
+def test_what_the_file_does_not_have_may_be_a_value(tmp_path: Path):
+    columns = {"ranges": {"source": ["a", "b"]}, "start_angle": {"value": -90, "unit": "deg"}}
+    stream = one_stream(tmp_path, "t,a,b\n1,4,5\n2,4,5\n", type="LaserScan", time="t", columns=columns)
+    assert [each.value.start_angle for each in stream] == [-np.pi / 2, -np.pi / 2]
+    for wrong in ({"unit": "deg"}, {"value": 1, "source": "a"}):
+        with pytest.raises(ParseError, match="either a `source` or a `value`"):
+            one_stream(tmp_path, "t,a\n1,2\n", time="t", columns={"a": wrong})
+
+
 def test_a_field_may_hold_many_numbers(tmp_path: Path):
     columns = {
         "ranges": {"source": "r", "numbers": True, "unit": "mm"},

@@ -35,6 +35,8 @@ CELLS_ALONE = (100, 700)
 """The same of a cloud that is drawn alone: few points need large cells to be seen."""
 FAR, ROUND = 10_000.0, 1_000.0
 """Metres: coordinates that are larger are told from a round number on."""
+PLANAR = 1e-3
+"""Metres: heights that differ by less are those of one plane, such as a robot with one laser maps."""
 FITS = 12
 """Rounds of weighting in which the ground is found."""
 
@@ -172,11 +174,14 @@ def cloud_figure(points: NDArray[Any], title: str = "") -> Figure:
     figure = new_figure(8.0, float(np.clip(6.6 * high / wide, 1.4, 6.4)) + 0.6)
     axis = figure.add_subplot()
     cells = int(np.clip(2 * np.sqrt(len(points)), *CELLS_ALONE))
-    _bar(axis, _draw_heights(axis, points - apart, cells), "z / m")
+    shown, flat = _draw_heights(axis, points - apart, cells), np.ptp(points[:, 2]) < PLANAR
+    if not flat:
+        _bar(axis, shown, "z / m")
     for name, least, label in zip("xyz", apart, (axis.set_xlabel, axis.set_ylabel, None), strict=True):
         if label is not None:
             label(f"{name} - {least:.0f} / m" if least else f"{name} / m", color=INK, fontsize=9)
     said = f", z from {apart[2]:.0f} m" if apart[2] else ""
+    said = f", all at z = {np.mean(points[:, 2]):.3g} m" if flat else said
     axis.set_title(f"{title}: {len(points)} points from above{said}", color=INK, fontsize=11, loc="left")
     return figure
 
@@ -193,6 +198,7 @@ def _draw_heights(ax: Axes, points: Floats, cells: int) -> Any:
     heights = np.full((shape[1], shape[0]), np.nan)
     heights[row[inside], column[inside]] = z[order][inside]
     least, most = np.nanpercentile(heights, (2, 98))
+    least, most = (least - 1, most + 1) if most - least < PLANAR else (least, most)
     edges = (low[0], low[0] + shape[0] * size, low[1], low[1] + shape[1] * size)
     ax.tick_params(labelsize=8, colors=INK)
     ax.set_facecolor(EMPTY)

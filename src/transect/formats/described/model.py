@@ -41,7 +41,9 @@ class Column:
     Attributes
     ----------
     source : column or list of columns
-        Its name or number in the file; several make a list column.
+        Its name or number in the file; several make a list column. Give either `source` or `value`.
+    value : number
+        The same number in every row, for what the file does not have, such as the `start_angle` of a laser.
     unit : str
         Unit in the file; it is converted to SI. Default: the SI unit of the type's column.
     text : bool
@@ -57,16 +59,19 @@ class Column:
     """
 
     short: ClassVar[str] = "source"
-    source: Reference | list[Reference]
+    source: Reference | list[Reference] | None = None
     unit: str = ""
     text: bool = False
     numbers: bool | int = False
     type: NumberType = "float64"
     convert: bool = True
     missing: list[float] = field(default_factory=list[float])
+    value: float | None = None
 
     def check(self, part: Part) -> None:
-        """Note that only numbers with decimals can be missing."""
+        """Note a column that has no source, or two; only numbers with decimals can be missing."""
+        if (self.source is None) == (self.value is None):
+            part.wrong("a column has either a `source` or a `value`")
         if self.missing and (self.text or not self.type.startswith("float")):
             part.child("missing").wrong("`missing` needs a `type` of float64 or float32")
 

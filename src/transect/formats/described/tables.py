@@ -107,6 +107,8 @@ def _references(time: Time | None) -> list[Reference]:
 
 
 def _sources(column: Column) -> list[Reference]:
+    if column.source is None:
+        return []
     return column.source if isinstance(column.source, list) else [column.source]
 
 
@@ -173,6 +175,11 @@ def _stamps(tokens: Tokens, number: int, lines: NDArray[np.int64], unit_ns: int)
     return values
 
 
+def _repeat(column: Column, rows: int) -> NDArray[Any]:
+    """Return the value of a column that the file does not have, in SI, for each row."""
+    return np.full(rows, column.conversion.to_si(np.float64(column.value or 0.0))).astype(column.type)
+
+
 def _where(values: Any, keep: NDArray[np.bool_]) -> Any:
     if isinstance(values, list):
         return [value for value, kept in zip(values, keep.tolist(), strict=True) if kept]
@@ -234,6 +241,8 @@ class _Rows:
 
     def values(self, column: Column) -> Any:
         """Return a column in SI, or as text."""
+        if column.source is None:
+            return _repeat(column, self.taken.rows)
         if isinstance(column.source, list):
             return np.column_stack([self.numbers(reference, column) for reference in column.source])
         if column.text:
@@ -315,6 +324,9 @@ def read_parquet(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     units = {n: arrow.unit_of(table.schema.field(n)) for n in table.column_names}
     found: dict[str, Any] = {}
     for name, column in columns.items():
+        if column.source is None:
+            found[name], units[name] = _repeat(column, table.num_rows), column.conversion.si
+            continue
         source = _parquet_column(table, column.source, file)
         unit = column.conversion
         found[name] = table.column(source) if unit.is_si else unit.to_si(arrow.numbers(table, source))

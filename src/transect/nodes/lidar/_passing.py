@@ -118,6 +118,7 @@ class Reckoning:
     def __init__(self, assumed: dict[str, None]) -> None:
         self.assumed = assumed
         self.place = np.eye(4)
+        self.height = 0.0
         self.before: tuple[int, Floats] | None = None
 
     def poses_of(self, samples: Sequence[Moving]) -> list[Pose]:
@@ -127,15 +128,24 @@ class Reckoning:
     def _pose_of(self, sample: Moving) -> Pose | None:
         position, orientation = getattr(sample, "position", None), getattr(sample, "orientation", None)
         child = sample.frame if isinstance(sample, Twist) else sample.child
-        if position is not None and orientation is not None:
-            where = np.append(position, orientation)
-            # Drivers that fill in velocities alone leave a quaternion of zeros.
-            if np.isfinite(where).all() and where[3:].any():
-                return Pose(position, orientation, sample.t_ns, sample.frame, child)
+        has_place = position is not None and bool(np.isfinite(position[:2]).all())
+        # Drivers that fill in velocities alone leave a quaternion of zeros.
+        is_turned = orientation is not None and bool(np.isfinite(orientation).all() and orientation.any())
+        if position is not None and orientation is not None and has_place and is_turned:
+            return Pose(self._lift(position), orientation, sample.t_ns, sample.frame, child)
         if isinstance(sample, Pose):
-            self.assumed["poses without an orientation are left out"] = None
+            missing = "an orientation (for a robot in the plane `yaw` will do)" if has_place else "x and y"
+            self.assumed[f"poses without {missing} are left out"] = None
             return None
         return self._integrate(sample, "odom" if isinstance(sample, Twist) else sample.frame, child)
+
+    def _lift(self, position: Floats) -> Floats:
+        """Return a place (3,) with a height: robots in the plane tell none."""
+        if np.isfinite(position[2]):
+            self.height = float(position[2])
+            return position
+        self.assumed[f"poses tell no height: they are taken to lie in the plane z = {self.height:g} m"] = None
+        return np.array([*position[:2], self.height])
 
     def _integrate(self, sample: RigidBodyState | Odometry | Twist, frame: str, child: str) -> Pose | None:
         """Return the pose to which the velocities up to a sample lead, None if it has none."""

@@ -111,16 +111,18 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         """Return the clouds."""
         if self.seen:
             share = f"{self.placed} of {self.seen} returns are placed ({self.placed / self.seen:.1%})"
-            self.ctx.conclude(f"{share}, in the frame {self.frame}")
+            self.ctx.conclude(f"{share}, in the frame {self.frame}" if self.frame else share)
         for assumption in self.assumed:
             self.ctx.conclude(assumption)
-        lasers, radar = any(map(self.ctx.is_fed, LASERS)), self.ctx.is_fed("spectrum")
-        return Assembled(self._cloud(self.lasers, lasers), self._cloud(self.radar, radar, "intensity"))
+        lasers = self._cloud(self.lasers, "laser", any(map(self.ctx.is_fed, LASERS)))
+        return Assembled(lasers, self._cloud(self.radar, "radar", self.ctx.is_fed("spectrum"), "intensity"))
 
-    def _cloud(self, sums: VoxelSums, fed: bool, value: str = "") -> PointCloud | None:
+    def _cloud(self, sums: VoxelSums, sensor: str, fed: bool, value: str = "") -> PointCloud | None:
         count, means = sums.means()
         if not len(count):
-            return self.ctx.skip("nothing could be placed") if fed else None
+            return self.ctx.skip(
+                f"no return of the {sensor} could be placed" if fed else f"there is no {sensor}"
+            )
         fields: dict[str, NDArray[np.generic]] = {"count": count}
         if value:
             fields[value] = means[:, 3].astype(np.float32)
@@ -134,11 +136,28 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
     def add(self, scans: Sequence[LaserScan], spectra: Sequence[RadarSpectrum], placed: Placing) -> None:
         """Add measurements, as far as it is known where they are."""
         machine = self.machine
-        for scan in scans:
+        for scan in self._keep_directed(scans):
             self.lasers.add(self._count(placed(_beams_of_scan(scan, machine), scan.frame)))
         if spectra:
             beams = _beams_of_spectra(spectra, _gate(machine, "radar"))
             self.radar.add(self._count(placed(beams, spectra[0].frame)), beams.intensity[:, None])
+
+    def _keep_directed(self, scans: Sequence[LaserScan]) -> list[LaserScan]:
+        """Return scans whose beams have a direction; say what the others lack."""
+        found: list[LaserScan] = []
+        for scan in scans:
+            angles = {"start_angle": scan.start_angle, "angle_increment": scan.angle_increment}
+            missing = [name for name, angle in angles.items() if not np.isfinite(angle)]
+            if not missing:
+                found.append(scan)
+                continue
+            laser, lacks = scan.frame or "a laser", " and no ".join(missing)
+            keys = ", ".join(f"{name}: {{value: DEGREES, unit: deg}}" for name in missing)
+            self.assumed[
+                f"scans of {laser} are left out: they have no {lacks}, so the direction of their beams is "
+                f"unknown. In recording.yaml add to the stream's columns: {keys}"
+            ] = None
+        return found
 
     def _count(self, points: Floats) -> Floats:
         self.seen += len(points)
