@@ -141,11 +141,17 @@ class Film:
         return found
 
     def _find(self, pts: int) -> Bytes | None:
-        for time, shown in self._shown:
-            if time >= pts:
-                if shown is None or time > pts:
-                    return None
-                return np.asarray(shown.to_ndarray(format="rgb24"), np.uint8)
+        """Return the frame of a time, None where there is none or it cannot be decoded."""
+        from av.error import FFmpegError
+
+        try:
+            for time, shown in self._shown:
+                if time >= pts:
+                    if shown is None or time > pts:
+                        return None
+                    return np.asarray(shown.to_ndarray(format="rgb24"), np.uint8)
+        except FFmpegError:  # a place that cannot be sought, colours that cannot be converted
+            return None
         return None
 
     def _refusal(self, number: int, why: str) -> ParseError:
@@ -180,7 +186,9 @@ class Film:
             raise MissingExtraError("av", "video") from error
         path = self.source.local(self.name)
         try:
-            container = av.open(str(path) if path else _File(self.source.buffer(self.name)), "r")
+            container = av.open(
+                str(path) if path else _File(self.source.buffer(self.name)), "r", metadata_errors="replace"
+            )
         except FFmpegError as error:
             why = error.strerror or str(error)
             raise ParseError(f"{self.name} is not a film", where=self.name, why=why) from error

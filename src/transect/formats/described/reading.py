@@ -46,7 +46,9 @@ def read(source: Source) -> Recording:
     """Read what the recording.yaml describes."""
     if len(source.names) == 1 and source.path.is_file():
         source = source_of(source.path.parent)
-    name = next(n for n in NAMES if n in source)
+    name = next((n for n in NAMES if n in source), None)
+    if name is None:
+        raise ParseError(f"{source.path} has no {NAMES[0]}", where=str(source.path))
     source.touch(name)
     return recording_of(source, parse(source.text(name), name), name)
 
