@@ -65,23 +65,30 @@ def keys_table(kind: type) -> str:
     """Return the keys of a class: type, default, meaning."""
     meanings = attributes_of(kind)
     rows = [
-        f"| `{field.name}` | {type_text(field)} | {default_text(field)} | {meanings.get(field.name, '')} |"
+        f"| `{field.name}` | {type_text(field)} | {default_text(field)} | {meanings[field.name][1]} |"
         for field in dataclasses.fields(kind)
     ]
     return "\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
 
 
-def attributes_of(kind: type) -> dict[str, str]:
-    """Return what the docstring of a class says of each attribute."""
+def attributes_of(kind: type) -> dict[str, tuple[str, str]]:
+    """Return what the docstring of a class says of each attribute: its type, and what it means."""
     section = inspect.getdoc(kind).partition("----------\n")[2]  # pyright: ignore[reportOptionalMemberAccess]
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     names: list[str] = []
     for line in section.splitlines():
         if line and not line.startswith(" "):
-            names = [name.strip() for name in line.partition(":")[0].split(",")]
-        for name in names:
-            found[name] = f"{found.get(name, '')} {line.strip()}".strip() if line.startswith(" ") else ""
-    return {name: re.sub(r"``(.*?)``", r"`\1`", text).replace("|", "\\|") for name, text in found.items()}
+            listed, _, shape = line.partition(":")
+            names = [name.strip() for name in listed.split(",")]
+            found |= dict.fromkeys(names, (_markdown(shape), ""))
+        elif line:
+            text = _markdown(line)
+            found |= {name: (found[name][0], f"{found[name][1]} {text}".strip()) for name in names}
+    return found
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"``(.*?)``", r"`\1`", text.strip()).replace("|", "\\|")
 
 
 def type_text(field: dataclasses.Field[Any]) -> str:

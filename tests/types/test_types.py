@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from transect import types
 from transect.types import CameraModel, Imu, LaserScan, NavFix, PointCloud, RadarSpectrum, Trajectory
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", [n for n in types.__all__ if isinstance(getattr(types, n), type)])
@@ -85,3 +89,11 @@ def test_a_beam_came_back_if_its_range_lies_between_the_limits() -> None:
     assert scan.returned().tolist() == [False, False, True, True, True, False, False]
     assert scan.returned(nearest=1.0, farthest=8.0).tolist() == [False] * 3 + [True] + [False] * 3
     assert LaserScan(scan.ranges, 0.0, 0.1).returned().tolist() == [False, False, *[True] * 4, False]
+
+
+def test_the_page_of_types_is_what_the_classes_say_and_has_all_of_them():
+    tool = runpy.run_path(str(ROOT / "tools" / "types_page.py"))
+    assert tool["PAGE"].read_text("utf-8") == tool["page"]()
+    listed = {name for _, names in tool["GROUPS"] for name in names}
+    known = {n for n in types.__all__ if dataclasses.is_dataclass(getattr(types, n))}
+    assert known - listed == {"DEM", "Provenance", "SourceFile"}

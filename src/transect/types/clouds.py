@@ -122,7 +122,17 @@ class RadarSpectrum(FromColumns):
 
 @dataclass(frozen=True, eq=False)
 class RadarRange(FromColumns):
-    """The strongest target at one bearing: range in metres, bearing in radians, reflectivity."""
+    """The strongest target at one bearing.
+
+    Attributes
+    ----------
+    range : float
+        Metres.
+    angle : float
+        Bearing of the beam, radians.
+    reflectivity : float
+        As the radar scales it.
+    """
 
     range: float = columns("range", unit="m")
     angle: float = columns("angle", unit="rad")

@@ -19,6 +19,11 @@ class StereoPair:
     """Two images taken at once; `left.camera` and `right.camera` say how the cameras stand.
 
     After rectification rows correspond, and ``right.camera.P[0, 3] = -fx * baseline``.
+
+    Attributes
+    ----------
+    left, right : Image
+        Of the two cameras.
     """
 
     left: Image
@@ -40,6 +45,8 @@ class Features2D:
         Diameter in pixels and direction in radians, where the detector knows them.
     descriptors : (n, k) array or None
         uint8 for binary descriptors (compared by Hamming distance), float32 for others (Euclidean).
+    camera : CameraModel or None
+        What took the image.
     """
 
     points: NDArray[np.float32]
@@ -134,9 +141,14 @@ class Correspondences3D:
 
 @dataclass(frozen=True, eq=False)
 class CorrespondenceMaps2D:
-    """Correspondences of several pairs of images: `maps[i]` is between the images `pairs[i]`.
+    """Correspondences of several pairs of images.
 
-    Without `pairs` they are in CDFF's order: (0, 1), (0, 2), ..., (1, 2), ....
+    Attributes
+    ----------
+    maps : tuple of Correspondences2D
+        `maps[i]` is between the images `pairs[i]`.
+    pairs : tuple of (int, int)
+        Empty where they are in CDFF's order: (0, 1), (0, 2), ..., (1, 2), ....
     """
 
     maps: tuple[Correspondences2D, ...]
@@ -146,7 +158,15 @@ class CorrespondenceMaps2D:
 
 @dataclass(frozen=True, eq=False)
 class CorrespondenceMaps3D:
-    """Correspondences of several pairs of clouds: `maps[i]` is between the clouds `pairs[i]`."""
+    """Correspondences of several pairs of clouds.
+
+    Attributes
+    ----------
+    maps : tuple of Correspondences3D
+        `maps[i]` is between the clouds `pairs[i]`.
+    pairs : tuple of (int, int)
+        Empty where they are in CDFF's order: (0, 1), (0, 2), ..., (1, 2), ....
+    """
 
     maps: tuple[Correspondences3D, ...]
     pairs: tuple[tuple[int, int], ...] = ()

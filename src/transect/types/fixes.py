@@ -28,6 +28,10 @@ class NavFix(FromColumns):
         Roll, pitch, yaw in radians: ``R_ned_body = Rz(yaw) Ry(pitch) Rx(roll)``.
     fix : str or None
         One of `FIX_TYPES`.
+    satellites : int or None
+        Satellites that were used.
+    hdop : float or None
+        Horizontal dilution of precision.
     """
 
     latitude: float = columns("lat", unit="rad")

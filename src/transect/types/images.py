@@ -120,6 +120,8 @@ class DepthMap:
     ----------
     data : (h, w) float32 array
         Depth z in metres; NaN where not measured.
+    camera : CameraModel or None
+        Whose optical axis it is.
     """
 
     data: NDArray[np.float32]

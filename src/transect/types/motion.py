@@ -39,10 +39,16 @@ class Transform:
 
     Attributes
     ----------
+    target : str
+        Frame that points are taken to.
+    source : str
+        Frame that they are taken from.
     matrix : (4, 4) array
         Homogeneous T_target_source, metres.
     covariance : (6, 6) array or None
         Translation (m) then rotation vector (rad), both in `target`.
+    target_t_ns, source_t_ns : int or None
+        Time at which the frame is meant, ns.
     estimated : (7,) bool array or None
         Which of x y z qx qy qz qw were estimated (CDFF's `dataEstimated`).
     producer : str
@@ -65,11 +71,13 @@ class RigidBodyState(FromColumns):
 
     Attributes
     ----------
-    position, velocity : (3,) array
-        Metres and m/s, in `frame`.
+    position : (3,) array
+        Metres, in `frame`.
     orientation : (4,) array
         Quaternion x, y, z, w: takes vectors of `child` to `frame`.
-    angular_velocity : (3,) array
+    velocity : (3,) array or None
+        m/s, in `frame`.
+    angular_velocity : (3,) array or None
         rad/s, in `frame`.
     covariance : (n * n,) array or None
         Row by row as recorded; 144 numbers are 12 x 12 in the order of the format.
@@ -91,10 +99,14 @@ class Odometry(FromColumns):
 
     Attributes
     ----------
-    position, orientation : (3,), (4,) array or None
-        Metres; quaternion x, y, z, w.
-    velocity, angular_velocity : (3,) array or None
-        m/s and rad/s, in `child`.
+    position : (3,) array or None
+        Metres, in `frame`.
+    orientation : (4,) array or None
+        Quaternion x, y, z, w: takes vectors of `child` to `frame`.
+    velocity : (3,) array or None
+        m/s, in `child`.
+    angular_velocity : (3,) array or None
+        rad/s, in `child`.
     """
 
     position: Floats | None = columns(*_POSITION, unit="m", optional=True)
@@ -112,10 +124,12 @@ class Twist(FromColumns):
 
     Attributes
     ----------
-    velocity, angular_velocity : (3,) array or None
-        m/s and rad/s, in `frame`.
+    velocity : (3,) array or None
+        m/s, in `frame`.
+    angular_velocity : (3,) array or None
+        rad/s, in `frame`.
     velocity_std, angular_velocity_std : (3,) array or None
-        One sigma of each.
+        One sigma of each number.
     """
 
     velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)
@@ -140,6 +154,8 @@ class Trajectory:
         Quaternions x, y, z, w; None for a position-only track.
     covariances : (n, 6, 6) array or None
         Translation then rotation.
+    clock : str
+        `utc`, `device`, `sclk` or `index`.
     """
 
     t_ns: Ints

@@ -42,9 +42,14 @@ class JointState(FromColumns):
 
     Attributes
     ----------
-    names : sequence of str or None
-    position, velocity, effort : (n,) array or None
-        rad (or m), rad/s, N m.
+    names : tuple of str or None
+        Of the joints.
+    position : (n,) array
+        rad; m of a joint that slides.
+    velocity : (n,) array or None
+        rad/s, or m/s.
+    effort : (n,) array or None
+        N m, or N.
     """
 
     position: Floats = columns("position", unit="rad")
@@ -61,8 +66,10 @@ class WheelState(FromColumns):
 
     Attributes
     ----------
-    velocity, commanded : (n,) array or None
+    velocity : (n,) array or None
         Rim speed in m/s, per wheel.
+    commanded : (n,) array or None
+        Rim speed that was asked for in m/s, per wheel.
     drive_ticks, steer_ticks : (n,) array or None
         Encoder counts.
     steering : float or (n,) array or None
@@ -80,7 +87,15 @@ class WheelState(FromColumns):
 
 @dataclass(frozen=True, eq=False)
 class Wrench(FromColumns):
-    """Force (N) and torque (N m) acting at `frame`, expressed in it."""
+    """Force and torque acting at `frame`, expressed in it.
+
+    Attributes
+    ----------
+    force : (3,) array
+        Newton.
+    torque : (3,) array or None
+        Newton metres.
+    """
 
     force: Floats = columns("fx", "fy", "fz", unit="N")
     torque: Floats | None = columns("tx", "ty", "tz", unit="N m", optional=True)
