@@ -11,7 +11,18 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.geometry.robust import NORMAL
 from transect.recording import Stream
-from transect.types import Image, Imu, LaserScan, NavFix, PointCloud, RadarRange, RadarSpectrum, WheelState
+from transect.types import (
+    Image,
+    Imu,
+    LaserScan,
+    NavFix,
+    PointCloud,
+    Pose,
+    RadarRange,
+    RadarSpectrum,
+    Record,
+    WheelState,
+)  # fmt: skip
 
 WINDOWS = 20
 """Windows from which a usual value is learned; it stays as it is after them."""
@@ -49,6 +60,10 @@ class Usual:
 
 SENSORS = (Imu, NavFix, LaserScan, PointCloud, Image, RadarSpectrum, RadarRange, WheelState)
 """Types whose samples come at a steady pace; others may come when something happens."""
+COMPUTED = (Pose, Record)
+"""Types of which nobody promised a pace."""
+EVEN = 0.1
+"""Deviation of steps, as a part of the median, up to which they are alike."""
 IRREGULAR = 0.5
 """Deviation of steps, as a part of the median, from which on they have no pace."""
 FEW = 5
@@ -90,6 +105,10 @@ class Pace:
     def newest(self, count: int) -> Floats:
         """Return the newest steps, `count` of them at most."""
         return np.array(list(self._steps)[-count:])
+
+    def is_even(self, stream: Stream) -> bool:
+        """Tell whether the steps of a stream are alike: poses and records come when they are ready."""
+        return not issubclass(stream.type, COMPUTED) and stream.role != "estimate" and self.jitter <= EVEN
 
     def is_steady(self, stream: Stream) -> bool:
         """Tell whether samples come at a pace: those of sensors always, others if they have one."""

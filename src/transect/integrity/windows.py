@@ -67,6 +67,11 @@ class Track(Generic[T]):
         return np.searchsorted(place, np.arange(len(self.grid) + 1)).tolist()
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the columns."""
+        return frozenset(self.stream.table.column_names)
+
+    @cached_property
     def steps_s(self) -> Floats:
         """(n,) seconds since the sample that came before; NaN for the first, and where another log begins."""
         steps = np.diff(self.stream.t_ns, prepend=self.stream.t_ns[:1]) / NS
@@ -176,7 +181,7 @@ class Window(Generic[T]):
 
     def has(self, *names: str) -> bool:
         """Tell whether the stream has all these columns."""
-        return set(names) <= set(self.stream.table.column_names)
+        return self.track.names.issuperset(names)
 
     def column(self, name: str) -> Any:
         """Return a column: an array (n,) or (n, k); a list for texts and for lists of unequal length."""

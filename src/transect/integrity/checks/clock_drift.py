@@ -14,6 +14,8 @@ from transect.integrity.windows import Window
 
 LEAST = 30
 """Windows that tell a drift."""
+EVERY = 5
+"""Windows from one fit to the next."""
 NO_CLOCK = 1000.0
 """ppm; no quartz is that far off: such stamps are of a simulator, or count something else."""
 MOST = 2000
@@ -36,6 +38,8 @@ class ClockDrift(Check, id="T07", group="timing"):
         """No delays are known yet."""
         self._points: list[tuple[float, float]] = []
         self._origin = (0, 0)
+        self._age = 0
+        self._last: Finding | Unknown = Unknown("LEARNING")
 
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Add the window's smallest delay, and fit the hull."""
@@ -52,18 +56,21 @@ class ClockDrift(Check, id="T07", group="timing"):
         self._points = [*(self._points if len(self._points) < MOST else self._points[::2]), point]
         if len(self._points) < LEAST:
             return Unknown("LEARNING", n=len(stream))
+        self._age += 1
+        if self._age % EVERY == 1:
+            self._last = self._fit(stream.stream.clock)
+        return self._last
+
+    def _fit(self, clock: str) -> Finding | Unknown:
         points = np.array(self._points)
-        if np.any(np.diff(points[:, 0]) <= 0):
-            points = points[np.unique(points[:, 0], return_index=True)[1]]
+        points = points[np.unique(points[:, 0], return_index=True)[1]]
         slope, above = _fit_below(points)
-        span = float(np.ptp(points[:, 0]))
-        uncertain = 2 * NORMAL * float(np.median(above)) / span
+        uncertain = 2 * NORMAL * float(np.median(above)) / float(np.ptp(points[:, 0]))
         drift = max(0.0, abs(slope) - uncertain) * 1e6
-        if drift > NO_CLOCK and stream.stream.clock != "utc":
+        if drift > NO_CLOCK and clock != "utc":
             return Unknown("OTHER_TIME", "its stamps are of another kind of time than the log's", len(points))
-        return Finding(
-            {"drift": drift}, len(points), {"slope_ppm": slope * 1e6, "uncertain_ppm": uncertain * 1e6}
-        )
+        evidence = {"slope_ppm": slope * 1e6, "uncertain_ppm": uncertain * 1e6}
+        return Finding({"drift": drift}, len(points), evidence)
 
 
 def _fit_below(points: Floats) -> tuple[float, Floats]:

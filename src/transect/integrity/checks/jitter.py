@@ -44,5 +44,5 @@ class Jitter(Check, id="T04", group="timing"):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
         middle = float(np.median(steps))
         jitter = NORMAL * float(np.median(np.abs(steps - middle))) / middle
-        floor = AT_MOST_SUSPECT if self._pace.jitter > self.jitter.warn else 0.0
+        floor = 0.0 if self._pace.is_even(stream.stream) else AT_MOST_SUSPECT
         return Finding({"jitter": jitter}, len(steps), {"step_s": middle}, floor=floor)

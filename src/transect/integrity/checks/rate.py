@@ -14,8 +14,6 @@ from transect.integrity.windows import Window
 
 STEPS = 20
 """Steps from which a rate is told: those of the window, or the newest where it has fewer."""
-EVEN = 0.1
-"""Jitter of steps from which a rate can be learned."""
 
 
 class Rate(Check, id="T03", group="timing"):
@@ -42,7 +40,7 @@ class Rate(Check, id="T03", group="timing"):
         steps = steps if len(steps) >= STEPS else self._pace.newest(STEPS)
         if not math.isfinite(nominal) or len(steps) < STEPS / 2:
             return Unknown("TOO_FEW", n=len(stream))
-        if not self.rate and self._pace.jitter > EVEN:
+        if not self.rate and not self._pace.is_even(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
         found = 1 / float(np.median(steps))
         return Finding(

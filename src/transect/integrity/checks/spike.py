@@ -17,6 +17,11 @@ EIGHTY = 1.2816
 """Standard deviations within which 80 % of normally distributed values lie."""
 LEAST_SAMPLES = 40
 """Samples of which a share is told; the newest ones where the window has fewer."""
+HARMLESS = {"m/s2": 1.0, "rad/s": 0.2, "m": 0.5, "m/s": 0.1, "rad": 0.02, "N": 5.0}
+"""By unit: smaller ones are no spikes."""
+BRAKES = 10.0
+"""m/s2 (and rad/s2): what a robot can do; a speed may change by that in a step."""
+EARTH = 6_371_000.0
 
 
 class Spike(Check, id="S03", group="signal"):
@@ -42,15 +47,31 @@ class Spike(Check, id="S03", group="signal"):
         values = past.array(*names)[-wanted:]
         if len(values) < 3 * NEIGHBOURS:
             return Unknown("TOO_FEW", n=len(stream))
-        out = find_spikes(values)
+        step = float(np.nanmedian(past.steps_s))
+        out = find_spikes(values, np.array([_harmless(past, name, step) for name in names]))
         worst = int(np.argmax(out.mean(axis=0)))
         return Finding(
             {"share": float(out[:, worst].mean())}, len(out), {"spikes": float(out[:, worst].sum())}
         )
 
 
-def find_spikes(values: Floats) -> Mask:
-    """Return (n - 10, k) which samples of columns (n, k) stand out, but for the first and last five."""
+def _harmless(window: Window[Signals], name: str, step_s: float) -> float:
+    """Return by how much a sample of a column may be off from its neighbours without harm."""
+    if name in ("lat", "lon"):
+        return HARMLESS["m"] / EARTH
+    unit = window.stream.units.get(name, "")
+    least = HARMLESS.get(unit, 0.0)
+    return max(least, BRAKES * step_s) if unit in ("m/s", "rad/s") and not name.startswith("gyro") else least
+
+
+def find_spikes(values: Floats, harmless: Floats) -> Mask:
+    """Return (n - 10, k) which samples of columns (n, k) stand out, but for the first and last five.
+
+    Parameters
+    ----------
+    harmless : (k,) or (1,) array
+        What a sample must be off by at least.
+    """
     half = NEIGHBOURS // 2
     near = np.lib.stride_tricks.sliding_window_view(values, NEIGHBOURS, axis=0)
     middle = np.median(near, axis=-1)
@@ -60,7 +81,7 @@ def find_spikes(values: Floats) -> Mask:
     steps = np.abs(np.diff(values, axis=0))
     smallest = np.min(steps, axis=0, where=steps > 0, initial=np.inf)
     coarse = np.where(np.isfinite(smallest), smallest, 0.0)
-    out = off > OUTSIDE * np.maximum(np.maximum(spread, usual), coarse)
+    out = off > np.maximum(OUTSIDE * np.maximum(np.maximum(spread, usual), coarse), harmless)
     # Three in a row are a signal that changes.
     edge = np.zeros((1, out.shape[1]), np.bool_)
     before, after = np.concatenate([edge, out[:-1]]), np.concatenate([out[1:], edge])

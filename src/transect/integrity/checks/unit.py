@@ -14,8 +14,8 @@ from transect.types import Imu
 
 SPAN_S = 60.0
 """Of the past that is judged."""
-EVERY = 10
-"""Windows from one judgement of units to the next."""
+JUDGED, EVERY = (5, 15), 30
+"""Windows after which units are judged first, and then from one judgement to the next."""
 STILL = 0.05
 """rad/s of turning and m/s2 of change over a window that are rest."""
 FREE = 0.3
@@ -39,12 +39,12 @@ class UnitSanity(Check, id="S06", group="signal", least=5):
 
     def reset(self) -> None:
         """No unit is known to be wrong yet."""
-        self._windows, self._found, self._rest = 0, "", np.nan
+        self._windows, self._found = 0, ""
 
     def look(self, imu: Window[Imu]) -> Finding | Unknown:
         """Measure gravity and rates of the window; now and then judge the units of the last minute."""
         self._windows += 1
-        if self._windows % EVERY == 5:
+        if self._windows in JUDGED or self._windows % EVERY == 0:
             self._found = _judge_units(imu.history(SPAN_S))
         statistics = {"units": float(bool(self._found))}
         if imu.has(*RATE):
