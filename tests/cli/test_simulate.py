@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -108,6 +109,15 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
     assert len(write(30.0, lines=True)) == 100  # one a minute
     assert write(0.005, lines=True) == []  # done in a second
     assert write(1.0) == write(1.0, lines=True, quiet=True) == []
+
+
+def test_a_bar_never_shows_more_than_there_is() -> None:
+    bar = Mock()
+    watch = _progress._Watch(bar, 0, 3)  # pyright: ignore[reportPrivateUsage]
+    for _ in range(4):
+        watch.wrote(Path("file"))
+    shown = [(call.kwargs["completed"], call.kwargs["total"]) for call in bar.update.call_args_list]
+    assert shown == [(1, 3), (2, 3), (3, 3), (4, 4)]
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:

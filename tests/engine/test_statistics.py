@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import sys
@@ -171,6 +172,8 @@ def test_the_table_has_a_line_per_node_every_loss_and_the_whole(statistics: RunS
     assert "wheels: 1 of 40 samples came too late" in lines
     assert "for 3.9 s recorded" in lines[-1]
     assert "x real time" in lines[-1]
+    long = dataclasses.replace(statistics, wall_s=1063.2, recorded_s=86400.0).summary()
+    assert "1063 s for 86400 s recorded, 81.3x real time" in long
 
 
 def test_the_json_has_everything_and_null_for_what_is_not_known(statistics: RunStatistics):

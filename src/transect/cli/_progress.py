@@ -57,18 +57,20 @@ class Progress:
         if not self.shown or not total:
             yield
             return
-        with _bar() as bar, files.observed(_Watch(bar, bar.add_task(what, total=total, at=""))):
+        with _bar() as bar, files.observed(_Watch(bar, bar.add_task(what, total=total, at=""), total)):
             yield
 
 
 class _Watch:
     """Moves a bar with every file that is written."""
 
-    def __init__(self, bar: Any, task: Any) -> None:
-        self.bar, self.task = bar, task
+    def __init__(self, bar: Any, task: Any, total: int) -> None:
+        self.bar, self.task, self.total = bar, task, total
+        self.done = 0
 
     def wrote(self, path: Path) -> None:
-        self.bar.advance(self.task)
+        self.done += 1  # a format may write more files than there are streams and payloads
+        self.bar.update(self.task, completed=self.done, total=max(self.total, self.done))
 
     def reached(self, t_ns: int, clock: str) -> None:
         self.bar.update(self.task, at=clocks.text_from_ns(t_ns, clock))

@@ -176,13 +176,14 @@ def cloud_figure(points: NDArray[Any], title: str = "") -> Figure:
     cells = int(np.clip(2 * np.sqrt(len(points)), *CELLS_ALONE))
     shown, flat = _draw_heights(axis, points - apart, cells), np.ptp(points[:, 2]) < PLANAR
     if not flat:
-        _bar(axis, shown, "z / m")
+        _bar(axis, shown, "z [m]")
     for name, least, label in zip("xyz", apart, (axis.set_xlabel, axis.set_ylabel, None), strict=True):
         if label is not None:
-            label(f"{name} - {least:.0f} / m" if least else f"{name} / m", color=INK, fontsize=9)
+            label(f"{name} - {least:.0f} [m]" if least else f"{name} [m]", color=INK, fontsize=9)
     said = f", z from {apart[2]:.0f} m" if apart[2] else ""
     said = f", all at z = {np.mean(points[:, 2]):.3g} m" if flat else said
-    axis.set_title(f"{title}: {len(points)} points from above{said}", color=INK, fontsize=11, loc="left")
+    title = f"{title}: {len(points)} points from above{said}"
+    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a map may be
     return figure
 
 
@@ -216,8 +217,8 @@ def _draw_from_above(ax: Axes, points: Floats) -> None:
     ax.plot(0, 0, marker="^", color="#d1495b", markersize=7, clip_on=False, zorder=5)
     ax.set_xlim(min(left, -0.5), right)
     ax.set_ylim(min(near, -0.3), far)
-    ax.set_xlabel("right of the camera / m", color=INK, fontsize=9)
-    ax.set_ylabel("ahead / m", color=INK, fontsize=9)
+    ax.set_xlabel("right of the camera [m]", color=INK, fontsize=9)
+    ax.set_ylabel("ahead [m]", color=INK, fontsize=9)
     ax.set_title("from above, by height over the ground", color=INK, fontsize=10)
     _bar(ax, shown, "m")
 

@@ -257,8 +257,10 @@ class RunStatistics:
 
     def summary(self) -> str:
         """Return what became of samples that were not used, and what the run cost, without the nodes."""
-        speed = f"{self.recorded_s / self.wall_s:.3g}x real time, " if self.wall_s and self.recorded_s else ""
-        cost = f"{self.wall_s:.3g} s for {self.recorded_s:.3g} s recorded, {speed}peak {self.peak_mb:.0f} MB"
+        wall, recorded = _digits(self.wall_s), _digits(self.recorded_s)
+        times = self.recorded_s / self.wall_s if self.wall_s else 0.0
+        speed = f"{_digits(times)}x real time, " if times else ""
+        cost = f"{wall} s for {recorded} s recorded, {speed}peak {self.peak_mb:.0f} MB"
         return "\n".join([*_fates(self), cost])
 
 
@@ -278,6 +280,11 @@ def _fates(statistics: RunStatistics) -> list[str]:
                 lines.append(f"{name}.{port}: {fates.get('used', 0)} used, {said}")
         lines += [f"{name}: {number} x {reason}" for reason, number in node.skipped.items()]
     return lines
+
+
+def _digits(number: float) -> str:
+    """Return three digits of a number, or all of them before the point: `0.0223`, `1063`."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
 def _seconds(value: float) -> str:

@@ -49,7 +49,7 @@ def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tu
     for result in results:
         arrays = result.arrays
         rmse = result.metrics["ate"]["translation"]["rmse"]
-        title = f"{result.estimate}: ATE {rmse:.4g} m ({result.alignment['mode']})"
+        title = f"{result.estimate}: ATE {rmse:.4g} m (alignment {result.alignment['mode']})"
         figure = trajectory_figure(
             arrays["reference"],
             arrays["aligned"],
@@ -66,17 +66,21 @@ def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[tup
 
     if len(results) > 1:
         errors = {_label(r, results): r.arrays["ate_translation"] for r in results}
-        yield "boxes", box_figure(errors, title=_common(results))
+        yield "boxes", box_figure(errors, title=_against("errors", results))
     references = dict.fromkeys(r.reference for r in results)
     for reference in references:
         group = [r for r in results if r.reference == reference]
         ending = f"_{short_name(reference)}" if len(references) > 1 else ""
-        yield f"errors{ending}", _errors(group, reference)
+        yield f"errors{ending}", _errors(group)
         if len(group) > 1:
             longest = max(group, key=lambda r: len(r.arrays["reference"]))
             paths = {r.estimate: r.arrays["aligned"] for r in group}
             figure = trajectories_figure(
-                longest.arrays["reference"], paths, title=reference, background=below, view=_view(longest)
+                longest.arrays["reference"],
+                paths,
+                title=_against("paths", group),
+                background=below,
+                view=_view(longest),
             )
             yield f"trajectories{ending}", figure
 
@@ -88,7 +92,7 @@ def _view(result: Result) -> MapView:
     return map_view(result.arrays["reference"])
 
 
-def _errors(group: Sequence[Result], reference: str) -> Figure:
+def _errors(group: Sequence[Result]) -> Figure:
     """Draw the errors of estimates of one reference over time, or over poses where there are no stamps."""
     from transect.draw.evaluation import error_figure
 
@@ -99,7 +103,8 @@ def _errors(group: Sequence[Result], reference: str) -> Figure:
     seconds = {r.estimate: (r.arrays["t_ns"] - r.arrays["t_ns"][0]) / NS for r in group}
     if not timed:
         seconds = {name: np.arange(len(error), dtype=np.float64) for name, error in errors.items()}
-    return error_figure(seconds, metres, errors, title=reference, timed=timed)
+    who = f" of {next(iter(errors))}" if len(errors) == 1 else ""
+    return error_figure(seconds, metres, errors, title=_against(f"errors{who}", group), timed=timed)
 
 
 def _drifts(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
@@ -111,7 +116,7 @@ def _drifts(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
         if "drift_distance" in r.arrays
     }
     if curves:
-        yield "drift", drift_figure(curves, title=_common(results))
+        yield "drift", drift_figure(curves, title=_against("drift", results))
 
 
 def _maps(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
@@ -137,9 +142,10 @@ def _label(result: Result, results: Sequence[Result]) -> str:
     return f"{result.reference} {result.estimate}" if several else result.estimate
 
 
-def _common(results: Sequence[Result]) -> str:
+def _against(what: str, results: Sequence[Result]) -> str:
+    """Return the title of a figure: what it shows, and the reference if it is the same for all."""
     references = {r.reference for r in results}
-    return references.pop() if len(references) == 1 else ""
+    return f"{what} against {references.pop()}" if len(references) == 1 else what
 
 
 def _background(ground: str, results: Sequence[Result]) -> Background:
