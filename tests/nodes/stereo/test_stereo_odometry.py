@@ -26,7 +26,7 @@ from transect.geometry import rotations, se3
 from transect.nodes.stereo.stereo_odometry import DescriptorTracks, KltFrameToFrame, KltKeyframes
 from transect.nodes.stereo.vo.camera import Rig, rig_of
 from transect.nodes.stereo.vo.motion import locate, pixel_slopes
-from transect.nodes.stereo.vo.tracking import corners
+from transect.nodes.stereo.vo.tracking import corners, follow, follow_in_halves
 from transect.types import Image
 
 RIG = Rig(FOCAL, FOCAL, WIDTH / 2, HEIGHT / 2, BASELINE, WIDTH, HEIGHT)
@@ -65,6 +65,16 @@ def test_a_drive_is_found_to_two_hundredths_of_its_length_and_its_landmarks_on_g
     assert np.median(off) < 0.05
     assert np.mean(off < 3 * landmarks.fields["sigma"]) > 0.95
     assert landmarks.fields["intensity"].std() > 20  # the paint's is 45
+
+
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_points_followed_on_two_threads_are_those_followed_on_one(count):
+    before, now = (left.data for left, _ in drive_pairs(2))
+    pixels = corners(before, np.zeros((0, 2)), 16)[:count]
+    assert len(pixels) == count
+    one, two = follow(before, now, pixels, pixels + 1), follow_in_halves(before, now, pixels, pixels + 1)
+    np.testing.assert_array_equal(two[0], one[0])
+    np.testing.assert_array_equal(two[1], one[1])
 
 
 def test_a_pose_is_of_the_left_camera_forward_left_up_from_its_start():

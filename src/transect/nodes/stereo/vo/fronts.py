@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Bytes, Floats, Ints, Mask
 
 from .camera import Rig
-from .tracking import coarse_disparities, corners, follow, match_right
+from .tracking import coarse_disparities, corners, follow_in_halves, match_right
 
 LARGEST = 1 / 8
 """Of the picture's width: disparity of the nearest points, which soon leave the picture on the way."""
@@ -110,7 +110,7 @@ class Klt:
         """Follow the tracks in the left picture, then all points from the left to the right one."""
         pixels, rows, guesses = np.zeros((0, 2)), np.zeros(0, dtype=np.int64), np.zeros(0)
         if before is not None and len(tracks):
-            there, found = follow(before.left, now.left, tracks.pixels[:, :2], expected[:, :2])
+            there, found = follow_in_halves(before.left, now.left, tracks.pixels[:, :2], expected[:, :2])
             rows = np.flatnonzero(found)
             pixels, guesses = there[rows], expected[rows, 0] - expected[rows, 2]
         cell = max(round(float(np.sqrt(rig.width * rig.height / self.features))), 1)
