@@ -13,16 +13,13 @@ from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
+from transect.base.cores import cores
+
 T = TypeVar("T")
 
 PIECE = 16_384
 """Rays that are worked on at once: what is computed of them stays in a core's own memory."""
 _here = threading.local()
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def spread(work: Callable[[int, int], None], count: int, piece: int = PIECE) -> None:

@@ -20,13 +20,14 @@ import pyarrow as pa
 from transect import formats
 from transect.base import files
 from transect.base.clocks import decimal_from_ns
+from transect.base.cores import cores
 from transect.errors import MissingExtraError, UsageError, did_you_mean
 from transect.formats.geotiff.writing import encode_geotiff
 from transect.recording import Recording, Stream
 from transect.types import GridMap
 
 from . import worlds
-from ._threads import cores, submit
+from ._threads import submit
 from .motion import WORLD, Motion
 
 T = TypeVar("T")
