@@ -67,6 +67,14 @@ def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def drawing_here() -> Iterator[None]:
+    """Let `transect run` draw in the process of the tests: each second process imports matplotlib again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transect.cli.run.drawing._start", lambda: None)
+        yield
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Pages, examples and the tutorial take longest: first, or all workers but one wait for them at the end.
     items.sort(key=lambda item: item.path.parent != ROOT / "tests")

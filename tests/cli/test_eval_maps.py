@@ -151,7 +151,8 @@ def test_a_reference_that_lies_askew_is_drawn_in_metres_along_its_sides(tmp_path
     askew = place_map(made(), start, "world")
     result = evaluate_maps(MapInput("askew", askew), MapInput("ours", askew), register=False)
     assert result.metrics["map"]["rmse"] == pytest.approx(0, abs=1e-12)
-    ((_, figure),) = _maps([result])
+    ((_, make),) = _maps([result])
+    figure = make()
     assert figure.axes[0].get_xlim() == pytest.approx((0, 150 * CELL))
     assert figure.axes[0].get_ylim() == pytest.approx((0, 120 * CELL))
 

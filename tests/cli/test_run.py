@@ -314,7 +314,7 @@ def test_the_folder_of_a_run_is_not_there_before_it_is_judged(
 ):
     there: list[str] = []
 
-    def judge(result: Run, recording: object) -> None:
+    def judge(result: Run, recording: object, draw: object) -> None:
         there.extend(path.name for path in tmp_path.iterdir() if not path.name.startswith("."))
         raise error
 

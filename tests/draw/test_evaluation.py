@@ -20,7 +20,7 @@ from transect.draw.evaluation import (
     trajectories_figure,
     trajectory_figure,
 )
-from transect.draw.figures import save_figure, save_figures
+from transect.draw.figures import Drawing, save_figure, save_figures
 
 ANGLE = np.linspace(0, 6, 300)
 PATH = np.column_stack([30 * np.cos(ANGLE), 20 * np.sin(ANGLE), 0.1 * ANGLE])
@@ -61,7 +61,8 @@ def test_every_axis_has_a_label_with_its_unit(name: str) -> None:
 @pytest.mark.parametrize("name", list(FIGURES))
 def test_the_same_figure_is_the_same_file(name: str, tmp_path: Path) -> None:
     save_figure(FIGURES[name](), tmp_path / "a.png", dpi=60)
-    assert save_figures([(tmp_path / "b.png", FIGURES[name]())], dpi=60) == [tmp_path / "b.png"]
+    drawings = [Drawing(tmp_path / "b.png", FIGURES[name], 60), Drawing(tmp_path / "none.png", lambda: None)]
+    assert save_figures(drawings) == [tmp_path / "b.png"]
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transect.base.files import staged
 from transect.errors import UsageError
@@ -15,12 +15,33 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
-def import_early() -> None:
-    """Import what draws on a thread: where figures come last, it is there by then."""
-    from importlib import import_module
-    from threading import Thread
+class Drawing(NamedTuple):
+    """A figure that is still to be drawn.
 
-    Thread(target=import_module, args=("matplotlib.backends.backend_agg",), daemon=True).start()
+    Attributes
+    ----------
+    path : Path
+        Of the PNG.
+    make : callable
+        Returns the figure; None if there is nothing to draw.
+    dpi : int
+        Pixels to an inch.
+    """
+
+    path: Path
+    make: Callable[[], Figure | None]
+    dpi: int = 150
+
+
+def prepare_drawing() -> None:
+    """Draw an empty plot for nobody: what draws is then imported, and the fonts are loaded."""
+    from io import BytesIO
+
+    from matplotlib.image import imsave
+
+    figure = new_figure(1, 1)
+    figure.add_subplot()
+    imsave(BytesIO(), _draw(figure, 50), format="png")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -58,12 +79,16 @@ def save_figure(figure: Figure, path: Path | str, dpi: int = 150, colours: int |
         figure.savefig(new, dpi=dpi, metadata={date: None}, facecolor="white")
 
 
-def save_figures(figures: Iterable[tuple[Path, Figure]], dpi: int = 150) -> list[Path]:
-    """Save figures as PNG, as `save_figure`; each is compressed while the next one is drawn."""
+def save_figures(drawings: Iterable[Drawing]) -> list[Path]:
+    """Make figures and save them as `save_figure` does; each is compressed while the next one is drawn."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as writer:
-        saved = [(path, writer.submit(_write_png, _draw(figure, dpi), path, dpi)) for path, figure in figures]
+        saved = [
+            (path, writer.submit(_write_png, _draw(figure, dpi), path, dpi))
+            for path, make, dpi in drawings
+            if (figure := make()) is not None
+        ]
     for _, written in saved:
         written.result()
     return [path for path, _ in saved]

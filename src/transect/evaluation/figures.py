@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS
+from transect.draw.figures import Drawing, save_figures
 from transect.errors import UsageError
 from transect.geometry.ground import MapView, map_view
 from transect.types import GridMap
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 1500
 """Largest number of cells along a side of a map that is drawn."""
+DPI = 200
+"""Pixels to an inch: for print."""
+Named = tuple[str, "Callable[[], Figure]"]
+"""The name of a figure, and what makes it."""
 
 
 def draw_results(results: Sequence[Result], folder: Path, ground: str | None = None) -> list[Path]:
@@ -35,22 +41,26 @@ def draw_results(results: Sequence[Result], folder: Path, ground: str | None = N
     ground : str, optional
         A map in the references' frame, ``PATH`` or ``PATH:STREAM``, to draw below the trajectories.
     """
-    from transect.draw.figures import save_figures
+    return save_figures(plan_figures(results, folder, ground))
 
+
+def plan_figures(results: Sequence[Result], folder: Path, ground: str | None = None) -> Iterator[Drawing]:
+    """Yield the figures that `draw_results` draws; none is made before it is asked for."""
     usable = [result for result in results if "ate_translation" in result.arrays]
     below = None if ground is None else _background(ground, usable)
     figures = chain(_of_each(usable, below), _of_all(usable, below), _drifts(results), _maps(results))
-    return save_figures(((folder / f"{name}.png", figure) for name, figure in figures), dpi=200)
+    return (Drawing(folder / f"{name}.png", make, DPI) for name, make in figures)
 
 
-def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tuple[str, Figure]]:
+def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[Named]:
     from transect.draw.evaluation import trajectory_figure
 
     for result in results:
         arrays = result.arrays
         rmse = result.metrics["ate"]["translation"]["rmse"]
         title = f"{result.estimate}: ATE {rmse:.4g} m (alignment {result.alignment['mode']})"
-        figure = trajectory_figure(
+        make = partial(
+            trajectory_figure,
             arrays["reference"],
             arrays["aligned"],
             arrays["ate_translation"],
@@ -58,31 +68,27 @@ def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[tu
             background=below,
             view=_view(result),
         )
-        yield f"trajectory_{short_name(_label(result, results))}", figure
+        yield f"trajectory_{short_name(_label(result, results))}", make
 
 
-def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[tuple[str, Figure]]:
+def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[Named]:
     from transect.draw.evaluation import box_figure, trajectories_figure
 
     if len(results) > 1:
         errors = {_label(r, results): r.arrays["ate_translation"] for r in results}
-        yield "boxes", box_figure(errors, title=_against("errors", results))
+        yield "boxes", partial(box_figure, errors, title=_against("errors", results))
     references = dict.fromkeys(r.reference for r in results)
     for reference in references:
         group = [r for r in results if r.reference == reference]
         ending = f"_{short_name(reference)}" if len(references) > 1 else ""
-        yield f"errors{ending}", _errors(group)
+        yield f"errors{ending}", partial(_errors, group)
         if len(group) > 1:
             longest = max(group, key=lambda r: len(r.arrays["reference"]))
             paths = {r.estimate: r.arrays["aligned"] for r in group}
-            figure = trajectories_figure(
-                longest.arrays["reference"],
-                paths,
-                title=_against("paths", group),
-                background=below,
-                view=_view(longest),
-            )
-            yield f"trajectories{ending}", figure
+            yield f"trajectories{ending}", partial(
+                trajectories_figure, longest.arrays["reference"], paths,
+                title=_against("paths", group), background=below, view=_view(longest),
+            )  # fmt: skip
 
 
 def _view(result: Result) -> MapView:
@@ -107,7 +113,7 @@ def _errors(group: Sequence[Result]) -> Figure:
     return error_figure(seconds, metres, errors, title=_against(f"errors{who}", group), timed=timed)
 
 
-def _drifts(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
+def _drifts(results: Sequence[Result]) -> Iterator[Named]:
     from transect.draw.evaluation import Drift, drift_figure
 
     curves = {
@@ -116,10 +122,10 @@ def _drifts(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
         if "drift_distance" in r.arrays
     }
     if curves:
-        yield "drift", drift_figure(curves, title=_against("drift", results))
+        yield "drift", partial(drift_figure, curves, title=_against("drift", results))
 
 
-def _maps(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
+def _maps(results: Sequence[Result]) -> Iterator[Named]:
     from transect.draw.clouds import map_figure
 
     for result in results:
@@ -132,8 +138,8 @@ def _maps(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
         if b or d:  # of a map that lies askew, metres along its own sides
             extent = (0.0, float(np.hypot(a, d)) * cols, 0.0, float(np.hypot(b, e)) * rows)
         title = f"{result.estimate}: RMSE {result.metrics['map']['rmse']:.3g} m"
-        figure = map_figure(difference, heights, extent, title=title)
-        yield f"map_{short_name(_label(result, results))}", figure
+        make = partial(map_figure, difference, heights, extent, title=title)
+        yield f"map_{short_name(_label(result, results))}", make
 
 
 def _label(result: Result, results: Sequence[Result]) -> str:

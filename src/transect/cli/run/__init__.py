@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,7 @@ class Manner:
     as_json: bool
     golden: Run | None
     progress: Progress
+    draw: Callable[[Path], object]
 
 
 TYPED = "transect.run.typed"
@@ -134,6 +135,11 @@ def command(
     reading, 4 if the result is written but must not be trusted (a fusion that refused most of one sensor, a
     first output that gave nothing) or is not the same as the golden run, 130 if it was interrupted.
     """
+    from .drawing import DrawingProcess
+
+    drawing = DrawingProcess()
+    if compound is not None and out is not None:
+        click.get_current_context().with_resource(drawing)  # works while this process still imports
     from transect.cli._compounds import parse_settings, show_compounds
     from transect.cli._options import new_folder, parse_pairs
     from transect.cli._progress import Progress
@@ -164,7 +170,9 @@ def command(
         new_folder(out)
     compounds = _find_compounds(compound, asked)
     recording = opening.open_unread()
-    manner = Manner(rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json))
+    manner = Manner(
+        rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json), drawing.draw
+    )
     if every and out is not None:
         return run_each(compounds, out, lambda one, place: _run(one, recording, asked, place, manner))
     return _run(compounds[0], recording, asked, out, manner)
@@ -183,7 +191,6 @@ def _find_compounds(name: str, asked: Options) -> list[Compound]:
 
 def _run(compound: Compound, recording: Recording, asked: Options, out: Path | None, manner: Manner) -> int:
     from transect.cli.info import show_findings
-    from transect.draw.figures import import_early
     from transect.engine import Replay
     from transect.engine.run import new_folder
 
@@ -199,20 +206,11 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
         if not manner.as_json:
             show_wiring(replay)
         show_findings(used)
-        if folder is not None and _has_figures(replay):
-            import_early()
         with _say_what_is_kept(folder):
             result, interrupted = _play(replay, folder, manner)
-            judged = _judge(result, recording)
+            judged = _judge(result, recording, manner.draw)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
     return _report(result, judged, used, interrupted, manner)
-
-
-def _has_figures(replay: Replay) -> bool:
-    """Tell whether something of a run will be drawn: poses, or clouds."""
-    from transect.types import PointCloud, Pose, Trajectory
-
-    return any(issubclass(kept.type, PointCloud | Pose | Trajectory) for kept in replay.kept.values())
 
 
 def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
@@ -249,11 +247,11 @@ def _play(replay: Replay, folder: RunFolder | None, manner: Manner) -> tuple[Run
     return result, result.status == "interrupted"
 
 
-def _judge(result: Run, recording: Recording) -> JudgedRun:
+def _judge(result: Run, recording: Recording, draw: Callable[[Path], object]) -> JudgedRun:
     """Judge a complete run by the truth of the whole recording."""
     from transect.evaluation.runs import JudgedRun, judge_run
 
-    return judge_run(result, recording) if result.status == "complete" else JudgedRun()
+    return judge_run(result, recording, draw) if result.status == "complete" else JudgedRun()
 
 
 @contextmanager

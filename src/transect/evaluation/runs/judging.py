@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,22 +14,19 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.differences import path_arrays
-from transect.evaluation.figures import draw_results
 from transect.evaluation.loading import POSE, POSES, open_input
 from transect.evaluation.report import Asked, evaluate, facts_of, report_failure
-from transect.evaluation.result import Input, Result
-from transect.geometry.ground import map_view
+from transect.evaluation.result import SUFFIX, Input, Result
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
 
+from .figures import FIGURES, draw_run, own_trajectory, plan_run
 from .maps import judge_map
 from .reference import Fed, reference_of
 
 if TYPE_CHECKING:
     from transect.engine import Run
 
-FIGURES = "evaluation"
-"""The folder of the figures, below the run's."""
 STRAIGHT = 0.05
 """Extent across a line, as a share of that along it, below which a path is straight."""
 MAP_FRAME = "map"
@@ -79,17 +76,22 @@ class JudgedRun:
         return ", ".join(said)
 
 
-def judge_run(run: Run, recording: Recording) -> JudgedRun:
+def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] = draw_run) -> JudgedRun:
     """Compare trajectories and the map that a run wrote with the recording's; write results and figures.
 
     One that cannot be compared is a result too, which says why. What the run cost stands in each, and alone
     in `run.result` where there is nothing to compare. A run that was not written to a folder is not judged.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws the figures of a folder, as `draw_run`.
     """
     judged = JudgedRun()
     folder, truth = run.folder, recording.truth
     if folder is None:
         return judged
-    judged.trajectory = _own_trajectory(folder)
+    judged.trajectory = own_trajectory(folder)
     can_be_judged = (
         truth is not None and issubclass(truth.type, (*POSES, NavFix)) and not run.config["used_truth"]
     )
@@ -105,20 +107,12 @@ def judge_run(run: Run, recording: Recording) -> JudgedRun:
     judged.results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
     arrays = path_arrays(judged.trajectory)
     bare = Result(run.name, "", _describe(run, judged.trajectory), arrays, notes=("not judged: no truth",))
-    _write(judged.results or [bare], folder)
-    if judged.trajectory is not None and not can_be_judged:
-        _draw_path(judged.trajectory, folder, run.name)
-    _draw_clouds(folder)
+    for result in judged.results or [bare]:
+        _save(result, folder)
+    if next(plan_run(folder), None) is not None:
+        draw(folder)
     judged.figures = sorted(f"{FIGURES}/{path.name}" for path in (folder / FIGURES).glob("*.png"))
     return judged
-
-
-def _own_trajectory(folder: Path) -> Trajectory | None:
-    """Return the poses that a run wrote, if there are any."""
-    try:
-        return open_input(f"{folder}:{POSE}").trajectory if (folder / f"{POSE}.tum").is_file() else None
-    except TransectError:
-        return None
 
 
 def _judge_trajectories(run: Run, folder: Path, recording: Recording, truth: Stream) -> Iterator[Result]:
@@ -220,34 +214,7 @@ def _join(results: list[Result], made: Result | None) -> list[Result]:
     return [joined, *others]
 
 
-# Files
-
-
-def _write(results: Sequence[Result], folder: Path) -> None:
-    for result in results:
-        _, _, port = result.estimate.rpartition(":")
-        name = POSE if result.reference else "run"
-        result.save(folder / f"{port if ':' in result.estimate else name}.result")
-    if shown := [result for result in results if result.arrays]:
-        draw_results(shown, folder / FIGURES)
-
-
-def _draw_path(trajectory: Trajectory, folder: Path, name: str) -> None:
-    """Draw where the run went, where nothing says how good that is."""
-    from transect.draw.evaluation import path_figure
-    from transect.draw.figures import save_figure
-
-    view = map_view(trajectory.positions, trajectory.orientations, trajectory.frame)
-    figure = path_figure(trajectory.positions, title=name, view=view)
-    save_figure(figure, folder / FIGURES / "path.png", dpi=200)
-
-
-def _draw_clouds(folder: Path) -> None:
-    """Draw every cloud that the run wrote, from above."""
-    from transect.draw.clouds import DRAWN, cloud_figure
-    from transect.draw.figures import save_figure
-
-    for file in sorted(folder.glob("*.ply")):
-        points = formats.open(file).streams[0][0].payload.points
-        if len(points) >= DRAWN:
-            save_figure(cloud_figure(points, title=file.stem), folder / FIGURES / f"{file.stem}.png", dpi=130)
+def _save(result: Result, folder: Path) -> None:
+    _, _, port = result.estimate.rpartition(":")
+    name = POSE if result.reference else "run"
+    result.save(folder / f"{port if ':' in result.estimate else name}{SUFFIX}")
