@@ -1,6 +1,7 @@
 """Visual odometry: a real street and turn (KITTI 06), simulated streets and soybean rows, and one camera.
 
-Images are in memory and rectified, libraries have one thread each, and everything was called once before.
+Nodes get images that are in memory and rectified, libraries have one thread each, and everything was called
+once before. The whole command is a process of its own, with its imports, decoding, judging and figures.
 Simulated days are kept in ``TRANSECT_BENCH_DAYS`` (or the folder for temporary files) for the next time.
 
 KITTI's street and turn are real, and the truth of both was in view while the calibration of the lens was
@@ -10,6 +11,9 @@ for this page, after the method was chosen on others.
 """
 
 import os
+import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -75,7 +79,7 @@ STREET, FIELD, JUNCTION = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0), (10
 SEEDS, ETNA_SEEDS = (301, 302, 303), (304, 305, 306)
 FASTEST, SECONDS, ETNA_SECONDS, ETNA_SCALE, ETNA_EVERY = 25.0, 30.0, 66.0, 0.35, 8
 """Frames/s that are asked for; seconds that last for 20 m; on Etna smaller and every eighth image."""
-RUNS = 3
+RUNS, COMMANDS = 3, 10
 """Of which the fastest counts: a street of 56 pairs takes two seconds."""
 BEYOND_SLIP = 2.0
 """Percent; an inertial system does not slip."""
@@ -163,6 +167,30 @@ def bench_street() -> None:
         quality(f"{name}, rotation", result.errors.degrees_per_metre, "deg/m")
         quality(f"{name}, CPU", result.cpu_ms, "ms/frame")
         quality(f"{name}, speed", 1e3 / result.wall_ms, "frames/s", at_least=FASTEST if main else None)
+
+
+def bench_command() -> None:
+    """`transect run VisualOdometry`, from the start of Python to the last figure."""
+    with tempfile.TemporaryDirectory() as folder:
+        costs = [time_command(Path(folder) / str(number)) for number in range(COMMANDS)]
+    wall, cpu = (min(each) for each in zip(*costs, strict=True))
+    frames = len(transect.open(KITTI)["image_00"])
+    quality("KITTI 06, whole command / asked", frames / wall, "frames/s", at_least=1.0, peer=FASTEST)
+    quality("KITTI 06, whole command, CPU", cpu, "s")
+
+
+def time_command(out: Path) -> tuple[float, float]:
+    """Wall and CPU time of one command and the processes that it starts, in seconds."""
+    script = "from transect.cli import main; main()"
+    command = [sys.executable, "-c", script, "run", "VisualOdometry", str(KITTI), "-o", str(out)]
+    wall, cpu = time.perf_counter(), cpu_of_children()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - wall, cpu_of_children() - cpu
+
+
+def cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def bench_turn() -> None:
@@ -287,6 +315,7 @@ def kept_day(world: str, name: str, options: Options, every: int = 1) -> Recordi
 def main() -> None:
     pools = ", ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info())
     print(f"  threads: 1 in every library while a node runs; else {pools}")
+    bench_command()
     bench_street()
     bench_turn()
     bench_junctions()
