@@ -173,3 +173,9 @@ def test_an_export_that_leaves_a_damaged_image_out_exits_with_three(tmp_path: Pa
     assert done.returncode == 3
     assert "lost: left: 1 of 2 payloads are left out" in done.stderr
     assert (tmp_path / "out").is_dir()
+
+
+@pytest.mark.parametrize("group", [(), ("draw",), ("table",), ("graph",), ("new",), ("cache",)])
+def test_no_sentence_of_the_help_is_cut_at_80_columns(group: tuple[str, ...]) -> None:
+    shown = run(*group, "--help", COLUMNS="80").stdout.splitlines()
+    assert not [line for line in shown[1:] if line.endswith("...") or len(line) > 80]

@@ -391,7 +391,7 @@ def test_without_a_compound_the_compounds_are_listed():
     done = run()
     assert done.return_value == 0
     assert "Pose of a camera from its images" in done.stdout
-    assert "needs some of left (Image), right (Image)" in done.stdout
+    assert "needs some of Image (left, right, image), WheelState (wheels)" in done.stdout
     assert [each["name"] for each in json.loads(run("--json").stdout)["compounds"]][-1] == "WheelDrift"
 
 

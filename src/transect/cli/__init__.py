@@ -53,7 +53,14 @@ class Verbs(click.Group):
 @click.version_option(__version__, prog_name="transect")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(debug: bool) -> None:
-    """From a robot's raw logs to fused, checked, citable data."""
+    """From a robot's raw logs to fused, checked, citable data.
+
+    \b
+    transect info PATH               what was recorded
+    transect run                     what can be computed, and of what
+    transect run NAME PATH -o DIR    compute it
+    transect VERB --help             what a verb does
+    """  # noqa: D301, the sign is click's
     del debug  # read from sys.argv by `main`, which must know it before the parsing
 
 

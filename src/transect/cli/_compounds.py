@@ -80,13 +80,13 @@ def show_compounds(as_json: bool) -> None:
     rows: list[tuple[str, str]] = []
     for each in compounds:
         rows.append((each.name, each.doc))
-        rows.append(("", f"needs some of {', '.join(_port_names(each.inputs))}"))
-        rows.append(("", f"gives {', '.join(_port_names(each.outputs))}"))
-        rows.append(("", f"implementations: {', '.join(each.implementations)}"))
+        rows.append(("", f"needs some of {_ports_text(each.inputs)}"))
+        rows.append(("", f"gives {', '.join(port.name for port in each.outputs)}"))
     show_table(("compound", "what it makes, and of what"), rows, prose=(1,))
-    click.echo("\ntransect run NAME PATH -o DIR   run one on a recording; NAME/IMPLEMENTATION; 'NAME/*'")
-    click.echo("transect run NAME --help        list its inputs, outputs and parameters")
-    click.echo("transect graph list             list the nodes, which run alone too")
+    click.echo("\ntransect run NAME PATH -o DIR      run one on a recording")
+    click.echo("transect run 'NAME/*' PATH -o DIR  run all its implementations and compare them")
+    click.echo("transect run NAME --help           list implementations, ports and parameters")
+    click.echo("transect graph list                list the nodes, which run alone too")
 
 
 def show_description(described: Listing) -> None:
@@ -118,8 +118,12 @@ def show_description(described: Listing) -> None:
         click.echo("none")
 
 
-def _port_names(ports: Sequence[PortListing]) -> list[str]:
-    return [f"{port.name} ({port.type})" for port in ports]
+def _ports_text(ports: Sequence[PortListing]) -> str:
+    """Return types, each with the names of its ports: `Image (left, right), NavFix (fix)`."""
+    names: dict[str, list[str]] = {}
+    for port in ports:
+        names.setdefault(port.type, []).append(port.name)
+    return ", ".join(f"{kind} ({', '.join(several)})" for kind, several in names.items())
 
 
 def _port_text(port: PortListing) -> str:

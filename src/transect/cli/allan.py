@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def command(
     opening: Opening, stream: str | None, whole: bool, kalibr: Path | None, figure: Path | None, as_json: bool
 ) -> int:
-    """Print N, B and K of every axis of an IMU at rest, from its Allan deviation.
+    """Print the noise of an IMU at rest: N, B and K of every axis.
+
+    They come from its Allan deviation.
 
     The longest stretch in which the sensor stays within its noise is found first.
     """

@@ -29,7 +29,9 @@ def command(
     ground: str | None,
     as_json: bool,
 ) -> int:
-    """Show results of `transect run` and `transect eval -o` in one table.
+    """Show the results of several runs and evaluations in one table.
+
+    They are folders of `transect run -o` and files of `transect eval -o`.
 
     DIR is a folder of results, or of a run. Files are read again; nothing is computed.
     """

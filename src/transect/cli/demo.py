@@ -24,7 +24,9 @@ FAULT, SEVERITY = "gnss_spike", 0.8
     "-o", "--out", type=click.Path(path_type=Path), default=Path("transect-demo"), help="Where to write."
 )
 def command(out: Path) -> None:
-    """Simulate a weeding robot's drive, look at it, find out where the robot was, and break its GNSS.
+    """Show what transect does, on a drive that it simulates.
+
+    It looks at the drive of a weeding robot, finds out where the robot was, and breaks its GNSS.
 
     Takes a minute or two. Every step is a command that you can type on your own recording.
     """

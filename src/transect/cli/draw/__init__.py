@@ -81,7 +81,7 @@ def streams(opening: Opening, out: Path, dpi: int) -> int:
 @dpi_option
 @click.option("--picture", metavar="VIEW", help="Draw one view only: top, side or front.")
 def robot(name: str, out: Path | None, dpi: int, picture: str | None) -> int:
-    """Draw a robot from above, from the right and from the front, with its frames, sensors and lengths.
+    """Draw a robot from three sides, with its frames and lengths.
 
     NAME is a robot (argo, ida, interact, weeder), or the path of your own .yaml or .urdf file.
     """
@@ -122,7 +122,10 @@ def overlay(
     tolerance: float,
     coloured: Path | None,
 ) -> int:
-    """Draw lasers, lidars, radars and frames into a camera's image, coloured by depth."""
+    """Draw what lasers and radars saw into a camera's image.
+
+    Points are coloured by depth; frames are drawn too.
+    """
     from transect.robots.overlay import view
 
     def figure_of(recording: Recording) -> Figure:
@@ -144,7 +147,10 @@ def overlay(
     "--twist", metavar="NAME", help="Stream of the platform's motion over the ground; default: the INS."
 )
 def slip(opening: Opening, out: Path, dpi: int, twist: str | None) -> int:
-    """Draw the tracks of Interact's wheels by odometry and over the ground, and how much each slipped."""
+    """Draw how much the wheels of Interact slipped.
+
+    Their tracks are drawn by odometry and over the ground.
+    """
     from transect.base.clocks import NS
     from transect.draw.slip import slip_figure
     from transect.robots.interact import driven
@@ -208,7 +214,7 @@ moment_options = add_options(
 def moment(
     opening: Opening, out: Path, dpi: int, beside: tuple[str, ...], colours: int | None, **choice: Any
 ) -> int:
-    """Draw all that cameras, lasers, radars and lidars saw at one time, side by side.
+    """Draw what all sensors saw at one time, side by side.
 
     With --from and --to some views show all that was seen in between.
     """

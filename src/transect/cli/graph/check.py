@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def check(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json: bool) -> None:
-    """Check descriptions of nodes and compounds; files and folders given together see each other.
+    """Check descriptions of nodes and compounds.
+
+    Files and folders given together see each other.
 
     Exits with 4 if there are problems; hints alone do not count. A folder is searched for .yaml and .yml, and
     nodes are also found in Python files beside a description. These are read, and nothing in them is executed

@@ -18,7 +18,9 @@ SUFFIXES = (".svg", ".mmd")
 @out_option
 @click.option("--implementation", default="", metavar="NAME", help="By default the first that is complete.")
 def draw(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -> None:
-    """Draw a compound, of a file or such as VisualOdometry/Mono, as .svg, or as .mmd for Mermaid.
+    """Draw a compound as .svg, or as .mmd for Mermaid.
+
+    It is named by its file, or as VisualOdometry/Mono.
 
     OTHERS are descriptions, Python files or folders of them in which its nodes are found, besides those
     that lie beside FILE; the ports of a node that is found are all drawn, unused ones grey.

@@ -14,7 +14,10 @@ from transect.cli._tables import all_option, show_json, show_table
 @all_option
 @json_option
 def list(as_json: bool) -> None:
-    """List the nodes that compounds are made of; `transect run` lists the compounds."""
+    """List the nodes that compounds are made of.
+
+    `transect run` lists the compounds.
+    """
     from transect.engine.listing import list_nodes
 
     nodes = list_nodes()

@@ -9,7 +9,9 @@ import click
 
 @click.command()
 def schema() -> None:
-    """Print the JSON Schema of descriptions, with which an editor completes and checks them.
+    """Print the JSON Schema of descriptions, for editors.
+
+    With it an editor completes and checks them.
 
     In the first line of a description: # yaml-language-server: $schema=compound.schema.json
     """

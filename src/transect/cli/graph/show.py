@@ -15,7 +15,7 @@ from transect.cli._tables import all_option, show_json
 @all_option
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show the inputs, the outputs and every parameter of a compound or a node.
+    """Show inputs, outputs and parameters of a compound or a node.
 
     NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.
     """

@@ -123,7 +123,9 @@ def command(
     stats: bool,
     as_json: bool,
 ) -> int:
-    """Run a compound on a recording; without COMPOUND, list the compounds.
+    """Compute something from a recording; without COMPOUND, list what.
+
+    A compound is a computation: nodes that are wired together.
 
     COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs all
     implementations that the recording can feed, each into a folder below DIR, compares them, and says why the

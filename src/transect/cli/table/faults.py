@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @all_option
 @json_option
 def command(opening: Opening, letter: bool, as_json: bool) -> int:
-    """List the faults of InSight's arm, or look for them in a recording.
+    """List faults of InSight's arm, or find them in a recording.
 
     Without PATH: every fault that the flight software knows, with its parameters as the SIS prints them, how
     many samples in a row declare it, and the section that says so.

@@ -46,7 +46,9 @@ HEADINGS = (
 @all_option
 @json_option
 def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bool) -> int:
-    """Print length, height, duration, speeds and RTK coverage of traverses.
+    """Print length, height, duration and speeds of traverses.
+
+    The share of the time with RTK is printed as well.
 
     One row for each PATH, and their total. What was published of a recording stands below its row.
 
