@@ -165,3 +165,12 @@ def test_what_killed_writers_left_is_swept_after_a_day(tmp_path: Path) -> None:
         new.write_bytes(b"1")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {".keep.tmp", "x.0123456789ab.tmp", ".z.0123456789ab.tmp", "new"}
+
+
+def test_a_link_that_was_left_is_swept_and_not_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    left = tmp_path / ".latest.0123456789ab.tmp"
+    left.symlink_to("run")
+    os.utime(left, (0, 0), follow_symlinks=False)
+    files.write_text(tmp_path / "x", "")  # the first file that is written to a folder
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "x"]

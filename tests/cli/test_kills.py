@@ -1,9 +1,17 @@
 """A command that is killed leaves its whole output or none: a sample of `make fuzz ARGS=kills`."""
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from tools.fuzz import kills
+
+from transect import formats
+from transect.base import files
+from transect.recording import Recording
+from transect.simulation.day import Day, Truth, write_day
+from transect.simulation.faults import written
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +36,23 @@ def test_half_an_output_is_found_out(export: kills.Bench, monkeypatch: pytest.Mo
     export.kill(tally, at=1)
     assert tally.counts == {"half": 1}
     assert "export at step 1" in tally.finds[0]
+
+
+def test_the_folders_that_simulate_and_inject_leave_when_they_are_killed_are_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[bool] = []
+
+    def sweep(recording: object, path: Path, *rest: object) -> tuple[str, ...]:
+        os.utime(path.parent, (0, 0))
+        files.sweep(tmp_path)
+        swept.append(not path.parent.exists())
+        path.mkdir(parents=True)
+        return ()
+
+    recording = Recording("day", (), format="parquet")
+    monkeypatch.setattr(formats, "write", sweep)
+    write_day(Day(recording, Truth()), tmp_path / "simulated")
+    with written._building(tmp_path / "injected") as building:
+        sweep(recording, building)
+    assert swept == [True, True]

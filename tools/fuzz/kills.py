@@ -45,8 +45,10 @@ finally:
     print("events", int(os.environ.get("FUZZ_KILL_AT", "-1")) - left, file=sys.stderr)
 """
 """`transect` that counts what it does to the file system, and ends there where it is told to."""
-STRAYS = (".writing", ".tmp")
-"""How files and folders end that are not whole yet."""
+STRAYS = ("made/.*", "cache/**/.*")
+"""Files and folders that are not whole yet."""
+LONG_S = 2 * 86_400
+"""Age from which strays are swept, and more."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +110,16 @@ class Tally:
     command: str
     counts: dict[str, int] = field(default_factory=dict[str, int])
     strays: int = 0
+    swept: int = 0
     finds: list[str] = field(default_factory=list[str])
 
     def row(self) -> tuple[str, ...]:
         """Return the line of the table."""
         shown = (self.counts.get(outcome, 0) for outcome in ("nothing", "whole", "half", "worse"))
-        return (self.command, str(sum(self.counts.values())), *map(str, shown), str(self.strays))
+        return (self.command, *map(str, (sum(self.counts.values()), *shown, self.strays, self.swept)))
 
 
-HEADINGS = ("command", "kills", "nothing", "whole", "half", "worse after", "strays")
+HEADINGS = ("command", "kills", "nothing", "whole", "half", "worse after", "strays", "swept")
 
 
 class Bench:
@@ -154,15 +157,20 @@ class Bench:
         (self.folder / "made").mkdir()
         return self._popen({"FUZZ_KILL_AT": str(kill_at)})
 
-    def _popen(self, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _popen(self, environment: dict[str, str], words: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         fill = {"out": str(self.folder / "made" / "out"), "day": str(self.folder / "day")}
-        arguments = [each.format(**fill) for each in self.command.arguments]
+        arguments = [each.format(**fill) for each in words or self.command.arguments]
         return subprocess.Popen(
             [sys.executable, "-c", CHILD, *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "TRANSECT_CACHE_DIR": str(self.folder / "cache"), **environment},
+            env={
+                **os.environ,
+                "TRANSECT_CACHE_DIR": str(self.folder / "cache"),
+                "NUMBA_CACHE_DIR": str(self.folder / "compiled"),  # to compile again takes seconds each time
+                **environment,
+            },
         )
 
     def written(self) -> dict[str, str]:
@@ -195,20 +203,32 @@ class Bench:
         outcome = "nothing" if not found else "whole" if self.same(found) else "half"
         if self.command.name == "cache" and outcome == "half":
             outcome = "nothing"  # entries are judged by the next reading, below
-        tally.strays += sum(path.name.endswith(STRAYS) for path in self.folder.rglob(".*"))
+        strays = self._strays()
+        tally.strays += len(strays)
         if outcome == "half":
             tally.finds.append(f"{how}: {sorted(found)} of {sorted(self.expected)}")
-        elif not self._goes_on(outcome):
+        elif (strays or found) and not self._goes_on(outcome, strays):
             outcome = "worse"
             tally.finds.append(f"{how}: the next command does not give the whole output")
+        if left := self._strays():
+            tally.finds.append(f"{how}: {left[0].name} is not swept")
+        tally.swept += len(strays) - len(left)
         tally.counts[outcome] = tally.counts.get(outcome, 0) + 1
 
-    def _goes_on(self, outcome: str) -> bool:
-        """Tell whether the same command, next, finds nothing in its way."""
+    def _strays(self) -> list[Path]:
+        return sorted(path for pattern in STRAYS for path in self.folder.glob(pattern))
+
+    def _goes_on(self, outcome: str, strays: list[Path]) -> bool:
+        """Tell whether the same command, days later, finds nothing in its way; it sweeps, or `cache` does."""
+        long_ago = time.time() - LONG_S
+        for path in strays:
+            os.utime(path, (long_ago, long_ago), follow_symlinks=False)
         if outcome == "whole" and self.command.name != "cache":
-            return True
+            shutil.rmtree(self.target) if self.target.is_dir() else self.target.unlink()
         again = self._popen({})
         again.communicate()
+        if self.command.name == "cache":
+            self._popen({}, ("cache", "info")).communicate()
         return again.returncode == 0 and self.same(self.written())
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -70,6 +71,7 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep_once(path.parent)
     temporary = _temporary(path, ".tmp")
     if "b" not in mode:
         options = {"encoding": "utf-8", "newline": "", **options}
@@ -104,19 +106,33 @@ def staged(path: Path | str) -> Generator[Path]:
     of empty folders; a folder that is not empty is an OSError.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path.parent)
-    folder = _temporary(path, ".writing")
-    folder.mkdir()
-    try:
+    with workplace(path) as folder:
         yield folder / path.name
         for made in sorted(folder.iterdir()):
             target = path.parent / made.name
             if target.is_dir() and not target.is_symlink() and made.is_dir():
                 target.rmdir()
             os.replace(made, target)
+
+
+@contextmanager
+def workplace(path: Path) -> Generator[Path]:
+    """Make a hidden folder beside `path`, and remove it when the block ends; sweep what killed ones left."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent)
+    folder = _temporary(path, ".writing")
+    folder.mkdir()
+    try:
+        yield folder
     finally:
         remove_tree(folder)
+
+
+def link_folder(link: Path, target: str) -> None:
+    """Let a link lead to a folder beside it, in one step."""
+    temporary = _temporary(link, ".tmp")
+    temporary.symlink_to(target, target_is_directory=True)
+    os.replace(temporary, link)
 
 
 def _temporary(path: Path, suffix: str) -> Path:
@@ -137,9 +153,14 @@ def sweep(folder: Path) -> int:
     for path in [Path(entry.path) for entry in os.scandir(folder) if _TEMPORARY(entry.name)]:
         with suppress(FileNotFoundError):  # somebody else was faster
             if time.time() - path.lstat().st_mtime > _STALE_S:
-                remove_tree(path) if path.is_dir() else path.unlink()
+                remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed += 1
     return removed
+
+
+@cache
+def _sweep_once(folder: Path) -> None:
+    sweep(folder)
 
 
 def file_name(name: str, otherwise: str = "unnamed") -> str:

@@ -16,11 +16,12 @@ def command() -> None:
 @command.command()
 @json_option
 def info(as_json: bool) -> None:
-    """Show where the cache is, how large, and how large it may get."""
+    """Show where the cache is, how large, and how large it may get; sweep what killed commands left."""
     from transect.recording import cache
 
     from ._tables import show_json
 
+    cache.shrink(cache.limit())
     entries = list(cache.entries())
     size = sum(e.size for e in entries)
     if as_json:

@@ -203,7 +203,4 @@ def _link_latest(target: Path) -> None:
         return
     if target.name == LATEST:
         return
-    temporary = target.parent / f".{LATEST}.{os.getpid()}"
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target.name, target_is_directory=True)
-    os.replace(temporary, link)
+    files.link_folder(link, target.name)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -151,14 +149,10 @@ def write_day(day: Day, folder: Path) -> tuple[str, ...]:
         What the format could not carry, and what of the truth could not be written.
     """
     formats.check_target(folder, day.recording.format)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.writing-") as beside:
-        building = Path(beside) / folder.name
+    with files.staged(folder) as building:
         ahead = day.recording.replace(streams=tuple(_look_ahead(stream) for stream in day.recording))
         said = formats.write(ahead, building, day.recording.format)
-        said = (*said, *write_truth(day.truth, building / TRUTH))
-        os.replace(building, folder)
-    return said
+        return (*said, *write_truth(day.truth, building / TRUTH))
 
 
 def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:

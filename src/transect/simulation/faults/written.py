@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -122,8 +121,8 @@ def _list_formats(recording: Recording) -> list[str]:
 @contextmanager
 def _building(folder: Path) -> Generator[Path]:
     """Give a place for a folder that is moved away when it is whole; nothing is left of it if it is not."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.writing-") as beside:
-        yield Path(beside) / folder.name
+    with files.workplace(folder) as beside:
+        yield beside / folder.name
 
 
 def _write(recording: Recording, faulty: Recording, building: Path, format: str) -> tuple[str, ...]:
