@@ -26,10 +26,10 @@ def command() -> None:
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--force", is_flag=True, help="Replace a recording.yaml that is there.")
 def recording(path: Path, force: bool) -> None:
-    """Write a recording.yaml by guessing what files are, and say what was guessed.
+    """Write a recording.yaml by guessing what files are.
 
-    PATH is a folder, or one table (CSV or text): then recording.yaml is written beside it and describes it
-    alone.
+    It says what was guessed. PATH is a folder, or one table (CSV or text): then recording.yaml is written
+    beside it and describes it alone.
     """
     from transect.base import files
     from transect.formats.described import FILE
@@ -71,7 +71,10 @@ def _show_first_rows(folder: Path) -> None:
 @out_option
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def urdf(robot: str, out: Path, force: bool) -> None:
-    """Write ROBOT, a name such as interact or a robot's .yaml file, as URDF."""
+    """Write a robot as URDF.
+
+    ROBOT is a name such as interact, or a robot's .yaml file.
+    """
     from transect import robots
     from transect.base import files
     from transect.robots.urdf import text_of, urdf_from_robot
@@ -90,7 +93,9 @@ def urdf(robot: str, out: Path, force: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @folder_option
 def node(file: Path, folder: Path | None) -> None:
-    """Write the interface that FILE describes, a stub of each implementation, and a test.
+    """Write Python stubs of the node that FILE describes.
+
+    These are its interface, each implementation, and a test.
 
     The interface is regenerated each time; implementations and the test are yours and never overwritten.
     """
@@ -105,9 +110,10 @@ def node(file: Path, folder: Path | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @folder_option
 def compound(file: Path, folder: Path | None) -> None:
-    """Write the compound that FILE describes, in any form, in ours, with a test that checks it.
+    """Write the compound that FILE describes in transect's form.
 
-    Stubs of the controllers that it names come along; nothing that is there is overwritten.
+    A test that checks it is written too. Stubs of the controllers that it names come along; nothing that is
+    there is overwritten.
     """
     from transect.engine.scaffold import new_compound
 
