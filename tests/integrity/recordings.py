@@ -6,7 +6,7 @@ import numpy as np
 
 from transect.base.clocks import NS
 from transect.recording import Recording, stream_of_values
-from transect.types import Imu, NavFix, Odometry
+from transect.types import Imu, LaserScan, NavFix, Odometry
 
 START_NS = 1_700_000_000 * NS
 
@@ -55,3 +55,30 @@ def drive(seconds: int = 40, seed: int = 0) -> Recording:
         type=NavFix,
     )  # fmt: skip
     return Recording("drive", (imu, odom, gps))
+
+
+def yard(seconds: int = 30, seed: int = 0, walker: bool = False, speed: float = 0.0) -> Recording:
+    """Return a laser (20 Hz, two interleaved combs of 1 degree) in a yard: a round wall, posts, sky, a bush.
+
+    Where asked, somebody walks across 4 m in front, or the robot drives: then the wall comes nearer.
+    """
+    rng = np.random.default_rng(seed)
+    t = np.arange(20 * seconds) / 20
+    ranges: list[list[float]] = []
+    for i, now in enumerate(t):
+        angles = np.radians(np.arange(-90, 90) + 0.5 * (i % 2))
+        wall = 12 + 3 * np.cos(3 * angles) - speed * now
+        wall = np.where(np.abs(np.sin(9 * angles)) > 0.97, 6.0, wall)  # posts
+        wall = np.where(np.abs(angles - 0.9) < 0.1, wall - rng.uniform(0, 2, len(angles)), wall)  # leaves
+        wall = np.where(angles < -1.2, np.nan, wall)  # sky
+        if walker:
+            aside = 4 * np.tan(angles) - (-3 + 6 * now / seconds)
+            depth = 0.15 * np.sqrt(np.clip(1 - (aside / 0.3) ** 2, 0, 1))
+            wall = np.where(np.abs(aside) < 0.25, 4 / np.cos(angles) - depth, wall)
+        ranges.append((wall + rng.normal(0, 0.01, len(wall))).tolist())
+    columns = {
+        "ranges": ranges, "start_angle": np.radians(-90 + 0.5 * (np.arange(len(t)) % 2)),
+        "angle_increment": np.full(len(t), np.radians(1.0)),
+    }  # fmt: skip
+    laser = stream_of_values("laser", START_NS + np.rint(t * NS).astype(np.int64), columns, type=LaserScan)
+    return Recording("yard", (laser,))
