@@ -20,6 +20,7 @@ LARGEST = {
     "robots": 150_000,
     "field-days": 250_000,
     "evaluation": 150_000,
+    "integrity": 150_000,
     "reconstruction": 250_000,
     "results": 150_000,
     "reconstruction-pairs": 250_000,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, TextIO
 
@@ -36,6 +37,15 @@ def _escape_line(line: str) -> str:
 def bar_stream() -> TextIO:
     """Return stderr for a bar, which moves the cursor; its text has no names out of a log."""
     return sys.stderr.stream if isinstance(sys.stderr, PlainStream) else sys.stderr
+
+
+def show_coloured(text: str, parts: Iterable[tuple[str, str]]) -> None:
+    """Print a line: a text, escaped, then parts of our own, each in a colour, which are not escaped."""
+    import click
+
+    line = escape(text) + "".join(click.style(part, fg=colour) for part, colour in parts)
+    stream = sys.stdout.stream if isinstance(sys.stdout, PlainStream) else sys.stdout
+    click.echo(line, file=stream)
 
 
 class PlainStream:

@@ -1,0 +1,230 @@
+"""`transect check PATH`: which sensor could be trusted, when, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ._opening import Opening, opening
+from ._options import json_option
+
+if TYPE_CHECKING:
+    from transect.integrity.report import SensorReport
+    from transect.integrity.table import VerdictTable
+    from transect.recording import Recording
+
+WIDTH = 80
+MARKS = {"OK": ("-", "green"), "SUSPECT": ("!", "yellow"), "BAD": ("#", "red"), "UNKNOWN": (".", "white")}
+"""A cell of a strip: as a character, and the colour of a block on a terminal."""
+LONGEST_NAME, LEAST_STRIP = 24, 20
+
+
+@click.command()
+@opening("streams", "times", required=False)
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="Limits, mutes, sensors of this robot (YAML)."
+)
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
+@click.option("--condition", "conditions", multiple=True, metavar="WORD", help="Such as night, for --config.")
+@click.option("--catalogue", metavar="NAME", help="Check the times that a document prints, such as sdi.")
+@click.option("--all", "whole", is_flag=True, help="Show every problem, and what the checks lacked.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Write verdicts and pictures: a new folder."
+)
+@json_option
+def command(
+    opening: Opening,
+    config: Path | None,
+    checks: tuple[str, ...],
+    conditions: tuple[str, ...],
+    catalogue: str | None,
+    whole: bool,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Say which sensor of a recording could be trusted, when, and why.
+
+    One line for each sensor: its state over time, then what is wrong in words and what to do. Exits with 4
+    if a sensor is BAD. -o DIR writes all verdicts as Parquet and CSV, and pictures of the worst moments.
+    """
+    from transect.errors import UsageError
+
+    if catalogue is not None:
+        return _check_catalogue(catalogue, as_json)
+    if not opening.paths:
+        raise UsageError("there is no recording to check", hint="transect check PATH, or --catalogue sdi")
+    from transect import integrity
+    from transect.integrity.report import report_sensors
+
+    from . import BAD_VERDICT
+    from ._opening import report_losses
+    from ._options import new_folder
+    from ._progress import Progress
+
+    folder = new_folder(out) if out is not None else None
+    progress = Progress(quiet=as_json)
+    recording = opening.cut(opening.open(progress))
+    settings = integrity.load_config(config) if config is not None else None
+    verdicts = integrity.check(recording, settings, checks=checks or None, conditions=conditions)
+    reports = report_sensors(verdicts)
+    if folder is not None:
+        _write(recording, verdicts, reports, folder)
+    if as_json:
+        _show_json(recording, reports, verdicts)
+    else:
+        _show(recording, reports, verdicts, whole)
+    lost = report_losses(recording)
+    return BAD_VERDICT if any(report.state == "BAD" for report in reports) else lost
+
+
+def _write(
+    recording: Recording, verdicts: VerdictTable, reports: Sequence[SensorReport], folder: Path
+) -> None:
+    import json
+
+    from transect.base.files import staged, write_text
+    from transect.integrity.pictures import draw_report
+    from transect.integrity.table import json_schema
+
+    with staged(folder) as made:
+        made.mkdir()
+        verdicts.write(made / "verdicts.parquet")
+        verdicts.write(made / "verdicts.csv")
+        write_text(made / "verdict.schema.json", json.dumps(json_schema(), indent=2) + "\n")
+        if reports:
+            draw_report(recording, reports, made / "pictures")
+    click.echo(f"wrote {folder}", err=True)
+
+
+def _show_json(recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable) -> None:
+    from ._tables import show_json
+
+    muted = sorted({(v.stream, v.check, v.muted) for v in verdicts if v.muted})
+    show_json(
+        {
+            "name": recording.name,
+            "state": _worst(reports),
+            "sensors": [report.to_dict() for report in reports],
+            "muted": [{"stream": s, "check": c, "reason": why} for s, c, why in muted],
+            "not_checked": _not_checked(recording),
+        }
+    )
+
+
+def _worst(reports: Sequence[SensorReport]) -> str:
+    from transect.integrity.rules import worst
+
+    return worst(report.state for report in reports)
+
+
+def _not_checked(recording: Recording) -> list[str]:
+    from transect.integrity.runner import checkable
+
+    return [s.name for s in recording if not checkable(s) and not s.name.startswith("truth/")]
+
+
+def _show(recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool) -> None:
+    from transect.recording.summary import headline
+
+    click.echo(headline(recording))
+    if not reports:
+        click.echo("there is nothing to check: no stream of a sensor has times")
+        return
+    name = min(LONGEST_NAME, max(len(report.sensor) for report in reports))
+    _show_scale(reports, name)
+    for report in reports:
+        _show_sensor(report, name, whole)
+    _show_muted(verdicts)
+    if missing := _not_checked(recording):
+        _say(f"not checked, as they have no times or are no sensors: {', '.join(missing)}", "")
+    if whole:
+        _show_lacking(verdicts)
+    counts = {state: sum(report.state == state for report in reports) for state in MARKS}
+    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    click.echo(f"{len(reports)} sensors: {said}" + ("" if whole else "; --all shows every problem"))
+
+
+def _show_scale(reports: Sequence[SensorReport], name: int) -> None:
+    from transect.base.clocks import NS
+    from transect.integrity.report import time_text
+
+    room = WIDTH - name - 10
+    longest = max(reports, key=lambda report: len(report.windows)).windows
+    marks = "  ".join(f"{mark} {state}" for state, (mark, _) in MARKS.items())
+    end = time_text(longest[-1].t1_ns - longest[0].t0_ns + NS // 2)
+    legend = f"+0 s{'':{max(1, min(room, len(longest)) - 4 - len(end))}}{end}"
+    click.echo(f"{marks:>{WIDTH}}".rstrip() if not sys.stdout.isatty() else "")
+    click.echo(f"{'':{name}}  {legend}")
+
+
+def _show_sensor(report: SensorReport, name: int, whole: bool) -> None:
+    from transect.base.tables import shorten
+    from transect.integrity.reasons import reason_of
+
+    from ._terminal import show_coloured
+
+    cells = report.strip(max(LEAST_STRIP, WIDTH - name - 10))
+    label = f"{shorten(report.sensor, name):{name}}  "
+    if sys.stdout.isatty():
+        blocks = [("\u2588", MARKS[state][1]) for state in cells]
+        show_coloured(label, [*blocks, (f" {report.state}", MARKS[report.state][1])])
+    else:
+        click.echo(f"{label}{''.join(MARKS[state][0] for state in cells)} {report.state}")
+    first = report.windows[0].t0_ns
+    shown = report.problems if whole else report.problems[:1]
+    for problem in shown:
+        _say(problem.sentence(first), "    ")
+        if problem.state == "BAD" or whole:
+            _say(f"try: {reason_of(problem.reason).mend}", "      ")
+    if others := list(dict.fromkeys(p.reason for p in report.problems[len(shown) :])):
+        _say(f"also: {', '.join(others)}", "      ")
+
+
+def _show_muted(verdicts: VerdictTable) -> None:
+    for stream, check, why in sorted({(v.stream, v.check, v.muted) for v in verdicts if v.muted}):
+        _say(f"muted: {check} of {stream}: {why}", "")
+
+
+def _show_lacking(verdicts: VerdictTable) -> None:
+    """Say which checks could not judge which streams, and why."""
+    from collections import Counter
+
+    unknown = verdicts.select(raw="UNKNOWN")
+    every = Counter(zip(verdicts.column("stream"), verdicts.column("check"), strict=True))
+    rows = zip(unknown.column("stream"), unknown.column("check"), unknown.column("reason"), strict=True)
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for (stream, check, reason), count in sorted(Counter(rows).items()):
+        if count == every[stream, check]:
+            lacking.setdefault((check, reason), []).append(stream)
+    for (check, reason), streams in sorted(lacking.items()):
+        _say(f"could not judge: {check} {', '.join(streams)}: {reason}", "")
+
+
+def _say(text: str, indent: str) -> None:
+    import textwrap
+
+    after = indent + "  "
+    for line in textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=after):
+        click.echo(line)
+
+
+def _check_catalogue(name: str, as_json: bool) -> int:
+    from transect.integrity.printed import find_misprints
+
+    from . import BAD_VERDICT
+    from ._tables import show_json, show_table
+
+    found = find_misprints(name)
+    if as_json:
+        show_json({"catalogue": name, "misprints": [each.to_dict() for each in found]})
+    elif found:
+        headings = ("data set", "time", "column", "printed", "expected", "late by", "why")
+        rows = [(m.name, m.which, m.column, m.printed, m.expected, f"{m.off_s:g} s", m.why) for m in found]
+        show_table(headings, rows, right=frozenset({5}), order=(0, 1, 2, 3, 4, 5), prose=(6,))
+        counts = {column: sum(m.column == column for m in found) for column in ("utc", "aedt")}
+        click.echo(", ".join(f"{count} times in {column.upper()}" for column, count in counts.items()))
+    return BAD_VERDICT if found else 0

@@ -1,0 +1,77 @@
+"""Pictures of verdicts: each sensor's state over time, and a signal around the moment at which it was bad."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transect.base.arrays import Floats
+
+from .figures import new_figure
+from .timeline import INK, ROW_HEIGHT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STATE_COLOURS = {"OK": "#3a9d5d", "SUSPECT": "#e0a100", "BAD": "#d1495b", "UNKNOWN": "#d7dde3"}
+
+
+@dataclass(frozen=True)
+class StateStrip:
+    """One sensor: its name, the edges of its windows in seconds (n + 1,), their states, and a remark."""
+
+    name: str
+    edges: Floats
+    states: Sequence[str]
+    label: str = ""
+
+
+def states_figure(strips: Sequence[StateStrip], title: str = "") -> Figure:
+    """Draw how far each sensor could be trusted over time, top to bottom."""
+    from matplotlib.patches import Patch
+
+    figure = new_figure(9.0, 1.2 + ROW_HEIGHT * max(len(strips), 3))
+    axes = figure.add_subplot()
+    for row, strip in enumerate(strips):
+        for begin, end, state in _runs(strip):
+            axes.broken_barh([(begin, end - begin)], (row - 0.38, 0.76), color=STATE_COLOURS[state])
+        where = (1.01, row)
+        axes.annotate(
+            strip.label, where, xycoords=("axes fraction", "data"), va="center", fontsize=8, color=INK
+        )
+    axes.set_yticks(range(len(strips)), [strip.name for strip in strips], fontsize=8, color=INK)
+    axes.set_ylim(len(strips) - 0.5, -0.5)
+    axes.set_xlabel("seconds", fontsize=9, color=INK)
+    axes.set_title(title, fontsize=11, color=INK, loc="left")
+    axes.tick_params(length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    patches = [Patch(color=colour, label=state) for state, colour in STATE_COLOURS.items()]
+    figure.legend(handles=patches, loc="outside lower right", ncols=4, frameon=False, fontsize=8)
+    return figure
+
+
+def _runs(strip: StateStrip) -> list[tuple[float, float, str]]:
+    """Return stretches of one state: begin, end, state."""
+    codes = np.array([list(STATE_COLOURS).index(state) for state in strip.states])
+    cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    return [(float(strip.edges[a]), float(strip.edges[b]), strip.states[a]) for a, b in pairwise(cuts)]
+
+
+def signal_figure(
+    seconds: Floats, signals: Mapping[str, Floats], marked: tuple[float, float], title: str = ""
+) -> Figure:
+    """Draw signals (n,) over time (n,), with the stretch that was bad shaded."""
+    figure = new_figure(6.0, 1.0 + 1.1 * len(signals))
+    axes = figure.subplots(len(signals), 1, sharex=True, squeeze=False)[:, 0]
+    for ax, (name, values) in zip(axes, signals.items(), strict=True):
+        ax.axvspan(*marked, color=STATE_COLOURS["BAD"], alpha=0.15, lw=0)
+        ax.plot(seconds, values, ".-", ms=3, lw=0.7, color=INK)
+        ax.set_ylabel(name, fontsize=8, color=INK)
+        ax.tick_params(labelsize=7)
+    axes[-1].set_xlabel("seconds", fontsize=8, color=INK)
+    axes[0].set_title(title, fontsize=9, color=INK, loc="left")
+    return figure

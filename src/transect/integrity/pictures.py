@@ -1,0 +1,85 @@
+"""Pictures of what checks found: a strip for each sensor, and thumbnails of the worst moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transect.base.clocks import NS, decimal_from_ns
+from transect.base.files import file_name
+from transect.draw.figures import save_figure
+from transect.draw.integrity import StateStrip, signal_figure, states_figure
+from transect.errors import TransectError
+from transect.recording import Recording, Stream
+from transect.robots.moment import KINDS, Choice, draw_recordings
+
+from .reasons import reason_of
+from .report import Problem, SensorReport, time_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST = 12
+"""Thumbnails of one recording."""
+AROUND_NS = 10 * NS
+"""Time before and behind a worst moment that is drawn of a signal."""
+MOST_SIGNALS = 4
+
+
+def draw_report(recording: Recording, reports: Sequence[SensorReport], folder: Path) -> list[Path]:
+    """Draw a strip for each sensor, and what the sensors gave at the worst moments; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first = min((r.windows[0].t0_ns for r in reports if r.windows), default=0)
+    paths = [folder / "sensors.png"]
+    save_figure(states_figure([_strip_of(report, first) for report in reports], recording.name), paths[0])
+    problems = [problem for report in reports for problem in report.problems if problem.state == "BAD"]
+    for number, problem in enumerate(problems[:MOST], 1):
+        name = file_name(f"{number:02d}_{problem.stream}_{problem.reason}".replace("/", "_"))
+        for figure in _figures_of(recording, problem, first):
+            paths.append(folder / f"{name}.png")
+            save_figure(figure, paths[-1], dpi=90)
+    return paths
+
+
+def _strip_of(report: SensorReport, first: int) -> StateStrip:
+    edges = [verdict.t0_ns for verdict in report.windows] + [report.windows[-1].t1_ns]
+    reason = report.problems[0].reason if report.problems else ""
+    states = [verdict.state for verdict in report.windows]
+    return StateStrip(report.sensor, (np.array(edges) - first) / NS, states, reason)
+
+
+def _figures_of(recording: Recording, problem: Problem, first: int) -> Iterator[Figure]:
+    """Yield the picture of a problem; none where there is nothing to draw."""
+    stream = recording[problem.stream]
+    at = (problem.worst.t0_ns + problem.worst.t1_ns) // 2
+    said = f"{stream.name} {reason_of(problem.reason).words}, {time_text(at - first)}"
+    if stream.type in KINDS:
+        names = (stream.name, *problem.worst.peers)
+        choice = Choice(streams=names, times=(decimal_from_ns(at),), title=said)
+        try:
+            yield draw_recordings([recording], choice)[0]
+        except TransectError:
+            return  # nothing was recorded then, which is what the strip shows
+    else:
+        yield from _signals_of(stream, problem, at, said)
+
+
+def _signals_of(stream: Stream, problem: Problem, at: int, title: str) -> Iterator[Figure]:
+    near = stream.between(at - AROUND_NS, at + AROUND_NS)
+    names = [name for name in stream.columns if near.table.num_rows and _is_plain(near, name)]
+    if len(near) < 2:
+        return
+    steps = np.diff(near.t_ns, prepend=near.t_ns[:1]) / NS
+    signals = {name: np.asarray(near.column(name), np.float64) for name in names[:MOST_SIGNALS]}
+    window = problem.worst.t0_ns, problem.worst.t1_ns
+    marked = ((window[0] - at) / NS, (window[1] - at) / NS)
+    yield signal_figure((near.t_ns - at) / NS, {"step [s]": steps, **signals}, marked, title)
+
+
+def _is_plain(stream: Stream, name: str) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_floating(stream.table.schema.field(name).type)

@@ -1,0 +1,196 @@
+"""Verdicts as a person reads them: a strip over time, sentences, and the worst moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transect.base.clocks import NS
+from transect.types import State, Verdict
+
+from . import catalogue
+from .model import Limit
+from .reasons import reason_of
+from .rules import worst
+from .table import VerdictTable, count_states
+
+SUCCESSION = 5 * NS
+"""Windows of one problem that are no further apart are one stretch, ns."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a sensor.
+
+    Attributes
+    ----------
+    spans : tuple of (int, int)
+        When, ns; stretches that are nearly one are one.
+    seconds : float
+        How long in all.
+    worst : Verdict
+        Of the window in which it was worst.
+    """
+
+    sensor: str
+    stream: str
+    check: str
+    reason: str
+    state: State
+    spans: tuple[tuple[int, int], ...]
+    seconds: float
+    worst: Verdict
+
+    def sentence(self, start_ns: int) -> str:
+        """Return what is wrong, when, and how much, as a sentence."""
+        times = [span_text(*span, start_ns) for span in self.spans[:3]]
+        more = f" and {len(self.spans) - 3} more times" if len(self.spans) > 3 else ""
+        who = "" if self.stream == self.sensor else f"{self.stream} "
+        said = f"{who}{reason_of(self.reason).words}: {', '.join(times)}{more}"
+        if measured := self._measured():
+            several = self.seconds * NS > 1.5 * (self.worst.t1_ns - self.worst.t0_ns)
+            at = f"worst at {time_text(self.worst.t0_ns - start_ns)}, " if several else ""
+            said += f"; {at}{measured}"
+        return f"{said} ({self.check} {self.reason})"
+
+    def _measured(self) -> str:
+        """Return the statistic that is farthest beyond its limits, in words."""
+        limits = limits_of(self.check)
+        beyond = [(excess, name) for name, excess in _excesses(self.worst).items() if excess > 0]
+        said = ""
+        if beyond:
+            name = max(beyond)[1]
+            unit, doc = (limits[name].unit, limits[name].doc) if name in limits else ("", name)
+            value, fail = self.worst.evidence[name], self.worst.threshold[f"{name}.fail"]
+            said = f"{value:.3g}{f' {unit}' if unit else ''} {doc} (limit {fail:g})"
+        compared = f"compared with {', '.join(self.worst.peers)}" if self.worst.peers else ""
+        return "; ".join(part for part in (said, self.worst.note, compared) if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        words, mend = reason_of(self.reason)
+        return {
+            "stream": self.stream, "check": self.check, "reason": self.reason, "state": self.state,
+            "words": words, "mend": mend, "spans_ns": [list(span) for span in self.spans],
+            "seconds": self.seconds, "worst_ns": self.worst.t0_ns, "score": self.worst.score,
+            "note": self.worst.note, "evidence": {k: v for k, v in self.worst.evidence.items() if v == v},
+            "peers": list(self.worst.peers),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SensorReport:
+    """What was found out about one sensor.
+
+    Attributes
+    ----------
+    windows : sequence of Verdict
+        What all checks say together, in order of time.
+    problems : sequence of Problem
+        The worst first.
+    """
+
+    sensor: str
+    windows: Sequence[Verdict]
+    problems: Sequence[Problem]
+
+    @property
+    def state(self) -> State:
+        """The worst that was declared."""
+        return worst(verdict.state for verdict in self.windows)
+
+    @property
+    def mean_score(self) -> float | None:
+        """Mean of the scores that are known."""
+        known = [verdict.score for verdict in self.windows if verdict.score is not None]
+        return sum(known) / len(known) if known else None
+
+    def strip(self, length: int) -> list[State]:
+        """Return states for a strip of cells over time, each the worst of its windows."""
+        count = len(self.windows)
+        length = min(length, count)
+        cells = [self.windows[k * count // length : (k + 1) * count // length] for k in range(length)]
+        return [worst(verdict.state for verdict in cell) for cell in cells]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "sensor": self.sensor,
+            "state": self.state,
+            "mean_score": self.mean_score,
+            "windows": count_states(verdict.state for verdict in self.windows),
+            "problems": [problem.to_dict() for problem in self.problems],
+        }
+
+
+def report_sensors(table: VerdictTable) -> list[SensorReport]:
+    """Return what was found out about each sensor, by name."""
+    problems = list(_problems(table))
+    return [
+        SensorReport(name, windows, [each for each in problems if each.sensor == name])
+        for name, windows in table.by_sensor.items()
+    ]
+
+
+def _problems(table: VerdictTable) -> Iterator[Problem]:
+    """Yield what is wrong, BAD before SUSPECT, longer before shorter."""
+    rows: dict[tuple[str, str, str, str], list[Verdict]] = {}
+    for verdict in table.select(state=("SUSPECT", "BAD"), muted=""):
+        rows.setdefault((verdict.sensor, verdict.stream, verdict.check, verdict.reason), []).append(verdict)
+    found: list[Problem] = []
+    for key, verdicts in rows.items():
+        state = worst(verdict.state for verdict in verdicts)
+        counted = [verdict for verdict in verdicts if verdict.state == state]
+        seconds = sum(v.t1_ns - v.t0_ns for v in counted) / NS
+        spans = tuple(_spans([(v.t0_ns, v.t1_ns) for v in counted]))
+        found.append(Problem(*key, state, spans, seconds, min(counted, key=_badness)))
+    yield from sorted(found, key=lambda each: (each.state != "BAD", -each.seconds, each.stream, each.check))
+
+
+def limits_of(check: str) -> Mapping[str, Limit]:
+    """Return the limits of a check by its identifier, none if it is not known."""
+    return next((kind.limits for kind in catalogue.load_all().values() if kind.id == check), {})
+
+
+def _excesses(verdict: Verdict) -> dict[str, float]:
+    """Return how far each statistic is beyond its limits: 0 at `warn`, 1 at `fail`."""
+    found: dict[str, float] = {}
+    for name, value in verdict.evidence.items():
+        warn, fail = (verdict.threshold.get(f"{name}.{what}") for what in ("warn", "fail"))
+        if warn is not None and fail is not None and value == value:
+            found[name] = (value - warn) / (fail - warn or 1.0)
+    return found
+
+
+def _badness(verdict: Verdict) -> tuple[float, float, int]:
+    """Return what sorts the worst window first: its score, then how far it is beyond its limits."""
+    score = 1.0 if verdict.score is None else verdict.score
+    return score, -max(_excesses(verdict).values(), default=0.0), verdict.t0_ns
+
+
+def _spans(windows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    start, end = windows[0]
+    for t0, t1 in windows[1:]:
+        if t0 > end + SUCCESSION:
+            yield start, end
+            start = t0
+        end = t1
+    yield start, end
+
+
+def time_text(ns: int) -> str:
+    """Return a time since the start as a person reads it: `+12 s`, `+3:05`, `+1:02:03`."""
+    seconds = ns // NS
+    if seconds < 100:
+        return f"+{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"+{hours}:{minutes:02d}:{rest:02d}" if hours else f"+{minutes}:{rest:02d}"
+
+
+def span_text(start: int, end: int, first: int) -> str:
+    """Return a stretch of time since the start: `+12 s to +32 s`."""
+    if end - start <= NS:
+        return time_text(start - first)
+    return f"{time_text(start - first)} to {time_text(end - first)}"

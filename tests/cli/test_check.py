@@ -1,0 +1,93 @@
+"""`transect check`: a screen, a document, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.commands import transect
+from tests.integrity.recordings import drive
+
+from transect import formats
+from transect.integrity import VerdictTable
+from transect.simulation.faults import inject
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("check") / "clean"
+    formats.write(drive(20), folder, format="parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("check") / "faulty"
+    recording, _ = inject(drive(20), "stuck", 0.5, streams=["imu"])
+    formats.write(recording, folder, format="parquet")
+    return folder
+
+
+def test_a_clean_recording_is_ok_and_exits_with_0(clean: Path) -> None:
+    done = transect("check", clean)
+    assert done.returncode == 0, done.stderr
+    assert "3 sensors: 3 OK" in done.stdout
+
+
+def test_a_screen_has_a_strip_a_sentence_and_what_to_do(faulty: Path) -> None:
+    done = transect("check", faulty)
+    assert done.returncode == 4
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines[1:])) <= 80
+    strip = next(line for line in lines if line.startswith("imu"))
+    assert strip.endswith(" BAD")
+    assert "-----#####" in strip  # from 5 s to 10 s
+    assert "repeated one sample: +5 s to +10 s" in done.stdout
+    assert "try: restart the sensor" in done.stdout
+    assert next(line for line in lines if line.startswith("odom")).endswith(" OK")
+
+
+def test_json_names_the_problem_and_files_hold_verdicts_and_pictures(faulty: Path, tmp_path: Path) -> None:
+    done = transect("check", faulty, "--json", "-o", tmp_path / "out", "--check", "S01", "--check", "T01")
+    assert done.returncode == 4
+    document = json.loads(done.stdout)
+    sensors = {each["sensor"]: each for each in document["sensors"]}
+    assert [sensors[name]["state"] for name in ("gps", "imu", "odom")] == ["OK", "BAD", "OK"]
+    assert sensors["imu"]["problems"][0]["reason"] == "STUCK"
+    verdicts = VerdictTable.read(tmp_path / "out" / "verdicts.parquet")
+    assert verdicts.csv() == (tmp_path / "out" / "verdicts.csv").read_text()
+    assert set(verdicts.column("check")) == {"S01", "T01"}
+    pictures = sorted(path.name for path in (tmp_path / "out" / "pictures").iterdir())
+    assert pictures == ["01_imu_STUCK.png", "sensors.png"]
+
+
+def test_a_muted_verdict_does_not_count_and_its_reason_is_repeated(faulty: Path, tmp_path: Path) -> None:
+    config = tmp_path / "robot.yaml"
+    config.write_text('mute: [{checks: "S0*", streams: imu, reason: a dummy was logged}]\n')
+    done = transect("check", faulty, "--config", config, "--check", "S01", "--check", "T01")
+    assert done.returncode == 0
+    assert "muted: S01 of imu: a dummy was logged" in done.stdout
+
+
+def test_the_times_that_document_004_misprints_are_found() -> None:
+    # integrity.md, section 0: 35 of 78 UTC times, and AEDT of 01 and 02, start and end
+    done = transect("check", "--catalogue", "sdi", "--json")
+    assert done.returncode == 4
+    misprints = json.loads(done.stdout)["misprints"]
+    late = [each for each in misprints if each["column"] == "utc"]
+    assert (len(late), len({each["name"] for each in late})) == (35, 28)
+    assert {each["off_s"] for each in late} == {1.0}
+    local = [each for each in misprints if each["column"] == "aedt"]
+    assert [(each["name"][:2], each["which"], each["off_s"]) for each in local] == [
+        ("01", "start", -7200.0), ("01", "end", -7200.0), ("02", "start", -7200.0), ("02", "end", -7200.0),
+    ]  # fmt: skip
+    assert transect("check", "--catalogue", "ameds").returncode == 2
+
+
+def test_a_name_out_of_a_log_does_not_command_the_terminal(tmp_path: Path) -> None:
+    config = tmp_path / "robot.yaml"
+    config.write_text('streams: {imu: {sensor: "imu\\e[31m"}}\n')
+    formats.write(drive(3), tmp_path / "day", format="parquet")
+    done = transect("check", tmp_path / "day", "--config", config)
+    assert "\x1b" not in done.stdout

@@ -1,0 +1,64 @@
+"""What checks say of real recordings: their known defects, and nothing else that is BAD.
+
+What each BAD is stands in `shared/data/README.md`, or was looked at in a picture (`docs/integrity.md`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import transect
+from transect.integrity import check
+
+CHECKS = [f"T0{k}" for k in range(1, 10)] + [f"S0{k}" for k in range(1, 7)]
+GPS = {"fix", "imu", "velocity"}
+KNOWN: dict[str, set[tuple[str, str]]] = {
+    # "GPS time does not overlap the rest, repeated stamps", and one stamp that goes back
+    "radiate_fog": {
+        (f"GPS_IMU_Twist/{name}", reason)
+        for name in GPS for reason in ("META_TIME", "DUPLICATE", "BACKWARD", "CLOCK_JUMP")
+    },
+    # the excerpts have images for 0.45 s and 5.7 s
+    "euroc_v101": {("cam0", "EARLY_STOP"), ("cam1", "EARLY_STOP")},
+    "kitti_raw_06": {("image_00", "EARLY_STOP"), ("image_01", "EARLY_STOP")},
+    "kitti_06_turn": set(),
+    "kitti_06_revisit": set(),
+    # wheel odometry lags the gyroscopes by 0.4 s: docs/integrity/husky.png
+    "bags/robot_localization/test1.bag": {
+        ("/imu/data", "LATENCY"), ("/husky_velocity_controller/odom", "LATENCY"),
+    },
+    "bags/robot_localization/test2.bag": set(),
+    "bags/evo/nav2_turtlebot.mcap": {("/odom", "GAP")},  # 1.76 s
+    "carmen_2dlaser/mit-csail.clf.bz2": set(),
+    "lidar_gtsam_points": set(),
+    "nmea/nmea.log": set(),
+    # "real gaps (4.0 s in 04)"
+    "rosario_gt_odom/sequence04_new_gt_IMU_frame.txt": {("GroundTruth", "GAP"), ("Rtk", "GAP")},
+    "rock_logs/msgpack": {("/xsens_imu.calibrated_sensors", "EARLY_STOP")},  # 3 s of 30 s
+    "rock_logs/pocolog": set(),
+    "trajectories_evo/fr2_desk_ORB.txt": set(),
+    "boreas_traj/gt": set(),
+}  # fmt: skip
+PARTS = {
+    "euroc_v101": (None, "+12s"),
+    "bags/robot_localization/test1.bag": ("+350s", "+380s"),
+    "bags/robot_localization/test2.bag": (None, "+20s"),
+    "carmen_2dlaser/mit-csail.clf.bz2": (None, "+40s"),
+    "lidar_gtsam_points": (None, "+20s"),
+    "trajectories_evo/fr2_desk_ORB.txt": (None, "+20s"),
+    "boreas_traj/gt": (None, "+20s"),
+}
+"""What is checked here of long ones, for the time that tests may take; all of them were checked whole."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_defects_are_found_and_nothing_else_is_bad(real_data: Path, name: str) -> None:
+    recording = transect.open(real_data / name)
+    if name in PARTS:
+        recording = recording.slice(*PARTS[name])
+    verdicts = check(recording, checks=CHECKS)
+    bad = verdicts.select(state="BAD")
+    assert set(zip(bad.column("stream"), bad.column("reason"), strict=True)) == KNOWN[name]
+    assert verdicts.select(reason="CHECK_FAILED").column("note") == []
