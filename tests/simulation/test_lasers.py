@@ -112,7 +112,7 @@ def test_a_walking_human_is_seen_where_it_is():
 def test_the_table_has_what_the_format_s_lines_have():
     number = np.arange(4, 12)
     cm = np.arange(8)[:, None] * 1000 + np.arange(SICK.beams)
-    table = lasers.scan_table(SICK, number, 5, cm)
+    table = lasers.scan_table(SICK, number, SICK.times(number, 5), cm)
     ranges, offsets = arrow.lists_of(table, "ranges")
     assert np.diff(offsets).tolist() == [181, 180, 180, 180] * 2
     assert ranges[offsets[2]] == 20.0
@@ -120,3 +120,28 @@ def test_the_table_has_what_the_format_s_lines_have():
     np.testing.assert_allclose(
         np.degrees(arrow.numbers(table, "end_angle"))[:4], [90.0, 89.25, 89.5, 89.75], atol=1e-9
     )
+
+
+def returns_of(ranges, kinds):
+    shape = (1, 1)
+    return lasers.Returns(np.full(shape, ranges), np.full(shape, kinds, np.int32), np.ones(shape))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ((5.0, 5.0, 5.0), 5.0),  # one surface
+        ((6.0, 5.0, 6.0), (0.75 / 6 + 0.25 / 5) / (0.75 / 36 + 0.25 / 25)),  # a step: between the two
+        ((9.0, 5.0, 9.0), 5.0),  # two echoes: the first one
+        ((np.inf, 5.0, np.inf), 5.0),  # an edge before the sky
+        ((np.inf, np.inf, np.inf), np.inf),
+    ],
+)
+def test_a_wide_beam_measures_between_two_surfaces_that_are_close_together(ranges, expected):
+    solids = Solids.of([wall("wall", [10.0, -80], [10.0, 80], 3.0, 0.2, GREY)])
+    met = lasers.merge_spot([returns_of(r, 1 if np.isfinite(r) else -1) for r in ranges], solids, 0.3)
+    assert met.range[0, 0] == pytest.approx(expected)
+    assert met.kind[0, 0] == (1 if np.isfinite(expected) else -1)
+    # The light that falls beside the first surface does not come back from it.
+    if expected == 5.0:
+        assert met.cosine[0, 0] == pytest.approx(1.0 if ranges[0] == 5.0 else 0.25)

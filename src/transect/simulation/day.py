@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from transect import formats
 from transect.base import files
-from transect.base.clocks import decimal_from_ns
+from transect.base.clocks import NS, decimal_from_ns
 from transect.base.cores import cores
 from transect.errors import MissingExtraError, UsageError, did_you_mean
 from transect.formats.geotiff.writing import encode_geotiff
@@ -153,6 +153,24 @@ def write_day(day: Day, folder: Path) -> tuple[str, ...]:
         ahead = day.recording.replace(streams=tuple(_look_ahead(stream) for stream in day.recording))
         said = formats.write(ahead, building, day.recording.format)
         return (*said, *write_truth(day.truth, building / TRUTH))
+
+
+def iterate_windows(recording: Recording, seconds: float = 10.0) -> Iterator[Recording]:
+    """Yield a recording window by window, without files and with the memory of one window.
+
+    Rows of a simulated stream are made when a window's columns are asked for, and go with the window; so an
+    hour of lasers and radar can be looked at whose tables together would not fit into memory.
+
+    Parameters
+    ----------
+    recording : Recording
+        Such as `simulate` returns in a `Day`.
+    seconds : float
+        Length of a window; the last one may be shorter.
+    """
+    first, last = recording.span or (0, -1)
+    for start in range(first, last + 1, round(seconds * NS)):
+        yield recording.slice(start, start + round(seconds * NS))
 
 
 def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ increment further, so that four make one sweep. Rays of many scans are cast toge
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +108,14 @@ class Returns:
     cosine: Floats
 
 
-def cast_scans(sick: Sick, scene: Scene, poses: Poses, number: Ints, start_ns: int) -> Returns:
+def cast_scans(
+    sick: Sick,
+    scene: Scene,
+    poses: Poses,
+    number: Ints,
+    start_ns: int,
+    aside: tuple[float, float] = (0.0, 0.0),
+) -> Returns:
     """Return what scans meet.
 
     The sensor moves while the mirror turns: evenly between its poses at the first and the last beam, and
@@ -124,6 +131,8 @@ def cast_scans(sick: Sick, scene: Scene, poses: Poses, number: Ints, start_ns: i
         Which scans.
     start_ns : int
         When the day, and scan 0, began.
+    aside : (float, float)
+        How far beside the middle of the beam, in the plane of the scan and out of it, rad.
     """
     first = sick.times(number, start_ns)
     beam = np.arange(sick.beams)
@@ -131,15 +140,58 @@ def cast_scans(sick: Sick, scene: Scene, poses: Poses, number: Ints, start_ns: i
     before, after = poses(first), poses(first + round(late[-1] * 1e9))
     u = (beam / beam[-1])[:, None]
     origin = before[:, None, :3, 3] * (1 - u) + after[:, None, :3, 3] * u
-    angle = sick.start_angles(number)[:, None] + beam * sick.increment
+    angle = sick.start_angles(number)[:, None] + beam * sick.increment + aside[0]
     ray = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     along = ray @ before[:, :3, :2].mT * (1 - u) + ray @ after[:, :3, :2].mT * u
+    if aside[1]:
+        along += np.tan(aside[1]) * before[:, None, :3, 2]
     along /= np.linalg.norm(along, axis=-1, keepdims=True)
     t = (first - start_ns)[:, None] * 1e-9 + late
     hits = cast(scene, origin.reshape(-1, 3), along.reshape(-1, 3), sick.maximum, t.reshape(-1))
     cosine = -np.einsum("ij,ij->i", along.reshape(-1, 3), hits.normal)
     shape = (len(number), sick.beams)
     return Returns(hits.range.reshape(shape), hits.kind.reshape(shape), cosine.reshape(shape))
+
+
+SPOT = ((0.0, 0.0, 0.5), (0.35, 0.35, 0.25), (-0.35, -0.35, 0.25))
+"""Rays of a beam: how far aside, in widths of the beam, along and across the scan, and their light."""
+DIVERGENCE = 0.012
+"""rad: about the width of the beam in the maker's data sheets of the LMS 2xx."""
+PULSE = 1.5
+"""m: echoes closer together than this are one to the receiver, and measured between them."""
+
+
+def merge_spot(returns: Sequence[Returns], solids: Solids, ground: float) -> Returns:
+    """Return what a wide beam measures from what its rays (see `SPOT`) meet.
+
+    The first echo counts. Echoes less than `PULSE` behind it are one with it: the range is their mean, by
+    strength. Where the first surface fills a part of the beam only, its cosine is less by that part, as its
+    echo is weaker.
+
+    Parameters
+    ----------
+    returns : sequence of Returns
+        Of the rays, in the order of `SPOT`.
+    solids, ground
+        See `find_seen`.
+    """
+    ranges, kinds, cosines = (
+        np.stack([getattr(each, name) for each in returns]) for name in ("range", "kind", "cosine")
+    )
+    light = np.array([share for _, _, share in SPOT])[:, None, None]
+    albedo = np.concatenate([[0.0, ground], solids.near_infrared])[kinds + 1]
+    first = ranges.min(axis=0)
+    with np.errstate(invalid="ignore"):
+        together = (kinds >= 0) & (ranges <= first + PULSE)
+        strength = np.where(together, light * albedo * np.abs(cosines) / ranges**2, 0.0)
+    whole = strength.sum(axis=0)
+    mean = (strength * np.where(together, ranges, 0.0)).sum(axis=0) / np.where(whole > 0, whole, 1.0)
+    strongest = strength.argmax(axis=0)[None]
+    kind, cosine = (np.take_along_axis(of, strongest, axis=0)[0] for of in (kinds, cosines))
+    filled = (light * together).sum(axis=0)
+    return Returns(
+        np.where(whole > 0, mean, np.inf), np.where(whole > 0, kind, -1).astype(np.int32), cosine * filled
+    )
 
 
 def find_seen(sick: Sick, returns: Returns, solids: Solids, ground: float) -> NDArray[np.bool_]:
@@ -164,7 +216,7 @@ def measure(sick: Sick, returns: Returns, good: NDArray[np.bool_], rng: np.rando
     return np.where(good, np.maximum(np.rint(noisy * 100), 1), NO_RETURN).astype(np.int64)
 
 
-def scan_table(sick: Sick, number: Ints, start_ns: int, centimetres: Ints) -> pa.Table:
+def scan_table(sick: Sick, number: Ints, times: Ints, centimetres: Ints) -> pa.Table:
     """Return scans as the rows that the format has: ranges in metres, angles, the unit of the log, codes."""
     counts, start = sick.counts(number), sick.start_angles(number)
     offsets = np.concatenate([[0], np.cumsum(counts)])
@@ -180,4 +232,4 @@ def scan_table(sick: Sick, number: Ints, start_ns: int, centimetres: Ints) -> pa
             np.where(sent == NO_RETURN, sent, 0).astype(np.uint16), offsets
         ),
     }
-    return arrow.table(sick.times(number, start_ns), columns, units={**LaserScan.units(), "end_angle": "rad"})
+    return arrow.table(times, columns, units={**LaserScan.units(), "end_angle": "rad"})

@@ -148,10 +148,10 @@ class Solids:
 
     @classmethod
     def of(cls, solids: Iterable[Solid]) -> Solids:
-        """Return solids side by side; tracks must be equally long."""
+        """Return solids side by side; tracks must be equally long, and may be shared."""
         given = list(solids)
         kinds = tuple(dict.fromkeys(s.kind for s in given))
-        tracks = [s.track for s in given if s.track is not None]
+        tracks = list({id(s.track): s.track for s in given if s.track is not None}.values())
         looks = [s.look for s in given]
         arrays = _arrays(given, tracks)
         return cls(
@@ -184,7 +184,7 @@ class Solids:
 
 
 def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
-    row = np.cumsum([s.track is not None for s in solids]) - 1
+    row = {id(track): number for number, track in enumerate(tracks)}
     place = np.array([_ball(s)[0] for s in solids], dtype=np.float64).reshape(-1, 3)
     reach = np.array([_ball(s)[1] for s in solids], dtype=np.float64)
     groups = _groups(np.arange(len(solids)), place)
@@ -198,7 +198,7 @@ def _arrays(solids: Sequence[Solid], tracks: Sequence[Floats]) -> Arrays:
         place=place,
         reach=reach,
         density=np.array([s.density for s in solids], dtype=np.float64),
-        track=np.array([row[i] if s.track is not None else -1 for i, s in enumerate(solids)], dtype=np.int64),
+        track=np.array([row.get(id(s.track), -1) for s in solids], dtype=np.int64),
         tracks=np.array(tracks, dtype=np.float64) if tracks else np.zeros((0, 1, 3)),
         track_step=STEP,
         member=np.concatenate([np.zeros(0, np.int64), *groups]),
@@ -338,8 +338,21 @@ def walker(path: ArrayLike, speed: float = 1.2, stride: float = 1.4) -> list[Sol
     stride : float
         m for two steps, after which the legs are where they were.
     """
-    place, along = _walk(np.asarray(path, np.float64), speed)
-    phase = 2 * np.pi * np.arange(len(place)) * (speed * STEP) / stride
+    place, along = walk_round(np.asarray(path, np.float64), speed)
+    way = np.arange(len(place), dtype=np.float64) * (speed * STEP)
+    return human(place, along, 2 * np.pi * way / stride)
+
+
+def human(place: Floats, along: Floats, phase: Floats) -> list[Solid]:
+    """Return a human on the way.
+
+    Parameters
+    ----------
+    place, along : (k, 3) array
+        Where the feet are and which way leads on, every `STEP`.
+    phase : (k,) array
+        Of the legs, rad; 2 pi is two steps.
+    """
     swing = 0.22 * np.sin(phase)[:, None] * along
     side = 0.1 * np.column_stack([-along[:, 1], along[:, 0], np.zeros(len(along))])
     origin = np.zeros(3)
@@ -352,7 +365,7 @@ def walker(path: ArrayLike, speed: float = 1.2, stride: float = 1.4) -> list[Sol
     return [torso, head, *legs]
 
 
-def _walk(corners: Floats, speed: float) -> tuple[Floats, Floats]:
+def walk_round(corners: Floats, speed: float) -> tuple[Floats, Floats]:
     """Return places (k, 3) every `STEP` round a closed path, and the directions (k, 3) of the walk."""
     closed = np.vstack([corners, corners[:1]])
     lengths = np.linalg.norm(np.diff(closed, axis=0), axis=1)

@@ -6,8 +6,12 @@ import transect
 from transect.errors import UsageError
 from transect.geometry import se3
 from transect.recording import arrow
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import Options, iterate_windows, simulate, write_day
 from transect.simulation.nav import DEVIATIONS, state_errors
+from transect.simulation.terrain import flat
+from transect.simulation.worlds.marulan import hour
+from transect.simulation.worlds.marulan.hour import CLEAR_HOUR
+from transect.simulation.worlds.marulan.places import Place
 
 RANGE_SENSORS = ("Laser*", "Radar*", "Nav")
 
@@ -234,6 +238,60 @@ def test_a_slice_has_the_rows_of_the_whole(static):
     assert (len(empty), empty.table.num_rows) == (0, 0)
     odd = static.recording["LaserPort"].take(np.arange(150) % 2 == 1)
     assert odd.table.num_rows == 75
+
+
+CLEAR = Options(seconds=2.0, seed=5, streams=("LaserHorizontal",), conditions=CLEAR_HOUR)
+
+
+@pytest.fixture(scope="module")
+def ordinary():
+    return simulate("marulan", CLEAR)
+
+
+def test_in_an_ordinary_clear_hour_beams_waver_that_repeat_in_an_ideal_world(ordinary):
+    """Windy leaves, shaken beams at edges: returns come early by half a metre, and nothing is wrong."""
+    _, ranges, _ = beams_of(ordinary.recording["LaserHorizontal"])
+    offsets = arrow.lists_of(ordinary.recording["LaserHorizontal"].table, "ranges")[1]
+    sweep = np.round(np.degrees(ordinary.recording["LaserHorizontal"]["start_angle"] + np.pi / 2) * 4)
+    scans = np.array([ranges[at : at + 180] for at in offsets[:-1][sweep == 1]])
+    seen = np.isfinite(scans).mean(axis=0) > 0.5
+    early = scans[:, seen] < np.nanmedian(scans[:, seen], axis=0) - 0.5
+    assert 0.0 < early.mean() < 0.02
+    kinds = kinds_of(ordinary, "LaserHorizontal")
+    assert {"leaves", "grass"} <= set(kinds)
+    assert len(kinds) == len(ranges)
+
+
+def test_real_stamps_scatter_in_order_and_some_scans_are_missing(ordinary):
+    number = np.arange(45_000)  # ten minutes
+    log = hour.log_scans(number, np.rint(number * (1e9 / 75)).astype(np.int64), 5, "LaserHorizontal")
+    steps = np.diff(log.stamps) / (1e9 / 75)
+    assert steps.min() > 0
+    assert np.median(steps) == pytest.approx(1.0, abs=0.01)
+    assert 0.02 < np.median(np.abs(steps - np.median(steps))) < 0.1  # 1 ms, as in real logs
+    assert 0.0005 < 1 - len(log.number) / 45_000 < 0.002
+    assert np.ptp(np.diff(ordinary.recording["LaserHorizontal"].t_ns)) > 1e6
+
+
+def test_visitors_come_stand_and_leave_and_a_car_passes():
+    steps = hour.count_steps(1800.0)
+    walk = np.array([(-3.0, -1.0), (-3.8, -7.0), (-0.6, -4.0)])
+    person, *_, body, _ = hour.invite(Place(flat(130.0), (), None, walk), 3, steps)
+    assert person.track is not None
+    assert body.track is not None
+    speed = np.linalg.norm(np.diff(person.track[:, :2], axis=0), axis=1) / 0.05
+    assert speed.max() < 1.5  # never faster than people walk
+    near = np.linalg.norm(person.track[:, :2], axis=1) < 12.0
+    assert 0.05 < near.mean() < 0.8
+    assert ((speed == 0) & near[1:]).any()
+    assert np.ptp(body.track[:, 0]) == pytest.approx(124.0)
+
+
+def test_windows_are_the_whole_recording_piece_by_piece(ordinary):
+    windows = list(iterate_windows(ordinary.recording, 0.75))
+    assert len(windows) == 3
+    ranges = np.concatenate([beams_of(window["LaserHorizontal"])[1] for window in windows])
+    np.testing.assert_array_equal(ranges, beams_of(ordinary.recording["LaserHorizontal"])[1])
 
 
 def test_the_time_axis_is_known_without_simulating():

@@ -197,7 +197,7 @@ def find_able(recording: Recording, fault: Fault, patterns: Sequence[str] = EVER
     able = [s for s in _match(recording, patterns) if issubclass(s.type, fault.types) and not is_kept(s)]
     if tuple(patterns) == EVERYTHING:
         able = [s for s in able if s.role != "truth"]
-    return [s.name for s in able if not len(s) or fault.able(s, recording)]
+    return [s.name for s in able if fault.able(s, recording)]
 
 
 def _match(recording: Recording, patterns: Sequence[str]) -> list[Stream]:

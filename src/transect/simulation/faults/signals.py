@@ -58,6 +58,14 @@ def own_noise(table: pa.Table, name: str) -> float:
     return NOISE.get(unit, 0.0)
 
 
+def has_signals(stream: Stream, recording: Recording) -> bool:
+    """Tell whether a stream has pictures, or columns that are measured."""
+    return stream.type is Image or bool(signals(stream))
+
+
+MEASURED = "samples with measured values"
+
+
 def noisy(stream: Stream, event: Event) -> Change:
     """Add noise: at severity 1 there is three times as much as before."""
     if stream.type is Image:
@@ -158,6 +166,8 @@ FAULTS = (
         parameters={"factor": 3.0},
         unit="factor on the noise",
         reasons=("NOISE",),
+        able=has_signals,
+        needs=MEASURED,
     ),
     Fault(
         "bias_step",
@@ -168,6 +178,8 @@ FAULTS = (
         parameters={"size": 1.0},
         unit="that of the column",
         reasons=("BIAS",),
+        able=has_signals,
+        needs=MEASURED,
     ),
     Fault(
         "bias_ramp",
@@ -178,6 +190,8 @@ FAULTS = (
         parameters={"size": 1.0},
         unit="that of the column",
         reasons=("BIAS",),
+        able=has_signals,
+        needs=MEASURED,
     ),
     Fault(
         "saturation",
@@ -197,6 +211,8 @@ FAULTS = (
         measure_nothing,
         unit="share of the samples",
         reasons=("NAN",),
+        able=has_signals,
+        needs=MEASURED,
     ),
 )
 

@@ -2,7 +2,8 @@
 
 Conditions: `scene` static (Table 1), open, houses, dam, or boards (4.4.1: lasers and visual camera see a
 chessboard, held up at one place after the other); `light` day, low_sun, night or night_lights;
-`human` none or walking; `reflectors` none or standing, in the static scene.
+`human` none, walking or visitors (people and a car that come and go); `reflectors` none or standing, in the
+static scene; `wind` calm or breeze (leaves and grass sway); `sensors` ideal or real (see `hour`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from ...day import Day, Options, Truth
 from ...driving import Chassis, along, course, drive, heading, stop, truth
 from ...motion import Motion
 from ...raycast import Scene
-from ...solids import Solids, walker
+from ...solids import Solid, Solids, walker
+from . import hour
 from .argo import Argo, list_hit_kinds, list_hits, list_slip, make_streams
 from .boards import Shown, build_board, count_boards, list_boards, place_boards
 from .cameras import CLIP, LIGHTS, make_camera_streams, scale_camera
@@ -42,8 +44,10 @@ from .places import (
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "scene": ("static", "open", "houses", "dam", "boards"),
     "light": tuple(LIGHTS),
-    "human": ("none", "walking"),
+    "human": ("none", "walking", "visitors"),
     "reflectors": ("none", "standing"),
+    "wind": ("calm", "breeze"),
+    "sensors": ("ideal", "real"),
 }
 """What may be asked for; the first of each is taken unasked."""
 BOARD_CAMERA, BOARD_LASER = "VideoVisual", "LaserHorizontal"
@@ -70,12 +74,11 @@ def make_day(options: Options) -> Day:
     asked = options.choose("marulan", CONDITIONS)
     robot = robots.load("argo")
     place = _choose_place(asked, options.seed)
-    walking = walker(_put_on_ground(place, place.walk)) if asked["human"] == "walking" else []
+    moving = _make_moving(place, asked, options)
     start_ns = START_NS[asked["light"]]
     motion = _make_motion(place, robot, start_ns, options)
     shown = _show_boards(robot, motion, options) if asked["scene"] == "boards" else None
-    standing = [*place.solids, *walking]
-    solids = Solids.of(standing) if shown is None else Shown.among(standing, [build_board(T) for T in shown])
+    solids = Solids.of(moving) if shown is None else Shown.among(moving, [build_board(T) for T in shown])
     argo = Argo(
         robot=robot,
         scene=Scene(place.terrain, solids),
@@ -85,12 +88,26 @@ def make_day(options: Options) -> Day:
         seconds=options.seconds,
         seed=options.seed,
         stands=place.route is None,
-        still=place.route is None and not walking and shown is None,
+        still=place.route is None and shown is None and all(solid.track is None for solid in moving),
+        real=asked["sensors"] == "real",
     )
     made = [*make_streams(argo), *make_camera_streams(argo, asked["light"], options.scale, place.car)]
     if shown is not None:
         made = [stream for stream in made if stream.name in (*LASERS, BOARD_CAMERA)]
     return Day(_make_recording(argo, made, asked, options), _make_truth(argo, options, shown))
+
+
+def _make_moving(place: Place, asked: Mapping[str, str], options: Options) -> list[Solid]:
+    """Return what stands, sways, walks and drives."""
+    steps, solids = hour.count_steps(options.seconds), list(place.solids)
+    if asked["human"] == "walking":
+        solids += walker(_put_on_ground(place, place.walk))
+    if asked["human"] == "visitors":
+        solids += hour.invite(place, options.seed, steps)
+    if asked["wind"] == "breeze":
+        solids = hour.sway([*solids, *hour.grow_grass(place, options.seed)], options.seed, steps)
+        return hour.prolong(solids, steps)
+    return solids
 
 
 def _show_boards(robot: Robot, motion: Motion, options: Options) -> Floats:

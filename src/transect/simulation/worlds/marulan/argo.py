@@ -37,6 +37,7 @@ from ...nav import Drive, Skid, drive_wheels, nav_columns, payload_columns, stat
 from ...randomness import generator
 from ...raycast import Scene
 from ...solids import Solids
+from .hour import Log, disturb, log_scans, shake
 from .places import GROUND
 
 SCANS, LINES_TOGETHER, STATES_TOGETHER = 300, 1001, 200
@@ -67,6 +68,8 @@ class Argo:
         The vehicle does not move.
     still : bool
         Nothing moves, so that all sweeps of a laser meet the same.
+    real : bool
+        The lasers are as real ones are, see `hour`.
     """
 
     robot: Robot
@@ -78,6 +81,7 @@ class Argo:
     seed: int
     stands: bool
     still: bool
+    real: bool = False
 
     def poses(self, sensor: str) -> Callable[[Ints], Floats]:
         """Return the function from times (n,) in ns to ``T_world_sensor`` (n, 4, 4)."""
@@ -110,10 +114,21 @@ def make_streams(argo: Argo) -> list[Stream]:
 def make_laser_stream(argo: Argo, name: str) -> Stream:
     """Return the scans of a laser."""
     sick = lasers.Sick.of(argo.robot)
-    scanner = Scanner(argo, name, sick)
-    times = sick.times(argo.numbers(sick.mirror_rate), argo.start_ns)
+    log, scanner = read_log(argo, name), Scanner(argo, name, sick)
     tag = name.removeprefix("Laser").lower()
-    return simulate(name, LaserScan, Blocks(times, SCANS, scanner.rows), tag=tag, frame=name)
+
+    def rows(row: Ints) -> pa.Table:
+        return scanner.rows(log.number[row], log.stamps[row], int(row[0]) // SCANS)
+
+    return simulate(name, LaserScan, Blocks(log.stamps, SCANS, rows), tag=tag, frame=name)
+
+
+def read_log(argo: Argo, name: str) -> Log:
+    """Return which scans of a laser are in the log, and their stamps."""
+    sick = lasers.Sick.of(argo.robot)
+    number = argo.numbers(sick.mirror_rate)
+    times = sick.times(number, argo.start_ns)
+    return log_scans(number, times, argo.seed, name) if argo.real else Log(number, times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +139,10 @@ class Scanner:
     name: str
     sick: lasers.Sick
 
-    def returns(self, number: Ints) -> lasers.Returns:
-        """Return what scans (n,) meet."""
+    def returns(self, number: Ints, block: int) -> lasers.Returns:
+        """Return what scans (n,) of a block meet."""
+        if self.argo.real:
+            return self._cast_wide(number, block)
         if not self.argo.still:
             return self._cast(number)
         sweep, scan = self._sweep, number % self.sick.scans
@@ -139,14 +156,31 @@ class Scanner:
         poses = self.argo.poses(self.name)
         return lasers.cast_scans(self.sick, self.argo.scene, poses, number, self.argo.start_ns)
 
-    def rows(self, number: Ints) -> pa.Table:
+    def _cast_wide(self, number: Ints, block: int) -> lasers.Returns:
+        """Return what beams meet that are as wide as real ones, of a laser that is shaken."""
+        argo, poses = self.argo, self.argo.poses(self.name)
+
+        def shaken(t_ns: Ints) -> Floats:
+            return shake(poses(t_ns), argo.seed, self.name, block)
+
+        parts = [
+            lasers.cast_scans(
+                self.sick, argo.scene, shaken, number, argo.start_ns,
+                (lasers.DIVERGENCE * along, lasers.DIVERGENCE * across),
+            )
+            for along, across, _ in lasers.SPOT
+        ]  # fmt: skip
+        return lasers.merge_spot(parts, argo.solids, GROUND.near_infrared)
+
+    def rows(self, number: Ints, stamps: Ints, block: int) -> pa.Table:
         """Return the rows of a block of scans."""
-        met = self.returns(number)
+        met = self.returns(number, block)
         good = lasers.find_seen(self.sick, met, self.argo.solids, GROUND.near_infrared)
-        noise = generator(self.argo.seed, self.name, "noise", int(number[0]) // SCANS)
-        return lasers.scan_table(
-            self.sick, number, self.argo.start_ns, lasers.measure(self.sick, met, good, noise)
-        )
+        noise = generator(self.argo.seed, self.name, "noise", block)
+        centimetres = lasers.measure(self.sick, met, good, noise)
+        if self.argo.real:
+            centimetres = disturb(centimetres, generator(self.argo.seed, self.name, "disturbances", block))
+        return lasers.scan_table(self.sick, number, stamps, centimetres)
 
 
 def list_hits(argo: Argo) -> pa.Table:
@@ -154,22 +188,22 @@ def list_hits(argo: Argo) -> pa.Table:
 
     `kinds` has a number for each beam; `hit_kinds` names them.
     """
-    sick = lasers.Sick.of(argo.robot)
-    number = argo.numbers(sick.mirror_rate)
+    sick, logs = lasers.Sick.of(argo.robot), {name: read_log(argo, name) for name in LASERS}
     coded = np.concatenate([[0, 1], argo.solids.kind + 2]).astype(np.uint8)
-    there = np.arange(sick.beams) < sick.counts(number)[:, None]
+    counts = np.concatenate([sick.counts(log.number) for log in logs.values()])
     parts = [
-        coded[Scanner(argo, name, sick).returns(number[i : i + SCANS]).kind + 1][there[i : i + SCANS]]
-        for name in LASERS
-        for i in range(0, len(number), SCANS)
+        coded[met.kind + 1][np.arange(sick.beams) < sick.counts(number)[:, None]]
+        for name, log in logs.items()
+        for i in range(0, len(log.number), SCANS)
+        for number in [log.number[i : i + SCANS]]
+        for met in [Scanner(argo, name, sick).returns(number, i // SCANS)]
     ]
-    offsets = np.concatenate([[0], np.cumsum(np.tile(sick.counts(number), len(LASERS)))])
     columns = {
-        "stream": arrow.strings(name for name in LASERS for _ in number),
-        "index": np.tile(number, len(LASERS)),
-        "kinds": arrow.ragged_from_offsets(np.concatenate(parts), offsets),
+        "stream": arrow.strings(name for name, log in logs.items() for _ in log.number),
+        "index": np.concatenate([np.arange(len(log.number)) for log in logs.values()]),
+        "kinds": arrow.ragged_from_offsets(np.concatenate(parts), arrow.offsets_of(counts)),
     }
-    return arrow.table(np.tile(sick.times(number, argo.start_ns), len(LASERS)), columns)
+    return arrow.table(np.concatenate([log.stamps for log in logs.values()]), columns)
 
 
 def list_hit_kinds(argo: Argo) -> pa.Table:
