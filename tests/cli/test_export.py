@@ -50,6 +50,8 @@ def test_a_name_that_tells_no_format_is_refused(drive: Path, tmp_path: Path):
     done = transect("export", drive, "-o", tmp_path / "drive.foo")
     assert done.returncode == 2
     assert "--format NAME" in done.stderr
+    table = transect("export", drive, "-o", tmp_path / "drive.csv")
+    assert table.stderr.splitlines()[-1] == f"  try:   --format csv -o {tmp_path / 'drive'}"
     assert not list(tmp_path.iterdir())
 
 

@@ -137,9 +137,10 @@ def test_the_type_in_the_log_stands_beside_ours_and_fits_into_80_columns() -> No
     odom = stream("/husky_velocity_controller/odom", [0, NS], meta={LOGGED_TYPE: "nav_msgs/msg/Odometry"})
     table = stream_table(recording(odom, stream("/clock", [0, NS])))
     assert [row[2] for row in table.rows] == ["nav_msgs/Odometry", "-"]
-    fitted = fit_table([table.headings, *table.rows], table.right, width=80, order=table.order)
+    fitted = fit_table([table.headings, *table.rows], table.right, width=80, order=table.order, names=(0,))
     assert max(map(len, fitted.lines)) <= 80
     assert "logged as" in fitted.lines[0]
+    assert fitted.lines[1].startswith("/husky_velocity_controller/odom  Record")  # a name is typed, so whole
     assert "logged as" not in repr(recording(stream("Imu", [0, NS])))
     joined = join([recording(odom), recording(odom.replace(source=stream("", [5 * NS]).source))])
     assert "nav_msgs/Odometry" in repr(joined)
@@ -175,6 +176,8 @@ def test_a_clock_that_goes_back_is_said_once_for_all_streams_on_it() -> None:
     )
     joined = join([recording(stream("Imu", [2 * NS, 3 * NS])), recording(stream("Imu", [0, NS]))])
     assert "goes back" not in repr(joined)
+    of_several_nodes = stream("/tf", times, meta={LOGGED_TYPE: "tf2_msgs/msg/TFMessage"})
+    assert "goes back" not in repr(recording(of_several_nodes))
 
 
 def test_selecting_streams_that_do_not_exist_names_the_nearest() -> None:

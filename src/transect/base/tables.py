@@ -40,6 +40,7 @@ def fit_table(
     width: int | None = None,
     order: Sequence[int] = (),
     prose: Collection[int] = (),
+    names: Collection[int] = (),
 ) -> FittedTable:
     """Return a table that is at most `width` characters wide, if that is possible.
 
@@ -59,14 +60,17 @@ def fit_table(
         Columns from the most to the least important; those that it does not name follow from left to right.
     prose : collection of int
         Columns of sentences: they are wrapped to several lines instead of shortened.
+    names : collection of int
+        Columns of names that people type: they are not shortened below half of the width.
     """
     table = [tuple(row) for row in rows]
     if not table:
         return FittedTable([])
     headings = table[0]
     kept = [*dict.fromkeys([*order, *range(len(headings))])]
+    shortest = {number: max(SHORTEST, (width or 0) // 2) for number in names}
     least = [
-        width_ if number in right else min(width_, max(SHORTEST, len(headings[number])))
+        width_ if number in right else min(width_, max(shortest.get(number, SHORTEST), len(headings[number])))
         for number, width_ in enumerate(_widths(table))
     ]
     left_out: list[int] = []

@@ -34,6 +34,7 @@ def show_table(
     right: frozenset[int] = frozenset(),
     order: Sequence[int] = (),
     prose: Collection[int] = (),
+    names: Collection[int] = (),
 ) -> None:
     """Print rows under headings in aligned columns that fit the terminal; the headings are bold there.
 
@@ -45,12 +46,14 @@ def show_table(
         Columns from the most to the least important; the last are left out where there is no room.
     prose : collection of int
         Columns of sentences, which are wrapped instead of shortened.
+    names : collection of int
+        Columns of names that people type, which are not shortened below half of the width.
     """
     terminal = sys.stdout.isatty()
     context = click.get_current_context(silent=True)
     whole = not terminal or (context is not None and context.meta.get(ALL, False))
     width = None if whole else _terminal_width()
-    table = fit_table([headings, *rows], right, width=width, order=order, prose=prose)
+    table = fit_table([headings, *rows], right, width=width, order=order, prose=prose, names=names)
     head, *lines = table.lines
     click.echo(click.style(head, bold=True) if terminal else head)
     for line in lines:

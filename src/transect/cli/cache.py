@@ -16,7 +16,10 @@ def command() -> None:
 @command.command()
 @json_option
 def info(as_json: bool) -> None:
-    """Show where the cache is, how large, and how large it may get; sweep what killed commands left."""
+    """Show where the cache is, how large, and how large it may get.
+
+    What killed commands left is swept.
+    """
     from transect.recording import cache
 
     from ._tables import show_json

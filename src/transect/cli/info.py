@@ -53,7 +53,7 @@ def show_summary(recording: Recording) -> None:
     click.echo(summary.headline(recording))
     if recording.streams:
         table = summary.stream_table(recording)
-        show_table(table.headings, table.rows, table.right, table.order)
+        show_table(table.headings, table.rows, table.right, table.order, names=(0,))
     for line in (*summary.camera_lines(recording), *summary.footer_lines(recording)):
         click.echo(line)
 

@@ -68,6 +68,8 @@ NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
 WRITTEN_AS = {**NAMED_BY_SUFFIX, ".tif": "geotiff", ".nmea": "nmea", ".msg": "cdff_msgpack", ".tum": "tum"}
 """Formats that the suffix of a file to be written names."""
+IN_FOLDERS = ("csv", "parquet")
+"""Formats that a suffix would name if they were single files."""
 _NO_OPTIONS = ("source", "recording", "path")
 """Parameters of `read` and `write` that are not the caller's to give."""
 
@@ -367,6 +369,11 @@ def write_folder(recording: Recording, folder: Path, format: str, name: str = ""
 
 def format_of_suffix(path: Path) -> str:
     """Return the format that a file of this name is written in."""
+    if (named := path.suffix.removeprefix(".")) in IN_FOLDERS:
+        raise UsageError(
+            f"{named} is written as a folder with a table for each stream, not as one file {path.name}",
+            hint=f"--format {named} -o {path.with_suffix('')}",
+        )
     if path.suffix not in WRITTEN_AS:
         raise UsageError(
             f"the name {path.name} does not tell a format",

@@ -306,6 +306,9 @@ def _missing(path: Path) -> TransectError:
 
     near = difflib.get_close_matches(wanted, there, n=1, cutoff=0.6)
     hint = f"did you mean {parent / near[0]}?" if near else "check the spelling"
+    recording, _, stream = str(path).rpartition(":")
+    if recording and Path(recording).exists():
+        hint = f"PATH:STREAM is for eval and draw track; here --streams '{stream}' chooses of {recording}"
     return TransectError(f"{path} does not exist", where=str(parent), hint=hint)
 
 

@@ -198,7 +198,8 @@ def _backward_notes(recording: Recording) -> list[str]:
     """Say which clocks go back; streams whose clocks do so alike are named together."""
     names: dict[str, list[str]] = {}
     for stream in recording:
-        if stream.clock != "index" and stream.timing.backwards:
+        merged = _logged_type(stream).lower().endswith("/tfmessage")  # of several nodes, each on its own time
+        if stream.clock != "index" and stream.timing.backwards and not merged:
             names.setdefault(_backward_text(stream), []).append(stream.name)
     return [f"{', '.join(streams)}: {text}" for text, streams in names.items()]
 
