@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS
 from transect.geometry.robust import NORMAL
 from transect.types import LaserScan, returns
 
@@ -35,8 +36,12 @@ MOVED = 0.05
 """Part of the directions that see farther than ever, from which on the laser or the scene has moved."""
 BESIDE = 2
 """Directions to each side that are neighbours."""
-NEAR_M, SOON_M, APART_M = 0.15, 0.2, 0.3
-"""Metres between neighbours on one surface, from one sweep to the next on one object, and around a drop."""
+NEAR_M, APART_M = 0.15, 0.3
+"""Metres between neighbours on one surface, and around a drop."""
+ROUGH_M = 0.2
+"""Metres between neighbours in a cloud, at least."""
+SOON_M, SPEED = 0.1, 2.0
+"""Metres, and m/s, by which an object may differ from one sweep to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,8 @@ class Sweeps:
         Where it stands here.
     shape : tuple of int
         Scans in the window, and most beams of one.
+    period_s : float
+        From one sweep to the next.
     """
 
     ranges: Floats
@@ -64,6 +71,7 @@ class Sweeps:
     sweep: Ints
     direction: Ints
     shape: tuple[int, int]
+    period_s: float
 
     def region(self, which: Mask) -> Mask:
         """Return which beams (scans, beams) of the window are meant by a mask (s, d)."""
@@ -85,8 +93,8 @@ class Layout:
     def lay_out(self, laser: Window[LaserScan]) -> Sweeps:
         """Return the scans of a window as sweeps."""
         column = laser.stream.table.column("ranges").slice(laser.start, len(laser))
-        lengths = pc.list_value_length(column).to_numpy().astype(np.int64)
-        ranges = np.asarray(pc.list_flatten(column).to_numpy(), dtype=np.float64)
+        lengths = pc.call_function("list_value_length", [column]).to_numpy().astype(np.int64)
+        ranges = np.asarray(pc.call_function("list_flatten", [column]).to_numpy(), dtype=np.float64)
         scan = np.repeat(np.arange(len(lengths)), lengths)
         beam = np.arange(len(ranges)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         start, step = laser.column("start_angle"), laser.column("angle_increment")
@@ -102,7 +110,9 @@ class Layout:
         laid, asked = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
         laid[sweep[came], direction[came]] = ranges[came]
         asked[sweep, direction] = True
-        return Sweeps(laid, asked, scan, beam, sweep, direction, (len(lengths), int(lengths.max(initial=0))))
+        period = self._scans * (int(laser.t_ns[-1] - laser.t_ns[0])) / NS / max(len(laser) - 1, 1)
+        shape = (len(lengths), int(lengths.max(initial=0)))
+        return Sweeps(laid, asked, scan, beam, sweep, direction, shape, period)
 
     def _learn(self, start: Floats, step: Floats, lengths: Ints) -> None:
         usual = float(np.median(step))
@@ -144,7 +154,7 @@ class Early:
     @cached_property
     def before_and_after(self) -> Ints:
         """(s, d) the same for the sweeps before and after."""
-        return self._count(-1, SOON_M) + self._count(1, SOON_M)
+        return self._count(-1, self._slack) + self._count(1, self._slack)
 
     @cached_property
     def solid(self) -> Mask:
@@ -162,14 +172,34 @@ class Early:
         """Whether most early returns are alone, and they are few."""
         return self.sweeps.share(self.isolated) >= DROPS * self.share and self.share < THICK
 
-    @property
+    @cached_property
+    def scattered(self) -> Mask:
+        """(s, d) early returns that are from no surface."""
+        return self.which & ~self.solid
+
+    @cached_property
     def roughness(self) -> tuple[float, float]:
-        """Median difference of early returns from those beside, and from the sweep before, m; NaN if none."""
+        """Median difference of scattered returns from early ones beside, and from the sweep before, m."""
         r = np.where(self.which, self.sweeps.ranges, np.nan)
-        differences = np.abs(np.diff(r, axis=1)), np.abs(np.diff(r, axis=0))
-        found = [each[np.isfinite(each)] for each in differences]
-        beside, since = (float(np.median(each)) if each.size else np.nan for each in found)
-        return beside, since
+        medians: list[float] = []
+        for axis in (1, 0):
+            either = self.scattered | np.roll(self.scattered, -1, axis)
+            differences = np.abs(np.diff(r, axis=axis))[either[:, :-1] if axis else either[:-1]]
+            known = differences[np.isfinite(differences)]
+            medians.append(float(np.median(known)) if known.size else np.nan)
+        return medians[0], medians[1]
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether scattered returns are as those of a cloud: legs of people scatter less."""
+        beside, since = self.roughness
+        smooth = beside < ROUGH_M and not since >= self._slack
+        return not smooth
+
+    @property
+    def _slack(self) -> float:
+        """Metres by which an object may differ from one sweep to the next."""
+        return SOON_M + SPEED * self.sweeps.period_s
 
     def _count(self, later: int, within: float) -> Ints:
         """Return how many early neighbours (s, d) in a sweep later are within so many metres."""

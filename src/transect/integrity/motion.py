@@ -15,6 +15,8 @@ Moving = Odometry | Twist | WheelState | RigidBodyState | NavFix | Imu
 """What shows motion."""
 SPEED, TURN, TRAVEL = 0.1, 0.1, 1.0
 """m/s, rad/s, and metres between fixes of a window: more is motion, and no noise or bias."""
+STEP_M, STEP_RAD = 0.05, 0.02
+"""By which a dead reckoning must go on in a window."""
 _EARTH = 6_371_000.0
 
 
@@ -40,8 +42,19 @@ def _moves(window: Window[Any]) -> bool | None:
         for names, limit in ((("vx", "vy", "vz"), SPEED), (("wx", "wy", "wz"), TURN))
         if any(window.has(name) for name in names)
     ]
+    answers += [_goes_on(window)] if issubclass(kind, Odometry) else []
     known = [answer for answer in answers if answer is not None]
     return any(known) if known else None
+
+
+def _goes_on(window: Window[Any]) -> bool | None:
+    """Tell whether a dead reckoning ends a window elsewhere than it began; its velocities may be missing."""
+    if len(window) < 2 or not window.has("x", "y"):
+        return None
+    names = ("x", "y", "qz", "qw") if window.has("qz", "qw") else ("x", "y")
+    change = np.diff(window.array(*names)[[0, -1]], axis=0)[0]
+    turn = 2 * float(np.linalg.norm(change[2:]))
+    return bool(np.hypot(*change[:2]) > STEP_M or turn > STEP_RAD)
 
 
 def _above(window: Window[Any], names: Sequence[str], limit: float) -> bool | None:

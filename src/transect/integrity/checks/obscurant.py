@@ -10,9 +10,10 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=5):
     """Part of the beams that come back early and from no surface.
 
     An early return (C01) is from a surface if two neighbours in its sweep are within 0.15 m, and two in the
-    sweeps before and after within 0.2 m. In a cloud they scatter: Q is the median difference of early returns
-    from those beside, J that from one sweep to the next. Few early returns, most of them alone, are rain
-    (C03). Returns of the cloud are masked.
+    sweeps before and after within what 2 m/s make of the time between, and 0.1 m. The others scatter: Q is
+    their median difference from early returns beside, J that from one sweep to the next. In a cloud Q is at
+    least 0.2 m, or J more than objects may differ. Few early returns, most of them alone, are rain (C03).
+    Returns of the cloud are masked.
 
     Motive: Document 004, 5.1: dust and smoke are "random points in the laser scans".
     """
@@ -23,8 +24,7 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=5):
         """Count early beams that scatter."""
         beside, since = early.roughness
         found = {"early": early.share, "Q_m": beside, "J_m": since}
-        if early.is_rain:
+        if early.is_rain or not early.is_rough:
             return Finding({"share": 0.0}, n, found)
-        cloud = early.which & ~early.solid
-        share = early.sweeps.share(cloud)
-        return Finding({"share": share}, n, found, region=early.sweeps.region(cloud))
+        share = early.sweeps.share(early.scattered)
+        return Finding({"share": share}, n, found, region=early.sweeps.region(early.scattered))
