@@ -44,6 +44,25 @@ def test_black_images_are_decoded_however_well_they_are_packed():
     assert decode_image(black.tobytes(), "a.png").data.shape == (2000, 3000, 3)
 
 
+@pytest.mark.parametrize("depth", ["float64", "int16", "uint16"])
+def test_colours_of_any_depth_are_read(depth: str):
+    pixels = np.arange(48).reshape(4, 4, 3).astype(depth)
+    image = decode_image(cv2.imencode(".tiff", pixels[..., ::-1])[1].tobytes(), "a.tiff")
+    assert image.mode == "rgb"
+    np.testing.assert_array_equal(image.data, pixels)
+
+
+def test_lists_of_more_numbers_than_memory_has_are_losses(tmp_path: Path):
+    (tmp_path / "n.csv").write_text("t,p\n1,1 2 3\n2,4 5 6\n")
+    stream = "{name: N, file: n.csv, time: {column: t}, columns: {p: {source: p, numbers: COUNT}}}"
+    (tmp_path / "recording.yaml").write_text(f"streams: [{stream}]\n".replace("COUNT", "1000000"))
+    recording = transect.open(tmp_path)
+    assert (len(recording["N"]), sum(loss.count for loss in recording.losses)) == (0, 2)
+    (tmp_path / "recording.yaml").write_text(f"streams: [{stream}]\n".replace("COUNT", "4000000000"))
+    with pytest.raises(ParseError, match="0 to 1000000 numbers"):
+        transect.open(tmp_path)
+
+
 def test_a_size_of_thousands_of_digits_is_none():
     assert image_size(b"P5 " + b"9" * 5000 + b" 2 255\n") is None
 

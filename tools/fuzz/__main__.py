@@ -13,10 +13,12 @@ from pathlib import Path
 
 from tests.formats.corpus import WRITERS
 
-from . import examples, kills, workers
+from . import examples, hostile, kills, workers
 
-CAMPAIGNS = ("mutations", "kills", "hypothesis")
+CAMPAIGNS = ("mutations", "kills", "hostile", "hypothesis")
 ENOUGH = 10**9
+SHOWN = 30
+"""Hostile files in the table."""
 
 
 def main() -> int:
@@ -28,8 +30,8 @@ def main() -> int:
     parser.add_argument(
         "names",
         nargs="*",
-        help="campaigns (mutations, kills, hypothesis; default: all), and what they are about: samples of "
-        "readers (rosbag, rosbag-mcap), commands (export, run, simulate, cache), tests as of pytest -k",
+        help="campaigns (mutations, kills, hostile, hypothesis; default: all), and what they are about: "
+        "readers (rosbag) or samples of them (rosbag-mcap), commands (run, cache), tests as for pytest -k",
     )
     parser.add_argument("--seconds", type=float, default=300.0, help="of all campaigns together (300)")
     parser.add_argument(
@@ -58,7 +60,7 @@ def chosen_campaigns(names: Sequence[str]) -> dict[str, list[str]]:
     commands = [name for name in names if name in kills.COMMANDS]
     known = {name for name in names if name in CAMPAIGNS or name in commands}
     tests = [name for name in names if name not in known and not any(s.startswith(name) for s in samples)]
-    about = {"mutations": sorted(samples), "kills": commands, "hypothesis": tests}
+    about = {"mutations": sorted(samples), "kills": commands, "hostile": [], "hypothesis": tests}
     wanted = [name for name in CAMPAIGNS if name in names] or [name for name in CAMPAIGNS if about[name]]
     return {name: about[name] for name in wanted or CAMPAIGNS}
 
@@ -96,6 +98,23 @@ def run_kills(commands: list[str], chosen: argparse.Namespace, seconds: float) -
     return int(bool(finds))
 
 
+def run_hostile(names: list[str], chosen: argparse.Namespace, seconds: float) -> int:
+    """Open files that are wrong on purpose."""
+    if not hostile.FOLDER.is_dir():
+        print(f"there are no hostile files in {hostile.FOLDER}")
+        return 0
+    with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
+        start_s, start_bytes = hostile.start_up(Path(scratch))
+        rows = hostile.run(Path(scratch))
+    _print(hostile.HEADINGS, [row.cells() for row in rows[:SHOWN]])
+    finds = [row for row in rows if row.worst > 1]
+    for row in finds:
+        print(row.path, *(look["error"] for look in row.looks), sep="\n  ")
+    print(f"starting up takes {start_s:.1f} s and {start_bytes >> 20} MB, which is not counted")
+    print(f"{len(rows)} files and folders, each opened twice, the worst first; {len(finds)} finds")
+    return int(bool(finds))
+
+
 def run_hypothesis(names: list[str], chosen: argparse.Namespace, seconds: float) -> int:
     """Draw new examples."""
     return examples.run(names, chosen.workers, seconds)
@@ -104,6 +123,7 @@ def run_hypothesis(names: list[str], chosen: argparse.Namespace, seconds: float)
 RUN: dict[str, Callable[[list[str], argparse.Namespace, float], int]] = {
     "mutations": run_mutations,
     "kills": run_kills,
+    "hostile": run_hostile,
     "hypothesis": run_hypothesis,
 }
 

@@ -147,7 +147,7 @@ def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path
     empty(folder)
     judge(original.write(folder), original.format, original.options)  # imports are not measured
     limit_memory()
-    before = _status("VmRSS")
+    before = status_bytes("VmRSS")
     yield {}
     for number in range(first, first + count):
         empty(folder)
@@ -155,7 +155,7 @@ def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path
         forget_peak()
         began = time.process_time()
         outcome, error = judge(path, original.format if number % 5 else None, original.options)
-        seconds, peak = time.process_time() - began, max(0, _status("VmHWM") - before)
+        seconds, peak = time.process_time() - began, max(0, status_bytes("VmHWM") - before)
         yield {"outcome": outcome, "error": error, "seconds": seconds, "peak": peak}
 
 
@@ -164,11 +164,19 @@ def judge(path: Path, format: str | None, options: Mapping[str, Any]) -> tuple[s
     from tests.formats.recordings import look_at_everything
 
     import transect
+
+    return outcome_of(lambda: look_at_everything(transect.open(path, format=format, **options)))
+
+
+def outcome_of(look: Callable[[], object]) -> tuple[str, str]:
+    """Return what came of looking at something, and the error: `opened`, `refused` or `untyped`."""
+    from click import ClickException
+
     from transect.errors import TransectError
 
     try:
-        look_at_everything(transect.open(path, format=format, **options))
-    except TransectError as error:
+        look()
+    except (TransectError, ClickException) as error:
         return "refused", type(error).__name__
     except (Exception, RecursionError) as error:  # noqa: BLE001 - that is what is looked for
         return "untyped", f"{type(error).__name__} at {_where(error)}: {error}"[:300]
@@ -193,7 +201,8 @@ def empty(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _status(name: str) -> int:
+def status_bytes(name: str) -> int:
+    """Return what the kernel says of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) * 1024
@@ -204,7 +213,7 @@ def limit_memory() -> None:
     """Refuse this process more address space than it has now and `MEMORY_BYTES`."""
     import resource
 
-    most = _status("VmSize") + MEMORY_BYTES
+    most = status_bytes("VmSize") + MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 

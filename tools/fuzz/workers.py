@@ -36,7 +36,7 @@ HEADINGS = (
     "reader", "mutations", "opened", "refused", "untyped", "crashes", "hangs", "most s", "peak MB", "per s",
 )  # fmt: skip
 
-Work = Callable[[str, int, int, int, Path], Iterator[dict[str, Any]]]
+Work = Callable[..., Iterator[dict[str, Any]]]
 
 
 @dataclass
@@ -184,12 +184,12 @@ def open_slice(
     tally = Tally()
     while tally.total < count and time.monotonic() < until:
         arguments = (sample, seed, first + tally.total, count - tally.total, scratch)
-        for told in _answers(work, arguments, until):
+        for told in answers(work, arguments, until):
             tally.add(seed_of(sample, seed, first + tally.total), **told)
     return tally
 
 
-def _answers(work: Work, arguments: tuple[Any, ...], until: float) -> Iterator[dict[str, Any]]:
+def answers(work: Work, arguments: tuple[Any, ...], until: float) -> Iterator[dict[str, Any]]:
     """Yield what a process says of each mutation; the last may be a hang, or what ended the process."""
     context = multiprocessing.get_context("forkserver")
     scratch: Path = arguments[-1]

@@ -19,6 +19,8 @@ DEFLATE_RATIO = 1032
 """No deflated data grows more than this."""
 MAX_PIXELS = 200_000_000
 """A header that claims more than this is not believed."""
+DEPTHS = ("uint8", "uint16", "float32")
+"""Types of the numbers of colour images that OpenCV converts."""
 
 
 def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
@@ -53,8 +55,12 @@ def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
         raise ParseError(f"{name} is not an image", where=name, why=f"it starts with {start!r}")
     mode = attributes.pop("mode", None) or {2: "gray", 3: "bgr"}.get(pixels.ndim, "bgr")
     if pixels.ndim == 3 and mode == "bgr":
-        code = cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
-        pixels, mode = cv2.cvtColor(pixels, code), "rgb" if pixels.shape[2] == 3 else "rgba"
+        mode = "rgb" if pixels.shape[2] == 3 else "rgba"
+        if pixels.dtype.name in DEPTHS:
+            code = cv2.COLOR_BGR2RGB if mode == "rgb" else cv2.COLOR_BGRA2RGBA
+            pixels = cv2.cvtColor(pixels, code)
+        else:
+            pixels = np.ascontiguousarray(pixels[:, :, [2, 1, 0, 3][: pixels.shape[2]]])
     return Image(pixels, mode, **attributes)
 
 

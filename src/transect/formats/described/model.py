@@ -26,6 +26,8 @@ NumberType = Literal[
 ]
 MOST_STREAMS = 2000
 """Streams that one file describes; each of them is a file to open, and no robot has more."""
+MOST_NUMBERS = 1_000_000
+"""Numbers in one field of a row."""
 ANGLES = ("roll", "pitch", "yaw")
 PAYLOADS = ("Image", "PointCloud", "GridMap")
 TYPES = (
@@ -69,11 +71,13 @@ class Column:
     value: float | None = None
 
     def check(self, part: Part) -> None:
-        """Note a column that has no source, or two; only numbers with decimals can be missing."""
+        """Note a column that has no source, or two, or too many numbers; only decimals can be missing."""
         if (self.source is None) == (self.value is None):
             part.wrong("a column has either a `source` or a `value`")
         if self.missing and (self.text or not self.type.startswith("float")):
             part.child("missing").wrong("`missing` needs a `type` of float64 or float32")
+        if not 0 <= self.numbers <= MOST_NUMBERS:
+            part.child("numbers").wrong(f"a field has 0 to {MOST_NUMBERS} numbers")
 
     @property
     def conversion(self) -> Unit:

@@ -275,7 +275,7 @@ class _Rows:
                 raise ValueError(text)
             return unit.to_si(_without_missing(values, column))
 
-        nothing = np.zeros(0 if size is True else int(size), dtype=column.type)
+        nothing = np.zeros(0, dtype=column.type)  # its row is left out
         return self.convert(self.raw(_sources(column)[0]), convert, "a list of numbers", nothing)
 
 
