@@ -153,6 +153,23 @@ def test_the_mount_of_laser_and_camera_is_found(T_laser_camera: np.ndarray):
     assert mount.errors.shape == (30,)
 
 
+def test_boards_of_which_the_laser_saw_something_else_are_left_out(T_laser_camera: np.ndarray):
+    rng = np.random.default_rng(9)
+    camera = load("argo").cameras["VideoVisual"]
+    seen = [
+        sighting(pose, scan_of(T_laser_camera, pose, rng), camera, rng)
+        for pose in argo_boards(9, 10, T_laser_camera)
+    ]
+    fence = np.column_stack([np.full(9, 4.8), np.linspace(-0.4, 0.4, 9)])
+    seen[3] = Sighting(seen[3].normal, seen[3].distance, fence)
+    mount = mount_from_boards(seen)
+    assert np.flatnonzero(~mount.used).tolist() == [3]
+    assert mount.rms == pytest.approx(NOISE_M, rel=0.4)
+    error = se3.log(mount.T_camera_laser @ T_laser_camera)
+    assert np.linalg.norm(error[:3]) < 0.05
+    assert (np.abs(error) < 4 * mount.sigma).all()
+
+
 def test_parallel_boards_do_not_tell_the_mount():
     line = np.column_stack([np.full(20, 3.0), np.linspace(-0.5, 0.5, 20)])
     same = [Sighting(np.array([0.0, 0, 1]), 3.0 + k, line + np.array([k, 0])) for k in range(8)]
@@ -172,9 +189,15 @@ def test_the_board_is_found_in_picture_and_sweep(T_laser_camera: np.ndarray):
         *((drawn(pose), pose) for pose in places),
         (np.zeros(SIZE[::-1], np.uint8), places[0]),
     ]:
-        seen = node(Image(data, frame="VideoVisual", camera=camera), scan_of(T_laser_camera, pose, rng))
+        seen = node(Image(data, frame="VideoVisual", camera=camera), [scan_of(T_laser_camera, pose, rng)])
     assert not seen.found
+    said: list[str] = []
+    node.ctx._concluded = lambda text, bad: said.append(text)
     found = node.finish()
+    place = ", ".join(f"{each:.3f}" for each in found.transform.matrix[:3, 3])
+    assert said[0].startswith(f"VideoVisual in the laser: x, y, z = {place} m; roll, pitch, yaw = ")
+    assert f"one sigma is {found.sigma[0]:.2g}, " in said[1]
+    assert f"held at 9 places, by {1000 * found.rms:.2g} mm RMS" in said[2]
     error = se3.log(np.linalg.inv(T_laser_camera) @ found.transform.matrix)
     assert np.linalg.norm(error[:3]) < 0.1
     assert np.rad2deg(np.linalg.norm(error[3:])) < 2.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from transect.geometry import rotations
-from transect.nodes.lidar.scan_placement import gravity_reaction, upright
+from transect.nodes.lidar.scan_placement import ScanPlacement, gravity_reaction, upright
 from transect.recording import FrameTree
-from transect.types import Imu, Pose
+from transect.types import Imu, PointCloud, Pose
 
 GRAVITY = 9.81
 NS = 1_000_000_000
@@ -59,6 +61,20 @@ def test_with_two_poses_the_mean_has_to_do():
     tilt = rotations.matrix_from_rotation_vector([0.2, -0.1, 0.0])
     imu, poses = drive(tilt, jolt=0.0)
     assert tilted(upright(imu[:21], poses[:2], FrameTree()), tilt) < 1e-6
+
+
+def test_an_imu_that_no_frames_connect_is_not_used_and_that_is_said():
+    imu, poses = drive(rotations.matrix_from_rotation_vector([0.2, -0.1, 0.0]), jolt=0.0)
+    node, said = ScanPlacement(settling=0.0), list[str]()
+    node.ctx._concluded = lambda text, bad: said.append(text)
+    scan = PointCloud(np.array([[1.0, 2.0, 3.0]]), t_ns=poses[0].t_ns, frame="body")
+    assert node(scan, poses, [replace(each, frame="imu_link") for each in imu]) is None
+    placed = node.finish()
+    assert placed.frame == "odom"
+    np.testing.assert_allclose(placed.points, [[1.0, 2.0, 3.0]], atol=1e-3)
+    assert said[0].startswith(
+        "imu_link is not used: no frames connect it with body. Up is the z axis of body"
+    )
 
 
 def test_a_free_fall_feels_nothing():

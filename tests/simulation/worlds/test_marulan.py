@@ -412,9 +412,10 @@ def test_boards_tell_how_the_laser_and_the_camera_are_mounted():
     )
     found = done["transform"].values[-1]
     true = transect.robots.load("argo").frames.lookup("LaserHorizontal", "VideoVisual")
-    error = se3.log(se3.invert(true) @ found.matrix)
+    error = np.abs(se3.log(se3.invert(true) @ found.matrix))
     assert (found.target, found.source) == ("LaserHorizontal", "VideoVisual")
-    # Ten boards in small pictures leave 4 cm (one sigma) along the normal of the laser's plane.
-    assert np.linalg.norm(error[:3]) < 0.15  # m
-    assert np.degrees(np.linalg.norm(error[3:])) < 3.0
+    # Ten boards in small pictures leave 6 to 8 cm (one sigma) along y, the normal of the laser's plane.
+    assert (error[:3] < [0.03, 0.15, 0.02]).all()  # m along the camera's axes
+    assert (np.degrees(error[3:]) < [2.0, 1.0, 2.0]).all()
+    assert done["rms"].values[-1] == pytest.approx(0.01, abs=0.003)  # m: what the laser scatters
     assert len(day.truth.tables["boards"]) == len(once) == 10

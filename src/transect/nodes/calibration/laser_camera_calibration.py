@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
-from transect.engine import Node, Synced, Unit, outputs, param
-from transect.geometry import se3
+from transect.base.clocks import NS
+from transect.engine import Batch, Node, Unit, outputs, param
+from transect.geometry import rotations, se3
 from transect.geometry.planar import points_from_polar
 from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import require_camera
 from transect.types import CameraModel, Image, LaserScan, Transform
 
 from ._boards import Board, WithBoard, enough_boards
-from ._pless_zhang import FEWEST, Sighting, mount_from_boards
+from ._pless_zhang import FEWEST, Mount, Sighting, mount_from_boards
 
 JUMP = 0.1
 """Metres between neighbouring laser points at which the board ends."""
@@ -34,11 +35,12 @@ class CalibratedMount:
     transform : Transform
         Takes points of the camera to the laser; metres.
     rms : float
-        Root mean square distance of laser points to the board, metres.
+        What is left: root mean square distance of laser points to the planes of the boards, metres. Sightings
+        that miss by more than five times the median are left out.
     errors : (n,) array
-        The same for each board.
+        The same for each sighting, also those that were left out.
     sigma : (6,) array
-        Standard deviations: m along the camera's axes, then rad about them.
+        Standard deviations of the transform: m along the camera's axes, then rad about them.
     """
 
     found: bool | None = None
@@ -51,34 +53,42 @@ class CalibratedMount:
 class LaserCameraCalibration(WithBoard, Node):
     """Finds how a planar laser and a calibrated camera stand (Pless and Zhang 2004).
 
-    The laser's points on the board are the straight piece of its sweep, no longer than the board and about as
-    far away as the camera sees it. When the data end it gives the transform, or an error if too few boards
+    The laser's points on the board are the straight piece of a sweep, no longer than the board and about as
+    far away as the camera sees it, of all sweeps in a moment before the image: the board must be held still.
+    When the data end it gives the transform, or an error if too few boards
     were seen by both or all were tilted alike.
     """
 
     square: float = param(0.075, gt=0, unit="m", doc="width of a square of the board")
     apart: float = param(1.0, gt=0, unit="m", doc="largest distance between laser and camera")
+    within: float = param(0.1, gt=0, unit="s", doc="time before an image from which sweeps are taken")
     least_boards: int = param(8, ge=FEWEST, doc="smallest number of board positions seen by both sensors")
 
     def reset(self) -> None:
         self.sightings: list[Sighting] = []
-        self.looked = 0
+        self.seen = self.looked = 0
         self.between = ("", "")
 
-    def process(self, image: Image, scan: Annotated[LaserScan, Synced(0.1)]) -> CalibratedMount:
-        self.looked, self.between = self.looked + 1, (scan.frame, image.frame)
-        plane = board_plane(gray_of(image), require_camera(image), self.board)
-        points = None if plane is None else self._on_board(scan, plane[2])
-        if plane is not None and points is not None:
-            self.sightings.append(Sighting(plane[0], plane[1], points))
-        return CalibratedMount(found=points is not None)
+    def process(self, image: Image, scan: Batch[LaserScan]) -> CalibratedMount:
+        recent = [each for each in scan if image.t_ns - each.t_ns <= self.within * NS]
+        self.looked += 1
+        plane = board_plane(gray_of(image), require_camera(image), self.board) if recent else None
+        if plane is None:
+            return CalibratedMount(found=False)
+        self.between = recent[-1].frame, image.frame
+        found = [points for each in recent if (points := self._on_board(each, plane[2])) is not None]
+        self.sightings += [Sighting(plane[0], plane[1], points) for points in found]
+        self.seen += bool(found)
+        return CalibratedMount(found=bool(found))
 
     def finish(self) -> CalibratedMount | None:
         if not self.looked:
             return None
-        enough_boards(len(self.sightings), self.looked, self.least_boards, "laser and camera")
+        enough_boards(self.seen, self.looked, self.least_boards, "laser and camera")
         mount = mount_from_boards(self.sightings)
         laser, camera = self.between
+        for sentence in _describe(mount, laser, camera):
+            self.ctx.conclude(sentence)
         return CalibratedMount(
             transform=Transform(target=laser, source=camera, matrix=se3.invert(mount.T_camera_laser)),
             rms=mount.rms,
@@ -127,3 +137,29 @@ def _is_line(piece: Floats, longest: float) -> bool:
     extent = np.linalg.svd(piece - piece.mean(axis=0), compute_uv=False)
     length = float(np.linalg.norm(piece[-1] - piece[0]))
     return bool(extent[1] / np.sqrt(len(piece)) < STRAIGHT and 0.2 * longest < length <= 1.1 * longest)
+
+
+def _describe(mount: Mount, laser: str, camera: str) -> list[str]:
+    """Return sentences: the transform, its uncertainty, and what is left of the boards."""
+    laser, camera = laser or "the laser", camera or "the camera"
+    T_laser_camera = se3.invert(mount.T_camera_laser)
+    place = ", ".join(f"{each:.3f}" for each in T_laser_camera[:3, 3])
+    angles = rotations.euler_from_matrix("rpy", T_laser_camera[:3, :3])
+    turn = ", ".join(f"{each:.2f}" for each in np.degrees(angles))
+    sure = (
+        f"one sigma is {_list(mount.sigma[:3])} m along the axes of {camera} and "
+        f"{_list(np.degrees(mount.sigma[3:]))} deg about them"
+        if np.isfinite(mount.sigma).all()
+        else f"how sure this is cannot be told: the board was held at {mount.places} places only"
+    )
+    left_out, size = np.count_nonzero(~mount.used), f"{1000 * mount.rms:.2g} mm RMS"
+    off = f"; {left_out} of {len(mount.used)} sightings do not fit and are left out" if left_out else ""
+    return [
+        f"{camera} in {laser}: x, y, z = {place} m; roll, pitch, yaw = {turn} deg",
+        sure,
+        f"points of the laser miss the board, held at {mount.places} places, by {size}{off}",
+    ]
+
+
+def _list(values: Floats) -> str:
+    return ", ".join(f"{each:.2g}" for each in values)

@@ -10,6 +10,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Batch, Node, param
+from transect.errors import FrameError
 from transect.geometry import rotations, se3
 from transect.types import Imu, PointCloud, Pose
 
@@ -93,7 +94,10 @@ class Gyroscope(ScanDeskewing):
             return self.ctx.skip("no imu during the scan")
         rate = np.mean([imu.angular_velocity for imu in during], axis=0)
         if during[0].frame and scan.frame and during[0].frame != scan.frame:
-            turn = self.ctx.frames.lookup(scan.frame, during[0].frame)[:3, :3]
+            try:
+                turn = self.ctx.frames.lookup(scan.frame, during[0].frame)[:3, :3]
+            except FrameError:
+                return self.ctx.skip(f"no frames connect the imu ({during[0].frame}) with {scan.frame}")
             rate = rotations.rotate(rotations.quaternion_from_matrix(turn), rate)
         return straighten(scan.points, offset_ns / NS, np.concatenate([np.zeros(3), rate]))
 

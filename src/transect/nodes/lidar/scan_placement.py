@@ -10,6 +10,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Batch, Node, param
+from transect.errors import FrameError
 from transect.geometry import rotations
 from transect.geometry.interpolation import interpolate_columns, interpolate_poses
 from transect.recording import FrameTree
@@ -33,7 +34,7 @@ class ScanPlacement(Node):
 
     An odometry begins with the axes of its sensor, which nobody mounted level. With an IMU the clouds are
     turned upright into the frame `level`; the first ones wait until it has felt for some seconds where up is,
-    and are given as one.
+    and are given as one. An IMU that no frames connect with the sensor is not used, which is said.
     """
 
     out_name = "cloud"
@@ -91,7 +92,21 @@ class ScanPlacement(Node):
         felt, self.felt, poses = self.felt, [], self.passing.poses
         if not felt:
             return np.eye(3), poses[0].frame
-        return upright(felt, poses, self.ctx.frames), LEVEL
+        body, sensor = poses[0].child, felt[0].frame
+        if not body or not sensor:
+            self.ctx.conclude(
+                f"no frame tells how {sensor or 'the IMU'} is mounted: its axes are taken for those of "
+                f"{body or 'the sensor'} to find where up is"
+            )
+        try:
+            return upright(felt, poses, self.ctx.frames), LEVEL
+        except FrameError:
+            edge = f"{{frame: {body}, child: {sensor}, xyz: ..., euler: ...}}"
+            self.ctx.conclude(
+                f"{sensor} is not used: no frames connect it with {body}. Up is the z axis of {body} at the "
+                f"start. To use it, add to `frames` in recording.yaml: {edge}"
+            )
+            return np.eye(3), poses[0].frame
 
 
 def _join(clouds: list[PointCloud]) -> PointCloud | None:
