@@ -89,7 +89,8 @@ class Argo:
             "Body", sensor
         )
         if self.stands:
-            fixed = self.motion.transforms[0] @ mount
+            # Of all poses of a day only the first is made: an hour has 360 000.
+            fixed = se3.from_quaternion(self.motion.quaternion[:1], self.motion.position[:1])[0] @ mount
             return lambda t_ns: np.broadcast_to(fixed, (len(t_ns), 4, 4))
         return lambda t_ns: self.motion.at(t_ns).transforms @ mount
 
