@@ -22,7 +22,7 @@ from transect.formats.described.guess import guess, pattern_of
 from transect.formats.described.layout import layout_of
 from transect.formats.described.model import json_schema, parse
 from transect.recording import source_of
-from transect.types import Imu, NavFix, PointCloud, Pose, Record
+from transect.types import Imu, NavFix, Odometry, PointCloud, Pose, Record, Twist
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -716,6 +716,14 @@ def test_a_robot_in_the_plane_needs_no_height(tmp_path: Path):
     assert pose.type is Pose
     assert np.isnan(pose["z"]).all()
     np.testing.assert_allclose(2 * np.arctan2(pose["qz"], pose["qw"]), np.arange(12) / 100, atol=1e-12)
+
+
+@pytest.mark.parametrize(("file", "kind"), [("odo", Odometry), ("wheels", Odometry), ("gnss_vel", Twist)])
+def test_velocities_of_wheels_are_odometry_by_the_name_of_their_file(tmp_path: Path, file: str, kind: type):
+    rows = "".join(f"{i * 100},1.{i},0.2\n" for i in range(12))
+    stream = guess_of(tmp_path, f"{file}.csv", f"time_ms,vx,wz\n{rows}")[file]
+    assert stream.type is kind
+    assert (stream.frame, stream.child) == (("odom", "base_link") if kind is Odometry else ("", ""))
 
 
 def test_one_letter_is_a_unit_only_where_it_fits(tmp_path: Path):

@@ -238,7 +238,7 @@ def find_output(folder: Path, port: str, *suffixes: str) -> Path:
     raise UsageError(
         f"the run {folder} has {f'several {kinds} files' if found else f'no {kinds} file of {port}'}",
         why=f"there are {', '.join(ports)}" if ports else "",
-        hint=f"name one: {folder}:{ports[0]}" if ports else f"transect info {folder} lists what there is",
+        hint=f"name one: {folder}:{ports[0]}" if ports else f"{folder / RUN} says what came of it",
     )
 
 

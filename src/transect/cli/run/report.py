@@ -49,8 +49,11 @@ def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
         click.echo("")
     if run.stats:
         click.echo(str(run.stats) if stats else run.stats.summary())
+    silent: dict[str, list[str]] = {}
     for name, reasons in silent_outputs(run).items():
-        click.echo(f"nothing came out of {name}: {reasons}")
+        silent.setdefault(reasons, []).append(name)
+    for reasons, names in silent.items():
+        click.echo(f"nothing came out of {', '.join(names)}: {reasons}")
     if run.log:
         where = f"{run.folder / 'log.txt'} has them" if run.folder else "-o DIR keeps them"
         click.echo(f"nodes said {_lines(len(run.log))}: {where}")

@@ -19,6 +19,7 @@ from . import FILE
 from .columns import describe_columns, describe_time, sample_of
 
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
+_ODOMETRY = re.compile(r"odo|wheel")
 FEW = 3
 """More tables than this that are called alike but for a number are one stream."""
 PIECE, PIECES, FILES = 1 << 16, 16, 4
@@ -111,13 +112,16 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
         said.append(f"{name}: a comma stands before the decimals")
     if time:
         shared["time"] = time
-    found = describe_columns(sample)
+    found = [(_kind_of(kind, title), columns, units) for kind, columns, units in describe_columns(sample)]
     said.append(f"{name}: {' and '.join(kind for kind, _, _ in found)}; {why}")
     streams: list[dict[str, Any]] = []
     for kind, columns, units in found:
         called = title if len(found) == 1 else f"{title}/{kind}"
         kept = {key: column for key, column in columns.items() if column["source"] not in used}
         streams.append({"name": called, "type": kind, **deepcopy(shared), "columns": kept})
+        if kind == "Odometry":
+            streams[-1] |= {"frame": "odom", "child": "base_link"}
+            said.append(f"{name}: the body that moves is called base_link, and the frame of its path odom")
         said += [f"{name}: {sentence}" for sentence in units]
     return streams
 
@@ -133,6 +137,11 @@ def _spread_pieces(source: Source, files: Sequence[str]) -> Iterator[bytes]:
         buffer = source.buffer(name)
         starts = [size * k // count for k in range(count + 1)]
         yield from (bytes(buffer[a : min(a + PIECE, b)]) for a, b in pairwise(starts))
+
+
+def _kind_of(kind: str, title: str) -> str:
+    """Return Odometry for velocities in a file that is called so: the wheels told them, not the ground."""
+    return "Odometry" if kind == "Twist" and _ODOMETRY.search(title.lower()) else kind
 
 
 def _uniquely_named(streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
