@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import transect
 from transect.errors import ParseError, TransectError
 from transect.recording import source_of
 
@@ -263,3 +264,10 @@ def test_folders_too_deep_to_be_listed_do_not_stop_the_rest(
     (loss,) = source.refused
     assert loss.reason == "the folder cannot be listed: File name too long"
     subprocess.run(["rm", "-rf", str(tmp_path / "deeper")], check=True)  # shutil would call itself too often
+
+
+def test_a_document_as_large_as_a_log_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "recording.yaml").touch()
+    os.truncate(tmp_path / "recording.yaml", 1 << 30)
+    with pytest.raises(ParseError, match="too large"):
+        transect.open(tmp_path)

@@ -18,9 +18,9 @@ import numpy as np
 
 from transect.base.arrays import Bytes, Ints
 from transect.base.clocks import NS
+from transect.base.file_bytes import Content
 from transect.errors import MissingExtraError, ParseError
 from transect.recording import Loss, Parsed, Source, arrow
-from transect.recording.source import Buffer
 from transect.types import CameraModel, Image
 
 from ._images import MAX_PIXELS
@@ -187,7 +187,7 @@ class Film:
         path = self.source.local(self.name)
         try:
             container = av.open(
-                str(path) if path else _File(self.source.buffer(self.name)), "r", metadata_errors="replace"
+                str(path) if path else _File(self.source.content(self.name)), "r", metadata_errors="replace"
             )
         except FFmpegError as error:
             why = error.strerror or str(error)
@@ -205,8 +205,8 @@ class Film:
 class _File(io.RawIOBase):
     """Bytes as a file that is read without a copy of the whole."""
 
-    def __init__(self, data: Buffer) -> None:
-        self._data, self._at = memoryview(data), 0
+    def __init__(self, data: Content) -> None:
+        self._data, self._at = data, 0
 
     def readable(self) -> bool:
         return True

@@ -50,6 +50,17 @@ def from_numpy(values: NDArray[Any]) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, width)
 
 
+def reader_of(data: bytes | memoryview) -> pa.BufferReader:
+    """Return bytes as a file for Arrow's readers, in memory of Arrow's own.
+
+    Their threads may let go of it last. Memory of Python's they would give back to Python, which ends the
+    process with an abort if it is just about to exit.
+    """
+    own = pa.allocate_buffer(len(data))
+    memoryview(own).cast("B")[:] = data
+    return pa.BufferReader(own)
+
+
 def strings(values: Iterable[str]) -> pa.Array:
     """Return a string column."""
     encoded = [value.encode("utf-8", "replace") for value in values]

@@ -10,24 +10,28 @@ long to work out.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from transect.base.file_bytes import Content, FileBytes
 from transect.base.files import remove_tree, staged, sweep, write_text
 from transect.errors import UsageError
 
-from .losses import Loss, Parsed
+from .losses import Loss, Parsed, join_losses
 from .source import Buffer, Source, identity_of
+from .text.lines import refuse_long_lines
 
 VERSION = 2
 SMALL = 32_768
@@ -37,8 +41,11 @@ _RACY_NS = 100_000_000
 """A file hashed this soon after its last change may have changed again within one tick of its clock."""
 
 _PIECE = 1 << 20
+_READ_WHOLE = 1 << 24
+"""Bytes of a table up to which it is read; larger ones are mapped."""
 
 Build = Callable[[Buffer], Mapping[str, Parsed]]
+BuildPieces = Callable[[Content], Iterable[Parsed]]
 
 
 def folder() -> Path:
@@ -59,7 +66,9 @@ def limit() -> int:
     return int(given)
 
 
-def parse(source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed]) -> Parsed:
+def parse(
+    source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed], *, text: bool = True
+) -> Parsed:
     """Return one file parsed, from the cache if its content was parsed before.
 
     Parameters
@@ -70,24 +79,72 @@ def parse(source: Source, name: str, parser: str, build: Callable[[Buffer], Pars
         Names the parser, its version and whatever option changes its result: `sdi.laser/1`.
     build : callable
         Takes the file's content and parses it.
+    text : bool
+        Whether the file is text, in which a line of many megabytes is refused.
     """
-    return parse_many(source, name, parser, lambda buffer: {"table": build(buffer)})["table"]
+    return parse_many(source, name, parser, lambda buffer: {"table": build(buffer)}, text=text)["table"]
 
 
-def parse_many(source: Source, name: str, parser: str, build: Build) -> dict[str, Parsed]:
+def parse_many(
+    source: Source, name: str, parser: str, build: Build, *, text: bool = True
+) -> dict[str, Parsed]:
     """Return the tables of one file that holds several, from the cache if it can."""
+
+    def build_whole() -> dict[str, list[Parsed]]:
+        content = source.content(name)
+        if text:
+            refuse_long_lines(content, name)
+        whole = bytes(content) if isinstance(content, FileBytes) else content
+        return {part: [parsed] for part, parsed in build(whole).items()}
+
+    return _parse(source, name, parser, build_whole)
+
+
+def parse_pieces(source: Source, name: str, parser: str, build: BuildPieces) -> Parsed:
+    """Return one file that is parsed piece by piece, so that neither it nor its table need fit in memory.
+
+    `build` takes the file's content and yields tables, all of one schema, that are laid end to end.
+    """
+    return _parse(source, name, parser, lambda: {"table": _Pieces(source, name, build)})["table"]
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The pieces of a file; it is parsed as often as they are asked for."""
+
+    source: Source
+    name: str
+    build: BuildPieces
+
+    def __iter__(self) -> Iterator[Parsed]:
+        return iter(self.build(self.source.content(self.name)))
+
+
+def _parse(
+    source: Source, name: str, parser: str, build: Callable[[], Mapping[str, Iterable[Parsed]]]
+) -> dict[str, Parsed]:
     if source.size(name) < SMALL:
         source.touch(name)
-        return dict(build(source.buffer(name)))
+        return {part: join_pieces(pieces) for part, pieces in build().items()}
     entry = _entry(f"{VERSION}|{parser}|{name}|{source.key(name)}")  # losses carry the name
     found = _load(entry)
     if found is None:
-        built = dict(build(source.buffer(name))), source.sha256(name)
-        _store(entry, *built)
-        found = _load(entry) or built  # mapped from the disk, the tables need not stay in memory
+        built, sha256 = build(), source.sha256(name)
+        _store(entry, built, sha256)
+        # Mapped from the disk, large tables need not stay in memory.
+        found = _load(entry) or ({part: join_pieces(pieces) for part, pieces in built.items()}, sha256)
     tables, sha256 = found
     source.touch(name, sha256)
     return tables
+
+
+def join_pieces(pieces: Iterable[Parsed]) -> Parsed:
+    """Lay tables end to end; losses of one reason become one, with the place of the first."""
+    parts = list(pieces)
+    if len(parts) == 1:
+        return parts[0]
+    table = pa.concat_tables([part.table for part in parts])
+    return Parsed(table, join_losses(parts), tuple(dict.fromkeys(n for part in parts for n in part.notes)))
 
 
 @functools.cache
@@ -125,15 +182,27 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
 
 
 def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
+    """Read a table; a large one is mapped.
+
+    Elsewhere nothing is mapped, because a mapped file that is cut short kills the process. Files of the cache
+    are not cut: they are read-only, appear under their name when they are whole, and are removed, which
+    leaves those who have them mapped what they have, but never written again.
+    """
     path = entry / f"{number}.arrow"
-    if _checksum(path) != kept["crc32"]:
-        raise ValueError(f"the checksum of {path.name} does not match")
-    with pa.memory_map(str(path)) as file:
+    if path.stat().st_size > _READ_WHOLE:
+        crc32, file = _checksum(path), pa.memory_map(str(path))
+    else:
+        with pa.OSFile(str(path)) as opened:
+            content = opened.read_buffer()
+        crc32, file = zlib.crc32(content), pa.BufferReader(content)
+    with file:
+        if crc32 != kept["crc32"]:
+            raise ValueError(f"the checksum of {path.name} does not match")
         table = pa.ipc.open_file(file).read_all()
     return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
 
 
-def _store(entry: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
+def _store(entry: Path, tables: Mapping[str, Iterable[Parsed]], sha256: str) -> None:
     try:
         with staged(entry) as building:
             building.mkdir()
@@ -145,20 +214,32 @@ def _store(entry: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
     shrink(limit())
 
 
-def _write_parts(building: Path, tables: Mapping[str, Parsed], sha256: str) -> None:
+def _write_parts(building: Path, tables: Mapping[str, Iterable[Parsed]], sha256: str) -> None:
     parts: dict[str, Any] = {}
-    for number, (part, kept) in enumerate(tables.items()):
+    for number, (part, pieces) in enumerate(tables.items()):
         path = building / f"{number}.arrow"
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, kept.table.schema) as writer:
-            writer.write_table(kept.table.combine_chunks())
+        losses, notes = _write_pieces(path, pieces)
         parts[part] = {
-            "losses": [loss.to_dict() for loss in kept.losses],
-            "notes": list(kept.notes),
+            "losses": [loss.to_dict() for loss in losses],
+            "notes": list(notes),
             "crc32": _checksum(path),
         }
+        path.chmod(0o444)
     (building / "index.json").write_text(json.dumps(_seal({"parts": parts, "sha256": sha256})))
     for path in building.iterdir():
         _synchronise(path)
+
+
+def _write_pieces(path: Path, pieces: Iterable[Parsed]) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
+    """Write tables one behind the other into one file; return their losses and notes."""
+    told: list[Parsed] = []
+    with pa.OSFile(str(path), "wb") as sink, ExitStack() as stack:
+        writer: Any = None
+        for piece in pieces:
+            writer = writer or stack.enter_context(pa.ipc.new_file(sink, piece.table.schema))
+            writer.write_table(piece.table.combine_chunks())
+            told.append(dataclasses.replace(piece, table=piece.table.slice(0, 0)))
+    return join_losses(told), tuple(dict.fromkeys(note for piece in told for note in piece.notes))
 
 
 def _checksum(path: Path) -> int:

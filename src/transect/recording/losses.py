@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from transect.errors import ParseError
@@ -63,3 +64,14 @@ class Parsed:
     table: pa.Table
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+
+def join_losses(pieces: Sequence[Parsed]) -> tuple[Loss, ...]:
+    """Return the losses of pieces of one file: one for each reason, with the place of the first."""
+    if len(pieces) == 1:
+        return pieces[0].losses
+    joined: dict[tuple[str, str], Loss] = {}
+    for loss in (loss for piece in pieces for loss in piece.losses):
+        first = joined.get((loss.file, loss.reason))
+        joined[loss.file, loss.reason] = replace(first, count=first.count + loss.count) if first else loss
+    return tuple(joined.values())

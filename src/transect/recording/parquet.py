@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from transect.errors import ParseError
 
+from . import arrow
 from .source import Buffer
 
 
@@ -36,7 +37,7 @@ def read_table(content: Path | Buffer, name: str) -> pa.Table:
     """
     import pyarrow.parquet as pq
 
-    where = content if isinstance(content, Path) else pa.BufferReader(pa.py_buffer(content))
+    where = content if isinstance(content, Path) else arrow.reader_of(content)
     try:
         with pq.ParquetFile(where, page_checksum_verification=True) as file:
             table = file.read()

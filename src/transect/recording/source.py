@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import mmap
 import os
 import re
 from abc import ABC, abstractmethod
@@ -14,6 +13,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
+from transect.base.file_bytes import Content, FileBytes, pieces_of
 from transect.errors import ParseError, TransectError
 
 from .losses import Loss
@@ -21,8 +21,10 @@ from .losses import Loss
 if TYPE_CHECKING:
     from transect.types import SourceFile
 
-Buffer = bytes | mmap.mmap | memoryview
+Buffer = bytes | memoryview
 HEAD = 65_536
+LARGEST_DOCUMENT = 1 << 24
+"""Bytes of a file that is read as a document."""
 SERIES = 100
 """How many files of a numbered series `Source.glimpse` shows."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -51,8 +53,13 @@ class Source(ABC):
         """Size of a file in bytes."""
 
     @abstractmethod
+    def content(self, name: str) -> Content:
+        """Content of a file, read where it is asked for, if that is possible."""
+
     def buffer(self, name: str) -> Buffer:
-        """Content of a file, mapped where that is possible."""
+        """Whole content of a file."""
+        content = self.content(name)
+        return bytes(content) if isinstance(content, FileBytes) else content
 
     @abstractmethod
     def head(self, name: str, count: int = HEAD) -> bytes:
@@ -99,13 +106,23 @@ class Source(ABC):
         """Whole content of a file."""
         return bytes(self.buffer(name))
 
+    def document(self, name: str) -> bytes:
+        """Whole content of a description, a calibration or the like; one as large as a log is refused."""
+        if (size := self.size(name)) > LARGEST_DOCUMENT:
+            why = f"it has {size} bytes, of a document at most {LARGEST_DOCUMENT} are read"
+            raise ParseError(f"{name} is too large", where=name, why=why)
+        return self.read(name)
+
     def text(self, name: str) -> str:
-        """Whole content of a file as text, undecodable bytes replaced."""
-        return self.read(name).decode("utf-8-sig", "replace")
+        """Whole content of a document as text, undecodable bytes replaced."""
+        return self.document(name).decode("utf-8-sig", "replace")
 
     def sha256(self, name: str) -> str:
         """sha256 of a file's content, in hexadecimal."""
-        return sha256_bytes(self.buffer(name))
+        digest = hashlib.sha256()
+        for piece in pieces_of(self.content(name)):
+            digest.update(piece)
+        return digest.hexdigest()
 
     def touch(self, name: str, sha256: str | None = None) -> None:
         """Enter a file that was read in the provenance."""
@@ -146,8 +163,8 @@ class _View(Source):
     def size(self, name: str) -> int:
         return self.parent.size(self.prefix + name)
 
-    def buffer(self, name: str) -> Buffer:
-        return self.parent.buffer(self.prefix + name)
+    def content(self, name: str) -> Content:
+        return self.parent.content(self.prefix + name)
 
     def head(self, name: str, count: int = HEAD) -> bytes:
         return self.parent.head(self.prefix + name, count)
@@ -237,8 +254,8 @@ class FolderSource(Source):
     def size(self, name: str) -> int:
         return self._file(name).stat().st_size
 
-    def buffer(self, name: str) -> Buffer:
-        return map_file(self._file(name))
+    def content(self, name: str) -> Content:
+        return FileBytes(self._file(name))
 
     def head(self, name: str, count: int = HEAD) -> bytes:
         with _open_one(self._file(name)) as stream:
@@ -319,22 +336,6 @@ def _open_one(path: Path) -> BinaryIO:
         raise ParseError(
             f"cannot open {path.name}", where=str(path), why=error.strerror or str(error)
         ) from error
-
-
-def map_file(path: Path) -> Buffer:
-    """Map a file into memory, read-only."""
-    with _open_one(path) as stream:
-        if os.fstat(stream.fileno()).st_size == 0:
-            return b""
-        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def map_part(path: Path, start: int, length: int) -> memoryview:
-    """Map a part of a file into memory, read-only; `length` is not 0 and the part lies inside the file."""
-    before = start % mmap.ALLOCATIONGRANULARITY
-    with _open_one(path) as stream:
-        part = mmap.mmap(stream.fileno(), before + length, access=mmap.ACCESS_READ, offset=start - before)
-    return memoryview(part)[before:]
 
 
 def identity_of(stat: os.stat_result) -> list[int]:

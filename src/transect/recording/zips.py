@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from transect.base.file_bytes import Content, FileBytes, crc32_of, part_of
 from transect.errors import ParseError
 
 from .losses import Loss
-from .source import HEAD, Buffer, Source, identity_of, map_file, map_part, sha256_bytes
+from .source import HEAD, Source, identity_of, sha256_bytes
 
 MAX_RATIO = 200
 """Members that claim to grow more than this are refused: real recordings never do, bombs do."""
@@ -27,8 +28,8 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _PLAIN = struct.Struct("<4s4x2H12xL3H12x")
 """The same entry: signature, flags, method, size, and the lengths of name, extra field and comment."""
 _LOCAL = struct.Struct("<4s5H3L2H")
-_OWN_MAP = 1 << 20
-"""Members from this size on are mapped by themselves, so that their pages go when they do."""
+_LARGE = 1 << 24
+"""Members from this size on that are stored as they are stay in the archive until they are asked for."""
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _PIECE = 1 << 16
 _STORED, _DEFLATED = 0, 8
@@ -55,8 +56,8 @@ class ZipSource(Source):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._map: Buffer = map_file(path)
-        self._directory, self._shift, lost = _central_directory(self._map, path)
+        self._archive = FileBytes(path)
+        self._directory, self._shift, lost = _central_directory(self._archive, path)
         self._entries, refused = _list_members(self._directory, path.name)
         self.refused = (*lost, *refused)
 
@@ -87,13 +88,18 @@ class ZipSource(Source):
     def head(self, name: str, count: int = HEAD) -> bytes:
         member = self._member(name)
         packed = self._pack(name, member)
-        return bytes(packed[:count]) if member.method == _STORED else self._inflate(name, packed, count)
+        if member.method == _STORED:
+            return bytes(packed[:count])
+        return self._inflate(name, bytes(packed), count)
 
-    def buffer(self, name: str) -> Buffer:
+    def content(self, name: str) -> Content:
         member = self._member(name)
         packed = self._pack(name, member)
-        data = packed if member.method == _STORED else self._inflate_member(name, packed, member.size)
-        if zlib.crc32(data) != member.crc:
+        if member.method == _STORED:
+            data = packed if member.size >= _LARGE else bytes(packed)
+        else:
+            data = self._inflate_member(name, bytes(packed), member.size)
+        if crc32_of(data) != member.crc:
             raise ParseError(
                 f"{name} is damaged inside the zip",
                 where=f"{self.path.name}@{member.offset}",
@@ -102,7 +108,7 @@ class ZipSource(Source):
             )
         return data
 
-    def _inflate_member(self, name: str, packed: memoryview, size: int) -> bytes:
+    def _inflate_member(self, name: str, packed: bytes, size: int) -> bytes:
         data = self._inflate(name, packed, size + 1)
         if len(data) != size:
             raise ParseError(
@@ -112,7 +118,7 @@ class ZipSource(Source):
             )
         return data
 
-    def _inflate(self, name: str, packed: memoryview, most: int) -> bytes:
+    def _inflate(self, name: str, packed: bytes, most: int) -> bytes:
         try:
             return zlib.decompressobj(-15).decompress(packed, most)
         except zlib.error as error:
@@ -120,24 +126,21 @@ class ZipSource(Source):
                 f"{name} is damaged inside the zip", where=self.path.name, why=str(error)
             ) from error
 
-    def _pack(self, name: str, member: Member) -> memoryview:
+    def _pack(self, name: str, member: Member) -> Content:
         """Return the member's bytes as they stand in the archive."""
         start = member.offset
-        try:
-            header = _LOCAL.unpack_from(self._map, start)
-        except (struct.error, OverflowError) as error:
-            raise ParseError(f"{name} lies outside the zip", where=f"{self.path.name}@{start}") from error
+        if not 0 <= start <= len(self._archive) - _LOCAL.size:
+            raise ParseError(f"{name} lies outside the zip", where=f"{self.path.name}@{start}")
+        header = _LOCAL.unpack(self._archive[start : start + _LOCAL.size])
         if header[0] != _LOCAL_SIGNATURE:
             raise ParseError(f"{name} has no header in the zip", where=f"{self.path.name}@{start}")
         start += _LOCAL.size + header[9] + header[10]
-        if start + member.packed > len(self._map):
+        if start + member.packed > len(self._archive):
             raise ParseError(f"{name} is cut off in the zip", where=f"{self.path.name}@{start}")
-        if member.packed < _OWN_MAP:
-            return memoryview(self._map)[start : start + member.packed]
-        return map_part(self.path, start, member.packed)
+        return part_of(self._archive, start, start + member.packed)
 
 
-def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int, list[Loss]]:
+def _central_directory(data: Content, path: Path) -> tuple[bytes, int, list[Loss]]:
     """Return the central directory's bytes, by how much its offsets are shifted, and what was lost of it."""
     view = data[-66_000:] if len(data) > 66_000 else data[:]
     at = bytes(view).rfind(b"PK\x05\x06")
@@ -161,7 +164,7 @@ def _central_directory(data: Buffer, path: Path) -> tuple[bytes, int, list[Loss]
     return bytes(data[start:end]), start - offset, []
 
 
-def rebuild_directory(data: Buffer, archive: str) -> tuple[bytes, list[Loss]]:
+def rebuild_directory(data: Content, archive: str) -> tuple[bytes, list[Loss]]:
     """Return a directory made from the headers of the members, for an archive that lost its own.
 
     Archives are written from the front, so that what was cut off is the directory and the last members.
@@ -177,12 +180,11 @@ def rebuild_directory(data: Buffer, archive: str) -> tuple[bytes, list[Loss]]:
     return b"".join(entries), lost
 
 
-def _walk_member(data: Buffer, at: int) -> tuple[bytes, int] | None:
+def _walk_member(data: Content, at: int) -> tuple[bytes, int] | None:
     """Return the directory's entry for the member at a byte, and where it ends; None if it is cut."""
-    try:
-        header = _LOCAL.unpack_from(data, at)
-    except struct.error:
+    if at + _LOCAL.size > len(data):
         return None
+    header = _LOCAL.unpack(data[at : at + _LOCAL.size])
     _, _, flags, method, _, _, crc, packed, size, name_length, extra_length = header
     names_at = at + _LOCAL.size
     start = names_at + name_length + extra_length
@@ -202,7 +204,7 @@ def _walk_member(data: Buffer, at: int) -> tuple[bytes, int] | None:
     return _CENTRAL.pack(b"PK\x01\x02", 0, 0, flags, method, 0, 0, crc, *sizes) + name + extra, end
 
 
-def _walk_streamed(data: Buffer, start: int) -> tuple[int, int, int, int] | None:
+def _walk_streamed(data: Content, start: int) -> tuple[int, int, int, int] | None:
     """Return CRC, packed and whole size of a member that tells them only behind it, and where it ends."""
     unpacking, crc, size, at = zlib.decompressobj(-15), 0, 0, start
     while not unpacking.eof and at < len(data):
@@ -224,10 +226,11 @@ def _walk_streamed(data: Buffer, start: int) -> tuple[int, int, int, int] | None
     return crc, end - start, size, told + (20 if wide else 12)
 
 
-def _zip64(data: Buffer, end: int, path: Path) -> tuple[int, int, int, int]:
+def _zip64(data: Content, end: int, path: Path) -> tuple[int, int, int, int]:
     try:
-        signature, _, where, _ = _END64_LOCATOR.unpack_from(data, end - _END64_LOCATOR.size)
-        record = _END64.unpack_from(data, where)
+        locator = data[max(0, end - _END64_LOCATOR.size) : end]
+        signature, _, where, _ = _END64_LOCATOR.unpack(locator)
+        record = _END64.unpack(data[where : where + _END64.size])
     except (struct.error, OverflowError):
         signature, record, where = b"", (b"", *(0,) * 9), 0
     if signature != b"PK\x06\x07" or record[0] != b"PK\x06\x06":

@@ -146,7 +146,9 @@ def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[L
         found = judge(source.head(name, 4096), size, name)
         if found is not None:
             return found
-    return cache.parse(source, name, f"cloud.losses/1|{name}", lambda data: _read_losses(data, name)).losses
+    return cache.parse(
+        source, name, f"cloud.losses/1|{name}", lambda data: _read_losses(data, name), text=False
+    ).losses
 
 
 def _read_losses(data: Buffer, name: str) -> Parsed:

@@ -207,7 +207,8 @@ class Piece:
 
 def piece_of(source: Source, file: str, key: str, flat: Callable[[int | None], Parsed]) -> Piece:
     """Return a part that is parsed through the cache; `flat` parses some of the first samples, or all."""
-    return Piece(file, lambda: cache.parse(source, file, key, lambda _: flat(None)), lambda: flat(PROBED))
+    whole = partial(cache.parse_pieces, source, file, key, lambda _: [flat(None)])
+    return Piece(file, whole, lambda: flat(PROBED))
 
 
 def read_each(files: Sequence[str], read: Callable[[str], None], losses: list[Loss]) -> None:

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from transect.base import clocks
 from transect.base.arrays import Floats, Ints
+from transect.base.file_bytes import Content
 from transect.errors import TimeError
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, Stream, arrow
-from transect.recording.source import Buffer
-from transect.recording.text import Csv, Layout, is_number, read_csv
+from transect.recording.source import HEAD
+from transect.recording.text import Csv, Layout, is_number, line_pieces, read_csv, whole_lines
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Pose
 
@@ -26,12 +27,12 @@ from .plan import Plan, Spelling, make_plan, plan_of_unknown
 DAY_NS = 86_400 * clocks.NS
 
 
-def parse(buffer: Buffer, file: CsvFile, name: str, spellings: Mapping[str, Spelling]) -> Parsed:
-    """Return a documented CSV file as a table in SI units.
+def parse(content: Content, file: CsvFile, name: str, spellings: Mapping[str, Spelling]) -> Iterator[Parsed]:
+    """Return a documented CSV file as a table in SI units, piece by piece.
 
     Parameters
     ----------
-    buffer : buffer
+    content : bytes or FileBytes
         The file's content.
     file : CsvFile
         Which file of Table 7 it is.
@@ -40,17 +41,25 @@ def parse(buffer: Buffer, file: CsvFile, name: str, spellings: Mapping[str, Spel
     spellings : mapping
         What the user says of its columns.
     """
-    sheet = sniff(buffer)
+    sheet = sniff(bytes(content[:HEAD]))
+    table = make_table(file, np.zeros(0, np.int64), {})
     if not sheet.width:
-        return Parsed(make_table(file, np.zeros(0, np.int64), {}), (Loss(name, "the file is empty"),))
+        yield Parsed(table, (Loss(name, "the file is empty"),))
+        return
     header, losses = _fitting_header(sheet, name)
     plan = make_plan(file, header, sheet.width, spellings)
     if plan.missing:
         losses.append(_report_unmatched(plan, header, sheet, name))
-    read = _read(buffer, sheet, plan, name, file.by_name())
-    t_ns, log_ns, notes = _times(read.table)
-    table = make_table(file, t_ns, _in_si(read.table, file, plan), log_ns, plan.own_units)
-    return Parsed(table, (*losses, *read.losses), (*plan.notes, *(f"{name}: {note}" for note in notes)))
+    odd = 0
+    for read in _read(content, sheet, plan, name, file.by_name()):
+        t_ns, log_ns, unbelieved = _times(read.table)
+        odd += unbelieved
+        table = make_table(file, t_ns, _in_si(read.table, file, plan), log_ns, plan.own_units)
+        yield Parsed(table, (*losses, *read.losses), plan.notes)
+        losses = []
+    if odd:
+        note = f"{name}: {odd} device stamps are not within a day of the log's, which stands in for them"
+        yield Parsed(table.slice(0, 0), (), (note,))
 
 
 def make_table(
@@ -83,19 +92,17 @@ def make_stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints 
     return Stream(name, file.type, table, role=file.role, tag=file.tag, frame=file.frame, child=file.child)
 
 
-def parse_unknown(buffer: Buffer, name: str) -> Parsed:
+def parse_unknown(content: Content, name: str) -> Iterator[Parsed]:
     """Return a CSV file that Table 7 does not list: its columns by their own names and as they are."""
-    sheet = sniff(buffer)
+    sheet = sniff(bytes(content[:HEAD]))
     header, losses = _fitting_header(sheet, name)
     plan = plan_of_unknown(header, sheet.width)
-    read = _read(buffer, sheet, plan, name)
-    columns = {n: read.table.column(n) for n in plan.names if n != TIME}
-    table = arrow.table(arrow.numbers(read.table, TIME), columns, units=plan.own_units)
-    return Parsed(
-        table,
-        (*losses, *read.losses),
-        (f"{name} is not described in Table 7: its columns are kept as they are",),
-    )
+    note = f"{name} is not described in Table 7: its columns are kept as they are"
+    for read in _read(content, sheet, plan, name):
+        columns = {n: read.table.column(n) for n in plan.names if n != TIME}
+        table = arrow.table(arrow.numbers(read.table, TIME), columns, units=plan.own_units)
+        yield Parsed(table, (*losses, *read.losses), (note,))
+        losses = []
 
 
 def _fitting_header(sheet: Sheet, name: str) -> tuple[list[str] | None, list[Loss]]:
@@ -118,18 +125,25 @@ def _report_unmatched(plan: Plan, header: list[str] | None, sheet: Sheet, name: 
     return Loss(name, f"{what} (ameds_columns.yaml can tell which it is)", line=1)
 
 
-def _read(buffer: Buffer, sheet: Sheet, plan: Plan, name: str, documented: Container[str] = ()) -> Csv:
-    """Read the rows; columns that are not documented may hold text."""
+def _read(
+    content: Content, sheet: Sheet, plan: Plan, name: str, documented: Container[str] = ()
+) -> Iterator[Csv]:
+    """Read the rows, piece by piece; columns that are not documented may hold text."""
     first = dict(zip(plan.names, sheet.first, strict=False))
     stamps = [key for key in plan.names if key == TIME or (key == DEVICE and key in documented)]
     times = {key: _unit_ns(plan.units.get(key), first.get(key, "")) for key in stamps}
     free = [key for key in first if key not in documented and key != TIME]
     texts = tuple(key for key in free if first[key] and not is_number(first[key]))
-    layout = Layout(plan.names, times, texts, sheet.skip, sheet.delimiter)
-    read = read_csv(buffer, layout, name)
-    if any(loss.reason.startswith(DEVICE) for loss in read.losses):
-        return _without_device(buffer, layout, name)
-    return read
+    size, cut = whole_lines(content, name)
+    done = 0
+    for data, before in line_pieces(content, size):
+        done += len(data)
+        skip = max(0, sheet.skip - before)
+        layout = Layout(plan.names, times, texts, skip, sheet.delimiter)
+        read = read_csv(data, layout, name, before)
+        if any(loss.reason.startswith(DEVICE) for loss in read.losses):
+            read = _without_device(data, layout, name, before)
+        yield replace(read, losses=(*read.losses, cut)) if cut and done == size else read
 
 
 def _unit_ns(unit: str | None, first: str) -> int:
@@ -138,18 +152,18 @@ def _unit_ns(unit: str | None, first: str) -> int:
     return round(stated.scale * clocks.NS) if stated else unix_unit(first) or clocks.NS
 
 
-def _without_device(buffer: Buffer, layout: Layout, name: str) -> Csv:
+def _without_device(data: bytes, layout: Layout, name: str, before: int) -> Csv:
     """Read a file in which some device stamps are missing: the rows are good all the same."""
     unit = layout.times[DEVICE]
     loose = replace(layout, times={TIME: layout.times[TIME]}, texts=(*layout.texts, DEVICE))
-    read = read_csv(buffer, loose, name)
+    read = read_csv(data, loose, name, before)
     texts = arrow.texts(read.table, DEVICE)
     stamps = np.fromiter((_stamp(text, unit) for text in texts), np.int64)
     garbled = [i for i, t in enumerate(texts) if stamps[i] == 0 and t.strip().lower() not in _NOT_STAMPED]
     at = read.table.column_names.index(DEVICE)
     losses = list(read.losses)
     if garbled:
-        line = None if losses else layout.skip + 1 + garbled[0]
+        line = None if losses else before + layout.skip + 1 + garbled[0]
         losses.append(
             Loss(name, "a device time is not a time; the log's stands in", line=line, count=len(garbled))
         )
@@ -167,21 +181,17 @@ def _stamp(text: str, unit: int) -> int:
     return value if abs(value) < 2**63 else 0
 
 
-def _times(table: pa.Table) -> tuple[Ints, Ints | None, list[str]]:
-    """Return sample times, log times, and what is odd about them.
+def _times(table: pa.Table) -> tuple[Ints, Ints | None, int]:
+    """Return sample times, log times, and how many of the device's stamps are not believed.
 
     Where the device stamped its samples (GnssPose), that is their time and the middleware's is the log's.
     """
     log_ns: Ints = arrow.numbers(table, TIME)
     if DEVICE not in table.column_names:
-        return log_ns, None, []
+        return log_ns, None, 0
     device: Ints = arrow.numbers(table, DEVICE)
     believed = np.abs(device.astype(np.float64) - log_ns) < DAY_NS
-    odd = int((~believed).sum())
-    notes = (
-        [f"{odd} device stamps are not within a day of the log's, which stands in for them"] if odd else []
-    )
-    return np.where(believed, device, log_ns), log_ns, notes
+    return np.where(believed, device, log_ns), log_ns, int((~believed).sum())
 
 
 def _in_si(table: pa.Table, file: CsvFile, plan: Plan) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _table_stream(source: Source, name: str, stem: str, spellings: Spellings) ->
     said = spellings.get(stem, {})
     build = partial(parse, file=file, name=name, spellings=said)
     digest = hashlib.sha256(repr(sorted(said.items())).encode()).hexdigest()[:16] if said else "-"
-    load = partial(cache.parse, source, name, f"ameds.{stem}/2|{digest}", build)
+    load = partial(cache.parse_pieces, source, name, f"ameds.{stem}/3|{digest}", build)
     return Stream(
         file.stream, file.type, load, role=file.role, tag=file.tag, frame=file.frame, child=file.child
     )
@@ -121,7 +121,7 @@ def _cloud_loader(source: Source, frame: str) -> Any:
 
 def _unknown_stream(source: Source, name: str) -> Stream:
     build = partial(parse_unknown, name=name)
-    return Stream(name[:-4], Record, partial(cache.parse, source, name, "ameds.unknown/1", build))
+    return Stream(name[:-4], Record, partial(cache.parse_pieces, source, name, "ameds.unknown/2", build))
 
 
 def _notes(source: Source, found: Found, unknown: list[str]) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def _add(source: Source, name: str, found: Calibration) -> None:
         P = _matrix(source, name, 3)
         found.cameras[CAMERA] = camera(CAMERA, _image_size(source), P[:, :3].copy(), P=P)
     elif name.endswith(OTHERS):
-        offset = documents(source.read(name), name)[0].get("radar_offset")
+        offset = documents(source.document(name), name)[0].get("radar_offset")
         found.range_offset = None if offset is None else float(numbers(offset, what="radar_offset"))
     else:
         _, parent, child = PurePosixPath(name).stem.split("_")
@@ -96,5 +96,5 @@ def _image_size(source: Source) -> tuple[float, float]:
     if name not in source:
         return 0.0, 0.0
     source.touch(name)
-    width, height = numbers(documents(source.read(name), name)[0].get("image_size"), 2, what="image_size")
+    width, height = numbers(documents(source.document(name), name)[0].get("image_size"), 2, what="image_size")
     return float(width), float(height)

@@ -67,7 +67,7 @@ def read(source: Source) -> Recording:
     """Open a calibration as a recording that has cameras and frames and no streams."""
     name = source.names[0]
     source.touch(name)
-    calibration = read_calibration(source.read(name), name)
+    calibration = read_calibration(source.document(name), name)
     return Recording(
         name=source.stem,
         streams=(),

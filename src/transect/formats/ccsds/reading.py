@@ -18,6 +18,7 @@ import pyarrow as pa
 from transect import robots
 from transect.base.arrays import Ints
 from transect.base.clocks import NS, decimal_from_ns
+from transect.base.file_bytes import Content
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
@@ -185,7 +186,7 @@ def _arrival(name: str) -> tuple[str, str]:
 
 def _tables(source: Source, name: str) -> Mapping[str, Parsed]:
     parse = functools.partial(scan_packets, file=name)
-    return cache.parse_many(source, name, f"ccsds.packets/1/{name}", parse)
+    return cache.parse_many(source, name, f"ccsds.packets/1/{name}", parse, text=False)
 
 
 def _of_apid(tables: Mapping[str, Mapping[str, Parsed]], apid: str) -> list[tuple[str, pa.Table]]:
@@ -230,11 +231,11 @@ def _notes(name: str, t_ns: Any, missing: Any, late: int) -> list[str]:
 
 def _payload_loader(source: Source) -> Callable[[Mapping[str, Any]], bytes]:
     @functools.lru_cache(maxsize=4)
-    def buffer(name: str) -> Buffer:
-        return source.buffer(name)
+    def content(name: str) -> Content:
+        return source.content(name)
 
     def load(row: Mapping[str, Any]) -> bytes:
         start = row["byte"] + HEADERS
-        return bytes(buffer(row[PAYLOAD])[start : start + row["size"]])
+        return bytes(content(row[PAYLOAD])[start : start + row["size"]])
 
     return load

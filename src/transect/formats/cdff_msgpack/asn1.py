@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transect.base.file_bytes import Content
 from transect.errors import MissingExtraError, ParseError, UnsupportedError, UsageError
 from transect.recording import Source, Stream, source_of
 from transect.types import Pose
@@ -74,7 +75,7 @@ def _text(path: Path) -> str:
         raise UsageError("the ASN.1 definitions cannot be opened", where=str(path), why=str(error)) from error
 
 
-def decoder(view: memoryview, definitions: Definitions) -> Callable[[Any], Any]:
+def decoder(view: Content, definitions: Definitions) -> Callable[[Any], Any]:
     """Return what makes a plain sample of a bit stream whose bytes are still in the log."""
 
     def decode(sample: Any) -> Any:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.file_bytes import Content
+
 MAX_ELEMENTS = 2_000_000
 """Elements of maps and lists that one value may have in all, at most about 150 MB of them."""
 MAX_LIST = 1 << 20
@@ -43,7 +45,7 @@ class Broken(Exception):
 class _Reader:
     """The bytes from a place on, as the file that the unpacker wants."""
 
-    def __init__(self, view: memoryview, start: int) -> None:
+    def __init__(self, view: Content, start: int) -> None:
         self.view, self.at = view, start
 
     def read(self, count: int) -> bytes:
@@ -59,7 +61,7 @@ class Cursor:
     Broken, after which it is the next value.
     """
 
-    def __init__(self, view: memoryview, start: int = 0) -> None:
+    def __init__(self, view: Content, start: int = 0) -> None:
         import msgpack
 
         self._view, self._start = view, start
@@ -137,7 +139,7 @@ def _reason(error: Exception) -> str:
     return known.get(type(error).__name__) or str(error) or type(error).__name__
 
 
-def end_of(view: memoryview, start: int) -> int:
+def end_of(view: Content, start: int) -> int:
     """Return where the value that begins at `start` ends."""
     cursor = Cursor(view, start)
     cursor.skip()
@@ -152,7 +154,7 @@ _PIECE = 1 << 20
 _BATCH = 4096
 
 
-def numbers_at(view: memoryview, start: int, most: int) -> tuple[NDArray[Any], int, bool]:
+def numbers_at(view: Content, start: int, most: int) -> tuple[NDArray[Any], int, bool]:
     """Decode the list of numbers that begins at `start`, at most `most` of them.
 
     Returns
@@ -195,19 +197,19 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
-def _alike(view: memoryview, at: int, count: int) -> NDArray[Any] | None:
+def _alike(view: Content, at: int, count: int) -> NDArray[Any] | None:
     """Return `count` numbers that are all written as the first is, else None."""
     kind = np.dtype(_KINDS.get(view[at], "u1")) if at < len(view) else np.dtype("u1")
     width = 1 + kind.itemsize
     if not count or kind.itemsize == 1 or at + count * width > len(view):
         return None
-    block = np.frombuffer(view, np.uint8, count * width, at).reshape(count, width)
+    block = np.frombuffer(view[at : at + count * width], np.uint8).reshape(count, width)
     if (block[:, 0] != block[0, 0]).any():
         return None
     return np.ascontiguousarray(block[:, 1:]).view(kind)[:, 0]
 
 
-def rows_of(data: memoryview, width: int) -> NDArray[np.float64]:
+def rows_of(data: bytes | memoryview, width: int) -> NDArray[np.float64]:
     """Decode a list of rows of numbers, `[[x, y, z], ...]`, as (n, width).
 
     Each row may also be a map with the numbers as its only value; for a width of 1 it is a number.
@@ -231,7 +233,7 @@ def _row(value: Any) -> NDArray[np.float64]:
     return np.asarray(row, dtype=np.float64).reshape(-1)
 
 
-def _alike_rows(view: memoryview, at: int, count: int) -> NDArray[np.float64] | None:
+def _alike_rows(view: Content, at: int, count: int) -> NDArray[np.float64] | None:
     """Return rows that are all lists of equally many numbers of the type of the first, else None."""
     if not count or at + 1 >= len(view) or not 0x91 <= view[at] <= 0x9F or view[at + 1] not in (0xCA, 0xCB):
         return None
@@ -239,14 +241,14 @@ def _alike_rows(view: memoryview, at: int, count: int) -> NDArray[np.float64] | 
     width = 1 + columns * (1 + kind.itemsize)
     if at + count * width > len(view):
         return None
-    block = np.frombuffer(view, np.uint8, count * width, at).reshape(count, width)
+    block = np.frombuffer(view[at : at + count * width], np.uint8).reshape(count, width)
     numbers = block[:, 1:].reshape(count, columns, 1 + kind.itemsize)
     if (block[:, 0] != view[at]).any() or (numbers[:, :, 0] != view[at + 1]).any():
         return None
     return np.ascontiguousarray(numbers[:, :, 1:]).view(kind)[:, :, 0].astype(np.float64)
 
 
-def octets_of(data: memoryview) -> NDArray[np.uint8]:
+def octets_of(data: bytes | memoryview) -> NDArray[np.uint8]:
     """Decode a list of bytes, each written as a number from 0 to 255, or a block of bytes.
 
     Raises

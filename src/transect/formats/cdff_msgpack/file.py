@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transect.base.arrays import Ints
+from transect.base.file_bytes import Content
 from transect.errors import ParseError
 from transect.recording import Loss
-from transect.recording.source import Buffer
 
 from .cursor import Broken, Cursor, Cut, numbers_at
 
@@ -58,9 +58,8 @@ class Meta:
     ticks: Ints | None = None
 
 
-def unpack(buffer: Buffer, file: str) -> tuple[memoryview, tuple[Loss, ...]]:
+def unpack(view: Content, file: str) -> tuple[Content, tuple[Loss, ...]]:
     """Return the MessagePack bytes of a log, be it `.msg` or `.msg.zz`."""
-    view = memoryview(buffer)
     if not file.lower().endswith(".zz"):
         return view, ()
     machine, content, reason = zlib.decompressobj(wbits=47), bytearray(), ""
@@ -83,7 +82,7 @@ def unpack(buffer: Buffer, file: str) -> tuple[memoryview, tuple[Loss, ...]]:
     return memoryview(content)[:MAX_UNPACKED], losses
 
 
-def entries_of(view: memoryview, file: str) -> tuple[list[tuple[Any, Entry]], list[Loss]]:
+def entries_of(view: Content, file: str) -> tuple[list[tuple[Any, Entry]], list[Loss]]:
     """List the keys of the log's map and where their values are.
 
     Where the bytes end or cannot be read on, what comes before is listed; the value in which that happens is
@@ -156,7 +155,7 @@ def _port_and_field(key: str, described: set[str]) -> tuple[str, str]:
     return (match[1], match[2].replace("/", ".")) if match else (key, "")
 
 
-def meta_of(view: memoryview, entry: Entry | None, file: str) -> tuple[Meta, list[Loss]]:
+def meta_of(view: Content, entry: Entry | None, file: str) -> tuple[Meta, list[Loss]]:
     """Read type and times of a port, as far as they are there."""
     if entry is None:
         return Meta(), []

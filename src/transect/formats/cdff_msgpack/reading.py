@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.file_bytes import Content
 from transect.errors import FrameError, GeometryError, ParseError, UsageError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source
 from transect.types import CameraModel
@@ -38,7 +39,7 @@ from .samples import MAX_SAMPLES, flat_of
 _INFO = "/camera_info"
 
 
-def is_config(view: memoryview, entries: Sequence[tuple[Any, Entry]]) -> bool:
+def is_config(view: Content, entries: Sequence[tuple[Any, Entry]]) -> bool:
     """Tell whether the first value of a map is that of a configuration file, and not of a log."""
     if not entries:
         return False
@@ -53,7 +54,7 @@ def is_config(view: memoryview, entries: Sequence[tuple[Any, Entry]]) -> bool:
 
 
 def read_config(
-    view: memoryview, entries: Sequence[tuple[Any, Entry]], file: str
+    view: Content, entries: Sequence[tuple[Any, Entry]], file: str
 ) -> tuple[FrameTree, dict[str, CameraModel], list[Loss], list[str]]:
     """Read the frames and cameras of a configuration file; return what was lost and noticed, too."""
     frames, cameras = FrameTree(), dict[str, CameraModel]()
@@ -106,7 +107,7 @@ class _Log:
     """One file: its MessagePack bytes, and where its ports are."""
 
     file: str
-    view: memoryview
+    view: Content
     ports: dict[str, Port] = field(default_factory=dict[str, Port])
     metas: dict[str, Meta] = field(default_factory=dict[str, Meta])
 
@@ -123,7 +124,7 @@ class _Found:
 
     def add(self, source: Source, file: str) -> None:
         """Look into a file: a log, or a configuration."""
-        view, losses = unpack(source.buffer(file), file)
+        view, losses = unpack(source.content(file), file)
         self.losses += losses
         entries, losses = entries_of(view, file)
         self.losses += losses

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Ints
+from transect.base.file_bytes import Content
 from transect.recording import Loss, Parsed, arrow
 
 from .._rock.columns import VALUE, Columns
@@ -61,7 +62,7 @@ class _Gathered:
                 self.lost.add("a sample has other fields than the others of its port, or none", place)
 
 
-def _gather(view: memoryview, entry: Entry, most: int, take: Take) -> _Gathered:
+def _gather(view: Content, entry: Entry, most: int, take: Take) -> _Gathered:
     found = _Gathered()
     batch: list[tuple[int, int, Any]] = []
     size = 0
@@ -76,7 +77,7 @@ def _gather(view: memoryview, entry: Entry, most: int, take: Take) -> _Gathered:
 
 
 def _samples(
-    view: memoryview, entry: Entry, most: int, take: Take, found: _Gathered
+    view: Content, entry: Entry, most: int, take: Take, found: _Gathered
 ) -> Iterator[tuple[int, int, Any, int]]:
     """Iterate over number, place, sample and its end; what cannot be read is counted as lost."""
     cursor, place = Cursor(view, entry.start), entry.start
@@ -105,13 +106,13 @@ def _samples(
         found.lost.add(f"more than {MAX_SAMPLES} samples of a port", cursor.at, count - most)
 
 
-def _hollow(view: memoryview, at: int, end: int, count: int) -> bool:
+def _hollow(view: Content, at: int, end: int, count: int) -> bool:
     """Tell whether samples are maps, but have too few bytes each to hold anything."""
     is_map = at < end and (0x80 <= view[at] <= 0x8F or view[at] in (0xDE, 0xDF))
     return is_map and count > _BATCH and (end - at) < _LEAST * count
 
 
-def _after(view: memoryview, place: int) -> Cursor | None:
+def _after(view: Content, place: int) -> Cursor | None:
     try:
         return Cursor(view, end_of(view, place))
     except (Cut, Broken):
@@ -141,7 +142,7 @@ def _walk(cursor: Cursor, lazy: Sequence[str], path: str = "") -> dict[str, Any]
 
 
 def flat_of(
-    view: memoryview,
+    view: Content,
     file: str,
     port: Port,
     meta: Meta,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from transect import robots
 from transect.base.clocks import Clock
+from transect.base.file_bytes import Content
 from transect.errors import ParseError, did_you_mean
 from transect.recording import (
     FrameTree,
@@ -29,7 +30,6 @@ from transect.recording import (
     source_of,
 )
 from transect.recording.arrow import PAYLOAD
-from transect.recording.source import Buffer
 from transect.types import CameraModel, GridMap, Image, PointCloud, Record
 
 from .._clouds import cloud_loader, cloud_table
@@ -96,7 +96,7 @@ def _cameras_and_frames(
     for file in [given] if isinstance(given, str) and given else given:
         _refuse_missing(file, source, where)
         source.touch(file)
-        calibration = read_calibration(source.read(file), file)
+        calibration = read_calibration(source.document(file), file)
         cameras |= calibration.cameras
         frames = frames.merge(calibration.tree(file))
     for key, camera in description.cameras.items():
@@ -190,7 +190,7 @@ def _table(source: Source, spec: StreamSpec, files: Sequence[str], kind: type) -
     """Read the files of a stream one behind the other."""
     digest = json.dumps(dataclasses.asdict(spec), sort_keys=True)
     parts = [
-        cache.parse(source, file, f"described/2|{file}|{digest}", partial(_parse, spec=spec, file=file))
+        cache.parse_pieces(source, file, f"described/3|{file}|{digest}", partial(_parse, spec, file))
         for file in files
     ]
     table = parts[0].table
@@ -203,10 +203,10 @@ def _table(source: Source, spec: StreamSpec, files: Sequence[str], kind: type) -
     return Parsed(table, tuple(losses))
 
 
-def _parse(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
-    if suffix_of(file) == ".parquet" and len(buffer):
-        return read_parquet(buffer, spec, file)
-    return read_text(buffer, spec, file)
+def _parse(spec: StreamSpec, file: str, content: Content) -> Iterable[Parsed]:
+    if suffix_of(file) == ".parquet" and len(content):
+        return [read_parquet(bytes(content), spec, file)]
+    return read_text(content, spec, file)
 
 
 def _with_files(table: pa.Table, source: Source, file: str) -> tuple[pa.Table, list[Loss]]:

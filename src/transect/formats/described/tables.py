@@ -6,7 +6,7 @@ import datetime as dt
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS, in_64_bits, ns_from_decimal, ns_from_iso
+from transect.base.file_bytes import Content
 from transect.errors import ParseError, TimeError, did_you_mean
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, arrow, parquet
 from transect.recording.source import HEAD, Buffer
-from transect.recording.text import NO_STAMP, Layout, Tokens, bad_stamp, read_csv, scan, whole_lines
+from transect.recording.text import (
+    NO_STAMP,
+    Layout,
+    Tokens,
+    bad_stamp,
+    line_pieces,
+    read_csv,
+    scan,
+    whole_lines,
+)
 
 from .._rows import lines_lost
 from .columns import sample_of
@@ -35,6 +45,15 @@ Needs = dict[int, str]
 
 
 @dataclass(frozen=True, eq=False)
+class Piece:
+    """Whole lines of a text, how they are laid out, and the number of lines before them."""
+
+    data: bytes
+    text: Text
+    before: int
+
+
+@dataclass(frozen=True, eq=False)
 class Taken:
     """Columns taken out of a file, by number: arrays, or lists of str."""
 
@@ -43,30 +62,41 @@ class Taken:
     losses: tuple[Loss, ...]
 
 
-def read_text(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
-    """Read a text as a description says; rows that do not fit are losses."""
-    if not len(buffer):
-        return Parsed(arrow.empty(), (Loss(file, "it is empty"),))
-    text = layout_of(bytes(buffer[:HEAD]), spec.delimiter, spec.header, spec.decimal)
-    if text.decimal == ",":
-        buffer = with_points(bytes(buffer))
-    columns = dict(spec.columns) or _all_columns(text, spec, bytes(buffer[:HEAD]))
+def read_text(content: Content, spec: StreamSpec, file: str) -> Iterator[Parsed]:
+    """Read a text as a description says, piece by piece; rows that do not fit are losses."""
+    if not len(content):
+        yield Parsed(arrow.empty(), (Loss(file, "it is empty"),))
+        return
+    head = bytes(content[:HEAD])
+    text = layout_of(head, spec.delimiter, spec.header, spec.decimal)
+    columns = dict(spec.columns) or _all_columns(text, spec, _with_points(head, text))
     needs: Needs = {}
     for reference, kind in _list_wanted(spec, columns):
         number = text.number(reference, file)
         needs[number] = kind if needs.get(number, kind) == kind else TEXT
     take = _take_blank if text.delimiter == " " else _take_delimited
-    rows = _Rows(take(buffer, text, needs, file), text, file, buffer)
-    t_ns, log_ns = rows.times(spec.time), rows.times(spec.log_time)
-    values = {name: rows.values(column) for name, column in columns.items()}
-    packed = {name: _pack(_where(v, rows.keep), columns[name]) for name, v in values.items()}
-    table = arrow.table(
-        _where(np.arange(rows.taken.rows) * NS if t_ns is None else t_ns, rows.keep),
-        packed | _complete_pose(packed, spec),
-        units=_units(spec, columns),
-        log_ns=None if log_ns is None else _where(log_ns, rows.keep),
-    )
-    return Parsed(table, tuple(rows.losses))
+    size, cut = whole_lines(content, file)
+    done = count = 0
+    for data, before in line_pieces(content, size):
+        done += len(data)
+        piece = Piece(_with_points(data, text), replace(text, skip=max(0, text.skip - before)), before)
+        rows = _Rows(take(piece, needs, file), piece, file)
+        t_ns, log_ns = rows.times(spec.time), rows.times(spec.log_time)
+        values = {name: rows.values(column) for name, column in columns.items()}
+        packed = {name: _pack(_where(v, rows.keep), columns[name]) for name, v in values.items()}
+        numbered = (count + np.arange(rows.taken.rows)) * NS
+        table = arrow.table(
+            _where(numbered if t_ns is None else t_ns, rows.keep),
+            packed | _complete_pose(packed, spec),
+            units=_units(spec, columns),
+            log_ns=None if log_ns is None else _where(log_ns, rows.keep),
+        )
+        yield Parsed(table, (*rows.losses, *([cut] if cut and done == size else [])))
+        count += rows.taken.rows
+
+
+def _with_points(data: bytes, text: Text) -> bytes:
+    return with_points(data) if text.decimal == "," else data
 
 
 def _complete_pose(columns: Mapping[str, Any], spec: StreamSpec) -> dict[str, Any]:
@@ -127,12 +157,14 @@ def _is_text(time: Time) -> bool:
     return bool(time.columns or time.format or time.unit == "iso")
 
 
-def _take_delimited(buffer: Buffer, text: Text, needs: Needs, file: str) -> Taken:
+def _take_delimited(piece: Piece, needs: Needs, file: str) -> Taken:
+    text = piece.text
     names = [f"{name} (column {i})" for i, name in enumerate(text.names, 1)]  # a name may stand there twice
     numbers = {names[i] for i, kind in needs.items() if kind == NUMBER}
     times = {names[i]: _UNIT_NS.get(kind, 1) for i, kind in needs.items() if kind not in (NUMBER, TEXT)}
     texts = [n for n in names if n not in numbers and n not in times]
-    found = read_csv(buffer, Layout(names, times, texts, text.skip, text.delimiter), file)
+    layout = Layout(names, times, texts, text.skip, text.delimiter)
+    found = read_csv(piece.data, layout, file, piece.before)
     columns = {
         i: arrow.texts(found.table, names[i]) if kind == TEXT else arrow.numbers(found.table, names[i])
         for i, kind in needs.items()
@@ -140,10 +172,9 @@ def _take_delimited(buffer: Buffer, text: Text, needs: Needs, file: str) -> Take
     return Taken(columns, found.table.num_rows, found.losses)
 
 
-def _take_blank(buffer: Buffer, text: Text, needs: Needs, file: str) -> Taken:
-    size, cut = whole_lines(buffer, file)
-    tokens = scan(buffer, size)
-    body = np.flatnonzero(tokens.line > text.skip)
+def _take_blank(piece: Piece, needs: Needs, file: str) -> Taken:
+    text, tokens = piece.text, scan(piece.data, before=piece.before)
+    body = np.flatnonzero(tokens.line > piece.before + text.skip)
     fits = tokens.counts[body] == len(text.names)
     lines, columns = body[fits], dict[int, Any]()
     good = np.ones(len(lines), dtype=bool)
@@ -159,7 +190,6 @@ def _take_blank(buffer: Buffer, text: Text, needs: Needs, file: str) -> Taken:
     losses = [
         *lines_lost(tokens, body[~fits], f"not {len(text.names)} fields", file),
         *lines_lost(tokens, lines[~good], "text where a number or a time should be", file),
-        *([cut] if cut else []),
     ]
     kept = {number: _where(values, good) for number, values in columns.items()}
     return Taken(kept, int(good.sum()), tuple(losses))
@@ -189,8 +219,8 @@ def _where(values: Any, keep: NDArray[np.bool_]) -> Any:
 class _Rows:
     """The rows of one file: makes columns of them, and marks and locates those that do not fit."""
 
-    def __init__(self, taken: Taken, text: Text, file: str, buffer: Buffer) -> None:
-        self.taken, self.text, self.file, self.buffer = taken, text, file, buffer
+    def __init__(self, taken: Taken, piece: Piece, file: str) -> None:
+        self.taken, self.piece, self.text, self.file = taken, piece, piece.text, file
         self.keep = np.ones(taken.rows, dtype=bool)
         self.losses = list(taken.losses)
 
@@ -219,11 +249,11 @@ class _Rows:
     def line(self, row: int) -> int | None:
         """Return the number of the line that holds the texts of a row."""
         wanted = {n: v[row].strip() for n, v in self.taken.columns.items() if isinstance(v, list)}
-        lines = io.TextIOWrapper(io.BytesIO(bytes(self.buffer)), "utf-8", "replace")
+        lines = io.TextIOWrapper(io.BytesIO(self.piece.data), "utf-8", "replace")
         for number, line in enumerate(lines, 1):
             fields = fields_of(line.rstrip("\r\n"), self.text.delimiter) if number > self.text.skip else []
             if len(fields) == len(self.text.names) and all(fields[n] == v for n, v in wanted.items()):
-                return number
+                return self.piece.before + number
         return None
 
     def times(self, time: Time | None) -> NDArray[np.int64] | None:

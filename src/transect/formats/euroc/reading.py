@@ -69,7 +69,7 @@ def _calibrations(
             continue
         source.touch(name)
         try:
-            found = _calibration(source.read(name), name, folder)
+            found = _calibration(source.document(name), name, folder)
             for parent, child, T in found.frames:
                 frames.add_static(parent, child, T, source=name)
             cameras |= found.cameras

@@ -103,7 +103,7 @@ def _calibrations(source: Source) -> tuple[list[_Beside], list[Loss]]:
         folder = file.rpartition("/")[0]
         alone = sum(other.rpartition("/")[0] == folder for other in files) == 1
         try:
-            calibration = read_calibration(source.read(file), file)
+            calibration = read_calibration(source.document(file), file)
             calibration.tree()
             found.append(_Beside(file, folder, alone, calibration, prefix))
             source.touch(file)

@@ -29,7 +29,7 @@ def read(source: Source) -> Recording:
     from ..rosbag.streams import recording_of
 
     name = source.names[0]
-    return recording_of(source, [McapFile(name, source.buffer(name))])
+    return recording_of(source, [McapFile(name, source.content(name))])
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

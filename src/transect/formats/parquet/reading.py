@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from transect.base.clocks import CLOCKS
 from transect.errors import ParseError, UnsupportedError
-from transect.recording import Parsed, Recording, Source, Stream, cache
+from transect.recording import Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import T_NS
 from transect.recording.source import Buffer
 from transect.types import Record
@@ -33,7 +33,7 @@ def read(source: Source) -> Recording:
     stream = Stream(
         said.get("port") or source.stem,
         type_named(said.get("type", "")) or Record,
-        lambda: cache.parse(source, name, "parquet/1", partial(_parse, file=name)),
+        lambda: cache.parse(source, name, "parquet/1", partial(_parse, file=name), text=False),
         clock=said.get("clock", "utc"),
         role="derived",
         frame=said.get("frame", ""),
@@ -46,7 +46,7 @@ def _about(source: Source, name: str) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     try:
-        schema = pq.read_schema(pa.BufferReader(pa.py_buffer(source.buffer(name))))
+        schema = pq.read_schema(arrow.reader_of(source.buffer(name)))
         said = json.loads((schema.metadata or {}).get(ABOUT, b"null"))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ParseError(f"{name} cannot be read as Parquet", where=name, why=str(error)) from error

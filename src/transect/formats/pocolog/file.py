@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from array import array
 from collections.abc import Iterator
@@ -12,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from transect.base.arrays import Ints
+from transect.base.file_bytes import PIECE, Content
 from transect.errors import ParseError
 from transect.recording import Loss
-from transect.recording.source import Buffer
 
 from . import MAGIC
 
@@ -67,7 +68,7 @@ class PocologFile:
     """
 
     name: str
-    view: memoryview
+    view: Content
     order: str = "<"
     streams: dict[int, Declared] = field(default_factory=dict[int, Declared])
     losses: list[Loss] = field(default_factory=list[Loss])
@@ -80,12 +81,11 @@ class PocologFile:
         return np.array(self.found, dtype=np.int64).reshape(-1, BLOCK_COLUMNS)
 
 
-def read_file(buffer: Buffer, name: str) -> PocologFile:
+def read_file(view: Content, name: str) -> PocologFile:
     """Index a log file; where it is damaged, what comes before and after is kept."""
-    view = memoryview(buffer)
     if len(view) < PROLOGUE.size or bytes(view[: len(MAGIC)]) != MAGIC:
         raise ParseError(f"{name} is no Rock log", where=f"{name}@0", why="it does not begin with POCOSIM")
-    _, version, flags = PROLOGUE.unpack_from(view)
+    _, version, flags = PROLOGUE.unpack(view[: PROLOGUE.size])
     if version != VERSION:
         raise ParseError(
             f"{name} is a Rock log of version {version}",
@@ -108,24 +108,25 @@ def read_file(buffer: Buffer, name: str) -> PocologFile:
 def _samples(file: PocologFile, at: int) -> int:
     """Enter samples as long as they are whole and follow each other: nearly always to the end."""
     view, streams, extend = file.view, file.streams, file.found.extend
-    unpack, header, last = _SAMPLE_BLOCK.unpack_from, _SAMPLE_BLOCK.size, len(file.view)
+    unpack, header, last = _SAMPLE_BLOCK.unpack, _SAMPLE_BLOCK.size, len(file.view)
     while at + header <= last:
-        kind, _, stream, length, real, real_us, logical, logical_us, size, flags = unpack(view, at)
-        end = at + header + size
+        start = at + header
+        kind, _, stream, length, real, real_us, logical, logical_us, size, flags = unpack(view[at:start])
+        end = start + size
         if kind != DATA_BLOCK or length != SAMPLE.size + size or end > last or stream not in streams:
             break
         times = real * 1_000_000 + real_us, logical * 1_000_000 + logical_us
-        extend((stream, at + header, size, *times, flags))
+        extend((stream, start, size, *times, flags))
         at = end
     return at
 
 
-def _header(view: memoryview, at: int) -> Header | None:
+def _header(view: Content, at: int) -> Header | None:
     """Return a block's header; None where there is no whole block."""
     if at + BLOCK.size > len(view):
         return None
-    kind, _, stream, size = BLOCK.unpack_from(view, at)
     start = at + BLOCK.size
+    kind, _, stream, size = BLOCK.unpack(view[at:start])
     if kind not in (STREAM_BLOCK, DATA_BLOCK, CONTROL_BLOCK) or start + size > len(view):
         return None
     return Header(kind, stream, start, start + size)
@@ -157,7 +158,7 @@ def _declare(file: PocologFile, header: Header) -> int | None:
     return header.end
 
 
-def _declaration(view: memoryview, header: Header) -> Declared | None:
+def _declaration(view: Content, header: Header) -> Declared | None:
     try:
         if view[header.start] != DATA_STREAM:
             return None
@@ -169,9 +170,9 @@ def _declaration(view: memoryview, header: Header) -> Declared | None:
     return Declared(name, type_name, registry, metadata.decode("utf-8", "replace"))
 
 
-def _texts(view: memoryview, at: int, end: int) -> Iterator[bytes]:
+def _texts(view: Content, at: int, end: int) -> Iterator[bytes]:
     while at < end:
-        (length,) = _LENGTH.unpack_from(view, at)
+        (length,) = _LENGTH.unpack(view[at : at + _LENGTH.size])
         at += _LENGTH.size
         if at + length > end:
             raise IndexError
@@ -179,23 +180,29 @@ def _texts(view: memoryview, at: int, end: int) -> Iterator[bytes]:
         at += length
 
 
-def _is_sample(view: memoryview, header: Header) -> bool:
+def _is_sample(view: Content, header: Header) -> bool:
     """Tell whether the size in a sample's own header agrees with that of its block."""
     if header.end - header.start < SAMPLE.size:
         return False
-    size = SAMPLE.unpack_from(view, header.start)[4]
+    size = SAMPLE.unpack(view[header.start : header.start + SAMPLE.size])[4]
     return header.start + SAMPLE.size + size == header.end
 
 
 def _resume(file: PocologFile, at: int) -> int:
     """Report a damaged block; return where the next whole one begins, or the end of the file."""
     view = file.view
-    types = np.frombuffer(view, np.uint8, offset=min(at + 1, len(view)))
-    candidates = np.flatnonzero((types == DATA_BLOCK) | (types == STREAM_BLOCK))[:_CANDIDATES]
-    place = next((at + 1 + c for c in candidates.tolist() if _is_block(file, at + 1 + c)), len(view))
+    candidates = itertools.islice(_find_types(view, at + 1), _CANDIDATES)
+    place = next((byte for byte in candidates if _is_block(file, byte)), len(view))
     what = "a block is damaged" if place < len(view) else "the last block is cut off or damaged"
     file.losses.append(Loss(file.name, f"{what}: {place - at} bytes are lost", byte=at))
     return place
+
+
+def _find_types(view: Content, start: int) -> Iterator[int]:
+    """Iterate over the bytes that may be the type of a block."""
+    for begin in range(start, len(view), PIECE):
+        types = np.frombuffer(view[begin : begin + PIECE], np.uint8)
+        yield from (begin + np.flatnonzero((types == DATA_BLOCK) | (types == STREAM_BLOCK))).tolist()
 
 
 def _is_block(file: PocologFile, at: int) -> bool:

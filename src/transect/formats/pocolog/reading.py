@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.base.file_bytes import gather
 from transect.recording import Loss, Parsed, Recording, Source, arrow
 
 from .._rock import log_files
@@ -75,7 +76,7 @@ def flat_of(
 
 
 def _data(file: PocologFile, block: Ints) -> memoryview:
-    data = file.view[block[_AT] : block[_AT] + block[_SIZE]]
+    data = memoryview(file.view[int(block[_AT]) : int(block[_AT] + block[_SIZE])])
     if not block[_FLAGS] & _COMPRESSED:
         return data
     machine = zlib.decompressobj(wbits=47)
@@ -106,9 +107,8 @@ def _records(file: PocologFile, blocks: Ints, run: Run, kept: _Kept) -> dict[str
         reason = f"a sample has another size than the {run.used} bytes of its type"
         kept.lose(number, reason, int(blocks[number, _AT]))
     places = blocks[kept.good, _AT]
-    content = np.frombuffer(file.view, np.uint8)
     step = max(_GATHERED // max(run.used, 1), 1)
-    parts = [content[places[i : i + step, None] + np.arange(run.used)] for i in range(0, len(places), step)]
+    parts = [gather(file.view, places[i : i + step], run.used) for i in range(0, len(places), step)]
     raw = np.concatenate(parts) if parts else np.zeros((0, run.used), np.uint8)
     records = np.ascontiguousarray(raw).reshape(-1).view(run.dtype(file.order, run.used))
     return {
@@ -162,7 +162,7 @@ def read(source: Source) -> Recording:
     losses: list[Loss] = []
 
     def read_one(name: str) -> None:
-        files[name] = read_file(source.buffer(name), name)
+        files[name] = read_file(source.content(name), name)
         losses.extend(files[name].losses)
 
     read_each(log_files(source, SUFFIX), read_one, losses)
@@ -226,9 +226,10 @@ def _metadata(declared: Declared) -> dict[str, Any]:
 
 
 def _octets(files: dict[str, PocologFile], file: str, at: int, size: int) -> NDArray[np.uint8]:
-    return np.frombuffer(files[file].view, np.uint8, size, at)
+    return np.frombuffer(files[file].view[at : at + size], np.uint8)
 
 
 def _rows(files: dict[str, PocologFile], file: str, at: int, size: int, width: int) -> NDArray[np.float64]:
     log = files[file]
-    return np.frombuffer(log.view, f"{log.order}f8", size // 8, at).astype(np.float64).reshape(-1, width)
+    numbers = np.frombuffer(log.view[at : at + size // 8 * 8], f"{log.order}f8")
+    return numbers.astype(np.float64).reshape(-1, width)

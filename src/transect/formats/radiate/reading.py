@@ -156,7 +156,7 @@ def read_description(source: Source) -> tuple[Calibration, float, list[Loss]]:
     for name in (n for n in CONFIGURATION if n in source):
         source.touch(name)
         try:
-            content |= documents(source.read(name), name)[0]
+            content |= documents(source.document(name), name)[0]
         except ParseError as error:
             losses.append(Loss(name, error.why or error.what))
     bin_width, calibration = BIN_WIDTH, Calibration({})

@@ -58,7 +58,7 @@ def _calibration(chosen: Sequence) -> tuple[Calibration, str]:
         return Calibration(), ""
     source, name = chosen.files["calibration"]
     source.touch(name)
-    return read_calibration(source.read(name), name), name
+    return read_calibration(source.document(name), name), name
 
 
 def _image_streams(source: Source, chosen: Sequence, cameras: Any) -> list[Stream]:

@@ -7,7 +7,6 @@ the chunks themselves are believed.
 
 from __future__ import annotations
 
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
@@ -18,16 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base import file_bytes
 from transect.base.arrays import Ints
+from transect.base.file_bytes import Content, FileBytes, crc32_of, part_of
 from transect.errors import ParseError
 from transect.recording import Loss
-from transect.recording.source import Buffer
 
-Bytes = bytes | memoryview
+Bytes = Content
 PLAIN = ("", "none")
 """Names of no compression."""
 MAX_RATIO, FREE_CHUNK = 200, 1 << 25
 """A chunk larger than the second does not grow more than the first: black images of one message may."""
+SPARSE = 1 << 16
+"""Bytes for each message asked for, from which on a chunk that is not compressed is not read whole."""
 MAX_CHUNK = 1 << 28
 """A chunk that claims to be larger is not unpacked: recorders write about 1 MB, or one message."""
 
@@ -41,10 +43,8 @@ def largest_chunk(stored: int) -> int:
     return min(MAX_CHUNK, max(MAX_RATIO * stored, FREE_CHUNK))
 
 
-def unpack(data: memoryview, compression: str, limit: int) -> Bytes:
+def unpack(data: bytes | memoryview, compression: str, limit: int) -> bytes:
     """Return the content of a chunk, at most `limit` bytes; if it is cut off, what comes before the cut."""
-    if compression in PLAIN:
-        return data
     if compression not in _UNPACKERS:
         raise Damaged(f"its compression {compression!r} is not known")
     try:
@@ -53,19 +53,19 @@ def unpack(data: memoryview, compression: str, limit: int) -> Bytes:
         raise Damaged(f"it cannot be decompressed ({error})") from error
 
 
-def _unpack_bz2(data: memoryview, limit: int) -> bytes:
+def _unpack_bz2(data: bytes | memoryview, limit: int) -> bytes:
     import bz2
 
     return bz2.BZ2Decompressor().decompress(data, limit)
 
 
-def _unpack_lz4(data: memoryview, limit: int) -> bytes:
+def _unpack_lz4(data: bytes | memoryview, limit: int) -> bytes:
     import lz4.frame
 
     return lz4.frame.LZ4FrameDecompressor().decompress(data, limit)
 
 
-def _unpack_zstd(data: memoryview, limit: int) -> bytes:
+def _unpack_zstd(data: bytes | memoryview, limit: int) -> bytes:
     import zstandard
 
     try:
@@ -231,9 +231,9 @@ class ChunkedFile(BagFile):
     A subclass fills `channels`, `chunks` and, by `_add` and `_add_scanned`, the index when it is made.
     """
 
-    def __init__(self, name: str, buffer: Buffer) -> None:
+    def __init__(self, name: str, content: Content) -> None:
         super().__init__(name)
-        self.view = memoryview(buffer)
+        self.content = content
         self.chunks: list[Chunk] = []
         self._runs: list[tuple[int, Ints, Ints, Ints]] = []
         self._unpacked: tuple[int, Bytes] = (-1, b"")
@@ -270,7 +270,7 @@ class ChunkedFile(BagFile):
         """Index a chunk by its own records."""
         chunk = self.chunks[number]
         try:
-            data = self._data(number)
+            data = self._data(number, messages=64)  # 4 MB, or read record by record
         except Damaged as damage:
             self.losses.append(Loss(self.name, f"a chunk is damaged: {damage}", byte=chunk.at, count=0))
             return
@@ -331,17 +331,23 @@ class ChunkedFile(BagFile):
     def byte(self, place: Place) -> int | None:
         return self.chunks[place[0]].at
 
-    def _data(self, number: int) -> Bytes:
-        """Content of a chunk; the last one unpacked is kept."""
+    def _data(self, number: int, messages: int = 1) -> Bytes:
+        """Content of a chunk of which some messages are asked for; the last one that was read is kept."""
         if self._unpacked[0] == number:
             return self._unpacked[1]
         chunk = self.chunks[number]
         if chunk.compression not in PLAIN and chunk.size > largest_chunk(chunk.stored):
             raise Damaged(f"{chunk.stored} bytes claim to unpack to {chunk.size}, which no recording's do")
-        data = unpack(self.view[chunk.start : chunk.start + chunk.stored], chunk.compression, chunk.size + 1)
+        stored = part_of(self.content, chunk.start, chunk.start + chunk.stored)
+        if chunk.compression in PLAIN:
+            if not chunk.crc and chunk.stored > SPARSE * messages:
+                return stored
+            data = bytes(stored)
+        else:
+            data = unpack(bytes(stored), chunk.compression, chunk.size + 1)
         if not chunk.cut and len(data) != chunk.size:
             raise Damaged(f"it should have {chunk.size} bytes and has {len(data)}")
-        if not chunk.cut and chunk.crc and zlib.crc32(data) != chunk.crc:
+        if not chunk.cut and chunk.crc and crc32_of(data) != chunk.crc:
             raise Damaged("its checksum does not match")
         self._unpacked = (number, data)
         return data
@@ -360,7 +366,7 @@ class ChunkedFile(BagFile):
         index = self.index
         channels, offsets, log_ns = index.channel[rows], index.offset[rows], index.log_ns[rows]
         try:
-            data = self._data(number)
+            data = self._data(number, len(rows))
         except Damaged as damage:
             self._lose(number, Counter(channels.tolist()), found, f"a chunk is damaged: {damage}")
             return
@@ -373,7 +379,10 @@ class ChunkedFile(BagFile):
             places = (np.full(len(starts), number), offsets[mine])
             found[channel].rows.append(np.column_stack([log_ns[mine], publish_ns, *places, ends - starts]))
             limit = HEAD if channel in self.heads else len(data)
-            found[channel].raws += [bytes(data[s : min(e, s + limit)]) for s, e, _ in spans[mine].tolist()]
+            near, base = _near(data, starts, ends)
+            found[channel].raws += [
+                bytes(near[s - base : min(e, s + limit) - base]) for s, e, _ in spans[mine].tolist()
+            ]
 
     def _rescue(
         self, number: int, data: Bytes, rows: NDArray[np.intp], spans: Ints, found: dict[int, _Found]
@@ -401,6 +410,15 @@ class ChunkedFile(BagFile):
             found[channel].losses.append(Loss(self.name, text, byte=self.chunks[number].at, count=count))
 
 
+def _near(data: Bytes, starts: Ints, ends: Ints) -> tuple[Bytes, int]:
+    """Return the bytes around some messages, read at once where they lie together, and where they begin."""
+    if isinstance(data, FileBytes) and len(starts):
+        first, last = int(starts.min()), int(ends.max())
+        if last - first <= SPARSE * len(starts):
+            return data[first:last], first
+    return data, 0
+
+
 def to_signed(values: NDArray[Any]) -> Ints:
     """Return unsigned 64-bit numbers as int64, those that do not fit as its largest."""
     return np.minimum(values.astype(np.uint64), _LATEST).astype(np.int64)
@@ -418,5 +436,5 @@ def gather(data: Bytes, offsets: Ints, width: int) -> tuple[NDArray[np.bool_], N
     """
     inside = (offsets >= 0) & (offsets <= len(data) - width)
     block = np.zeros((len(offsets), width), dtype=np.uint8)
-    block[inside] = np.frombuffer(data, np.uint8)[offsets[inside, None] + np.arange(width)]
+    block[inside] = file_bytes.gather(data, offsets[inside], width)
     return inside, block

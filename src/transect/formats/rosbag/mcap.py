@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.base.file_bytes import Content, crc32_of, part_of
 from transect.errors import ParseError
 from transect.recording import Loss
-from transect.recording.source import Buffer
 
 from . import MCAP_MAGIC
 from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather, to_signed
@@ -24,6 +23,7 @@ _CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F
 _LEAD = struct.Struct("<BQ")
 _FOOT = struct.Struct("<BQQQI")
 _CHUNK_LEAD = struct.Struct("<QQQII")
+_MESSAGE_LEAD = struct.Struct("<HIQ")
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _RECORD = np.dtype(
     [
@@ -50,7 +50,7 @@ class _Record(NamedTuple):
 def _records(data: Bytes, at: int) -> Iterator[_Record]:
     """Iterate over the records from a byte on; one that is cut off is the last."""
     while at + _LEAD.size <= len(data):
-        op, length = _LEAD.unpack_from(data, at)
+        op, length = _LEAD.unpack(data[at : at + _LEAD.size])
         at += _LEAD.size
         yield _Record(op, at, at + length)
         if op == 0 or at + length > len(data):
@@ -61,13 +61,13 @@ def _records(data: Bytes, at: int) -> Iterator[_Record]:
 class McapFile(ChunkedFile):
     """An MCAP file, whole, without a summary, or cut off anywhere."""
 
-    def __init__(self, name: str, buffer: Buffer) -> None:
-        super().__init__(name, buffer)
+    def __init__(self, name: str, content: Content) -> None:
+        super().__init__(name, content)
         self.profile = ""
         self._listed = 0
         self._schemas: dict[int, tuple[str, str, bytes]] = {}
-        if bytes(self.view[: len(MCAP_MAGIC)]) != MCAP_MAGIC:
-            start = bytes(self.view[: len(MCAP_MAGIC)])
+        if bytes(self.content[: len(MCAP_MAGIC)]) != MCAP_MAGIC:
+            start = bytes(self.content[: len(MCAP_MAGIC)])
             raise ParseError(
                 f"{name} is not an MCAP file", where=f"{name}@0", why=f"it starts with {start!r}"
             )
@@ -104,8 +104,9 @@ class McapFile(ChunkedFile):
         start = self._summary()
         chunk_indexes: list[Any] = []
         statistics: Any = None
-        for record in _records(self.view[:-8], start) if start is not None else ():
-            if record.end > len(self.view) or not self._learn(record, self.view):
+        before_magic = part_of(self.content, 0, len(self.content) - len(MCAP_MAGIC))
+        for record in _records(before_magic, start) if start is not None else ():
+            if record.end > len(self.content) or not self._learn(record, self.content):
                 return None
             if record.op == _CHUNK_INDEX:
                 chunk_indexes.append(self._parse(record))
@@ -115,19 +116,20 @@ class McapFile(ChunkedFile):
 
     def _summary(self) -> int | None:
         """Position of the summary if the file has one whose checksum is right."""
-        foot_at = len(self.view) - 8 - _FOOT.size
-        if foot_at < len(MCAP_MAGIC) or bytes(self.view[-8:]) != MCAP_MAGIC:
+        foot_at = len(self.content) - 8 - _FOOT.size
+        if foot_at < len(MCAP_MAGIC) or bytes(self.content[-8:]) != MCAP_MAGIC:
             return None
-        op, length, start, _, crc = _FOOT.unpack_from(self.view, foot_at)
+        op, length, start, _, crc = _FOOT.unpack(self.content[foot_at : foot_at + _FOOT.size])
         if op != _FOOTER or length != 20 or not len(MCAP_MAGIC) <= start < foot_at:
             return None
-        return start if not crc or zlib.crc32(self.view[start : foot_at + _FOOT.size - 4]) == crc else None
+        summary = part_of(self.content, start, foot_at + _FOOT.size - 4)
+        return start if not crc or crc32_of(summary) == crc else None
 
     def _add_indexed(self, chunk_index: Any) -> dict[int, int] | None:
         """Index a chunk by the records that follow it; return how many messages each channel has, or None."""
         at = chunk_index.chunk_start_offset
-        record = next(_records(self.view, at), None) if at < len(self.view) else None
-        number = self._add_chunk(record) if record is not None and record.end <= len(self.view) else None
+        record = next(_records(self.content, at), None) if at < len(self.content) else None
+        number = self._add_chunk(record) if record is not None and record.end <= len(self.content) else None
         if number is None:
             return None
         counts: dict[int, int] = {}
@@ -140,10 +142,10 @@ class McapFile(ChunkedFile):
         return counts
 
     def _message_index(self, channel: int, at: int) -> NDArray[Any] | None:
-        record = next(_records(self.view, at), None) if at < len(self.view) else None
-        if record is None or record.op != _MESSAGE_INDEX or record.end > len(self.view):
+        record = next(_records(self.content, at), None) if at < len(self.content) else None
+        if record is None or record.op != _MESSAGE_INDEX or record.end > len(self.content):
             return None
-        data = self.view[record.start : record.end]
+        data = self.content[record.start : record.end]
         if (
             len(data) < 6
             or struct.unpack_from("<HI", data) != (channel, len(data) - 6)
@@ -154,27 +156,29 @@ class McapFile(ChunkedFile):
 
     def _add_chunk(self, record: _Record) -> int | None:
         """Enter a chunk, perhaps one that is cut off; return its number."""
-        if record.op != _CHUNK or record.start + _CHUNK_LEAD.size > len(self.view):
+        if record.op != _CHUNK or record.start + _CHUNK_LEAD.size > len(self.content):
             return None
-        _, _, size, crc, length = _CHUNK_LEAD.unpack_from(self.view, record.start)
+        _, _, size, crc, length = _CHUNK_LEAD.unpack(
+            self.content[record.start : record.start + _CHUNK_LEAD.size]
+        )
         name_at = record.start + _CHUNK_LEAD.size
         start = name_at + length + _U64.size
-        if start > min(record.end, len(self.view)):
+        if start > min(record.end, len(self.content)):
             return None
-        compression = bytes(self.view[name_at : name_at + length]).decode("ascii", "replace")
-        stored = _U64.unpack_from(self.view, name_at + length)[0]
-        cut = start + stored > len(self.view)
-        stored = min(stored, min(record.end, len(self.view)) - start)
+        compression = bytes(self.content[name_at : name_at + length]).decode("ascii", "replace")
+        stored = _U64.unpack(self.content[name_at + length : start])[0]
+        cut = start + stored > len(self.content)
+        stored = min(stored, min(record.end, len(self.content)) - start)
         self.chunks.append(Chunk(record.start - _LEAD.size, start, stored, compression, size, crc, cut))
         return len(self.chunks) - 1
 
     def _walk(self) -> None:
         """Index a file without a summary by reading all its records."""
         at, closed, data_end, attachments = len(MCAP_MAGIC), False, None, 0
-        for record in _records(self.view, at):
+        for record in _records(self.content, at):
             if record.op == _CHUNK:
                 self._add_walked(record)
-            if record.end > len(self.view) or record.op == 0:
+            if record.end > len(self.content) or record.op == 0:
                 break
             attachments += record.op == _ATTACHMENT
             if record.op == _DATA_END and record.end - record.start >= 4:
@@ -182,7 +186,7 @@ class McapFile(ChunkedFile):
             at, closed = record.end, record.op == _FOOTER
             if closed:
                 break
-            self._learn(record, self.view)
+            self._learn(record, self.content)
         if not closed:
             self.losses.append(Loss(self.name, "the file is cut off or damaged here", byte=at, count=0))
         self._note_attachments(attachments)
@@ -192,7 +196,7 @@ class McapFile(ChunkedFile):
         number = self._add_chunk(record)
         if number is not None:
             self._add_scanned(number)
-        elif record.end <= len(self.view):
+        elif record.end <= len(self.content):
             at = record.start - _LEAD.size
             self.losses.append(Loss(self.name, "the header of a chunk is damaged", byte=at, count=0))
 
@@ -202,14 +206,16 @@ class McapFile(ChunkedFile):
 
     def _add_loose(self, data_end: _Record | None) -> None:
         """Index the messages outside chunks, and check the one checksum that they have."""
-        entries = self._scan_from(self.view, len(MCAP_MAGIC), known=range(16)).entries
+        entries = self._scan_from(self.content, len(MCAP_MAGIC), known=range(16)).entries
         if not entries:
             return
-        size = len(self.view)
+        size = len(self.content)
         self.chunks.append(Chunk(0, 0, size, "", size))
         self._add_entries(len(self.chunks) - 1, entries)
-        crc = _U32.unpack_from(self.view, data_end.start)[0] if data_end is not None else 0
-        if data_end is not None and crc and zlib.crc32(self.view[: data_end.start - _LEAD.size]) != crc:
+        if data_end is None:
+            return
+        crc = _U32.unpack(self.content[data_end.start : data_end.start + 4])[0]
+        if crc and crc32_of(part_of(self.content, 0, data_end.start - _LEAD.size)) != crc:
             reason = (
                 f"the checksum of the data does not match: some of the {len(entries)} messages are changed"
             )
@@ -230,7 +236,7 @@ class McapFile(ChunkedFile):
             _CHUNK_INDEX: records.ChunkIndex,
             _STATISTICS: records.Statistics,
         }
-        content = bytes((self.view if data is None else data)[record.start : record.end])
+        content = bytes((self.content if data is None else data)[record.start : record.end])
         try:
             return kinds[record.op].read(ReadDataStream(BytesIO(content)))
         except (McapError, struct.error, UnicodeDecodeError):
@@ -286,7 +292,7 @@ class McapFile(ChunkedFile):
             if record.op == 0 or record.end > len(data):
                 break
             if record.op == _MESSAGE and self._message(data, end) is not None:
-                channel, _, log_ns = struct.unpack_from("<HIQ", data, record.start)
+                channel, _, log_ns = _MESSAGE_LEAD.unpack(data[record.start : record.start + 14])
                 entries.append((channel, end, min(log_ns, 2**63 - 1)))
             elif not self._learn(record, data):
                 break

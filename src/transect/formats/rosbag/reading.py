@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from transect.base.file_bytes import Content
 from transect.errors import ParseError
 from transect.recording import Loss, Recording, Source
-from transect.recording.source import Buffer
 
 from . import MCAP_MAGIC, METADATA, bag_names
 from .file import MAX_CHUNK, BagFile, Damaged, unpack
@@ -38,25 +38,25 @@ def read(source: Source) -> Recording:
 
 
 def _open_one(source: Source, name: str, unpack: Callable[[bytes], bytes] | None) -> BagFile:
-    buffer: Buffer = source.buffer(name)
+    content = source.content(name)
     path = source.local(name)
     if name.endswith(".zstd"):
-        buffer, path = _unpack_file(name, buffer), None
-    if bytes(buffer[: len(MCAP_MAGIC)]) == MCAP_MAGIC:
+        content, path = _unpack_file(name, content), None
+    if bytes(content[: len(MCAP_MAGIC)]) == MCAP_MAGIC:
         from .mcap import McapFile
 
-        return McapFile(name, buffer)
+        return McapFile(name, content)
     if name.removesuffix(".zstd").endswith(".db3"):
         from .sqlite import SqliteFile
 
-        return SqliteFile(name, path, buffer, unpack)
-    return Ros1File(name, buffer)
+        return SqliteFile(name, path, content, unpack)
+    return Ros1File(name, content)
 
 
-def _unpack_file(name: str, buffer: Buffer) -> bytes:
-    limit = min(MAX_UNPACKED, max(20 * len(buffer), 64 << 20))
+def _unpack_file(name: str, content: Content) -> bytes:
+    limit = min(MAX_UNPACKED, max(20 * len(content), 64 << 20))
     try:
-        data = unpack(memoryview(buffer), "zstd", limit + 1)
+        data = unpack(bytes(content), "zstd", limit + 1)
     except Damaged as damage:
         raise ParseError(f"{name} cannot be unpacked", where=name, why=str(damage)) from damage
     if len(data) > limit:
@@ -64,12 +64,12 @@ def _unpack_file(name: str, buffer: Buffer) -> bytes:
         raise ParseError(
             f"{name} is too large to be unpacked in memory", where=name, why=why, hint=f"zstd -d {name}"
         )
-    return bytes(data)
+    return data
 
 
 def _unpack_message(data: bytes) -> bytes:
     try:
-        return bytes(unpack(memoryview(data), "zstd", MAX_CHUNK))
+        return unpack(data, "zstd", MAX_CHUNK)
     except Damaged as damage:
         raise ParseError("a message cannot be unpacked", why=str(damage)) from damage
 

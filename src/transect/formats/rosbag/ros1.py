@@ -10,9 +10,9 @@ import numpy as np
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS
+from transect.base.file_bytes import Content
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
-from transect.recording.source import Buffer
 
 from . import ROS1_MAGIC
 from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather
@@ -22,6 +22,8 @@ _OPS = tuple(bytes([op]) for op in (2, 3, 4, 5, 6, 7))
 _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = _OPS
 _INDEX_ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 _COUNT = np.dtype([("conn", "<u4"), ("count", "<u4")])
+_LEAD = 256
+"""Bytes that hold the header of nearly any record."""
 
 
 class _Record(NamedTuple):
@@ -58,31 +60,33 @@ def _record(data: Bytes, at: int) -> _Record | None:
     """Read the record at a byte; None where there is none."""
     if at < 0 or at + 4 > len(data):
         return None
-    length = _U32.unpack_from(data, at)[0]
+    lead = data[at : at + _LEAD]
+    length = _U32.unpack(lead[:4])[0]
     data_at = at + 4 + length
     if data_at + 4 > len(data):
         return None
-    fields = _fields(bytes(data[at + 4 : data_at]))
-    return (
-        None
-        if fields is None
-        else _Record(fields, data_at + 4, data_at + 4 + _U32.unpack_from(data, data_at)[0])
-    )
+    if length + 8 > len(lead):
+        lead = data[at : data_at + 4]
+    fields = _fields(bytes(lead[4 : 4 + length]))
+    if fields is None:
+        return None
+    start = data_at + 4
+    return _Record(fields, start, start + _U32.unpack(lead[4 + length : 8 + length])[0])
 
 
 class Ros1File(ChunkedFile):
     """A ROS 1 bag, whole, not indexed, or cut off anywhere."""
 
-    def __init__(self, name: str, buffer: Buffer) -> None:
-        super().__init__(name, buffer)
-        if bytes(self.view[: len(ROS1_MAGIC)]) != ROS1_MAGIC:
-            start = bytes(self.view[:13])
+    def __init__(self, name: str, content: Content) -> None:
+        super().__init__(name, content)
+        if bytes(self.content[: len(ROS1_MAGIC)]) != ROS1_MAGIC:
+            start = bytes(self.content[:13])
             raise ParseError(
                 f"{name} is not a ROS 1 bag of version 2.0",
                 where=f"{name}@0",
                 why=f"it starts with {start!r}",
             )
-        header = _record(self.view, len(ROS1_MAGIC))
+        header = _record(self.content, len(ROS1_MAGIC))
         first = len(ROS1_MAGIC)
         index_at = 0
         if header is not None and header.op == _BAG:
@@ -102,12 +106,12 @@ class Ros1File(ChunkedFile):
     def _chunk_infos(self, header: _Record | None, at: int) -> dict[int, dict[int, int]] | None:
         """Read the index at the end: where each chunk is, and how many messages of each connection it has."""
         chunks: dict[int, dict[int, int]] = {}
-        connections = 0
-        while header is not None and 0 < at < len(self.view):
-            record = _record(self.view, at)
-            if record is None or record.end > len(self.view) or record.op not in (_CONNECTION, _CHUNK_INFO):
+        connections, size = 0, len(self.content)
+        while header is not None and 0 < at < size:
+            record = _record(self.content, at)
+            if record is None or record.op not in (_CONNECTION, _CHUNK_INFO) or record.end > size:
                 return None
-            data = self.view[record.start : record.end]
+            data = self.content[record.start : record.end]
             if record.op == _CONNECTION:
                 connections += self._learn(record, data)
             elif record.number(b"count") * 8 != len(data):
@@ -119,7 +123,7 @@ class Ros1File(ChunkedFile):
             at = record.end
         whole = header is not None and header.number(b"conn_count") == connections
         whole = whole and header is not None and header.number(b"chunk_count") == len(chunks)
-        return dict(sorted(chunks.items())) if whole and at == len(self.view) else None
+        return dict(sorted(chunks.items())) if whole and at == size else None
 
     def _add_indexed(self, at: int, counts: dict[int, int]) -> None:
         """Index a chunk by the records that follow it, if they agree with the index at the end."""
@@ -138,10 +142,10 @@ class Ros1File(ChunkedFile):
 
     def _indexes(self, at: int, count: int) -> Iterator[tuple[int, np.ndarray]]:
         for _ in range(count):
-            record = _record(self.view, at)
-            if record is None or record.op != _INDEX or record.end > len(self.view):
+            record = _record(self.content, at)
+            if record is None or record.op != _INDEX or record.end > len(self.content):
                 return
-            data = self.view[record.start : record.end]
+            data = self.content[record.start : record.end]
             if record.number(b"ver") != 1 or len(data) != record.number(b"count") * _INDEX_ENTRY.itemsize:
                 return
             yield record.number(b"conn"), np.frombuffer(data, _INDEX_ENTRY)
@@ -149,14 +153,14 @@ class Ros1File(ChunkedFile):
 
     def _add_chunk(self, at: int, record: _Record | None = None) -> int | None:
         """Enter the chunk at a byte; return its number."""
-        record = record or _record(self.view, at)
+        record = record or _record(self.content, at)
         if record is None or record.op != _CHUNK:
             return None
-        stored = min(record.end, len(self.view)) - record.start
+        stored = min(record.end, len(self.content)) - record.start
         compression = record.fields.get(b"compression", b"none").decode("ascii", "replace")
         size = record.number(b"size") if compression != "none" else stored
         self.chunks.append(
-            Chunk(at, record.start, stored, compression, size, cut=record.end > len(self.view))
+            Chunk(at, record.start, stored, compression, size, cut=record.end > len(self.content))
         )
         return len(self.chunks) - 1
 
@@ -164,16 +168,16 @@ class Ros1File(ChunkedFile):
         """Index a bag without an index by reading all its records; `closed`: there was an index once."""
         self._learn_loose(at)
         reason = "the bag is cut off" if closed else ""
-        while at < len(self.view):
-            record = _record(self.view, at)
-            if record is None or (record.end > len(self.view) and record.op != _CHUNK):
+        while at < len(self.content):
+            record = _record(self.content, at)
+            if record is None or (record.end > len(self.content) and record.op != _CHUNK):
                 reason = reason or "the last record is incomplete or damaged"
                 break
             if record.op == _CHUNK and (number := self._add_chunk(at, record)) is not None:
                 self._add_scanned(number)
             at = record.end
-        if reason or at > len(self.view):
-            at = min(at, len(self.view))
+        if reason or at > len(self.content):
+            at = min(at, len(self.content))
             self.losses.append(Loss(self.name, reason or "the last chunk is cut off", byte=at, count=0))
         else:
             self.notes.append(
@@ -182,11 +186,11 @@ class Ros1File(ChunkedFile):
 
     def _learn_loose(self, at: int) -> None:
         """Index messages outside chunks: those of the chunk that a recorder was writing when it died."""
-        loose = self._scan_from(self.view, at, known=_OPS)
+        loose = self._scan_from(self.content, at, known=_OPS)
         if loose.odd:
             self.losses.append(Loss(self.name, "records of an unknown kind", count=loose.odd))
         if loose.entries:
-            size = len(self.view)
+            size = len(self.content)
             self.chunks.append(Chunk(0, 0, size, "", size))
             self._add_entries(len(self.chunks) - 1, loose.entries)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.file_bytes import Content
 from transect.errors import ParseError
 from transect.recording import Loss
-from transect.recording.source import Buffer
 
 from . import SQLITE_MAGIC
 from .file import HEAD, BagFile, Channel, Index, Messages, Place
@@ -30,23 +30,23 @@ class SqliteFile(BagFile):
     ----------
     name : str
     path : Path or None
-        The file on disk; None where it lies in an archive, then `buffer` is its content.
-    buffer : buffer
+        The file on disk; None where it lies in an archive, then `content` is its content.
+    content : bytes or FileBytes
     unpack : callable, optional
         Decompresses a message, for bags that compress each.
     """
 
-    def __init__(self, name: str, path: Path | None, buffer: Buffer, unpack: Unpack | None = None) -> None:
+    def __init__(self, name: str, path: Path | None, content: Content, unpack: Unpack | None = None) -> None:
         super().__init__(name)
         self._unpack = unpack
-        if bytes(buffer[: len(SQLITE_MAGIC)]) != SQLITE_MAGIC:
-            start = bytes(buffer[: len(SQLITE_MAGIC)])
+        if bytes(content[: len(SQLITE_MAGIC)]) != SQLITE_MAGIC:
+            start = bytes(content[: len(SQLITE_MAGIC)])
             raise ParseError(
                 f"{name} is not an SQLite file", where=f"{name}@0", why=f"it starts with {start!r}"
             )
-        self._report_cut(buffer)
+        self._report_cut(content)
         try:
-            self._db = _connect(path, buffer)
+            self._db = _connect(path, content)
             self._read_topics()
         except (sqlite3.Error, OverflowError, MemoryError) as error:
             raise ParseError(
@@ -57,12 +57,12 @@ class SqliteFile(BagFile):
             ) from error
         self.index = self._read_index()
 
-    def _report_cut(self, buffer: Buffer) -> None:
+    def _report_cut(self, content: Content) -> None:
         """The header tells how many pages the file had (https://sqlite.org/fileformat.html, 1.3)."""
-        whole = _page_size(buffer) * int.from_bytes(buffer[28:32], "big")
-        if len(buffer) < whole:
+        whole = _page_size(content) * int.from_bytes(content[28:32], "big")
+        if len(content) < whole:
             reason = f"the file is cut off: it had {whole} bytes"
-            self.losses.append(Loss(self.name, reason, byte=len(buffer), count=0))
+            self.losses.append(Loss(self.name, reason, byte=len(content), count=0))
 
     def _read_topics(self) -> None:
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -226,24 +226,24 @@ class SqliteFile(BagFile):
         return data, len(data)
 
 
-def _page_size(buffer: Buffer) -> int:
-    size = int.from_bytes(buffer[16:18], "big")
+def _page_size(content: Content) -> int:
+    size = int.from_bytes(content[16:18], "big")
     return 65_536 if size == 1 else size
 
 
-def _connect(path: Path | None, buffer: Buffer) -> sqlite3.Connection:
-    torn = len(buffer) % max(_page_size(buffer), 1)
-    if torn and len(buffer) <= MAX_IN_MEMORY:
+def _connect(path: Path | None, content: Content) -> sqlite3.Connection:
+    torn = len(content) % max(_page_size(content), 1)
+    if torn and len(content) <= MAX_IN_MEMORY:
         # SQLite reads the end of a torn page as zeros, which would pass for data.
-        path, buffer = None, buffer[: len(buffer) - torn]
+        path, content = None, content[: len(content) - torn]
     if path is not None:
         uri = f"{path.resolve().as_uri()}?immutable=1"
         db = sqlite3.connect(uri, uri=True, check_same_thread=False)
     else:
         db = sqlite3.connect(":memory:", check_same_thread=False)
-        content = bytearray(buffer)
-        content[_JOURNAL_MODE] = _ROLLBACK  # in memory SQLite refuses a file that was written with a WAL
-        db.deserialize(content)
+        database = bytearray(bytes(content))
+        database[_JOURNAL_MODE] = _ROLLBACK  # in memory SQLite refuses a file that was written with a WAL
+        db.deserialize(database)
     db.text_factory = lambda raw: raw.decode("utf-8", "replace")
     db.execute("PRAGMA trusted_schema = OFF")
     # Without this SQLite refuses a file that is shorter than its header says, however much of it is good.

@@ -3,6 +3,7 @@
 - `read_csv` reads delimited text with a known `Layout`, through pyarrow.
 - `scan` and `blocks` read free text, blanks or commas, words among numbers, into `Tokens`.
 - `whole_lines` says where the complete lines of a text end, `is_number` what a number is.
+- `refuse_long_lines` refuses a text with a line that no log has, `line_pieces` cuts a large one into pieces.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from transect.base.lazy import importer
 if TYPE_CHECKING:
     from .delimited import Csv, Layout, read_csv
     from .digits import NO_STAMP, bad_stamp, stamps
-    from .lines import ends_whole, is_number, whole_lines
+    from .lines import ends_whole, is_number, line_pieces, refuse_long_lines, whole_lines
     from .scanning import Tokens, blocks, scan
 
 __all__ = [
@@ -24,7 +25,9 @@ __all__ = [
     "blocks",
     "ends_whole",
     "is_number",
+    "line_pieces",
     "read_csv",
+    "refuse_long_lines",
     "scan",
     "stamps",
     "whole_lines",
@@ -35,7 +38,7 @@ __getattr__ = importer(
     {
         "delimited": ("Csv", "Layout", "read_csv"),
         "digits": ("NO_STAMP", "bad_stamp", "stamps"),
-        "lines": ("ends_whole", "is_number", "whole_lines"),
+        "lines": ("ends_whole", "is_number", "line_pieces", "refuse_long_lines", "whole_lines"),
         "scanning": ("Tokens", "blocks", "scan"),
     },
 )

@@ -20,12 +20,12 @@ import pyarrow.csv as pv
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS, ns_from_decimal
+from transect.base.file_bytes import Content, FileBytes
 from transect.errors import TimeError
 
 from .. import arrow
 from ..losses import Loss
-from ..source import Buffer
-from .lines import whole_lines
+from .lines import count_line_ends, whole_lines
 
 _NULLS = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "N/A", "n/a"]
 _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}
@@ -88,16 +88,27 @@ class Layout:
         return {name: times.get(name) or texts.get(name) or pa.float64() for name in self.names}
 
 
-def read_csv(buffer: Buffer, layout: Layout, file: str) -> Csv:
-    """Read delimited text; rows with the wrong number of fields or a field that does not fit are losses."""
+def read_csv(buffer: Content, layout: Layout, file: str, before: int = 0) -> Csv:
+    """Read delimited text; rows with the wrong number of fields or a field that does not fit are losses.
+
+    Parameters
+    ----------
+    buffer : buffer
+        The text, or a piece of whole lines of it.
+    layout : Layout
+    file : str
+        For losses.
+    before : int
+        Lines before the piece.
+    """
     size, cut = whole_lines(buffer, file)
     losses = (cut,) if cut else ()
-    view = memoryview(buffer)[:size]
+    view = memoryview(bytes(buffer[:size]) if isinstance(buffer, FileBytes) else buffer)[:size]
     table = _read_fast(view, layout, layout.skip)
     if table is not None:
         return Csv(table, losses)
     table, lost = _read_in_pieces(view, layout)
-    found = (Loss(file, reason, line=line, count=count) for reason, (line, count) in lost.items())
+    found = (Loss(file, reason, line=before + line, count=count) for reason, (line, count) in lost.items())
     return Csv(table, (*found, *losses))
 
 
@@ -136,7 +147,7 @@ def _has_wild_exponents(view: memoryview) -> bool:
 
 def _arrow_read(view: memoryview, layout: Layout, skip: int) -> pa.Table:
     return pv.read_csv(
-        pa.BufferReader(pa.py_buffer(view)),
+        arrow.reader_of(view),
         read_options=pv.ReadOptions(
             column_names=list(layout.names), skip_rows=skip, block_size=BLOCK, use_threads=True
         ),
@@ -161,7 +172,7 @@ def _read_in_pieces(view: memoryview, layout: Layout) -> tuple[pa.Table, _Lost]:
         if table is None:
             table = _table_of(_rows_that_fit(piece, layout, before, lost), layout)
         tables.append(table)
-        before += _line_ends(piece)
+        before += count_line_ends(piece)
     return pa.concat_tables(tables), lost
 
 
@@ -175,11 +186,6 @@ def _pieces(view: memoryview) -> Iterator[memoryview]:
         if end == len(view):
             return
         start = end
-
-
-def _line_ends(view: memoryview) -> int:
-    text = bytes(view)
-    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
 
 
 def _rows_that_fit(view: memoryview, layout: Layout, before: int, lost: _Lost) -> list[list[str]]:

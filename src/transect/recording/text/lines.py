@@ -1,22 +1,83 @@
-"""Where the complete lines of a text end: a file cut off in the middle of a number must not be believed."""
+"""Lines of a text: how long they may be, where the complete ones end, and pieces of whole lines.
+
+A file cut off in the middle of a number must not be believed, and one that is a single line of gigabytes, a
+disk image or a file of zeros, must not be read.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from transect.base.file_bytes import Content
+from transect.errors import ParseError
 
 from ..losses import Loss
-from ..source import Buffer
 
+LONGEST_LINE = 1 << 24
+"""Bytes of a line; a longer one is refused, and so is its file. A laser's scan has some 10,000 of them."""
+PIECE = 1 << 25
+"""Bytes of text that are parsed at a time, where a file is larger."""
 _FIELD = re.compile(rb"[^\s,;]+")
+_LINE_END = re.compile(rb"[\r\n]")
 _CHUNK = 1 << 20
 
 
-def whole_lines(buffer: Buffer, file: str) -> tuple[int, Loss | None]:
+def refuse_long_lines(content: Content, file: str) -> None:
+    """Raise a ParseError if a text has a line of more than `LONGEST_LINE` bytes.
+
+    Such a line covers one of the blocks of half its length; in all others a line ends, mostly near their
+    beginning, so that little is read.
+    """
+    block = LONGEST_LINE // 2
+    for start in range(0, len(content) - block, block):
+        if _find_line_end(content, start, start + block) < 0:
+            first = _after_newline(content, start)
+            last = _find_line_end(content, start + block, first + LONGEST_LINE + 1)
+            if last < 0 and len(content) - first > LONGEST_LINE:
+                raise ParseError(
+                    f"{file} has a line of more than {LONGEST_LINE >> 20} MiB",
+                    where=f"{file}:{_line_at(content, first)}",
+                    why="no log has such lines: the file is damaged, or not text",
+                )
+
+
+def _find_line_end(content: Content, start: int, end: int) -> int:
+    """Return where the first line ends in a range of bytes; -1 if none does."""
+    step = 1 << 16
+    while start < min(end, len(content)):
+        found = _LINE_END.search(content[start : min(start + step, end)])
+        if found:
+            return start + found.start()
+        start, step = start + step, _CHUNK
+    return -1
+
+
+def line_pieces(content: Content, size: int) -> Iterator[tuple[bytes, int]]:
+    """Iterate over the first `size` bytes of a text in pieces of whole lines, and the lines before each."""
+    start = before = 0
+    while start < size:
+        piece = bytes(content[start : min(start + PIECE, size)])
+        if start + len(piece) < size:
+            piece = piece[: piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1 or len(piece)]
+        yield piece, before
+        start += len(piece)
+        before += count_line_ends(piece)
+
+
+def count_line_ends(text: bytes | memoryview) -> int:
+    """Return how many lines end in a text; a lone carriage return ends one, too."""
+    data = bytes(text)
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+
+
+def whole_lines(buffer: Content, file: str) -> tuple[int, Loss | None]:
     """Return how many bytes of a text are complete lines, and the loss of a cut last line if there is one.
 
     A last line without its newline is believed only if it has as many fields as the line before it and its
     last field is as long as that line's, decimals included: writers print alike, a cut makes it shorter.
     """
+    refuse_long_lines(buffer, file)
     size = len(buffer)
     if ends_whole(buffer):
         return size, None
@@ -30,7 +91,7 @@ def whole_lines(buffer: Buffer, file: str) -> tuple[int, Loss | None]:
     return cut, Loss(file, "the last line is cut off", line=_line_at(buffer, cut), byte=cut)
 
 
-def ends_whole(buffer: Buffer) -> bool:
+def ends_whole(buffer: Content) -> bool:
     """Tell whether a text is empty or ends with the end of a line."""
     return len(buffer) == 0 or bytes(buffer[len(buffer) - 1 :]) in (b"\n", b"\r")
 
@@ -40,7 +101,7 @@ def _as_complete(field: bytes, model: bytes) -> bool:
     return len(digits) >= len(wanted) if b"." in model else len(field) >= len(model)
 
 
-def _after_newline(buffer: Buffer, end: int) -> int:
+def _after_newline(buffer: Content, end: int) -> int:
     """Return where the line that ends at `end` begins."""
     while end > 0:
         start = max(0, end - _CHUNK)
@@ -51,7 +112,7 @@ def _after_newline(buffer: Buffer, end: int) -> int:
     return 0
 
 
-def _line_at(buffer: Buffer, at: int) -> int:
+def _line_at(buffer: Content, at: int) -> int:
     """Return the number, from 1, of the line that begins at byte `at`."""
     return 1 + sum(bytes(buffer[i : min(i + _CHUNK, at)]).count(b"\n") for i in range(0, at, _CHUNK))
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS
+from transect.base.file_bytes import Content, FileBytes
 
 from ..arrow import offsets_of
-from ..source import Buffer
 from .digits import NEWLINE, read_numbers, split, stamps
 
 BLOCK = 1 << 20
@@ -114,39 +114,39 @@ class Tokens:
         return stamps(self.buffer, self.begin[tokens], self.end[tokens], unit_ns)
 
 
-def scan(buffer: Buffer, size: int | None = None) -> Tokens:
-    """Return the tokens of a text (of its first `size` bytes)."""
-    return _tokens(_bytes_of(buffer, size), 1)
+def scan(buffer: Content, size: int | None = None, *, before: int = 0) -> Tokens:
+    """Return the tokens of a text (of its first `size` bytes), or of a piece that has lines `before` it."""
+    return _tokens(_bytes_of(buffer, size), before + 1)
 
 
-def blocks(buffer: Buffer, size: int | None = None, *, block: int = BLOCK) -> Iterator[Tokens]:
+def blocks(buffer: Content, size: int | None = None, *, block: int = BLOCK) -> Iterator[Tokens]:
     """Iterate over the tokens of a text in pieces of whole lines, about `block` bytes each.
 
     Line numbers run on from piece to piece; `begin`, `end` and `first` count from the start of each piece.
     """
-    data = _bytes_of(buffer, size)
-    at, line = 0, 1
-    while at < len(data):
-        piece = data[at : _end_of_line(data, at + block)]
+    at, line, size = 0, 1, len(buffer) if size is None else size
+    while at < size:
+        piece = _bytes_of(buffer[at : _end_of_line(buffer, at + block, size)], None)
         yield _tokens(piece, line)
         at += len(piece)
         line += int(np.count_nonzero(piece == NEWLINE))
 
 
-def _bytes_of(buffer: Buffer, size: int | None) -> NDArray[np.uint8]:
+def _bytes_of(buffer: Content, size: int | None) -> NDArray[np.uint8]:
     if not len(buffer):
         return np.zeros(0, np.uint8)
-    return np.frombuffer(buffer, dtype=np.uint8, count=-1 if size is None else size)
+    whole = bytes(buffer) if isinstance(buffer, FileBytes) else buffer
+    return np.frombuffer(whole, dtype=np.uint8, count=-1 if size is None else size)
 
 
-def _end_of_line(data: NDArray[np.uint8], at: int, step: int = 65_536) -> int:
+def _end_of_line(data: Content, at: int, size: int, step: int = 65_536) -> int:
     """Return where the line that holds byte `at` ends, its newline included."""
-    while at < len(data):
-        found = np.flatnonzero(data[at : at + step] == NEWLINE)
-        if len(found):
-            return at + int(found[0]) + 1
+    while at < size:
+        found = bytes(data[at : min(at + step, size)]).find(b"\n")
+        if found >= 0:
+            return at + found + 1
         at += step
-    return len(data)
+    return size
 
 
 def _tokens(data: NDArray[np.uint8], line: int) -> Tokens:

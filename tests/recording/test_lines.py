@@ -1,0 +1,121 @@
+"""Lines: none of many megabytes, and files that are read in pieces read as they would whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.formats.corpus import sample
+
+import transect
+from transect.errors import ParseError, TransectError
+from transect.recording import Loss, Parsed, arrow, cache, source_of
+from transect.recording.text import line_pieces, lines, refuse_long_lines
+
+TEXTS = {
+    "ameds": "GnssPose.csv",
+    "carmen": "log.clf",
+    "described": "imu.csv",
+    "euroc": "mav0/imu0/data.csv",
+    "nmea": "",
+    "sdi": "",
+    "tum": "groundtruth.txt",
+}
+"""Readers of text, and the file that gets a long line; "" is any."""
+
+
+def test_a_line_may_be_as_long_as_the_bound_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "LONGEST_LINE", 64)
+    for start in range(40):
+        before = b"a" * start + b"\n"
+        refuse_long_lines(before + b"b" * 64 + b"\nc\n", "a.txt")
+        with pytest.raises(ParseError, match="a line of more than") as caught:
+            refuse_long_lines(before + b"b" * 65 + b"\nc\n", "a.txt")
+        assert caught.value.where == "a.txt:2"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_with_a_line_of_no_log_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1 << 15)
+    files = dict(sample(name).files)
+    damaged = TEXTS[name] or next(file for file in files if file.endswith((".txt", ".nmea", ".log")))
+    files[damaged] += b"1 2," * (1 << 14)
+    told = ""
+    try:
+        recording = transect.open(sample(name).write(tmp_path, files))
+        told = " ".join(loss.reason for loss in recording.losses)
+        [stream.table for stream in recording]
+    except TransectError as error:
+        told += error.what
+    assert "has a line of more than" in told
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_pieces_are_whole_lines_and_all_of_them(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    monkeypatch.setattr(lines, "PIECE", 40)
+    text = "".join(f"{i}{'x' * (i % 17)}{ending}" for i in range(60)).encode()
+    pieces = list(line_pieces(text, len(text)))
+    assert b"".join(piece for piece, _ in pieces) == text
+    assert len(pieces) > 10
+    assert [text[: text.index(piece)].decode().count(ending) for piece, _ in pieces] == [n for _, n in pieces]
+
+
+ROWS = [f"{1_600_000_000 + i}.5 {i} {i / 8} {'yes' if i % 3 else 'no'}" for i in range(60)]
+ROWS[20], ROWS[40] = "never 0 0 no", "1600000040.5 x 1.5 yes"
+LAYOUTS = {
+    "commas": ("time: {column: t}", ",".join, "."),
+    "blanks": ("time: {column: t}", " ".join, "."),
+    "decimal commas": ("time: {column: t}", ";".join, ","),
+    "counted": ("delimiter: ','", ",".join, "."),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_described_file_in_pieces_reads_as_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    said, join, point = LAYOUTS[layout]
+    text = "".join(join(row.replace(".", point).split()) + "\n" for row in ["t n x word", *ROWS])
+    (tmp_path / "a.csv").write_text(text + "16")
+    (tmp_path / "recording.yaml").write_text(f"streams: [{{name: a, file: a.csv, {said}}}]")
+    assert_same_in_pieces(tmp_path, monkeypatch)
+
+
+def test_a_file_of_ameds_in_pieces_reads_as_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header, _, rows = sample("ameds").files["GnssPose.csv"].partition(b"\n")
+    rows = rows * 3 + rows.replace(b",16", b",x6", 1) + rows.replace(b",16", b",06", 1)
+    (tmp_path / "GnssPose.csv").write_bytes(header + b"\n" + rows + b"16")
+    assert_same_in_pieces(tmp_path, monkeypatch)
+
+
+def assert_same_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = transect.open(path)
+    (stream,), losses, notes = whole.streams, whole.losses, whole.all_notes
+    monkeypatch.setattr(lines, "PIECE", 200)
+    pieces = transect.open(path)
+    assert pieces.streams[0].table.column(0).num_chunks > 3
+    assert pieces.streams[0].table.equals(stream.table)
+    assert losses
+    assert sorted(pieces.losses, key=str) == sorted(losses, key=str)
+    assert set(pieces.all_notes) == set(notes)
+
+
+def test_pieces_are_cached_as_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "a.txt").write_bytes(b"1\n" * cache.SMALL)
+    source = source_of(tmp_path / "a.txt")
+    loss = Loss("a.txt", "why", line=3, count=2)
+
+    def build(_: object) -> list[Parsed]:
+        return [Parsed(arrow.table([i, i], {"x": [i, i]}), (loss,), ("noted",)) for i in range(3)]
+
+    for load in (cache._load, cache._load, lambda _: None):  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(cache, "_load", load)  # the last as where the cache cannot be written
+        parsed = cache.parse_pieces(source, "a.txt", "p/1", build)
+        assert arrow.numbers(parsed.table, "x").tolist() == [0, 0, 1, 1, 2, 2]
+        assert parsed.losses == (Loss("a.txt", "why", line=3, count=6),)
+        assert parsed.notes == ("noted",)
