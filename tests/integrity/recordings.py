@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.clocks import NS
-from transect.recording import Recording, stream_of_values
-from transect.types import Imu, LaserScan, NavFix, Odometry
+from transect.recording import FrameTree, Recording, Stream, stream_of_values
+from transect.types import Imu, LaserScan, NavFix, Odometry, RadarRange
 
 START_NS = 1_700_000_000 * NS
 
@@ -80,5 +80,22 @@ def yard(seconds: int = 30, seed: int = 0, walker: bool = False, speed: float = 
         "ranges": ranges, "start_angle": np.radians(-90 + 0.5 * (np.arange(len(t)) % 2)),
         "angle_increment": np.full(len(t), np.radians(1.0)),
     }  # fmt: skip
-    laser = stream_of_values("laser", START_NS + np.rint(t * NS).astype(np.int64), columns, type=LaserScan)
-    return Recording("yard", (laser,))
+    laser = stream_of_values(
+        "laser", START_NS + np.rint(t * NS).astype(np.int64), columns, type=LaserScan, frame="mast"
+    )
+    frames = FrameTree()
+    frames.add_static("body", "mast", np.eye(4))
+    return Recording("yard", (laser,), frames=frames)
+
+
+def radar(seconds: int = 30, seed: int = 0) -> Stream:
+    """Return a radar (2 Hz, bearings 3 degrees apart) that sees the wall of the yard, and no posts."""
+    rng = np.random.default_rng([seed, 1])
+    bearings = np.radians(np.arange(-90, 90, 3))
+    angle = np.tile(bearings, 2 * seconds)
+    t_ns = START_NS + np.arange(len(angle)) * (NS // (2 * len(bearings)))
+    columns = {
+        "range": 12 + 3 * np.cos(3 * angle) + rng.normal(0, 0.1, len(angle)),
+        "angle": angle, "reflectivity": 40 + rng.normal(0, 1, len(angle)),
+    }  # fmt: skip
+    return stream_of_values("radar", t_ns, columns, type=RadarRange, frame="mast")

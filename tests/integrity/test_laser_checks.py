@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from transect.integrity import check
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Odometry, Verdict
+from transect.types import Odometry, RadarRange, Verdict
 
-from .recordings import START_NS, yard
+from .recordings import START_NS, radar, yard
 
 CONTENT = ("C01", "C02", "C03")
 
@@ -66,3 +67,36 @@ def test_a_robot_that_moves_has_nothing_usual_to_compare_with():
 def test_a_recording_that_begins_in_a_cloud_is_learned_anew():
     found = judge(inject(yard(), "smoke", severity=0.9, seed=3, start="+0s", end="+8s")[0])["C02"]
     assert {each.state for each in found[20:]} == {"OK"}
+
+
+@pytest.mark.parametrize("seen", ["dust", "somebody"])
+def test_a_radar_sees_through_a_cloud_and_confirms_an_object(seen: str):
+    """The one who walks stands in the radar's ranges, too."""
+    eyes = radar()
+    if seen == "dust":
+        laser = inject(yard(), "dust", severity=0.6, seed=1, start="+10s", end="+20s")[0]
+    else:
+        laser, angle = yard(walker=True), np.asarray(eyes["angle"])
+        aside = 4 * np.tan(angle) - (-3 + 6 * (eyes.t_ns - START_NS) / 30e9)
+        near = np.where(np.abs(aside) < 0.6, 4 / np.cos(angle), eyes["range"])
+        columns = {"range": near, "angle": angle, "reflectivity": np.asarray(eyes["reflectivity"])}
+        eyes = stream_of_values("radar", eyes.t_ns, columns, type=RadarRange, frame="mast")
+    both = laser.replace(streams=(*laser.streams, eyes))
+    verdicts = list(check(both, checks=["X01", "C06"]))
+    crossed = [each for each in verdicts if each.check == "X01"]
+    assert {each.peers for each in crossed if each.score is not None} == {("radar",)}
+    assert {each.state for each in verdicts if each.check == "C06"} == {"OK", "UNKNOWN"}
+    bad = [each.state == "BAD" for each in crossed]
+    assert all(bad[13:19]) if seen == "dust" else not any(bad)
+    assert not any(bad[:10] + bad[25:])
+
+
+def test_a_radar_whose_targets_fade_is_named():
+    fading = radar()
+    columns = {name: np.asarray(fading[name]).copy() for name in ("range", "angle", "reflectivity")}
+    later = fading.t_ns > START_NS + 15 * 10**9
+    columns["reflectivity"][later] -= 12
+    faded = stream_of_values("radar", fading.t_ns, columns, type=RadarRange, frame="mast")
+    states = [each.state for each in check(Recording("faded", (faded,)), checks=["C06"])]
+    assert set(states[3:15]) == {"OK"}
+    assert set(states[17:]) == {"BAD"}

@@ -52,6 +52,8 @@ class Sweeps:
     ----------
     ranges : (s, d) array
         By sweep and direction, m; NaN where nothing came back.
+    angles : (d,) array
+        Of the directions, rad.
     asked : (s, d) bool array
         Which directions were measured at all.
     scan, beam : (m,) int arrays
@@ -65,6 +67,7 @@ class Sweeps:
     """
 
     ranges: Floats
+    angles: Floats
     asked: Mask
     scan: Ints
     beam: Ints
@@ -112,7 +115,8 @@ class Layout:
         asked[sweep, direction] = True
         period = self._scans * (int(laser.t_ns[-1] - laser.t_ns[0])) / NS / max(len(laser) - 1, 1)
         shape = (len(lengths), int(lengths.max(initial=0)))
-        return Sweeps(laid, asked, scan, beam, sweep, direction, shape, period)
+        angles = self._first + self._step * np.arange(self._count, dtype=np.float64)
+        return Sweeps(laid, angles, asked, scan, beam, sweep, direction, shape, period)
 
     def _learn(self, start: Floats, step: Floats, lengths: Ints) -> None:
         usual = float(np.median(step))

@@ -1,0 +1,104 @@
+"""X01: does a radar see through what a laser sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transect.base.arrays import Floats, Mask
+from transect.errors import TransectError
+from transect.geometry.robust import NORMAL
+from transect.integrity.lasers import CLEAR, Background, Early
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import Moving, is_moving
+from transect.integrity.windows import Window
+from transect.types import LaserScan, RadarRange
+
+BEARING = np.radians(2.0)
+"""Width of the bearings in which a radar's ranges are gathered, rad."""
+ELEVATION = np.radians(4.0)
+"""Half the angle above and below its plane in which the radar sees what the laser sees, rad."""
+MARGIN, SIGMAS, LEAST_SIGMA = 0.5, 3.0, 0.15
+"""Metres, deviations, and the smallest deviation in metres, by which a laser must be short of a radar."""
+LEAST_BEAMS = 20
+"""Early beams that the radar can confirm, for anything to be said."""
+
+
+class LaserRadar(Check, id="X01", group="cross", least=5):
+    """Part of a laser's early returns (C01) behind which the radar sees farther.
+
+    ``short = r_laser < r_radar - (0.5 m + 3 sigma_radar)`` at the radar's bearing, in the radar's frame, for
+    beams within 4 degrees of its plane. A cloud is transparent to the radar: most early returns are short,
+    and are masked. An object is not: the radar confirms it.
+
+    Motive: Document 004, 5.1: lasers see false obstacles in dust, while the radar is "not visibly affected".
+    """
+
+    disagreement = Limit(0.3, 0.5, "OBSCURANT", "", "part of the early returns that the radar sees through")
+
+    def reset(self) -> None:
+        """Nothing is usual yet."""
+        self._background = Background()
+
+    def look(
+        self,
+        laser: Window[LaserScan],
+        radars: Sequence[Window[RadarRange]],
+        moving: Sequence[Window[Moving]] = (),
+    ) -> Finding | Unknown:
+        """Hold early returns against the ranges of the first radar that has any."""
+        radar = next((each for each in radars if len(each)), None)
+        if radar is None:
+            return Unknown("NO_PEER", n=len(laser))
+        if is_moving(moving):
+            self._background.forget()
+            return Unknown("MOVING", n=len(laser))
+        sweeps = self._background.lay_out(laser)
+        early = self._background.compare(sweeps)
+        if early is None:
+            return Unknown("LEARNING", n=len(laser))
+        peers, found = (radar.stream.name,), {"early": early.share}
+        if early.share <= CLEAR:
+            self._background.learn(sweeps)
+            return Finding({"disagreement": 0.0}, len(laser), found, peers=peers)
+        try:
+            T = self.about.frames.lookup(radar.stream.frame, laser.stream.frame, laser.t1_ns)
+        except TransectError as error:
+            return Unknown("NO_FRAMES", error.what, len(laser), found)
+        known, short = _held_against(radar, early, T)
+        count = int(known.sum())
+        if count < LEAST_BEAMS:
+            return Unknown("TOO_FEW", "the radar does not look where the laser does", len(laser), found)
+        share = float(short.sum()) / count
+        found["confirmed"] = 1.0 - share
+        note = "" if share > self.disagreement.warn else "the radar sees an object there too"
+        region = sweeps.region(short) if share > self.disagreement.warn else None
+        return Finding({"disagreement": share}, len(laser), found, note=note, peers=peers, region=region)
+
+
+def _held_against(radar: Window[RadarRange], early: Early, T: Floats) -> tuple[Mask, Mask]:
+    """Return which early returns (s, d) the radar can judge, and which of them it sees through."""
+    r, angles = np.where(early.which, early.sweeps.ranges, np.nan), early.sweeps.angles
+    beams = np.stack([np.cos(angles), np.sin(angles), np.zeros(len(angles))], axis=-1)
+    points = r[..., None] * (beams @ T[:3, :3].T) + T[:3, 3]
+    flat = np.hypot(points[..., 0], points[..., 1])
+    level = np.abs(np.arctan2(points[..., 2], flat)) < ELEVATION
+    bearing = np.arctan2(points[..., 1], points[..., 0])
+    middle, sigma = _profile(radar.column("angle"), radar.column("range"))
+    place = np.mod(np.rint(np.nan_to_num(bearing) / BEARING).astype(np.int64), len(middle))
+    far, deviation = middle[place], sigma[place]
+    known = early.which & level & np.isfinite(far)
+    return known, known & (flat < far - MARGIN - SIGMAS * np.maximum(deviation, LEAST_SIGMA))
+
+
+def _profile(angle: Floats, ranges: Floats) -> tuple[Floats, Floats]:
+    """Return the median range and its deviation (k,) by bearing from 0 on, NaN where it did not look."""
+    count = round(2 * np.pi / BEARING)
+    place = np.mod(np.rint(angle / BEARING).astype(np.int64), count)
+    middle, sigma = np.full(count, np.nan), np.full(count, np.nan)
+    for each in np.unique(place):
+        there = ranges[place == each]
+        middle[each] = np.median(there)
+        sigma[each] = NORMAL * np.median(np.abs(there - middle[each]))
+    return middle, sigma
