@@ -56,7 +56,20 @@ FAULTS: list[tuple[str, str, float, str, str, dict[str, float]]] = [
     ("noise", "imu", 1.0, "S05", "NOISE", {"factor": 6.0}),
     ("bias_step", "imu", 1.0, "S05", "BIAS", {}),
     ("gnss_spike", "gps", 1.0, "S03", "NOISE", {}),
+    ("jitter", "imu", 0.4, "T04", "JITTER", {}),
+    ("disorder", "odom", 0.4, "T05", "BACKWARD", {}),
+    ("repeated_rows", "imu", 0.4, "T05", "DUPLICATE", {}),
+    ("saturation", "imu", 0.3, "S02", "SATURATED", {}),
+    ("nan", "gps", 0.4, "S04", "NAN", {}),
+    ("acceleration_in_g", "imu", 1.0, "S06", "UNIT", {}),
 ]
+
+
+def test_jitter_and_disorder_are_not_called_jumps_or_drifts() -> None:
+    recording = drive(24)
+    for fault in ("jitter", "disorder"):
+        changed, _ = inject(recording, fault, 0.6, streams=["odom", "imu"])
+        assert check(changed, checks=["T06", "T07"]).select(state="BAD").column("reason") == []
 
 
 @pytest.mark.parametrize(("fault", "stream", "severity", "number", "reason", "parameters"), FAULTS)

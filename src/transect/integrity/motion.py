@@ -32,7 +32,8 @@ def is_moving(windows: Sequence[Window[Any]]) -> bool | None:
 def _moves(window: Window[Any]) -> bool | None:
     kind = window.stream.type
     if issubclass(kind, Imu):
-        return _above(window, ("gyro_x", "gyro_y", "gyro_z"), TURN) or None
+        rates = window.array(*(name for name in ("gyro_x", "gyro_y", "gyro_z") if window.has(name)))
+        return bool(rates.size and np.linalg.norm(np.mean(rates, axis=0)) > TURN) or None
     if issubclass(kind, NavFix) and window.has("lat", "lon"):
         return _travels(window.array("lat", "lon"))
     if issubclass(kind, WheelState) and window.has("wheel_velocity"):

@@ -139,6 +139,16 @@ class Window(Generic[T]):
         return int(self.track.grid.edges[self.index + 1])
 
     @property
+    def seconds(self) -> float:
+        """Length of the windows of the session, s; the last one may be shorter."""
+        return self.track.grid.window_ns / NS
+
+    @property
+    def before(self) -> int:
+        """Number of samples in the window before."""
+        return self.start - self.track.bounds[max(0, self.first - 1)]
+
+    @property
     def start(self) -> int:
         """Its first row."""
         return self.track.bounds[self.first]

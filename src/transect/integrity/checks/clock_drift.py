@@ -27,7 +27,8 @@ class ClockDrift(Check, id="T07", group="timing"):
 
     The smallest delay of each window counts: messages are late in many ways, and early in none. The slope
     is that of the edge of the lower convex hull under the middle of the time. What remains of the delays
-    above that edge says how uncertain it is.
+    above that edge says how uncertain it is. Both halves of
+    the time must show it: a jump (T06) is no drift.
 
     Motive: Document 004: clocks by NTP, offsets of "a maximum of a few milliseconds".
     """
@@ -66,7 +67,9 @@ class ClockDrift(Check, id="T07", group="timing"):
         points = points[np.unique(points[:, 0], return_index=True)[1]]
         slope, above = _fit_below(points)
         uncertain = 2 * NORMAL * float(np.median(above)) / float(np.ptp(points[:, 0]))
-        drift = max(0.0, abs(slope) - uncertain) * 1e6
+        halves = [_fit_below(half)[0] for half in np.array_split(points, 2)]
+        steady = min(abs(each) for each in halves) if halves[0] * halves[1] > 0 else 0.0
+        drift = max(0.0, min(abs(slope), 2 * steady) - uncertain) * 1e6
         if drift > NO_CLOCK and clock != "utc":
             return Unknown("OTHER_TIME", "its stamps are of another kind of time than the log's", len(points))
         evidence = {"slope_ppm": slope * 1e6, "uncertain_ppm": uncertain * 1e6}

@@ -25,6 +25,8 @@ LONGEST = 0.5
 """Seconds of a forward step that may be a jump; after a longer one samples are missing (T02)."""
 BETWEEN = 0.2
 """Part of a step by which a jump must differ from whole steps, which are lost samples."""
+NEIGHBOURS = 5
+"""Samples before and behind a step that tell whether it lasts."""
 STEADY = 0.1
 """Jitter up to which a stream without log times shows jumps."""
 
@@ -57,7 +59,10 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1):
             return self._by_log(stream, stream.log_ns)
         if not (math.isfinite(usual) and self._pace.jitter <= STEADY):
             return Unknown("NO_LOG_TIME", n=len(stream))
-        jump = _jump_of(stream.steps_s, usual, self._pace.jitter)
+        # The window before: a jump lasts, jitter and disorder do not, which the samples behind it tell.
+        past = stream.history(3 * stream.seconds)
+        rows = slice(len(past) - len(stream) - stream.before, len(past) - len(stream))
+        jump = _jump_of(past.steps_s, usual, self._pace.jitter, rows)
         jump = jump if jump > MANY_LARGEST * self._largest else 0.0
         if not jump:
             self._largest = max(self._largest, float(np.nanmax(np.abs(stream.steps_s - usual), initial=0.0)))
@@ -85,11 +90,15 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1):
         )
 
 
-def _jump_of(steps_s: Floats, usual: float, jitter: float) -> float:
-    """Return the largest jump that steps show, s; 0 if they show none."""
-    off = steps_s - usual
-    back = -off[steps_s < 0]
+def _jump_of(steps_s: Floats, usual: float, jitter: float, rows: slice) -> float:
+    """Return the largest jump that some of the steps show, s; 0 if they show none."""
+    off = np.where(np.isfinite(steps_s), steps_s - usual, 0.0)
+    phase = np.cumsum(off)
     whole = np.abs(steps_s / usual - np.rint(steps_s / usual))
-    between = (whole > max(BETWEEN, MANY * jitter)) & (np.abs(off) > MANY * jitter * usual)
-    ahead = off[between & (off > 0) & (off < LONGEST)]
-    return float(max(back.max(initial=0.0), ahead.max(initial=0.0)))
+    between = (whole > max(BETWEEN, MANY * jitter)) & (off > 0) & (off < LONGEST)
+    largest = 0.0
+    for at in np.flatnonzero(between | (steps_s < 0)).tolist():
+        if rows.start <= at < rows.stop:
+            lasting = np.median(phase[at : at + NEIGHBOURS]) - np.median(phase[max(0, at - NEIGHBOURS) : at])
+            largest = max(largest, min(abs(float(lasting)), abs(float(off[at]))))
+    return largest if largest > MANY * jitter * usual else 0.0

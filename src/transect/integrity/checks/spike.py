@@ -42,8 +42,7 @@ class Spike(Check, id="S03", group="signal"):
         if not names:
             return Unknown("NO_NUMBERS", n=len(stream))
         wanted = max(len(stream), LEAST_SAMPLES) + NEIGHBOURS - 1
-        seconds = (stream.t1_ns - stream.t0_ns) / 1e9
-        past = stream.history(seconds * min(60.0, 1 + wanted / max(len(stream), 1)))
+        past = stream.history(stream.seconds * min(60.0, 1 + wanted / max(len(stream), 1)))
         values = past.array(*names)[-wanted:]
         if len(values) < 3 * NEIGHBOURS:
             return Unknown("TOO_FEW", n=len(stream))

@@ -46,7 +46,7 @@ class Stuck(Check, id="S01", group="signal", k_on=1, k_off=1):
 
     def reset(self) -> None:
         """No sample is known yet."""
-        self._last: bytes = b""
+        self._last: bytes | None = None
         self._run, self._since = 0, 0
 
     def look(self, stream: Window[Stickable], peers: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
@@ -56,7 +56,7 @@ class Stuck(Check, id="S01", group="signal", k_on=1, k_off=1):
             return Unknown("NO_NUMBERS", n=len(stream))
         longest = 0
         for row, t_ns in zip(rows, stream.t_ns.tolist(), strict=True):
-            if row == self._last:
+            if row is not None and row == self._last:
                 self._run += 1
             else:
                 self._last, self._run, self._since = row, 1, t_ns
@@ -71,8 +71,8 @@ class Stuck(Check, id="S01", group="signal", k_on=1, k_off=1):
         return Finding({"run": float(longest)}, len(stream))
 
 
-def _bytes_of(stream: Window[Any]) -> list[bytes] | None:
-    """Return the bytes of each sample's numbers."""
+def _bytes_of(stream: Window[Any]) -> list[bytes | None] | None:
+    """Return the bytes of each sample's numbers, None for one that measured nothing."""
     units = getattr(stream.stream.type, "units", dict)()
     names = [name for name in units if stream.has(name)]
     parts = [np.asarray(column) for name in names if isinstance(column := stream.column(name), np.ndarray)]
@@ -80,4 +80,6 @@ def _bytes_of(stream: Window[Any]) -> list[bytes] | None:
     if not wide:
         return None
     # Constants such as angles of a laser do not hurt: they are the same in every sample.
-    return [row.tobytes() for row in np.concatenate(wide, axis=1)]
+    rows = np.concatenate(wide, axis=1)
+    measured = ~np.isnan(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), np.bool_)
+    return [row.tobytes() if there else None for row, there in zip(rows, measured, strict=True)]
