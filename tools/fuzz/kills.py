@@ -1,54 +1,43 @@
 """Commands that are killed (SIGKILL) at some moment: their output is whole, or not there.
 
 A command kills itself at one of the moments at which it opens a file for writing, renames, removes or makes a
-folder (those that Python sees), or is killed from outside after a while (those that libraries see alone).
+folder (those that Python sees), or is killed from outside after a while (those that libraries see alone). It
+runs in a process that is forked from one which has imported its modules.
 """
 
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
 EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate")
-CHILD = f"""
-import os, signal, sys
-from transect.cli import main
-
-left = int(os.environ.get("FUZZ_KILL_AT", "-1"))
-
-def count(event, arguments):
-    global left
-    if event not in {EVENTS!r}:
-        return
-    if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
-        return
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(count)
-sys.argv = ["transect", *sys.argv[1:]]
-try:
-    main()
-finally:
-    print("events", int(os.environ.get("FUZZ_KILL_AT", "-1")) - left, file=sys.stderr)
-"""
-"""`transect` that counts what it does to the file system, and ends there where it is told to."""
+MODULES = (
+    "transect.cli",
+    "transect.cli.export",
+    "transect.cli.info",
+    "transect.cli.run",
+    "transect.cli.simulate",
+)
+LIBRARIES = ("transect.engine", "transect.evaluation.runs", "pyarrow.parquet", "scipy.spatial", "numba")
+"""What the process has imported from which commands are forked: to import it takes longer than they do."""
 STRAYS = ("made/.*", "cache/**/.*")
 """Files and folders that are not whole yet."""
 LONG_S = 2 * 86_400
 """Age from which strays are swept, and more."""
+PATIENCE_S = 60.0
+"""Longest time that a process goes on after the command that started it was killed."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +128,9 @@ class Bench:
     def _whole(self) -> dict[str, str]:
         began = time.monotonic()
         child = self.start(0)
-        said = child.communicate()[1].decode(errors="replace")
-        assert child.returncode == 0, said
+        child.join()
+        said = (self.folder / "said").read_text(errors="replace")
+        assert child.exitcode == 0, said
         self.seconds = time.monotonic() - began
         self.events = int(said.rsplit("events ", 1)[1].split()[0])
         return self.written()
@@ -150,28 +140,21 @@ class Bench:
         """What the command writes: its output, or the cache."""
         return self.folder / ("cache" if self.command.name == "cache" else "made/out")
 
-    def start(self, kill_at: int) -> subprocess.Popen[bytes]:
+    def start(self, kill_at: int) -> ForkServerProcess:
         """Start the command in an empty place; it kills itself at that step, if there is one."""
         for name in ("made", "cache"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         (self.folder / "made").mkdir()
-        return self._popen({"FUZZ_KILL_AT": str(kill_at)})
+        return self._begin(kill_at)
 
-    def _popen(self, environment: dict[str, str], words: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+    def _begin(self, kill_at: int = 0, words: tuple[str, ...] = ()) -> ForkServerProcess:
         fill = {"out": str(self.folder / "made" / "out"), "day": str(self.folder / "day")}
         arguments = [each.format(**fill) for each in words or self.command.arguments]
-        return subprocess.Popen(
-            [sys.executable, "-c", CHILD, *arguments],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={
-                **os.environ,
-                "TRANSECT_CACHE_DIR": str(self.folder / "cache"),
-                "NUMBA_CACHE_DIR": str(self.folder / "compiled"),  # to compile again takes seconds each time
-                **environment,
-            },
-        )
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([*MODULES, *LIBRARIES])
+        child = context.Process(target=run_transect, args=(arguments, self.folder, kill_at))
+        child.start()
+        return child
 
     def written(self) -> dict[str, str]:
         """Digests of the files of the output; of the cache, of its tables: the rest are times and paths."""
@@ -193,11 +176,10 @@ class Bench:
     def kill(self, tally: Tally, at: int = 0, after: float = 0.0) -> None:
         """Kill the command at a step, or after some seconds; judge what is there, and that it runs again."""
         child = self.start(at)
-        try:
-            child.communicate(timeout=after or None)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            child.communicate()
+        child.join(after or None)
+        child.kill()
+        child.join()
+        alone = _wait_for_group(child.pid)
         how = f"{self.command.name} at step {at}" if at else f"{self.command.name} after {after:.3f} s"
         found = self.written()
         outcome = "nothing" if not found else "whole" if self.same(found) else "half"
@@ -205,6 +187,10 @@ class Bench:
             outcome = "nothing"  # entries are judged by the next reading, below
         strays = self._strays()
         tally.strays += len(strays)
+        if alone:
+            tally.finds.append(
+                f"{how}: a process that it had started goes on for more than {PATIENCE_S:.0f} s"
+            )
         if outcome == "half":
             tally.finds.append(f"{how}: {sorted(found)} of {sorted(self.expected)}")
         elif (strays or found) and not self._goes_on(outcome, strays):
@@ -225,11 +211,54 @@ class Bench:
             os.utime(path, (long_ago, long_ago), follow_symlinks=False)
         if outcome == "whole" and self.command.name != "cache":
             shutil.rmtree(self.target) if self.target.is_dir() else self.target.unlink()
-        again = self._popen({})
-        again.communicate()
+        again = self._begin()
+        again.join()
         if self.command.name == "cache":
-            self._popen({}, ("cache", "info")).communicate()
-        return again.returncode == 0 and self.same(self.written())
+            self._begin(words=("cache", "info")).join()
+        return again.exitcode == 0 and self.same(self.written())
+
+
+def run_transect(arguments: list[str], folder: Path, kill_at: int) -> None:
+    """Be `transect`: count what it does to the file system, and end where that is wanted."""
+    os.setpgid(0, 0)  # so that processes which it starts are found when it is gone
+    os.environ["TRANSECT_CACHE_DIR"] = str(folder / "cache")
+    said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(said, stream)
+    done = 0
+
+    def count(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal done
+        if event not in EVENTS or (event == "open" and not _writes(given[2])):
+            return
+        done += 1
+        if done == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    from transect.cli import main
+
+    sys.argv = ["transect", *arguments]
+    sys.addaudithook(count)
+    try:
+        main()
+    finally:
+        print("events", done, file=sys.stderr, flush=True)
+
+
+def _wait_for_group(pid: int | None) -> bool:
+    """Wait for the processes that a killed command had started; tell whether one is still there."""
+    end = time.monotonic() + PATIENCE_S
+    while pid and time.monotonic() < end:
+        try:
+            os.killpg(pid, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(0.05)
+    return bool(pid)
+
+
+def _writes(flags: object) -> bool:
+    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
 
 
 def run_command(name: str, seed: int, count: int, until: float, scratch: Path) -> Tally:
