@@ -395,8 +395,11 @@ def test_without_a_compound_the_compounds_are_listed():
     assert [each["name"] for each in json.loads(run("--json").stdout)["compounds"]][-1] == "WheelDrift"
 
 
-def test_help_of_a_compound_lists_its_inputs_outputs_and_parameters():
+def test_help_of_a_compound_lists_its_inputs_outputs_and_parameters(project: Path):
     shown = run("WheelDrift", "--help").stdout
     assert "wheels  WheelState  encoder measurements of wheels and steering" in shown
     assert "odometry.max_gap      0.5       s     > 0 " in shown
+    assert "node.gain  1 " in run(f"{project / 'my_nodes.py'}/Heading", "--help").stdout
+    alone = document(f"{project / 'my_nodes.py'}/Heading", project / "day", "--set", "node.gain=2")
+    assert alone["parameters"]["node"]["gain"] == 2
     assert "Usage:" in shown

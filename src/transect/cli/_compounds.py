@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from transect.engine import Compound
     from transect.engine.listing import Listing, PortListing
 
+ALONE = "node"
+"""What a node that runs alone is called in `--set`."""
 EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 """Numbers that YAML 1.1 takes for text: 1e-3."""
 
@@ -108,7 +110,7 @@ def show_description(described: Listing) -> None:
         click.echo(f"implementations: {', '.join(names)}")
     click.echo(f"parameters of {described.name}/{shown.name}, for --set NAME=VALUE:\n")
     rows = [
-        (f"{node.id}.{p.name}" if node.id else p.name, _value_text(p.value), p.unit, p.range, p.doc)
+        (f"{node.id or ALONE}.{p.name}", _value_text(p.value), p.unit, p.range, p.doc)
         for node in shown.nodes
         for p in node.parameters
     ]

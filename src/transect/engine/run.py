@@ -283,7 +283,8 @@ def settings_from(texts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for name, value in texts.items():
         node, _, parameter = name.rpartition(".")
         if not node:
-            raise UsageError(f"{name!r} names no parameter of a node", hint="node.parameter=value")
+            hint = f"NODE.{name}=VALUE; of a node that runs alone node.{name}=VALUE"
+            raise UsageError(f"{name!r} names no parameter of a node", hint=hint)
         settings.setdefault(node, {})[parameter] = value
     return settings
 

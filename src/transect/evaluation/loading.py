@@ -235,8 +235,9 @@ def find_output(folder: Path, port: str, *suffixes: str) -> Path:
         return found[0][0]
     ports = [name for _, name in list_outputs(folder, *suffixes)]
     kinds = " or ".join(suffixes)
+    none = f"no {kinds} file of {port}" if port else f"no {kinds} file"
     raise UsageError(
-        f"the run {folder} has {f'several {kinds} files' if found else f'no {kinds} file of {port}'}",
+        f"the run {folder} has {f'several {kinds} files' if found else none}",
         why=f"there are {', '.join(ports)}" if ports else "",
         hint=f"name one: {folder}:{ports[0]}" if ports else f"{folder / RUN} says what came of it",
     )

@@ -267,7 +267,9 @@ def result_files(path: Path) -> list[Path]:
     found = sorted(file for file in inside if not file.parent.is_symlink())  # `latest` is one of the others
     if not found:
         what = f"{path} has no results" if path.is_dir() else f"there is no {path}"
-        raise UsageError(what, hint=f"transect eval REF EST -o {path if path.is_dir() else 'DIR'}")
+        raise UsageError(
+            what, hint="transect run NAME PATH -o DIR and transect eval REF EST -o DIR write results"
+        )
     return found
 
 
