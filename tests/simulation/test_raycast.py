@@ -155,3 +155,18 @@ def test_all_cores_give_the_same_bits_as_one(lava: Scene) -> None:
 def test_origins_and_directions_must_match() -> None:
     with pytest.raises(TransectError, match="rows"):
         cast(scene_of(np.zeros((5, 5))), np.zeros((2, 3)), np.zeros((3, 3)))
+
+
+def test_rays_from_one_place_meet_what_each_of_them_meets_alone(lava: Scene) -> None:
+    """Rays of an image are looked at in bundles; rays of many places are not. Some pixels have no ray."""
+    across, down = np.meshgrid(np.linspace(-0.6, 0.6, 80), np.linspace(-0.2, 0.6, 40))
+    rays = unit(np.stack([across, np.ones_like(across), -down], axis=-1).reshape(-1, 3))
+    rays[::37] = np.nan
+    rays[5], rays[100:116] = [0.0, 0.0, -1.0], unit(np.random.default_rng(3).standard_normal((16, 3)))
+    for height in (0.2, 1.5, 30.0):
+        place = np.array([1.0, -3.0, lava.terrain.at([1.0, -3.0]) + height])
+        bundled, alone = cast(lava, place, rays), cast(lava, np.tile(place, (len(rays), 1)), rays)
+        np.testing.assert_array_equal(bundled.kind, alone.kind)
+        np.testing.assert_allclose(bundled.range, alone.range, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(bundled.normal, alone.normal, rtol=0, atol=1e-11)
+        assert {NOTHING, TERRAIN} == set(bundled.kind.tolist())

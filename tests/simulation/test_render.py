@@ -11,7 +11,7 @@ from transect.simulation import light, randomness, solids, terrain
 from transect.simulation import render as rendering
 from transect.simulation._threads import spread
 from transect.simulation.raycast import Scene
-from transect.simulation.render import Frame, render
+from transect.simulation.render import READ, SHOT, Frame, develop, render
 from transect.types import CameraModel
 
 LENS = np.array([-0.17, 0.03, 0.001, -0.0005])
@@ -223,3 +223,17 @@ def test_every_light_renders_every_ground_without_gaps(name: str) -> None:
         frame = render(scene, camera(0.1), looking([0, 0, 1.0], 0.5, 0.1), light.PRESETS[name]())
         assert frame.image.shape == (38, 67, 3)
         assert frame.image.std() > 0
+
+
+def test_noise_is_normal_and_as_large_as_photons_and_reading_make_it() -> None:
+    """Quantiles of a normal distribution, from the middle to beyond three deviations."""
+    exposure = 0.5
+    picture = np.full((300, 400, 3), exposure, np.float32)
+    seen = develop(picture, 1.0, randomness.generator(2, "noise"), linear=True).astype(np.float64)
+    grain = (seen - 255 * exposure) / (255 * np.sqrt(READ**2 + SHOT * exposure))
+    assert abs(grain.mean()) < 0.2  # of a pixel's step: the tone curve has 4096
+    assert grain.std() == pytest.approx(1.0, rel=0.03)
+    for deviations, part in ((1.0, 0.3173), (2.0, 0.0455), (3.0, 0.0027)):
+        assert (np.abs(grain - grain.mean()) > deviations).mean() == pytest.approx(part, rel=0.35)
+    bands = grain.reshape(-1, 3) - grain.mean()
+    assert abs(np.corrcoef(bands.T)[0, 1:]).max() < 0.01

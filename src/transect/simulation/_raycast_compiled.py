@@ -5,6 +5,9 @@ below the top of a block, it goes on where it does so, in the blocks below. Wher
 single cell it meets the bilinear patch through the cell's four corners, exactly: a quadratic equation in the
 distance along the ray.
 
+Neighbouring rays of an image run side by side. How far all rays of a bundle are above the ground is found
+once, by the same blocks, and each of them begins there.
+
 The ground is passed as a tuple: height (ny, nx), tops, first index and width of each level, cell (m), x and y
 of the first corner.
 """
@@ -18,6 +21,8 @@ from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
 _START = 4
 """Level at which rays begin: most start near the ground and soon meet it."""
+_BUNDLE, _STEPS = 16, 64
+"""Rays that are looked at together, and the most steps that are taken for them."""
 _HARDLY = 1e-300
 """Cells per metre: the direction of a ray that does not move along an axis, so that it can be divided by."""
 
@@ -96,13 +101,73 @@ def _within(g: Any, low: int, size: int, cells: int) -> int:
 
 
 @njit(**_PER_RAY)
-def _trace(height: Any, tops: Any, first: Any, widths: Any, place: Any, ray: Any, far: Any) -> Any:
-    """Distance to the ground and the cell: (distance or inf, ix, iy)."""
+def _crest(tops: Any, start: int, width: int, rows: int, shift: int, low: Any, high: Any) -> Any:
+    """Greatest height in the blocks of a level under a rectangle, from corner `low` to `high` in cells."""
+    x0, x1 = max(int(np.floor(low[0])) >> shift, 0), min(int(np.floor(high[0])) >> shift, width - 1)
+    y0, y1 = max(int(np.floor(low[1])) >> shift, 0), min(int(np.floor(high[1])) >> shift, rows - 1)
+    crest = -np.inf
+    for by in range(y0, y1 + 1):
+        for bx in range(x0, x1 + 1):
+            crest = max(crest, np.float64(tops[start + by * width + bx]))
+    return crest
+
+
+@njit(**_PER_RAY)
+def _above(tops: Any, first: Any, widths: Any, middle: Any, spread: Any, far: Any) -> Any:
+    """How far all rays of a bundle are surely above the ground, and the level of blocks where that ends.
+
+    `middle` is the place and direction (6 numbers, in cells and m) of a ray among them, `spread` how far the
+    others part from it with each metre: to a side (cells) and downwards (m).
+    """
+    gx, gy, oz, dx, dy, dz = middle
+    if not np.isfinite(gx + gy + oz + dx + dy + dz):
+        return 0.0, _START
+    parting, sinking = spread
+    speed = max(abs(dx), abs(dy)) + 2.0 * parting
+    fall = dz - sinking
+    t, level, top = 0.0, min(len(first) - 1, _START), len(first) - 1
+    highest = np.float64(tops[-1])
+    for _ in range(_STEPS):
+        if not t < far:
+            break
+        z = oz + fall * t
+        if fall >= 0.0 and z > highest:
+            return far, 0
+        shift = 2 * level
+        room = (1 << shift) - 2.0 * parting * t
+        if room > 0.25 * (1 << shift):
+            after = min(t + room / max(speed, 1e-12), far)
+            wide = parting * after
+            ax, bx, ay, by = gx + dx * t, gx + dx * after, gy + dy * t, gy + dy * after
+            low = min(ax, bx) - wide, min(ay, by) - wide
+            high = max(ax, bx) + wide, max(ay, by) + wide
+            end = len(tops) if level == top else first[level + 1]
+            rows = (end - first[level]) // widths[level]
+            crest = _crest(tops, first[level], widths[level], rows, shift, low, high)
+            if min(z, z + fall * (after - t)) > crest:
+                t = after
+                level = min(level + 1, top)
+                continue
+        elif level >= _START:
+            return t, _START
+        else:
+            return t, level + 1
+        if level == 0:
+            break
+        level -= 1
+    return t, level
+
+
+@njit(**_PER_RAY)
+def _trace(
+    height: Any, tops: Any, first: Any, widths: Any, place: Any, ray: Any, near: Any, far: Any, level: int
+) -> Any:
+    """Distance to the ground, not before `near`, and the cell: (distance or inf, ix, iy)."""
     gx, gy, oz = place
     ny, nx = height.shape[0] - 1, height.shape[1] - 1
     dx, dy, dz = _never_still(ray[0], gx, nx), _never_still(ray[1], gy, ny), ray[2]
     per_x, per_y, per_z = 1.0 / dx, 1.0 / dy, 1.0 / dz
-    t, end = _clip(gx, per_x, nx, 0.0, far)
+    t, end = _clip(gx, per_x, nx, near, far)
     t, end = _clip(gy, per_y, ny, t, end)
     t, end = _under(np.float64(tops[-1]), oz, dz, t, end)
     if not t <= end:
@@ -110,7 +175,7 @@ def _trace(height: Any, tops: Any, first: Any, widths: Any, place: Any, ray: Any
     ix, iy = _within(gx + dx * t, 0, nx, nx), _within(gy + dy * t, 0, ny, ny)
     ahead_x, ahead_y = (1 if dx > 0.0 else 0), (1 if dy > 0.0 else 0)
     top = len(first) - 1
-    level = min(top, _START)
+    level = min(top, level)
     while True:
         shift = 2 * level
         size, bx, by = 1 << shift, ix >> shift, iy >> shift
@@ -155,18 +220,44 @@ def _write_normal(normals: Any, i: int, height: Any, ix: int, iy: int, u: Any, v
     normals[i, 0], normals[i, 1], normals[i, 2] = x * z, y * z, z
 
 
+@njit(**_PER_RAY)
+def _larger(most: Any, a: Any, b: Any) -> Any:
+    """The largest of three numbers, the last two of which may be NaN."""
+    most = a if a > most else most  # noqa: FURB136 - max may keep a NaN
+    return b if b > most else most  # noqa: FURB136
+
+
+@njit(**_PER_RAY)
+def _bundle(origins: Any, directions: Any, begin: int, end: int, corner: Any, per_cell: Any) -> Any:
+    """The middle one of some rays from one place, and how far the others part from it: see `_above`."""
+    m = min((begin + end) // 2, len(directions) - 1)
+    dx, dy, dz = directions[m, 0], directions[m, 1], directions[m, 2]
+    parting, sinking = 0.0, 0.0
+    for i in range(begin, min(end, len(directions))):
+        parting = _larger(parting, abs(directions[i, 0] - dx), abs(directions[i, 1] - dy))
+        sinking = _larger(sinking, dz - directions[i, 2], 0.0)
+    x, y = (origins[0, 0] - corner[0]) * per_cell, (origins[0, 1] - corner[1]) * per_cell
+    return (x, y, origins[0, 2], dx * per_cell, dy * per_cell, dz), (parting * per_cell, sinking)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def cast(ground: Any, origins: Any, directions: Any, far: Any, ranges: Any, normals: Any) -> None:
     """Cast rays and write where they meet the ground, and its normals there."""
     height, tops, first, widths, cell, corner = ground
     per_cell, x0, y0 = 1.0 / cell, corner[0], corner[1]
+    near, level = 0.0, _START
     for i in range(len(ranges)):
         o, d = (i if len(origins) > 1 else 0), (i if len(directions) > 1 else 0)
+        if len(origins) == 1 and i % _BUNDLE == 0:
+            bundle = _bundle(origins, directions, i, min(i + _BUNDLE, len(ranges)), corner, per_cell)
+            near, level = _above(tops, first, widths, bundle[0], bundle[1], far)
         gx, gy, oz = (origins[o, 0] - x0) * per_cell, (origins[o, 1] - y0) * per_cell, origins[o, 2]
         dx, dy, dz = directions[d, 0] * per_cell, directions[d, 1] * per_cell, directions[d, 2]
         s, ix, iy = np.inf, 0, 0
-        if np.isfinite(gx + gy + oz + dx + dy + dz):  # a pixel for which the lens has no ray is NaN
-            s, ix, iy = _trace(height, tops, first, widths, (gx, gy, oz), (dx, dy, dz), far)
+        if near < far and np.isfinite(
+            gx + gy + oz + dx + dy + dz
+        ):  # NaN: a pixel for which the lens has no ray
+            s, ix, iy = _trace(height, tops, first, widths, (gx, gy, oz), (dx, dy, dz), near, far, level)
         ranges[i] = s
         if s == np.inf:
             normals[i, 0] = normals[i, 1] = normals[i, 2] = np.nan

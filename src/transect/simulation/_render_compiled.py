@@ -276,18 +276,27 @@ def choose_doubtful(
 
 @njit(cache=True, nogil=True)
 def develop(
-    radiance: Any, noise: Any, gain: Any, read: Any, shot: Any, curve: Any, top: Any, pixels: Any
+    radiance: Any,
+    noise: Any,
+    quantiles: Any,
+    gain: Any,
+    read: Any,
+    shot: Any,
+    curve: Any,
+    top: Any,
+    pixels: Any,
 ) -> None:
     """Write pixels (n, c) of radiance (n, c): gain, noise as of photons and reading, and the tone curve.
 
-    `curve` gives the pixel at square roots of the exposure from 0 to that of `top`; `noise` may be empty.
+    `curve` gives the pixel at square roots of the exposure from 0 to that of `top`. `noise` (n, c) are random
+    numbers of 16 bits, or empty, and `quantiles` what they stand for.
     """
     scale = np.float32((len(curve) - 1) / np.sqrt(top))
     for i in range(len(radiance)):
         for c in range(radiance.shape[1]):
             x = max(radiance[i, c] * gain, np.float32(0.0))
             if len(noise):
-                x += noise[i, c] * np.sqrt(read + shot * x)
+                x += quantiles[noise[i, c]] * np.sqrt(read + shot * x)
             x = min(max(x, np.float32(0.0)), top)
             pixels[i, c] = curve[int(np.sqrt(x) * scale + np.float32(0.5))]
 
