@@ -30,3 +30,12 @@ def test_missing_values_do_not_wake_pandas():
     )
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert shown.stdout.strip() == "False"
+
+
+def test_readers_of_arrow_hold_no_memory_of_python() -> None:
+    data = bytes(range(200)) * 100
+    count = sys.getrefcount(data)
+    reader = arrow.reader_of(data)
+    assert sys.getrefcount(data) == count
+    assert reader.read() == data
+    assert arrow.reader_of(b"").read() == b""

@@ -92,6 +92,13 @@ def test_a_file_of_ameds_in_pieces_reads_as_the_whole(
     assert_same_in_pieces(tmp_path, monkeypatch)
 
 
+def test_a_trajectory_in_pieces_reads_as_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"{1_600_000_000 + i}.5 {i} 0 0 0 0 0 1\n" for i in range(40)]
+    rows[20], rows[30] = "1 2 3\n", "never 0 0 0 0 0 0 1\n"
+    (tmp_path / "a.tum").write_text("# time x y z qx qy qz qw\n" + "".join(rows) + "16")
+    assert_same_in_pieces(tmp_path / "a.tum", monkeypatch)
+
+
 def assert_same_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = transect.open(path)
     (stream,), losses, notes = whole.streams, whole.losses, whole.all_notes

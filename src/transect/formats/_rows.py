@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS, Clock, ns_from_decimal
+from transect.base.file_bytes import Content
 from transect.base.files import file_name, refuse_existing
 from transect.base.units import Unit
 from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Parsed, Source, Stream, arrow
 from transect.recording.source import Buffer, sha256_bytes
-from transect.recording.text import Tokens, bad_stamp, is_number, scan, stamps, whole_lines
+from transect.recording.text import Tokens, bad_stamp, is_number, line_pieces, scan, stamps, whole_lines
 
 from ._heads import first_rows
 
@@ -26,15 +27,15 @@ _HASH, _PERCENT = ord("#"), ord("%")
 
 
 def read_lines(
-    buffer: Buffer, file: str, widths: Sequence[int], comments: bool = True
+    buffer: Buffer, file: str, widths: Sequence[int], comments: bool = True, before: int = 0
 ) -> tuple[Tokens, NDArray[np.int64], list[Loss]]:
     """Return the tokens of a text, which lines are all numbers of one of the widths, and what is lost.
 
     Where a format has `comments`, lines that begin with `#` or `%` are such, unless they are a row but for
-    that mark: those are lost.
+    that mark: those are lost. A piece of a text has some lines `before` it.
     """
     size, cut = whole_lines(buffer, file)
-    tokens = scan(buffer, size)
+    tokens = scan(buffer, size, before=before)
     marked = np.isin(tokens.buffer[tokens.begin[tokens.first[:-1]]], (_HASH, _PERCENT))
     fits = np.isin(tokens.counts, widths)
     plain = tokens.word_counts == 0
@@ -66,13 +67,19 @@ class Lost:
         return tuple(Loss(file, reason, **where, count=count) for reason, where, count in found)
 
 
-def parse_timed_rows(buffer: Buffer, file: str, columns: Sequence[str], units: Mapping[str, str]) -> Parsed:
-    """Parse lines of a time in seconds and one number per column."""
-    tokens, lines, losses = read_lines(buffer, file, (len(columns) + 1,))
-    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
-    values = tokens.block(1, len(columns), lines)
-    table = arrow.table(t_ns, dict(zip(columns, values.T, strict=True)), units=units)
-    return Parsed(table, (*losses, *untimed))
+def parse_timed_rows(
+    content: Content, file: str, columns: Sequence[str], units: Mapping[str, str]
+) -> Iterator[Parsed]:
+    """Parse lines of a time in seconds and one number per column, piece by piece."""
+    size, cut = whole_lines(content, file)
+    done = 0
+    for data, before in line_pieces(content, size):
+        done += len(data)
+        tokens, lines, losses = read_lines(data, file, (len(columns) + 1,), before=before)
+        t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+        values = tokens.block(1, len(columns), lines)
+        table = arrow.table(t_ns, dict(zip(columns, values.T, strict=True)), units=units)
+        yield Parsed(table, (*losses, *untimed, *([cut] if cut and done == size else [])))
 
 
 def lines_lost(tokens: Tokens, lines: NDArray[np.int64], reason: str, file: str) -> list[Loss]:

@@ -31,6 +31,7 @@ from transect.formats._images import encode_image
 from transect.formats.geotiff.writing import encode_geotiff
 from transect.formats.tum.reading import parse_poses
 from transect.recording import Stream, parquet
+from transect.recording.cache import join_pieces
 from transect.types import (
     DepthMap,
     GridMap,
@@ -170,7 +171,7 @@ def read_port(path: Path) -> tuple[NDArray[np.int64], dict[str, Any]]:
 
 
 def _poses(path: Path) -> pa.Table:
-    return parse_poses(path.read_bytes(), path.name).table
+    return join_pieces(parse_poses(path.read_bytes(), path.name)).table
 
 
 def _table(path: Path) -> pa.Table:

@@ -52,7 +52,7 @@ def _stream(truth: Source, file: str, kind: type, source: Any, **attributes: Any
 
 def _trajectory(truth: Source, file: str, clock: Clock) -> Stream:
     world, child = _frames(truth, file)
-    load = partial(cache.parse, truth, file, "tum/1", partial(parse_poses, file=f"{FOLDER}/{file}"))
+    load = partial(cache.parse_pieces, truth, file, "tum/2", partial(parse_poses, file=f"{FOLDER}/{file}"))
     return _stream(truth, file, Pose, load, clock=clock, frame=world, child=child)
 
 

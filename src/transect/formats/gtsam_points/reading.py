@@ -96,7 +96,8 @@ def _text(source: Source, name: str) -> Stream:
     is_imu = name.endswith("imu.txt")
     columns, kind = (IMU, Imu) if is_imu else (POSE, Pose)
     build = partial(parse_timed_rows, file=name, columns=columns, units=kind.units())
-    parsed = _stream(source, name, f"gtsam_points.{'imu' if is_imu else 'trajectory'}/1", build)
+    key = f"gtsam_points.{'imu' if is_imu else 'trajectory'}/2|{name}"
+    parsed = partial(cache.parse_pieces, source, name, key, build)
     title = name.removesuffix(".txt")
     if is_imu:
         return Stream(title, Imu, parsed, frame="imu")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base.file_bytes import Content
 from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, cache
-from transect.recording.source import Buffer
 from transect.types import Pose
 
 from .._rows import clock_of_head, only_file, parse_timed_rows
@@ -46,7 +47,7 @@ def tum_stream(stream: str, source: Source, name: str, frame: str, child: str) -
     return Stream(
         stream,
         Pose,
-        lambda: cache.parse(source, name, "tum/1", partial(parse_poses, file=name)),
+        lambda: cache.parse_pieces(source, name, "tum/2", partial(parse_poses, file=name)),
         clock=clock_of_head(source.head(name)),
         role=role_of_name(name),
         frame=frame,
@@ -61,9 +62,9 @@ def frames_of(head: bytes, frame: str, child: str) -> tuple[str, str]:
     return said.get("frame", frame), said.get("child", child)
 
 
-def parse_poses(buffer: Buffer, file: str) -> Parsed:
-    """Parse lines of time and pose."""
-    return parse_timed_rows(buffer, file, COLUMNS, Pose.units())
+def parse_poses(content: Content, file: str) -> Iterator[Parsed]:
+    """Parse lines of time and pose, piece by piece."""
+    return parse_timed_rows(content, file, COLUMNS, Pose.units())
 
 
 def pose_table(t_ns: NDArray[np.int64], poses: NDArray[np.float64]) -> pa.Table:

@@ -56,6 +56,8 @@ def _find_line_end(content: Content, start: int, end: int) -> int:
 def line_pieces(content: Content, size: int) -> Iterator[tuple[bytes, int]]:
     """Iterate over the first `size` bytes of a text in pieces of whole lines, and the lines before each."""
     start = before = 0
+    if not size:
+        yield b"", 0
     while start < size:
         piece = bytes(content[start : min(start + PIECE, size)])
         if start + len(piece) < size:
