@@ -30,7 +30,7 @@ def test_an_export_that_is_killed_while_it_writes_leaves_all_or_nothing(export: 
 
 def test_half_an_output_is_found_out(export: kills.Bench, monkeypatch: pytest.MonkeyPatch):
     half = dict(list(export.expected.items())[1:])
-    monkeypatch.setattr(export, "start", lambda kill_at: Mock(pid=None))
+    monkeypatch.setattr(export, "start", lambda kill_at: Mock(pid=None, exitcode=-9))
     monkeypatch.setattr(export, "written", lambda: half)
     tally = kills.Tally("export")
     export.kill(tally, at=1)

@@ -175,10 +175,14 @@ class Bench:
 
     def kill(self, tally: Tally, at: int = 0, after: float = 0.0) -> None:
         """Kill the command at a step, or after some seconds; judge what is there, and that it runs again."""
+        began = time.monotonic()
         child = self.start(at)
         child.join(after or None)
         child.kill()
         child.join()
+        if child.exitcode != -signal.SIGKILL:  # it was over before
+            self.seconds = min(self.seconds, time.monotonic() - began)
+            return
         alone = _wait_for_group(child.pid)
         how = f"{self.command.name} at step {at}" if at else f"{self.command.name} after {after:.3f} s"
         found = self.written()
@@ -268,5 +272,5 @@ def run_command(name: str, seed: int, count: int, until: float, scratch: Path) -
         if rng.random() < 0.5:
             bench.kill(tally, at=rng.randint(1, bench.events))
         else:
-            bench.kill(tally, after=rng.uniform(0.3, 1.0) * bench.seconds)
+            bench.kill(tally, after=rng.uniform(0.1, 1.0) * bench.seconds)
     return tally
