@@ -13,7 +13,8 @@ from tests.integrity.recordings import START_NS, drive
 from transect.base.clocks import NS
 from transect.errors import ParseError
 from transect.integrity import Check, Finding, Limit, Unknown, VerdictTable, Window, check
-from transect.integrity.config import read_config
+from transect.integrity.catalogue import describe, markdown_table
+from transect.integrity.config import ROBOTS, Config, load_config, read_config
 from transect.integrity.runner import Job
 from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
@@ -222,3 +223,17 @@ def test_what_was_known_at_a_time_is_of_a_window_that_had_ended() -> None:
     assert known is not None
     assert known.t1_ns == START_NS + 5 * NS
     assert verdicts.known_at("nothing", START_NS + 9 * NS) is None
+
+
+def test_every_check_says_what_it_judges_measures_and_why() -> None:
+    described = describe()
+    assert len({row.id for row in described}) == len(described)
+    assert [row.id for row in described if not (row.measures and row.limits and row.motive)] == []
+    assert f"| {described[0].id} | {described[0].name} |" in markdown_table()
+
+
+def test_what_robots_of_ours_change_can_be_read() -> None:
+    files = sorted(ROBOTS.glob("*.yaml"))
+    assert files
+    for file in files:
+        assert load_config(file) != Config()

@@ -46,17 +46,16 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Say which sensor of a recording could be trusted, when, and why.
+    """Say which sensor could be trusted, when, and why.
 
-    One line for each sensor: its state over time, then what is wrong in words and what to do. Exits with 4
-    if a sensor is BAD. -o DIR writes all verdicts as Parquet and CSV, and pictures of the worst moments.
+    One line for each sensor: its state over time, then what is wrong in words and what to do. Without PATH,
+    list the checks. Exits with 4 if a sensor is BAD. -o DIR writes all verdicts as Parquet and CSV, and
+    pictures of the worst moments.
     """
-    from transect.errors import UsageError
-
     if catalogue is not None:
         return _check_catalogue(catalogue, as_json)
     if not opening.paths:
-        raise UsageError("there is no recording to check", hint="transect check PATH, or --catalogue sdi")
+        return _list_checks(as_json)
     from transect import integrity
     from transect.integrity.report import report_sensors
 
@@ -210,6 +209,21 @@ def _say(text: str, indent: str) -> None:
     after = indent + "  "
     for line in textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=after):
         click.echo(line)
+
+
+def _list_checks(as_json: bool) -> int:
+    from transect.integrity.catalogue import describe
+
+    from ._tables import show_json, show_table
+
+    rows = describe()
+    if as_json:
+        show_json([row._asdict() for row in rows])
+    else:
+        headings = ("check", "name", "judges", "measures", "limits: warn / fail")
+        cells = [(r.id, r.name, r.judges, r.measures, r.limits) for r in rows]
+        show_table(headings, cells, order=(0, 1, 3, 4, 2), prose=(2, 3, 4))
+    return 0
 
 
 def _check_catalogue(name: str, as_json: bool) -> int:

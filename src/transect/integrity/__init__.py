@@ -6,6 +6,7 @@ A check is one file in `checks/`; `docs/integrity.md` says how to write one.
 - `model`: what a check is; `windows`: what it sees
 - `rules`: scores, states, what is declared, what checks say together
 - `runner`, `config`, `catalogue`: which checks run on which streams, with which limits
+- `live`: the same checks on samples that are pushed while they are measured, and as nodes of a flow
 - `table`: verdicts, kept as Parquet and CSV
 - `learning`, `motion`: what checks learn of a stream, and whether the robot moved
 """

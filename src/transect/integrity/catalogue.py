@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transect.errors import did_you_mean
 
@@ -75,3 +75,39 @@ def find(name: str) -> str:
             return known
     ids = [check.id for check in load_all().values()]
     raise CheckError(f"there is no check {name!r}", hint=did_you_mean(name, (*names(), *ids)))
+
+
+class Description(NamedTuple):
+    """A check as a person reads it."""
+
+    id: str
+    name: str
+    judges: str
+    measures: str
+    limits: str
+    motive: str
+
+
+def describe() -> list[Description]:
+    """Return what each check judges, measures and holds it against, from the checks themselves."""
+    return [_describe(name, check) for name, check in load_all().items()]
+
+
+def _describe(name: str, check: type[Check]) -> Description:
+    said, _, motive = inspect.cleandoc(check.__doc__ or "").partition("Motive:")
+    limits = [
+        f"{key} {limit.warn:g} / {limit.fail:g} {limit.unit}".rstrip() + f" {limit.reason}"
+        for key, limit in check.limits.items()
+    ]
+    judges = ["any" if kind is object else kind.__name__ for kind in check.inputs[0].types]
+    measures = " ".join(said.split("\n\n")[0].split()).replace("``", "")
+    return Description(
+        check.id, name, ", ".join(judges), measures, "; ".join(limits), " ".join(motive.split())
+    )
+
+
+def markdown_table() -> str:
+    """Return all checks as a table for a page."""
+    rows = [("check", "name", "judges", "measures", "warn / fail", "motive"), ("---",) * 6, *describe()]
+    cells = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)

@@ -33,7 +33,8 @@ from transect.recording import Recording, Stream
 from . import catalogue
 from .model import Check, Surroundings
 
-_ROBOTS = Path(__file__).parent / "robots"
+ROBOTS = Path(__file__).parent / "robots"
+"""A file for each robot of ours, by its name."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def read_config(text: str, file: str) -> Config:
 def config_of(recording: Recording) -> Config:
     """Return what is known of the recording's robot, from `integrity/robots`; nothing for other robots."""
     name = recording.robot.name if recording.robot else ""
-    file = _ROBOTS / f"{name}.yaml"
+    file = ROBOTS / f"{name}.yaml"
     return load_config(file) if name and name.isidentifier() and file.is_file() else Config()
 
 

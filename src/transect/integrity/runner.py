@@ -74,7 +74,7 @@ def check(
             jobs = _jobs_of(recording, tracks, names, settings)
             for index in range(len(grid)):
                 for job in jobs:
-                    job.judge(index)
+                    job.keep(job.judge(index))
                 if index % _FLUSH == _FLUSH - 1 or index == len(grid) - 1:
                     for job in jobs:
                         job.flush()
@@ -185,9 +185,11 @@ class Job:
 
     def judge(self, index: int) -> Verdict:
         """Return the verdict on a window; windows come in order."""
-        verdict = self._verdict(self.track.window(index), self._found(index))
+        return self._verdict(self.track.window(index), self._found(index))
+
+    def keep(self, verdict: Verdict) -> None:
+        """Keep a verdict for the table."""
         self._verdicts.append(verdict)
-        return verdict
 
     def _found(self, index: int) -> Finding | Unknown:
         if self._lacks is not None:

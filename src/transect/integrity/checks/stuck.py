@@ -81,5 +81,5 @@ def _bytes_of(stream: Window[Any]) -> list[bytes | None] | None:
         return None
     # Constants such as angles of a laser do not hurt: they are the same in every sample.
     rows = np.concatenate(wide, axis=1)
-    measured = ~np.isnan(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), np.bool_)
-    return [row.tobytes() if there else None for row, there in zip(rows, measured, strict=True)]
+    measured = np.count_nonzero(rows == rows, axis=1)
+    return [row.tobytes() if count else None for row, count in zip(rows, measured.tolist(), strict=True)]
