@@ -90,3 +90,12 @@ def test_no_line_is_drawn_over_what_was_not_compared():
     for axis in figure.axes:
         (line,) = axis.lines
         assert np.flatnonzero(np.isnan(line.get_xdata())).tolist() == [10]
+
+
+def test_a_tall_path_has_a_narrow_figure_and_one_large_error_does_not_take_all_colours():
+    y = np.linspace(0, 300, 200)
+    path = np.column_stack([np.sin(y / 100), y, 0 * y])
+    errors = np.where(y > 0, 1.0 + y / 300, 9.0)
+    figure = trajectory_figure(path, path, errors, title="a\nb")
+    assert figure.get_figwidth() < 5
+    assert figure.axes[0].collections[0].get_clim()[1] < 2.1

@@ -12,6 +12,9 @@ from tests.evaluation.test_trajectories import circle, moved
 
 from transect.evaluation import AssociationError, absolute_error, associate
 from transect.evaluation.framing import ASSUMED, at_frame_of, refuse_swapped
+from transect.evaluation.report import Asked, evaluate
+from transect.evaluation.result import Input
+from transect.evaluation.runs.judging import compare_run
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree
 from transect.types import Trajectory
@@ -68,6 +71,43 @@ def test_without_a_path_the_frames_are_assumed_equal_and_it_is_said() -> None:
         assert framed.T_estimate_reference is None
     without = replace(tumbling(), orientations=None)
     assert at_frame_of(at_antenna(tumbling(), tree()), without, tree()).note.startswith(ASSUMED)
+
+
+LOOK = rotations.quaternion_from_matrix([[0, 0, 1], [-1, 0, 0], [0, -1, 0]])
+"""Takes points of a camera (x right, z forward) to a body (x forward, z up): 120 degrees about one axis."""
+
+
+def as_camera(path: Trajectory) -> Trajectory:
+    """Poses of a camera in the axes that it has at its first pose, as KITTI's, of poses of a body."""
+    assert path.orientations is not None
+    back = rotations.conjugate(LOOK)
+    turned = rotations.multiply(back, rotations.multiply(path.orientations, LOOK))
+    places = rotations.rotate(back, path.positions)
+    return replace(path, positions=places, orientations=turned, frame="cam0_first", child="image_00")
+
+
+def sides(path: Trajectory) -> tuple[Input, Input]:
+    reference, estimate = as_camera(path), replace(path, frame="map", child="imu")
+    return Input("truth", "", "", reference), Input("fused", "", "", estimate)
+
+
+def test_axes_of_bodies_that_no_frames_connect_are_turned_as_the_attitudes_tell() -> None:
+    found = evaluate(*sides(tumbling()), Asked(relations=("ate", "rpe")))
+    assert found.metrics["ate"]["rotation"]["rmse"] < 1e-6
+    assert found.metrics["rpe"]["translation"]["rmse"] < 1e-6
+    assert "imu is turned by 120 deg onto the axes of image_00" in found.notes[0]
+
+
+def test_a_straight_drive_is_not_turned_about_the_wrong_vertical() -> None:
+    path = circle()
+    i = np.arange(len(path))
+    east = np.column_stack([1.0 * i, np.sin(i / 30), np.zeros(len(path))])
+    level = np.tile([0.0, 0.0, 0.0, 1.0], (len(path), 1))
+    found = compare_run(*sides(replace(path, positions=east, orientations=level)), "not", "")
+    assert found.alignment["mode"] == "se3"
+    assert found.metrics["ate"]["translation"]["rmse"] < 1e-6
+    assert found.metrics["ate"].get("rotation") is None
+    assert found.notes[0].startswith("attitudes are not compared: no path from imu to image_00 is known")
 
 
 def test_the_covariance_at_the_end_of_a_lever_arm_grows_by_what_the_attitude_adds() -> None:

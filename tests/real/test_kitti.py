@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from tests.formats.recordings import assert_same, rewritten
 
 import transect
 from transect.evaluation.loading import load_trajectory
+from transect.evaluation.runs.reference import reference_of
 from transect.geometry import geodesy
 from transect.geometry.ground import map_view
 from transect.recording import Recording
@@ -114,3 +117,13 @@ def test_a_part_of_it_written_opens_the_same(tmp_path: Path, drive: Recording) -
     part = drive.slice("+1s", "+1.5s")
     assert {len(s) for s in part} == {5}
     assert_same(part, rewritten(part, tmp_path / "part", "kitti"), attitude=1e-15)
+
+
+def test_a_fusion_of_the_sensor_that_made_the_truth_is_not_called_independent(drive: Recording):
+    run: Any = SimpleNamespace(
+        config={"wiring": {"fix": {"stream": "oxts/fix"}, "imu": {"stream": "oxts/imu"}}}
+    )
+    assert drive.truth is not None
+    made, fed = reference_of(run, drive, drive.truth)
+    assert fed == "not"
+    assert "was made from oxts, and the run used oxts/fix and oxts/imu" in made.notes[0]

@@ -37,6 +37,10 @@ UNSURE = 0.12
 """Opacity of a confidence band."""
 
 
+OUTLIERS = 1.5
+"""Errors that exceed 98 % of all by this factor have the last colour: a few would hide the others."""
+
+
 @dataclass(frozen=True)
 class Background:
     """A map under trajectories.
@@ -76,12 +80,12 @@ def trajectory_figure(
         Which coordinates go right and up, and what they are called.
     """
     seen = view.project(reference)
-    figure = new_figure(WIDTH, _height(seen))
+    figure = new_figure(_width(seen), _height(seen) + 0.2 * title.count("\n"))
     axis = figure.add_subplot()
     _lay(axis, background)
     axis.plot(*_thin(seen).T, color=QUIET, lw=1.2, label="reference", zorder=1)
     lines = _colour(axis, view.project(estimate), errors)
-    bar = figure.colorbar(lines, ax=axis, shrink=0.85, pad=0.02)
+    bar = figure.colorbar(lines, ax=axis, shrink=0.85, pad=0.02, extend=_limit_colours(lines, errors))
     bar.set_label("error [m]", fontsize=9, color=INK)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=8)
@@ -329,6 +333,22 @@ def _height(ground: Floats) -> float:
     extent = np.maximum(np.ptp(ground, axis=0), 1e-9)
     wide, high = extent + 2 * AROUND * extent.max()
     return float(np.clip(0.8 * WIDTH * high / wide, 2.0, 7.0)) + 0.8
+
+
+def _width(ground: Floats) -> float:
+    """Return the width of a figure, in inches: less than usual where a path is tall, but enough to read."""
+    extent = np.maximum(np.ptp(ground, axis=0), 1e-9)
+    wide, high = extent + 2 * AROUND * extent.max()
+    return float(np.clip((_height(ground) - 0.8) * wide / high + 2.0, 4.8, WIDTH))
+
+
+def _limit_colours(lines: Any, errors: Floats) -> str:
+    """Let colours end where nearly all errors do; return which end of their scale stands for larger ones."""
+    usual, largest = np.nanpercentile(errors, (98, 100)) if len(errors) else (0.0, 0.0)
+    if largest <= OUTLIERS * usual:
+        return "neither"
+    lines.set_clim(float(np.nanmin(errors)), float(usual))
+    return "max"
 
 
 def _colours(count: int) -> list[str]:

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 1500
 """Largest number of cells along a side of a map that is drawn."""
+ALIGNED = {
+    "none": "not aligned",
+    "origin": "aligned at the first pose",
+    "yaw": "aligned by heading and translation",
+    "se3": "aligned by rotation and translation",
+    "sim3": "aligned by rotation, translation and scale",
+}
+"""What was done to the estimate before it was compared."""
 DPI = 200
 """Pixels to an inch: for print."""
 Named = tuple[str, "Callable[[], Figure]"]
@@ -58,7 +66,8 @@ def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[Na
     for result in results:
         arrays = result.arrays
         rmse = result.metrics["ate"]["translation"]["rmse"]
-        title = f"{result.estimate}: ATE {rmse:.4g} m (alignment {result.alignment['mode']})"
+        how = ALIGNED.get(result.alignment["mode"], result.alignment["mode"])
+        title = f"{result.estimate}\nATE {rmse:.4g} m against {result.reference}\n{how}"
         make = partial(
             trajectory_figure,
             arrays["reference"],

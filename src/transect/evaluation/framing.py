@@ -26,6 +26,11 @@ W_FIRST = [1, 2, 3, 0]
 """Takes columns that were read as x, y, z, w, and are w, x, y, z, to where they belong."""
 SCATTERED = 0.05
 """Attitudes that scatter more than this do not belong to the same body; 0.05 is about 25 degrees."""
+STEADY, TURNED = 0.005, np.radians(10)
+"""Axes of two bodies are turned against each other if their attitudes scatter about one rotation by less than
+this (about 8 degrees), and that rotation is larger than this, rad."""
+STRAIGHT = 1e-3
+"""Ratio of squared extents below which a path is too straight to tell how the world is turned."""
 CLEARLY = 0.1
 """The other order must leave less than this part of the error."""
 MOST = 2000
@@ -104,6 +109,56 @@ def _at_the_end_of(arms: Floats, covariances: Floats | None) -> Floats | None:
     return jacobian @ covariances @ jacobian.transpose(0, 2, 1)
 
 
+# Axes of bodies that no frames connect
+
+
+def are_unrelated(reference: Trajectory, estimate: Trajectory, *trees: FrameTree) -> bool:
+    """Tell whether two trajectories are of bodies with names that no frames connect."""
+    named = bool(reference.child and estimate.child) and reference.child != estimate.child
+    return named and at_frame_of(reference, estimate, *trees).T_estimate_reference is None
+
+
+def turn_bodies(pairs: Pairs, framed: Framed, align: str) -> tuple[Pairs, str]:
+    """Return pairs whose attitudes are of axes that look alike, and what to say of it.
+
+    An IMU looks along x, a camera along z. Where no frames connect two bodies that have names, and their
+    attitudes differ by one rotation all the way, that rotation is taken out: it is no error of attitude, and
+    motions in axes that differ cannot be compared. A straight path does not tell it: attitudes are then left
+    out, unless the first of them is needed to `align`.
+    """
+    reference, estimate = pairs.reference, pairs.estimate
+    if framed.T_estimate_reference is not None or not are_unrelated(reference, estimate):
+        return pairs, framed.note
+    if reference.orientations is None or estimate.orientations is None:
+        return pairs, framed.note
+    few = slice(None, None, max(1, len(pairs) // MOST))
+    a, b = (each.positions[few] - each.positions[few].mean(axis=0) for each in (estimate, reference))
+    strength = np.linalg.svd(b.T @ a, compute_uv=False)
+    if len(a) < 4 or strength[1] < STRAIGHT * strength[0]:
+        if align == "origin":
+            return pairs, framed.note
+        why = framed.note.removeprefix(f"{ASSUMED}: ")
+        note = f"attitudes are not compared: {why}, and the path is too straight to find how they are turned"
+        return replace(pairs, estimate=replace(estimate, orientations=None)), note
+    world = rotations.quaternion_from_matrix(rotations.nearest_rotation(b.T @ a))
+    between = _between(reference.orientations[few], estimate.orientations[few], world)
+    spread = np.linalg.eigh(between.T @ between / len(between))
+    if 1 - spread.eigenvalues[-1] > STEADY:
+        return pairs, framed.note
+    mean = spread.eigenvectors[:, -1]
+    angle = float(np.linalg.norm(rotations.rotation_vector_from_quaternion(mean)))
+    angle = min(angle, 2 * np.pi - angle)
+    if angle < TURNED:
+        return pairs, framed.note
+    attitudes = rotations.multiply(estimate.orientations, rotations.conjugate(mean))
+    why, degrees = framed.note.removeprefix(f"{ASSUMED}: "), f"{np.degrees(angle):.3g} deg"
+    note = (
+        f"{why}: {estimate.child} is turned by {degrees} onto the axes of {reference.child}, as the "
+        "attitudes of both tell; a lever arm is not taken off"
+    )
+    return replace(pairs, estimate=replace(estimate, orientations=attitudes)), note
+
+
 # Columns in the wrong order
 
 
@@ -160,5 +215,10 @@ def _refuse_w_first(reference: Trajectory, estimate: Trajectory, few: slice, tur
 
 def _scatter(truth: Floats, said: Floats, world: Floats) -> float:
     """Return how far ``truth^-1 world said`` is from one rotation: 0 for a constant one, up to 3/4."""
-    between = rotations.multiply(rotations.conjugate(truth), rotations.multiply(world, said))
+    between = _between(truth, said, world)
     return float(1 - np.linalg.eigvalsh(between.T @ between / len(between))[-1])
+
+
+def _between(truth: Floats, said: Floats, world: Floats) -> Floats:
+    """Return the rotations ``truth^-1 world said`` (n, 4)."""
+    return rotations.multiply(rotations.conjugate(truth), rotations.multiply(world, said))

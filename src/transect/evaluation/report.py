@@ -22,7 +22,7 @@ from transect.types import Provenance, SourceFile, Trajectory
 
 from .absolute import AbsoluteError, Align, absolute_error, matrices
 from .association import LEAST, MAX_DIFF, By, Pairs, associate
-from .framing import at_frame_of, refuse_swapped
+from .framing import at_frame_of, refuse_swapped, turn_bodies
 from .relative import Per, relative_error, travelled_distance
 from .result import Input, Result, dependence
 from .statistics import Statistics
@@ -120,10 +120,11 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
     if flat := [side.name for side in (reference, estimate) if side.flat]:
         pairs = _in_the_plane(pairs, f"{' and '.join(flat)} has no heights: compared in the plane")
     refuse_swapped(pairs)
+    pairs, note = turn_bodies(pairs, framed, asked.align)
     absolute = absolute_error(pairs, asked.align)
     compared = Comparison(pairs, absolute, asked)
     metrics, arrays, left_out = _compute(compared)
-    notes = [framed.note, *dependence(reference, estimate), *([str(found)] if found else []), *pairs.notes]
+    notes = [note, *dependence(reference, estimate), *([str(found)] if found else []), *pairs.notes]
     notes += [*reference.notes, *estimate.notes, *_position_only(pairs), *left_out]
     return Result(
         estimate.name,

@@ -14,8 +14,9 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.differences import path_arrays
+from transect.evaluation.framing import are_unrelated
 from transect.evaluation.loading import POSE, POSES, open_input
-from transect.evaluation.report import Asked, evaluate, facts_of, report_failure
+from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
 from transect.evaluation.result import SUFFIX, Input, Result
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
@@ -139,17 +140,20 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
     """Compare one trajectory; the truth is interpolated, as sensors and truth rarely share stamps.
 
     Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
-    turned onto the truth, as its roll would be anything, is turned about the vertical if it is level, else
-    compared from its first pose on. One that was `fed` with positions of the truth is compared as it is, if
-    it is in their frame; with some of them, there is no way through the others to measure motions along.
+    turned onto the truth, as its roll would be anything, is turned about the vertical if both are level, else
+    compared from its first pose on; if no frames connect the bodies, its positions alone are compared. One
+    that was `fed` with positions of the truth is compared as it is, if it is in their frame; with some of
+    them, there is no way through the others to measure motions along.
     """
     times = reference.trajectory.t_ns
     usual = float(np.median(np.diff(times))) / NS if len(times) > 1 else 0.0
     straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
     there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
-    level = estimate.trajectory.frame == MAP_FRAME
+    level = estimate.trajectory.frame == MAP_FRAME and reference.trajectory.frame not in DOWN_IS_Y
+    sides, trees = (reference.trajectory, estimate.trajectory), (reference.frames, estimate.frames)
+    by_first_pose = straight and not level and not are_unrelated(*sides, *trees)
     asked = Asked(
-        align="none" if there else "se3" if not straight else "yaw" if level else "origin",
+        align="none" if there else "origin" if by_first_pose else "yaw" if straight and level else "se3",
         relations=("ate",) if fed == "in part" else ("ate", "rpe", "segments", "drift"),
         by="interpolate",
         max_diff=1.5 * usual,

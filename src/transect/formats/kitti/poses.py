@@ -21,6 +21,8 @@ from ..tum.reading import pose_table, role_of_name
 from . import SECONDS, find_pose_file
 from .times import clock_of_times, read_times
 
+OXTS = "oxts"
+"""The receiver with an inertial system from which KITTI made its true poses, and the folder of its data."""
 WORLD = "cam0_first"
 """Frame of a pose file: camera 0 at its first frame."""
 ROUNDED = 0.01
@@ -64,6 +66,7 @@ def pose_stream(
         role=role,
         frame=WORLD,
         child=child,
+        meta={"made_from": OXTS} if role == "truth" else {},
     )
 
 
