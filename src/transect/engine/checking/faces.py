@@ -134,7 +134,7 @@ class Faces:
         """Return what may have been meant by a name that is nowhere."""
         if owners := self.given.implementing(name):
             return f"it is an implementation of {owners[0]}"
-        return did_you_mean(name, {*self.given.texts, *self.catalogue.names()})
+        return did_you_mean(name, {*self.given.texts, *self.catalogue.names()} - {name})
 
     def _class(self, name: str, implementation: str) -> type[Node] | None:
         return self.catalogue.implementation(name, implementation) or self.catalogue.node(name)
