@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.integrity.recordings import START_NS, drive
 
 from transect.base.clocks import NS
 from transect.errors import ParseError
-from transect.integrity import Check, Finding, Limit, Unknown, VerdictTable, Window, check
+from transect.integrity import Check, Finding, Limit, Unknown, VerdictTable, Window, catalogue, check
 from transect.integrity.catalogue import describe, markdown_table
 from transect.integrity.config import ROBOTS, Config, load_config, read_config
 from transect.integrity.runner import Job
@@ -20,6 +21,7 @@ from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
 from transect.recording import Recording
 from transect.simulation.faults import inject
+from transect.types import Imu
 
 
 @cache
@@ -237,3 +239,32 @@ def test_what_robots_of_ours_change_can_be_read() -> None:
     assert files
     for file in files:
         assert load_config(file) != Config()
+
+
+class Brownout(Check, id="U01", group="signal"):
+    """How often a user's own check was asked.
+
+    Motive: A package outside brings its own.
+    """
+
+    windows = Limit(1.0, 2.0, "BROWNOUT")
+
+    def look(self, imu: Window[Imu]) -> Finding | Unknown:
+        return Finding({"windows": float(imu.index)}, len(imu))
+
+
+def test_a_check_of_the_users_own_is_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("brownout", f"{__name__}:Brownout", catalogue.ENTRY_POINTS)
+    known = {"brownout": point}
+    monkeypatch.setattr(catalogue, "_outside", lambda: known)
+    monkeypatch.setattr(EntryPoint, "load", lambda _: Brownout)
+    functions = (catalogue.names, catalogue.load, catalogue.load_all)
+    for function in functions:
+        function.cache_clear()
+    try:
+        verdicts = check(drive(4), checks=["brownout", "T01"])
+    finally:
+        for function in functions:
+            function.cache_clear()
+    assert verdicts.select(check="U01").column("state") == ["OK", "OK", "SUSPECT", "BAD"]
+    assert set(verdicts.select(check="U01", state="BAD").column("reason")) == {"BROWNOUT"}

@@ -53,6 +53,7 @@ class Track(Generic[T]):
         self.stream, self.grid = stream, grid
         self.sensor = sensor or stream.name
         self._arrays: dict[str, Any] = {}
+        self._lists: dict[str, tuple[int, int, Any]] = {}
         self._values: tuple[int, int, list[Any]] = (0, 0, [])
 
     @cached_property
@@ -89,10 +90,13 @@ class Track(Generic[T]):
             if name not in self._arrays:
                 self._arrays[name] = self.stream.column(name)
             return self._arrays[name][start:stop]
-        part = pa.table({name: self.stream.table.column(name).slice(start, stop - start)})
-        if arrow.holds_numbers(kind) and not _is_ragged(part.column(0)):
-            return arrow.numbers(part, name)
-        return part.column(0).to_pylist()
+        kept = self._lists.get(name)
+        if kept is None or kept[:2] != (start, stop):  # several checks ask for the same window
+            part = pa.table({name: self.stream.table.column(name).slice(start, stop - start)})
+            even = arrow.holds_numbers(kind) and not _is_ragged(part.column(0))
+            rows: Any = arrow.numbers(part, name) if even else part.column(0).to_pylist()
+            kept = self._lists[name] = (start, stop, rows)
+        return kept[2]
 
     def values(self, start: int, stop: int) -> list[Any]:
         """Return rows as values of the stream's type; several checks that ask for the same load them once."""
@@ -104,7 +108,8 @@ class Track(Generic[T]):
 def _is_ragged(column: pa.ChunkedArray) -> bool:
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         return False
-    return len({len(each) for each in column}) > 1
+    lengths = [np.diff(np.from_dlpack(chunk.offsets)) for chunk in column.chunks if len(chunk)]
+    return len(lengths) > 0 and len(np.unique(np.concatenate(lengths))) > 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
