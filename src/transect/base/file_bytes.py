@@ -114,11 +114,6 @@ Content = bytes | memoryview | FileBytes
 """What readers of large files take."""
 
 
-def read_file(path: Path) -> bytes:
-    """Return the whole content of a file."""
-    return bytes(FileBytes(path))
-
-
 def part_of(content: Content, start: int, end: int) -> Content:
     """Return a part of a content, without reading or copying it."""
     if isinstance(content, FileBytes):
