@@ -179,7 +179,8 @@ def _show_sensor(report: SensorReport, name: int, whole: bool) -> None:
         _say(problem.sentence(first), "    ")
         if problem.state == "BAD" or whole:
             _say(f"try: {reason_of(problem.reason).mend}", "      ")
-    if others := list(dict.fromkeys(p.reason for p in report.problems[len(shown) :])):
+    named = {problem.reason for problem in shown}
+    if others := [r for r in dict.fromkeys(p.reason for p in report.problems) if r not in named]:
         _say(f"also: {', '.join(others)}", "      ")
 
 

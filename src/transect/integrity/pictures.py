@@ -35,8 +35,10 @@ def draw_report(recording: Recording, reports: Sequence[SensorReport], folder: P
     first = min((r.windows[0].t0_ns for r in reports if r.windows), default=0)
     paths = [folder / "sensors.png"]
     save_figure(states_figure([_strip_of(report, first) for report in reports], recording.name), paths[0])
-    problems = [problem for report in reports for problem in report.problems if problem.state == "BAD"]
-    for number, problem in enumerate(problems[:MOST], 1):
+    bad = [problem for report in reports for problem in report.problems if problem.state == "BAD"]
+    # Several checks may see the same thing: one picture of it will do.
+    problems = {(problem.stream, problem.reason): problem for problem in reversed(bad)}
+    for number, problem in enumerate(list(reversed(problems.values()))[:MOST], 1):
         name = file_name(f"{number:02d}_{problem.stream}_{problem.reason}".replace("/", "_"))
         for figure in _figures_of(recording, problem, first):
             paths.append(folder / f"{name}.png")
