@@ -99,9 +99,32 @@ def test_nothing_to_check_is_a_usage_error(tmp_path: Path, name: str) -> None:
 
 EVIL = """\
 import pathlib
-from transect.engine import Controller, node
+from collections.abc import Callable
+from typing import Annotated, List, Optional
+from transect.engine import Controller, Latest, Node, node, param
 
 pathlib.Path("{mark}").write_text("ran")
+
+
+STRINGS = ["pathlib.Path('{mark}').touch()"]
+NAMED = "pathlib.Path('{mark}').touch()"
+
+
+class Hints(Node):
+    # Python would evaluate these texts to find out what they mean.
+
+    __annotations__ = {"z": "pathlib.Path('{mark}').touch()"}
+    b: Latest["pathlib.Path('{mark}').touch()"] = param(1)
+    c: NAMED = param(1)
+
+    def process(
+        self,
+        x: Latest["pathlib.Path('{mark}').touch()"],
+        y: NAMED,
+        z: Callable[STRINGS, List[int] | "pathlib.Path('{mark}').touch()"],
+        w: Annotated["pathlib.Path('{mark}').touch()", NAMED] = None,
+        v: Optional[NAMED] = None,
+    ) -> Annotated[float, "pathlib.Path('{mark}').touch()"]: ...
 
 
 @node
@@ -130,7 +153,8 @@ def test_nothing_beside_a_description_is_executed_unless_it_is_asked_for(
         assert (done.exit_code, done.output) == (0, "1 file: no problems, 0 hints\n")
     assert "wrote" in run("draw", file, "-o", tmp_path / "x.svg").output
     assert "double" in (tmp_path / "x.svg").read_text()
-    for look in (("show", file), ("check", python), ("show", f"{python}/double"), ("check", tmp_path)):
+    nodes = (f"{python}/double", f"{python}/Hints")
+    for look in (("show", file), ("check", python), *(("show", each) for each in nodes), ("check", tmp_path)):
         assert run(*look).exception is None or "this" in controller
     assert not mark.exists()
     run("check", file, "--execute")

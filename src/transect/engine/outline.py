@@ -17,6 +17,7 @@ import inspect
 import operator
 import sys
 import types
+import typing
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
@@ -272,7 +273,7 @@ class _Outline:
                 hints[each.target.id] = self._hint(each.annotation, strict=False)
             if isinstance(each, ast.Assign | ast.AnnAssign):
                 for name, value in self._assigned(each).items():
-                    if value is not UNKNOWN:
+                    if value is not UNKNOWN and not name.startswith("__"):
                         members[name] = value
                     if getattr(value, "default", None) is UNKNOWN:
                         hints[name] = object
@@ -337,11 +338,38 @@ class _Outline:
         return dict.fromkeys(names, value)
 
     def _hint(self, part: ast.expr, strict: bool = True) -> Any:
-        """Return the type that an annotation means; `object` where it is not known."""
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            return self._hint(ast.parse(part.value, mode="eval").body, strict)
-        value = self._value(part, strict)
-        return object if value is UNKNOWN else value
+        """Return the type that an annotation means; `object` where it is not known.
+
+        No text may be left in it: to look up what an annotation means, Python evaluates text as code.
+        """
+        match part:
+            case ast.Constant(value=str(text)):
+                return self._hint(ast.parse(text, mode="eval").body, strict)
+            case ast.Tuple() | ast.List():
+                made = [self._hint(each, strict) for each in part.elts]
+                return tuple(made) if isinstance(part, ast.Tuple) else made
+            case ast.Subscript():
+                return self._subscript(part, strict)
+            case ast.BinOp(op=ast.BitOr()):
+                return _unite(self._hint(part.left, strict), self._hint(part.right, strict))
+            case _:
+                value = self._value(part, strict)
+                return object if isinstance(value, _Unknown | str | bytes | list | tuple | dict) else value
+
+    def _subscript(self, part: ast.Subscript, strict: bool) -> Any:
+        """Return a type with others in brackets; `Annotated` adds, and `Literal` lists, plain values."""
+        owner = self._hint(part.value, strict)
+        inside = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+        if owner is typing.Literal:
+            values = [self._value(each) for each in inside]
+        elif owner is typing.Annotated:
+            values = [self._hint(inside[0], strict), *(self._value(each) for each in inside[1:])]
+        else:
+            values = [self._hint(each, strict) for each in inside]
+        try:
+            return owner[tuple(values) if isinstance(part.slice, ast.Tuple) else values[0]]
+        except TypeError:
+            return object
 
     def _value(self, part: ast.expr, strict: bool = False) -> Any:
         """Return the value of an expression, `UNKNOWN` where it takes more than names and plain values.
@@ -360,20 +388,15 @@ class _Outline:
                 owner = self._value(part.value, strict)
                 return getattr(owner, part.attr, UNKNOWN) if isinstance(owner, types.ModuleType) else UNKNOWN
             case ast.Tuple() | ast.List():
-                values = [self._value(each, strict) for each in part.elts]
-                values = [object if strict and value is UNKNOWN else value for value in values]
+                values = [self._value(each) for each in part.elts]
                 made = tuple(values) if isinstance(part, ast.Tuple) else values
                 return UNKNOWN if _any_unknown(values) else made
             case ast.Dict():
                 keys = [UNKNOWN if key is None else self._value(key) for key in part.keys]
                 values = [self._value(each) for each in part.values]
                 return UNKNOWN if _any_unknown([*keys, *values]) else dict(zip(keys, values, strict=True))
-            case ast.Subscript():
-                return _subscript(self._value(part.value, strict), self._value(part.slice, strict))
-            case ast.BinOp(op=ast.BitOr()):
-                sides = (self._value(side, strict) for side in (part.left, part.right))
-                left, right = (object if side is UNKNOWN else side for side in sides)
-                return _unite(left, right)
+            case ast.Subscript() | ast.BinOp(op=ast.BitOr()):
+                return self._hint(part, strict=False)
             case ast.BinOp() | ast.UnaryOp():
                 return self._number(part)
             case ast.Call():
@@ -442,17 +465,8 @@ def _keep_implementations(bases: Iterable[type]) -> Generator[None]:
             each.implementations.update(known)
 
 
-def _subscript(owner: Any, inside: Any) -> Any:
-    if owner is UNKNOWN:
-        return UNKNOWN
-    try:
-        return owner[object if inside is UNKNOWN else inside]
-    except TypeError:
-        return UNKNOWN
-
-
 def _unite(left: Any, right: Any) -> Any:
     try:
         return left | right
     except TypeError:
-        return UNKNOWN
+        return object
