@@ -57,6 +57,16 @@ def drive(seconds: int = 40, seed: int = 0) -> Recording:
     return Recording("drive", (imu, odom, gps))
 
 
+def declaring(seconds: int = 40, seed: int = 0) -> Recording:
+    """Return the drive with fixes of an RTK receiver, which declare their type and deviations."""
+    recording = drive(seconds, seed)
+    gps = recording["gps"]
+    columns = {name: np.asarray(gps[name]) for name in ("lat", "lon", "alt")}
+    columns |= {f"std_{name}": np.full(len(gps), 0.01) for name in ("north", "east", "down")}
+    rtk = stream_of_values("gps", gps.t_ns, {**columns, "fix": ["rtk fixed"] * len(gps)}, type=NavFix)
+    return recording.replace(streams=(recording["imu"], recording["odom"], rtk))
+
+
 def yard(seconds: int = 30, seed: int = 0, walker: bool = False, speed: float = 0.0) -> Recording:
     """Return a laser (20 Hz, two interleaved combs of 1 degree) in a yard: a round wall, posts, sky, a bush.
 

@@ -46,6 +46,7 @@ REASONS: dict[str, Reason] = {
     "DISAGREE": Reason("disagrees with a peer", "find out which of them is right; a third sensor decides"),
     "OBJECT_CONFIRMED": Reason("saw something that a peer sees, too", "nothing: it is there"),
     "EXTRINSIC": Reason("has moved on the robot", "calibrate again; check its mount"),
+    "FIX_LOST": Reason("lost its fix", "go by its declared deviations; bridge it by odometry"),
     "SLIP": Reason("slipped", "use visual odometry there"),
     "NIS": Reason("does not fit its covariance", "correct the covariances"),
     "NEES": Reason("does not fit its covariance", "correct the covariances"),

@@ -291,7 +291,7 @@ GNSS_FAULTS = (
         floating,
         parameters={"metres": 1.0},
         unit="m",
-        reasons=("NIS", "DISAGREE"),
+        reasons=("FIX_LOST", "NIS", "DISAGREE"),
     ),
 )
 

@@ -1,0 +1,121 @@
+"""E03: does a satellite receiver keep its fix, and do single positions stand out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.engine.params import param
+from transect.geometry.robust import NORMAL
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.windows import Window
+from transect.types import FIX_TYPES, NavFix
+
+EARTH = 6_371_000.0
+PAST_S = 60.0
+"""Over which the usual scatter of fixes is measured."""
+LEAST = 10
+"""Fixes that tell a scatter."""
+K = 6.18
+"""Deviations within which a position is taken to be; the constant that SBAS has for flight en route."""
+SPREAD = float(np.sqrt(1.5))
+"""Deviation of ``x1 - (x0 + x2) / 2`` over that of x."""
+FLOAT, FIXED = FIX_TYPES.index("rtk float"), FIX_TYPES.index("rtk fixed")
+LOST = ("none", "2d")
+"""Fixes without a position in space."""
+DEVIATIONS = ("std_north", "std_east")
+
+
+class Gnss(Check, id="E03", group="state", k_on=1):
+    """Steps of the fix type below the best one so far; positions off from their neighbours in deviations.
+
+    ``nu = p1 - (p0 + p2) / 2`` with p0, p2 the fixes before and after, over the root of
+    ``1.5 sigma^2 + usual^2 + (a dt^2 / 2)^2``. `sigma` is declared, `usual` the median of `nu` over the last
+    minute, `a` its largest acceleration. A lost fix counts 1 from RTK fixed to float, 2 from RTK to less,
+    3 for none. ``6.18 sigma`` is a bound with k deviations and no certified protection level; it is held
+    against `alert` where that is set.
+
+    Motive: Document 000 has fix types 0 to 7, and a column "RTK coverage" for each traverse.
+    """
+
+    lost = Limit(0.0, 3.0, "FIX_LOST", "", "steps of the fix type that were lost")
+    innovation = Limit(4.0, K, "NIS", "", "largest deviation of a position from its neighbours")
+    bound = Limit(1.0, 2.0, "NIS", "", "k-sigma bound over the alert limit")
+    acceleration: float = param(3.0, ge=0.0, unit="m/s2", doc="of the robot, at most")
+    alert: float = param(0.0, ge=0.0, unit="m", doc="largest k-sigma bound of use; 0: any")
+
+    def reset(self) -> None:
+        """No fix was seen yet."""
+        self._best = -1
+
+    def look(self, fixes: Window[NavFix]) -> Finding | Unknown:
+        """Judge the fix types of the window, and the positions that have both neighbours."""
+        statistics, evidence = dict[str, float](), dict[str, float]()
+        ranks = _ranks(fixes)
+        if ranks:
+            self._best = max(self._best, *ranks)
+            statistics["lost"] = float(np.median([_steps_lost(rank, self._best) for rank in ranks]))
+            evidence |= {"fix": float(np.median(ranks)), "best_fix": float(self._best)}
+        sigma = _declared(fixes)
+        if sigma.size:
+            evidence["bound_m"] = K * float(np.max(sigma))
+            if self.alert:
+                statistics["bound"] = evidence["bound_m"] / self.alert
+        nis = _innovation(fixes, self.acceleration) if fixes.has("lat", "lon") else None
+        if nis is not None:
+            statistics["innovation"], evidence["off_m"] = nis
+        if not statistics:
+            return Unknown("TOO_FEW", n=len(fixes))
+        reason = "" if sigma.size or statistics.get("lost", 0.0) else "DISAGREE"
+        return Finding(statistics, len(fixes), evidence, reason)
+
+
+def _ranks(fixes: Window[Any]) -> list[int]:
+    return (
+        [FIX_TYPES.index(fix) for fix in fixes.column("fix") if fix in FIX_TYPES] if fixes.has("fix") else []
+    )
+
+
+def _steps_lost(rank: int, best: int) -> int:
+    if FIX_TYPES[rank] in LOST:
+        return 3
+    if best >= FLOAT:
+        return 0 if rank == best else 1 if rank >= FLOAT else 2
+    return 0
+
+
+def _declared(window: Window[Any]) -> Floats:
+    """Return the larger of the horizontal deviations that fixes declare, of those that do."""
+    if not window.has(*DEVIATIONS):
+        return np.zeros(0)
+    sigma = window.array(*DEVIATIONS).max(axis=1)
+    return sigma[np.isfinite(sigma) & (sigma > 0)]
+
+
+def _innovation(fixes: Window[Any], acceleration: float) -> tuple[float, float] | None:
+    """Return the largest innovation of the window, in deviations and in metres; None with too few fixes."""
+    past = fixes.history(PAST_S)
+    points = past.array("lat", "lon")
+    known = np.isfinite(points).all(axis=1) & (np.abs(points) > 0).any(axis=1)
+    t, points = past.t_ns[known] / 1e9, points[known]
+    if len(points) < LEAST:
+        return None
+    metres = (points - points[0]) * EARTH * np.array([1.0, np.cos(points[0, 0])])
+    before, after = np.diff(t)[:-1, None], np.diff(t)[1:, None]
+    good = (before > 0) & (after > 0)
+    part = np.divide(before, before + after, out=np.full_like(before, 0.5), where=good)
+    off = np.linalg.norm(metres[1:-1] - (metres[:-2] * (1 - part) + metres[2:] * part), axis=1)
+    usual = NORMAL * float(np.median(off))
+    sigma = np.zeros(len(off))
+    if past.has(*DEVIATIONS):
+        sigma = np.nan_to_num(past.array(*DEVIATIONS).max(axis=1))[known][1:-1]
+    steps = np.maximum(before, after)[:, 0]
+    allowed = np.sqrt((SPREAD * sigma) ** 2 + usual**2 + (acceleration * steps**2 / 2) ** 2)
+    ratio = np.where(good[:, 0] & (allowed > 0), off / np.maximum(allowed, 1e-9), 0.0)
+    new = t[2:] >= fixes.t0_ns / 1e9  # judged once the fix after it has come
+    if not new.any():
+        return None
+    at = int(np.argmax(np.where(new, ratio, -1.0)))
+    return float(ratio[at]), float(off[at])
