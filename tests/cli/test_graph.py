@@ -106,25 +106,25 @@ from transect.engine import Controller, Latest, Node, node, param
 pathlib.Path("{mark}").write_text("ran")
 
 
-STRINGS = ["pathlib.Path('{mark}').touch()"]
-NAMED = "pathlib.Path('{mark}').touch()"
+STRINGS = ["open('{mark}', 'w').close()"]
+NAMED = "open('{mark}', 'w').close()"
 
 
 class Hints(Node):
     # Python would evaluate these texts to find out what they mean.
 
-    __annotations__ = {"z": "pathlib.Path('{mark}').touch()"}
-    b: Latest["pathlib.Path('{mark}').touch()"] = param(1)
+    __annotations__ = {"z": "open('{mark}', 'w').close()"}
+    b: Latest["open('{mark}', 'w').close()"] = param(1)
     c: NAMED = param(1)
 
     def process(
         self,
-        x: Latest["pathlib.Path('{mark}').touch()"],
+        x: Latest["open('{mark}', 'w').close()"],
         y: NAMED,
-        z: Callable[STRINGS, List[int] | "pathlib.Path('{mark}').touch()"],
-        w: Annotated["pathlib.Path('{mark}').touch()", NAMED] = None,
+        z: Callable[STRINGS, List[int] | "open('{mark}', 'w').close()"],
+        w: Annotated["open('{mark}', 'w').close()", NAMED] = None,
         v: Optional[NAMED] = None,
-    ) -> Annotated[float, "pathlib.Path('{mark}').touch()"]: ...
+    ) -> Annotated[float, "open('{mark}', 'w').close()"]: ...
 
 
 @node
@@ -154,7 +154,12 @@ def test_nothing_beside_a_description_is_executed_unless_it_is_asked_for(
     assert "wrote" in run("draw", file, "-o", tmp_path / "x.svg").output
     assert "double" in (tmp_path / "x.svg").read_text()
     nodes = (f"{python}/double", f"{python}/Hints")
-    for look in (("show", file), ("check", python), *(("show", each) for each in nodes), ("check", tmp_path)):
+    for look in (
+        ("show", file),
+        ("check", nodes[1]),
+        *(("show", each) for each in nodes),
+        ("check", tmp_path),
+    ):
         assert run(*look).exception is None or "this" in controller
     assert not mark.exists()
     run("check", file, "--execute")
