@@ -6,7 +6,7 @@ import numpy as np
 
 from transect.base.clocks import NS
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
-from transect.types import Imu, LaserScan, NavFix, Odometry, RadarRange
+from transect.types import Imu, LaserScan, NavFix, Odometry, RadarRange, RigidBodyState
 
 START_NS = 1_700_000_000 * NS
 
@@ -58,13 +58,18 @@ def drive(seconds: int = 40, seed: int = 0) -> Recording:
 
 
 def declaring(seconds: int = 40, seed: int = 0) -> Recording:
-    """Return the drive with fixes of an RTK receiver, which declare their type and deviations."""
+    """Return the drive with fixes that declare their type and deviations, and states with a covariance."""
     recording = drive(seconds, seed)
     gps = recording["gps"]
     columns = {name: np.asarray(gps[name]) for name in ("lat", "lon", "alt")}
     columns |= {f"std_{name}": np.full(len(gps), 0.01) for name in ("north", "east", "down")}
     rtk = stream_of_values("gps", gps.t_ns, {**columns, "fix": ["rtk fixed"] * len(gps)}, type=NavFix)
-    return recording.replace(streams=(recording["imu"], recording["odom"], rtk))
+    t_ns = START_NS + np.arange(10 * seconds) * (NS // 10)
+    random = np.random.default_rng(seed).normal(size=(len(t_ns), 6, 6)) * [0.1, 0.1, 0.1, 1e-3, 1e-3, 1e-3]
+    state = {name: np.zeros(len(t_ns)) for name in ("x", "y", "z", "qx", "qy", "qz")}
+    state |= {"qw": np.ones(len(t_ns)), "covariance": (random.swapaxes(1, 2) @ random).reshape(-1, 36)}
+    nav = stream_of_values("nav", t_ns, state, type=RigidBodyState)
+    return recording.replace(streams=(recording["imu"], recording["odom"], rtk, nav))
 
 
 def yard(seconds: int = 30, seed: int = 0, walker: bool = False, speed: float = 0.0) -> Recording:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
-from transect.recording import Recording
+from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
+from transect.types import Imu
 
-from .recordings import START_NS, declaring, drive
+from .recordings import START_NS, declaring, drive, yard
 
-NUMBERS = ["X05", "E03"]
+NUMBERS = ["X05", "E02", "E03", "E04"]
 
 
 def test_clean_drives_are_ok_and_no_check_fails() -> None:
-    for recording in (drive(), declaring()):
+    for recording, said in ((drive(), {"X05", "E03"}), (declaring(), set(NUMBERS))):
         verdicts = check(recording, checks=NUMBERS)
         assert verdicts.select(raw=("BAD", "SUSPECT")).column("check") == []
         assert verdicts.select(reason="CHECK_FAILED").column("note") == []
-        assert set(verdicts.select(raw="OK").column("check")) == set(NUMBERS)
+        assert set(verdicts.select(raw="OK").column("check")) == said
 
 
 def declared(recording: Recording, fault: str, severity: float, stream: str, number: str) -> VerdictTable:
@@ -31,6 +33,34 @@ def declared(recording: Recording, fault: str, severity: float, stream: str, num
     return found
 
 
+def test_a_lost_fix_and_what_nobody_declares_are_no_faults_of_a_covariance() -> None:
+    changed, _ = inject(declaring(), "gnss_float", 1.0, streams=["gps"], start="+22s", end="+32s")
+    assert check(changed, checks=["E02", "E04"]).select(raw=("BAD", "SUSPECT")).column("check") == []
+    # In ROS a covariance of zeros from the beginning means that nobody knows it; that of an estimate means 0.
+    unknown = np.zeros((40, 9))
+    t_ns = START_NS + np.arange(40) * (NS // 10)
+    imu = {f"{kind}_{axis}": np.zeros(40) for kind in ("acc", "gyro") for axis in "xyz"}
+    silent = stream_of_values("imu", t_ns, {**imu, "gyro_covariance": unknown}, type=Imu)
+    assert set(check(Recording("zero", (silent,)), checks=["E02"]).column("reason")) == {"NOT_DECLARED"}
+
+
+def test_a_covered_sector_is_blocked_and_masked_and_the_sky_is_not() -> None:
+    clear = yard()
+    covered, _ = inject(clear, "occlusion", 0.8, seed=3, streams=["laser"], start="+10s", end="+22s")
+    verdicts = check(covered, checks=["C05"])
+    states = [verdict.state for verdict in verdicts]
+    assert set(states[3:14]) == {"OK"}
+    assert states[17:21] == ["BAD"] * 4
+    assert set(states[26:]) == {"OK"}
+    region = verdicts[18].region
+    assert region is not None
+    before, after = (np.isfinite(np.array(r["laser"]["ranges"]))[360:380] for r in (clear, covered))
+    assert np.mean(region[before & ~after]) > 0.95
+    assert not region[after].any()
+    for other in (yard(12, walker=True), yard(12, speed=0.3)):
+        assert {v.raw for v in check(other, checks=["C05"])} <= {"OK", "UNKNOWN"}
+
+
 @pytest.mark.parametrize(
     ("fault", "severity", "stream", "number", "reason", "state"),
     [
@@ -38,6 +68,11 @@ def declared(recording: Recording, fault: str, severity: float, stream: str, num
         ("wheel_slip", 0.9, "odom", "X05", "SLIP", "BAD"),
         ("gnss_spike", 1.0, "gps", "E03", "NIS", "BAD"),
         ("gnss_float", 1.0, "gps", "E03", "FIX_LOST", "SUSPECT"),
+        ("covariance_indefinite", 0.1, "gps", "E02", "COV_INVALID", "BAD"),
+        ("covariance_indefinite", 0.1, "nav", "E02", "COV_INVALID", "BAD"),
+        ("covariance_zero", 0.5, "nav", "E02", "COV_INVALID", "BAD"),
+        ("covariance_huge", 1.0, "gps", "E02", "COV_INVALID", "BAD"),
+        ("inert_gate", 1.0, "gps", "E04", "GATE_INERT", "BAD"),
     ],
 )
 def test_a_fault_is_named(
