@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from multiprocessing.context import ForkServerProcess
@@ -183,7 +184,7 @@ class Bench:
         if child.exitcode != -signal.SIGKILL:  # it was over before
             self.seconds = min(self.seconds, time.monotonic() - began)
             return
-        alone = _wait_for_group(child.pid)
+        alone = _wait_for_session(child.pid)
         how = f"{self.command.name} at step {at}" if at else f"{self.command.name} after {after:.3f} s"
         found = self.written()
         outcome = "nothing" if not found else "whole" if self.same(found) else "half"
@@ -224,7 +225,7 @@ class Bench:
 
 def run_transect(arguments: list[str], folder: Path, kill_at: int) -> None:
     """Be `transect`: count what it does to the file system, and end where that is wanted."""
-    os.setpgid(0, 0)  # so that processes which it starts are found when it is gone
+    os.setsid()  # so that processes which it starts are found when it is gone
     os.environ["TRANSECT_CACHE_DIR"] = str(folder / "cache")
     said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
@@ -249,16 +250,23 @@ def run_transect(arguments: list[str], folder: Path, kill_at: int) -> None:
         print("events", done, file=sys.stderr, flush=True)
 
 
-def _wait_for_group(pid: int | None) -> bool:
+def _wait_for_session(pid: int | None) -> bool:
     """Wait for the processes that a killed command had started; tell whether one is still there."""
     end = time.monotonic() + PATIENCE_S
-    while pid and time.monotonic() < end:
-        try:
-            os.killpg(pid, 0)
-        except ProcessLookupError:
-            return False
+    while there := pid in _sessions():
+        if time.monotonic() > end:
+            break
         time.sleep(0.05)
-    return bool(pid)
+    return there
+
+
+def _sessions() -> set[int]:
+    """Return the sessions of all processes; each is named by its first process."""
+    found: set[int] = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            found.add(int(stat.read_text().rpartition(")")[2].split()[3]))
+    return found
 
 
 def _writes(flags: object) -> bool:

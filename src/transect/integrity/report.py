@@ -19,6 +19,10 @@ SUCCESSION = 5 * NS
 """Windows of one problem that are no further apart are one stretch, ns."""
 
 
+PART = "part of "
+"""How the words for a share begin."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong with a sensor.
@@ -63,7 +67,7 @@ class Problem:
             name = max(beyond)[1]
             unit, doc = (limits[name].unit, limits[name].doc) if name in limits else ("", name)
             value, fail = self.worst.evidence[name], self.worst.threshold[f"{name}.fail"]
-            said = f"{value:.3g}{f' {unit}' if unit else ''} {doc} (limit {fail:g})"
+            said = _in_words(value, fail, unit, doc)
         compared = f"compared with {', '.join(self.worst.peers)}" if self.worst.peers else ""
         return "; ".join(part for part in (said, self.worst.note, compared) if part)
 
@@ -77,6 +81,13 @@ class Problem:
             "note": self.worst.note, "evidence": {k: v for k, v in self.worst.evidence.items() if v == v},
             "peers": list(self.worst.peers),
         }  # fmt: skip
+
+
+def _in_words(value: float, limit: float, unit: str, doc: str) -> str:
+    """Return a statistic and its limit in words; parts of something in per cent."""
+    if doc.startswith(PART):
+        return f"{100 * value:.3g} % of {doc.removeprefix(PART)} (limit {100 * limit:g} %)"
+    return f"{value:.3g}{f' {unit}' if unit else ''} {doc} (limit {limit:g})"
 
 
 @dataclass(frozen=True)
