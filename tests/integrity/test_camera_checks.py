@@ -116,6 +116,17 @@ def test_night_is_dark_and_less_light_is_no_haze():
     assert {(v.state, v.reason) for v in found[8:]} == {("BAD", "DARK")}
 
 
+@pytest.mark.parametrize("step", [0, 30])
+def test_a_wall_is_not_declared_to_be_haze_or_blur(step: int):
+    def wall(t: float, view: np.ndarray) -> np.ndarray:
+        y, x = np.mgrid[:48, :64]
+        noise = np.random.default_rng(int(t * 4)).normal(0, 1, view.shape)
+        return view if t < 6 else 120 + 0.3 * y + step * (x > 40) + noise
+
+    found = judge(recording(camera(speed=9, paint=wall), speed=1.0), "C07", "C08", "C10")
+    assert "BAD" not in {v.state for each in found.values() for v in each}
+
+
 def test_orange_light_in_front_of_a_camera_that_stands_is_smoke():
     day = inject(recording(), "smoke", 1.0, seed=2, streams=["eye"], start="+6s", end="+12s")[0]
     found = judge(day, "C09")["C09"]

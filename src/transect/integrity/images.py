@@ -30,8 +30,8 @@ DEPTHS = (8, 10, 12, 14, 16)
 """Bits that cameras have; the fewest that hold all values of a stream so far are taken."""
 DARK, BRIGHT = 5.0, 250.0
 """Grey levels of 255 up to which a pixel is black, and from which on it is white."""
-LOCAL, STRONG = 3, 90.0
-"""Pixels of the reduced image around which contrast is measured, and the percentile that is kept."""
+LOCAL, RANKS = 3, (50.0, 90.0, 99.0)
+"""Pixels of the reduced image over which contrast is measured, and the percentiles that are kept."""
 PATCH = 15
 """Pixels of the reduced image over which the dark channel is taken."""
 REMEMBERED, LEAST = 30, 3
@@ -90,14 +90,14 @@ class Picture:
         return float(cv2.Laplacian(self.grey, cv2.CV_32F).var()) / max(self.variance, 1e-3)
 
     @cached_property
-    def contrast(self) -> float:
-        """Local contrast, deviation over mean in 3 x 3 pixels: 90th percentile of the reduced image."""
+    def contrasts(self) -> Floats:
+        """(3,) local contrast, deviation over mean in 3 x 3 pixels of the reduced image: p50, p90, p99."""
         import cv2
 
         mean = cv2.blur(self.grey, (LOCAL, LOCAL))
         square = cv2.blur(self.grey**2, (LOCAL, LOCAL))
         deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return float(np.percentile(deviation / np.maximum(mean, 8.0), STRONG))
+        return np.percentile(deviation / np.maximum(mean, 8.0), RANKS)
 
     @cached_property
     def transmission(self) -> float:

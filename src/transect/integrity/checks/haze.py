@@ -15,6 +15,12 @@ VEILED = 0.85
 """Transmission above which images without contrast are dark, smooth or blurred, and not veiled."""
 BURNED = 0.4
 """Part of an image that is white, from which on it is overexposed and nothing is said of the air."""
+EDGE = 0.1
+"""Local contrast (p99) above which there is an edge."""
+NOISE, SCENE = 0.02, 1.8
+"""Local contrast (p90), and the same over the median, below which there may be nothing but noise."""
+DOUBT = 0.2
+"""Smallest score of images that may show a wall."""
 
 
 class Haze(CameraCheck, id="C10", group="content"):
@@ -24,7 +30,9 @@ class Haze(CameraCheck, id="C10", group="content"):
     image reduced to 160 columns, A its 99th percentile of brightness. ``contrast``: 90th percentile of
     std / mean within 3 x 3 of these pixels. Bright ground has no dark pixels either, but contrast: the
     transmission counts where the contrast is at most 0.15, the contrast where the transmission is at most
-    0.85. Water on the lens looks the same.
+    0.85. A wall before the camera has no contrast either: where the 99th percentile is above 0.1 (an edge),
+    or the 90th below 0.02 and less than 1.8 times the median (noise alone), it is SUSPECT and never BAD.
+    Water on the lens looks the same as haze.
 
     Motive: Document 004, 5.3: what smoke and dust do to colour images.
     """
@@ -41,9 +49,14 @@ class Haze(CameraCheck, id="C10", group="content"):
             return Unknown("THERMAL", "its grey levels are no light", len(pictures))
         if middle(pictures, "bright") > BURNED:
             return Unknown("OVEREXPOSED", "white pixels have no contrast", len(pictures))
-        light, contrast = middle(pictures, "transmission"), middle(pictures, "contrast")
+        light = middle(pictures, "transmission")
+        usual, contrast, edge = np.median([picture.contrasts for picture in pictures], axis=0).tolist()
         statistics = {
             "transmission": light if contrast <= PLAIN else 1.0,
             "contrast": contrast if light <= VEILED else np.nan,
         }
-        return Finding(statistics, len(pictures), {"measured": light, "local_contrast": contrast})
+        found = {"measured": light, "local_contrast": contrast, "strongest": edge}
+        doubtful = edge > EDGE or contrast < min(NOISE, SCENE * usual)
+        unclear = doubtful and contrast < self.contrast.warn
+        note = "a wall close to the camera looks the same" if unclear else ""
+        return Finding(statistics, len(pictures), found, note=note, floor=DOUBT if doubtful else 0.0)
