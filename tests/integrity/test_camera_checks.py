@@ -173,7 +173,7 @@ def test_a_picture_of_a_radar_is_no_camera_s():
     [
         ("kitti_06_turn", set()),
         ("euroc_v101", set()),
-        ("radiate_fog", {"HAZE", "OVEREXPOSED"}),  # fog, water on the lens; a third of the sky is white
+        ("radiate_fog", {"HAZE", "OVEREXPOSED"}),  # fog, water on the lens; a fifth is white at first
     ],
 )
 def test_real_drives_are_hazy_in_fog_and_clear_elsewhere(real_data: Path, folder: str, reasons: set[str]):
