@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from transect.base.clocks import NS
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
@@ -70,6 +71,40 @@ def declaring(seconds: int = 40, seed: int = 0) -> Recording:
     state |= {"qw": np.ones(len(t_ns)), "covariance": (random.swapaxes(1, 2) @ random).reshape(-1, 36)}
     nav = stream_of_values("nav", t_ns, state, type=RigidBodyState)
     return recording.replace(streams=(recording["imu"], recording["odom"], rtk, nav))
+
+
+def winding(seconds: int = 40, seed: int = 0) -> Recording:
+    """Return a drive on a winding way over bumps: an IMU that tilts, odometry, fixes of two receivers."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(seconds * 50) / 50
+    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
+    yaw = 1.2 * np.sin(0.3 * t)
+    attitude = Rotation.from_euler(
+        "ZYX", np.column_stack([yaw, 0.08 * np.sin(1.3 * t), 0.1 * np.sin(0.9 * t)])
+    )
+    force = attitude.inv().apply([0.0, 0.0, 9.81]) + 0.05 * rng.normal(size=(len(t), 3))
+    turn = (attitude[:-1].inv() * attitude[1:]).as_rotvec() * 50
+    turn = np.concatenate([turn, turn[-1:]]) + 0.002 * rng.normal(size=(len(t), 3))
+    columns = {f"acc_{axis}": force[:, k] for k, axis in enumerate("xyz")}
+    columns |= {f"gyro_{axis}": turn[:, k] for k, axis in enumerate("xyz")}
+    imu = stream_of_values("imu", t_ns, columns, type=Imu, frame="imu")
+    still = {name: np.zeros(len(t)) for name in ("vy", "vz", "wx", "wy")}
+    odom = stream_of_values(
+        "odom", t_ns, {"vx": np.ones(len(t)), **still, "wz": np.gradient(yaw, t)}, type=Odometry
+    )
+    east, north = np.cumsum(np.sin(-yaw)) / 50, np.cumsum(np.cos(yaw)) / 50
+    fixes: list[Stream] = []
+    for name in ("gps", "gps2"):
+        noise = 0.01 * rng.normal(size=(3, len(t) // 10))
+        lat, lon = (
+            0.6 + (north[::10] + noise[0]) / 6.37e6,
+            0.4 + (east[::10] + noise[1]) / 6.37e6 / np.cos(0.6),
+        )
+        values = {"lat": lat, "lon": lon, "alt": 50 + noise[2]}
+        fixes.append(stream_of_values(name, t_ns[::10], values, type=NavFix))
+    frames = FrameTree()
+    frames.add_static("base_link", "imu", np.eye(4))
+    return Recording("winding", (imu, odom, *fixes), frames=frames)
 
 
 def yard(seconds: int = 30, seed: int = 0, walker: bool = False, speed: float = 0.0) -> Recording:

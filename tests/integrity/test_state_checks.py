@@ -9,9 +9,9 @@ from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu
+from transect.types import Imu, NavFix
 
-from .recordings import START_NS, declaring, drive, yard
+from .recordings import START_NS, declaring, drive, winding, yard
 
 NUMBERS = ["X05", "E02", "E03", "E04"]
 
@@ -81,3 +81,53 @@ def test_a_fault_is_named(
     found = declared(declaring(), fault, severity, stream, number)
     assert set(found.column("reason")) == {reason}
     assert state in found.column("state")
+
+
+MISTAKES = ["S07", "X07", "X08"]
+
+
+def test_a_well_described_robot_has_no_mistakes() -> None:
+    for recording, said in ((winding(), {*MISTAKES}), (drive(), {"S07"})):
+        verdicts = check(recording, checks=MISTAKES)
+        assert verdicts.select(raw=("BAD", "SUSPECT")).column("check") == []
+        assert verdicts.select(reason="CHECK_FAILED").column("note") == []
+        assert set(verdicts.select(raw="OK").column("check")) == said
+
+
+@pytest.mark.parametrize(
+    ("fault", "stream", "axis", "number", "reason", "word"),
+    [
+        ("swapped_coordinates", "gps", -1, "S07", "DISAGREE", "exchange"),
+        ("flipped_axis", "imu", 0, "X07", "EXTRINSIC", "left-handed"),
+        ("flipped_axis", "imu", 1, "X07", "EXTRINSIC", "left-handed"),
+        ("flipped_axis", "imu", 2, "X07", "EXTRINSIC", "flipped"),
+        ("copied_stream", "gps2", -1, "X08", "DUPLICATE", "gps;"),
+    ],
+)
+def test_a_mistake_of_a_description_is_named_with_the_mend(
+    fault: str, stream: str, axis: int, number: str, reason: str, word: str
+) -> None:
+    recording = winding()
+    if number == "S07":  # alone, by its turns
+        recording = recording.replace(streams=tuple(s for s in recording if s.name != "gps2"))
+    changed, _ = inject(
+        recording, fault, 1.0, streams=[stream], parameters={"axis": axis} if "axis" in fault else {}
+    )
+    found = check(changed, checks=[number]).select(state="BAD")
+    assert len(found) > 20
+    assert set(found.column("stream")) == {stream}
+    assert set(found.column("reason")) == {reason}
+    assert all(word in note for note in found.column("note"))
+
+
+def test_a_latitude_beyond_the_pole_is_nowhere() -> None:
+    gps = drive(12)["gps"]
+    columns = {
+        "lat": np.asarray(gps["lat"]),
+        "lon": np.asarray(gps["lon"]) - 1.0,
+        "alt": np.asarray(gps["alt"]),
+    }
+    sydney = Recording("sydney", (stream_of_values("gps", gps.t_ns, columns, type=NavFix),))
+    assert {v.raw for v in check(sydney, checks=["S07"])} == {"OK"}
+    swapped, _ = inject(sydney, "swapped_coordinates", 1.0, streams=["gps"])
+    assert set(check(swapped, checks=["S07"]).column("reason")) == {"RANGE_LIMIT"}

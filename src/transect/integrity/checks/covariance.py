@@ -76,7 +76,7 @@ def _is_impossible(matrices: Floats) -> Mask:
     absent = np.isnan(variances)
     outside = absent[:, :, None] | absent[:, None, :]
     kept = np.where(outside, 0.0, matrices)
-    finite = np.isfinite(kept).all(axis=(1, 2))
+    finite: Mask = np.asarray(np.isfinite(kept).all(axis=(1, 2)))
     kept = np.where(finite[:, None, None], kept, 0.0)
     variances = np.diagonal(kept, axis1=1, axis2=2)
     scale = np.sqrt(np.where(variances > 0, variances, 1.0))

@@ -99,7 +99,7 @@ class Slip(Check, id="X05", group="cross"):
             found = _reference(peer, grid)
             if found is None:
                 continue
-            unsure = (2.0 * found.sigma + rate * arm) / speed
+            unsure = (3.0 * found.sigma + rate * arm) / speed
             lost = 1.0 - found.values / speed
             slip = float(lost[np.argmin(np.abs(lost))])
             if not self._trusts(peer, slip):
@@ -228,7 +228,8 @@ def _reference(peer: Window[Any], grid: Ints) -> _Speed | None:
         return None
     second = np.abs(metres[2:] - 2 * metres[1:-1] + metres[:-2])
     sigma = NORMAL * float(np.nanmedian(second)) / SIX
-    return _Speed(speed[np.isfinite(speed)], float(np.sqrt(2.0)) * sigma)
+    # On a straight way steps add up to one, so that only its two ends scatter.
+    return _Speed(speed[np.isfinite(speed)], float(np.sqrt(2.0)) * sigma / SPAN_S)
 
 
 def _few_unknown(values: Floats) -> bool:

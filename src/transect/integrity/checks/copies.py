@@ -1,0 +1,90 @@
+"""X08: are the samples of two streams the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.windows import Window
+from transect.recording import arrow
+from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
+from transect.types import Record
+
+LEAST = 5
+"""Different samples of a window that must be the same."""
+PAST_S = 3.0
+"""Of the peer, in which the samples are looked for: copies may be stamped later."""
+SLOW_S = 6.0
+"""Of a stream that has too few samples in a window."""
+
+
+class Copies(Check, id="X08", group="cross"):
+    """Part of the different samples of a window that another stream of its type has, to the last bit.
+
+    Two sensors never agree to the last bit. Of two copies the one that comes later in the recording is named.
+    Samples that do not change, as those of a robot at rest may be, tell nothing. Images and clouds are not
+    compared.
+
+    Motive: Mistakes of descriptions: one topic that was written twice counts twice in a fusion.
+    """
+
+    share = Limit(0.5, 0.9, "DUPLICATE", "", "part of the samples that are those of another stream")
+
+    def look(self, stream: Window[Any], others: Sequence[Window[Any]] = ()) -> Finding | Unknown:
+        """Look for the samples of a window among those of the streams before it."""
+        names = _measured(stream)
+        if not names:
+            return Unknown("NO_NUMBERS", n=len(stream))
+        before = self._streams_before(stream, others)
+        if not before:
+            return Unknown("NO_PEER", "no other stream of its type comes before it", len(stream))
+        own = _rows(stream if len(stream) >= LEAST else stream.history(SLOW_S), names)
+        back = PAST_S if len(stream) >= LEAST else SLOW_S + PAST_S
+        if len(own) < LEAST:
+            return Unknown("AT_REST", "its samples do not change", len(stream))
+        shares = {each.stream.name: len(own & _rows(each.history(back), names)) / len(own) for each in before}
+        most = max(shares, key=lambda name: shares[name])
+        note = f"it has the samples of {most}; leave one of them out" if shares[most] > 0.5 else ""
+        return Finding({"share": shares[most]}, len(stream), note=note, peers=(most,))
+
+    def _streams_before(self, stream: Window[Any], others: Sequence[Window[Any]]) -> list[Window[Any]]:
+        recording = self.about.recording
+        order = (
+            [each.name for each in recording]
+            if recording
+            else sorted(w.stream.name for w in (stream, *others))
+        )
+        first = order[: order.index(stream.stream.name)]
+        return [
+            each
+            for each in others
+            if each.stream.name in first
+            and each.stream.type is stream.stream.type
+            and len(each)
+            and _measured(each) == _measured(stream)
+        ]
+
+
+def _measured(window: Window[Any]) -> list[str]:
+    """Return the columns of numbers that are not times; none for images, clouds, records and estimates."""
+    schema = window.stream.table.schema
+    told = window.stream.role == "measurement" and not issubclass(window.stream.type, Record)
+    if not told or PAYLOAD in schema.names or window.stream.loader is not None:
+        return []
+    return sorted(f.name for f in schema if arrow.holds_numbers(f.type) and f.name not in (T_NS, LOG_NS))
+
+
+def _rows(window: Window[Any], names: Sequence[str]) -> set[bytes]:
+    """Return the different samples of a window as bytes; those without any number are left out."""
+    columns = [window.column(name) for name in names]
+    if all(isinstance(column, np.ndarray) for column in columns):
+        values = window.array(*names)
+        return {row.tobytes() for row in values[np.isfinite(values).any(axis=1)]}
+    rows = (
+        np.concatenate([np.ravel(np.asarray(column[k], np.float64)) for column in columns])
+        for k in range(len(window))
+    )
+    return {row.tobytes() for row in rows if np.isfinite(row).any()}
