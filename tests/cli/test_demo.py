@@ -36,7 +36,13 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
     monkeypatch.setattr(demo, "IMAGE_SCALE", 0.25)
     done = CliRunner().invoke(demo.command, ["-o", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0
-    for shown in ("longest gap", "VisualOdometry/KltKeyframes", "PoseFusion/ErrorStateFilter", "touched"):
+    for shown in (
+        "longest gap",
+        "VisualOdometry/KltKeyframes",
+        "PoseFusion/ErrorStateFilter",
+        "touched",
+        "4 sensors: ",
+    ):
         assert shown in done.output
     named = [
         Path(line.strip()) for line in done.output.splitlines() if line.endswith(".png") and line[0] == " "

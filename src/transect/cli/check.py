@@ -75,7 +75,7 @@ def command(
     if as_json:
         _show_json(recording, reports, verdicts)
     else:
-        _show(recording, reports, verdicts, whole)
+        show_reports(recording, reports, verdicts, whole)
     lost = report_losses(recording)
     return BAD_VERDICT if any(report.state == "BAD" for report in reports) else lost
 
@@ -126,7 +126,10 @@ def _not_checked(recording: Recording) -> list[str]:
     return [s.name for s in recording if not checkable(s) and not s.name.startswith("truth/")]
 
 
-def _show(recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool) -> None:
+def show_reports(
+    recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool = False
+) -> None:
+    """Print a line for each sensor, and what is wrong in words; `whole` is every problem."""
     from transect.recording.summary import headline
 
     click.echo(headline(recording))

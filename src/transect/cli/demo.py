@@ -26,7 +26,8 @@ FAULT, SEVERITY = "gnss_spike", 0.8
 def command(out: Path) -> None:
     """Show what transect does, on a drive that it simulates.
 
-    It looks at the drive of a weeding robot, finds out where the robot was, and breaks its GNSS.
+    It looks at the drive of a weeding robot, finds out where the robot was, breaks its GNSS, and finds that
+    out, too.
 
     Takes a minute or two. Every step is a command that you can type on your own recording.
     """
@@ -42,6 +43,9 @@ def command(out: Path) -> None:
     drawn = _run("PoseFusion", recorded, drive, out / "fused")
     _say(f"What if the GNSS is wrong? {FAULT} moves single fixes by up to 50 m.")
     broken = _plant(recorded, drive, out / "drive-with-spikes")
+    _say("Which sensor can be trusted, and when? The spikes are found without the truth.")
+    _check(broken, out / "drive-with-spikes")
+    _say("The fusion refuses them.")
     drawn += _run("PoseFusion", broken, out / "drive-with-spikes", out / "fused-with-spikes")
     _say("And by its cameras alone? A stereo camera on the first 11 m.")
     drawn += _run("VisualOdometry", _simulate(rows, IMAGES_S, (), IMAGE_SCALE), rows, out / "odometry")
@@ -66,6 +70,18 @@ def _simulate(folder: Path, seconds: float, streams: tuple[str, ...], scale: flo
     for sentence in write_day(day, folder):
         click.echo(f"note: {sentence}")
     return formats.open(folder)
+
+
+def _check(recording: Recording, path: Path) -> None:
+    """Check the recording's sensors, and print what is wrong with them."""
+    from transect.integrity import check
+    from transect.integrity.report import report_sensors
+
+    from .check import show_reports
+
+    _step(f"transect check {path}")
+    verdicts = check(recording)
+    show_reports(recording, report_sensors(verdicts), verdicts)
 
 
 def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[Path]:
