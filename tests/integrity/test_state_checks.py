@@ -9,7 +9,7 @@ from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, NavFix
+from transect.types import Imu, JointState, NavFix
 
 from .recordings import START_NS, declaring, drive, winding, yard
 
@@ -131,3 +131,36 @@ def test_a_latitude_beyond_the_pole_is_nowhere() -> None:
     assert {v.raw for v in check(sydney, checks=["S07"])} == {"OK"}
     swapped, _ = inject(sydney, "swapped_coordinates", 1.0, streams=["gps"])
     assert set(check(swapped, checks=["S07"]).column("reason")) == {"RANGE_LIMIT"}
+
+
+@pytest.mark.parametrize("which", ["encoder", "potentiometer"])
+def test_two_sensors_of_a_joint_that_part_disagree(which: str) -> None:
+    t = np.arange(120) / 5
+    angles = np.column_stack([0.5 * np.sin(0.2 * t), 0.3 * t / 24, 0 * t, 1 + 0 * t])
+    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
+    noise = 0.01 * np.random.default_rng(0).normal(size=angles.shape)
+    both = [("encoder", angles), ("potentiometer", angles + noise)]
+    arm = Recording(
+        "arm",
+        tuple(
+            stream_of_values(f"Arm/{kind.title()}s", t_ns, {"position": q}, type=JointState, tag=kind)
+            for kind, q in both
+        ),
+    )
+    assert {v.raw for v in check(arm, checks=["X06"])} == {"OK"}
+    changed, _ = inject(
+        arm, f"{which}_drift", 1.0, streams=[f"Arm/{which.title()}s"], start="+4s", end="+20s"
+    )
+    found = check(changed, checks=["X06"]).select(state="BAD")
+    assert set(found.column("stream")) == {"Arm/Encoders", "Arm/Potentiometers"}
+    assert set(found.column("reason")) == {"DISAGREE"}
+    assert START_NS + 12 * NS <= min(found.column("t0_ns")) < START_NS + 16 * NS  # 0.1 of 0.2 rad in 16 s
+
+
+def test_a_stream_at_a_lower_rate_is_no_copy() -> None:
+    imu = drive(8)["imu"]
+    slow = imu.take(np.arange(len(imu)) % 10 == 0).replace(name="slow")
+    for name, state in (("slow", {"OK"}), ("twin", {"SUSPECT", "BAD"})):
+        other = slow if name == "slow" else imu.replace(name="twin")
+        found = check(Recording("two", (imu, other)), checks=["X08"]).select(stream=name)
+        assert {verdict.state for verdict in found} == state

@@ -17,6 +17,8 @@ LEAST = 5
 """Different samples of a window that must be the same."""
 PAST_S = 3.0
 """Of the peer, in which the samples are looked for: copies may be stamped later."""
+THINNED = 0.7
+"""Part of a peer's samples that a stream of a lower rate has, at most."""
 SLOW_S = 6.0
 """Of a stream that has too few samples in a window."""
 
@@ -26,7 +28,7 @@ class Copies(Check, id="X08", group="cross"):
 
     Two sensors never agree to the last bit. Of two copies the one that comes later in the recording is named.
     Samples that do not change, as those of a robot at rest may be, tell nothing. Images and clouds are not
-    compared.
+    compared. A stream with some of the samples and their own stamps is another's at a lower rate, and fine.
 
     Motive: Mistakes of descriptions: one topic that was written twice counts twice in a fusion.
     """
@@ -47,6 +49,10 @@ class Copies(Check, id="X08", group="cross"):
             return Unknown("AT_REST", "its samples do not change", len(stream))
         shares = {each.stream.name: len(own & _rows(each.history(back), names)) / len(own) for each in before}
         most = max(shares, key=lambda name: shares[name])
+        peer = next(each for each in before if each.stream.name == most)
+        if shares[most] > self.share.warn and _is_thinned(stream, peer):
+            found = {"share": 0.0}
+            return Finding(found, len(stream), note=f"it is {most} at a lower rate", peers=(most,))
         note = f"it has the samples of {most}; leave one of them out" if shares[most] > 0.5 else ""
         return Finding({"share": shares[most]}, len(stream), note=note, peers=(most,))
 
@@ -66,6 +72,12 @@ class Copies(Check, id="X08", group="cross"):
             and len(each)
             and _measured(each) == _measured(stream)
         ]
+
+
+def _is_thinned(stream: Window[Any], peer: Window[Any]) -> bool:
+    """Tell whether a stream has some of a peer's samples with their own stamps: that is no mistake."""
+    own, theirs = stream.history(SLOW_S), peer.history(SLOW_S)
+    return len(own) < THINNED * len(theirs) and bool(np.isin(own.t_ns, theirs.t_ns).all())
 
 
 def _measured(window: Window[Any]) -> list[str]:
