@@ -8,7 +8,7 @@ import pytest
 from transect import run
 from transect.engine.context import Context
 from transect.evaluation.loading import trajectory_of
-from transect.nodes.state.fusion import Inputs, Step
+from transect.nodes.state.fusion import Inputs, Step, Turning
 from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.types import Imu, NavFix, Odometry
 
@@ -54,6 +54,15 @@ def test_a_quaternion_of_zeros_is_no_attitude():
     zeros = dict.fromkeys(("qx", "qy", "qz", "qw"), NONE)
     found = steps(odometry(x=T_NS / NS, y=NONE, z=NONE, **zeros))
     assert np.allclose([each.transform[:3, 3] for each in found[1:]], [0.1, 0, 0])
+
+
+def test_an_imu_beside_an_odometry_that_names_no_body_tells_the_heading():
+    inputs, ctx = Inputs(), Context()
+    still = Imu(np.array([0.0, 0.0, 9.8]), np.array([0.0, 0.0, 0.2]), t_ns=0)
+    nameless = next(iter(odometry(**TWIST).replace(child=""))).value
+    found = inputs.gather(ctx, None, [nameless], None, None, [still], None, None)
+    assert [each.rate for each in found if isinstance(each, Turning)] == [pytest.approx(0.2)]
+    assert next(iter(inputs.said)).startswith("no frame names the body: the axes of the odometry are taken")
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,8 @@ class Board:
 
         found = self._find(gray)
         if found is None and gray.size < SMALL:
-            found = self._find(cv2.resize(gray, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC))
+            larger = cv2.resize(gray, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
+            found = self._find(np.asarray(larger, np.uint8))
             # The middle of the first pixel is at (0, 0) in both.
             found = None if found is None else ((found + 0.5) / 2 - 0.5).astype(np.float32)
         if found is None:

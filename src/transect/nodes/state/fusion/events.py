@@ -24,6 +24,8 @@ from .lever import Swing
 
 BODIES = ("Platform", "base_link", "base_footprint", "Body")
 """Names of a body's frame, looked for in this order."""
+UNNAMED = "body"
+"""What a body is called that nobody names."""
 Z_DOWN = np.diag([1.0, -1.0, -1.0, 1.0])
 """Takes points of x forward, y right, z down to x forward, y left, z up."""
 TURNED_BODIES = {"Body": Z_DOWN}
@@ -207,7 +209,7 @@ class Inputs:
         )
         self._find_body(ctx, odometry or motion or ())
         if self.alone and imu and not self.body:
-            self.body = imu[0].frame or "body"
+            self.body = imu[0].frame or UNNAMED
         covariances = _pair(motion, motion_covariance)
         events: list[Event | None] = [self._inertial(ctx, each) for each in imu or ()]
         events += [self._of_wheels(ctx, each) for each in wheels or ()]
@@ -226,6 +228,9 @@ class Inputs:
         child = next((each.child for each in tracks if each.child), "")
         if child or known:
             self.body = child if child and child not in ctx.frames else (known or [child])[0]
+        elif tracks:
+            self.body = UNNAMED
+            self._say(ctx, "no frame names the body: the axes of the odometry are taken for the body's")
 
     def _mount(self, ctx: Context, frame: str) -> Floats | None:
         """Return T_body_sensor (4, 4) in the body's axes, None if no frame tells it."""
