@@ -164,3 +164,11 @@ def test_a_stream_at_a_lower_rate_is_no_copy() -> None:
         other = slow if name == "slow" else imu.replace(name="twin")
         found = check(Recording("two", (imu, other)), checks=["X08"]).select(stream=name)
         assert {verdict.state for verdict in found} == state
+
+
+def test_peers_that_are_silent_or_in_another_unit_make_no_slip() -> None:
+    for fault, stream in (("late_start", "gps"), ("rates_in_degrees", "imu")):
+        changed, _ = inject(drive(24), fault, 1.0, streams=[stream])
+        verdicts = check(changed, checks=["X05", "S07"])
+        assert verdicts.select(reason="CHECK_FAILED").column("note") == []
+        assert verdicts.select(state="BAD").column("check") == []

@@ -204,6 +204,8 @@ class Window(Generic[T]):
 
     def array(self, *names: str) -> Floats:
         """Return columns side by side, (n, k) float64; list columns give several."""
+        if not len(self):
+            return np.zeros((0, len(names)))
         parts = [np.asarray(self.column(name), np.float64).reshape(len(self), -1) for name in names]
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(self), 0))
 

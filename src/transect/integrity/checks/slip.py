@@ -29,6 +29,8 @@ AGREED, AGREEMENTS = 0.1, 3
 """Slip that is none, and windows in which an estimate of others must have agreed with the wheels before."""
 SIX = float(np.sqrt(6.0))
 """Deviation of ``x0 - 2 x1 + x2`` over that of x."""
+SPINNING = 6.0
+"""rad/s: no robot turns so fast; such rates are in another unit (S06)."""
 GRAVITY = (3.0, 30.0)
 """m/s2: accelerations whose mean shows where up is."""
 
@@ -83,7 +85,7 @@ class Slip(Check, id="X05", group="cross"):
         statistics, evidence, used = dict[str, float](), dict[str, float](), list[str]()
         if gyro is not None and turned is not None:
             off = gyro[1] - turned[0]
-            if np.isfinite(off).all():
+            if np.isfinite(off).all() and np.max(np.abs([*gyro[1], *turned])) < SPINNING:
                 statistics["turn"] = float(np.min(np.abs(off))) if np.ptp(np.sign(off)) == 0 else 0.0
                 used.append(gyro[0])
         rolled = _mean_speed(past, grid[None])
