@@ -25,6 +25,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("check") / "faulty"
     recording, _ = inject(drive(20), "stuck", 0.5, streams=["imu"])
+    recording, _ = inject(recording, "nan", 1.0, streams=["imu"], start="+14s", end="+18s")
     formats.write(recording, folder, format="parquet")
     return folder
 
@@ -44,6 +45,7 @@ def test_a_screen_has_a_strip_a_sentence_and_what_to_do(faulty: Path) -> None:
     assert strip.endswith(" BAD")
     assert "-----#####" in strip  # from 5 s to 10 s
     assert "repeated one sample: +5 s to +10 s" in done.stdout
+    assert "(S04 NAN)" in done.stdout  # every reason that is BAD has its sentence
     assert "try: restart the sensor" in done.stdout
     assert next(line for line in lines if line.startswith("odom")).endswith(" OK")
 

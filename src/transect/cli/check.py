@@ -13,7 +13,7 @@ from ._opening import Opening, opening
 from ._options import json_option
 
 if TYPE_CHECKING:
-    from transect.integrity.report import SensorReport
+    from transect.integrity.report import Problem, SensorReport
     from transect.integrity.table import VerdictTable
     from transect.recording import Recording
 
@@ -177,7 +177,7 @@ def _show_sensor(report: SensorReport, name: int, whole: bool) -> None:
     else:
         click.echo(f"{label}{''.join(MARKS[state][0] for state in cells)} {report.state}")
     first = report.windows[0].t0_ns
-    shown = report.problems if whole else report.problems[:1]
+    shown = report.problems if whole else _choose(report.problems)
     for problem in shown:
         _say(problem.sentence(first), "    ")
         if problem.state == "BAD" or whole:
@@ -185,6 +185,12 @@ def _show_sensor(report: SensorReport, name: int, whole: bool) -> None:
     named = {problem.reason for problem in shown}
     if others := [r for r in dict.fromkeys(p.reason for p in report.problems) if r not in named]:
         _say(f"also: {', '.join(others)}", "      ")
+
+
+def _choose(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems of one screen: the worst of each reason that is BAD, or else the worst of all."""
+    bad = {problem.reason: problem for problem in reversed(problems) if problem.state == "BAD"}
+    return [problem for problem in problems if bad.get(problem.reason) is problem] or list(problems[:1])
 
 
 def _show_muted(verdicts: VerdictTable) -> None:

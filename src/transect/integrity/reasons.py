@@ -21,9 +21,14 @@ REASONS: dict[str, Reason] = {
     "JITTER": Reason("was stamped unevenly", "stamp at the sensor, not when the message is read"),
     "BACKWARD": Reason("has stamps that go back", "sort it, or find out which clock was set back"),
     "DUPLICATE": Reason("has stamps that repeat", "it is logged twice, or faster than it measures"),
-    "CLOCK_JUMP": Reason("has a clock that jumped", "run --offset STREAM=auto, from the jump on"),
+    "CLOCK_JUMP": Reason(
+        "has a clock that jumped", "run what comes after it: transect run COMPOUND PATH --from TIME"
+    ),
     "CLOCK_DRIFT": Reason("has a clock that drifts", "synchronise it (PTP, NTP)"),
-    "LATENCY": Reason("is stamped later or earlier than a peer", "run --offset STREAM=auto"),
+    "LATENCY": Reason(
+        "is stamped later or earlier than a peer",
+        "find out which is late: run COMPOUND PATH --offset STREAM=auto",
+    ),
     "META_TIME": Reason("has times that contradict others", "compare the loggers' time zones and epochs"),
     "STUCK": Reason("repeated one sample", "restart the sensor; leave that stretch out"),
     "SATURATED": Reason("was at the end of its range", "set a larger range, or damp the mount"),

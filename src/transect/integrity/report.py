@@ -64,10 +64,10 @@ class Problem:
         beyond = [(excess, name) for name, excess in _excesses(self.worst).items() if excess > 0]
         said = ""
         if beyond:
-            name = max(beyond)[1]
+            excess, name = max(beyond)
             unit, doc = (limits[name].unit, limits[name].doc) if name in limits else ("", name)
-            value, fail = self.worst.evidence[name], self.worst.threshold[f"{name}.fail"]
-            said = _in_words(value, fail, unit, doc)
+            limit = self.worst.threshold[f"{name}.{'fail' if excess >= 1 else 'warn'}"]
+            said = _in_words(self.worst.evidence[name], limit, unit, doc)
         compared = f"compared with {', '.join(self.worst.peers)}" if self.worst.peers else ""
         return "; ".join(part for part in (said, self.worst.note, compared) if part)
 

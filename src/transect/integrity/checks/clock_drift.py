@@ -33,7 +33,7 @@ class ClockDrift(Check, id="T07", group="timing"):
     Motive: Document 004: clocks by NTP, offsets of "a maximum of a few milliseconds".
     """
 
-    drift = Limit(20.0, 100.0, "CLOCK_DRIFT", "ppm", "microseconds per second, less its uncertainty")
+    drift = Limit(20.0, 100.0, "CLOCK_DRIFT", "ppm", "of drift, less its uncertainty")
 
     def reset(self) -> None:
         """No delays are known yet."""

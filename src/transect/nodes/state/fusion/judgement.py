@@ -108,7 +108,7 @@ def conclude(
     if trajectory.covariances is not None and len(trajectory):
         degrees = np.degrees(np.sqrt(trajectory.covariances[:, HEADING, HEADING]))
         ctx.conclude(
-            f"heading: one sigma is {np.median(degrees):.2g} deg, at the worst time {np.max(degrees):.2g} deg"
+            f"heading: one sigma is {np.median(degrees):.2g} deg, at the worst time {np.max(degrees):.3g} deg"
         )
 
 
