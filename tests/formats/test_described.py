@@ -543,11 +543,11 @@ def test_images_clouds_and_a_calibration_are_found(tmp_path: Path):
     assert recording.losses == ()
 
 
-def test_what_is_no_table_is_left_out_and_said(tmp_path: Path):
+def test_a_folder_without_any_table_is_not_described(tmp_path: Path):
     (tmp_path / "diary.txt").write_text("we left early\nand came back late\n")
-    text, said = guess(source_of(tmp_path))
-    assert yaml.safe_load(text)["streams"] == []
-    assert any("diary.txt" in s for s in said)
+    with pytest.raises(TransectError, match="could be a stream") as refused:
+        guess(source_of(tmp_path))
+    assert "diary.txt" in refused.value.why
 
 
 @given(

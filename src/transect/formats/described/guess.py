@@ -9,6 +9,7 @@ from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
+from transect.errors import TransectError
 from transect.recording import Source
 
 from .._grouping import Group, group_files
@@ -38,6 +39,11 @@ def guess(source: Source) -> tuple[str, list[str]]:
         The recording.yaml; it opens as it is.
     sentences : list of str
         What was guessed, and why.
+
+    Raises
+    ------
+    TransectError
+        If nothing there could be a stream.
     """
     import yaml
 
@@ -64,7 +70,11 @@ def guess(source: Source) -> tuple[str, list[str]]:
         said.append(
             f"{len(calibrations)} calibration files are left out: name the right one as `calibration`"
         )
-    said += [] if streams else ["nothing was found that could be a stream"]
+    if not streams:
+        raise TransectError(
+            f"nothing in {source.path.name} could be a stream", where=str(source.path), why="; ".join(said),
+            hint="it describes tables (CSV or text), images and clouds; other formats: docs/formats.md",
+        )  # fmt: skip
     head = f"# {FILE}: a first guess. Check types, units, clocks and frames.\n"
     body = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True)
     return head + body, said
