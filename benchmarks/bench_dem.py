@@ -1,6 +1,6 @@
 """Height maps of simulated Etna against its true ground, with true poses and with the lidar's own.
 
-Simulated days: the seeds were looked at while the odometry was chosen, so they are not unseen. There is no
+Simulated days; their seeds were drawn anew and not looked at before. There is no
 peer.
 """
 

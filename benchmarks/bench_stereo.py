@@ -41,7 +41,7 @@ SHORT = {
 }
 MOST_CPU = {"DisparityMapping": 0.04, "ScanlineOptimization": 0.04}
 """Seconds for one pair of 672 x 376: five of them must leave time for the rest of 0.6 s."""
-SEED = 101
+SEED = 504
 BOARDS = 30
 CORNER_NOISE, LASER_NOISE = 0.1, 0.01
 
