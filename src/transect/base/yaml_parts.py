@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -339,8 +339,8 @@ def line_of(lines: Lines, path: Path) -> int:
 
 
 def is_number(data: Any) -> bool:
-    """Tell whether a piece of data is a finite number."""
-    return isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
+    """Tell whether a piece of data is a finite number that a float can hold."""
+    return isinstance(data, int | float) and not isinstance(data, bool) and abs(data) <= sys.float_info.max
 
 
 def _missing(data: Mapping[Any, Any], known: tuple[str, ...]) -> list[str]:

@@ -62,7 +62,8 @@ def first_rows(head: bytes) -> Iterator[list[bytes]]:
     whole = head.rpartition(b"\n")[0] if b"\n" in head else head
     lines = (line.strip() for line in whole.split(b"\n"))
     kept = (line for line in lines if line and not line.startswith((b"#", b"%")))
-    return (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_ENOUGH), strict=False))
+    rows = (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_ENOUGH), strict=False))
+    return (row for row in rows if row)
 
 
 @lru_cache(maxsize=8)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
+from transect.errors import ParseError
 from transect.recording.arrow import offsets_of
 
 from .kinds import ARRAY, BASE, NAME, Types, store_of
@@ -365,9 +366,10 @@ class Decoder:
         for name, node in self.types[kind]:
             if name == PADDING:
                 continue
-            column = self._column_of(
-                [getattr(message, normalize_fieldname(name)) for message in messages], node
-            )
+            field = normalize_fieldname(name)
+            if messages and not hasattr(messages[0], field):
+                raise ParseError(f"the definition of {kind} has a field {name!r} that its messages lack")
+            column = self._column_of([getattr(message, field) for message in messages], node)
             if isinstance(column, dict):
                 columns |= {f"{name}.{path}": inner for path, inner in column.items()}
             else:
