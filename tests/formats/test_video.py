@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import random
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from tests.formats.films import GROUP, HEIGHT, WIDTH, film, number_of, packets
 import transect
 from transect.errors import MissingExtraError, ParseError, UnknownFormatError
 from transect.formats import _films, recognise
-from transect.recording import Stream
+from transect.recording import Stream, source_of
 from transect.types import Image
 
 NS = 10**9
@@ -79,23 +81,25 @@ def test_a_film_is_not_touched_before_it_is_needed(tmp_path: Path, monkeypatch: 
         return real(*args, **kwargs)
 
     monkeypatch.setattr(av, "open", watched)
-    monkeypatch.setattr(_films.Film, "_play", counting(_films.Film._play, decoded))
+    monkeypatch.setattr(_films, "_play", counting(_films._play, decoded))
     stream = transect.open(tmp_path / "film.mp4").streams[0]
     assert not opened
     assert len(stream.t_ns) == 30
     assert (len(opened), decoded) == (1, [])
     for number in range(20):
         assert number_of(stream[number].value.data) == number
-    assert decoded == [0]  # read on from the first key frame
+    assert len(decoded) == 1  # read on from the first key frame
     assert number_of(stream[29].value.data) == 29
-    assert decoded == [0, 2]  # from the key frame 24
+    assert len(decoded) == 2
     assert len(opened) == 1
+    times = _films.Film(source_of(tmp_path / "film.mp4"), "film.mp4").index.pts
+    assert decoded == [times[0], times[24]]  # from key frames
 
 
 def counting(real: Callable[..., object], calls: list[int]) -> Callable[..., object]:
-    def play(self: object, key: int) -> object:
-        calls.append(key)
-        return real(self, key)
+    def play(container: object, pts: int) -> object:
+        calls.append(pts)
+        return real(container, pts)
 
     return play
 
@@ -174,6 +178,7 @@ def test_recognising_a_film_imports_neither_pyav_nor_numpy(tmp_path: Path) -> No
     (tmp_path / "film.mp4").write_bytes(film(3))
     code = f"""
 import sys
+import weakref
 from transect.formats import video
 from transect.recording.source import source_of
 assert video.recognises(source_of({str(tmp_path / "film.mp4")!r}))
@@ -181,3 +186,16 @@ print([name for name in ("av", "numpy", "pyarrow") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_film_that_nobody_needs_is_closed_at_once(tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_bytes(film(8))
+    shown = _films.Film(source_of(tmp_path / "film.mp4"), "film.mp4")
+    shown.frame(3)
+    gone = weakref.ref(shown)
+    gc.disable()  # nobody else may close it
+    try:
+        del shown
+        assert gone() is None
+    finally:
+        gc.enable()

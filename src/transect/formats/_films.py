@@ -130,10 +130,10 @@ class Film:
             key = max(bisect_right(index.keys, number) - 1, 0)
             # To go on is quickest, unless there is a frame in between at which one can begin.
             if not (self._last < number and index.keys[key] <= self._last + 1):
-                self._shown = self._play(key)
+                self._shown = _play(self._container, index.pts[index.keys[key]])
             found = self._find(index.pts[number])
             if found is None and key:  # a container may look for times of decoding, which are earlier
-                self._shown = self._play(key - 1)
+                self._shown = _play(self._container, index.pts[index.keys[key - 1]])
                 found = self._find(index.pts[number])
             self._last = number if found is not None else _NOWHERE
         if found is None:
@@ -156,26 +156,6 @@ class Film:
 
     def _refusal(self, number: int, why: str) -> ParseError:
         return ParseError(f"frame {number} of {self.name} cannot be decoded", where=self.name, why=why)
-
-    def _play(self, key: int) -> Iterator[Shown]:
-        """Iterate over times and frames from a key frame on; None for a frame that cannot be believed."""
-        from av.error import FFmpegError
-
-        self._container.seek(self.index.pts[self.index.keys[key]], stream=self._container.streams.video[0])
-        damaged, spoiled = False, set[int | None]()
-        for packet in _packets(self._container):
-            damaged = damaged and not packet.is_keyframe
-            spoiled |= {packet.pts} if damaged else set()
-            try:
-                shown = packet.decode()
-            except FFmpegError:
-                # What is made from a frame that is lost is decoded without a word, and wrong; which frames
-                # that are is not known, so that none is believed up to the next key frame.
-                damaged, shown = True, []
-                spoiled.add(packet.pts)
-            for each in shown:
-                if each.pts is not None:
-                    yield each.pts, None if each.pts in spoiled or each.is_corrupt else each
 
     @cached_property
     def _container(self) -> InputContainer:
@@ -238,6 +218,30 @@ def _packets(container: InputContainer) -> Iterator[Any]:
             yield next(packets)
         except (StopIteration, FFmpegError):
             return
+
+
+def _play(container: InputContainer, pts: int) -> Iterator[Shown]:
+    """Iterate over times and frames from a key frame on; None for a frame that cannot be believed.
+
+    It holds the container and not the film, so that both are gone when nobody needs them, with their threads.
+    """
+    from av.error import FFmpegError
+
+    container.seek(pts, stream=container.streams.video[0])
+    damaged, spoiled = False, set[int | None]()
+    for packet in _packets(container):
+        damaged = damaged and not packet.is_keyframe
+        spoiled |= {packet.pts} if damaged else set()
+        try:
+            shown = packet.decode()
+        except FFmpegError:
+            # What is made from a frame that is lost is decoded without a word, and wrong; which frames
+            # that are is not known, so that none is believed up to the next key frame.
+            damaged, shown = True, []
+            spoiled.add(packet.pts)
+        for each in shown:
+            if each.pts is not None:
+                yield each.pts, None if each.pts in spoiled or each.is_corrupt else each
 
 
 def film_table(film: Film, t_ns: Callable[[Index], tuple[Ints, tuple[str, ...]]]) -> Parsed:
