@@ -49,7 +49,7 @@ def command(
         _list_worlds(as_json)
         return 0
     target = new_folder(out)
-    options = _options(seconds, seed, scale, streams, conditions)
+    options = _options(world, seconds, seed, scale, streams, conditions)
     made = day.simulate(world, options)
     if not as_json:
         _announce(world, made, target)
@@ -85,23 +85,24 @@ def _what(world: str) -> str:
 
 
 def _options(
+    world: str,
     seconds: float | None,
     seed: int | None,
     scale: float | None,
     streams: tuple[str, ...],
     conditions: tuple[str, ...],
 ) -> Options:
-    from transect.simulation.day import Options
+    from transect.simulation.day import Options, usual_seconds
 
     from ._options import parse_pairs
 
+    asked = parse_pairs(conditions, "--condition", "light=night")
     given = {"seconds": seconds, "seed": seed, "scale": scale}
     for name in ("seconds", "scale"):
         _refuse_not_positive(name, given[name])
     chosen = {name: value for name, value in given.items() if value is not None}
-    return dataclasses.replace(
-        Options(streams=streams, conditions=parse_pairs(conditions, "--condition", "light=night")), **chosen
-    )
+    usual = Options(seconds=usual_seconds(world, asked), streams=streams, conditions=asked)
+    return dataclasses.replace(usual, **chosen)
 
 
 def _refuse_not_positive(name: str, value: float | None) -> None:

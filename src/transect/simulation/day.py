@@ -134,10 +134,19 @@ def simulate(world: str, options: Options | None = None) -> Day:
         One of `names()`.
     options : Options, optional
     """
+    return _import_world(world).make_day(options or Options())
+
+
+def usual_seconds(world: str, conditions: Mapping[str, str]) -> float:
+    """Return how long a day in a world is if nobody says it: a world may have an idea of its own."""
+    own = getattr(_import_world(world), "usual_seconds", None)
+    return Options.seconds if own is None else own(conditions)
+
+
+def _import_world(world: str) -> Any:
     if world not in names():
         raise UsageError(f"there is no world {world!r}", hint=did_you_mean(world, names()))
-    module: Any = importlib.import_module(f"{worlds.__name__}.{world}")
-    return module.make_day(options or Options())
+    return importlib.import_module(f"{worlds.__name__}.{world}")
 
 
 def write_day(day: Day, folder: Path) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import transect
 from transect.errors import UsageError
 from transect.geometry import se3
 from transect.recording import arrow
-from transect.simulation.day import Options, iterate_windows, simulate, write_day
+from transect.simulation.day import Options, iterate_windows, simulate, usual_seconds, write_day
 from transect.simulation.motion import Motion
 from transect.simulation.nav import DEVIATIONS, state_errors
 from transect.simulation.terrain import flat
@@ -293,6 +293,62 @@ def test_windows_are_the_whole_recording_piece_by_piece(ordinary):
     assert len(windows) == 3
     ranges = np.concatenate([beams_of(window["LaserHorizontal"])[1] for window in windows])
     np.testing.assert_array_equal(ranges, beams_of(ordinary.recording["LaserHorizontal"])[1])
+
+
+def weather(air, streams=("LaserPort", "RadarRange*", "VideoVisual", "Nav")):
+    return simulate("marulan", Options(seconds=2.2, scale=0.05, streams=streams, conditions={"air": air}))
+
+
+@pytest.fixture(scope="module")
+def dusty():
+    return weather("dust")
+
+
+@pytest.fixture(scope="module")
+def not_dusty():
+    return weather("clear").recording
+
+
+def test_a_day_with_dust_begins_and_ends_clear_and_its_truth_names_what_was_touched(dusty, not_dusty):
+    """Of 44 s those from 12 to 32 are dusty: of 2.2 s those from 0.6 to 1.6."""
+    clear, labels = not_dusty, dusty.truth.tables["faults"].to_pydict()
+    for name in ("LaserPort", "RadarRangeBearing", "VideoVisual"):
+        touched = {i for i, s in zip(labels["index"], labels["stream"], strict=True) if s == name}
+        times = clear[name].t_ns[sorted(touched)] - clear[name].t_ns[0]
+        assert touched
+        assert times.min() >= 0.6e9
+        assert times.max() < 1.6e9
+        for k in range(0, len(clear[name]), 4):
+            before, now = clear[name][k], dusty.recording[name][k]
+            same = [np.array_equal(f(before), f(now), equal_nan=True) for f in CONTENT[name]]
+            assert all(same) == (k not in touched)
+    assert set(labels["fault"]) == {"dust"}
+    assert not set(labels["stream"]) & {"Nav"}
+
+
+CONTENT = {
+    "LaserPort": [lambda s: s.value.ranges],
+    "RadarRangeBearing": [lambda s: s.value.range, lambda s: s.value.reflectivity],
+    "VideoVisual": [lambda s: s.payload.data],
+}
+
+
+def test_lasers_see_the_dust_and_the_radar_hardly_does(dusty, not_dusty):
+    usual, seen = (beams_of(each["LaserPort"])[1] for each in (not_dusty, dusty.recording))
+    assert (seen < np.where(np.isnan(usual), np.inf, usual) - 0.5).mean() > 0.02
+    ranges, radar = not_dusty["RadarRangeBearing"]["range"], dusty.recording["RadarRangeBearing"]
+    assert np.abs(ranges - radar["range"]).max() < 0.3
+
+
+def test_the_air_is_the_same_whichever_streams_and_rows_are_asked_for(dusty):
+    alone = weather("dust", ("LaserPort",)).recording.slice("+0.9s", "+1.2s")["LaserPort"]
+    whole = dusty.recording.slice("+0.9s", "+1.2s")["LaserPort"]
+    np.testing.assert_array_equal(*(arrow.lists_of(each.table, "ranges")[0] for each in (alone, whole)))
+
+
+def test_days_with_weather_are_long_enough_for_it():
+    assert usual_seconds("marulan", {"air": "smoke"}) == 44.0
+    assert usual_seconds("marulan", {}) == usual_seconds("etna", {}) == 20.0
 
 
 def test_the_time_axis_is_known_without_simulating(monkeypatch):

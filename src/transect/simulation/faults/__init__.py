@@ -54,6 +54,7 @@ __all__ = [
     "fault_named",
     "find_able",
     "inject",
+    "labels_of",
     "target_of",
 ]
 

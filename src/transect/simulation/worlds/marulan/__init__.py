@@ -1,9 +1,10 @@
-"""Marulan, where the ACFR recorded its Sensor Data Integrity datasets: the Argo in clear air (document 004).
+"""Marulan, where the ACFR recorded its Sensor Data Integrity datasets with the Argo (document 004).
 
 Conditions: `scene` static (Table 1), open, houses, dam, or boards (4.4.1: lasers and visual camera see a
 chessboard, held up at one place after the other); `light` day, low_sun, night or night_lights;
 `human` none, walking or visitors (people and a car that come and go); `reflectors` none or standing, in the
-static scene; `wind` calm or breeze (leaves and grass sway); `sensors` ideal or real (see `hour`).
+static scene; `wind` calm or breeze (leaves and grass sway); `sensors` ideal or real (see `hour`);
+`air` clear, dust, smoke, rain, light_rain or fog (see `weather`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from .places import (
     build_static,
     find_spot,
 )
+from .weather import AIR, SECONDS, Weather, forecast
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "scene": ("static", "open", "houses", "dam", "boards"),
@@ -48,6 +50,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "reflectors": ("none", "standing"),
     "wind": ("calm", "breeze"),
     "sensors": ("ideal", "real"),
+    "air": ("clear", *AIR),
 }
 """What may be asked for; the first of each is taken unasked."""
 BOARD_CAMERA, BOARD_LASER = "VideoVisual", "LaserHorizontal"
@@ -94,7 +97,15 @@ def make_day(options: Options) -> Day:
     made = [*make_streams(argo), *make_camera_streams(argo, asked["light"], options.scale, place.car)]
     if shown is not None:
         made = [stream for stream in made if stream.name in (*LASERS, BOARD_CAMERA)]
-    return Day(_make_recording(argo, made, asked, options), _make_truth(argo, options, shown))
+    clear = _make_recording(argo, made, asked, options)
+    weather = forecast(asked["air"], clear, options.seconds, options.seed)
+    seen = clear if weather is None else clear.replace(streams=tuple(weather.look(s) for s in clear))
+    return Day(_choose_streams(seen, options), _make_truth(argo, options, shown, weather))
+
+
+def usual_seconds(conditions: Mapping[str, str]) -> float:
+    """Return how long a day under such conditions is if nobody says it: weather takes its time."""
+    return SECONDS if conditions.get("air", "clear") != "clear" else Options.seconds
 
 
 def _make_moving(place: Place, asked: Mapping[str, str], options: Options) -> list[Solid]:
@@ -193,16 +204,10 @@ def _drive(place: Place, route: Floats, robot: Robot, start_ns: int, options: Op
 
 
 def _make_recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], options: Options) -> Recording:
-    kept = [stream for stream in made if options.wants(stream.name)]
-    if not kept:
-        raise UsageError(
-            f"no stream of marulan matches {' or '.join(options.streams)}",
-            hint=did_you_mean(options.streams[0], [stream.name for stream in made]),
-        )
     return Recording(
         name=f"marulan-{asked['scene']}-{asked['light']}",
-        streams=tuple(kept),
-        frames=_make_frames(argo.robot, kept),
+        streams=tuple(made),
+        frames=argo.robot.frames,
         cameras={name: scale_camera(c, options.scale) for name, c in argo.robot.cameras.items()},
         robot=argo.robot,
         conditions={
@@ -216,9 +221,20 @@ def _make_recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], op
     )
 
 
-def _make_frames(robot: Robot, made: list[Stream]) -> FrameTree:
+def _choose_streams(day: Recording, options: Options) -> Recording:
+    """Return a day with the streams that were asked for."""
+    kept = [stream for stream in day if options.wants(stream.name)]
+    if not kept:
+        raise UsageError(
+            f"no stream of marulan matches {' or '.join(options.streams)}",
+            hint=did_you_mean(options.streams[0], [stream.name for stream in day]),
+        )
+    return day.replace(streams=tuple(kept), frames=_make_frames(day.frames, kept))
+
+
+def _make_frames(robot: FrameTree, made: list[Stream]) -> FrameTree:
     """Return the robot's frames, and the body as Nav has it."""
-    frames = robot.frames.copy()
+    frames = robot.copy()
     for nav in (stream for stream in made if stream.name == NAV):
         frames.add_lazy("Navigation", "Body", lambda nav=nav: _read_poses(nav), source=NAV)
     return frames
@@ -228,12 +244,14 @@ def _read_poses(nav: Stream) -> tuple[Ints, Floats, Floats]:
     return nav.t_ns, nav.array("x", "y", "z"), nav.array("qx", "qy", "qz", "qw")
 
 
-def _make_truth(argo: Argo, options: Options, shown: Floats | None) -> Truth:
+def _make_truth(argo: Argo, options: Options, shown: Floats | None, weather: Weather | None) -> Truth:
     tables: dict[str, Callable[[], pa.Table]] = {"objects": lambda: list_objects(argo)}
     if any(options.wants(laser) for laser in LASERS):
         tables |= {"hits": lambda: list_hits(argo), "hit_kinds": lambda: list_hit_kinds(argo)}
     if shown is not None:
         tables["boards"] = lambda: list_boards(argo.start_ns, shown)
+    if weather is not None:
+        tables["faults"] = lambda: weather.list_touched(options.wants)
     if not argo.stands:
         tables["slip"] = lambda: list_slip(argo)
     return Truth(
