@@ -49,6 +49,16 @@ def test_times_are_those_of_the_lists_to_the_nanosecond(real_data: Path, drive: 
         np.testing.assert_array_equal(drive[stream].t_ns, expected)
 
 
+def test_packets_that_were_interpolated_over_a_hole_are_told(real_data: Path, drive: Recording) -> None:
+    """Here by latitude alone, as text: its second differences are 0 for eleven packets and never again."""
+    told = [float(f.read_text().split()[0]) for f in sorted((real_data / "kitti_raw_06/oxts/data").iterdir())]
+    bends = np.abs(np.diff(told, 2)) > 1e-12
+    assert list(np.flatnonzero(~bends)) == list(range(11))
+    assert len(drive["oxts/imu"]) == 600
+    notes = [note for note in drive.all_notes if "interpolated" in note]
+    assert [note[:38] for note in notes] == ["oxts: 11 packets from number 1 on lie "]
+
+
 def test_the_packets_jitter_as_described(drive: Recording) -> None:
     """data/README.md: stamps with 0.080-0.130 s jitter."""
     steps = np.diff(drive["oxts/imu"].t_ns) / 1e9

@@ -22,3 +22,12 @@ def test_innovations_of_husky_and_jackal_are_as_large_as_expected(
         count, below = (sum(each[f"{sensor}_{what}"] for each in told) for what in ("count", "below"))
         assert count > 50
         assert 0.90 <= below / count <= 0.99
+
+
+def test_a_car_that_drives_when_its_log_begins_is_followed(real_data: Path):
+    """KITTI 06 begins at 11.5 m/s. Its first 1.1 s of packets are interpolated: no motion fits those."""
+    recording = transect.open(real_data / "kitti_raw_06").slice("+0s", "+15s")
+    told = transect.run("PoseFusion/ErrorStateFilter", recording)["innovations"].values
+    assert sum(each["fix_count"] for each in told) > 60
+    assert sum(each["fix_refused"] for each in told) <= 5
+    assert sum(each["fix_refused"] for each in told[12:]) == 0

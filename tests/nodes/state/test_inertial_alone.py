@@ -37,7 +37,13 @@ class Drive:
     fix: list[NavFix]
 
 
-def drive(start: str, *, mount: tuple[float, float, float] = (0.0, 0.0, 0.0), heights: bool = True) -> Drive:
+def drive(
+    start: str,
+    *,
+    mount: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    heights: bool = True,
+    sigma: float = SIGMA,
+) -> Drive:
     """Drive 24 s from a start; `mount` is yaw, pitch and roll of the IMU in the car."""
     rng = np.random.default_rng(5)
     t = np.arange(24 * HZ) / HZ
@@ -68,13 +74,13 @@ def drive(start: str, *, mount: tuple[float, float, float] = (0.0, 0.0, 0.0), he
     rate += 0.003 * rng.normal(size=3) + 0.002 * rng.normal(size=rate.shape)
     imu = [Imu(f, w, t_ns=round(s * NS)) for s, f, w in zip(t, force, rate, strict=True)]
     seen = range(HZ // 10, len(t), HZ // 5)
-    said = place + SIGMA * rng.normal(size=place.shape) * [1, 1, 2]
+    said = place + sigma * rng.normal(size=place.shape) * [1, 1, 2]
     fixes = [
         NavFix(
             said[i, 1] / (EARTH * (1 - 0.00669438)),
             said[i, 0] / EARTH,
             said[i, 2] if heights else np.nan,
-            std=np.array([1.0, 1.0, 2.0]) * SIGMA,
+            std=np.array([1.0, 1.0, 2.0]) * sigma,
             t_ns=round(t[i] * NS),
         )
         for i in seen
@@ -171,6 +177,43 @@ def test_a_slow_robot_has_the_heading_of_its_way_by_fixes_that_state_no_deviatio
     assert found is not None
     assert found.by_course
     assert np.arctan2(found.pose[1, 0], found.pose[0, 0]) == pytest.approx(0.7, abs=0.15)
+
+
+def tell_attitudes(driven: Drive) -> None:
+    """Let an RTK receiver tell roll, pitch, yaw: of forward, right, down in north, east, down."""
+    ned_enu = Rotation.from_matrix([[0, 1, 0], [1, 0, 0], [0, 0, -1]])
+    flu_frd = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
+    for i, each in enumerate(driven.fix):
+        turned = ned_enu * driven.attitude[round(each.t_ns * HZ / NS)] * flu_frd
+        driven.fix[i] = replace(each, attitude=turned.as_euler("ZYX")[::-1], fix="rtk fixed")
+
+
+def test_a_log_may_begin_in_the_middle_of_a_drive():
+    driven = drive("cruise", sigma=0.02)
+    tell_attitudes(driven)
+    driven.imu, driven.fix = driven.imu[: 8 * HZ], driven.fix[: 8 * 5]
+    node = ErrorStateFilter()
+    found, _ = fuse(node, driven)
+    assert found is not None
+    assert node.filter is not None
+    assert node.filter.sensors["fix"].refused <= 1
+    assert errors(found, driven)[0].max() < 0.2
+
+
+def test_a_second_of_wrong_accelerations_costs_a_few_places_and_not_the_rest_of_the_drive():
+    """The velocity that they leave is wrong; a fusion that doubts its position alone never finds out."""
+    driven = drive("cruise", sigma=0.02)
+    tell_attitudes(driven)
+    for i in range(3 * HZ, 4 * HZ):
+        wrong = driven.imu[i].acceleration + np.array([0.0, 3.0, 0.0])
+        driven.imu[i] = replace(driven.imu[i], acceleration=wrong)
+    driven.imu, driven.fix = driven.imu[: 12 * HZ], driven.fix[: 12 * 5]
+    node = ErrorStateFilter()
+    found, _ = fuse(node, driven)
+    assert found is not None
+    assert node.filter is not None
+    assert node.filter.sensors["fix"].refused < 8
+    assert errors(found, driven)[0][-40:].max() < 0.2
 
 
 def test_an_imu_in_g_ends_with_words():

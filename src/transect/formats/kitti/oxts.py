@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from transect.base.arrays import Floats
-from transect.base.clocks import Clock
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS, Clock
 from transect.base.units import DEGREES
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import Imu, NavFix, Twist
@@ -25,6 +25,10 @@ OXTS = (
     *("navstat", "numsats", "posmode", "velmode", "orimode"),
 )
 """The numbers of a packet, as KITTI's dataformat.txt lists them."""
+MEASURED = OXTS.index("pos_accuracy")
+"""So many of them are measured; accuracies and modes follow."""
+STRAIGHT = 1e-6
+"""By which share of a step the next one may differ where packets lie on a straight line: they are rounded."""
 _MODES = ("navstat", "posmode", "velmode", "orimode")
 _LEVELLED = ("af", "al", "au", "wf", "wl", "wu")
 _VELOCITY = {"vx": "vf", "vy": "vl", "vz": "vu", "vn": "vn", "ve": "ve", "std": "vel_accuracy"}
@@ -38,13 +42,38 @@ def oxts_streams(source: Source, files: Callable[[], TimedFiles], clock: Clock) 
     def packets() -> Packets:
         timed = files()
         found = read_packets(source, list(timed.t_ns), list(timed.t_ns.values()), len(OXTS))
-        return replace(found, losses=(*timed.losses, *found.losses), notes=timed.notes)
+        notes = (*timed.notes, *_describe_filled(found.t_ns, found.values))
+        return replace(found, losses=(*timed.losses, *found.losses), notes=notes)
 
     return [
         Stream(name, kind, partial(_table, packets, part), clock=clock, frame=IMU)
         for name, kind, part, numbers in _PARTS
         if _is_given(source, numbers)
     ]
+
+
+def _describe_filled(t_ns: Ints, values: Floats) -> Iterator[str]:
+    """Yield what to say of packets that were interpolated over a hole, stamps included, as KITTI does.
+
+    Such packets lie on straight lines between their neighbours in all that is measured. What a sensor says
+    never does.
+
+    Parameters
+    ----------
+    t_ns : (n,)
+    values : (n, 30)
+    """
+    numbers = np.column_stack([(t_ns - t_ns[:1]) / NS, values[:, :MEASURED]])
+    steps = np.diff(numbers, axis=0)
+    straight = np.abs(np.diff(steps, axis=0)) <= STRAIGHT * np.abs(steps[1:])
+    filled = straight.all(axis=1) & ((steps[1:] != 0).sum(axis=1) >= MEASURED // 2)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], filled, [False]]).astype(np.int8)))
+    for first, last in edges.reshape(-1, 2):
+        seconds = (t_ns[last + 1] - t_ns[first]) / NS
+        yield (
+            f"oxts: {last - first} packets from number {first + 1} on lie on straight lines in all their "
+            f"numbers: they were interpolated, and nothing was measured for {seconds:.2f} s"
+        )
 
 
 def _is_given(source: Source, numbers: Collection[str]) -> bool:

@@ -211,9 +211,10 @@ def add_variance(x: State, part: slice, variance: float) -> None:
         x.covariance[i, i] += variance
 
 
-def doubt(x: State, place: float, heading: float) -> None:
-    """Make position (m2) and heading (rad2) less certain: places that agree contradict them."""
+def doubt(x: State, place: float, heading: float, velocity: float) -> None:
+    """Make position (m2), heading (rad2) and velocity (m2/s2) less certain: places contradict them."""
     add_variance(x, POSITION, place)
+    add_variance(x, VELOCITY, velocity)
     x.covariance[HEADING, HEADING] += heading
 
 

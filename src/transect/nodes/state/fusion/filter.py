@@ -37,6 +37,8 @@ COAST = 2.0, 0.5
 """m/s2 and rad/s that a body may have while an IMU is silent that is all that tells its motion."""
 TRIED_NS = NS // 2
 """Between two looks for a first heading by accelerations."""
+LEAST_SECONDS = 0.1
+"""Over a shorter time two places do not tell a velocity."""
 ANY_HEADING = np.pi**2 / 3
 """Variance of a heading that may be any, rad2."""
 
@@ -390,10 +392,19 @@ class Filter:
     def _doubt(self, x: ekf.State, squared: float) -> None:
         """Doubt a state that is off by so much (m2): so many places in a row are no outliers.
 
-        Wheels slipped, or turned otherwise than they said: then the heading is wrong, too.
+        Wheels slipped, or turned otherwise than they said: then the heading is wrong, too. What an IMU
+        carries on is a velocity: if that is wrong, a right position is wrong again at the next place.
         """
-        turned = min(squared / max(self.unseen, LEAST_WAY) ** 2, ANY_HEADING)
-        ekf.doubt(x, squared, 0.0 if self.inertial else turned)
+        if self.inertial:
+            seconds = (x.t_ns - self._last_placed_ns()) / NS
+            ekf.doubt(x, squared, heading=0.0, velocity=squared / max(seconds, LEAST_SECONDS) ** 2)
+        else:
+            turned = min(squared / max(self.unseen, LEAST_WAY) ** 2, ANY_HEADING)
+            ekf.doubt(x, squared, heading=turned, velocity=0.0)
+
+    def _last_placed_ns(self) -> int:
+        assert self.began is not None
+        return self.placed_ns[-1] if self.placed_ns else self.began.t_ns
 
     def _age_fixes(self, x: ekf.State, place: Place, variances: Floats) -> None:
         if self.last_fix is None:

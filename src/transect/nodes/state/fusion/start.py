@@ -29,6 +29,10 @@ ALIGNED_OVER = 20.0
 """Seconds that tell the heading of a body with an IMU and positions alone; what is older is forgotten."""
 SILENT_NS = NS // 5
 """Over a longer gap of an IMU its motion is not known."""
+VELOCITY_STD = 1.0
+"""m/s: one sigma of a first velocity by wheels, or of a body of which nothing says that it moves."""
+SPEED_OVER, BRAKING = 1.0, 2.0
+"""Seconds of places that tell a first velocity, and m/s2 by which it may have changed meanwhile."""
 ATTITUDE_STD = 0.02
 """rad, of an attitude that a receiver told without its deviation."""
 
@@ -147,7 +151,8 @@ def begin_alone(
     tilt = level([each for each in inertial if each.t_ns <= inertial[0].t_ns + LEVELLING * NS])
     told = next((each for each in places if each.attitude is not None), None)
     if told is not None:
-        return begin(events, priors, by_places=True)
+        knows_speed = places[-1].t_ns - told.t_ns >= LEVELLING * NS
+        return begin(events, priors, by_places=True) if knows_speed else None
     found = align_by_acceleration(inertial, places, tilt, gravity, knows_forward=knows_forward)
     if found is None:
         return None
@@ -178,7 +183,8 @@ def first_state(begun: Beginning, events: Sequence[Event], priors: Priors) -> ek
     standing = _rates_at_rest(events)
     variances = np.zeros(ekf.SIZE)
     variances[ekf.POSITION] = begun.place_std**2
-    variances[ekf.VELOCITY] = 1.0 if standing is None else 1e-4
+    velocity, velocity_std = _first_velocity(begun, events)
+    variances[ekf.VELOCITY] = velocity_std**2 if standing is None else 1e-4
     gyro_std = priors.gyro_bias if standing is None else 0.1 * priors.gyro_bias
     if begun.aligned is not None:
         gyro_std = max(gyro_std, CHEAP_GYRO)
@@ -190,7 +196,6 @@ def first_state(begun: Beginning, events: Sequence[Event], priors: Priors) -> ek
     tilt = np.diag([begun.tilt_std, begun.tilt_std, begun.heading_std]) ** 2
     P[ekf.ATTITUDE, ekf.ATTITUDE] = tilt
     bias = np.zeros(3) if standing is None else standing
-    velocity = _first_velocity(begun, events)
     if begun.aligned is not None:
         velocity, bias = begun.aligned.velocity, begun.aligned.gyro_bias
     return ekf.State(begun.t_ns, begun.pose[:3, 3].copy(), R.copy(), velocity, P, bias)
@@ -212,9 +217,21 @@ def _size(transform: Floats) -> tuple[float, float]:
     return float(np.linalg.norm(transform[:3, 3])), float(np.linalg.norm(turned))
 
 
-def _first_velocity(begun: Beginning, events: Sequence[Event]) -> Floats:
-    """Return the velocity (3,) in the map by the first step after the beginning; 0 without one."""
+def _first_velocity(begun: Beginning, events: Sequence[Event]) -> tuple[Floats, float]:
+    """Return the velocity (3,) in the map at the beginning, and one sigma of it (m/s).
+
+    A log may begin in the middle of a drive. The first step after the beginning tells how fast, and without
+    steps the places do, as far as nothing braked between them.
+    """
     step = next((each for each in _one_sensor(events) if each.t_ns > begun.t_ns), None)
-    if step is None:
-        return np.zeros(3)
-    return begun.pose[:3, :3] @ step.transform[:3, 3] / ((step.t_ns - step.since_ns) / NS)
+    if step is not None:
+        seconds = (step.t_ns - step.since_ns) / NS
+        return begun.pose[:3, :3] @ step.transform[:3, 3] / seconds, VELOCITY_STD
+    places = [each for each in events if isinstance(each, Place) and each.t_ns >= begun.t_ns]
+    soon = [each for each in places if each.t_ns <= begun.t_ns + SPEED_OVER * NS]
+    last = (soon if len(soon) > 1 else places)[-1] if places else None
+    if last is None or last.t_ns == places[0].t_ns:
+        return np.zeros(3), VELOCITY_STD
+    seconds = (last.t_ns - places[0].t_ns) / NS
+    noise = np.hypot(places[0].std.max(), last.std.max()) / seconds
+    return (last.position - places[0].position) / seconds, float(np.hypot(noise, BRAKING * seconds))
