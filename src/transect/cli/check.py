@@ -21,6 +21,8 @@ WIDTH = 80
 MARKS = {"OK": ("-", "green"), "SUSPECT": ("!", "yellow"), "BAD": ("#", "red"), "UNKNOWN": (".", "white")}
 """A cell of a strip: as a character, and the colour of a block on a terminal."""
 LONGEST_NAME, LEAST_STRIP = 24, 20
+MOST_EVENTS = 3
+"""Sentences over sensors of one screen."""
 
 
 @click.command()
@@ -48,9 +50,9 @@ def command(
 ) -> int:
     """Say which sensor could be trusted, when, and why.
 
-    One line for each sensor: its state over time, then what is wrong in words and what to do. Without PATH,
-    list the checks. Exits with 4 if a sensor is BAD. -o DIR writes all verdicts as Parquet and CSV, and
-    pictures of the worst moments.
+    First what happened to several sensors, then one line for each: its state over time as it was declared,
+    what is wrong in words, and what to do. Without PATH, list the checks. Exits with 4 if a sensor is BAD.
+    -o DIR writes all verdicts as Parquet and CSV, and pictures of the worst moments.
     """
     if catalogue is not None:
         return _check_catalogue(catalogue, as_json)
@@ -100,6 +102,8 @@ def _write(
 
 
 def _show_json(recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable) -> None:
+    from transect.integrity.events import find_events
+
     from ._tables import show_json
 
     muted = sorted({(v.stream, v.check, v.muted) for v in verdicts if v.muted})
@@ -107,6 +111,7 @@ def _show_json(recording: Recording, reports: Sequence[SensorReport], verdicts: 
         {
             "name": recording.name,
             "state": _worst(reports),
+            "events": [event.to_dict() for event in find_events(reports, verdicts)],
             "sensors": [report.to_dict() for report in reports],
             "muted": [{"stream": s, "check": c, "reason": why} for s, c, why in muted],
             "not_checked": _not_checked(recording),
@@ -129,13 +134,14 @@ def _not_checked(recording: Recording) -> list[str]:
 def show_reports(
     recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool = False
 ) -> None:
-    """Print a line for each sensor, and what is wrong in words; `whole` is every problem."""
+    """Print what happened, a line for each sensor, and what is wrong in words; `whole` is all of it."""
     from transect.recording.summary import headline
 
     click.echo(headline(recording))
     if not reports:
         click.echo("there is nothing to check: no stream of a sensor has times")
         return
+    _show_events(reports, verdicts, whole)
     name = min(LONGEST_NAME, max(len(report.sensor) for report in reports))
     _show_scale(reports, name)
     for report in reports:
@@ -148,6 +154,17 @@ def show_reports(
     counts = {state: sum(report.state == state for report in reports) for state in MARKS}
     said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     click.echo(f"{len(reports)} sensors: {said}" + ("" if whole else "; --all shows every problem"))
+
+
+def _show_events(reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool) -> None:
+    from transect.integrity.events import find_events
+
+    first = min(report.windows[0].t0_ns for report in reports)
+    events = find_events(reports, verdicts)
+    for event in events if whole else events[:MOST_EVENTS]:
+        _say(event.sentence(first), "")
+    if not whole and len(events) > MOST_EVENTS:
+        _say(f"and {len(events) - MOST_EVENTS} more that several sensors noticed", "")
 
 
 def _show_scale(reports: Sequence[SensorReport], name: int) -> None:
@@ -188,9 +205,11 @@ def _show_sensor(report: SensorReport, name: int, whole: bool) -> None:
 
 
 def _choose(problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems of one screen: the worst of each reason that is BAD, or else the worst of all."""
-    bad = {problem.reason: problem for problem in reversed(problems) if problem.state == "BAD"}
-    return [problem for problem in problems if bad.get(problem.reason) is problem] or list(problems[:1])
+    """Return the problems of one screen: the worst of each cause that is BAD, or else the worst of all."""
+    from transect.integrity.events import cause_of
+
+    bad = {cause_of(problem.reason): problem for problem in reversed(problems) if problem.state == "BAD"}
+    return [each for each in problems if bad.get(cause_of(each.reason)) is each] or list(problems[:1])
 
 
 def _show_muted(verdicts: VerdictTable) -> None:

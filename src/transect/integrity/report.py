@@ -30,7 +30,8 @@ class Problem:
     Attributes
     ----------
     spans : tuple of (int, int)
-        When, ns; stretches that are nearly one are one.
+        When it was there, ns: from the first window that was anomalous to the last, though BAD is declared
+        later and cleared later. Stretches that are nearly one are one.
     seconds : float
         How long in all.
     worst : Verdict
@@ -84,9 +85,13 @@ class Problem:
 
 
 def _in_words(value: float, limit: float, unit: str, doc: str) -> str:
-    """Return a statistic and its limit in words; parts of something in per cent."""
+    """Return a statistic and its limit in words; parts of something in per cent.
+
+    `part of the beams that are near` is said as `71 % of the beams are near (limit 3 %)`.
+    """
     if doc.startswith(PART):
-        return f"{100 * value:.3g} % of {doc.removeprefix(PART)} (limit {100 * limit:g} %)"
+        whole = doc.removeprefix(PART).replace(" that ", " ", 1)
+        return f"{100 * value:.3g} % of {whole} (limit {100 * limit:g} %)"
     return f"{value:.3g}{f' {unit}' if unit else ''} {doc} (limit {limit:g})"
 
 
@@ -152,11 +157,31 @@ def _problems(table: VerdictTable) -> Iterator[Problem]:
     found: list[Problem] = []
     for key, verdicts in rows.items():
         state = worst(verdict.state for verdict in verdicts)
-        counted = [verdict for verdict in verdicts if verdict.state == state]
-        seconds = sum(v.t1_ns - v.t0_ns for v in counted) / NS
-        spans = tuple(_spans([(v.t0_ns, v.t1_ns) for v in counted]))
-        found.append(Problem(*key, state, spans, seconds, min(counted, key=_badness)))
+        there = [each for run in find_runs(verdicts) for each in _find_anomalous(run, state)]
+        seconds = sum(v.t1_ns - v.t0_ns for v in there) / NS
+        spans = tuple(_spans([(v.t0_ns, v.t1_ns) for v in there]))
+        found.append(Problem(*key, state, spans, seconds, min(there, key=_badness)))
     yield from sorted(found, key=lambda each: (each.state != "BAD", -each.seconds, each.stream, each.check))
+
+
+def find_runs(verdicts: Sequence[Verdict]) -> Iterator[list[Verdict]]:
+    """Yield windows that follow each other without a gap, run by run."""
+    run: list[Verdict] = []
+    for verdict in verdicts:
+        if run and verdict.t0_ns != run[-1].t1_ns:
+            yield run
+            run = []
+        run.append(verdict)
+    yield run
+
+
+def _find_anomalous(run: Sequence[Verdict], state: State) -> list[Verdict]:
+    """Return the windows of a run that were anomalous, if a state was declared in it.
+
+    BAD is declared some windows after it began, and cleared some windows after it ended.
+    """
+    declared = any(verdict.state == state for verdict in run)
+    return [verdict for verdict in run if declared and verdict.raw in ("SUSPECT", "BAD")]
 
 
 def limits_of(check: str) -> Mapping[str, Limit]:

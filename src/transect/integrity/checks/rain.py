@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from transect.integrity.lasers import BackgroundCheck, Early
 from transect.integrity.model import Finding, Limit
 
@@ -21,8 +23,9 @@ class Rain(BackgroundCheck, id="C03", group="content", least=5):
 
     def judge(self, early: Early, n: int) -> Finding:
         """Count early beams that are alone."""
-        if not early.is_rain:
-            return Finding({"rate": 0.0}, n, {"early": early.share})
         rate = early.sweeps.share(early.isolated)
+        found = {"early": early.share, "isolated": rate / early.share if early.share else np.nan}
+        if not early.is_rain:
+            return Finding({"rate": 0.0}, n, found)
         region = early.sweeps.region(early.isolated)
-        return Finding({"rate": rate}, n, {"early": early.share}, region=region, floor=0.7)
+        return Finding({"rate": rate}, n, found, region=region, floor=0.7)

@@ -1,0 +1,162 @@
+"""What happened, over all sensors: problems of one cause at one time are one event, told in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from transect.types import State, Verdict
+
+from .reasons import reason_of
+from .report import SUCCESSION, SensorReport, find_runs, span_text
+from .rules import worst
+from .table import VerdictTable
+
+CLOUD = ("OBSCURANT", "DUST", "SMOKE", "HAZE")
+"""Reasons that are one cause: lasers cannot tell dust from smoke, and to a camera either may be haze."""
+RAIN = "RAIN"
+LEAST_RAIN = 3
+"""Windows in a row with drops that are rain: the edge of a cloud looks like drops for one."""
+MOST_NAMES = 6
+
+
+def cause_of(reason: str) -> str:
+    """Return the reason by which an event is called: the same for all that one cloud does to sensors."""
+    return CLOUD[0] if reason in CLOUD else reason
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that several sensors noticed at one time.
+
+    Attributes
+    ----------
+    cause : str
+        As `cause_of` has it.
+    t0_ns, t1_ns : int
+        From when to when any of them noticed.
+    sensors, suspect : tuple of str
+        Those that were BAD, and those that were SUSPECT at the worst; those that noticed rain stay OK and are
+        among the first.
+    unharmed : tuple of str
+        Those that looked at the surroundings all the time, and were OK.
+    reasons : frozenset of str
+    """
+
+    cause: str
+    t0_ns: int
+    t1_ns: int
+    sensors: tuple[str, ...]
+    suspect: tuple[str, ...]
+    unharmed: tuple[str, ...]
+    reasons: frozenset[str]
+
+    def sentence(self, start_ns: int) -> str:
+        """Return what happened when, who noticed, and whom to use instead; times count from a start."""
+        when = span_text(self.t0_ns, self.t1_ns, start_ns)
+        when = f"from {when}" if " to " in when else f"at {when}"
+        if self.cause == RAIN:
+            return f"Rain {when}: {_join(self.sensors)} saw drops, and can be used all the same."
+        if self.cause not in CLOUD:
+            words = reason_of(self.cause).words
+            return f"{words[0].upper()}{words[1:]} {when}: {_join(self.sensors + self.suspect)}."
+        what = "Haze" if self.reasons == frozenset({"HAZE"}) else "A cloud"
+        seen = [f"seen by {_join(self.sensors)}"] if self.sensors else []
+        seen += [f"a little by {_join(self.suspect)}"] if self.suspect else []
+        use = "it" if len(self.unharmed) == 1 else "them"
+        clear = f"; {_join(self.unharmed)} did not see it: use {use} there" if self.unharmed else ""
+        return f"{what} {when}: {', '.join(seen)}{clear}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "cause": self.cause, "t0_ns": self.t0_ns, "t1_ns": self.t1_ns, "sensors": list(self.sensors),
+            "suspect": list(self.suspect), "unharmed": list(self.unharmed), "reasons": sorted(self.reasons),
+        }  # fmt: skip
+
+
+class _Sighting(NamedTuple):
+    """When one sensor noticed something."""
+
+    t0_ns: int
+    t1_ns: int
+    sensor: str
+    state: State
+    reason: str
+
+
+def find_events(reports: Sequence[SensorReport], table: VerdictTable) -> list[Event]:
+    """Return what several sensors noticed, and what one noticed and others saw through; the largest first.
+
+    Sightings of one cause that overlap, or nearly, are one event.
+    """
+    sightings = [
+        _Sighting(*span, report.sensor, problem.state, problem.reason)
+        for report in reports
+        for problem in report.problems
+        for span in problem.spans
+    ]
+    groups: dict[str, list[_Sighting]] = {}
+    for sighting in sorted([*sightings, *_find_rain(table)]):
+        groups.setdefault(cause_of(sighting.reason), []).append(sighting)
+    looking = table.select(group="content", muted="")
+    looked = list(zip(*(looking.column(name) for name in ("t0_ns", "t1_ns", "sensor", "state")), strict=True))
+    events = [_make_event(part, looked) for group in groups.values() for part in _split(group)]
+    events = [event for event in events if _is_worth_telling(event)]
+    return sorted(events, key=lambda e: (-len(e.sensors), e.t0_ns - e.t1_ns, e.t0_ns, e.cause))
+
+
+def _is_worth_telling(event: Event) -> bool:
+    """Tell whether it says more than the line of one sensor."""
+    if not event.sensors:
+        return False
+    several = len(event.sensors + event.suspect) > 1
+    return several or event.cause == RAIN or (event.cause in CLOUD and bool(event.unharmed))
+
+
+def _find_rain(table: VerdictTable) -> Iterator[_Sighting]:
+    """Yield stretches with drops: rain leaves a laser OK, and so is no problem of it."""
+    rows: dict[str, list[Verdict]] = {}
+    for verdict in table.select(reason=RAIN, state="OK", muted=""):
+        rows.setdefault(verdict.sensor, []).append(verdict)
+    for sensor, verdicts in rows.items():
+        for run in find_runs(verdicts):
+            if len(run) >= LEAST_RAIN:
+                yield _Sighting(run[0].t0_ns, run[-1].t1_ns, sensor, "OK", RAIN)
+
+
+def _split(sightings: Sequence[_Sighting]) -> Iterator[list[_Sighting]]:
+    """Yield sightings, sorted by their begin, that overlap or nearly do."""
+    part: list[_Sighting] = []
+    end = 0
+    for sighting in sightings:
+        if part and sighting.t0_ns > end + SUCCESSION:
+            yield part
+            part = []
+        end = max(end, sighting.t1_ns) if part else sighting.t1_ns
+        part.append(sighting)
+    yield part
+
+
+def _make_event(sightings: Sequence[_Sighting], looked: Iterable[tuple[int, int, str, State]]) -> Event:
+    t0, t1 = min(s.t0_ns for s in sightings), max(s.t1_ns for s in sightings)
+    states = {s.sensor: worst(o.state for o in sightings if o.sensor == s.sensor) for s in sightings}
+    known: dict[str, set[State]] = {}
+    for begin, end, sensor, state in looked:
+        if begin < t1 and t0 < end:
+            known.setdefault(sensor, set()).add(state)
+    return Event(
+        cause_of(sightings[0].reason), t0, t1,
+        sensors=tuple(sorted(name for name, state in states.items() if state != "SUSPECT")),
+        suspect=tuple(sorted(name for name, state in states.items() if state == "SUSPECT")),
+        unharmed=tuple(sorted(name for name, of in known.items() if of == {"OK"} and name not in states)),
+        reasons=frozenset(s.reason for s in sightings),
+    )  # fmt: skip
+
+
+def _join(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: `a, b and c`."""
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
