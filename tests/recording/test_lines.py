@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.formats.corpus import sample
 
@@ -56,10 +60,11 @@ def test_a_text_with_a_line_of_no_log_is_refused(
 def test_pieces_are_whole_lines_and_all_of_them(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(lines, "PIECE", 40)
     text = "".join(f"{i}{'x' * (i % 17)}{ending}" for i in range(60)).encode()
-    pieces = list(line_pieces(text, len(text)))
-    assert b"".join(piece for piece, _ in pieces) == text
+    pieces = list(line_pieces(text, "a.txt"))
+    assert b"".join(piece.data for piece in pieces) == text
     assert len(pieces) > 10
-    assert [text[: text.index(piece)].decode().count(ending) for piece, _ in pieces] == [n for _, n in pieces]
+    before = [text[: text.index(piece.data)].decode().count(ending) for piece in pieces]
+    assert before == [piece.before for piece in pieces]
 
 
 ROWS = [f"{1_600_000_000 + i}.5 {i} {i / 8} {'yes' if i % 3 else 'no'}" for i in range(60)]
@@ -126,3 +131,24 @@ def test_pieces_are_cached_as_one_table(tmp_path: Path, monkeypatch: pytest.Monk
         assert arrow.numbers(parsed.table, "x").tolist() == [0, 0, 1, 1, 2, 2]
         assert parsed.losses == (Loss("a.txt", "why", line=3, count=6),)
         assert parsed.notes == ("noted",)
+
+
+def test_a_piece_that_is_written_to_the_cache_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty slices of written tables once kept all of them in memory."""
+    monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "a.txt").write_bytes(b"1\n" * cache.SMALL)
+    made: list[weakref.ref[Any]] = []
+    alive: list[int] = []
+
+    def build(_: object) -> Iterator[Parsed]:
+        for number in range(4):
+            alive.append(sum(ref() is not None for ref in made))
+            values = np.arange(1000.0)
+            made.append(weakref.ref(values))
+            yield Parsed(arrow.table(np.arange(1000), {"x": values}), notes=(f"{number}",))
+
+    parsed = cache.parse_pieces(source_of(tmp_path / "a.txt"), "a.txt", "p/1", build)
+    assert parsed.table.num_rows == 4000
+    assert max(alive) <= 1  # what is just handed over

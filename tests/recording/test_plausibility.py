@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from transect.recording import arrow
 from transect.recording.plausibility import (
     ACCELERATION,
     RATE,
@@ -65,6 +66,16 @@ def stream(
 
 def found_in(*streams: Stream) -> list[Finding]:
     return list(find_implausible(Recording("test", streams)))
+
+
+@pytest.mark.parametrize("wrong", [{"force": 1 / EARTH}, {"rate": 180 / np.pi}])
+def test_an_imu_is_looked_at_in_blocks_as_at_once(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, float]
+) -> None:
+    made = stream(imu(rock=0.3), **wrong)
+    (found,) = found_in(made)
+    monkeypatch.setattr(arrow, "BLOCK", 97)
+    assert found_in(made.replace()) == [found]
 
 
 def test_an_imu_in_g_is_found() -> None:

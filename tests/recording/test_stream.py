@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import StreamError, TimeError
-from transect.recording import Parsed, Stream, Timing, arrow, stream_of_values
+from transect.recording import Parsed, Stream, Timing, arrow, stream_of_values, time_axis
 from transect.types import Imu, Pose
 
 NS = 1_000_000_000
@@ -130,6 +133,38 @@ def test_a_rate_never_bridges_a_seam() -> None:
     t = np.array([0, 1, 2, 1000, 1001, 1002], np.int64) * NS
     assert Timing.of(t, seams=(3,)).rate == pytest.approx(1.0)
     assert Timing.of(t, seams=(3,)).gap_s == 1.0
+
+
+@given(
+    st.lists(st.integers(-40, 40), min_size=1, max_size=60),
+    st.lists(st.integers(1, 59), max_size=3, unique=True).map(sorted),
+    st.integers(1, 7),
+)
+def test_the_timing_of_an_axis_in_blocks_is_that_of_its_sorted_parts(
+    times: list[int], seams: list[int], block: int
+) -> None:
+    seams = [seam for seam in seams if seam < len(times)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow, "BLOCK", block)
+        patch.setattr(time_axis, "_SAMPLES", 2)
+        table = arrow.table(np.array(times, np.int64) * NS, {})
+        timing = Stream("a", Pose, pa.concat_tables([table[:9], table[9:]]), seams=tuple(seams)).timing
+    parts = [times[a:b] for a, b in itertools.pairwise([0, *seams, len(times)])]
+    steps = [(b - a, a) for part in parts for a, b in itertools.pairwise(part)]
+    gaps = [(b - a, a) for part in parts for a, b in itertools.pairwise(sorted(part))]
+    longest = max(gaps, key=lambda gap: gap[0], default=None)
+    back = [(step, at) for step, at in steps if step < 0]
+    assert (timing.start_ns, timing.end_ns) == (min(times) * NS, max(times) * NS)
+    assert timing.backwards == len(back)
+    assert timing.repeated == sum(step == 0 for step, _ in steps)
+    assert timing.back_s == -min(back, default=(0, 0))[0]
+    assert timing.back_at_ns == (back[0][1] * NS if back else None)
+    if longest is None:
+        assert np.isnan(timing.gap_s)
+    else:
+        assert (timing.gap_s, timing.gap_at_ns) == (longest[0], longest[1] * NS)
+    duration = sum(max(part) - min(part) for part in parts)
+    assert (timing.rate == pytest.approx(len(steps) / duration)) if duration else np.isnan(timing.rate)
 
 
 def test_ragged_and_fixed_lists_come_back_as_they_went_in() -> None:

@@ -18,8 +18,17 @@ from transect.base.files import file_name, refuse_existing
 from transect.base.units import Unit
 from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Parsed, Source, Stream, arrow
-from transect.recording.source import Buffer, sha256_bytes
-from transect.recording.text import Tokens, bad_stamp, is_number, line_pieces, scan, stamps, whole_lines
+from transect.recording.source import sha256_bytes
+from transect.recording.text import (
+    Piece,
+    Tokens,
+    bad_stamp,
+    is_number,
+    line_pieces,
+    scan,
+    stamps,
+    whole_piece,
+)
 
 from ._heads import first_rows
 
@@ -27,15 +36,15 @@ _HASH, _PERCENT = ord("#"), ord("%")
 
 
 def read_lines(
-    buffer: Buffer, file: str, widths: Sequence[int], comments: bool = True, before: int = 0
+    text: Content | Piece, file: str, widths: Sequence[int], comments: bool = True
 ) -> tuple[Tokens, NDArray[np.int64], list[Loss]]:
     """Return the tokens of a text, which lines are all numbers of one of the widths, and what is lost.
 
     Where a format has `comments`, lines that begin with `#` or `%` are such, unless they are a row but for
-    that mark: those are lost. A piece of a text has some lines `before` it.
+    that mark: those are lost.
     """
-    size, cut = whole_lines(buffer, file)
-    tokens = scan(buffer, size, before=before)
+    piece = text if isinstance(text, Piece) else whole_piece(text, file)
+    tokens = scan(piece.data, before=piece.before)
     marked = np.isin(tokens.buffer[tokens.begin[tokens.first[:-1]]], (_HASH, _PERCENT))
     fits = np.isin(tokens.counts, widths)
     plain = tokens.word_counts == 0
@@ -46,7 +55,7 @@ def read_lines(
         *lines_lost(tokens, np.flatnonzero(~comment & ~fits), f"not {wanted} fields", file),
         *lines_lost(tokens, np.flatnonzero(~comment & fits & ~plain), "text where a number should be", file),
     ]
-    return tokens, np.flatnonzero(~comment & fits & plain), [*losses, *([cut] if cut else [])]
+    return tokens, np.flatnonzero(~comment & fits & plain), [*losses, *piece.losses]
 
 
 class Lost:
@@ -71,15 +80,12 @@ def parse_timed_rows(
     content: Content, file: str, columns: Sequence[str], units: Mapping[str, str]
 ) -> Iterator[Parsed]:
     """Parse lines of a time in seconds and one number per column, piece by piece."""
-    size, cut = whole_lines(content, file)
-    done = 0
-    for data, before in line_pieces(content, size):
-        done += len(data)
-        tokens, lines, losses = read_lines(data, file, (len(columns) + 1,), before=before)
+    for piece in line_pieces(content, file):
+        tokens, lines, losses = read_lines(piece, file, (len(columns) + 1,))
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
         values = tokens.block(1, len(columns), lines)
         table = arrow.table(t_ns, dict(zip(columns, values.T, strict=True)), units=units)
-        yield Parsed(table, (*losses, *untimed, *([cut] if cut and done == size else [])))
+        yield Parsed(table, (*losses, *untimed))
 
 
 def lines_lost(tokens: Tokens, lines: NDArray[np.int64], reason: str, file: str) -> list[Loss]:

@@ -6,7 +6,7 @@ between numpy and Arrow therefore goes through this module. Units live in the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -177,6 +177,39 @@ def numbers(table: pa.Table, name: str) -> NDArray[Any]:
     if len({chunk.shape[1:] for chunk in chunks}) > 1:
         raise StreamError(f"the rows of {name} have unequal lengths", hint="read it row by row")
     return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+
+BLOCK = 1 << 18
+"""Rows that are looked at at a time, where a table may have any number of them."""
+
+
+class Rows:
+    """Columns of numbers side by side, sliced like an array; a slice is made when it is taken.
+
+    A column that was parsed in pieces is in pieces, too: as one array it would be a copy in memory. One name
+    gives slices (n,), k of them (n, k) of float64.
+    """
+
+    def __init__(self, table: pa.Table, *names: str) -> None:
+        self._table = table.select(list(names))
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(len(self))
+        part = self._table.slice(start, max(0, stop - start))
+        columns = [numbers(part, name) for name in part.column_names]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns).astype(np.float64, copy=False)
+
+
+def block_ranges(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Iterate over rows in blocks, as ranges: each begins with the last row of the one before.
+
+    So no step from one row to the next is missed.
+    """
+    for at in range(start, max(stop - 1, start + 1), BLOCK):
+        yield at, min(at + BLOCK + 1, stop)
 
 
 def holds_numbers(kind: pa.DataType) -> bool:

@@ -29,7 +29,7 @@ from transect.base.file_bytes import Content, FileBytes
 from transect.base.files import remove_tree, staged, sweep, write_text
 from transect.errors import UsageError
 
-from .losses import Loss, Parsed, join_losses
+from .losses import Loss, Parsed, join_losses, join_notes
 from .source import Buffer, Source, identity_of
 from .text.lines import refuse_long_lines
 
@@ -44,8 +44,9 @@ _PIECE = 1 << 20
 _READ_WHOLE = 1 << 24
 """Bytes of a table up to which it is read; larger ones are mapped."""
 
-Build = Callable[[Buffer], Mapping[str, Parsed]]
-BuildPieces = Callable[[Content], Iterable[Parsed]]
+Parts = Mapping[str, Parsed]
+"""The tables of a file that holds several, by name; of one that holds one, under `_TABLE`."""
+_TABLE = "table"
 
 
 def folder() -> Path:
@@ -82,60 +83,66 @@ def parse(
     text : bool
         Whether the file is text, in which a line of many megabytes is refused.
     """
-    return parse_many(source, name, parser, lambda buffer: {"table": build(buffer)}, text=text)["table"]
+    return parse_many(source, name, parser, lambda buffer: {_TABLE: build(buffer)}, text=text)[_TABLE]
 
 
 def parse_many(
-    source: Source, name: str, parser: str, build: Build, *, text: bool = True
+    source: Source, name: str, parser: str, build: Callable[[Buffer], Parts], *, text: bool = True
 ) -> dict[str, Parsed]:
     """Return the tables of one file that holds several, from the cache if it can."""
 
-    def build_whole() -> dict[str, list[Parsed]]:
-        content = source.content(name)
+    def build_whole(content: Content) -> Iterator[Parts]:
         if text:
             refuse_long_lines(content, name)
-        whole = bytes(content) if isinstance(content, FileBytes) else content
-        return {part: [parsed] for part, parsed in build(whole).items()}
+        yield build(bytes(content) if isinstance(content, FileBytes) else content)
 
-    return _parse(source, name, parser, build_whole)
+    return parse_many_pieces(source, name, parser, build_whole)
 
 
-def parse_pieces(source: Source, name: str, parser: str, build: BuildPieces) -> Parsed:
+def parse_pieces(
+    source: Source, name: str, parser: str, build: Callable[[Content], Iterable[Parsed]]
+) -> Parsed:
     """Return one file that is parsed piece by piece, so that neither it nor its table need fit in memory.
 
     `build` takes the file's content and yields tables, all of one schema, that are laid end to end.
     """
-    return _parse(source, name, parser, lambda: {"table": _Pieces(source, name, build)})["table"]
+
+    def build_parts(content: Content) -> Iterator[Parts]:
+        return ({_TABLE: piece} for piece in build(content))
+
+    return parse_many_pieces(source, name, parser, build_parts)[_TABLE]
 
 
-@dataclass(frozen=True)
-class _Pieces:
-    """The pieces of a file; it is parsed as often as they are asked for."""
-
-    source: Source
-    name: str
-    build: BuildPieces
-
-    def __iter__(self) -> Iterator[Parsed]:
-        return iter(self.build(self.source.content(self.name)))
-
-
-def _parse(
-    source: Source, name: str, parser: str, build: Callable[[], Mapping[str, Iterable[Parsed]]]
+def parse_many_pieces(
+    source: Source, name: str, parser: str, build: Callable[[Content], Iterable[Parts]]
 ) -> dict[str, Parsed]:
+    """Return the tables of one file that holds several and is parsed piece by piece.
+
+    `build` takes the file's content and yields pieces of some or all of the tables; those of one name have
+    one schema.
+    """
     if source.size(name) < SMALL:
         source.touch(name)
-        return {part: join_pieces(pieces) for part, pieces in build().items()}
+        return join_parts(build(source.content(name)))
     entry = _entry(f"{VERSION}|{parser}|{name}|{source.key(name)}")  # losses carry the name
     found = _load(entry)
     if found is None:
-        built, sha256 = build(), source.sha256(name)
-        _store(entry, built, sha256)
+        sha256 = source.sha256(name)
+        _store(entry, build(source.content(name)), sha256)
         # Mapped from the disk, large tables need not stay in memory.
-        found = _load(entry) or ({part: join_pieces(pieces) for part, pieces in built.items()}, sha256)
+        found = _load(entry) or (join_parts(build(source.content(name))), sha256)
     tables, sha256 = found
     source.touch(name, sha256)
     return tables
+
+
+def join_parts(pieces: Iterable[Parts]) -> dict[str, Parsed]:
+    """Lay the tables of each name end to end."""
+    parts: dict[str, list[Parsed]] = {}
+    for piece in pieces:
+        for part, parsed in piece.items():
+            parts.setdefault(part, []).append(parsed)
+    return {part: join_pieces(parsed) for part, parsed in parts.items()}
 
 
 def join_pieces(pieces: Iterable[Parsed]) -> Parsed:
@@ -143,8 +150,7 @@ def join_pieces(pieces: Iterable[Parsed]) -> Parsed:
     parts = list(pieces)
     if len(parts) == 1:
         return parts[0]
-    table = pa.concat_tables([part.table for part in parts])
-    return Parsed(table, join_losses(parts), tuple(dict.fromkeys(n for part in parts for n in part.notes)))
+    return Parsed(pa.concat_tables([part.table for part in parts]), join_losses(parts), join_notes(parts))
 
 
 @functools.cache
@@ -202,11 +208,11 @@ def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
     return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
 
 
-def _store(entry: Path, tables: Mapping[str, Iterable[Parsed]], sha256: str) -> None:
+def _store(entry: Path, pieces: Iterable[Parts], sha256: str) -> None:
     try:
         with staged(entry) as building:
             building.mkdir()
-            _write_parts(building, tables, sha256)
+            _write_parts(building, pieces, sha256)
     except OSError as error:
         if not entry.exists():  # else another process was faster
             _warn_unwritable(folder(), str(error))
@@ -214,32 +220,51 @@ def _store(entry: Path, tables: Mapping[str, Iterable[Parsed]], sha256: str) -> 
     shrink(limit())
 
 
-def _write_parts(building: Path, tables: Mapping[str, Iterable[Parsed]], sha256: str) -> None:
-    parts: dict[str, Any] = {}
-    for number, (part, pieces) in enumerate(tables.items()):
-        path = building / f"{number}.arrow"
-        losses, notes = _write_pieces(path, pieces)
-        parts[part] = {
-            "losses": [loss.to_dict() for loss in losses],
-            "notes": list(notes),
-            "crc32": _checksum(path),
-        }
-        path.chmod(0o444)
+def _write_parts(building: Path, pieces: Iterable[Parts], sha256: str) -> None:
+    """Write each table into a file of its own, piece behind piece, and the index of them."""
+    written: dict[str, _Writing] = {}
+    with ExitStack() as stack:
+        for piece in pieces:
+            for part, parsed in piece.items():
+                if part not in written:
+                    path = building / f"{len(written)}.arrow"
+                    written[part] = stack.enter_context(_Writing(path, parsed.table.schema))
+                written[part].write(parsed)
+    parts = {part: writing.facts() for part, writing in written.items()}
     (building / "index.json").write_text(json.dumps(_seal({"parts": parts, "sha256": sha256})))
     for path in building.iterdir():
         _synchronise(path)
 
 
-def _write_pieces(path: Path, pieces: Iterable[Parsed]) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
-    """Write tables one behind the other into one file; return their losses and notes."""
-    told: list[Parsed] = []
-    with pa.OSFile(str(path), "wb") as sink, ExitStack() as stack:
-        writer: Any = None
-        for piece in pieces:
-            writer = writer or stack.enter_context(pa.ipc.new_file(sink, piece.table.schema))
-            writer.write_table(piece.table.combine_chunks())
-            told.append(dataclasses.replace(piece, table=piece.table.slice(0, 0)))
-    return join_losses(told), tuple(dict.fromkeys(note for piece in told for note in piece.notes))
+class _Writing:
+    """A table that is written piece by piece; of a piece that is written nothing is kept but what it told."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path, self._schema, self._told = path, schema, list[Parsed]()
+
+    def __enter__(self) -> _Writing:
+        self._sink = pa.OSFile(str(self._path), "wb")
+        self._writer = pa.ipc.new_file(self._sink, self._schema)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+        self._sink.close()
+
+    def write(self, piece: Parsed) -> None:
+        """Write a piece; a slice of its table, even an empty one, would keep all of it in memory."""
+        self._writer.write_table(piece.table.combine_chunks())
+        if piece.losses or piece.notes:
+            self._told.append(dataclasses.replace(piece, table=self._schema.empty_table()))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the index tells of the table; its file is not written any more."""
+        self._path.chmod(0o444)
+        return {
+            "losses": [loss.to_dict() for loss in join_losses(self._told)],
+            "notes": list(join_notes(self._told)),
+            "crc32": _checksum(self._path),
+        }
 
 
 def _checksum(path: Path) -> int:

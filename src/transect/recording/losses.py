@@ -75,3 +75,8 @@ def join_losses(pieces: Sequence[Parsed]) -> tuple[Loss, ...]:
         first = joined.get((loss.file, loss.reason))
         joined[loss.file, loss.reason] = replace(first, count=first.count + loss.count) if first else loss
     return tuple(joined.values())
+
+
+def join_notes(pieces: Sequence[Parsed]) -> tuple[str, ...]:
+    """Return the notes of pieces of one file, each once."""
+    return tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry import rotations
 
+from . import arrow
+from .arrow import T_NS, Rows
 from .stream import Stream
 
 if TYPE_CHECKING:
     from .recording import Recording
 
 ACCELERATION, RATE = ("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")
-LEAST_IN_WINDOW = 5
-"""In a window."""
+LEAST_IN_WINDOW, MOST_IN_WINDOW = 5, 1 << 18
+"""Samples; where there are more, stamps are wrong: no IMU is that fast."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +101,15 @@ def check_acceleration_unit(stream: Stream) -> Finding | None:
     """
     if not _has(stream, ACCELERATION):
         return None
-    _, mean = _window_means(stream, ACCELERATION)
+    windows = _Windows.of(stream, WINDOW_S, WINDOW_S, MOST_WINDOWS)
+    _, mean = windows.means(ACCELERATION)
     if not len(mean):
         return None
     sizes = np.linalg.norm(mean, axis=1)
     usual = float(np.median(sizes))
     low, high = np.percentile(sizes, [10, 90])
     unit = next((name for number, name in OTHER_UNITS.items() if abs(usual / number - 1) <= NEAR), None)
-    if unit is None or high - low > STEADY * usual or _scatter(stream) > usual:
+    if unit is None or high - low > STEADY * usual or _scatter(windows) > usual:
         return None
     reason = f"its mean acceleration is {usual:.2f}, and m/s2 was declared: on Earth it is 9.8, on Mars 3.7"
     return Finding(
@@ -114,9 +117,11 @@ def check_acceleration_unit(stream: Stream) -> Finding | None:
     )
 
 
-def _scatter(stream: Stream) -> float:
+def _scatter(windows: _Windows) -> float:
     """Return how much accelerations vary from one sample to the next, root mean square."""
-    return float(np.sqrt(np.nanmedian(np.sum(np.diff(stream.array(*ACCELERATION), axis=0) ** 2, axis=1)) / 2))
+    parts = (windows.values(ACCELERATION, bounds) for bounds in windows.bounds)
+    squares = [np.sum(np.diff(part[:MOST_STEPS], axis=0) ** 2, axis=1) for part in parts]
+    return float(np.sqrt(np.nanmedian(np.concatenate(squares)) / 2))
 
 
 # Gyroscopes
@@ -147,7 +152,8 @@ def check_rate_unit(stream: Stream) -> Finding | None:
     """
     if not _has(stream, (*ACCELERATION, *RATE)):
         return None
-    times, mean = _window_means(stream, (*ACCELERATION, *RATE))
+    windows = _Windows.of(stream, WINDOW_S, WINDOW_S, MOST_WINDOWS)
+    times, mean = windows.means((*ACCELERATION, *RATE))
     if not len(mean):
         return None
     forces, rates = mean[:, :3], np.linalg.norm(mean[:, 3:], axis=1)
@@ -156,7 +162,7 @@ def check_rate_unit(stream: Stream) -> Finding | None:
         value, at = float(rates.max()), times[fast]
         reason = f"it turns by {value:.3g} rad/s on average over a second, and no acceleration shows it"
         return Finding(stream.name, "rate unit", int(at[0]), int(at[-1]), value, "rad/s", reason, _IN_DEGREES)
-    return _check_tilts(stream)
+    return _check_tilts(stream, float(np.median(np.linalg.norm(forces, axis=1))))
 
 
 _IN_DEGREES = "it is probably in deg/s"
@@ -168,25 +174,23 @@ def _are_calm(forces: Floats, among: Floats) -> bool:
     return bool((np.abs(np.linalg.norm(forces, axis=1) / max(usual, 1e-9) - 1) < CALM).all())
 
 
-def _check_tilts(stream: Stream) -> Finding | None:
-    """Compare how gravity moved in the sensor with what the rates say, as rad/s and as deg/s."""
-    t = (stream.t_ns - stream.t_ns[0]) / NS
-    rates, forces = stream.array(*RATE), stream.array(*ACCELERATION)
-    usual = float(np.nanmedian(np.linalg.norm(forces, axis=1)))
+def _check_tilts(stream: Stream, usual: float) -> Finding | None:
+    """Compare how gravity, of a `usual` size, moved in the sensor with what the rates say in either unit."""
+    windows = _Windows.of(stream, TILT_S + MEASURED_S, TILT_S, MOST_TILTS)
+    ends = _bounds(stream, windows.starts + TILT_S)
+    heads = _bounds(stream, windows.starts + MEASURED_S)
     missed: list[tuple[float, float, float]] = []
-    for start in _window_starts(t, TILT_S + MEASURED_S, TILT_S, MOST_TILTS):
-        inside, first, last = (
-            slice(*np.searchsorted(t, [start + a, start + b]))
-            for a, b in ((0.0, TILT_S), (0.0, MEASURED_S), (TILT_S, TILT_S + MEASURED_S))
-        )
-        if min(each.stop - each.start for each in (first, last)) < LEAST_TILTS:
+    for start, (a, b), head, end in zip(windows.starts, windows.bounds, heads, ends, strict=True):
+        if min(head - a, b - end) < LEAST_TILTS:
             continue
-        before, after = (np.mean(forces[each], axis=0) for each in (first, last))
+        forces = (windows.values(ACCELERATION, each) for each in ((a, head), (end, b)))
+        before, after = (np.mean(each, axis=0) for each in forces)
+        rates = windows.values(RATE, (a, end))
         sizes = np.linalg.norm([before, after], axis=1)
         # Only where gravity is what is felt, and all is measured.
-        if not (np.abs(sizes / usual - 1) < CALM).all() or not np.isfinite(rates[inside]).all():
+        if not (np.abs(sizes / usual - 1) < CALM).all() or not np.isfinite(rates).all():
             continue
-        by = [_turn(before, rates[inside] * scale) for scale in (1.0, np.pi / 180)]
+        by = [_turn(before, rates * scale) for scale in (1.0, np.pi / 180)]
         missed.append((float(start), _angle(by[0], after), _angle(by[1], after)))
     if len(missed) < LEAST_TILTS:
         return None
@@ -270,8 +274,8 @@ def _has_date(stream: Stream, factor: int) -> bool:
 
 
 def _is_regular(stream: Stream) -> bool:
-    """Tell whether most steps between stamps are alike."""
-    steps = np.diff(stream.t_ns)
+    """Tell whether most steps between the first stamps are alike."""
+    steps = np.diff(Rows(stream.table, T_NS)[: arrow.BLOCK])
     return bool(np.percentile(np.abs(steps / np.median(steps) - 1), 75) < 0.5)
 
 
@@ -286,30 +290,65 @@ CHECKS: tuple[Callable[[Stream], Finding | None], ...] = (
 
 MOST_WINDOWS = 500
 """Windows that are looked at, spread over the recording."""
+MOST_STEPS = 1000
+"""In a window, from one sample to the next."""
 
 
 def _has(stream: Stream, names: tuple[str, ...]) -> bool:
     """Tell whether a stream is an IMU with these columns, and long enough in samples that come in order."""
     if stream.type.__name__ != "Imu" or not set(names) <= set(stream.columns) or len(stream) < LEAST_SAMPLES:
         return False
-    return bool((np.diff(stream.t_ns) >= 0).all()) and stream.t_ns[-1] > stream.t_ns[0]
+    t_ns, start_ns, end_ns = Rows(stream.table, T_NS), *_span(stream)
+    ordered = all((np.diff(t_ns[a:b]) >= 0).all() for a, b in arrow.block_ranges(0, len(t_ns)))
+    return ordered and end_ns > start_ns
 
 
-def _window_starts(t: Floats, seconds: float, step: float, most: int) -> Floats:
-    """Return the starts of windows of a length, at most so many, spread over times (n,) in s."""
-    starts = np.arange(0.0, t[-1] - 0.99 * seconds, step)
-    return starts[:: max(1, -(-len(starts) // most))]
+@dataclass(frozen=True)
+class _Windows:
+    """Windows of equal length, spread over a stream whose samples come in order.
+
+    Attributes
+    ----------
+    starts : (n,) array
+        Seconds since the first sample.
+    bounds : (n, 2) array
+        The first sample of each, and the first behind it.
+    """
+
+    stream: Stream
+    starts: Floats
+    bounds: Ints
+
+    @staticmethod
+    def of(stream: Stream, seconds: float, step: float, most: int) -> _Windows:
+        """Return windows of a length, one every `step` seconds, or fewer, if these are more than `most`."""
+        start_ns, end_ns = _span(stream)
+        starts = np.arange(0.0, (end_ns - start_ns) / NS - 0.99 * seconds, step)
+        starts = starts[:: max(1, -(-len(starts) // most))]
+        bounds = _bounds(stream, np.concatenate([starts, starts + seconds])).reshape(2, -1).T
+        usable = bounds[:, 1] - bounds[:, 0] <= MOST_IN_WINDOW
+        return _Windows(stream, starts[usable], bounds[usable])
+
+    def values(self, names: tuple[str, ...], bounds: tuple[int, int] | Ints) -> Floats:
+        """Return (n, k) samples of k columns."""
+        return Rows(self.stream.table, *names)[int(bounds[0]) : int(bounds[1])]
+
+    def means(self, names: tuple[str, ...]) -> tuple[Floats, Floats]:
+        """Return times (n,) in ns and means (n, k) of those windows in which all k columns are measured."""
+        full = self.bounds[:, 1] - self.bounds[:, 0] >= LEAST_IN_WINDOW
+        each = [np.mean(self.values(names, bounds), axis=0) for bounds in self.bounds[full]]
+        mean = np.array(each).reshape(-1, len(names))
+        measured = np.isfinite(mean).all(axis=1)
+        return _span(self.stream)[0] + self.starts[full][measured] * NS, mean[measured]
 
 
-def _window_means(stream: Stream, names: tuple[str, ...]) -> tuple[Floats, Floats]:
-    """Return times (n,) in ns and means (n, k) of windows of a second in which all k columns are measured."""
-    t, values = (stream.t_ns - stream.t_ns[0]) / NS, stream.array(*names)
-    starts = _window_starts(t, WINDOW_S, WINDOW_S, MOST_WINDOWS)
-    bounds = np.searchsorted(t, np.column_stack([starts, starts + WINDOW_S]))
-    full = [(start, a, b) for start, (a, b) in zip(starts, bounds, strict=True) if b - a >= LEAST_IN_WINDOW]
-    mean = np.array([np.mean(values[a:b], axis=0) for _, a, b in full]).reshape(-1, len(names))
-    measured = np.isfinite(mean).all(axis=1)
-    return stream.t_ns[0] + np.array([start for start, _, _ in full])[measured] * NS, mean[measured]
+def _bounds(stream: Stream, seconds: Floats) -> Ints:
+    """Return the first sample at each of some times (n,), or behind it, counted from the first sample."""
+    t_ns, start_ns = Rows(stream.table, T_NS), _span(stream)[0]
+    found = np.zeros(len(seconds), np.int64)
+    for at in range(0, len(t_ns), arrow.BLOCK):
+        found += np.searchsorted((t_ns[at : at + arrow.BLOCK] - start_ns) / NS, seconds)
+    return found
 
 
 def _span(stream: Stream) -> tuple[int, int]:

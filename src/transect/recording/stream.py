@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from transect.types import Record
 from . import arrow
 from .arrow import LOG_NS, PART, PAYLOAD, T_NS
 from .losses import Loss, Parsed
+from .time_axis import Timing
 
 Role = Literal["measurement", "derived", "truth", "estimate"]
 Row = Mapping[str, Any]
@@ -314,65 +314,7 @@ class Stream:
     @cached_property
     def timing(self) -> Timing:
         """Span, rate, gaps and disorder of the time axis."""
-        return Timing.of(self.t_ns, self.seams)
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What a time axis is like; steps across seams are left out.
-
-    Attributes
-    ----------
-    count : int
-    start_ns, end_ns : int or None
-        Earliest and latest time.
-    rate : float
-        Samples per second over the recorded span, NaN if it cannot be told.
-    gap_s, gap_at_ns : float, int or None
-        The longest time without a sample, and when it began.
-    backwards, repeated : int
-        How many stamps are earlier than, or equal to, the one before.
-    """
-
-    count: int
-    start_ns: int | None
-    end_ns: int | None
-    rate: float
-    gap_s: float
-    gap_at_ns: int | None
-    backwards: int
-    repeated: int
-
-    @staticmethod
-    def of(t_ns: Ints, seams: Sequence[int] = ()) -> Timing:
-        """Measure a time axis of (n,) int64 nanoseconds."""
-        n = len(t_ns)
-        if n == 0:
-            return Timing(0, None, None, float("nan"), float("nan"), None, 0, 0)
-        steps = np.diff(t_ns)
-        inside = np.ones(len(steps), dtype=bool)
-        inside[[s - 1 for s in seams if 0 < s < n]] = False
-        kept = steps[inside]
-        edges = [0, *(s for s in seams if 0 < s < n), n]
-        spans = [t_ns[a:b].max() - t_ns[a:b].min() for a, b in itertools.pairwise(edges)]
-        duration = float(np.sum(spans)) / clocks.NS
-        axis, gaps = t_ns, steps
-        if (
-            len(kept) and kept.min() < 0
-        ):  # a gap is where nothing was recorded, in whatever order the rest was
-            axis = np.concatenate([np.sort(t_ns[a:b]) for a, b in itertools.pairwise(edges)])
-            gaps = np.diff(axis)
-        longest = int(np.argmax(np.where(inside, gaps, -1) if seams else gaps)) if len(kept) else -1
-        return Timing(
-            count=n,
-            start_ns=int(t_ns.min()),
-            end_ns=int(t_ns.max()),
-            rate=len(kept) / duration if duration > 0 else float("nan"),
-            gap_s=float(gaps[longest]) / clocks.NS if longest >= 0 else float("nan"),
-            gap_at_ns=int(axis[longest]) if longest >= 0 else None,
-            backwards=int((kept < 0).sum()),
-            repeated=int((kept == 0).sum()),
-        )
+        return Timing.of(arrow.Rows(self.table, T_NS), self.seams)
 
 
 def stream_of_values(name: str, t_ns: Ints, columns: Mapping[str, Any], **attributes: Any) -> Stream:

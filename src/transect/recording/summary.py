@@ -10,6 +10,7 @@ import numpy as np
 from transect.base import clocks
 from transect.base.tables import table_lines
 
+from .arrow import block_ranges
 from .stream import LOGGED_TYPE
 
 if TYPE_CHECKING:
@@ -205,10 +206,9 @@ def _backward_notes(recording: Recording) -> list[str]:
 
 
 def _backward_text(stream: Stream) -> str:
-    steps = np.diff(stream.t_ns)
-    steps[[seam - 1 for seam in stream.seams]] = 0  # the parts of a joined recording may overlap
-    first = clocks.text_from_ns(int(stream.t_ns[np.argmax(steps < 0)]), stream.clock)
-    farthest, count = duration_text(-float(steps.min()) / clocks.NS), stream.timing.backwards
+    timing = stream.timing
+    first, farthest = clocks.text_from_ns(timing.back_at_ns or 0, stream.clock), duration_text(timing.back_s)
+    count = timing.backwards
     often = f"{count} times, by up to {farthest}, first" if count > 1 else f"once, by {farthest},"
     return f"the clock goes back {often} after {first}; --clocks shows more"
 
@@ -221,6 +221,11 @@ def count_copies(stream: Stream) -> int:
     """
     if stream.type.__name__ not in NEVER_REPEATED or len(stream) < 2:
         return 0
+    blocks = (stream.table.slice(a, b - a) for a, b in block_ranges(0, len(stream)))
+    return sum(_count_copies(stream.replace(source=block)) for block in blocks)
+
+
+def _count_copies(stream: Stream) -> int:
     same = np.ones(len(stream) - 1, dtype=bool)
     for name in stream.columns:
         values = np.asarray(stream.column(name))

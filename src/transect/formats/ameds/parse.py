@@ -16,7 +16,7 @@ from transect.errors import TimeError
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, Stream, arrow
 from transect.recording.source import HEAD
-from transect.recording.text import Csv, Layout, is_number, line_pieces, read_csv, whole_lines
+from transect.recording.text import Csv, Layout, Piece, is_number, line_pieces, read_csv
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Pose
 
@@ -134,16 +134,12 @@ def _read(
     times = {key: _unit_ns(plan.units.get(key), first.get(key, "")) for key in stamps}
     free = [key for key in first if key not in documented and key != TIME]
     texts = tuple(key for key in free if first[key] and not is_number(first[key]))
-    size, cut = whole_lines(content, name)
-    done = 0
-    for data, before in line_pieces(content, size):
-        done += len(data)
-        skip = max(0, sheet.skip - before)
-        layout = Layout(plan.names, times, texts, skip, sheet.delimiter)
-        read = read_csv(data, layout, name, before)
+    layout = Layout(plan.names, times, texts, sheet.skip, sheet.delimiter)
+    for piece in line_pieces(content, name):
+        read = read_csv(piece, layout, name)
         if any(loss.reason.startswith(DEVICE) for loss in read.losses):
-            read = _without_device(data, layout, name, before)
-        yield replace(read, losses=(*read.losses, cut)) if cut and done == size else read
+            read = _without_device(piece, layout, name)
+        yield read
 
 
 def _unit_ns(unit: str | None, first: str) -> int:
@@ -152,18 +148,18 @@ def _unit_ns(unit: str | None, first: str) -> int:
     return round(stated.scale * clocks.NS) if stated else unix_unit(first) or clocks.NS
 
 
-def _without_device(data: bytes, layout: Layout, name: str, before: int) -> Csv:
+def _without_device(piece: Piece, layout: Layout, name: str) -> Csv:
     """Read a file in which some device stamps are missing: the rows are good all the same."""
     unit = layout.times[DEVICE]
     loose = replace(layout, times={TIME: layout.times[TIME]}, texts=(*layout.texts, DEVICE))
-    read = read_csv(data, loose, name, before)
+    read = read_csv(piece, loose, name)
     texts = arrow.texts(read.table, DEVICE)
     stamps = np.fromiter((_stamp(text, unit) for text in texts), np.int64)
     garbled = [i for i, t in enumerate(texts) if stamps[i] == 0 and t.strip().lower() not in _NOT_STAMPED]
     at = read.table.column_names.index(DEVICE)
     losses = list(read.losses)
     if garbled:
-        line = None if losses else before + layout.skip + 1 + garbled[0]
+        line = None if len(losses) > len(piece.losses) else max(piece.before, layout.skip) + 1 + garbled[0]
         losses.append(
             Loss(name, "a device time is not a time; the log's stands in", line=line, count=len(garbled))
         )

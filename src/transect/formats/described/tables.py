@@ -6,7 +6,7 @@ import datetime as dt
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,12 @@ from transect.recording.source import HEAD, Buffer
 from transect.recording.text import (
     NO_STAMP,
     Layout,
+    Piece,
     Tokens,
     bad_stamp,
     line_pieces,
     read_csv,
     scan,
-    whole_lines,
 )
 
 from .._rows import lines_lost
@@ -42,15 +42,6 @@ _QUATERNION = ("qx", "qy", "qz", "qw")
 NUMBER, EXACT, TEXT = "number", "exact", "text"
 Needs = dict[int, str]
 """Columns of a file that are wanted, and as what: NUMBER, EXACT, TEXT, or a time in s, ms, us, ns."""
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Whole lines of a text, how they are laid out, and the number of lines before them."""
-
-    data: bytes
-    text: Text
-    before: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +66,10 @@ def read_text(content: Content, spec: StreamSpec, file: str) -> Iterator[Parsed]
         number = text.number(reference, file)
         needs[number] = kind if needs.get(number, kind) == kind else TEXT
     take = _take_blank if text.delimiter == " " else _take_delimited
-    size, cut = whole_lines(content, file)
-    done = count = 0
-    for data, before in line_pieces(content, size):
-        done += len(data)
-        piece = Piece(_with_points(data, text), replace(text, skip=max(0, text.skip - before)), before)
-        rows = _Rows(take(piece, needs, file), piece, file)
+    count = 0
+    for piece in line_pieces(content, file):
+        lines = Piece(_with_points(bytes(piece.data), text), piece.before)
+        rows = _Rows(take(lines, text, needs, file), lines, text, file)
         t_ns, log_ns = rows.times(spec.time), rows.times(spec.log_time)
         values = {name: rows.values(column) for name, column in columns.items()}
         packed = {name: _pack(_where(v, rows.keep), columns[name]) for name, v in values.items()}
@@ -91,7 +80,7 @@ def read_text(content: Content, spec: StreamSpec, file: str) -> Iterator[Parsed]
             units=_units(spec, columns),
             log_ns=None if log_ns is None else _where(log_ns, rows.keep),
         )
-        yield Parsed(table, (*rows.losses, *([cut] if cut and done == size else [])))
+        yield Parsed(table, (*rows.losses, *piece.losses))
         count += rows.taken.rows
 
 
@@ -157,14 +146,13 @@ def _is_text(time: Time) -> bool:
     return bool(time.columns or time.format or time.unit == "iso")
 
 
-def _take_delimited(piece: Piece, needs: Needs, file: str) -> Taken:
-    text = piece.text
+def _take_delimited(piece: Piece, text: Text, needs: Needs, file: str) -> Taken:
     names = [f"{name} (column {i})" for i, name in enumerate(text.names, 1)]  # a name may stand there twice
     numbers = {names[i] for i, kind in needs.items() if kind == NUMBER}
     times = {names[i]: _UNIT_NS.get(kind, 1) for i, kind in needs.items() if kind not in (NUMBER, TEXT)}
     texts = [n for n in names if n not in numbers and n not in times]
     layout = Layout(names, times, texts, text.skip, text.delimiter)
-    found = read_csv(piece.data, layout, file, piece.before)
+    found = read_csv(piece, layout, file)
     columns = {
         i: arrow.texts(found.table, names[i]) if kind == TEXT else arrow.numbers(found.table, names[i])
         for i, kind in needs.items()
@@ -172,9 +160,9 @@ def _take_delimited(piece: Piece, needs: Needs, file: str) -> Taken:
     return Taken(columns, found.table.num_rows, found.losses)
 
 
-def _take_blank(piece: Piece, needs: Needs, file: str) -> Taken:
-    text, tokens = piece.text, scan(piece.data, before=piece.before)
-    body = np.flatnonzero(tokens.line > piece.before + text.skip)
+def _take_blank(piece: Piece, text: Text, needs: Needs, file: str) -> Taken:
+    tokens = scan(piece.data, before=piece.before)
+    body = np.flatnonzero(tokens.line > text.skip)
     fits = tokens.counts[body] == len(text.names)
     lines, columns = body[fits], dict[int, Any]()
     good = np.ones(len(lines), dtype=bool)
@@ -219,8 +207,8 @@ def _where(values: Any, keep: NDArray[np.bool_]) -> Any:
 class _Rows:
     """The rows of one file: makes columns of them, and marks and locates those that do not fit."""
 
-    def __init__(self, taken: Taken, piece: Piece, file: str) -> None:
-        self.taken, self.piece, self.text, self.file = taken, piece, piece.text, file
+    def __init__(self, taken: Taken, piece: Piece, text: Text, file: str) -> None:
+        self.taken, self.piece, self.text, self.file = taken, piece, text, file
         self.keep = np.ones(taken.rows, dtype=bool)
         self.losses = list(taken.losses)
 
@@ -250,10 +238,10 @@ class _Rows:
         """Return the number of the line that holds the texts of a row."""
         wanted = {n: v[row].strip() for n, v in self.taken.columns.items() if isinstance(v, list)}
         lines = io.TextIOWrapper(io.BytesIO(self.piece.data), "utf-8", "replace")
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(lines, self.piece.before + 1):
             fields = fields_of(line.rstrip("\r\n"), self.text.delimiter) if number > self.text.skip else []
             if len(fields) == len(self.text.names) and all(fields[n] == v for n, v in wanted.items()):
-                return self.piece.before + number
+                return number
         return None
 
     def times(self, time: Time | None) -> NDArray[np.int64] | None:

@@ -2,8 +2,9 @@
 
 - `read_csv` reads delimited text with a known `Layout`, through pyarrow.
 - `scan` and `blocks` read free text, blanks or commas, words among numbers, into `Tokens`.
+- `line_pieces` cuts a text of any size into pieces of whole lines, `whole_piece` makes one of a small text.
 - `whole_lines` says where the complete lines of a text end, `is_number` what a number is.
-- `refuse_long_lines` refuses a text with a line that no log has, `line_pieces` cuts a large one into pieces.
+- `refuse_long_lines` refuses a text with a line that no log has.
 """
 
 from typing import TYPE_CHECKING
@@ -13,13 +14,22 @@ from transect.base.lazy import importer
 if TYPE_CHECKING:
     from .delimited import Csv, Layout, read_csv
     from .digits import NO_STAMP, bad_stamp, stamps
-    from .lines import ends_whole, is_number, line_pieces, refuse_long_lines, whole_lines
+    from .lines import (
+        Piece,
+        ends_whole,
+        is_number,
+        line_pieces,
+        refuse_long_lines,
+        whole_lines,
+        whole_piece,
+    )
     from .scanning import Tokens, blocks, scan
 
 __all__ = [
     "NO_STAMP",
     "Csv",
     "Layout",
+    "Piece",
     "Tokens",
     "bad_stamp",
     "blocks",
@@ -31,6 +41,7 @@ __all__ = [
     "scan",
     "stamps",
     "whole_lines",
+    "whole_piece",
 ]
 
 __getattr__ = importer(
@@ -38,7 +49,15 @@ __getattr__ = importer(
     {
         "delimited": ("Csv", "Layout", "read_csv"),
         "digits": ("NO_STAMP", "bad_stamp", "stamps"),
-        "lines": ("ends_whole", "is_number", "line_pieces", "refuse_long_lines", "whole_lines"),
+        "lines": (
+            "Piece",
+            "ends_whole",
+            "is_number",
+            "line_pieces",
+            "refuse_long_lines",
+            "whole_lines",
+            "whole_piece",
+        ),
         "scanning": ("Tokens", "blocks", "scan"),
     },
 )

@@ -11,7 +11,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,12 @@ import pyarrow.csv as pv
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS, ns_from_decimal
-from transect.base.file_bytes import Content, FileBytes
+from transect.base.file_bytes import Content
 from transect.errors import TimeError
 
 from .. import arrow
 from ..losses import Loss
-from .lines import count_line_ends, whole_lines
+from .lines import Piece, count_line_ends, whole_piece
 
 _NULLS = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "N/A", "n/a"]
 _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}
@@ -88,28 +88,25 @@ class Layout:
         return {name: times.get(name) or texts.get(name) or pa.float64() for name in self.names}
 
 
-def read_csv(buffer: Content, layout: Layout, file: str, before: int = 0) -> Csv:
+def read_csv(text: Content | Piece, layout: Layout, file: str) -> Csv:
     """Read delimited text; rows with the wrong number of fields or a field that does not fit are losses.
 
     Parameters
     ----------
-    buffer : buffer
-        The text, or a piece of whole lines of it.
+    text : buffer or Piece
+        The text, or a piece of it.
     layout : Layout
     file : str
         For losses.
-    before : int
-        Lines before the piece.
     """
-    size, cut = whole_lines(buffer, file)
-    losses = (cut,) if cut else ()
-    view = memoryview(bytes(buffer[:size]) if isinstance(buffer, FileBytes) else buffer)[:size]
+    piece = text if isinstance(text, Piece) else whole_piece(text, file)
+    view, layout = memoryview(piece.data), replace(layout, skip=max(0, layout.skip - piece.before))
     table = _read_fast(view, layout, layout.skip)
     if table is not None:
-        return Csv(table, losses)
+        return Csv(table, piece.losses)
     table, lost = _read_in_pieces(view, layout)
-    found = (Loss(file, reason, line=before + line, count=count) for reason, (line, count) in lost.items())
-    return Csv(table, (*found, *losses))
+    found = (Loss(file, why, line=piece.before + line, count=count) for why, (line, count) in lost.items())
+    return Csv(table, (*found, *piece.losses))
 
 
 def _read_fast(view: memoryview, layout: Layout, skip: int) -> pa.Table | None:

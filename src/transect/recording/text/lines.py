@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from transect.base.file_bytes import Content
 from transect.errors import ParseError
@@ -53,18 +54,45 @@ def _find_line_end(content: Content, start: int, end: int) -> int:
     return -1
 
 
-def line_pieces(content: Content, size: int) -> Iterator[tuple[bytes, int]]:
-    """Iterate over the first `size` bytes of a text in pieces of whole lines, and the lines before each."""
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Whole lines of a text.
+
+    Attributes
+    ----------
+    data : bytes or memoryview
+    before : int
+        Lines of the text before them.
+    losses : tuple of Loss
+        That of the text's last line, with the last piece, if it is cut off.
+    """
+
+    data: bytes | memoryview
+    before: int = 0
+    losses: tuple[Loss, ...] = ()
+
+
+def line_pieces(content: Content, file: str) -> Iterator[Piece]:
+    """Iterate over a text in pieces of some megabytes; one without complete lines has an empty one."""
+    size, cut = whole_lines(content, file)
+    lost = (cut,) if cut else ()
     start = before = 0
     if not size:
-        yield b"", 0
+        yield Piece(b"", 0, lost)
     while start < size:
-        piece = bytes(content[start : min(start + PIECE, size)])
-        if start + len(piece) < size:
-            piece = piece[: piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1 or len(piece)]
-        yield piece, before
-        start += len(piece)
-        before += count_line_ends(piece)
+        data = bytes(content[start : min(start + PIECE, size)])
+        if start + len(data) < size:
+            data = data[: data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1 or len(data)]
+        start += len(data)
+        yield Piece(data, before, lost if start == size else ())
+        before += count_line_ends(data)
+
+
+def whole_piece(text: Content, file: str) -> Piece:
+    """Return all complete lines of a text as one piece."""
+    size, cut = whole_lines(text, file)
+    data = text if isinstance(text, bytes | memoryview) else bytes(text)
+    return Piece(memoryview(data)[:size], 0, (cut,) if cut else ())
 
 
 def count_line_ends(text: bytes | memoryview) -> int:

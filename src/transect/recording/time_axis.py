@@ -1,0 +1,151 @@
+"""Span, rate, gaps and disorder of a time axis of any length: it is looked at a block at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from transect.base import clocks
+from transect.base.arrays import Ints
+
+from . import arrow
+
+Axis = Ints | arrow.Rows
+_SAMPLES = 64
+"""Of each block of an axis that goes back; they tell where its times are dense."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a time axis is like; steps across seams are left out.
+
+    Attributes
+    ----------
+    count : int
+    start_ns, end_ns : int or None
+        Earliest and latest time.
+    rate : float
+        Samples per second over the recorded span, NaN if it cannot be told.
+    gap_s, gap_at_ns : float, int or None
+        The longest time without a sample, and when it began.
+    backwards, repeated : int
+        How many stamps are earlier than, or equal to, the one before.
+    back_s, back_at_ns : float, int or None
+        How far the clock goes back at most, and the stamp after which it first does.
+    """
+
+    count: int
+    start_ns: int | None
+    end_ns: int | None
+    rate: float
+    gap_s: float
+    gap_at_ns: int | None
+    backwards: int
+    repeated: int
+    back_s: float = 0.0
+    back_at_ns: int | None = None
+
+    @staticmethod
+    def of(t_ns: Axis, seams: Sequence[int] = ()) -> Timing:
+        """Measure a time axis of (n,) int64 nanoseconds."""
+        n = len(t_ns)
+        if n == 0:
+            return Timing(0, None, None, float("nan"), float("nan"), None, 0, 0)
+        edges = [0, *(s for s in seams if 0 < s < n), n]
+        parts = [_Part.of(t_ns, a, b) for a, b in itertools.pairwise(edges)]
+        steps, duration = n - len(parts), sum(part.end - part.start for part in parts) / clocks.NS
+        longest = max((part.gap for part in parts if part.gap), key=lambda gap: gap.size, default=None)
+        return Timing(
+            count=n,
+            start_ns=min(part.start for part in parts),
+            end_ns=max(part.end for part in parts),
+            rate=steps / duration if duration > 0 else float("nan"),
+            gap_s=longest.size / clocks.NS if longest else float("nan"),
+            gap_at_ns=longest.at if longest else None,
+            backwards=sum(part.backwards for part in parts),
+            repeated=sum(part.repeated for part in parts),
+            back_s=max(part.back for part in parts) / clocks.NS,
+            back_at_ns=next((part.back_at for part in parts if part.back_at is not None), None),
+        )
+
+
+class _Gap(NamedTuple):
+    """A time without samples: how long it is, and when it began, in ns."""
+
+    size: int
+    at: int
+
+
+@dataclass
+class _Part:
+    """What a time axis is like from one seam to the next; times in ns."""
+
+    start: int
+    end: int
+    gap: _Gap | None = None
+    backwards: int = 0
+    repeated: int = 0
+    back: int = 0
+    back_at: int | None = None
+
+    @staticmethod
+    def of(t_ns: Axis, first: int, last: int) -> _Part:
+        start = int(t_ns[first : first + 1][0])
+        part = _Part(start, start)
+        for a, b in arrow.block_ranges(first, last):
+            part._add(t_ns[a:b])
+        if part.backwards:  # a gap is where nothing was recorded, in whatever order the rest was
+            part.gap = _longest(_gaps_in_order(t_ns, first, last))
+        return part
+
+    def _add(self, t_ns: Ints) -> None:
+        self.start, self.end = min(self.start, int(t_ns.min())), max(self.end, int(t_ns.max()))
+        steps = np.diff(t_ns)
+        if not len(steps):
+            return
+        self.gap = _longest(filter(None, (self.gap, _longest_step(t_ns))))
+        back = steps < 0
+        if back.any():
+            self.back_at = int(t_ns[np.argmax(back)]) if self.back_at is None else self.back_at
+            self.back = max(self.back, -int(steps.min()))
+        self.backwards += int(np.count_nonzero(back))
+        self.repeated += int(np.count_nonzero(steps == 0))
+
+
+def _longest(gaps: Iterator[_Gap]) -> _Gap | None:
+    """Return the first of the longest."""
+    return max(gaps, key=lambda gap: gap.size, default=None)
+
+
+def _longest_step(t_ns: Ints) -> _Gap:
+    steps = np.diff(t_ns)
+    longest = int(np.argmax(steps))
+    return _Gap(int(steps[longest]), int(t_ns[longest]))
+
+
+def _gaps_in_order(t_ns: Axis, first: int, last: int) -> Iterator[_Gap]:
+    """Yield the longest gap of each of many spans of time, without sorting all stamps at once."""
+    ranges = list(arrow.block_ranges(first, last))
+    limits = [(int(block.min()), int(block.max())) for block in (t_ns[a:b] for a, b in ranges)]
+    samples = [t_ns[a:b][:: max(1, (b - a) // _SAMPLES)] for a, b in ranges]
+    borders: list[int] = np.unique(np.concatenate(samples))[_SAMPLES::_SAMPLES].tolist()
+    latest = np.zeros(0, np.int64)
+    for low, high in zip([min(limits)[0], *borders], [*borders, None], strict=True):
+        inside = [
+            _between(t_ns[a:b], low, high)
+            for (a, b), (earliest, newest) in zip(ranges, limits, strict=True)
+            if newest >= low and (high is None or earliest < high)
+        ]
+        times = np.unique(np.concatenate([latest, *inside]))
+        if len(times) > 1:
+            yield _longest_step(times)
+        latest = times[-1:]
+
+
+def _between(t_ns: Ints, low: int, high: int | None) -> Ints:
+    """Return the different times in [low, high)."""
+    return np.unique(t_ns[(t_ns >= low) & ((t_ns < high) if high is not None else True)])
