@@ -98,6 +98,16 @@ def test_doubled_points_are_neighbours_of_each_other():
     ]
 
 
+def test_the_spacing_of_beams_is_that_along_a_ring_and_doubles_do_not_matter():
+    azimuth = np.radians(np.arange(0, 360, 0.5))
+    flat = np.column_stack([np.cos(azimuth), np.sin(azimuth), 0 * azimuth])
+    cloud = np.vstack([flat, flat * np.cos(0.1) + [0.0, 0.0, np.sin(0.1)]]) * np.linspace(3, 6, 1440)[:, None]
+    spacing = neighbours.beam_spacing(cloud + np.array([1, 2, 3]), sensor=(1, 2, 3))
+    assert spacing == pytest.approx(np.radians(0.5), rel=0.1)
+    assert neighbours.beam_spacing(np.repeat(cloud, 2, axis=0)) == pytest.approx(spacing, rel=0.05)
+    assert np.isnan(neighbours.beam_spacing([[1.0, 0.0, 0.0]]))
+
+
 def test_no_neighbours_at_all_is_no_question():
     with pytest.raises(GeometryError, match="at least 1 neighbour, got 0"):
         neighbours.radius_inliers(np.zeros((3, 3)), 1.0, 0)

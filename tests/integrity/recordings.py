@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from transect.base.clocks import NS
-from transect.recording import FrameTree, Recording, Stream, stream_of_values
-from transect.types import Imu, LaserScan, NavFix, Odometry, RadarRange, RigidBodyState
+from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
+from transect.types import Imu, LaserScan, NavFix, Odometry, PointCloud, RadarRange, RigidBodyState
 
 START_NS = 1_700_000_000 * NS
 
@@ -149,3 +152,73 @@ def radar(seconds: int = 30, seed: int = 0) -> Stream:
         "angle": angle, "reflectivity": 40 + rng.normal(0, 1, len(angle)),
     }  # fmt: skip
     return stream_of_values("radar", t_ns, columns, type=RadarRange, frame="mast")
+
+
+POSTS = ((5.0, 2.0, 0.2), (3.0, -4.0, 0.3), (-4.0, 1.0, 0.25), (6.0, -2.5, 0.15))
+
+
+def cast(origin: np.ndarray, towards: np.ndarray) -> np.ndarray:
+    """Return how far rays (n, 3) go in a hall: slanted walls, a floor 1.2 m below, posts, no ceiling."""
+    walls = [(20, 8.0), (115, 5.0), (200, 6.0), (285, 7.0)]
+    planes = [(np.array([np.cos(np.radians(a)), np.sin(np.radians(a)), 0.0]), far) for a, far in walls]
+    planes.append((np.array([0.0, 0.0, -1.0]), 1.2))
+    best = np.full(len(towards), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for normal, far in planes:
+            t = (far - origin @ normal) / (towards @ normal)
+            best = np.where((t > 0) & (t < best), t, best)
+        for x, y, radius in POSTS:
+            a = (towards[:, :2] ** 2).sum(axis=1)
+            b = (origin[:2] - (x, y)) @ towards[:, :2].T
+            c = ((origin[:2] - (x, y)) ** 2).sum() - radius**2
+            t = (-b - np.sqrt(b**2 - a * c)) / a
+            best = np.where((t > 0) & (t < best), t, best)
+    top = origin[2] + best * towards[:, 2]
+    return np.where(top < 3.0, best, np.nan)
+
+
+def planar(name: str, T: np.ndarray, seconds: int = 14, seed: int = 0) -> Stream:
+    """Return a laser (10 Hz, half a degree) of a robot that stands in the hall, at T_body_laser."""
+    rng = np.random.default_rng([seed, len(name)])
+    angles = np.radians(np.arange(-90, 90.1, 0.5))
+    towards = np.column_stack([np.cos(angles), np.sin(angles), 0 * angles]) @ T[:3, :3].T
+    far = cast(T[:3, 3], towards)
+    t_ns = START_NS + np.arange(10 * seconds) * (NS // 10)
+    columns = {
+        "ranges": (far + rng.normal(0, 0.01, (len(t_ns), len(far)))).tolist(),
+        "start_angle": np.full(len(t_ns), angles[0]), "angle_increment": np.full(len(t_ns), np.radians(0.5)),
+    }  # fmt: skip
+    return stream_of_values(name, t_ns, columns, type=LaserScan, frame=name)
+
+
+def spinning(name: str = "lidar", seconds: int = 14, rings: int = 16, seed: int = 0) -> Stream:
+    """Return a lidar (1 Hz, few rings, 1.5 degrees round) of a robot that stands in the hall."""
+    elevation, azimuth = np.radians(np.linspace(-15, 15, rings)), np.radians(np.arange(-180, 180, 1.5))
+    up, round_ = (each.ravel() for each in np.meshgrid(elevation, azimuth))
+    towards = np.column_stack([np.cos(up) * np.cos(round_), np.cos(up) * np.sin(round_), np.sin(up)])
+    far = cast(np.zeros(3), towards)
+    t_ns = START_NS + np.arange(seconds) * NS
+
+    def load(row: Mapping[str, Any]) -> PointCloud:
+        noise = np.random.default_rng([seed, int(row["t_ns"]) % 10**12 // 10**8]).normal(0, 0.01, len(far))
+        points = towards * (far + noise)[:, None]
+        return PointCloud(points[np.isfinite(far)], t_ns=int(row["t_ns"]), frame=name)
+
+    table = arrow.table(t_ns, {"payload": arrow.strings([f"{k}.pcd" for k in range(len(t_ns))])})
+    return Stream(name, PointCloud, table, frame=name, loader=load)
+
+
+def hall(*others: Stream, seconds: int = 14, speed: float = 0.0) -> Recording:
+    """Return a flat and an upright laser in the hall, other streams, and wheels that say that it stands."""
+    upright = np.eye(4)
+    upright[:3, :3] = Rotation.from_euler("x", 90, degrees=True).as_matrix()
+    upright[:3, 3] = [0.1, -0.2, 0.3]
+    frames = FrameTree()
+    frames.add_static("body", "flat", np.eye(4))
+    frames.add_static("body", "upright", upright)
+    frames.add_static("body", "lidar", np.eye(4))
+    t_ns = START_NS + np.arange(10 * seconds) * (NS // 10)
+    still = dict.fromkeys(("vy", "vz", "wx", "wy", "wz"), np.zeros(len(t_ns)))
+    wheels = stream_of_values("wheels", t_ns, {"vx": np.full(len(t_ns), speed), **still}, type=Odometry)
+    lasers = (planar("flat", np.eye(4), seconds), planar("upright", upright, seconds))
+    return Recording("hall", (*lasers, *others, wheels), frames=frames)

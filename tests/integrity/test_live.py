@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.engine.flows import emitted, flow_of
-from tests.integrity.recordings import START_NS, drive
+from tests.integrity.recordings import START_NS, drive, hall
 
 from transect.base.clocks import NS
 from transect.engine.live import Live
@@ -38,6 +38,17 @@ def test_a_monitor_gives_the_verdicts_of_a_replay() -> None:
         said += monitor.push(sample.stream.name, sample.t_ns, sample.value)
     assert rows(said) == rows(check(recording, checks=NAMES))
     assert {v.reason for v in said if v.state == "BAD"} == {"STUCK", "GAP"}
+
+
+def test_what_lasers_saw_at_first_is_remembered_from_window_to_window() -> None:
+    recording, _ = inject(hall(seconds=8), "extrinsic_bump", 1.0, streams=["flat"], start="+4s")
+    recording = recording.replace(streams=tuple(s for s in recording if not s.name.startswith("truth")))
+    monitor = Monitor({s.name: s.type for s in recording}, checks=["X04"])
+    said: list[Verdict] = []
+    for sample in recording.merge():
+        said += monitor.push(sample.stream.name, sample.t_ns, sample.value)
+    assert rows(said) == rows(check(recording, checks=["X04"]))
+    assert {v.stream for v in said if v.state == "BAD"} == {"flat"}
 
 
 def test_a_check_is_a_node_with_typed_inputs_that_a_live_source_feeds() -> None:

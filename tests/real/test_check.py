@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import transect
+from transect.base.clocks import NS
 from transect.integrity import check
+from transect.recording import Recording, Stream, arrow
+from transect.types import PointCloud
 
 CHECKS = [
     *(f"T0{k}" for k in range(1, 10)), *(f"S0{k}" for k in range(1, 8)),
-    "C05", "X05", "X07", "X08", "E02", "E03", "E04",
+    "C04", "C05", "X03", "X04", "X05", "X07", "X08", "E02", "E03", "E04",
 ]  # fmt: skip
 GPS = {"fix", "imu", "velocity"}
 KNOWN: dict[str, set[tuple[str, str]]] = {
@@ -66,3 +70,23 @@ def test_known_defects_are_found_and_nothing_else_is_bad(real_data: Path, name: 
     bad = verdicts.select(state="BAD")
     assert set(zip(bad.column("stream"), bad.column("reason"), strict=True)) == KNOWN[name]
     assert verdicts.select(reason="CHECK_FAILED").column("note") == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("lidar_fast_gicp", "Lidar"),
+        ("lidar_gtsam_points", "kitti_07_dump/points"),  # thinned submaps
+        ("lidar_gtsam_points", "newer_01/planes"),
+        ("lidar_libpointmatcher", "data/cloud"),
+    ],
+)
+def test_clear_clouds_have_nothing_in_the_air(real_data: Path, folder: str, name: str) -> None:
+    """They have no times: here one comes a second, over and over."""
+    clouds = transect.open(real_data / folder)[name]
+    rows = arrow.strings([str(k % len(clouds)) for k in range(6)])
+    table = arrow.table(1_700_000_000 * NS + np.arange(6) * NS, {"payload": rows})
+    lidar = Stream("lidar", PointCloud, table, loader=lambda row: clouds[int(row["payload"])].payload)
+    found = list(check(Recording(folder, (lidar,)), checks=["C04"]))
+    assert {v.state for v in found} == {"OK"}
+    assert found[-1].evidence["alone"] > 0.05  # slanted and far surfaces: no neighbours, and yet no dust

@@ -76,6 +76,34 @@ def dynamic_radius_inliers(
     )
 
 
+def beam_spacing(points: ArrayLike, sensor: ArrayLike = (0.0, 0.0, 0.0), most: int = 4000) -> float:
+    """Angle in radians under which a lidar sees a point and its nearest neighbour: the median over a cloud.
+
+    It is the `resolution` that `dynamic_radius_inliers` needs, for a sensor of which nothing is known. Where
+    rings are far apart it is the spacing along a ring. NaN for fewer than two points.
+
+    Parameters
+    ----------
+    points : (n, 3)
+    sensor : (3,)
+        Where the lidar stood, in the frame of the points.
+    most : int
+        Points that are looked at, evenly over the cloud.
+    """
+    from scipy.spatial import KDTree
+
+    cloud, _ = _cloud(points)
+    if len(cloud) < 2:
+        return float("nan")
+    some = cloud[:: max(1, len(cloud) // most)]
+    reach = np.linalg.norm(some - floats("sensor", sensor, (3,)), axis=1)
+    # The second distance is 0 for points that are there twice, as those of two echoes may be.
+    distance = np.asarray(KDTree(cloud).query(some, k=min(4, len(cloud)))[0])[:, 1:]
+    apart = np.where(distance > 0, distance, np.inf).min(axis=1)
+    known = np.isfinite(apart) & (reach > 0)
+    return float(np.median(apart[known] / reach[known])) if known.any() else float("nan")
+
+
 def voxel_indices(points: ArrayLike, size: float) -> Ints:
     """Index of the first point in every occupied voxel, ascending.
 

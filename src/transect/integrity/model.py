@@ -114,9 +114,12 @@ class Input:
         return any(issubclass(kind, each) for each in self.types)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What is known of the robot while a check looks: its frames, itself, and how the recording is called."""
+    """What is known of the robot while a check looks: its frames, itself, and how the recording is called.
+
+    All checks of a session share one object.
+    """
 
     frames: FrameTree = field(default_factory=FrameTree)
     robot: Robot | None = None

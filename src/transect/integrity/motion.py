@@ -20,16 +20,17 @@ STEP_M, STEP_RAD = 0.05, 0.02
 _EARTH = 6_371_000.0
 
 
-def is_moving(windows: Sequence[Window[Any]]) -> bool | None:
+def is_moving(windows: Sequence[Window[Any]], part: float = 1.0) -> bool | None:
     """Tell whether the robot moves, by all windows that show it; None if none can tell.
 
-    One that shows motion is enough. Gyroscopes alone show turning, but not that the robot stands.
+    One that shows motion is enough. Gyroscopes alone show turning, but not that the robot stands. `part` of
+    the usual speed of wheels and bodies is motion.
     """
-    told = [answer for window in windows if len(window) and (answer := _moves(window)) is not None]
+    told = [answer for window in windows if len(window) and (answer := _moves(window, part)) is not None]
     return any(told) if told else None
 
 
-def _moves(window: Window[Any]) -> bool | None:
+def _moves(window: Window[Any], part: float) -> bool | None:
     kind = window.stream.type
     if issubclass(kind, Imu):
         rates = window.array(*(name for name in ("gyro_x", "gyro_y", "gyro_z") if window.has(name)))
@@ -37,25 +38,25 @@ def _moves(window: Window[Any]) -> bool | None:
     if issubclass(kind, NavFix) and window.has("lat", "lon"):
         return _travels(window.array("lat", "lon"))
     if issubclass(kind, WheelState) and window.has("wheel_velocity"):
-        return _above(window, ("wheel_velocity",), SPEED)
+        return _above(window, ("wheel_velocity",), part * SPEED)
     answers = [
-        _above(window, names, limit)
+        _above(window, names, part * limit)
         for names, limit in ((("vx", "vy", "vz"), SPEED), (("wx", "wy", "wz"), TURN))
         if any(window.has(name) for name in names)
     ]
-    answers += [_goes_on(window)] if issubclass(kind, Odometry) else []
+    answers += [_goes_on(window, part)] if issubclass(kind, Odometry) else []
     known = [answer for answer in answers if answer is not None]
     return any(known) if known else None
 
 
-def _goes_on(window: Window[Any]) -> bool | None:
+def _goes_on(window: Window[Any], part: float) -> bool | None:
     """Tell whether a dead reckoning ends a window elsewhere than it began; its velocities may be missing."""
     if len(window) < 2 or not window.has("x", "y"):
         return None
     names = ("x", "y", "qz", "qw") if window.has("qz", "qw") else ("x", "y")
     change = np.diff(window.array(*names)[[0, -1]], axis=0)[0]
     turn = 2 * float(np.linalg.norm(change[2:]))
-    return bool(np.hypot(*change[:2]) > STEP_M or turn > STEP_RAD)
+    return bool(np.hypot(*change[:2]) > part * STEP_M or turn > part * STEP_RAD)
 
 
 def _above(window: Window[Any], names: Sequence[str], limit: float) -> bool | None:

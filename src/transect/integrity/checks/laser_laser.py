@@ -1,0 +1,73 @@
+"""X03: do two lasers that see the same surface agree on where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.errors import TransectError
+from transect.geometry.robust import NORMAL
+from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.overlap import differences
+from transect.integrity.windows import Window
+from transect.types import LaserScan, PointCloud
+
+LEAST = 10
+"""Places that both see, for anything to be said."""
+LEAST_SIGMA = 0.03
+"""Metres; the deviation of a difference, at least: two ranges of a SICK, and what the mounts are known to."""
+
+
+class LaserLaser(Check, id="X03", group="cross", least=3):
+    """Median of ``|r - r_peer|`` in deviations, where two lasers, or a laser and a lidar, see one surface.
+
+    The sweep of one laser goes through the plane of the other at places that both see; beams beside such a
+    place must be on one surface for both. There ``r_peer`` is the way from the laser to what the peer saw. A
+    place that something hides from the laser does not count. The deviation is the scatter of the differences
+    in the window, and 3 cm at least: rough ground scatters, a wrong range or mount does not. Of several
+    peers the one that agrees best counts: of three lasers, two may be right. With one peer it cannot be told
+    which is wrong, so both are named.
+
+    Motive: Document 004 has four lasers, which were calibrated together.
+    """
+
+    off = Limit(3.0, 10.0, "DISAGREE", "", "median difference of ranges over its deviation")
+
+    def look(
+        self, laser: Window[LaserScan], peers: Sequence[Window[LaserScan | PointCloud]]
+    ) -> Finding | Unknown:
+        """Compare ranges with those of each peer that sees the same."""
+        best, count, used = None, 0, list[str]()
+        for peer in peers:
+            found = self._compare(laser, peer)
+            if len(found) < LEAST:
+                continue
+            used.append(peer.stream.name)
+            count += len(found)
+            off = _off(found)
+            best = off if best is None or off[0] < best[0] else best
+        if best is None:
+            return Unknown("NO_OVERLAP", "no peer sees a surface that it sees", len(laser))
+        evidence = {"difference_m": best[1], "sigma_m": best[2], "places": float(count)}
+        note = f"it and {', '.join(used)} see a surface at two places" if best[0] > self.off.warn else ""
+        return Finding({"off": best[0]}, len(laser), evidence, note=note, peers=tuple(used))
+
+    def _compare(self, laser: Window[Any], peer: Window[Any]) -> Floats:
+        if not len(peer):
+            return np.zeros(0)
+        try:
+            T = self.about.frames.lookup(laser.stream.frame, peer.stream.frame, laser.t1_ns)
+        except TransectError:
+            return np.zeros(0)
+        return differences(laser, peer, T, self.about)
+
+
+def _off(found: Floats) -> tuple[float, float, float]:
+    """Return the median difference in deviations, the same in metres, and the deviation in metres."""
+    middle = float(np.median(found))
+    scatter = NORMAL * float(np.median(np.abs(found - middle)))
+    sigma = float(np.hypot(LEAST_SIGMA, scatter))
+    return abs(middle) / sigma, middle, sigma
