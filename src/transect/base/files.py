@@ -72,7 +72,7 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep_once(path.parent)
-    temporary = _temporary(path, ".tmp")
+    temporary = temporary_name(path)
     if "b" not in mode:
         options = {"encoding": "utf-8", "newline": "", **options}
     try:
@@ -120,7 +120,7 @@ def workplace(path: Path) -> Generator[Path]:
     """Make a hidden folder beside `path`, and remove it when the block ends; sweep what killed ones left."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent)
-    folder = _temporary(path, ".writing")
+    folder = temporary_name(path, ".writing")
     folder.mkdir()
     try:
         yield folder
@@ -130,14 +130,23 @@ def workplace(path: Path) -> Generator[Path]:
 
 def link_folder(link: Path, target: str) -> None:
     """Let a link lead to a folder beside it, in one step."""
-    temporary = _temporary(link, ".tmp")
+    temporary = temporary_name(link)
     temporary.symlink_to(target, target_is_directory=True)
     os.replace(temporary, link)
 
 
-def _temporary(path: Path, suffix: str) -> Path:
-    """Return a hidden name beside `path` that nobody else has."""
+def temporary_name(path: Path, suffix: str = ".tmp") -> Path:
+    """Return a hidden name beside `path` that nobody else has; `sweep` knows what bears one."""
     return path.parent / f".{path.name}.{os.urandom(6).hex()}{suffix}"
+
+
+def synchronise(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove_tree(folder: Path) -> None:

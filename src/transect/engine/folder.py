@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 from array import array
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import count
@@ -132,6 +133,7 @@ def _write_json(path: Path, run: Run, outputs: Any) -> None:
         "digest": run.digest,
         "ports": dict(run.ports),
         "outputs": outputs,
+        "request": run.request,
         "config": run.config,
         "errors": [str(error) for error in run.errors],
         "conclusions": [asdict(conclusion) for conclusion in run.conclusions],
@@ -163,18 +165,19 @@ def read_run(folder: Path) -> Run:
         raise UsageError(f"{folder} is not the folder of a run", why=f"it has no {RUN}", hint="-o writes one")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        traces = {name: Trace(array("q"), array("I")) for name in content["ports"]}
-        _read_traces(folder / TRACE, traces)
+        traces = read_traces(folder / TRACE, content["ports"])
         return Run(
             content["name"], content["digest"], content["ports"], content["config"], content["status"],
             traces, conclusions=[Conclusion(**each) for each in content.get("conclusions", ())],
-            folder=folder,
+            folder=folder, request=content.get("request", {}),
         )  # fmt: skip
     except (ParseError, KeyError, ValueError, OSError, pa.ArrowException) as error:
         raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
 
 
-def _read_traces(path: Path, traces: dict[str, Trace]) -> None:
+def read_traces(path: Path, ports: Iterable[str]) -> dict[str, Trace]:
+    """Read time and checksum of every sample of some ports from the file that `write_traces` wrote."""
+    traces = {name: Trace(array("q"), array("I")) for name in ports}
     table = parquet.read_table(path, str(path))
     names = [name for chunk in table.column("port").chunks for name in chunk.dictionary_decode().to_pylist()]
     times, checks = arrow.numbers(table, "t_ns"), arrow.numbers(table, "crc32")
@@ -182,6 +185,7 @@ def _read_traces(path: Path, traces: dict[str, Trace]) -> None:
         mine = np.fromiter((each == name for each in names), np.bool_, len(names))
         trace.times.extend(times[mine].tolist())
         trace.checks.extend(checks[mine].tolist())
+    return traces
 
 
 def _draw(path: Path, run: Run, replay: Replay) -> None:

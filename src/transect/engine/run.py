@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +47,8 @@ class Run:
         The hash of each.
     config : dict
         Everything that decided the result: parameters, wiring, clocks, versions, hashes of the inputs.
+    request : dict
+        What was asked for, and of which recording: enough to ask for it again.
     stats : RunStatistics or None
         None for a run that was read from its folder: see `config["statistics"]` there.
     outputs : dict of str to Output
@@ -72,6 +74,7 @@ class Run:
     conclusions: Sequence[Conclusion] = ()
     folder: Path | None = None
     replay: Replay | None = None
+    request: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __getitem__(self, name: str) -> Output:
         """Return the samples of an output port."""
@@ -274,6 +277,7 @@ def result_of(replay: Replay, status: Status) -> Run:
         conclusions=tuple(replay.conclusions),
         folder=replay.folder,
         replay=replay,
+        request=request_of(replay),
     )
 
 
@@ -310,6 +314,28 @@ def config_of(replay: Replay) -> dict[str, Any]:
         },
         "inputs": {f.path: f.sha256 for f in replay.recording.provenance.sources},
         "versions": versions(),
+    }
+
+
+def request_of(replay: Replay) -> dict[str, Any]:
+    """Return what was asked for as plain values; `run` takes them again by these names."""
+    options, recording = replay.options, replay.recording
+    return {
+        "recording": {
+            "name": recording.name,
+            "robot": recording.robot.name if recording.robot else "",
+            "paths": [str(source.path) for source in recording.sources],
+            "format": recording.format,
+            "options": dict(recording.options),
+            "files": [asdict(file) for file in recording.provenance.sources],
+        },
+        "set": {f"{node}.{name}": value for node, one in options.set.items() for name, value in one.items()},
+        "wire": dict(options.wire),
+        "clock": options.clock,
+        "reorder": options.reorder,
+        "offset": {name: value if value == "auto" else value / NS for name, value in options.offset.items()},
+        "start": options.start,
+        "end": options.end,
     }
 
 

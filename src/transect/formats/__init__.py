@@ -182,6 +182,7 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
         recording = recording.replace(notes=(*recording.notes, *notes))
     return recording.replace(
         format=recording.format or chosen,
+        options=options,
         source=recording.source or base,
         reader_losses=(*source.refused, *recording.reader_losses),
     )

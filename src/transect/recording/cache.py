@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from transect.base.file_bytes import Content, FileBytes
-from transect.base.files import remove_tree, staged, sweep, write_text
+from transect.base.files import remove_tree, staged, sweep, synchronise, write_text
 from transect.errors import UsageError
 
 from .losses import Loss, Parsed, join_losses, join_notes
@@ -233,7 +233,7 @@ def _write_parts(building: Path, pieces: Iterable[Parts], sha256: str) -> None:
     parts = {part: writing.facts() for part, writing in written.items()}
     (building / "index.json").write_text(json.dumps(_seal({"parts": parts, "sha256": sha256})))
     for path in building.iterdir():
-        _synchronise(path)
+        synchronise(path)
 
 
 class _Writing:
@@ -274,14 +274,6 @@ def _checksum(path: Path) -> int:
         while piece := file.read(_PIECE):
             crc = zlib.crc32(piece, crc)
     return crc
-
-
-def _synchronise(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _seal(value: Mapping[str, Any]) -> dict[str, Any]:

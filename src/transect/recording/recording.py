@@ -48,6 +48,8 @@ class Recording:
         What the catalogue or the folder says of the day: environment, dust, RTK coverage, ...
     format : str
         Name of the format it was read from.
+    options : mapping
+        What the format was told when it was opened.
     source, parts : Source or None, tuple of them
         What it was read from; a joined recording has a source for each of its parts.
     notes : tuple of str
@@ -61,6 +63,7 @@ class Recording:
     robot: Robot | None = None
     conditions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     format: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     source: Source | None = None
     notes: tuple[str, ...] = ()
     reader_losses: tuple[Loss, ...] = ()
@@ -164,7 +167,7 @@ class Recording:
         from transect.types import Provenance
 
         files = tuple(file for source in self.sources for file in source.files_read)
-        return Provenance(sources=files, tool=f"transect {__version__}", format=self.format)
+        return Provenance(files, f"transect {__version__}", self.format, parameters=self.options)
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """Return first and last time in ns for each clock."""

@@ -1,0 +1,412 @@
+"""`transect products ...`: what was kept, where it lies, what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._options import add_options, json_option, out_option
+from ._tables import all_option, show_json, show_table, size_text
+
+if TYPE_CHECKING:
+    from transect.products import Event, Lineage, Product, ProductStore, Wanted
+    from transect.products.reproducing import Reproduction
+
+SHORT = 12
+"""Digits of an id that are shown; six are enough to name a product."""
+
+store_argument = click.argument("store", metavar="STORE")
+id_argument = click.argument("identifier", metavar="ID")
+wanted_options = add_options(
+    click.option("--kind", help="DEM, Trajectory, PointCloud, Run, ..."),
+    click.option("--name", help="The output that gave it, or what a person called it."),
+    click.option("--robot", help="Whose it is."),
+    click.option("--mission", help="Which campaign it belongs to."),
+    click.option("--frame", help="The frame that it is in."),
+    click.option("--from", "start", metavar="TIME", help="About this time or later: ISO, or clock seconds."),
+    click.option("--to", "end", metavar="TIME", help="About an earlier time."),
+    click.option("--clock", default="utc", show_default=True, help="Of these times."),
+    click.option("--area", metavar="X0,Y0,X1,Y1", help="A box that it meets: east and north."),
+    click.option("--crs", default="EPSG:4326", show_default=True, help="Of the area; site:NAME for metres."),
+    click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest score."),
+    click.option("--latest", type=click.IntRange(1), metavar="N", help="Only the newest."),
+)
+
+
+@click.group()
+def command() -> None:
+    """Find, follow, move and clean what was kept.
+
+    STORE is a GeoPackage such as mission.gpkg, or postgresql://user@host/database. `transect run ... --store
+    STORE` keeps what a run gives. ID is the id of a product, or the first six digits of it.
+    """
+
+
+def _open(store: str, create: bool = False) -> ProductStore:
+    from transect.products import open_store
+
+    return open_store(store, create=create)
+
+
+@command.command()
+@store_argument
+@wanted_options
+@all_option
+@json_option
+def find(store: str, as_json: bool, **asked: Any) -> None:
+    """List products by kind, time, place, robot and quality; those that end last come first."""
+    with _open(store) as opened:
+        products = opened.find(_wanted(**asked))
+    if as_json:
+        show_json({"products": [_describe(product) for product in products]})
+        return
+    show_products(products)
+
+
+def _wanted(start: str | None, end: str | None, area: str | None, crs: str, **asked: Any) -> Wanted:
+    from transect.products import Wanted
+
+    return Wanted(time=_time(start, end, asked["clock"]), area=_area(area, crs), **asked)
+
+
+def _time(start: str | None, end: str | None, clock: str) -> tuple[int, int] | None:
+    from transect.base.clocks import resolve
+
+    if start is None and end is None:
+        return None
+    first = -(1 << 63) if start is None else resolve(start, 0, clock)
+    return first, (1 << 63) - 1 if end is None else resolve(end, 0, clock)
+
+
+def _area(text: str | None, crs: str) -> Any:
+    from transect.errors import UsageError
+    from transect.products import Area
+
+    if text is None:
+        return None
+    try:
+        x0, y0, x1, y1 = (float(part) for part in text.split(","))
+    except ValueError:
+        hint = "--area 149.89,-34.61,149.91,-34.59"
+        raise UsageError(f"--area {text!r} is not four numbers", hint=hint) from None
+    return Area(x0, y0, x1, y1, crs)
+
+
+def show_products(products: Sequence[Product]) -> None:
+    """Print a line for each product."""
+    if not products:
+        click.echo("no product fits")
+        return
+    rows = [
+        (
+            product.id[:SHORT], product.kind, product.name, product.robot, _when(product), _where(product),
+            "" if product.score is None else f"{product.score:.2f}", size_text(product.payload.size),
+            product.payload.format,
+        )
+        for product in products
+    ]  # fmt: skip
+    headings = ("id", "kind", "name", "robot", "time", "place", "score", "size", "format")
+    show_table(headings, rows, right=frozenset({6, 7}), order=(0, 1, 2, 4, 6, 5, 3, 8, 7))
+
+
+def _when(product: Product) -> str:
+    from transect.base.clocks import text_from_ns
+
+    if product.t0_ns is None or product.t1_ns is None:
+        return ""
+    begin = text_from_ns(product.t0_ns, product.clock)
+    lasted = (product.t1_ns - product.t0_ns) / 1e9
+    return f"{begin} + {lasted:.4g} s" if lasted and product.clock != "index" else begin
+
+
+def _where(product: Product) -> str:
+    if product.place is None:
+        return ""
+    box = product.place.box
+    return f"{product.place.crs} {box.x0:.6g},{box.y0:.6g} {box.x1:.6g},{box.y1:.6g}"
+
+
+def _describe(product: Product) -> dict[str, Any]:
+    import json
+
+    return {"id": product.id, **json.loads(product.document)}
+
+
+@command.command()
+@store_argument
+@id_argument
+@json_option
+def show(store: str, identifier: str, as_json: bool) -> None:
+    """Show all that a product says."""
+    with _open(store) as opened:
+        product = opened.get(identifier)
+        children = opened.children(product.id)
+    if as_json:
+        show_json({**_describe(product), "children": children})
+        return
+    made = product.provenance
+    rows = [
+        ("id", product.id), ("kind", product.kind), ("name", product.name), ("robot", product.robot),
+        ("mission", product.mission), ("frame", product.frame), ("time", _when(product)),
+        ("place", _where(product)), ("quality", ", ".join(f"{k} {v:g}" for k, v in product.quality.items())),
+        ("payload", f"{product.payload.format}, {product.payload.size} bytes, {product.payload.sha256}"),
+        ("made by", made.tool), ("command", made.command),
+        ("made from", ", ".join(each[:SHORT] for each in made.parents)),
+        ("read", ", ".join(f"{file.path} ({file.sha256[:SHORT]})" for file in made.sources)),
+        ("made into", ", ".join(each[:SHORT] for each in children)),
+    ]  # fmt: skip
+    for name, value in rows:
+        if value:
+            click.echo(f"{name:10} {value}")
+
+
+@command.command()
+@store_argument
+@id_argument
+@out_option
+def get(store: str, identifier: str, out: Path) -> None:
+    """Write the bytes of a product to a file."""
+    from transect.base.files import atomic_write, refuse_existing
+
+    refuse_existing(out)
+    with _open(store) as opened:
+        product = opened.get(identifier)
+        with atomic_write(out) as stream:
+            for piece in opened.read(product.id):
+                stream.write(piece)
+    click.echo(f"wrote {out}", err=True)
+
+
+@command.command()
+@store_argument
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--kind", required=True, help="DEM, Trajectory, PointCloud, Report, ...")
+@click.option("--name", default="", help="What to call it.")
+@click.option("--robot", default="", help="Whose it is.")
+@click.option("--mission", default="", help="Which campaign it belongs to.")
+@click.option("--area", metavar="X0,Y0,X1,Y1", help="Where it lies: east and north.")
+@click.option("--crs", default="EPSG:4326", show_default=True, help="Of the area; site:NAME for metres.")
+@click.option(
+    "--from-product", "parents", multiple=True, metavar="ID", help="A product that it was made from."
+)
+def put(
+    store: str, file: Path, kind: str, name: str, robot: str, mission: str, area: str | None, crs: str,
+    parents: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Keep a file that something else made."""
+    from transect._version import __version__
+    from transect.products import Payload, Place, Product
+    from transect.types.provenance import Provenance
+
+    box = _area(area, crs)
+    with _open(store, create=True) as opened:
+        made_from = tuple(opened.get(parent).id for parent in parents)
+        product = Product(
+            kind, Payload.of(file, file.suffix.removeprefix(".").lower() or "bin"), name or file.stem, robot,
+            mission, place=Place.of_box(box) if box else None,
+            provenance=Provenance(tool=f"transect {__version__}", parents=made_from),
+        )  # fmt: skip
+        click.echo(opened.put(product, file))
+
+
+@command.command()
+@store_argument
+@click.argument("identifier", metavar="[ID]", required=False)
+@json_option
+def history(store: str, identifier: str | None, as_json: bool) -> None:
+    """Say what happened to a product, or to all: put, merged, deleted, pruned, and why."""
+    with _open(store) as opened:
+        events = opened.history(identifier) if identifier else opened.changes()
+    if as_json:
+        show_json({"events": [vars(event) for event in events]})
+        return
+    show_table(("when", "what", "id", "reason"), [_event_row(event) for event in events], prose=(3,))
+
+
+def _event_row(event: Event) -> tuple[str, ...]:
+    from transect.base.clocks import iso_from_ns
+
+    return iso_from_ns(event.t_ns, 0), event.what, event.id[:SHORT], event.reason
+
+
+@command.command()
+@store_argument
+@id_argument
+@json_option
+def lineage(store: str, identifier: str, as_json: bool) -> None:
+    """Show what a product was made from, down to the files."""
+    with _open(store) as opened:
+        found = opened.lineage(identifier)
+    if as_json:
+        show_json(_tree(found))
+        return
+    _show_tree(found, 0)
+
+
+def _tree(found: Lineage) -> dict[str, Any]:
+    files = [vars(file) for file in found.product.provenance.sources] if found.product else []
+    said = {"id": found.id, "kind": found.product.kind if found.product else None, "note": found.note}
+    return {**said, "files": files, "parents": [_tree(parent) for parent in found.parents]}
+
+
+def _show_tree(found: Lineage, depth: int) -> None:
+    product = found.product
+    what = " ".join(filter(None, (product.kind, product.name))) if product else ""
+    click.echo(
+        "  " * depth + " ".join(filter(None, (found.id[:SHORT], what, found.note and f"({found.note})")))
+    )
+    for file in product.provenance.sources if product else ():
+        click.echo("  " * (depth + 1) + f"{file.path} ({file.sha256[:SHORT]})")
+    for parent in found.parents:
+        _show_tree(parent, depth + 1)
+
+
+@command.command()
+@store_argument
+@id_argument
+@click.option("--reason", required=True, help="Why; it is kept.")
+def delete(store: str, identifier: str, reason: str) -> None:
+    """Delete a product; that it was there, and why it went, stays."""
+    with _open(store) as opened:
+        click.echo(f"deleted {opened.delete(identifier, reason)[:SHORT]}")
+
+
+@command.command()
+@store_argument
+@click.option("--kind", "kinds", multiple=True, help="Only these; by default all but runs.")
+@click.option("--before", metavar="TIME", help="What ended before this time.")
+@click.option(
+    "--keep-latest", type=click.IntRange(0), metavar="N", help="Keep so many of each kind and name."
+)
+@click.option(
+    "--below", type=click.FloatRange(0, 1), metavar="SCORE", help="What has a smaller score, or none."
+)
+@click.option("--reason", default="pruned", show_default=True, help="Why; it is kept.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+def prune(
+    store: str, kinds: tuple[str, ...], before: str | None, keep_latest: int | None, below: float | None,
+    reason: str, dry_run: bool,
+) -> None:  # fmt: skip
+    """Remove what nobody needs; what other products were made from stays."""
+    from transect.base.clocks import resolve
+    from transect.products import Policy
+
+    policy = Policy(kinds, None if before is None else resolve(before, 0), keep_latest, below)
+    with _open(store) as opened:
+        gone = opened.prune(policy, reason, dry_run)
+    if gone:
+        show_products(gone)
+    size = size_text(sum(product.payload.size for product in gone))
+    click.echo(f"{'would remove' if dry_run else 'removed'} {len(gone)} products, {size}")
+
+
+@command.command()
+@store_argument
+@click.argument("other", metavar="OTHER")
+def merge(store: str, other: str) -> int:
+    """Take over what another store has; what was deleted here stays deleted."""
+    from . import LOSSY
+
+    with _open(store, create=True) as mine, _open(other) as theirs:
+        merged = mine.merge(theirs)
+    click.echo(
+        f"{len(merged.added)} added, {len(merged.known)} known, {len(merged.deleted)} deleted here, "
+        f"{len(merged.damaged)} damaged there"
+    )
+    for identifier in merged.damaged:
+        click.echo(f"damaged: {identifier[:SHORT]}", err=True)
+    return LOSSY if merged.damaged else 0
+
+
+@command.command()
+@store_argument
+@click.option("--sweep", is_flag=True, help="Remove payloads that no product has.")
+@json_option
+def verify(store: str, sweep: bool, as_json: bool) -> int:
+    """Read every product and hash it again. Exits with 4 if something is wrong."""
+    from . import BAD_VERDICT
+
+    with _open(store) as opened:
+        found = opened.verify(sweep)
+    if as_json:
+        show_json(vars(found))
+    else:
+        for identifier, what in found.problems:
+            click.echo(f"{identifier[:SHORT]}: {what}")
+        strays = f", {len(found.strays)} stray payloads{' removed' if sweep else ''}" if found.strays else ""
+        click.echo(f"{found.products} products, {len(found.problems)} problems{strays}")
+    return BAD_VERDICT if found.problems else 0
+
+
+@command.command()
+@store_argument
+def roles(store: str) -> None:
+    """Make the roles for reading, writing and pruning in a PostGIS database."""
+    from transect.errors import UsageError
+    from transect.products.postgis import ROLES, PostgisStore
+
+    with _open(store) as opened:
+        if not isinstance(opened, PostgisStore):
+            hint = "the permissions of the file are those of a GeoPackage"
+            raise UsageError(f"{store} has no roles", hint=hint)
+        opened.create_roles()
+    for role, rights in ROLES.items():
+        click.echo(f"{role}: {rights}")
+
+
+@command.command()
+@store_argument
+@click.argument("run", metavar="RUN", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--mission", default="", help="Which campaign it belongs to.")
+def keep(store: str, run: Path, mission: str) -> None:
+    """Keep a run that was written to a folder, and everything that it gave."""
+    from transect.products.keeping import keep_run
+
+    with _open(store, create=True) as opened:
+        show_products([opened.get(identifier) for identifier in keep_run(opened, run, mission)])
+
+
+@command.command()
+@store_argument
+@id_argument
+@click.option(
+    "--look-in", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+    help="Where to look, by content, for a recording that was moved; may be repeated.",
+)  # fmt: skip
+@json_option
+def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], as_json: bool) -> int:
+    """Run again what made a product, and compare every byte.
+
+    Exits with 4 if something differs, or if an input is gone or was changed.
+    """
+    from transect.products.reproducing import reproduce as run_again
+
+    from . import BAD_VERDICT
+
+    with _open(store) as opened:
+        found = run_again(opened, identifier, look_in)
+    if as_json:
+        first = found.difference.first
+        show_json(
+            {
+                "id": found.product.id, "run": found.run.id, "identical": found.identical,
+                "first_port": first.port if first else None, "first_ns": first.first_ns if first else None,
+                "moved": dict(found.moved),
+            }
+        )  # fmt: skip
+    else:
+        for before, now in found.moved.items():
+            click.echo(f"{before} was found as {now}")
+        click.echo(f"{found.run.name}: {_say_how_alike(found)}")
+    return 0 if found.identical else BAD_VERDICT
+
+
+def _say_how_alike(found: Reproduction) -> str:
+    if found.identical:
+        return f"identical, digest {found.digest}"
+    first = found.difference.first
+    where = f"{found.difference.place(first)} differs first\n" if first else ""
+    return f"not the same: {where}{found.difference}"

@@ -1,0 +1,141 @@
+"""Runs as products, and products that are made again."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.commands import transect
+
+from transect.products import ProductStore, Wanted, open_store
+from transect.products.keeping import keep_run
+from transect.products.reproducing import NotReproducibleError, reproduce
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recording `day`, a run `fused` and a store of it."""
+    folder = tmp_path_factory.mktemp("kept")
+    streams = [word for name in ("Odometry", "Imu", "Gps/*") for word in ("--streams", name)]
+    assert transect("simulate", "rosario", "-o", "day", "--seconds", 6, *streams, cwd=folder).returncode == 0
+    ran = transect("run", "PoseFusion", "day", "-o", "fused", "--to", "+5.5s", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    told = transect("products", "keep", "a.gpkg", "fused", "--mission", "spring", cwd=folder)
+    assert told.returncode == 0, told.stderr
+    return folder
+
+
+@pytest.fixture
+def store(kept: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(kept)
+    with open_store(kept / "a.gpkg", create=False) as opened:
+        yield opened
+
+
+def newest(store: ProductStore, name: str) -> str:
+    return store.find(Wanted(name=name))[0].id
+
+
+def test_every_output_of_a_run_is_a_product_and_its_parent_is_the_run(
+    kept: Path, store: ProductStore
+) -> None:
+    content = json.loads((kept / "fused" / "run.json").read_text())
+    files = [(port, name) for port, output in content["outputs"].items() for name in output["files"]]
+    [run] = store.find(Wanted(kind="Run"))
+    outputs = [product for product in store.find(Wanted(mission="spring")) if product.kind != "Run"]
+    assert sorted((p.name, f"{p.name}.{p.payload.format}") for p in outputs) == sorted(files)
+    assert {product.provenance.parents for product in outputs} == {(run.id,)}
+    assert {(file.path, file.sha256) for file in run.provenance.sources} == set(
+        content["config"]["inputs"].items()
+    )
+    assert all(file.size == (kept / "day" / file.path).stat().st_size for file in run.provenance.sources)
+    for product in outputs:
+        assert (
+            store.content(product.id)
+            == (kept / "fused" / f"{product.name}.{product.payload.format}").read_bytes()
+        )
+
+
+def test_time_place_and_error_of_a_trajectory_are_those_of_its_file(kept: Path, store: ProductStore) -> None:
+    product = store.get(newest(store, "pose"))
+    text = (kept / "fused" / "pose.tum").read_text()
+    rows = [line.split() for line in text.splitlines() if line[0] != "#"]
+    assert product.place is not None
+    assert (product.place.shape, product.place.crs) == ("LineString", "site:sequence00")
+    assert product.place.points[0] == (float(rows[0][1]), float(rows[0][2]))
+    assert product.place.points[-1] == (float(rows[-1][1]), float(rows[-1][2]))
+    assert product.t0_ns == int(rows[0][0].replace(".", "").ljust(19, "0"))
+    judged = transect("eval", "day", "fused:pose", "--align", "yaw", "--json", cwd=kept)
+    [result] = json.loads(judged.stdout)["results"]
+    assert product.quality["ate_rmse_m"] == pytest.approx(result["metrics"]["ate"]["translation"]["rmse"])
+
+
+def test_a_product_is_reproduced_byte_by_byte(store: ProductStore) -> None:
+    found = reproduce(store, newest(store, "pose"))
+    assert found.identical
+    assert not found.difference
+    assert found.moved == {}
+
+
+def test_a_recording_that_was_moved_is_found_by_its_content(
+    kept: Path, store: ProductStore, tmp_path: Path
+) -> None:
+    identifier = newest(store, "pose")
+    shutil.move(kept / "day", tmp_path / "far" / "away")
+    try:
+        with pytest.raises(NotReproducibleError, match="is gone") as error:
+            reproduce(store, identifier)
+        assert "--look-in" in error.value.hint
+        with pytest.raises(NotReproducibleError, match="is gone"):
+            reproduce(store, identifier, [kept / "fused"])
+        found = reproduce(store, identifier, [tmp_path])
+        assert found.identical
+        assert found.moved == {"day": str(tmp_path / "far" / "away")}
+    finally:
+        shutil.move(tmp_path / "far" / "away", kept / "day")
+
+
+def test_an_input_that_was_changed_is_named(kept: Path, store: ProductStore) -> None:
+    file = kept / "day" / "sequence00" / "odometry.log"
+    before = file.read_bytes()
+    file.write_bytes(before.replace(b"1", b"2", 1))
+    try:
+        with pytest.raises(NotReproducibleError, match="not what they were") as error:
+            reproduce(store, newest(store, "pose"))
+        assert "odometry.log" in error.value.why
+    finally:
+        file.write_bytes(before)
+
+
+def test_another_parameter_shows_which_port_differs_first(
+    kept: Path, store: ProductStore, tmp_path: Path
+) -> None:
+    """The run is kept with another parameter than it had, so that the second one differs."""
+    forged = tmp_path / "forged"
+    shutil.copytree(kept / "fused", forged)
+    content = json.loads((forged / "run.json").read_text())
+    content["request"]["end"] = "+5s"
+    (forged / "run.json").write_text(json.dumps(content))
+    with open_store(tmp_path / "b.gpkg") as other:
+        run, *_ = keep_run(other, forged)
+        found = reproduce(other, run)
+        assert not found.identical
+        assert found.difference.first is not None
+        told = transect("products", "reproduce", tmp_path / "b.gpkg", run[:8], cwd=kept)
+    assert told.returncode == 4
+    assert "differs first" in told.stdout
+
+
+def test_what_a_person_put_cannot_be_reproduced(kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("a note")
+    told = transect("products", "put", "b.gpkg", "note.txt", "--kind", "Note", cwd=tmp_path)
+    assert told.returncode == 0
+    told = transect("products", "reproduce", "b.gpkg", told.stdout[:10], cwd=tmp_path)
+    assert told.returncode == 4
+    assert "nothing says how" in told.stderr
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    told = transect("products", "keep", tmp_path / "b.gpkg", tmp_path)
+    assert told.returncode == 1
+    assert "not the folder of a run" in told.stderr
