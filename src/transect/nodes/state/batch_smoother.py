@@ -71,6 +71,7 @@ class BatchSmoother(PoseFusion, passes=2):
         if self.failed:
             return None
         refuse_too_little(self.evidence.kinds, "samples came from")
+        self.evidence.doubt_heights(self.gathered.heights.std)
         found = self.smoothed = self._smooth()
         if found is None:
             return None

@@ -1,6 +1,7 @@
 """Pose fusion, measurement by measurement: what the nodes of the group take from here.
 
 - `events`: the inputs of all nodes that fuse, as events in the order of time and in the axes of the body
+- `heights`: whether measured heights can be those of the ground
 - `lever`: what an IMU away from the body's origin measures of its turning
 - `error_state`: state, covariance, prediction and correction of the error-state Kalman filter
 - `wheels`: how steps of wheels move and correct that state, beside a gyroscope

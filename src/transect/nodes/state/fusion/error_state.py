@@ -218,6 +218,12 @@ def doubt(x: State, place: float, heading: float, velocity: float) -> None:
     x.covariance[HEADING, HEADING] += heading
 
 
+def doubt_height(x: State, variance: float) -> None:
+    """Make the height (m2) less certain, and what fixes err of it: they led it astray."""
+    for i in (POSITION.start + 2, FIX_ERROR.start + 2):
+        x.covariance[i, i] += variance
+
+
 # Measurements: what is left of each, and how it depends on the state's error
 
 

@@ -20,6 +20,7 @@ from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
 from ..wheel_odometry import MAX_GAP, Reckoning, model_for
 from .deviations import HEIGHT_FACTOR, deviation_of
+from .heights import Heights
 from .lever import Swing
 
 BODIES = ("Platform", "base_link", "base_footprint", "Body")
@@ -98,6 +99,8 @@ class Place:
         Of the body in that frame, where the receiver told it.
     has_height : bool
         Whether its height was measured; else that is 0, with a sigma that hardly holds it.
+    height_doubt : float
+        m: by how much all heights before are in doubt since this one; 0 if they are not.
     """
 
     sensor: str
@@ -108,6 +111,7 @@ class Place:
     white: bool
     attitude: Floats | None = None
     has_height: bool = True
+    height_doubt: float = 0.0
 
 
 Event = Step | Inertial | Turning | Place
@@ -157,6 +161,8 @@ class Inputs:
         Whether an IMU is all that tells how the body moves.
     assumes_mount : bool
         Whether the axes of that IMU were taken for those of the body.
+    heights : Heights
+        How far those of the places can be believed.
     said : dict
         What was assumed, a sentence each, in the order in which it was said.
     """
@@ -184,8 +190,9 @@ class Inputs:
         self.alone = self.assumes_mount = False
         self.mounts: dict[str, Floats | None] = {}
         self.up: tuple[int, Floats] | None = None
-        self.swing = Swing()
+        self.swing, self.heights = Swing(), Heights()
         self.said: dict[str, None] = {}
+        self.said_of_heights = ""
 
     def gather(
         self,
@@ -215,6 +222,9 @@ class Inputs:
         events += [self._of_wheels(ctx, each) for each in wheels or ()]
         events += [self._of_odometry(ctx, each) for each in odometry or ()]
         events += [self._of_motion(ctx, each, c) for each, c in zip(motion or (), covariances, strict=True)]
+        for event in events:
+            if isinstance(event, Step):
+                self.heights.move(event.sensor, float(np.linalg.norm(event.transform[:3, 3])))
         events += [self._of_fix(ctx, each) for each in fix or ()]
         events += [self._of_position(ctx, each) for each in position or ()]
         return sorted((each for each in events if each is not None), key=lambda each: each.t_ns)
@@ -271,10 +281,12 @@ class Inputs:
             self.assumes_mount = True
         if mount is None:
             self._say(ctx, f"how {named} is mounted in {self.body} is not known: it tells the heading only")
+            self.heights.lean(imu.t_ns, imu.acceleration, mounted=False)
             return Turning(imu.t_ns, float(imu.angular_velocity @ self._upwards(imu)))
         rate = mount[:3, :3] @ imu.angular_velocity
-        swing = self.swing.felt(imu.t_ns, rate, mount[:3, 3])
-        return Inertial(imu.t_ns, mount[:3, :3] @ imu.acceleration - swing, rate)
+        force = mount[:3, :3] @ imu.acceleration - self.swing.felt(imu.t_ns, rate, mount[:3, 3])
+        self.heights.lean(imu.t_ns, force, mounted=True)
+        return Inertial(imu.t_ns, force, rate)
 
     def _upwards(self, imu: Imu) -> Floats:
         """Return the unit vector (3,) that is up in an IMU, by its mean specific force."""
@@ -364,14 +376,14 @@ class Inputs:
         deviation = deviation_of(fix, self.fix_std)
         if deviation.note:
             self._say(ctx, deviation.note)
-        std, has_height = self._height(ctx, "fix", fix.t_ns, place, deviation.std)
+        std, has_height, doubt = self._height(ctx, "fix", fix.t_ns, place, deviation.std)
         place = self._over_origin(place)
         assert self.origin is not None
         lever = self._lever(ctx, (self.antenna, fix.frame, *ANTENNAS))
         attitude = self._attitude(ctx, fix.attitude)
         local = geodesy.local_from_geodetic(place, self.origin)
         local[2] = local[2] if has_height else 0.0
-        return Place("fix", fix.t_ns, local, std, lever, fix.fix in WHITE_FIXES, attitude, has_height)
+        return Place("fix", fix.t_ns, local, std, lever, fix.fix in WHITE_FIXES, attitude, has_height, doubt)
 
     def _over_origin(self, place: Floats) -> Floats:
         """Return a geodetic place (3,) with a height; the first place and the first height are the origin."""
@@ -383,15 +395,23 @@ class Inputs:
 
     def _height(
         self, ctx: Context, sensor: str, t_ns: int, place: Floats, std: Floats
-    ) -> tuple[Floats, bool]:
-        """Return sigmas (3,) of a place, and whether its height is known; take note of its time."""
+    ) -> tuple[Floats, bool, float]:
+        """Return sigmas (3,) of a place, whether its height is known, and the doubt of those before (m).
+
+        Takes note of its time.
+        """
         last = self.last_place_ns.get(sensor, t_ns - self.fix_period_ns)
         self.last_place_ns[sensor] = t_ns
         if np.isfinite(place[2]):
-            return std, True
+            found = self.heights.judge(sensor, float(place[2]), float(std[2]))
+            if found.note:
+                self.said.pop(self.said_of_heights, None)
+                self._say(ctx, found.note)
+                self.said_of_heights = found.note
+            return np.array([*std[:2], found.std]), True, found.doubt
         self._say(ctx, f"{sensor} tells no height: it is taken for 0, within {FLAT_STD:g} m")
         period = min(max((t_ns - last) / NS, 0.01), FLAT_SECONDS)
-        return np.array([*std[:2], FLAT_STD * np.sqrt(FLAT_SECONDS / period)]), False
+        return np.array([*std[:2], FLAT_STD * np.sqrt(FLAT_SECONDS / period)]), False, 0.0
 
     def _too_soon(self, sensor: str, t_ns: int) -> bool:
         """Tell whether a place follows the last used one in less than the period (and a little jitter)."""
@@ -416,9 +436,9 @@ class Inputs:
         self.frame = pose.frame or self.frame
         lever = self._lever(ctx, (pose.child or self.antenna, *ANTENNAS[:1]))
         usual = self.position_std * np.array([1.0, 1.0, HEIGHT_FACTOR])
-        std, has_height = self._height(ctx, "position", pose.t_ns, pose.position, usual)
+        std, has_height, doubt = self._height(ctx, "position", pose.t_ns, pose.position, usual)
         place = np.nan_to_num(pose.position)
-        return Place("position", pose.t_ns, place, std, lever, True, has_height=has_height)
+        return Place("position", pose.t_ns, place, std, lever, True, None, has_height, doubt)
 
 
 def _planar_step(sensor: str, since_ns: int, t_ns: int, motion: Floats) -> Step:

@@ -354,6 +354,8 @@ class Filter:
         position = self._in_frame(x, place)
         if position is None:
             return
+        if place.height_doubt:
+            ekf.doubt_height(x, place.height_doubt**2)
         sensor = self.sensor(place.sensor)
         variances = place.std**2
         if not place.has_height:

@@ -106,6 +106,10 @@ def conclude(
         _conclude_biases(ctx, biases)
     ctx.conclude(_blindness(used_ns, trajectory))
     if trajectory.covariances is not None and len(trajectory):
+        heights = np.sqrt(trajectory.covariances[:, 2, 2])
+        ctx.conclude(
+            f"height: one sigma is {np.median(heights):.2g} m, at the worst time {np.max(heights):.3g} m"
+        )
         degrees = np.degrees(np.sqrt(trajectory.covariances[:, HEADING, HEADING]))
         ctx.conclude(
             f"heading: one sigma is {np.median(degrees):.2g} deg, at the worst time {np.max(degrees):.3g} deg"

@@ -46,6 +46,13 @@ class Evidence:
             elif isinstance(event, Place):
                 self.places.append(event)
 
+    def doubt_heights(self, std: float) -> None:
+        """Take no height for better than a sigma in m: what was found of later ones holds for the first."""
+        self.places = [
+            replace(each, std=np.maximum(each.std, [0.0, 0.0, std if each.has_height else 0.0]))
+            for each in self.places
+        ]
+
     @property
     def kinds(self) -> frozenset[str]:
         """Names of the lists that are not empty."""
