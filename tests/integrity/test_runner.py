@@ -19,9 +19,9 @@ from transect.integrity.config import ROBOTS, Config, load_config, read_config
 from transect.integrity.runner import Job
 from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
-from transect.recording import Recording
+from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu
+from transect.types import Imu, WheelState
 
 
 @cache
@@ -94,6 +94,26 @@ def test_a_fault_is_declared_where_it_is_and_named(
     # Persistence and learning take a few windows; nothing is said before the fault, or long after it.
     assert min(found.column("t1_ns")) > min(touched)
     assert max(found.column("t0_ns")) < max(touched) + 12 * NS
+
+
+@pytest.mark.parametrize("fault", ["times_in_milliseconds", "time_zone"])
+def test_stamps_that_are_far_off_for_a_while_do_not_make_the_session_longer(fault: str) -> None:
+    recording, _ = inject(drive(20), fault, 1.0, streams=["odom"], start="+5s", end="+9s")
+    verdicts = check(recording, checks=["T01", "T02", "T05"])
+    assert len(verdicts.select(stream="imu", check="T01")) == 20
+    assert "BAD" in verdicts.select(stream="odom").column("state")
+    assert set(verdicts.select(stream=("imu", "gps")).column("state")) <= {"OK", "UNKNOWN"}
+
+
+def test_wheels_that_only_tell_how_they_are_steered_are_not_stuck() -> None:
+    recording = drive(20)
+    steering = stream_of_values(
+        "wheels", recording["odom"].t_ns, {"steering": [[0.1, 0.1]] * 400, "roll": [[0.0, 0.0]] * 400,
+        "pitch": [[0.0, 0.0]] * 400, "yaw": [[0.1, 0.1]] * 400}, type=WheelState,
+    )  # fmt: skip
+    verdicts = check(recording.replace(streams=(*recording.streams, steering)), checks=["S01", "T08"])
+    assert set(verdicts.select(stream="wheels", check="S01").column("reason")) == {"NO_NUMBERS"}
+    assert verdicts.select(reason="CHECK_FAILED").column("note") == []  # four wheels have four attitudes
 
 
 def test_a_window_without_data_is_bad_and_not_absent() -> None:

@@ -216,8 +216,9 @@ def signals_of(stream: Stream) -> Iterator[Signal]:
         return
     for name, columns, size in _SIGNALS:
         if set(columns) <= set(stream.columns):
-            t_ns, values = size(stream.t_ns[order], stream.array(*columns)[order])
-            yield Signal(name, t_ns, values)
+            values = stream.array(*columns)[order]
+            if size is _wheels or values.shape[1] == len(columns):  # others have a list for each wheel
+                yield Signal(name, *size(stream.t_ns[order], values))
 
 
 def _norm(t_ns: Ints, vectors: Floats) -> tuple[Ints, Floats]:

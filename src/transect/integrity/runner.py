@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.engine.determinism import one_thread_per_library
 from transect.recording import Recording, Stream
@@ -35,6 +36,8 @@ LEAST_OTHERS = 3
 MOST_WINDOWS = 200_000
 STRAY = 1.0
 """Part of a stream's span beyond which its first and last percent of stamps are not believed."""
+LONGER = 10
+"""Times the usual span of the streams of a clock from which on a stream's stamps fall into several parts."""
 _FLUSH = 256
 """Windows whose verdicts are kept as objects before they become rows of a table."""
 
@@ -108,7 +111,7 @@ def _sessions(recording: Recording, window: float) -> Iterator[tuple[Grid, list[
     """
     streams = [stream for stream in recording if checkable(stream)]
     for clock in sorted({stream.clock for stream in streams}):
-        groups = _group([(*span_of(s), s) for s in streams if s.clock == clock])
+        groups = _group(_list_spans([s for s in streams if s.clock == clock]))
         main = max(groups, key=lambda group: (len(group), sum(len(s) for *_, s in group)))
         for group in groups:
             start, end = min(a for a, _, _ in group), max(b for _, b, _ in group)
@@ -117,6 +120,29 @@ def _sessions(recording: Recording, window: float) -> Iterator[tuple[Grid, list[
                 apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
             window_ns = max(round(window * NS), -(-(end + 1 - start) // MOST_WINDOWS))
             yield Grid(tile(start, end + 1, window_ns), window_ns, apart / NS), [s for *_, s in group]
+
+
+def _list_spans(streams: Sequence[Stream]) -> list[tuple[int, int, Stream]]:
+    """Return first and last time of streams, ns; where some stamps of one are years off, of most of them.
+
+    Half of a stream in another time zone, or in milliseconds, would make the session days or years long.
+    """
+    spans = [(*span_of(stream), stream) for stream in streams]
+    usual = float(np.median([end - start for start, end, _ in spans]))
+    if len(spans) < LEAST_OTHERS:
+        return spans
+    return [
+        (start, end, s) if end - start <= LONGER * usual + SLACK_NS else (*_main_part(s.t_ns), s)
+        for start, end, s in spans
+    ]
+
+
+def _main_part(t_ns: Ints) -> tuple[int, int]:
+    """Return first and last time of the most stamps without a long silence between them."""
+    stamps = np.sort(t_ns)
+    parts = np.split(stamps, np.flatnonzero(np.diff(stamps) > SLACK_NS) + 1)
+    longest = max(parts, key=len)
+    return int(longest[0]), int(longest[-1])
 
 
 def _group(spans: list[tuple[int, int, Stream]]) -> list[list[tuple[int, int, Stream]]]:

@@ -26,12 +26,14 @@ from transect.types import (
 
 NOISY = (Imu, LaserScan, RadarSpectrum)
 """Types whose noise never repeats: a second sample of the same bits was not measured."""
+TURNING = ("wheel_velocity", "drive_ticks")
+"""Columns of wheels that change while a robot drives; steering and commands may stay as they are."""
 Stickable = (
     Imu | LaserScan | RadarSpectrum | NavFix | Odometry | Twist | WheelState | RigidBodyState | JointState
 )
 
 
-class Stuck(Check, id="S01", group="signal", k_on=1, k_off=1):
+class Stuck(Check, id="S01", group="signal", version=2, k_on=1, k_off=1):
     """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
 
     Inertial sensors, lasers and radars have noise, so that is enough. Fixes, wheels, joints and poses may
@@ -75,6 +77,8 @@ def _bytes_of(stream: Window[Any]) -> list[bytes | None] | None:
     """Return the bytes of each sample's numbers, None for one that measured nothing."""
     units = getattr(stream.stream.type, "units", dict)()
     names = [name for name in units if stream.has(name)]
+    if issubclass(stream.stream.type, WheelState) and not set(TURNING) & set(names):
+        return None
     parts = [np.asarray(column) for name in names if isinstance(column := stream.column(name), np.ndarray)]
     wide = [part.reshape(len(stream), -1) for part in parts if part.dtype.kind in "fiu"]
     if not wide:

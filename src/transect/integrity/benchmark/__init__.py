@@ -1,0 +1,14 @@
+"""How well the checks find faults: recordings that are clear, faults that are put into them, scores.
+
+A case is one fault of one severity in one recording, or a clear recording. What was put in, and what was
+said, is one file for each case, so that a long benchmark goes on where it was stopped; scores are counted
+from these files.
+
+- `bases`: the clear recordings, simulated and real
+- `cases`: which fault happens to which stream of which recording
+- `results`: what a case left: the truth, and what the checks said
+- `running`: run cases, those that are missing
+- `scores`: what was found of one case; `summary`: of all of them
+- `gates`: what was promised
+- `peers`: what other tools say of the same recordings
+"""

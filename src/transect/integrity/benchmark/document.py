@@ -1,0 +1,40 @@
+"""What a benchmark found, as one JSON document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .comparison import compare
+from .gates import list_gates
+from .summary import Summary
+
+VERSION = 1
+"""Of the document; goes up when a field goes or means something else."""
+
+
+def document_of(summary: Summary, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what a benchmark found; numbers that there are none of are null.
+
+    `gates`, `faults`, `reasons`, `checks`, `clear`, `peers` are lists of rows, whose fields are those of
+    `Gate` (and `met`), `FaultRow`, `ReasonRow`, `CheckRow` (and `counts`), `ClearRow` and `PeerRow`;
+    `unnamed` has by fault the types of streams for which no check names it.
+    """
+    return {
+        "version": VERSION,
+        "seeds": list(seeds),
+        "cases": len(summary.results),
+        "gates": [_row({**asdict(gate), "met": gate.met}) for gate in list_gates(summary)],
+        "faults": [_row(asdict(row)) for row in summary.by_fault()],
+        "reasons": [_row(asdict(row)) for row in summary.by_reason()],
+        "checks": [_row({**asdict(row), "counts": row.counts}) for row in summary.by_check()],
+        "clear": [_row(asdict(row)) for row in summary.by_base()],
+        "peers": [_row(asdict(row)) for row in compare(summary)],
+        "unnamed": summary.unnamed(),
+    }
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}

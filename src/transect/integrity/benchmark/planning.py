@@ -1,0 +1,68 @@
+"""Which fault happens to which stream of which recording."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
+
+from transect.recording import Recording
+from transect.simulation.faults import FAULTS, find_able
+from transect.simulation.randomness import generator
+
+from .bases import AIR, Base
+from .cases import Case, namers_of
+from .results import Result
+
+SEVERITIES = (0.25, 0.5, 1.0)
+SEVERITIES_OF: Mapping[str, tuple[float, ...]] = {
+    "clock_jump": (0.02, 0.05, 0.2, 0.5),
+    "wheel_slip": (0.2, 0.375, 0.75),
+}
+"""Of faults with a promise in their own unit: jumps of 20 ms and more, slip of 0.3 (of 0.8) and more."""
+
+
+def severities_of(fault: str) -> tuple[float, ...]:
+    """Return the severities in which a fault is tried, the largest last."""
+    return SEVERITIES_OF.get(fault, SEVERITIES)
+
+
+def plan(
+    base: Base, recording: Recording, clear: Result, faults: Sequence[str], severities: Sequence[float] = ()
+) -> Iterator[Case]:
+    """Yield the cases of one recording: each fault that can happen to it, in each severity.
+
+    A fault of the air happens to all streams. Any other happens to one, which the seed chooses of those
+    that a check with a word for it judges in the clear recording; without such a stream there is no case.
+
+    Parameters
+    ----------
+    clear : Result
+        Of the recording without a fault.
+    """
+    for fault in faults:
+        if not any(fnmatch.fnmatchcase(fault, pattern) for pattern in base.faults):
+            continue
+        stream = "*" if fault in AIR else _choose_stream(recording, clear, fault)
+        if not stream or (stream == "*" and not find_able(recording, FAULTS[fault])):
+            continue
+        for severity in severities or severities_of(fault):
+            yield Case(clear.case.base, clear.case.seed, fault, severity, stream)
+
+
+def _choose_stream(recording: Recording, clear: Result, fault: str) -> str:
+    able = find_able(recording, FAULTS[fault])
+    judged = [name for name in able if clear.judged(name, namers_of(fault))]
+    if not judged:
+        return ""
+    draw = generator(clear.case.seed, "benchmark", clear.case.base, fault)
+    return judged[int(draw.integers(len(judged)))]
+
+
+def list_unnamed(recording: Recording, clear: Result, faults: Sequence[str]) -> dict[str, list[str]]:
+    """Return by fault the types of streams that it can happen to and that no check would name it for."""
+    found: dict[str, list[str]] = {}
+    for fault in faults:
+        names = [n for n in find_able(recording, FAULTS[fault]) if not clear.judged(n, namers_of(fault))]
+        if kinds := sorted({recording[name].type.__name__ for name in names}):
+            found[fault] = kinds
+    return found

@@ -1,0 +1,212 @@
+"""The benchmark of the checks: what counts as found, what as a false alarm; and that it goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import transect
+from tests.integrity.recordings import START_NS, drive
+
+from transect.errors import UsageError
+from transect.integrity.benchmark import bases, peers, running
+from transect.integrity.benchmark.bases import Base, choose_bases
+from transect.integrity.benchmark.cases import Case, choose_faults, namers_of, reasons_of
+from transect.integrity.benchmark.comparison import CLEAR, OURS, compare
+from transect.integrity.benchmark.gates import Gate
+from transect.integrity.benchmark.results import Event, Flag, Result, Said, read_result, write_result
+from transect.integrity.benchmark.running import Plan, run
+from transect.integrity.benchmark.scores import score_case
+from transect.integrity.benchmark.summary import Summary, count_alarms
+from transect.recording import Recording, stream_of_values
+from transect.types import Imu
+
+
+def result(fault: str = "", events: tuple[Event, ...] = (), *flags: Flag, severity: float = 0.5) -> Result:
+    """Return a case of 40 windows of two streams, of which four checks judge all but the first."""
+    judged = {check: [[1, 39]] for check in ("T01", "T02", "S01", "T06")}
+    return Result(
+        Case("made", 0, fault, severity if fault else 0.0, "imu" if fault else ""),
+        40.0, 1.0, {"imu": "Imu", "odom": "Odometry"}, {"imu": judged, "odom": judged}, events, flags,
+    )  # fmt: skip
+
+
+def flag(check: str, reason: str, *windows: int, stream: str = "imu") -> Flag:
+    return Flag(stream, check, reason, windows, windows)
+
+
+def test_windows_are_found_missed_and_false() -> None:
+    event = Event("imu", 10.0, 19.9)
+    # 10 and 11 are the patience, so 12 to 19 count; 20 to 22 fade; 30 is a false alarm
+    said = flag("S01", "STUCK", *range(13, 23), 30)
+    score = score_case(result("stuck", (event,), said), result())
+    assert (score.right, score.missed, score.wrong, score.unjudged) == (7, 1, 1, 0)
+    assert [e.latency for e in score.events] == [4.0]
+    assert score.named_by["S01"] == 1
+
+
+def test_a_wrong_name_is_a_miss_and_what_was_said_before_does_not_count() -> None:
+    event = Event("imu", 10.0, 19.9)
+    score = score_case(result("stuck", (event,), flag("T02", "GAP", *range(10, 20))), result())
+    assert (score.right, score.missed) == (0, 8)
+    assert [(e.flagged, e.named) for e in score.events] == [(True, False)]
+    known = flag("S01", "STUCK", *range(10, 20), 30)
+    score = score_case(result("stuck", (event,), known), result("", (), known))
+    assert (score.right, score.wrong) == (0, 0)
+
+
+def test_a_short_event_is_one_window_and_a_jump_is_a_moment() -> None:
+    short = result("dropout", (Event("imu", 10.6, 11.1),), flag("T02", "GAP", 11))
+    assert (score_case(short, result()).right, score_case(short, result()).missed) == (1, 0)
+    late = result("dropout", (Event("imu", 10.6, 11.1),), flag("T02", "GAP", 14))
+    assert (score_case(late, result()).right, score_case(late, result()).wrong) == (0, 0)  # it fades
+    jump = result("clock_jump", (Event("imu", 10.2, 39.9),), flag("T06", "CLOCK_JUMP", 11))
+    assert (score_case(jump, result()).right, score_case(jump, result()).missed) == (1, 0)
+
+
+def test_windows_that_no_check_judges_are_left_out_and_told() -> None:
+    score = score_case(result("nan", (Event("imu", 10.0, 19.9),)), result())
+    assert (score.right, score.missed, score.unjudged) == (0, 0, 0)  # S04 judges nothing of it
+    early = score_case(result("stuck", (Event("imu", 0.0, 5.9),), flag("S01", "STUCK", 2, 3, 4, 5)), result())
+    assert (early.right, early.missed, early.unjudged) == (4, 0, 0)
+
+
+def test_other_streams_that_are_flagged_meanwhile_are_the_wrong_sensor() -> None:
+    flags = (flag("S01", "STUCK", *range(10, 20)), flag("T02", "GAP", 15, 35, stream="odom"))
+    score = score_case(result("stuck", (Event("imu", 10.0, 19.9),), *flags), result())
+    assert score.elsewhere == 1
+
+
+def test_alarms_are_counted_by_stream_and_not_by_window_or_check() -> None:
+    flags = [flag("T02", "GAP", 3, 4, 6), flag("S01", "STUCK", 7, 20), flag("T02", "GAP", 5, stream="odom")]
+    assert count_alarms(flags) == (3, 3)
+    assert count_alarms(flags, "S01") == (2, 2)
+    assert count_alarms([Flag("imu", "T02", "GAP", (3,), ())]) == (0, 1)
+
+
+def test_the_least_severity_is_that_from_which_on_events_are_found() -> None:
+    event, found = (Event("imu", 10.0, 19.9),), flag("S01", "STUCK", *range(10, 20))
+    cases = [
+        result("stuck", event, found, severity=0.25),
+        result("stuck", event, severity=0.5),
+        result("stuck", event, found, severity=0.75),
+        result("stuck", event, found, severity=1.0),
+    ]
+    [row] = Summary([result(), *cases]).by_fault()
+    assert (row.least, row.events, row.event_recall) == (0.75, 4, 0.75)
+    assert (row.precision, row.recall) == (1.0, 0.75)
+
+
+def test_a_gate_without_a_measurement_is_neither_met_nor_missed() -> None:
+    assert [Gate("x", 0.9, found).met for found in (0.9, 0.89, math.nan)] == [True, False, None]
+    assert [Gate("x", 1.0, found, most=True).met for found in (1.0, 1.1)] == [True, False]
+
+
+def test_words_of_clouds_are_one_and_checks_are_known_by_their_words() -> None:
+    assert reasons_of("dust") == {"OBSCURANT", "HAZE"}
+    assert {"C02", "X01"} <= namers_of("dust")
+    assert namers_of("early_stop") == {"T01"}
+
+
+def test_a_result_survives_its_file(tmp_path: Path) -> None:
+    made = result("stuck", (Event("imu", 10.0, 19.9),), flag("S01", "STUCK", 12))
+    write_result(made, tmp_path)
+    assert read_result(tmp_path / made.case.file) == made
+    assert read_result(tmp_path / "other.json") is None
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    folder = tmp_path_factory.mktemp("benchmark") / "results"
+    return Plan(folder, seeds=(5,), bases=("small",), faults=("dropout", "stuck"), severities=(0.5,))
+
+
+@pytest.fixture
+def only_small(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Leave one short drive of the recordings; return the seeds that it is made for."""
+    made: list[int] = []
+
+    def make(seed: int) -> Recording:
+        made.append(seed)
+        return drive(24, seed)
+
+    monkeypatch.delenv(bases.TEST_DATA, raising=False)
+    monkeypatch.setattr(running, "SIMULATED", (Base("small", "a short drive", make, peers=True),))
+    monkeypatch.setattr(peers, "find_triage", lambda: None)
+    return made
+
+
+def test_faults_are_found_where_they_were_put_and_a_second_run_reads_the_first(
+    small: Plan, only_small: list[int]
+) -> None:
+    told: list[tuple[str, bool]] = []
+    first = run(small, report=lambda what, known: told.append((what, known)))
+    assert [known for _, known in told] == [False] * 3
+    assert sorted(path.name for path in small.folder.iterdir()) == sorted(r.case.file for r in first)
+    rows = {row.fault: row for row in Summary(first).by_fault()}
+    assert rows.keys() == {"dropout", "stuck"}
+    assert rows["stuck"].event_recall == rows["dropout"].event_recall == 1.0
+    assert all(event.start >= 5.9 and event.end <= 18.1 for r in first for event in r.events)
+    told.clear()
+    assert run(small, report=lambda what, known: told.append((what, known))) == first
+    assert [known for _, known in told] == [True] * 3
+
+
+def test_the_command_prints_gates_and_tables_or_one_document(small: Plan, only_small: list[int]) -> None:
+    asked = ("--seeds", "5", "--faults", "dropout,stuck", "--severities", "0.5", "-o", small.folder)
+    done = transect("benchmark", "integrity", *asked)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("signal faults, F1") and line.endswith(" met") for line in lines)
+    assert any(line.startswith("rain, F1") and line.endswith("not measured") for line in lines)
+    document = json.loads(transect("benchmark", "integrity", *asked, "--json").stdout)
+    assert {row["fault"] for row in document["faults"]} == {"dropout", "stuck"}
+    assert document["seeds"] == [5]
+    assert {row["peer"] for row in document["peers"]} == {OURS, "rates", "dror"}
+    assert [row["counts"] for row in document["checks"] if row["check"] == "S01"] == [True]
+
+
+def test_rules_for_rates_see_what_they_are_for_and_nothing_else() -> None:
+    clear = drive(20)
+    imu = clear["imu"]
+    half = imu.take(imu.t_ns < START_NS + 10**10)
+    short = clear.replace(streams=(half, clear["odom"], clear["gps"]))
+    assert peers.ask(clear, clear, 20.0)["rates"] == ()
+    assert [(s.stream, s.reason, s.known) for s in peers.ask(short, clear, 20.0)["rates"]] == (
+        [("imu", "EARLY_STOP", 20.0)]
+    )
+    thin = clear.replace(streams=(imu.take(np.arange(len(imu)) % 4 > 0), clear["odom"], clear["gps"]))
+    assert {s.reason for s in peers.ask(thin, clear, 20.0)["rates"]} == {"RATE", "GAP"}
+
+
+def test_a_peer_is_not_blamed_for_what_it_says_of_the_clear_recording_in_a_case() -> None:
+    known, new = Said("imu", 0.0, 40.0, "RATE", 40.0), Said("imu", 9.0, 21.0, "GAP", 40.0)
+    clear = Result(**{**vars(result()), "peers": {"rates": (known,)}})
+    case = result("dropout", (Event("imu", 10.0, 19.9),), flag("T02", "GAP", 10))
+    rows = compare(Summary([clear, Result(**{**vars(case), "peers": {"rates": (known, new)}})]))
+    found = {(row.peer, row.fault): row for row in rows}
+    assert found["rates", CLEAR].recall == 90.0  # one alarm in 40 s
+    assert (found["rates", "dropout"].latency, found[OURS, "dropout"].latency) == (30.0, 1.0)
+    assert found["rates", "dropout"].named == 1.0
+
+
+def test_names_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(UsageError, match="no base 'yrd'"):
+        choose_bases(bases.SIMULATED, ("yrd",))
+    with pytest.raises(UsageError, match="no fault 'bit_flip' of streams"):
+        choose_faults(["bit_flip"])
+
+
+def test_images_are_made_once() -> None:
+    made: list[int] = []
+    stream = stream_of_values("imu", np.arange(3) + START_NS, {"acc_x": np.arange(3.0)}, type=Imu)
+    slow = stream.replace(loader=lambda row: made.append(row["t_ns"]) or row["t_ns"])
+    kept = bases.keep_payloads(Recording("r", (slow,)))["imu"].loader
+    assert kept is not None
+    rows = [stream[k].row for k in (0, 1, 0)]
+    assert [kept(row) for row in rows] == [START_NS, START_NS + 1, START_NS]
+    assert made == [START_NS, START_NS + 1]
