@@ -9,11 +9,11 @@ from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, JointState, NavFix
+from transect.types import Imu, JointState, NavFix, Record
 
 from .recordings import START_NS, declaring, drive, winding, yard
 
-NUMBERS = ["X05", "E02", "E03", "E04"]
+NUMBERS = ["X05", "E01", "E02", "E03", "E04"]
 
 
 def test_clean_drives_are_ok_and_no_check_fails() -> None:
@@ -81,6 +81,43 @@ def test_a_fault_is_named(
     found = declared(declaring(), fault, severity, stream, number)
     assert set(found.column("reason")) == {reason}
     assert state in found.column("state")
+
+
+@pytest.mark.parametrize(
+    ("fault", "factor", "state", "word", "within"),
+    [
+        ("inert_gate", 1 / 3, "BAD", "larger", 5),
+        ("inert_gate", 1 / 2, "SUSPECT", "larger", 8),
+        ("inert_gate", 3.0, "BAD", "smaller", 5),
+        ("bias_step", None, "BAD", "larger", 3),
+    ],
+)
+def test_errors_that_are_not_as_declared_are_named(
+    fault: str, factor: float | None, state: str, word: str, within: int
+) -> None:
+    given = {} if factor is None else {"factor": factor}
+    changed, _ = inject(
+        declaring(), fault, 1.0, seed=1, streams=["gps"], start="+22s", end="+32s", parameters=given
+    )
+    found = check(changed, checks=["E01"]).select(stream="gps", raw=("BAD", "SUSPECT"))
+    assert set(found.column("reason")) == {"NIS"}
+    assert all(f"declare {word} deviations" in note for note in found.column("note"))
+    assert START_NS + 22 * NS < min(found.column("t1_ns")) <= START_NS + (22 + within) * NS
+    assert state in found.column("state")
+    assert max(found.column("t0_ns")) < START_NS + 39 * NS  # it looks back for six seconds
+
+
+def test_a_fusion_whose_innovations_are_too_large_is_named() -> None:
+    squares = np.random.default_rng(0).chisquare(3, size=(150, 1)) / 3
+    t_ns = START_NS + np.arange(150) * (NS // 5)
+    worse = np.where(t_ns < START_NS + 20 * NS, 1.0, 6.0)
+    columns = {"values.fix_nis": squares[:, 0] * worse, "values.fix_count": np.ones(150)}
+    innovations = stream_of_values("innovations", t_ns, columns, type=Record)
+    verdicts = list(check(Recording("run", (innovations,)), checks=["E01"]))
+    assert {v.raw for v in verdicts[2:20]} == {"OK"}
+    assert {(v.state, v.reason, v.note) for v in verdicts[24:]} == {
+        ("BAD", "NIS", "fix errs more than it declares")
+    }
 
 
 MISTAKES = ["S07", "X07", "X08"]
