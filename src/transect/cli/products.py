@@ -410,3 +410,45 @@ def _say_how_alike(found: Reproduction) -> str:
     first = found.difference.first
     where = f"{found.difference.place(first)} differs first\n" if first else ""
     return f"not the same: {where}{found.difference}"
+
+
+@command.command("map")
+@store_argument
+@out_option
+@wanted_options
+def draw_map(store: str, out: Path, **asked: Any) -> None:
+    """Draw where products lie: tracks and outlines over the newest height map. -o FILE.png, .svg or .pdf."""
+    from transect.base.files import refuse_existing
+    from transect.draw.figures import save_figure
+    from transect.products.drawing import map_figure
+
+    refuse_existing(out)
+    given = asked["crs"] if asked["area"] is not None else ""
+    with _open(store) as opened:
+        figure = map_figure(opened, opened.find(_wanted(**asked)), given)
+    save_figure(figure, out)
+    click.echo(f"wrote {out}", err=True)
+
+
+@command.command()
+@store_argument
+@click.option(
+    "--format", "form", type=click.Choice(["geojson", "stac"]), required=True,
+    help="One file of features, or a folder with a catalogue and all bytes.",
+)  # fmt: skip
+@out_option
+@wanted_options
+def export(store: str, form: str, out: Path, **asked: Any) -> None:
+    """Write products for other programs, as GeoJSON or as a STAC catalogue."""
+    from transect.products import exporting
+
+    with _open(store) as opened:
+        products = opened.find(_wanted(**asked))
+        if form == "geojson":
+            exporting.write_geojson(products, out)
+            left: Sequence[Product] = ()
+        else:
+            left = exporting.write_stac(opened, products, out)
+    click.echo(f"wrote {len(products) - len(left)} products to {out}", err=True)
+    if left:
+        click.echo(f"left out {len(left)} without a time in UTC, which STAC wants", err=True)

@@ -114,17 +114,20 @@ def tracks_figure(
     ground: Ground | None = None,
     places: Mapping[str, Floats] | None = None,
     style: Style | None = None,
+    outlines: Sequence[Floats] = (),
 ) -> Figure:
     """Draw tracks from above: a ring is where each starts, a square where it ends, dots where it was lost.
 
     Parameters
     ----------
     tracks : sequence of Track
-        At least one, each with a known position.
+        Each with a known position; at least one, or an outline.
     ground : Ground, optional
         Under them, in the same axes.
     places : mapping of str to (2,)
         Names of places, metres right and up.
+    outlines : sequence of (n, 2)
+        Edges of areas, metres right and up, drawn as thin lines; all of them are shown.
     """
     style, places = style or Style(), places or {}
     known = [track.known() for track in tracks]
@@ -132,7 +135,7 @@ def tracks_figure(
     columns = min(len(groups), COLUMNS)
     rows = -(-len(groups) // columns)
     least = 0.3 if ground is None else 0.6
-    windows = [_window([known[k].points for k in group], places, least) for group in groups]
+    windows = [_window([*(known[k].points for k in group), *outlines], places, least) for group in groups]
     windows = _same_size([widen(window, ground) for window in windows])
     shape = float(np.divide(*(windows[0][1] - windows[0][0])[::-1]))
     bars = (style.colour == "time") + (ground is not None and ground.kind == "heights")
@@ -148,6 +151,8 @@ def tracks_figure(
     lines, image = None, None
     for axes, group, window in zip(panels, groups, windows, strict=False):
         image = draw_ground(axes, ground, window) or image
+        for edge in outlines:
+            axes.plot(*edge.T, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=OVER - 1)
         for k in group:
             wider = len(group) - 1 - k if len(group) <= FEW and ground is None else 0
             pen = _Pen(COLOURS[k % len(COLOURS)], LINE + 1.4 * wider, cased=ground is not None)

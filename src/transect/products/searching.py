@@ -57,7 +57,7 @@ def area_in_site(area: Area, site: Site) -> Area | None:
         for x in (x0, (x0 + x1) / 2, x1)
         for y in (y0, (y0 + y1) / 2, y1)
     ]
-    local = local_from_geodetic(points, _origin_of(site))
+    local = local_from_geodetic(points, origin_of(site))
     middle, reach = (local.min(0) + local.max(0)) / 2, (local.max(0) - local.min(0)) / 2 * _SPARE + 1.0
     low, high = middle - reach, middle + reach
     return Area(float(low[0]), float(low[1]), float(high[0]), float(high[1]), site.crs)
@@ -70,12 +70,12 @@ def meets_on_earth(area: Area, site: Site, document: str) -> bool:
         return False
     from transect.geometry.geodesy import geodetic_from_local
 
-    found = geodetic_from_local([(x, y, 0.0) for x, y in place.points], _origin_of(site))
+    found = geodetic_from_local([(x, y, 0.0) for x, y in place.points], origin_of(site))
     ys, xs = [math.degrees(v) for v in found[:, 0]], [math.degrees(v) for v in found[:, 1]]
     return area.meets(Area(min(xs), min(ys), max(xs), max(ys)))
 
 
-def _origin_of(site: Site) -> tuple[float, float, float]:
+def origin_of(site: Site) -> tuple[float, float, float]:
     """Return latitude and longitude in radians, and the height 0."""
     longitude, latitude = site.origin or (math.nan, math.nan)
     return math.radians(latitude), math.radians(longitude), 0.0
