@@ -9,7 +9,7 @@ from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, JointState, NavFix, Record
+from transect.types import Imu, JointState, NavFix, Odometry, Record
 
 from .recordings import START_NS, declaring, drive, winding, yard
 
@@ -172,18 +172,7 @@ def test_a_latitude_beyond_the_pole_is_nowhere() -> None:
 
 @pytest.mark.parametrize("which", ["encoder", "potentiometer"])
 def test_two_sensors_of_a_joint_that_part_disagree(which: str) -> None:
-    t = np.arange(120) / 5
-    angles = np.column_stack([0.5 * np.sin(0.2 * t), 0.3 * t / 24, 0 * t, 1 + 0 * t])
-    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
-    noise = 0.01 * np.random.default_rng(0).normal(size=angles.shape)
-    both = [("encoder", angles), ("potentiometer", angles + noise)]
-    arm = Recording(
-        "arm",
-        tuple(
-            stream_of_values(f"Arm/{kind.title()}s", t_ns, {"position": q}, type=JointState, tag=kind)
-            for kind, q in both
-        ),
-    )
+    arm = reaching()
     assert {v.raw for v in check(arm, checks=["X06"])} == {"OK"}
     changed, _ = inject(
         arm, f"{which}_drift", 1.0, streams=[f"Arm/{which.title()}s"], start="+4s", end="+20s"
@@ -192,6 +181,31 @@ def test_two_sensors_of_a_joint_that_part_disagree(which: str) -> None:
     assert set(found.column("stream")) == {"Arm/Encoders", "Arm/Potentiometers"}
     assert set(found.column("reason")) == {"DISAGREE"}
     assert START_NS + 12 * NS <= min(found.column("t0_ns")) < START_NS + 16 * NS  # 0.1 of 0.2 rad in 16 s
+
+
+def test_an_encoder_that_sticks_is_told_by_the_potentiometers_of_its_arm() -> None:
+    arm = reaching()
+    idle = arm["Arm/Encoders"].replace(name="Other/Encoders")
+    both = arm.replace(streams=(*arm.streams, idle))
+    stuck, _ = inject(both, "stuck", 1.0, streams=["Arm/Encoders", "Other/Encoders"], start="+6s", end="+16s")
+    found = check(stuck, checks=["S01"])
+    assert set(found.select(raw=("SUSPECT", "BAD")).column("stream")) == {"Arm/Encoders"}
+    assert "NO_PEER" in found.select(stream="Other/Encoders").column("reason")
+    assert check(both, checks=["S01"]).select(raw=("SUSPECT", "BAD")).column("stream") == []
+
+
+def reaching() -> Recording:
+    """Return encoders and potentiometers of an arm that moves slowly, two joints of four."""
+    t = np.arange(120) / 5
+    angles = np.column_stack([0.5 * np.sin(0.2 * t), 0.3 * t / 24, 0 * t, 1 + 0 * t])
+    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
+    noise = 0.01 * np.random.default_rng(0).normal(size=angles.shape)
+    both = [("encoder", angles), ("potentiometer", angles + noise)]
+    streams = (
+        stream_of_values(f"Arm/{kind.title()}s", t_ns, {"position": q}, type=JointState, tag=kind)
+        for kind, q in both
+    )
+    return Recording("arm", tuple(streams))
 
 
 def test_a_stream_at_a_lower_rate_is_no_copy() -> None:
@@ -209,3 +223,36 @@ def test_peers_that_are_silent_or_in_another_unit_make_no_slip() -> None:
         verdicts = check(changed, checks=["X05", "S07"])
         assert verdicts.select(reason="CHECK_FAILED").column("note") == []
         assert verdicts.select(state="BAD").column("check") == []
+
+
+def test_coordinates_exchanged_on_the_way_are_seen_by_a_receiver_alone() -> None:
+    recording = Recording("alone", (drive()["gps"],))
+    found = declared(recording, "swapped_coordinates", 1.0, "gps", "S07")
+    assert len(found) == 10
+    assert set(found.column("reason")) == {"DISAGREE"}
+
+
+def test_deviations_of_a_turn_rate_that_grow_are_a_gate_that_is_inert() -> None:
+    odom = drive()["odom"]
+    columns = {name: np.asarray(odom[name]) for name in odom.columns}
+    wheels = stream_of_values(
+        "odom", odom.t_ns, {**columns, "std_wz": np.full(len(odom), 0.01)}, type=Odometry
+    )
+    found = declared(Recording("turning", (wheels,)), "covariance_huge", 0.5, "odom", "E04")
+    assert set(found.column("reason")) == {"GATE_INERT"}
+
+
+def test_of_three_streams_only_the_one_that_is_late_is_named() -> None:
+    recording = winding()
+    rates = {name: np.asarray(recording["imu"][name]) for name in recording["imu"].columns}
+    second = stream_of_values("imu2", recording["imu"].t_ns, rates, type=Imu)
+    three = Recording("three", (recording["imu"], recording["odom"], second))
+    late, _ = inject(three, "latency", 1.0, streams=["odom"])
+    assert set(check(late, checks=["T08"]).select(raw=("SUSPECT", "BAD")).column("stream")) == {"odom"}
+
+
+def test_units_that_are_right_again_are_believed_within_half_a_minute() -> None:
+    wrong, _ = inject(drive(80), "acceleration_in_g", 1.0, streams=["imu"], start="+0s", end="+35s")
+    found = check(wrong, checks=["S06"]).select(raw="BAD")
+    assert min(found.column("t1_ns")) <= START_NS + 5 * NS
+    assert START_NS + 34 * NS <= max(found.column("t0_ns")) < START_NS + 45 * NS

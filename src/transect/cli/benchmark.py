@@ -34,7 +34,7 @@ def command() -> None:
 @click.option("--seeds", default="0", show_default=True, metavar="N,M", help="Of recordings and faults.")
 @click.option("--bases", default="", metavar="NAME,...", help="Recordings; default all. May be patterns.")
 @click.option("--faults", default="", metavar="NAME,...", help="Default all. May be patterns.")
-@click.option("--severities", default="", metavar="S,...", help="Default those of each fault.")
+@click.option("--severities", default="", metavar="S,...", help="Of faults that have none of their own.")
 @click.option("--data", type=click.Path(path_type=Path), help="Real recordings; else TRANSECT_TEST_DATA.")
 @click.option("--minutes", default=0, show_default=True, help="Of each of two clear hours, 0 to 60.")
 @click.option("--jobs", default=1, show_default=True, help="Processes.")

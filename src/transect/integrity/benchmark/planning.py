@@ -21,9 +21,9 @@ SEVERITIES_OF: Mapping[str, tuple[float, ...]] = {
 """Of faults with a promise in their own unit: jumps of 20 ms and more, slip of 0.3 (of 0.8) and more."""
 
 
-def severities_of(fault: str) -> tuple[float, ...]:
-    """Return the severities in which a fault is tried, the largest last."""
-    return SEVERITIES_OF.get(fault, SEVERITIES)
+def severities_of(fault: str, wanted: Sequence[float] = ()) -> Sequence[float]:
+    """Return the severities in which a fault is tried; `wanted` is for faults that have none of their own."""
+    return SEVERITIES_OF.get(fault, wanted or SEVERITIES)
 
 
 def plan(
@@ -45,7 +45,7 @@ def plan(
         stream = "*" if fault in AIR else _choose_stream(recording, clear, fault)
         if not stream or (stream == "*" and not find_able(recording, FAULTS[fault])):
             continue
-        for severity in severities or severities_of(fault):
+        for severity in severities_of(fault, severities):
             yield Case(clear.case.base, clear.case.seed, fault, severity, stream)
 
 

@@ -33,7 +33,7 @@ class Plan:
     bases, faults : tuple of str
         Patterns of names; () for all.
     severities : tuple of float
-        In place of those of each fault; () for these.
+        Of faults that have none of their own; () for the usual ones.
     data : Path or None
         Folder of real recordings.
     blocks : int
@@ -110,7 +110,7 @@ def run_group(asked: Plan, group: tuple[str, int], report: Report = lambda what,
         known = read_result(asked.folder / case.file)
         report(f"{name} {seed} {case.fault} {case.severity:g}", known is not None)
         if known is None:
-            worst = case.severity == max(asked.severities or severities_of(case.fault))
+            worst = case.severity == max(severities_of(case.fault, asked.severities))
             known = _run_fault(lazy.recording, case, asked.peers and worst and base.peers)
             write_result(known, asked.folder)
         results.append(known)

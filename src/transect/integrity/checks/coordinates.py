@@ -25,8 +25,8 @@ GRAVITY = (3.0, 30.0)
 SWAPPED = "latitude and longitude are exchanged; exchange their columns"
 
 
-class Coordinates(Check, id="S07", group="signal"):
-    """Positions that are none, or those of another receiver, exchanged; courses that turn the wrong way.
+class Coordinates(Check, id="S07", group="signal", version=2):
+    """Positions that are none, or earlier ones or another receiver's, exchanged; courses that turn wrong.
 
     ``|lat| > 90 deg`` cannot be. Exchanged coordinates are a mirror image: the course between fixes turns
     right where wheels or gyroscopes turn left. `mirrored` is ``|dc - dh|^2 / |dc + dh|^2`` over half a
@@ -37,8 +37,12 @@ class Coordinates(Check, id="S07", group="signal"):
     """
 
     outside = Limit(0.0, 0.01, "RANGE_LIMIT", "", "part of the fixes that are nowhere on Earth")
-    exchanged = Limit(0.0, 1.0, "DISAGREE", "", "1 if another receiver has them exchanged")
+    exchanged = Limit(0.0, 1.0, "DISAGREE", "", "1 if another receiver, or it before, has them exchanged")
     mirrored = Limit(3.0, 6.0, "DISAGREE", "", "how much better courses fit if they are mirrored")
+
+    def reset(self) -> None:
+        """It was nowhere yet."""
+        self._place: Floats | None = None
 
     def look(
         self, fixes: Window[NavFix], others: Sequence[Window[NavFix | Odometry | Imu]] = ()
@@ -53,9 +57,10 @@ class Coordinates(Check, id="S07", group="signal"):
         if outside.any():
             return Finding(statistics, len(fixes), note=SWAPPED)
         middle = np.median(known, axis=0)
-        same = [_is_exchanged(middle, each) for each in others if issubclass(each.stream.type, NavFix)]
-        told = [answer for answer in same if answer is not None]
+        told = _tell(middle, [_place_of(each) for each in others if issubclass(each.stream.type, NavFix)])
+        told = told or _tell(middle, [self._place])  # where nobody else tells, it itself did before
         statistics["exchanged"] = float(bool(told) and all(told))
+        self._place = self._place if statistics["exchanged"] else middle
         ratios = {w.stream.name: r for w in others if (r := _mirror(fixes.history(SPAN_S), w)) is not None}
         if ratios:
             statistics["mirrored"] = min(ratios.values())
@@ -65,13 +70,21 @@ class Coordinates(Check, id="S07", group="signal"):
         return Finding(statistics, len(fixes), note=note, peers=tuple(ratios), floor=0.2 if alone else 0.0)
 
 
-def _is_exchanged(middle: Floats, other: Window[Any]) -> bool | None:
-    """Tell whether another receiver is where this one is if its coordinates are exchanged; None: neither."""
+def _tell(middle: Floats, places: Sequence[Floats | None]) -> list[bool]:
+    """Return what places tell of one: whether it is exchanged; those that tell nothing are left out."""
+    answers = [_is_exchanged(middle, place) for place in places if place is not None]
+    return [answer for answer in answers if answer is not None]
+
+
+def _place_of(other: Window[Any]) -> Floats | None:
+    """Return the latitude and longitude (2,) where a receiver is, rad; None where it has no fix."""
     points = other.array("lat", "lon") if other.has("lat", "lon") else np.zeros((0, 2))
     points = points[np.isfinite(points).all(axis=1)]
-    if not len(points):
-        return None
-    there = np.median(points, axis=0)
+    return np.median(points, axis=0) if len(points) else None
+
+
+def _is_exchanged(middle: Floats, there: Floats) -> bool | None:
+    """Tell whether a place (2,) is another one with its coordinates exchanged; None: neither."""
     if np.abs(there - middle).max() < NEAR:
         return False
     return True if np.abs(there[::-1] - middle).max() < NEAR else None

@@ -13,7 +13,7 @@ from transect.integrity.checks._declared import matrix_columns
 from transect.integrity.learning import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
-from transect.types import Imu, NavFix, Twist
+from transect.types import Imu, NavFix, Odometry, Twist
 
 CHI2 = 9.21
 """99th percentile of chi-squared with two degrees of freedom: a usual gate of positions."""
@@ -22,10 +22,16 @@ PAST_S = 10.0
 """Over which the scatter is measured."""
 SIX = float(np.sqrt(6.0))
 """Deviation of ``x0 - 2 x1 + x2`` over that of x."""
-MEASURED = (("lat", "lon"), ("gyro_x", "gyro_y", "gyro_z"), ("vx", "vy"))
+DECLARED = (
+    (("std_north", "std_east"), ("lat", "lon")),
+    (("std_vx", "std_vy"), ("vx", "vy")),
+    (("std_wz",), ("wz",)),
+)
+"""Columns of deviations, and of what they are declared of."""
+RATES = ("gyro_x", "gyro_y", "gyro_z")
 
 
-class InertGate(Check, id="E04", group="state"):
+class InertGate(Check, id="E04", group="state", version=2):
     """``(sigma / sigma_0) / max(1, scatter / scatter_0)``: what is declared grew, and scatter did not.
 
     A gate compares innovations with S, and no log has S; sigma is what it is made of. `sigma_0` and
@@ -45,7 +51,7 @@ class InertGate(Check, id="E04", group="state"):
         self._sigma: defaultdict[str, Usual] = defaultdict(Usual)
         self._scatter: defaultdict[str, Usual] = defaultdict(Usual)
 
-    def look(self, stream: Window[NavFix | Imu | Twist]) -> Finding | Unknown:
+    def look(self, stream: Window[NavFix | Imu | Twist | Odometry]) -> Finding | Unknown:
         """Compare what is declared, and what scatters, with what did at first."""
         declared, scatter = _declared(stream), _scatter(stream.history(PAST_S))
         if not np.isfinite(declared):
@@ -71,7 +77,7 @@ class InertGate(Check, id="E04", group="state"):
 
 def _declared(window: Window[Any]) -> float:
     """Return the median of the largest deviation that samples declare of what is measured, NaN for none."""
-    names = [n for n in ("std_north", "std_east", "std_vx", "std_vy") if window.has(n)]
+    names = next((deviations for deviations, _ in DECLARED if window.has(*deviations)), None)
     if names:
         sigma = window.array(*names)
     else:
@@ -86,11 +92,13 @@ def _declared(window: Window[Any]) -> float:
 
 def _scatter(past: Window[Any]) -> float:
     """Return how much samples scatter about those before and after, in the unit of what is declared."""
-    names = next((each for each in MEASURED if past.has(*each)), None)
+    known = ((*deviations, *measured) for deviations, measured in DECLARED)
+    named = next((each for each in known if past.has(*each)), RATES if past.has(*RATES) else None)
+    names = [name for name in named if not name.startswith("std_")] if named else None
     values: Floats = past.array(*names) if names else np.zeros((0, 1))
     values = values[np.isfinite(values).all(axis=1)]
     if names is None or len(values) < 5:
         return np.nan
-    if names == MEASURED[0]:
+    if names[0] == "lat":
         values = values * EARTH * np.array([1.0, np.cos(values[0, 0])])
     return NORMAL * float(np.median(np.abs(np.diff(values, n=2, axis=0)))) / SIX

@@ -28,12 +28,13 @@ PEAKED = 0.1
 """Confidence of a peak that is one."""
 
 
-class Latency(Check, id="T08", group="timing"):
+class Latency(Check, id="T08", group="timing", version=2):
     """Where the normalised cross-correlation of the absolute turn rates of two streams peaks.
 
     A parabola through the peak makes it finer than a sample; a quarter of the coarser step is left off.
     It counts if the correlation is at least 0.6 and both signals vary. Of several peers the median offset
-    counts, so the stream that is late stands out; of two streams it cannot be told which is.
+    counts, of an even number the smaller of the middle two, so the stream that is late stands out; of two
+    streams it cannot be told which is.
 
     Motive: Document 004: "offsets ... a few milliseconds"; document 000, Figure 5: "DT values".
     """
@@ -59,7 +60,7 @@ class Latency(Check, id="T08", group="timing"):
         known = {name: each for name, each in found.items() if each is not None}
         if not known:
             return Unknown("NO_MOTION", "no turns that two streams show alike", len(stream))
-        counted, offset, correlation = (float(np.median(each)) for each in zip(*known.values(), strict=True))
+        counted, offset, correlation = sorted(known.values())[(len(known) - 1) // 2]
         evidence = {"offset_s": offset, "correlation": correlation}
         return Finding({"offset": counted}, len(stream), evidence, peers=tuple(known))
 

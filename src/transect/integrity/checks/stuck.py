@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.params import param
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -28,6 +29,8 @@ NOISY = (Imu, LaserScan, RadarSpectrum)
 """Types whose noise never repeats: a second sample of the same bits was not measured."""
 TURNING = ("wheel_velocity", "drive_ticks")
 """Columns of wheels that change while a robot drives; steering and commands may stay as they are."""
+MOVED, MOVED_S = 0.03, 3.0
+"""rad by which a joint must turn from the first half of so many seconds to the second, to move."""
 Stickable = (
     Imu | LaserScan | RadarSpectrum | NavFix | Odometry | Twist | WheelState | RigidBodyState | JointState
 )
@@ -37,8 +40,8 @@ class Stuck(Check, id="S01", group="signal", version=2, k_on=1, k_off=1):
     """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
 
     Inertial sensors, lasers and radars have noise, so that is enough. Fixes, wheels, joints and poses may
-    stand still: for them a peer must move meanwhile. Shorter than `shortest` is a sensor that is logged
-    faster than it measures.
+    stand still: for them a peer must move meanwhile, for joints another sensor of the same joints. Shorter
+    than `shortest` is a sensor that is logged faster than it measures.
 
     Motive: Document 002, `enc_delta`: an encoder that "changes by less than" this means a fault.
     """
@@ -51,7 +54,12 @@ class Stuck(Check, id="S01", group="signal", version=2, k_on=1, k_off=1):
         self._last: bytes | None = None
         self._run, self._since = 0, 0
 
-    def look(self, stream: Window[Stickable], peers: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
+    def look(
+        self,
+        stream: Window[Stickable],
+        peers: Sequence[Window[Moving]] = (),
+        joints: Sequence[Window[JointState]] = (),
+    ) -> Finding | Unknown:
         """Count how many of the last samples are the same."""
         rows = _bytes_of(stream)
         if rows is None:
@@ -66,11 +74,34 @@ class Stuck(Check, id="S01", group="signal", version=2, k_on=1, k_off=1):
                 longest = max(longest, self._run)
         kind = stream.stream.type
         if longest > self.run.warn and not issubclass(kind, NOISY):
-            moving = is_moving(peers)
+            moving = _are_moving(stream, joints) if issubclass(kind, JointState) else is_moving(peers)
             if moving is None:
                 return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
             longest = longest if moving else 0
         return Finding({"run": float(longest)}, len(stream))
+
+
+def _are_moving(own: Window[Any], others: Sequence[Window[JointState]]) -> bool | None:
+    """Tell whether the joints of a device move, by its other sensors; None if it has none."""
+    device = own.stream.name.rpartition("/")[0]
+    told = [
+        bool(np.any(np.abs(_half(known, 1) - _half(known, 0)) > MOVED))
+        for each in others
+        if device and each.stream.name.rpartition("/")[0] == device and each.has("position")
+        if len(known := _finite(each.history(MOVED_S).array("position"))) > 1
+    ]
+    return any(told) if told else None
+
+
+def _half(values: Floats, which: int) -> Floats:
+    """Return the medians (k,) of the first or second half of rows (n, k)."""
+    return np.median(np.array_split(values, 2)[which], axis=0)
+
+
+def _finite(values: Floats) -> Floats:
+    """Return the rows (n, k) of which all numbers are known, of the columns that have any."""
+    some = values[:, np.isfinite(values).any(axis=0)]
+    return some[np.isfinite(some).all(axis=1)]
 
 
 def _bytes_of(stream: Window[Any]) -> list[bytes | None] | None:

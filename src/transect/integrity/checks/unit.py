@@ -12,9 +12,9 @@ from transect.integrity.windows import Window
 from transect.recording.plausibility import ACCELERATION, CHECKS, RATE, STANDARD_GRAVITY
 from transect.types import Imu
 
-SPAN_S = 60.0
+SPAN_S = 30.0
 """Of the past that is judged."""
-JUDGED, EVERY = (5, 15), 30
+JUDGED, EVERY = (5,), 10
 """Windows after which units are judged first, and then from one judgement to the next."""
 STILL = 0.05
 """rad/s of turning and m/s2 of change over a window that are rest."""
@@ -22,7 +22,7 @@ FREE = 0.3
 """Part of gravity below which it was taken out of the accelerations."""
 
 
-class UnitSanity(Check, id="S06", group="signal", least=5):
+class UnitSanity(Check, id="S06", group="signal", version=2, least=5):
     """At rest ``||a| - g|``; the 99th percentile of the turn rate; and units that contradict each other.
 
     The latter are the judgements of `transect info`: gravity that is 1 (in g), rates that gravity
@@ -42,7 +42,7 @@ class UnitSanity(Check, id="S06", group="signal", least=5):
         self._windows, self._found = 0, ""
 
     def look(self, imu: Window[Imu]) -> Finding | Unknown:
-        """Measure gravity and rates of the window; now and then judge the units of the last minute."""
+        """Measure gravity and rates of the window; now and then judge the units of the last half minute."""
         self._windows += 1
         if self._windows in JUDGED or self._windows % EVERY == 0:
             self._found = _judge_units(imu.history(SPAN_S))
