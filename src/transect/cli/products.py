@@ -12,7 +12,7 @@ from ._options import add_options, json_option, out_option
 from ._tables import all_option, show_json, show_table, size_text
 
 if TYPE_CHECKING:
-    from transect.products import Event, Lineage, Product, ProductStore, Wanted
+    from transect.products import Area, Event, Lineage, Product, ProductStore, Wanted
     from transect.products.reproducing import Reproduction
 
 SHORT = 12
@@ -69,7 +69,7 @@ def find(store: str, as_json: bool, **asked: Any) -> None:
 def _wanted(start: str | None, end: str | None, area: str | None, crs: str, **asked: Any) -> Wanted:
     from transect.products import Wanted
 
-    return Wanted(time=_time(start, end, asked["clock"]), area=_area(area, crs), **asked)
+    return Wanted(time=_time(start, end, asked["clock"]), area=parse_area(area, crs), **asked)
 
 
 def _time(start: str | None, end: str | None, clock: str) -> tuple[int, int] | None:
@@ -81,7 +81,8 @@ def _time(start: str | None, end: str | None, clock: str) -> tuple[int, int] | N
     return first, (1 << 63) - 1 if end is None else resolve(end, 0, clock)
 
 
-def _area(text: str | None, crs: str) -> Any:
+def parse_area(text: str | None, crs: str) -> Area | None:
+    """Return the box that four numbers mean."""
     from transect.errors import UsageError
     from transect.products import Area
 
@@ -201,7 +202,7 @@ def put(
     from transect.products import Payload, Place, Product
     from transect.types.provenance import Provenance
 
-    box = _area(area, crs)
+    box = parse_area(area, crs)
     with _open(store, create=True) as opened:
         made_from = tuple(opened.get(parent).id for parent in parents)
         product = Product(

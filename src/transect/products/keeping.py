@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transect.errors import ParseError, TransectError
+from transect.errors import ParseError, TransectError, UnsupportedError
 from transect.types.provenance import Provenance, SourceFile
 
 from .place import WGS84, Area, Place, Site
 from .product import Payload, Product
 from .store import Item, ProductStore
+
+if TYPE_CHECKING:
+    from transect.recording import Stream
 
 RUN = "Run"
 """The kind of the product that a run itself is; its payload is the trace to hold a second run against."""
@@ -34,7 +38,9 @@ class Extent:
     frame: str = ""
 
 
-def keep_run(store: ProductStore, folder: Path, mission: str = "", command: str = "") -> list[str]:
+def keep_run(
+    store: ProductStore, folder: Path, mission: str = "", command: str = "", parents: Sequence[str] = ()
+) -> list[str]:
     """Keep the run in a folder and all its outputs; return the ids, that of the run first.
 
     Parameters
@@ -43,11 +49,31 @@ def keep_run(store: ProductStore, folder: Path, mission: str = "", command: str 
         Which campaign they belong to.
     command : str
         What was typed.
+    parents : sequence of str
+        Products that the run was fed with, besides the recording (`stream_of`).
     """
-    return store.put_many(list(products_of_run(folder, mission, command)))
+    return store.put_many(list(products_of_run(folder, mission, command, parents)))
 
 
-def products_of_run(folder: Path, mission: str = "", command: str = "") -> Iterator[Item]:
+def stream_of(product: Product, content: bytes, name: str) -> Stream:
+    """Return poses that are kept as a stream, which a run can be fed with."""
+    from transect.formats import open as open_recording
+
+    if product.payload.format != "tum":
+        hint = "only poses (tum) can"
+        raise UnsupportedError(
+            f"{product.name} cannot be fed to a run", why=product.payload.format, hint=hint
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "poses.tum"
+        file.write_bytes(content)
+        [stream] = open_recording(file, format="tum")
+        return stream.replace(name=name, source=stream.parsed)
+
+
+def products_of_run(
+    folder: Path, mission: str = "", command: str = "", parents: Sequence[str] = ()
+) -> Iterator[Item]:
     """Give the products that a run's folder holds, that of the run first."""
     content = _read_json(folder / "run.json")
     config, request = content["config"], content.get("request", {})
@@ -61,6 +87,7 @@ def products_of_run(folder: Path, mission: str = "", command: str = "") -> Itera
             "digest": content["digest"], "ports": content["ports"],
             "conclusions": content.get("conclusions", []),
         },
+        tuple(parents),
     )  # fmt: skip
     common: dict[str, Any] = {
         "robot": recorded.get("robot", ""),

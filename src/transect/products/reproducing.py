@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.errors import TransectError
 
-from .keeping import RUN, plain
+from .keeping import RUN, plain, stream_of
 from .product import Payload, Product
 from .store import ProductStore, StoreError
 
 if TYPE_CHECKING:
     from transect.engine import Compound, Run
     from transect.engine.comparing import Difference
-    from transect.recording import Recording
+    from transect.recording import Recording, Stream
 
 
 class NotReproducibleError(StoreError):
@@ -73,6 +73,7 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     run = _find_run(store, product)
     said = run.provenance.parameters
     recording, moved = _open_recording(run, look_in)
+    recording = recording.replace(streams=(*recording.streams, *_given_streams(store, run)))
     request = said["request"]
     again = _run_again(_find_compound(said), recording, request)
     _check_inputs(run, recording)
@@ -124,6 +125,14 @@ def _open_recording(run: Product, look_in: Sequence[Path]) -> tuple[Recording, d
             moved[path] = _find_moved(run, Path(path), look_in)
     paths: list[str] = [moved.get(path) or path for path in recorded["paths"]]
     return open_recording(*paths, format=recorded["format"] or None, **recorded["options"]), moved
+
+
+def _given_streams(store: ProductStore, run: Product) -> Iterator[Stream]:
+    """Give what the run was fed with of other runs, under the names that it was wired by."""
+    for parent in run.provenance.parents:
+        product = store.get(parent)
+        made_by = _find_run(store, product)
+        yield stream_of(product, store.content(product.id), f"{made_by.name}:{product.name}")
 
 
 def _find_moved(run: Product, path: Path, look_in: Sequence[Path]) -> str:

@@ -1,0 +1,113 @@
+"""`transect request KIND --recording PATH`: ask for a product instead of how to make it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._options import from_option, json_option, to_option
+from ._tables import show_json
+
+if TYPE_CHECKING:
+    from transect.orchestrator import Answer, Request
+    from transect.recording import Recording
+
+
+@click.command()
+@click.argument("kind", metavar="KIND")
+@click.option(
+    "--recording", "paths", multiple=True, required=True, metavar="PATH", help="What to make it from."
+)
+@click.option("--store", default="products.gpkg", show_default=True, help="Where products are kept.")
+@from_option
+@to_option
+@click.option("--area", metavar="X0,Y0,X1,Y1", help="A box that it must meet: east and north.")
+@click.option("--crs", default="EPSG:4326", show_default=True, help="Of the area; site:NAME for metres.")
+@click.option("--frame", help="The frame that it must be in.")
+@click.option("--max-age", type=click.FloatRange(0), metavar="S", help="Seconds before the recording's end.")
+@click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest score.")
+@click.option("--check", is_flag=True, help="Check the sensors first, and leave out those that are BAD.")
+@click.option("--preferences", type=click.Path(path_type=Path), help="Which compounds to try first (YAML).")
+@click.option("--mission", default="", help="Which campaign what is made belongs to.")
+@click.option("--dry-run", is_flag=True, help="Only find or plan.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the product to this file, too.")
+@json_option
+def command(
+    kind: str, paths: tuple[str, ...], store: str, check: bool, preferences: Path | None, mission: str,
+    dry_run: bool, out: Path | None, as_json: bool, **asked: Any,
+) -> None:  # fmt: skip
+    """Ask for a DEM, a Pose, a Trajectory, a PointCloud, ...: any output of any compound.
+
+    What is in the store and good enough is the answer. Else a plan is made backwards from the product to the
+    streams that are there, shown with what was refused and why, run, and kept.
+    """
+    from transect.base.files import refuse_existing
+    from transect.formats import open as open_recording
+    from transect.orchestrator import answer, load_preferences
+    from transect.products import open_store
+
+    if out is not None:
+        refuse_existing(out)
+    recording = open_recording(*paths)
+    with open_store(store) as opened:
+        found = answer(
+            _request(kind, recording, asked), recording, opened, mission=mission, dry_run=dry_run,
+            preferences=load_preferences(preferences) if preferences else None,
+            verdicts=_check(recording) if check else None,
+        )  # fmt: skip
+        if out is not None and found.product is not None:
+            out.write_bytes(opened.content(found.product.id))
+    if as_json:
+        _show_json(found)
+    else:
+        _show(found, store)
+
+
+def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
+    from transect.base.clocks import resolve
+    from transect.orchestrator import Request
+
+    from .products import parse_area
+
+    start, end = asked["start"], asked["end"]
+    time = None
+    if (start is not None or end is not None) and recording.span:
+        first, last = recording.span
+        begin = first if start is None else resolve(start, first, recording.clock)
+        time = begin, last + 1 if end is None else resolve(end, first, recording.clock)
+    area = parse_area(asked["area"], asked["crs"])
+    return Request(kind, time, area, asked["frame"], asked["max_age"], asked["min_quality"])
+
+
+def _check(recording: Recording) -> Any:
+    from transect import integrity
+
+    return integrity.check(recording)
+
+
+def _show(found: Answer, store: str) -> None:
+    from .products import show_products
+
+    for refusal in found.refused:
+        click.echo(f"not {refusal.what} of the store: {refusal.why}")
+    if found.plan is None:
+        click.echo(f"in {store}:")
+    else:
+        click.echo(str(found.plan))
+    if found.product is not None:
+        show_products([found.product])
+
+
+def _show_json(found: Answer) -> None:
+    plan = found.plan
+    refused = [*found.refused, *(plan.refused if plan else ())]
+    show_json(
+        {
+            "product": found.product.id if found.product else None,
+            "stored": plan is None,
+            "steps": list(plan.step.lines()) if plan and plan.step else [],
+            "refused": [vars(each) for each in refused],
+        }
+    )

@@ -1,0 +1,180 @@
+"""Planning: from a kind of product back to the streams of a recording, across the compounds on the shelf.
+
+A compound gives a product if an output port has the kind's name (`DEM`: the port `dem`), or its type. Its
+inputs are fed by the recording, or by what another compound gives, and so on backwards. Whatever was not
+chosen is refused with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from transect.engine import Compound
+from transect.engine.listing import CompoundListing, list_compounds
+from transect.engine.replay import Options, Replay
+from transect.engine.wiring import WiringError, fits
+from transect.errors import TransectError, UsageError, did_you_mean
+from transect.recording import Recording
+from transect.types import Pose
+
+from .preferences import Preferences
+
+if TYPE_CHECKING:
+    from transect.engine.graph import Graph
+
+DEEPEST = 2
+"""Compounds that may stand one behind the other."""
+CHAINED = (Pose,)
+"""Types that one compound may give to another: what was found out about where the robot was."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What was not used, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A compound that is run.
+
+    Attributes
+    ----------
+    compound : Compound
+    port : str
+        The output that is wanted of it.
+    wiring : tuple of (str, str)
+        Input and stream; the stream of an input that `before` feeds has the name of that step.
+    before : tuple of Step
+        What must be run first.
+    """
+
+    compound: Compound
+    port: str
+    wiring: tuple[tuple[str, str], ...] = ()
+    before: tuple[Step, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Also of the stream that another step gets of it."""
+        return f"{self.compound.name}:{self.port}"
+
+    def lines(self, indent: str = "") -> Iterator[str]:
+        """Say what is run, the first thing first."""
+        for step in self.before:
+            yield from step.lines(indent)
+        fed = ", ".join(f"{port} from {stream}" for port, stream in self.wiring)
+        yield f"{indent}run {self.compound.name} ({fed}) for {self.port}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is made: a step, or None if there is no way; and what was refused."""
+
+    kind: str
+    step: Step | None
+    refused: tuple[Refusal, ...] = ()
+
+    def __str__(self) -> str:
+        lines = list(self.step.lines()) if self.step else [f"there is no way to a {self.kind}"]
+        lines += [f"not {refusal.what}: {refusal.why}" for refusal in self.refused]
+        return "\n".join(lines)
+
+
+def make_plan(
+    kind: str, recording: Recording, preferences: Preferences, refused: Sequence[Refusal] = ()
+) -> Plan:
+    """Return how a product can be made from a recording.
+
+    Parameters
+    ----------
+    kind : str
+        Name of an output port, or of its type: `DEM`, `Pose`, `Trajectory`, `PointCloud`, `map`.
+    refused : sequence of Refusal
+        What was refused before: streams that are not in `recording` any more.
+
+    Raises
+    ------
+    UsageError
+        If no compound gives such a product at all.
+    """
+    listed = list_compounds()
+    if not any(_ports(compound, kind) for compound in listed):
+        known = sorted({name for each in listed for port in each.outputs for name in (port.name, port.type)})
+        raise UsageError(f"no compound gives a {kind}", hint=did_you_mean(kind, known))
+    planner = _Planner(recording, listed, preferences, list(refused))
+    return Plan(kind, planner.plan(kind, DEEPEST), tuple(planner.refused))
+
+
+def _ports(compound: CompoundListing, kind: str) -> list[str]:
+    """Return the outputs of a compound that are of a kind: by name, else by type."""
+    named = [port.name for port in compound.outputs if port.name.casefold() == kind.casefold()]
+    return named or [port.name for port in compound.outputs if port.type.casefold() == kind.casefold()]
+
+
+@dataclass
+class _Planner:
+    recording: Recording
+    listed: Sequence[CompoundListing]
+    preferences: Preferences
+    refused: list[Refusal]
+
+    def plan(self, kind: str, depth: int, without: str = "") -> Step | None:
+        """Return the first way to a product that the recording can feed, without one compound."""
+        for compound, port in self._candidates(kind, without):
+            step = self._try(compound, port, depth)
+            if step is not None:
+                return step
+        return None
+
+    def _candidates(self, kind: str, without: str) -> list[tuple[Compound, str]]:
+        """Return implementations that could give a product, the preferred ones first."""
+        found = [
+            (implementation, ports[0])
+            for listing in self.listed
+            if listing.name != without and (ports := _ports(listing, kind))
+            for implementation in Compound.of(listing.name).candidates()
+        ]
+        return sorted(found, key=lambda each: self.preferences.rank(kind, each[0].name))
+
+    def _try(self, compound: Compound, port: str, depth: int) -> Step | None:
+        """Return a step if its inputs can be fed, else note why not."""
+        graph = compound.graph()
+        if port not in graph.outputs:
+            return None
+        try:
+            replay = Replay(compound, self.recording, Options(), in_memory=False)
+        except WiringError as error:
+            return self._chain(compound, port, depth, graph) or self._refuse(compound, error)
+        except TransectError as error:
+            return self._refuse(compound, error)
+        wiring = tuple((name, stream.name) for name, stream in replay.wiring.pairs)
+        return Step(compound, port, wiring)
+
+    def _chain(self, compound: Compound, port: str, depth: int, graph: Graph) -> Step | None:
+        """Return a step whose only missing input another compound can give."""
+        missing = [name for name in graph.needed_inputs() if not self._is_there(graph.inputs[name].type)]
+        if depth <= 1 or len(missing) != 1 or graph.inputs[missing[0]].type not in CHAINED:
+            return None
+        [name] = missing
+        before = self.plan(graph.inputs[name].type.__name__, depth - 1, compound.text.name)
+        if before is None:
+            return None
+        fed = [
+            (other, stream.name)
+            for other in sorted(graph.used_inputs() - {name})
+            for stream in self.recording
+            if stream.role == "measurement" and fits(graph.inputs[other].type, stream.type)
+        ]
+        return Step(compound, port, (*dict(fed).items(), (name, before.name)), (before,))
+
+    def _is_there(self, kind: type) -> bool:
+        return any(stream.role == "measurement" and fits(kind, stream.type) for stream in self.recording)
+
+    def _refuse(self, compound: Compound, error: TransectError) -> None:
+        why = error.what if not error.why else f"{error.what}: {error.why}"
+        self.refused.append(Refusal(compound.name, " ".join(why.split())))

@@ -1,0 +1,205 @@
+"""Answering a request: from the store if something there is good enough, else by running a plan."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transect.base.clocks import NS
+from transect.errors import TransectError
+from transect.products import Area, Product, ProductStore, Wanted
+from transect.products.keeping import keep_run, stream_of
+
+from .planning import Plan, Refusal, Step, make_plan
+from .preferences import Preferences, load_preferences
+
+if TYPE_CHECKING:
+    from transect.integrity.table import VerdictTable
+    from transect.recording import Recording
+
+
+class NoPlanError(TransectError):
+    """No compound can give the product from this recording; `plan` says why not."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for; None asks for nothing.
+
+    Attributes
+    ----------
+    kind : str
+        `DEM`, `Pose`, `Trajectory`, `PointCloud`, ...: name of an output, or its type.
+    time : (int, int)
+        [from, to) in ns on the recording's clock.
+    area : Area
+        What the product's box must meet.
+    frame : str
+        That it must be in.
+    max_age : float
+        Seconds by which it may end before the recording does.
+    min_quality : float
+        Smallest score.
+    """
+
+    kind: str
+    time: tuple[int, int] | None = None
+    area: Area | None = None
+    frame: str | None = None
+    max_age: float | None = None
+    min_quality: float | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request gave.
+
+    Attributes
+    ----------
+    product : Product or None
+        None if it was only planned.
+    plan : Plan or None
+        None if the product was in the store.
+    refused : tuple of Refusal
+        Products of the store that were not good enough.
+    """
+
+    product: Product | None
+    plan: Plan | None = None
+    refused: tuple[Refusal, ...] = ()
+
+
+def answer(
+    request: Request,
+    recording: Recording,
+    store: ProductStore,
+    *,
+    preferences: Preferences | None = None,
+    verdicts: VerdictTable | None = None,
+    mission: str = "",
+    dry_run: bool = False,
+) -> Answer:
+    """Return a product of a recording: one that is kept, or one that is made now and kept.
+
+    Parameters
+    ----------
+    verdicts : VerdictTable
+        How far the streams could be trusted; those that were BAD for too long are not used.
+    mission : str
+        Which campaign what is made belongs to.
+    dry_run : bool
+        Only find or plan.
+
+    Raises
+    ------
+    NoPlanError
+        If there is no way to make it.
+    """
+    preferences = preferences or load_preferences()
+    found, refused = _look(request, recording, store)
+    if found is not None:
+        return Answer(found, refused=refused)
+    usable, bad = _leave_out_bad(recording, verdicts, preferences.most_bad)
+    plan = make_plan(request.kind, usable, preferences, bad)
+    if plan.step is None:
+        error = NoPlanError(f"there is no way to a {request.kind} from {recording.name}", why=str(plan))
+        error.plan = plan
+        raise error
+    if dry_run:
+        return Answer(None, plan, refused)
+    return Answer(_make(plan.step, request, usable, store, mission), plan, refused)
+
+
+def _look(
+    request: Request, recording: Recording, store: ProductStore
+) -> tuple[Product | None, tuple[Refusal, ...]]:
+    """Return the newest product of the recording that is good enough, and why others are not."""
+    refused: list[Refusal] = []
+    wanted = Wanted(time=request.time, clock=recording.clock, area=request.area, frame=request.frame)
+    for product in store.find(wanted):
+        if request.kind.casefold() not in (product.kind.casefold(), product.name.casefold()):
+            continue
+        why = _why_not(product, request, recording, store)
+        if not why:
+            return product, tuple(refused)
+        refused.append(Refusal(product.id[:12], why))
+    return None, tuple(refused)
+
+
+def _why_not(product: Product, request: Request, recording: Recording, store: ProductStore) -> str:
+    """Return why a product is no answer, "" if it is one."""
+    read = [file for each in _ancestors(store, product) for file in each.provenance.sources]
+    same = [
+        source.sha256(f.path) == f.sha256 for f in read for source in recording.sources if f.path in source
+    ]
+    if not same or not all(same):
+        return "made from other files"
+    end = recording.span[1] if recording.span else None
+    age = None if end is None or product.t1_ns is None else (end - product.t1_ns) / NS
+    if request.max_age is not None and (age is None or age > request.max_age):
+        return f"it ends {age:.3g} s before the recording" if age is not None else "it has no time"
+    if request.min_quality is not None and (product.score is None or product.score < request.min_quality):
+        return f"its score is {product.score}" if product.score is not None else "nobody judged it"
+    return ""
+
+
+def _ancestors(store: ProductStore, product: Product) -> list[Product]:
+    pending, found = [store.lineage(product.id)], list[Product]()
+    while pending:
+        lineage = pending.pop()
+        found += [lineage.product] if lineage.product else []
+        pending += lineage.parents
+    return found
+
+
+def _leave_out_bad(
+    recording: Recording, verdicts: VerdictTable | None, most_bad: float
+) -> tuple[Recording, list[Refusal]]:
+    """Return the recording without streams that were BAD for too long, and what is said of those."""
+    if verdicts is None:
+        return recording, []
+    refused: list[Refusal] = []
+    for name, windows in sorted(verdicts.by_stream.items()):
+        bad = [window for window in windows if window.state == "BAD"]
+        if len(bad) > most_bad * len(windows):
+            reason = max({each.reason for each in bad}, key=[each.reason for each in bad].count)
+            refused.append(Refusal(name, f"BAD for {len(bad)} of {len(windows)} s ({reason})"))
+    left = tuple(s for s in recording.streams if s.name not in {each.what for each in refused})
+    return recording.replace(streams=left), refused
+
+
+def _make(step: Step, request: Request, recording: Recording, store: ProductStore, mission: str) -> Product:
+    """Run a plan, keep everything that it gives, and return the product that was asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _given(step, store, _run(step, request, recording, store, mission, Path(folder)))
+
+
+def _run(
+    step: Step, request: Request, recording: Recording, store: ProductStore, mission: str, folder: Path
+) -> Sequence[str]:
+    """Run a step after those before it; return the ids of what it gave."""
+    from transect.engine import run
+
+    parents: list[str] = []
+    for number, before in enumerate(step.before):
+        inner = folder / f"before{number}"
+        inner.mkdir()
+        given = _given(before, store, _run(before, request, recording, store, mission, inner))
+        parents.append(given.id)
+        stream = stream_of(given, store.content(given.id), before.name)
+        recording = recording.replace(streams=(*recording.streams, stream))
+    wire = {name: stream for name, stream in step.wiring if stream in {each.name for each in step.before}}
+    start, end = request.time or (None, None)
+    run(step.compound, recording, wire=wire, start=start, end=end, out=folder / "run")
+    return keep_run(store, folder / "run", mission, parents=parents)
+
+
+def _given(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:
+    """Return the product of a step that was wanted; of several, one that says where it is."""
+    made = [product for product in map(store.get, ids) if product.name == step.port]
+    return min(made, key=lambda product: product.place is None)

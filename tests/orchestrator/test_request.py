@@ -1,0 +1,140 @@
+"""A product is asked for: found, planned, made, kept, and explained."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.commands import transect
+
+from transect.errors import ParseError, UsageError
+from transect.formats import open as open_recording
+from transect.integrity.table import VerdictTable, table_of
+from transect.orchestrator import Preferences, Request, answer, load_preferences, make_plan
+from transect.orchestrator.requesting import NoPlanError
+from transect.products import open_store
+from transect.types import Verdict
+
+
+@pytest.fixture(scope="module")
+def field(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `day`: wheels, IMU and fixes; and `scans`: a lidar and an inertial navigation."""
+    folder = tmp_path_factory.mktemp("field")
+    streams = [word for name in ("Odometry", "Imu", "Gps/*") for word in ("--streams", name)]
+    assert transect("simulate", "rosario", "-o", "day", "--seconds", 6, *streams, cwd=folder).returncode == 0
+    scans = [word for name in ("Lidar*", "Gnss*") for word in ("--streams", name)]
+    small = ("--seconds", 5, "--scale", 0.05)
+    assert transect("simulate", "etna", "-o", "scans", *small, *scans, cwd=folder).returncode == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asked(field: Path) -> dict[str, object]:
+    """What the first request for a pose printed."""
+    told = transect("request", "Pose", "--recording", "day", "--store", "a.gpkg", "--json", cwd=field)
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)
+
+
+def test_the_first_request_runs_a_plan_and_the_second_finds_what_it_made(
+    field: Path, asked: dict[str, object]
+) -> None:
+    assert asked["stored"] is False
+    assert asked["steps"] == [
+        "run PoseFusion/ErrorStateFilter (wheels from Odometry, imu from Imu, fix from Gps/Fix) for pose"
+    ]
+    told = transect("request", "pose", "--recording", "day", "--store", "a.gpkg", "--json", cwd=field)
+    again = json.loads(told.stdout)
+    assert (again["product"], again["stored"]) == (asked["product"], True)
+    told = transect("products", "reproduce", "a.gpkg", str(asked["product"])[:9], cwd=field)
+    assert "identical" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [("--max-age=0.001", "before the recording"), ("--frame=elsewhere", ""), ("--area=0,0,1,1", "")],
+)
+def test_what_is_not_good_enough_is_refused_and_planned_anew(
+    field: Path, asked: dict[str, object], option: str, why: str
+) -> None:
+    arguments = ("request", "Pose", "--recording", "day", "--store", "a.gpkg", "--dry-run", "--json")
+    told = json.loads(transect(*arguments, option, cwd=field).stdout)
+    assert (told["product"], bool(told["steps"])) == (None, True)
+    assert [why in each["why"] for each in told["refused"]] == [True] * bool(why)
+
+
+def test_a_product_of_other_files_is_no_answer(field: Path, asked: dict[str, object]) -> None:
+    arguments = ("request", "Pose", "--recording", "scans", "--store", "a.gpkg", "--dry-run", "--json")
+    told = json.loads(transect(*arguments, cwd=field).stdout)
+    assert told["stored"] is False
+    assert "made from other files" in [each["why"] for each in told["refused"]]
+
+
+def test_compounds_stand_one_behind_the_other(field: Path, tmp_path: Path) -> None:
+    recording = open_recording(field / "scans")
+    preferences = Preferences({"DEM": ["DemGeneration/FromPoses"], "Pose": ["PoseFusion"]})
+    with open_store(tmp_path / "a.gpkg") as store:
+        found = answer(Request("DEM"), recording, store, preferences=preferences)
+        assert found.plan is not None
+        assert found.plan.step is not None
+        assert [step.compound.text.name for step in found.plan.step.before] == ["PoseFusion"]
+        assert found.product is not None
+        assert (found.product.name, found.product.payload.format) == ("dem", "tif")
+        [run] = store.lineage(found.product.id).parents
+        assert [parent.product and parent.product.name for parent in run.parents] == ["pose"]
+        told = transect("products", "reproduce", tmp_path / "a.gpkg", found.product.id[:9], cwd=field)
+    assert "identical" in told.stdout
+
+
+def verdicts_on(stream: str, bad: int, windows: int = 10) -> VerdictTable:
+    """A stream is BAD with SLIP in the first of ten windows."""
+    judged = [("BAD", 0.0) if n < bad else ("OK", 1.0) for n in range(windows)]
+    said = [
+        Verdict(stream, stream, n, n + 1, "X05", state=state, raw=state, score=score, reason="SLIP")
+        for n, (state, score) in enumerate(judged)
+    ]
+    return VerdictTable(table_of(said, {"X05": "cross"}))
+
+
+@pytest.mark.parametrize(("bad", "used"), [(5, True), (6, False)])
+def test_a_sensor_that_is_bad_for_most_of_the_time_is_not_used(
+    field: Path, tmp_path: Path, bad: int, used: bool
+) -> None:
+    recording = open_recording(field / "day")
+    with open_store(tmp_path / "a.gpkg") as store:
+        found = answer(Request("Pose"), recording, store, verdicts=verdicts_on("Odometry", bad), dry_run=True)
+    assert found.plan is not None
+    assert found.plan.step is not None
+    assert ("Odometry" in dict(found.plan.step.wiring).values()) is used
+    assert [(each.what, each.why) for each in found.plan.refused] == (
+        [] if used else [("Odometry", "BAD for 6 of 10 s (SLIP)")]
+    )
+
+
+def test_where_there_is_no_way_everything_that_was_tried_is_told(field: Path, tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.gpkg") as store, pytest.raises(NoPlanError) as error:
+        answer(Request("DEM"), open_recording(field / "day"), store)
+    tried = {refusal.what for refusal in error.value.plan.refused}
+    assert {"DemGeneration/FromLidar", "DemGeneration/FromPoses", "DemGeneration/FromStereo"} <= tried
+    told = transect("request", "DEM", "--recording", field / "day", "--store", tmp_path / "b.gpkg")
+    assert (told.returncode, "PointCloud" in told.stderr) == (1, True)
+
+
+def test_a_typo_is_answered_by_what_there_is(field: Path) -> None:
+    with pytest.raises(UsageError, match="no compound gives a Trajectry") as error:
+        make_plan("Trajectry", open_recording(field / "day"), load_preferences())
+    assert "Trajectory" in error.value.hint
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "Pose: PoseFusion", "most_bad: 2", "Pose: [", "most_bad: [1]"])
+def test_preferences_that_cannot_be_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises(ParseError):
+        load_preferences(tmp_path / "p.yaml")
+
+
+def test_preferences_of_a_person_come_before_ours(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("Pose: [WheelDrift]\n")
+    own = load_preferences(tmp_path / "p.yaml")
+    assert own.rank("pose", "WheelDrift/FourWheelSteer") == 0
+    assert own.order["DEM"] == load_preferences().order["DEM"]
+    assert own.most_bad == load_preferences().most_bad
