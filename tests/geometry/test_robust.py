@@ -32,6 +32,13 @@ def test_median_and_mad_are_those_of_the_measured_values(table, axis):
     np.testing.assert_allclose(np.atleast_1d(robust.mad(table, axis)), deviations, atol=1e-9)
 
 
+@given(st.lists(st.floats(-1e6, 1e6) | st.just(np.nan), max_size=12), st.floats(0, 100))
+def test_a_percentile_is_that_of_the_measured_values(values, percent):
+    measured = [value for value in values if not np.isnan(value)]
+    expected = np.percentile(measured, percent) if measured else np.nan
+    assert robust.percentile(values, percent) == pytest.approx(expected, nan_ok=True)
+
+
 def test_the_median_of_nothing_is_nan():
     assert np.isnan(robust.median([]))
     assert np.isnan(robust.mad([np.nan, np.nan]))

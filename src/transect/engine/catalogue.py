@@ -21,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -47,9 +48,10 @@ def key_of(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def keys_of(file: Path) -> set[str]:
+@cache
+def keys_of(file: Path) -> frozenset[str]:
     """Return the names that a file may stand for."""
-    return {key_of(file.stem), key_of(DESCRIBES.sub("", file.stem))}
+    return frozenset((key_of(file.stem), key_of(DESCRIBES.sub("", file.stem))))
 
 
 class Catalogue:
@@ -173,7 +175,7 @@ class Catalogue:
         for known in self._registered.get(name, ()):
             if not isinstance(known, type):
                 yield known
-        for file in (*self._files, *_compound_files(name)):
+        for file in chain(self._files, _compound_files(name)):
             if file.suffix != ".py" and key_of(name) in keys_of(file):
                 yield self._description(file)
 

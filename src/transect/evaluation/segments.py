@@ -13,6 +13,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
+from transect.geometry import robust
 
 from .association import Pairs
 from .relative import relative_errors, travelled_distance
@@ -58,7 +59,7 @@ class SegmentErrors:
     def by_length(self) -> dict[float, tuple[float, float, int]]:
         """Return, by length: translation error (percent), rotation error (deg/m), number of segments."""
         found: dict[float, tuple[float, float, int]] = {}
-        for length in np.unique(self.length).tolist():
+        for length in sorted(set(self.length.tolist())):
             here = self.length == length
             turned = float(np.degrees(self.rotation[here].mean()))
             found[length] = (float(100 * self.translation[here].mean()), turned, int(here.sum()))
@@ -124,12 +125,12 @@ def drift_curve(pairs: Pairs, points: int = 40) -> DriftCurve:
     travelled = travelled_distance(pairs.reference.positions)
     if travelled[-1] == 0:
         raise GeometryError("the reference does not move")
-    step = float(np.median(np.diff(travelled)[np.diff(travelled) > 0]))
+    step = float(robust.median(np.diff(travelled)[np.diff(travelled) > 0]))
     distances = np.linspace(max(4 * step, travelled[-1] / 200), travelled[-1] / 2, points)
     median, high = np.full(points, np.nan), np.full(points, np.nan)
     for k, distance in enumerate(distances):
         first, last, _ = _segments(travelled, np.arange(len(pairs)), np.array([distance]))
         if len(first):
             part = 100 * relative_errors(pairs, first, last)[0] / distance
-            median[k], high[k] = np.median(part), np.percentile(part, 90)
+            median[k], high[k] = robust.median(part), robust.percentile(part, 90)
     return DriftCurve(distances, median, high, float(np.nanmean(median[-points // 4 :])))

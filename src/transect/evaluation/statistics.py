@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.geometry import robust
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -38,7 +40,7 @@ class Statistics:
         return Statistics(
             rmse=float(np.sqrt(squares / n)),
             mean=float(np.mean(errors)),
-            median=_median(errors),
+            median=float(robust.median(errors)),
             std=float(np.std(errors)),
             min=float(np.min(errors)),
             max=float(np.max(errors)),
@@ -49,10 +51,3 @@ class Statistics:
     def to_dict(self) -> dict[str, float | int]:
         """Return plain values."""
         return asdict(self)
-
-
-def _median(values: NDArray[np.float64]) -> float:
-    """Return the median; `np.median` would first load numpy.ma, a tenth of the time of a command."""
-    low, high = (len(values) - 1) // 2, len(values) // 2
-    parted = np.partition(values, [low, high])
-    return float((parted[low] + parted[high]) / 2)

@@ -12,8 +12,8 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
-from xml.sax.saxutils import escape, quoteattr
 
 from .boxes import (
     PAD,
@@ -75,9 +75,9 @@ def svg_text(graph: Graph) -> str:
     top = MARGIN + 46 + SMALL_LINE * len(above)
     below, room = _foot(graph, inside)
     width, height = number(inside + 2 * MARGIN), number(top + layout.height + room + MARGIN)
-    size, name = f'width="{width}" height="{height}"', quoteattr(_NOT_XML.sub("?", graph.title))
+    size, name = f'width="{width}" height="{height}"', escape(_NOT_XML.sub("?", graph.title))
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img" ']
-    parts[0] += f"aria-label={name}>\n<title>{_text(graph.title)}</title>\n<style>{STYLE}</style>"
+    parts[0] += f'aria-label="{name}">\n<title>{_text(graph.title)}</title>\n<style>{STYLE}</style>'
     parts += [f'<rect {size} fill="#ffffff"/>', _write(title, MARGIN, MARGIN + HEADING, "heading")]
     parts += [_write(line, MARGIN, MARGIN + 37 + SMALL_LINE * i, "caption") for i, line in enumerate(above)]
     parts += [_move(MARGIN + (inside - layout.width) / 2, top), *_wires(graph, layout)]
@@ -92,7 +92,7 @@ def _move(x: float, y: float) -> str:
 
 def _text(*lines: str) -> str:
     """Return lines for XML; what XML cannot hold at all becomes a question mark."""
-    return escape(_NOT_XML.sub("?", "\n".join(filter(None, lines))))
+    return escape(_NOT_XML.sub("?", "\n".join(filter(None, lines))), quote=False)
 
 
 def _write(text: str, x: float, y: float, kind: str, style: str = "") -> str:

@@ -26,10 +26,6 @@ from numpy.typing import NDArray
 
 from transect.base.files import write_bytes
 from transect.errors import UnsupportedError
-from transect.formats._clouds import encode_cloud
-from transect.formats._images import encode_image
-from transect.formats.geotiff.writing import encode_geotiff
-from transect.formats.tum.reading import parse_poses
 from transect.recording import Stream, parquet
 from transect.recording.cache import join_pieces
 from transect.types import (
@@ -171,6 +167,8 @@ def read_port(path: Path) -> tuple[NDArray[np.int64], dict[str, Any]]:
 
 
 def _poses(path: Path) -> pa.Table:
+    from transect.formats.tum.reading import parse_poses
+
     return join_pieces(parse_poses(path.read_bytes(), path.name)).table
 
 
@@ -199,6 +197,8 @@ class Coding:
 
 
 def _image(image: Image) -> tuple[str, bytes]:
+    from transect.formats._images import encode_image
+
     if image.data.dtype == np.bool_:
         image = Image(image.data.astype(np.uint8) * np.uint8(255), image.mode)
     suffix = ".png" if image.data.dtype.name in PNG_TYPES else ".tiff"
@@ -206,14 +206,28 @@ def _image(image: Image) -> tuple[str, bytes]:
 
 
 def _depth(depth: DepthMap) -> tuple[str, bytes]:
+    from transect.formats._images import encode_image
+
     return ".tiff", encode_image(Image(np.asarray(depth.data, np.float32)), ".tiff")
+
+
+def _cloud(cloud: PointCloud) -> tuple[str, bytes]:
+    from transect.formats._clouds import encode_cloud
+
+    return ".ply", encode_cloud(cloud, ".ply")
+
+
+def _map(grid: GridMap) -> tuple[str, bytes]:
+    from transect.formats.geotiff.writing import encode_geotiff
+
+    return ".tif", encode_geotiff(grid)
 
 
 CODINGS: dict[type, Coding] = {
     Image: Coding(_image, alone=False),
     DepthMap: Coding(_depth, alone=False),
-    PointCloud: Coding(lambda cloud: (".ply", encode_cloud(cloud, ".ply")), alone=True),
-    GridMap: Coding(lambda grid: (".tif", encode_geotiff(grid)), alone=True),
+    PointCloud: Coding(_cloud, alone=True),
+    GridMap: Coding(_map, alone=True),
 }
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from transect.base.files import atomic_write, write_bytes
 from transect.errors import TransectError
-from transect.formats.parquet.reading import ABOUT
+from transect.formats.parquet import ABOUT
 from transect.formats.tum.writing import header, pose_lines
 from transect.recording import arrow, parquet
 from transect.recording.arrow import T_NS

@@ -18,6 +18,7 @@ from transect.evaluation.framing import are_unrelated
 from transect.evaluation.loading import POSE, POSES, open_input
 from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
 from transect.evaluation.result import SUFFIX, Input, Result
+from transect.geometry import robust
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
 
@@ -146,7 +147,7 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
     them, there is no way through the others to measure motions along.
     """
     times = reference.trajectory.t_ns
-    usual = float(np.median(np.diff(times))) / NS if len(times) > 1 else 0.0
+    usual = float(robust.median(np.diff(times))) / NS if len(times) > 1 else 0.0
     straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
     there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
     level = estimate.trajectory.frame == MAP_FRAME and reference.trajectory.frame not in DOWN_IS_Y

@@ -11,6 +11,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
 from transect.evaluation.loading import POSES, input_of, trajectory_of
 from transect.evaluation.result import Input
+from transect.geometry import robust
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
 
@@ -84,7 +85,7 @@ def _find_shared(reference: Trajectory, stream: Stream) -> Ints:
 def _is_same_track(a: Floats, b: Floats) -> bool:
     """Tell whether positions (n, 3) are one track, be it in other axes: all as far from the first."""
     far, other = (np.linalg.norm(each - each[0], axis=1) for each in (a, b))
-    return bool(far.max() > SAME_M and np.median(np.abs(far - other) - SAME_SHARE * far) < SAME_M)
+    return bool(far.max() > SAME_M and robust.median(np.abs(far - other) - SAME_SHARE * far) < SAME_M)
 
 
 def _part(path: Trajectory, kept: Mask) -> Trajectory:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from transect.recording import Recording, Source
 
+ABOUT = b"transect"
+"""Schema metadata of a table that says itself what it is: type, clock, frame, child and port, as JSON."""
+
 
 def recognises(source: Source) -> Match:
     """Recognise one table; several are opened by the description that is written beside them."""

@@ -18,10 +18,7 @@ from transect.types import Record
 from .._rows import only_file
 from ..described.model import StreamSpec, Time, type_named
 from ..described.tables import read_parquet
-from . import recognises
-
-ABOUT = b"transect"
-"""Schema metadata of a table that says itself what it is: type, clock, frame, child and port, as JSON."""
+from . import ABOUT, recognises
 
 
 def read(source: Source) -> Recording:
