@@ -250,6 +250,15 @@ def test_large_samples_are_hashed_on_a_thread_to_what_their_bytes_are():
     assert (digest.hexdigest, list(digest.checks)) == (before, checks[:6])
 
 
+def test_an_image_that_nobody_can_write_to_is_hashed_as_one_that_must_be_copied():
+    mine = np.random.default_rng(1).integers(0, 255, (300, 400), np.uint8)
+    fixed = mine.copy()
+    fixed.setflags(write=False)
+    assert port_hash(Image, (0, Image(mine)), (1, Image(mine))) == port_hash(
+        Image, (0, Image(fixed)), (1, Image(fixed))
+    )
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
     | st.binary(max_size=5),

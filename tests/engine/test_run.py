@@ -291,6 +291,7 @@ class LooksTwice(Node, passes=2):
     """Looks at every image in both passes."""
 
     def process(self, image: Image) -> float:
+        assert not image.data.flags.writeable  # the other pass, and other nodes, see the same
         return float(image.data.mean())
 
 

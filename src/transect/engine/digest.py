@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from transect.errors import UnsupportedError
 
 Encoder = Callable[[Any], bytes]
+Buffer = bytes | memoryview
 _NUMBER, _STAMPED_NUMBER = struct.Struct("<cd"), struct.Struct("<qcd")
 _LONGEST = 1 << 63
 NAN = float("nan")
@@ -81,13 +82,13 @@ class PortDigest:
             self.times.append(t_ns)
             self._take([data])
             return
-        pieces = [stamp, *_pieces(value)]
+        pieces = _join_small([stamp, *_pieces(value)])
         self.times.append(t_ns)
         if len(self._waiting) == MOST_WAITING:
             self._waiting.popleft().result()
         self._waiting.append(_hashing_thread().submit(self._take, pieces))
 
-    def _take(self, pieces: Iterable[bytes]) -> None:
+    def _take(self, pieces: Iterable[Buffer]) -> None:
         check = 0
         for piece in pieces:
             self._hash.update(piece)
@@ -175,17 +176,35 @@ def _fields(kind: type) -> tuple[bytes, list[str]]:
     return _label(b"d", kind.__name__.encode()), [field.name for field in dataclasses.fields(kind)]
 
 
-def _pieces(value: Any) -> Iterator[bytes]:
-    """Yield the bytes of `to_bytes` in pieces, so that an image is copied once only."""
-    if isinstance(value, np.ndarray):
+def _pieces(value: Any) -> Iterator[Buffer]:
+    """Yield the bytes of `to_bytes` in pieces, so that an image is copied once only, or not at all."""
+    kind = value.__class__
+    if kind is np.ndarray:
         yield from _array_pieces(value)
-    elif isinstance(value, _KNOWN) or not dataclasses.is_dataclass(value):
-        yield to_bytes(value)
-    else:
-        head, names = _fields(type(value))
+    elif _has_fields(kind):
+        head, names = _fields(kind)
         yield head
         for name in names:
             yield from _pieces(getattr(value, name))
+    else:
+        yield _encoder(kind)(value)
+
+
+def _join_small(pieces: Iterable[Buffer]) -> list[Buffer]:
+    """Return the same bytes in fewer pieces: between two of them the hashing thread waits for its turn."""
+    joined: list[Buffer] = [b""]
+    for piece in pieces:
+        if len(piece) >= LARGE or len(joined[-1]) >= LARGE:
+            joined.append(piece)
+        else:
+            joined[-1] = b"".join((joined[-1], piece))
+    return joined
+
+
+@cache
+def _has_fields(kind: type) -> bool:
+    """Tell whether values of a class are hashed field by field."""
+    return dataclasses.is_dataclass(kind) and not issubclass(kind, _KNOWN)
 
 
 def _label(label: bytes, content: bytes) -> bytes:
@@ -206,9 +225,13 @@ def _array(value: Any) -> bytes:
     return b"".join(_array_pieces(value))
 
 
-def _array_pieces(value: Any) -> tuple[bytes, ...]:
-    """dtype, shape and bytes of an array or numpy scalar, little-endian and C-contiguous."""
+def _array_pieces(value: Any) -> tuple[Buffer, ...]:
+    """dtype, shape and bytes of an array or numpy scalar, little-endian and C-contiguous.
+
+    Large arrays that nobody can write to, as images that are played, are not copied.
+    """
     values: NDArray[Any] = np.asarray(value)
+    stays = values.nbytes >= LARGE and values.base is None and not values.flags.writeable
     if values.dtype.hasobject:
         return (_sequence(values.tolist()),)
     if values.dtype.names:  # field by field: what lies between them in memory is nobody's
@@ -216,7 +239,12 @@ def _array_pieces(value: Any) -> tuple[bytes, ...]:
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     if values.dtype.kind in "fc" and np.isnan(values).any():
         values = np.where(np.isnan(values), np.asarray(NAN, values.dtype), values)
-    return _label(b"a", f"{values.dtype.str}{np.shape(value)}".encode()), values.tobytes()
+    return _array_label(values.dtype, np.shape(value)), values.ravel().data if stays else values.tobytes()
+
+
+@cache
+def _array_label(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    return _label(b"a", f"{dtype.str}{shape}".encode())
 
 
 def _sequence(value: Iterable[Any]) -> bytes:

@@ -119,9 +119,11 @@ class Line:
             return self._kept[row] if self.room else self._kept.pop(row)
         with _LOADING:
             value = Sample(self.stream, row).value
-        if isinstance(value, Image) and value.data.nbytes < self.room:
-            self.room -= value.data.nbytes
-            self._kept[row] = value
+        if isinstance(value, Image):
+            value.data.setflags(write=False)  # all nodes, the next pass and the digest share it
+            if value.data.nbytes < self.room:
+                self.room -= value.data.nbytes
+                self._kept[row] = value
         return value
 
 
