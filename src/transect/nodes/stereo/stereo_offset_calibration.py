@@ -263,8 +263,11 @@ def stereo_tracks(before: Grays, now: Grays, cell: int) -> StereoTracks:
     pixels, guess = pixels[np.isfinite(guess)], guess[np.isfinite(guess)]
     beside = np.stack([guess, np.zeros_like(guess)], axis=1)
     right, seen = follow(before.left, before.right, pixels, pixels - beside)
-    moved, still = follow(before.left, now.left, pixels, pixels)
-    moved_right, both = follow(now.left, now.right, moved, moved - pixels + right)
-    round_, back = follow(now.right, before.right, moved_right, right)
-    good = seen & still & both & back & (np.linalg.norm(round_ - right, axis=1) < CLOSED)
+    pixels, right = pixels[seen], right[seen]
+    moved, seen = follow(before.left, now.left, pixels, pixels)
+    pixels, right, moved = pixels[seen], right[seen], moved[seen]
+    moved_right, seen = follow(now.left, now.right, moved, moved - pixels + right)
+    pixels, right, moved, moved_right = pixels[seen], right[seen], moved[seen], moved_right[seen]
+    round_, seen = follow(now.right, before.right, moved_right, right)
+    good = seen & (np.linalg.norm(round_ - right, axis=1) < CLOSED)
     return StereoTracks(pixels[good], right[good], moved[good], moved_right[good])

@@ -183,13 +183,15 @@ def measure_frame(tracks: StereoTracks, rig: Rig) -> Frame | None:
 
 def solve_motion(frame: Frame, rig: Rig, faults: Floats) -> Evidence | None:
     """Solve the motion of a frame at given faults; what is left of the residual pulls on them."""
+    before, now = (straighten_pixels(pixels, rig, faults) for pixels in (frame.before, frame.now))
+    straight = Frame(before, now, frame.motion)
     for _ in range(MOTION_STEPS):
-        rows = _weigh(frame, rig, faults, by_faults=False)
+        rows = _weigh(straight, rig, by_faults=False)
         step = -np.linalg.lstsq(rows[:, 1:7], rows[:, 0])[0]
-        frame.motion = se3.exp(step) @ frame.motion
+        straight.motion = frame.motion = se3.exp(step) @ frame.motion
         if np.abs(step).max() < MOTION_AT_REST:
             break
-    rows = _weigh(frame, rig, faults)
+    rows = _weigh(straight, rig)
     residual, by_motion, by_faults = rows[:, 0], rows[:, 1:7], rows[:, 7:]
     # What of the faults no motion can imitate.
     own = by_faults - by_motion @ np.linalg.lstsq(by_motion, by_faults)[0]
@@ -200,9 +202,9 @@ def solve_motion(frame: Frame, rig: Rig, faults: Floats) -> Evidence | None:
     return Evidence(information, information @ faults - own.T @ residual / variance)
 
 
-def _weigh(frame: Frame, rig: Rig, faults: Floats, by_faults: bool = True) -> Floats:
+def _weigh(straight: Frame, rig: Rig, by_faults: bool = True) -> Floats:
     """Return residuals and derivatives in units of their noise, row by row, wild ones held down."""
-    white = _residuals(frame, rig, faults, by_faults)
+    white = _residuals(straight, rig, by_faults)
     noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
     if by_faults:
         noise[3] = max(float(robust.nmad(white[:, 3, 0])), ROW_NOISE)
@@ -220,23 +222,23 @@ def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
     return np.stack([x, y, depth], axis=1), disparity
 
 
-def _residuals(frame: Frame, rig: Rig, faults: Floats, by_faults: bool) -> Floats:
-    """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6).
+def _residuals(straight: Frame, rig: Rig, by_faults: bool) -> Floats:
+    """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6); no faults are left.
 
     With those by the faults they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.
     The pixels of both pairs are equally noisy. To first order a residual has the covariance I + J J^T, with J
     the derivative of the prediction by the pixels before; multiplied by the inverse of its Cholesky factor
     the residuals are those of a bundle adjustment in which the points are free.
     """
-    before, now = straighten_pixels(frame.before, rig, faults), straighten_pixels(frame.now, rig, faults)
-    seen, by_point, by_before, moved = _predict(before, frame.motion, rig)
+    before, now = straight.before, straight.now
+    seen, by_point, by_before, moved = _predict(before, straight.motion, rig)
     apart = seen - now[:, :3]
     if by_faults:
         # At the pixels that fit best, derivatives err independently of residuals; else noise feigns a lens.
         inner = np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2)
         shift = -np.swapaxes(by_before, 1, 2) @ np.linalg.solve(inner, apart[..., None])
-        before[:, :3] += shift[..., 0]
-        seen, by_point, by_before, moved = _predict(before, frame.motion, rig)
+        before = np.hstack([before[:, :3] + shift[..., 0], before[:, 3:]])
+        seen, by_point, by_before, moved = _predict(before, straight.motion, rig)
         apart = seen - now[:, :3] - (by_before @ shift)[..., 0]
     noise = np.linalg.cholesky(np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2))
     parts = [apart[..., None], by_point, -by_point @ rotations.skew(moved)]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Bytes, Floats, Ints, Mask
+from transect.geometry import robust
 
 from .camera import Rig
 from .tracking import coarse_disparities, corners, follow_in_halves, match_right
@@ -107,17 +108,22 @@ class Klt:
     def look(
         self, before: Pair | None, now: Pair, tracks: Tracks, expected: Floats, rig: Rig, fresh: bool
     ) -> Sight:
-        """Follow the tracks in the left picture, then all points from the left to the right one."""
+        """Follow the tracks in the left picture; if new points are asked for, all to the right one as well.
+
+        In between the left picture is enough to be located by: the points are known, and seen by both cameras
+        again before they are adjusted.
+        """
         pixels, rows, guesses = np.zeros((0, 2)), np.zeros(0, dtype=np.int64), np.zeros(0)
         if before is not None and len(tracks):
             there, found = follow_in_halves(before.left, now.left, tracks.pixels[:, :2], expected[:, :2])
             rows = np.flatnonzero(found)
             pixels, guesses = there[rows], expected[rows, 0] - expected[rows, 2]
+        if not fresh:
+            return Sight(rows, np.column_stack([pixels, np.full(len(rows), np.nan)]), np.zeros((0, 3)))
         cell = max(round(float(np.sqrt(rig.width * rig.height / self.features))), 1)
-        new = corners(now.left, pixels, cell, now.valid, reduced=2) if fresh else np.zeros((0, 2))
-        largest = LARGEST * rig.width
+        new, largest = corners(now.left, pixels, cell, now.valid, reduced=2), LARGEST * rig.width
         coarse = coarse_disparities(now.left, now.right, new, largest)
-        coarse = np.where(np.isnan(coarse), np.nanmedian(np.append(coarse, 0.1 * largest)), coarse)
+        coarse = np.where(np.isnan(coarse), robust.median(np.append(coarse, 0.1 * largest)), coarse)
         every = np.concatenate([pixels, new])
         right, matched = match_right(now.left, now.right, every, np.concatenate([guesses, coarse]))
         seen = np.column_stack([every, np.where(matched, right, np.nan)])

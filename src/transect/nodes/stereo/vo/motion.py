@@ -58,9 +58,9 @@ def locate(points: Floats, seen: Floats, rig: Rig, guess: Floats) -> Located | N
     start = _sample(points, seen, rig)
     if start is None:
         return None
-    T = max((start, guess), key=lambda pose: int(_close(points, seen, rig, pose).sum()))
-    close = _close(points, seen, rig, T)
-    if close.sum() < 4:
+    tried = [(pose, _close(points, seen, rig, pose)) for pose in (start, guess)]
+    T, close = max(tried, key=lambda pair: np.count_nonzero(pair[1]))
+    if np.count_nonzero(close) < 4:
         return None
     return _refine(points, seen, rig, T, close)
 
@@ -93,7 +93,8 @@ def _misses(points: Floats, seen: Floats, rig: Rig, T: Floats) -> Floats:
 
 def _squares(missed: Floats) -> Floats:
     """Squared lengths (n,) of misses (n, 3); infinite for points behind the camera."""
-    return np.nan_to_num(np.einsum("nk,nk->n", missed, missed), nan=np.inf)
+    squares = np.einsum("nk,nk->n", missed, missed)
+    return np.where(np.isnan(squares), np.inf, squares)
 
 
 def _refine(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask) -> Located | None:
@@ -110,7 +111,8 @@ def _refine(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask) 
         slopes = pixel_slopes(moved, unmatched, rig)
         weighted = (weight[:, None, None] * slopes).reshape(-1, 6)
         normal = weighted.T @ slopes.reshape(-1, 6)
-        step = -np.linalg.lstsq(normal, weighted.T @ np.nan_to_num(missed.ravel()))[0].astype(np.float64)
+        missed[np.isnan(missed)] = 0.0
+        step = -np.linalg.lstsq(normal, weighted.T @ missed.ravel())[0].astype(np.float64)
         pose = shift_pose(pose, step)
         if np.linalg.norm(step) < STILL:
             break
@@ -124,8 +126,9 @@ def shift_pose(pose: Floats, step: Floats) -> Floats:
     """Return a pose after a small motion (6,) in the camera: turned, then shifted."""
     import cv2
 
-    turn = np.asarray(cv2.Rodrigues(step[3:])[0], np.float64)
-    return se3.from_matrix(turn, step[:3]) @ pose
+    shift = np.eye(4)
+    shift[:3, :3], shift[:3, 3] = cv2.Rodrigues(step[3:])[0], step[:3]
+    return shift @ pose
 
 
 def pixel_slopes(moved: Floats, unmatched: Mask, rig: Rig) -> Floats:

@@ -14,7 +14,7 @@ from .camera import Rig
 from .fronts import Front, Pair, Sight, Tracks
 from .landmarks import Landmarks, gray_at
 from .motion import Located, locate
-from .window import SIGMA, Keyframe, adjust
+from .window import SIGMA, Keyframe, adjust, are_among
 
 DARK, MOST_DARK = 8, 0.9
 """Gray value, of 255, and share of pixels: where more of them are darker, noise is what is left to track."""
@@ -154,7 +154,9 @@ class Odometer:
         kept = self.tracks[sight.rows]
         described = sight.descriptors if len(sight.descriptors) else kept.descriptors
         found = replace(kept, pixels=sight.pixels, descriptors=described)[located.inliers]
-        self.lost = _join(self.lost, self.tracks[~np.isin(self.tracks.ids, found.ids)])
+        gone = np.ones(len(self.tracks), dtype=bool)
+        gone[sight.rows[located.inliers]] = False
+        self.lost = _join(self.lost, self.tracks[gone])
         self.tracks = found
         self.before, self.t_ns, self.age = pair, t_ns, self.age + 1
         if fresh:
@@ -190,7 +192,7 @@ class Odometer:
         """Adjust the window: its poses and all points that it saw, also those that were lost meanwhile."""
         now = Keyframe(self.T_world_camera, self.tracks.ids, self.tracks.pixels)
         frames = [*self.window, now][-self.settings.keyframes :]
-        self.lost = self.lost[np.isin(self.lost.ids, np.concatenate([frame.ids for frame in frames]))]
+        self.lost = self.lost[are_among(self.lost.ids, np.concatenate([frame.ids for frame in frames]))]
         if len(frames) < 3:
             return
         ids = np.concatenate([self.lost.ids, self.tracks.ids])

@@ -8,11 +8,12 @@ from functools import cache
 import numpy as np
 
 from transect.base.arrays import Bytes, Floats, Mask
+from transect.geometry import robust
 
-WINDOW = (15, 15)
-"""Pixels that a point is recognised by."""
+WINDOW = (16, 16)
+"""Pixels that a point is recognised by, across and down: OpenCV compares eight across at once."""
 LEVELS = 3
-"""Halvings of the picture: with a window of 15, starts may be off by 60 pixels."""
+"""Halvings of the picture: with a window of 16, starts may be off by 60 pixels."""
 STEPS, STILL = 20, 0.02
 """Iterations on each level, and the step in pixels that ends them."""
 ROWS_APART = 1.5
@@ -89,7 +90,7 @@ def match_right(left: Bytes, right: Bytes, pixels: Floats, disparities: Floats) 
 def _tilt(there: Floats, pixels: Floats, found: Mask) -> float:
     """Rows by which the right picture is off as a whole, pixels; it must not cost the good matches."""
     rows = (there[:, 1] - pixels[:, 1])[found]
-    return float(np.clip(np.median(rows), -ROWS_APART, ROWS_APART)) if len(rows) else 0.0
+    return float(np.clip(robust.median(rows), -ROWS_APART, ROWS_APART)) if len(rows) else 0.0
 
 
 def corners(picture: Bytes, taken: Floats, cell: int, valid: Mask | None = None, reduced: int = 1) -> Floats:
@@ -106,7 +107,7 @@ def corners(picture: Bytes, taken: Floats, cell: int, valid: Mask | None = None,
         small = cv2.resize(picture, None, fx=1 / reduced, fy=1 / reduced, interpolation=cv2.INTER_AREA)
     response = cv2.cornerMinEigenVal(small, CORNER // reduced | 1)
     if valid is not None and not valid.all():
-        measured = cv2.erode(valid.astype(np.uint8), np.ones(WINDOW, np.uint8))
+        measured = cv2.erode(valid.astype(np.uint8), np.ones(WINDOW[::-1], np.uint8))
         response[cv2.resize(measured, small.shape[::-1], interpolation=cv2.INTER_NEAREST) == 0] = 0.0
     cell = max(cell // reduced, 1)
     rows, columns = (length // cell for length in small.shape)

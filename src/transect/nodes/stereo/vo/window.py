@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import robust, se3
 
 from .camera import Rig
@@ -74,11 +74,16 @@ def adjust(
     return [frames[0].T_world_camera, *(se3.invert(pose) for pose in poses[1:])], points
 
 
+def are_among(ids: Ints, known: Ints) -> Mask:
+    """Tell which ids (n,) are among known ones (m,); both count points that were seen at about one time."""
+    return np.isin(ids, known, kind="table")
+
+
 def _gather(frames: Sequence[Keyframe], ids: Ints) -> Floats:
     """Return the pixels (k, n, 3) at which k keyframes saw n points; NaN where they did not."""
     seen = np.full((len(frames), len(ids), 3), np.nan)
     for k, frame in enumerate(frames):
-        known = np.isin(frame.ids, ids)
+        known = are_among(frame.ids, ids)
         seen[k, np.searchsorted(ids, frame.ids[known])] = frame.pixels[known]
     return seen
 
@@ -88,62 +93,65 @@ def _descend(
 ) -> tuple[list[Floats], Floats]:
     """Levenberg and Marquardt's method on points and all ``T_camera_world`` but the first."""
     damping = DAMPING
-    missed, cost = _misses(poses, points, seen, rig)
+    missed, size, cost = _misses(poses, points, seen, rig)
     for _ in range(steps):
-        turns, shifts = _solve(poses, points, missed, rig, damping)
+        turns, shifts = _solve(poses, points, missed, size, rig, damping)
         tried = [poses[0], *(shift_pose(T, turn) for T, turn in zip(poses[1:], turns, strict=True))]
-        new, new_cost = _misses(tried, points + shifts, seen, rig)
+        new, new_size, new_cost = _misses(tried, points + shifts, seen, rig)
         if new_cost < cost:
-            poses, points, missed, cost, damping = tried, points + shifts, new, new_cost, damping * RELAX
+            poses, points, damping = tried, points + shifts, damping * RELAX
+            missed, size, cost = new, new_size, new_cost
         else:
             damping *= STIFFEN
     return poses, points
 
 
-def _misses(poses: list[Floats], points: Floats, seen: Floats, rig: Rig) -> tuple[Floats, float]:
-    """Return by how many deviations (k, n, 3) points are seen elsewhere, and Huber's cost."""
+def _misses(poses: list[Floats], points: Floats, seen: Floats, rig: Rig) -> tuple[Floats, Floats, float]:
+    """Return by how many deviations (k, n, 3) points are seen elsewhere, how far (k, n), and Huber's cost."""
     moved = np.stack([points @ T[:3, :3].T + T[:3, 3] for T in poses])
     missed = (rig.pixels(moved.reshape(-1, 3)).reshape(seen.shape) - seen) / SIGMA
     size = np.sqrt(np.nansum(missed**2, axis=2))
-    return missed, float(np.where(size < ROBUST, size**2 / 2, ROBUST * (size - ROBUST / 2)).sum())
+    return missed, size, float(np.where(size < ROBUST, size**2 / 2, ROBUST * (size - ROBUST / 2)).sum())
 
 
 def _solve(
-    poses: list[Floats], points: Floats, missed: Floats, rig: Rig, damping: float
+    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: Rig, damping: float
 ) -> tuple[Floats, Floats]:
     """Return small motions (k - 1, 6) of the poses and shifts (n, 3) of the points: a damped Newton step.
 
     The points are eliminated first (Schur's complement), so that only the poses are solved together.
     """
-    by_pose, by_point, residual = _slopes(poses, points, missed, rig)
-    n, size = len(points), 6 * (len(poses) - 1)
+    by_pose, by_point, residual = _slopes(poses, points, missed, size, rig)
+    n, free = len(points), 6 * (len(poses) - 1)
     of_point = by_point.transpose(1, 3, 0, 2).reshape(n, 3, -1)
     inner = of_point @ of_point.transpose(0, 2, 1)
     inner[:, range(3), range(3)] *= 1 + damping
     inverse = np.linalg.inv(inner + LEAST * np.eye(3))
     pull = (of_point @ residual.transpose(1, 0, 2).reshape(n, -1, 1))[..., 0]
-    cross = (by_pose.transpose(0, 1, 3, 2) @ by_point)[1:].transpose(0, 2, 1, 3).reshape(size, n, 3)
-    left, right = np.zeros((size, size)), np.zeros(size)
+    cross = (by_pose[1:].transpose(0, 1, 3, 2) @ by_point[1:]).transpose(1, 0, 2, 3).reshape(n, free, 3)
+    left, right = np.zeros((free, free)), np.zeros(free)
     for k in range(len(poses) - 1):
         rows, part = by_pose[k + 1].reshape(-1, 6), slice(6 * k, 6 * k + 6)
         left[part, part] = rows.T @ rows
         right[part] = rows.T @ residual[k + 1].ravel()
-    left[range(size), range(size)] *= 1 + damping
-    bound = np.einsum("anx,nxy->any", cross, inverse).reshape(size, -1)
-    left, right = left - bound @ cross.reshape(size, -1).T, right - bound @ pull.ravel()
-    turns = -np.linalg.lstsq(left, right)[0].astype(np.float64)
-    shifts = -np.einsum("nxy,ny->nx", inverse, pull + np.einsum("anx,a->nx", cross, turns))
+    left[range(free), range(free)] *= 1 + damping
+    bound = (cross @ inverse).transpose(1, 0, 2).reshape(free, -1)
+    left -= bound @ cross.transpose(1, 0, 2).reshape(free, -1).T
+    turns = -np.linalg.lstsq(left, right - bound @ pull.ravel())[0].astype(np.float64)
+    shifts = -np.einsum("nxy,ny->nx", inverse, pull + np.einsum("nax,a->nx", cross, turns))
     return turns.reshape(-1, 6), shifts
 
 
-def _slopes(poses: list[Floats], points: Floats, missed: Floats, rig: Rig) -> tuple[Floats, Floats, Floats]:
+def _slopes(
+    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: Rig
+) -> tuple[Floats, Floats, Floats]:
     """Return weighted derivatives by poses (k, n, 3, 6) and points (k, n, 3, 3), and residuals (k, n, 3).
 
     All are 0 where a point was not seen.
     """
     count, n = missed.shape[:2]
     by_pose, by_point = np.zeros((count, n, 3, 6)), np.zeros((count, n, 3, 3))
-    weight = np.sqrt(robust.huber_weights(np.sqrt(np.nansum(missed**2, axis=2)), ROBUST))
+    weight = np.sqrt(robust.huber_weights(size, ROBUST))
     for k, T in enumerate(poses):
         seen = np.flatnonzero(~np.isnan(missed[k, :, 0]))
         moved = points[seen] @ T[:3, :3].T + T[:3, 3]
