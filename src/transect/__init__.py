@@ -8,8 +8,9 @@ from ._version import __version__
 from .base.lazy import importer
 
 if TYPE_CHECKING:
-    from .engine import Node, Run, compound, node, outputs, param, run
+    from .engine import Node, Run, compound, node, outputs, param
     from .formats import open
+    from .integrity import run
     from .recording import FrameTree, Recording, Robot, Stream, join
 
 __all__ = [
@@ -32,8 +33,9 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "engine": ("Node", "Run", "compound", "node", "outputs", "param", "run"),
+        "engine": ("Node", "Run", "compound", "node", "outputs", "param"),
         "formats": ("open",),
+        "integrity": ("run",),
         "recording": ("FrameTree", "Recording", "Robot", "Stream", "join"),
     },
 )

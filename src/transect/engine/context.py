@@ -11,14 +11,12 @@ from transect.recording import FrameTree, Robot
 from transect.types import Verdict
 
 from .statistics import NodeCount
+from .trust import Doubt, Known, Verdicts, trust_of, worst_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from .graph import Part
-
-Verdicts = Callable[[str, int], Verdict | None]
-"""The verdict on a stream that was known at a time (ns), or None."""
 
 
 class Store(Protocol):
@@ -61,6 +59,7 @@ class Context:
     __slots__ = (
         "_concluded",
         "_count",
+        "_doubts",
         "_fed",
         "_logged",
         "_seed",
@@ -80,13 +79,14 @@ class Context:
         frames: FrameTree | None = None,
         store: Store | None = None,
         verdicts: Verdicts | None = None,
-        streams: Mapping[str, str] | None = None,
+        streams: Mapping[str, Sequence[str]] | None = None,
         seed: int = 0,
         logged: Callable[[int, str], None] | None = None,
         fed: Collection[str] | None = None,
         concluded: Callable[[str, bool], None] | None = None,
         robot: Robot | None = None,
         sensors: Mapping[str, Sequence[str]] | None = None,
+        doubts: Callable[[str], Doubt] | None = None,
     ) -> None:
         self.time = 0
         self.frames = frames if frames is not None else FrameTree()
@@ -96,6 +96,7 @@ class Context:
         self._verdicts, self._seed, self._logged = verdicts, seed, logged
         self._streams = streams or {}
         self._fed, self._concluded, self._sensors = fed, concluded, sensors or {}
+        self._doubts = doubts
 
     def is_fed(self, port: str) -> bool:
         """Tell whether anything can come to an input, which is optional; outside a run everything can."""
@@ -105,10 +106,45 @@ class Context:
         """Return the frames in which the streams behind an input are given; "" for one that is not known."""
         return self._sensors.get(port, ())
 
-    def integrity(self, port: str) -> Verdict | None:
-        """Return how far the sensor behind an input can be trusted now; None until verdicts are given."""
-        stream = self._streams.get(port)
-        return None if self._verdicts is None or stream is None else self._verdicts(stream, self.time)
+    def integrity(self, port: str, t_ns: int | None = None) -> Verdict | None:
+        """Return what all checks say of the sensor behind an input, None if nothing is known.
+
+        It is of the newest window that had ended at `t_ns`, by default now, unless the run has hindsight.
+        Behind an input that a node feeds are the streams that feed that node; the worst of several counts.
+        """
+        known = self._known(port, t_ns)
+        return None if known is None else known.whole
+
+    def trust(self, port: str, t_ns: int | None = None, others: Collection[str] = ()) -> float:
+        """Return how far a sample of an input counts: sigma / trust, or R / trust^2. 1 where all is well.
+
+        Parameters
+        ----------
+        t_ns : int, optional
+            Its time; by default now.
+        others : collection of str
+            Inputs that can stand in for this one. If it is BAD, and one of them is fed and is not, the
+            answer is 0: the sample is to be left out. Else it is 0.05 at least.
+        """
+        known = self._known(port, t_ns)
+        if known is None or (known.rest.score in (None, 1.0) and known.rest.state != "BAD"):
+            return 1.0
+        bad = known.rest.state == "BAD" and any(self._is_good(other, t_ns) for other in others)
+        trust = 0.0 if bad else trust_of(known.rest)
+        if trust < 1 and self._doubts is not None:
+            self._doubts(port).weigh(self.time if t_ns is None else t_ns, trust, known.rest.reason)
+        return trust
+
+    def _is_good(self, port: str, t_ns: int | None) -> bool:
+        known = self._known(port, t_ns)
+        return self.is_fed(port) and (known is None or known.rest.state != "BAD")
+
+    def _known(self, port: str, t_ns: int | None) -> Known | None:
+        if self._verdicts is None:
+            return None
+        at_ns = self.time if t_ns is None else t_ns
+        known = [self._verdicts.known_at(stream, at_ns) for stream in self._streams.get(port, ())]
+        return worst_of([each for each in known if each is not None])
 
     def skip(self, reason: str) -> None:
         """Count why nothing is given for this sample; ``return self.ctx.skip("too dark")``."""
@@ -139,7 +175,7 @@ class Surroundings:
     Attributes
     ----------
     streams : mapping
-        By input of the graph: the name of the stream that feeds it.
+        By channel, an input of the graph or a node's output: the names of the streams behind it.
     unwired : collection of str
         Inputs of the graph that no stream feeds.
     logged : callable
@@ -151,23 +187,26 @@ class Surroundings:
     robot : Robot or None
     sensors : mapping
         By input of the graph: the frames of the streams that feed it.
+    doubts : callable
+        Takes node and input; returns where to note samples of it that are not trusted.
     """
 
     frames: FrameTree = field(default_factory=FrameTree)
     store: Store | None = None
     verdicts: Verdicts | None = None
-    streams: Mapping[str, str] = field(default_factory=dict[str, str])
+    streams: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     unwired: Collection[str] = ()
     logged: Callable[[str, int, str], None] | None = None
     concluded: Callable[[Conclusion], None] | None = None
     hashed: bool = True
     robot: Robot | None = None
     sensors: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    doubts: Callable[[str, str], Doubt] | None = None
 
     def context_of(self, part: Part, count: NodeCount) -> Context:
         """Return what one node sees of this."""
         streams = {port: self.streams[f.source] for port, f in part.feeds.items() if f.source in self.streams}
-        logged, concluded = self.logged, self.concluded
+        logged, concluded, doubts = self.logged, self.concluded, self.doubts
         return Context(
             count,
             self.frames,
@@ -180,4 +219,5 @@ class Surroundings:
             (lambda text, bad: concluded(Conclusion(part.id, text, bad))) if concluded else None,
             self.robot,
             {port: self.sensors.get(feed.source, ()) for port, feed in part.feeds.items()},
+            (lambda port: doubts(part.id, port)) if doubts else None,
         )

@@ -8,6 +8,7 @@
 `trace.parquet`    time and checksum of every sample of every node output: what `diff` compares
 `log.txt`          what nodes said
 `graph.svg`        the compound, coloured by time
+`verdicts.*`       how far the streams could be trusted, where the run acted on it
 `PORT.*`           the outputs
 =================  =======================================================================================
 """
@@ -77,6 +78,8 @@ class RunFolder:
         lines = [f"{clocks.text_from_ns(t, run.clock)} {node}: {text}\n" for t, node, text in run.log]
         files.write_text(self.path / "log.txt", "".join(lines))
         write_traces(self.path / TRACE, run.traces)
+        if replay.verdicts is not None:
+            replay.verdicts.write(self.path, replay.flow.now_ns)
         _draw(self.path / "graph.svg", run, replay)
         self._run = run
 

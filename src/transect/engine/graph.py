@@ -107,6 +107,15 @@ class Graph:
         fed = {feed.source for part in self.parts.values() for feed in part.feeds.values()}
         return {name for name in self.inputs if name in fed | set(self.outputs.values())}
 
+    def inputs_behind(self) -> dict[str, tuple[str, ...]]:
+        """Return, by channel, the inputs of the graph from which its samples come, through whatever nodes."""
+        behind = {name: (name,) for name in self.inputs}
+        for part in self.parts.values():
+            fed = [feed.source for feed in part.feeds.values() if feed.orders]
+            found = tuple(dict.fromkeys(name for source in fed for name in behind.get(source, ())))
+            behind.update({channel: found for channel, _ in part.channels()})
+        return behind
+
     def needed_inputs(self) -> set[str]:
         """Return the inputs without which some node could never run."""
         return {

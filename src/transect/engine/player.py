@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Ints
+from transect.base.arrays import Ints, Mask
 from transect.errors import TimeError, UsageError
 from transect.formats._payloads import PAYLOAD_ERRORS
 from transect.recording import Loss, Sample, Stream
@@ -31,13 +31,14 @@ from transect.types import Image
 
 from .flow import NEVER, Flow
 from .inboxes import NS
+from .trust import MOST_MASKED, erase
 
 Clock = Literal["sample", "log"]
 CHUNK = 4096
 """Samples per stream that are put in order at a time: memory is flat, whatever the recording's length."""
 Waves = Iterator[tuple[int, int, Any]]
 LOST = object()
-"""In place of a payload that cannot be read."""
+"""In place of a sample that is left out: its payload cannot be read, or too much of it is masked."""
 T = TypeVar("T")
 AHEAD = 2
 """Images that are decoded before they are asked for."""
@@ -65,6 +66,10 @@ class Line:
         Whether a payload that cannot be read ends the run; else it is left out.
     lost : dict of int to Loss
         Of each such payload, by its row.
+    mask_of : callable or None
+        Tells by row what of a sample is dropped before it is played.
+    masked : dict of int to float
+        By row: the share of the sample that is masked.
     room : int
         Bytes of images that may still be kept for the next pass; once it is 0, those asked for are let go.
     """
@@ -76,17 +81,39 @@ class Line:
     channels: tuple[int, ...] = ()
     strict: bool = False
     lost: dict[int, Loss] = field(default_factory=dict[int, Loss])
+    mask_of: Callable[[int], Mask | None] | None = None
+    masked: dict[int, float] = field(default_factory=dict[int, float])
     room: int = 0
     _kept: dict[int, Image] = field(default_factory=dict[int, Image])
 
     def values(self, start: int, stop: int) -> Iterator[Any]:
-        """Yield the values of the samples in that stretch of `times`; `LOST` for what cannot be read."""
+        """Yield the values of the samples in that stretch of `times`; `LOST` for what is left out."""
+        rows = range(start, stop) if self.rows is None else self.rows[start:stop].tolist()
         if self.stream.loader is not None:
-            return self._load(range(start, stop) if self.rows is None else self.rows[start:stop].tolist())
-        if self.rows is None:
-            return values_between(self.stream, start, stop)
-        rows = self.rows[start:stop]
-        return (next(values_between(self.stream, row, row + 1)) for row in rows.tolist())
+            values = self._load(rows)
+        elif self.rows is None:
+            values = values_between(self.stream, start, stop)
+        else:
+            values = (next(values_between(self.stream, row, row + 1)) for row in rows)
+        return values if self.mask_of is None else self._erase(rows, values, self.mask_of)
+
+    def _erase(
+        self, rows: Iterable[int], values: Iterator[Any], mask_of: Callable[[int], Mask | None]
+    ) -> Iterator[Any]:
+        """Yield values without what is masked of them."""
+        for row, value in zip(rows, values, strict=True):
+            mask = None if value is LOST else mask_of(row)
+            if mask is None or not mask.any():
+                yield value
+                continue
+            self.masked[row] = float(np.mean(mask))
+            left = erase(value, mask)
+            yield LOST if left is None else left
+
+    @property
+    def left_out(self) -> int:
+        """How many samples were left out: they could not be read, or too much of them is masked."""
+        return len(self.lost) + sum(share >= MOST_MASKED for share in self.masked.values())
 
     def _load(self, rows: Iterable[int]) -> Iterator[Any]:
         for row, get in self._ready(rows):
@@ -247,7 +274,7 @@ def _chunk(lines: Sequence[Line], starts: Sequence[int], stops: Sequence[int]) -
     together = together[order]
     turns = which[order].tolist()
     fetched = map(next, map(values.__getitem__, turns))
-    kept = _readable if any(line.stream.loader is not None for line in lines) else iter
+    kept = _readable if any(line.stream.loader is not None or line.mask_of for line in lines) else iter
     channels = [line.channels for line in lines]
     if all(len(c) == 1 for c in channels) and not bool((together[1:] == together[:-1]).any()):
         only = np.array([c[0] for c in channels])[which[order]]

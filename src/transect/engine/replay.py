@@ -19,7 +19,7 @@ from transect.recording import Loss, Recording, Stream
 
 from .comparing import Trace
 from .compound import Compound
-from .context import Conclusion, Store, Surroundings, Verdicts
+from .context import Conclusion, Store, Surroundings
 from .controller import ControllerNode
 from .determinism import one_thread_per_library
 from .flow import NEVER, Flow
@@ -29,6 +29,7 @@ from .keeping import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
 from .player import CHUNK, PAUSED, REMEMBERED, Clock, Line, Player, lines_of, remember_images, waves
 from .statistics import NodeCount, RunStatistics
+from .trust import Doubt, Verdicts, VerdictSource
 from .wiring import NONE, Input, Wiring, WiringError, wire_inputs
 
 PROGRESS_NS = NS // 5
@@ -124,7 +125,7 @@ class Replay:
         rate: float | None = None,
         keyframes: float | None = None,
         store: Store | None = None,
-        verdicts: Verdicts | None = None,
+        verdicts: VerdictSource | None = None,
         jobs: int = 1,
         chunk: int = CHUNK,
         in_memory: bool = True,
@@ -132,12 +133,16 @@ class Replay:
     ) -> None:
         self.options, self.jobs = options or Options(), jobs
         self.recording, self.folder = recording, folder
-        self.store, self.verdicts, self._chunk, self._rate = store, verdicts, chunk, rate
+        self.store, self._chunk, self._rate = store, chunk, rate
+        self.verdict_source, self.verdicts = verdicts, None
+        self.doubts: dict[tuple[str, str], Doubt] = {}
         self.part, self.mappings = self._prepare()
         self.log: list[tuple[int, str, str]] = []
         self.conclusions: list[Conclusion] = []
         self.compound, self.graph, self.wiring = self._choose(compound)
         self.lines = self._lines(strict)
+        if verdicts is not None:
+            self.verdicts = self._ask_for_verdicts(verdicts)
         self.wall_s = 0.0
         self._prepared_passes = False
         self.trouble: BaseException | None = None
@@ -209,6 +214,27 @@ class Replay:
             line.strict = strict
         return lines
 
+    def _ask_for_verdicts(self, source: VerdictSource) -> Verdicts:
+        """Return the verdicts on the streams that are played, whose masks act on their samples."""
+        verdicts = source(self.part, [line.stream.name for line in self.lines])
+        for line in self.lines:
+            line.mask_of = partial(verdicts.mask_of, line.stream.name)
+        return verdicts
+
+    def describe_doubts(self) -> list[Conclusion]:
+        """Return in words which streams were masked, down-weighted or left out, and when."""
+        origin = (self.span or (0, 0))[0]
+        masked: dict[str, Doubt] = {}
+        for line in self.lines:
+            for row, share in sorted(line.masked.items()):
+                masked.setdefault(line.stream.name, Doubt()).mask(int(line.stream.t_ns[row]), share)
+        said = [Conclusion("integrity", f"{name}: {d.describe(origin)}") for name, d in masked.items()]
+        behind = self._streams_behind(self.graph, self.wiring)
+        for (node, port), doubt in sorted(self.doubts.items()):
+            streams = ", ".join(behind[self.graph.parts[node].feeds[port].source])
+            said.append(Conclusion("integrity", f"{node}.{port} ({streams}): {doubt.describe(origin)}"))
+        return said
+
     @property
     def losses(self) -> tuple[Loss, ...]:
         """Images, clouds, ... that could not be read when their time came, and were left out."""
@@ -261,13 +287,22 @@ class Replay:
         return flow
 
     def _surroundings(self, graph: Graph, wiring: Wiring) -> Surroundings:
-        streams = {name: stream.name for name, stream in wiring.streams.items()}
-        unwired = graph.inputs.keys() - streams.keys()
-        sensors = {name: [s.frame for each, s in wiring.pairs if each == name] for name in streams}
+        wired = wiring.streams.keys()
+        unwired = graph.inputs.keys() - wired
+        sensors = {name: [s.frame for each, s in wiring.pairs if each == name] for name in wired}
         return Surroundings(
-            self.frames, self.store, self.verdicts, streams, unwired, self._log,
-            self.conclusions.append, robot=self.recording.robot, sensors=sensors,
+            self.frames, self.store, self.verdicts, self._streams_behind(graph, wiring), unwired, self._log,
+            self.conclusions.append, robot=self.recording.robot, sensors=sensors, doubts=self._doubt,
         )  # fmt: skip
+
+    def _streams_behind(self, graph: Graph, wiring: Wiring) -> dict[str, list[str]]:
+        """Return, by channel, the names of the streams from which its samples come."""
+        names = {each: [s.name for name, s in wiring.pairs if name == each] for each in wiring.streams}
+        behind = graph.inputs_behind().items()
+        return {channel: [s for name in inputs for s in names.get(name, ())] for channel, inputs in behind}
+
+    def _doubt(self, node: str, port: str) -> Doubt:
+        return self.doubts.setdefault((node, port), Doubt())
 
     def _log(self, node: str, t_ns: int, message: str) -> None:
         self.log.append((t_ns, node, message))
@@ -402,9 +437,10 @@ class Replay:
         streams = {
             line.stream.name: {
                 "samples": len(line.stream),
-                "played": int(np.searchsorted(line.times, self.flow.now_ns, "right")) - len(line.lost),
+                "played": int(np.searchsorted(line.times, self.flow.now_ns, "right")) - line.left_out,
                 "late": line.late,
                 **({"lost": len(line.lost)} if line.lost else {}),
+                **({"masked": len(line.masked)} if line.masked else {}),
             }
             for line in self.lines
         }

@@ -17,13 +17,14 @@ from transect.recording import Recording
 
 from .comparing import Difference, RunsDifferError, Trace, difference, settings_that_differ
 from .compound import Compound
-from .context import Conclusion, Store, Verdicts
+from .context import Conclusion, Store
 from .digest import digest_of_ports
 from .inboxes import NS
 from .keeping import Output
 from .offsets import Offset
 from .replay import Options, Replay
 from .statistics import RunStatistics
+from .trust import VerdictSource
 
 if TYPE_CHECKING:
     from .folder import RunFolder
@@ -160,7 +161,7 @@ def run(
     jobs: int = 1,
     keyframes: float | None = None,
     store: Store | None = None,
-    verdicts: Verdicts | None = None,
+    verdicts: VerdictSource | None = None,
 ) -> Run:
     """Run a compound on a recording.
 
@@ -182,8 +183,10 @@ def run(
         Threads for nodes that do not depend on each other; changes nothing in the result.
     keyframes : float
         Seconds of the recording between states that are kept for `fork`; without, it plays from the start.
-    store, verdicts
+    store
         What nodes reach through `ctx`.
+    verdicts : callable
+        Makes what is known of how far streams can be trusted (`engine.trust`).
 
     Returns
     -------
@@ -274,7 +277,7 @@ def result_of(replay: Replay, status: Status) -> Run:
         outputs=replay.outputs,
         errors=list(replay.flow.errors),
         log=sorted(replay.log, key=lambda line: line[:2]),
-        conclusions=tuple(replay.conclusions),
+        conclusions=(*replay.conclusions, *replay.describe_doubts()),
         folder=replay.folder,
         replay=replay,
         request=request_of(replay),
@@ -314,6 +317,7 @@ def config_of(replay: Replay) -> dict[str, Any]:
         },
         "inputs": {f.path: f.sha256 for f in replay.recording.provenance.sources},
         "versions": versions(),
+        **({"verdicts": replay.verdicts.describe()} if replay.verdicts else {}),
     }
 
 
@@ -356,7 +360,7 @@ def _fork(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]
     """Replay a run as it was up to a time, from the last keyframe before it, then with other parameters."""
     at_ns = resolve(at, (parent.span or (0, 0))[0], parent.clock)
     child = Replay(
-        parent.compound, parent.recording, parent.options, store=parent.store, verdicts=parent.verdicts,
+        parent.compound, parent.recording, parent.options, store=parent.store, verdicts=parent.verdict_source,
         jobs=parent.jobs,
     )  # fmt: skip
     parts = child.graph.parts

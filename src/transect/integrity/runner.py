@@ -6,7 +6,7 @@ raises is UNKNOWN for that window, with the reason, and stops nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,29 +64,84 @@ def check(
     on_window : callable, optional
         Called with the share of the work that is done.
     """
+    sessions = sessions_of(recording, config, checks=checks, conditions=conditions)
+    total, done = sum(len(session.grid) for session in sessions) or 1, 0
+    with one_thread_per_library():
+        for session in sessions:
+            for index in range(len(session.grid)):
+                session.judge(index)
+                if index % _FLUSH == _FLUSH - 1:
+                    session.flush()
+                    if on_window is not None:
+                        on_window((done + index) / total)
+            done += len(session.grid)
+    return collect(sessions)
+
+
+@dataclass
+class Session:
+    """Streams that belong together in time, and the checks that judge them window by window.
+
+    Attributes
+    ----------
+    grid : Grid
+    jobs : list of Job
+        Each check on each stream.
+    """
+
+    grid: Grid
+    jobs: list[Job]
+
+    def judge(self, index: int) -> list[Verdict]:
+        """Return what all checks say of a window, in the order of the jobs; windows come in order."""
+        with np.errstate(all="ignore"):
+            verdicts = [job.judge(index) for job in self.jobs]
+        for job, verdict in zip(self.jobs, verdicts, strict=True):
+            job.keep(verdict)
+        return verdicts
+
+    def flush(self) -> None:
+        """Turn the verdicts so far into rows of tables, which are smaller."""
+        for job in self.jobs:
+            job.flush()
+
+
+def sessions_of(
+    recording: Recording,
+    config: Config | None = None,
+    *,
+    checks: Sequence[str] | None = None,
+    conditions: Sequence[str] = (),
+    judged: Collection[str] | None = None,
+) -> list[Session]:
+    """Return the sessions of a recording, of which nothing is judged yet.
+
+    Parameters
+    ----------
+    config, checks, conditions
+        As in `check`.
+    judged : collection of str, optional
+        Names of the streams to judge; the others are only what these are compared with. Default all.
+    """
     known = [each for each in (config_of(recording), config) if each is not None]
     settings = Settings(known, conditions_of(recording, conditions))
     names = list(catalogue.load_all()) if checks is None else [catalogue.find(name) for name in checks]
     names = [name for name in names if not settings.skips(name)]
-    grids = list(_sessions(recording, settings.window))
-    total, done = sum(len(grid) for grid, _ in grids) or 1, 0
-    parts: list[tuple[tuple[str, str], list[pa.Table]]] = []
-    with one_thread_per_library(), np.errstate(all="ignore"):
-        for grid, streams in grids:
-            tracks = [Track[object](s, grid, settings.sensor_of(s.name)) for s in streams]
-            jobs = _jobs_of(recording, tracks, names, settings)
-            for index in range(len(grid)):
-                for job in jobs:
-                    job.keep(job.judge(index))
-                if index % _FLUSH == _FLUSH - 1 or index == len(grid) - 1:
-                    for job in jobs:
-                        job.flush()
-                    if on_window is not None:
-                        on_window((done + index + 1) / total)
-            parts += [((job.track.stream.name, job.check.id), job.tables) for job in jobs]
-            done += len(grid)
-    parts.sort(key=lambda part: part[0])
-    tables = [table for _, each in parts for table in each]
+    sessions: list[Session] = []
+    for grid, streams in _sessions(recording, settings.window):
+        tracks = [Track[object](s, grid, settings.sensor_of(s.name)) for s in streams]
+        jobs = _jobs_of(recording, tracks, names, settings)
+        wanted = [job for job in jobs if judged is None or job.track.stream.name in judged]
+        sessions.append(Session(grid, wanted))
+    return sessions
+
+
+def collect(sessions: Sequence[Session]) -> VerdictTable:
+    """Return all verdicts of sessions so far, in the order of stream, check and time."""
+    for session in sessions:
+        session.flush()
+    parts = [((j.track.stream.name, j.check.id), j.tables) for each in sessions for j in each.jobs]
+    tables = [table for _, each in sorted(parts, key=lambda part: part[0]) for table in each]
     return VerdictTable(pa.concat_tables(tables).combine_chunks() if tables else SCHEMA.empty_table())
 
 

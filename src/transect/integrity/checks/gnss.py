@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Mask
 from transect.engine.params import param
 from transect.geometry.robust import NORMAL
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -28,14 +28,21 @@ LOST = ("none", "2d")
 DEVIATIONS = ("std_north", "std_east")
 
 
-class Gnss(Check, id="E03", group="state", k_on=1):
+PATIENCE = 3
+"""Positions in a row that are off before they are believed: it is no spike any more."""
+ALONE_S = 3.0
+"""Seconds after which the way before tells nothing."""
+
+
+class Gnss(Check, id="E03", group="state", version=2, k_on=1):
     """Steps of the fix type below the best one so far; positions off from their neighbours in deviations.
 
     ``nu = p1 - (p0 + p2) / 2`` with p0, p2 the fixes before and after, over the root of
     ``1.5 sigma^2 + usual^2 + (a dt^2 / 2)^2``. `sigma` is declared, `usual` the median of `nu` over the last
     minute, `a` its largest acceleration. A lost fix counts 1 from RTK fixed to float, 2 from RTK to less,
     3 for none. ``6.18 sigma`` is a bound with k deviations and no certified protection level; it is held
-    against `alert` where that is set.
+    against `alert` where that is set. Positions that are off from where the two good ones before them lead,
+    by more than k deviations and that acceleration, are masked at once.
 
     Motive: Document 000 has fix types 0 to 7, and a column "RTK coverage" for each traverse.
     """
@@ -49,6 +56,7 @@ class Gnss(Check, id="E03", group="state", k_on=1):
     def reset(self) -> None:
         """No fix was seen yet."""
         self._best = -1
+        self._course = Course(self.acceleration)
 
     def look(self, fixes: Window[NavFix]) -> Finding | Unknown:
         """Judge the fix types of the window, and the positions that have both neighbours."""
@@ -63,13 +71,70 @@ class Gnss(Check, id="E03", group="state", k_on=1):
             evidence["bound_m"] = K * float(np.max(sigma))
             if self.alert:
                 statistics["bound"] = evidence["bound_m"] / self.alert
-        nis = _innovation(fixes, self.acceleration) if fixes.has("lat", "lon") else None
-        if nis is not None:
-            statistics["innovation"], evidence["off_m"] = nis
+        off = np.zeros(len(fixes), np.bool_)
+        if fixes.has("lat", "lon"):
+            off = self._course.find_spikes(fixes)
+            nis = _innovation(fixes, self.acceleration)
+            if nis is not None:
+                statistics["innovation"], evidence["off_m"], self._course.usual = nis
         if not statistics:
             return Unknown("TOO_FEW", n=len(fixes))
         reason = "" if sigma.size or statistics.get("lost", 0.0) else "DISAGREE"
-        return Finding(statistics, len(fixes), evidence, reason)
+        spikes = statistics.get("innovation", 0.0) > self.innovation.warn and not statistics.get("lost", 0.0)
+        region = off[:, None] if off.any() or spikes else None
+        return Finding(statistics, len(fixes), evidence, reason, region=region)
+
+
+class Course:
+    """Follows good positions, and tells of each new one at once whether it is far from where they lead.
+
+    Attributes
+    ----------
+    usual : float or None
+        By how much positions usually differ from their neighbours, m; None while that is not known.
+    """
+
+    def __init__(self, acceleration: float) -> None:
+        self.usual: float | None = None
+        self._acceleration = acceleration
+        self._origin: Floats | None = None
+        self._good: list[tuple[float, Floats]] = []
+        self._row = 0
+
+    def find_spikes(self, fixes: Window[Any]) -> Mask:
+        """Return which positions (n,) of a window are off; windows come in order."""
+        points, sigma = fixes.array("lat", "lon"), np.zeros(len(fixes))
+        if fixes.has(*DEVIATIONS):
+            sigma = np.nan_to_num(fixes.array(*DEVIATIONS).max(axis=1))
+        known = np.isfinite(points).all(axis=1) & (np.abs(points) > 0).any(axis=1)
+        if self._origin is None and known.any():
+            self._origin = points[known][0]
+        off = np.zeros(len(points), np.bool_)
+        for i in np.flatnonzero(known):
+            assert self._origin is not None
+            metres = (points[i] - self._origin) * EARTH * np.array([1.0, np.cos(self._origin[0])])
+            off[i] = self._is_off(fixes.t_ns[i] / 1e9, metres, float(sigma[i]))
+        return off
+
+    def _is_off(self, t: float, place: Floats, sigma: float) -> bool:
+        """Tell whether a position is a spike; if not, go on from there."""
+        far = self._misses(t, place, sigma)
+        self._row = self._row + 1 if far else 0
+        if far and self._row <= PATIENCE:
+            return True
+        self._good = [*([] if far else self._good[-1:]), (t, place)]
+        return False
+
+    def _misses(self, t: float, place: Floats, sigma: float) -> bool:
+        if self.usual is None or len(self._good) < 2:
+            return False
+        (t0, p0), (t1, p1) = self._good
+        if not (0 < t1 - t0 <= ALONE_S and 0 < t - t1 <= ALONE_S):
+            return False
+        ahead = (t - t1) / (t1 - t0)
+        miss = float(np.linalg.norm(place - p1 - ahead * (p1 - p0)))
+        deviation = np.hypot(sigma, self.usual / SPREAD) * np.sqrt(1 + (1 + ahead) ** 2 + ahead**2)
+        return miss > K * deviation + self._acceleration * (t - t1) * (t - t0) / 2
 
 
 def _ranks(fixes: Window[Any]) -> list[int]:
@@ -94,8 +159,11 @@ def _declared(window: Window[Any]) -> Floats:
     return sigma[np.isfinite(sigma) & (sigma > 0)]
 
 
-def _innovation(fixes: Window[Any], acceleration: float) -> tuple[float, float] | None:
-    """Return the largest innovation of the window, in deviations and in metres; None with too few fixes."""
+def _innovation(fixes: Window[Any], acceleration: float) -> tuple[float, float, float] | None:
+    """Return the largest innovation of the window, in deviations and in m, and the usual one, m.
+
+    None with too few fixes.
+    """
     past = fixes.history(PAST_S)
     points = past.array("lat", "lon")
     known = np.isfinite(points).all(axis=1) & (np.abs(points) > 0).any(axis=1)
@@ -118,4 +186,4 @@ def _innovation(fixes: Window[Any], acceleration: float) -> tuple[float, float] 
     if not new.any():
         return None
     at = int(np.argmax(np.where(new, ratio, -1.0)))
-    return float(ratio[at]), float(off[at])
+    return float(ratio[at]), float(off[at]), usual

@@ -24,12 +24,13 @@ BRAKES = 10.0
 EARTH = 6_371_000.0
 
 
-class Spike(Check, id="S03", group="signal"):
+class Spike(Check, id="S03", group="signal", version=2):
     """Part of the samples with ``|x - median_11| / (1.4826 MAD_11) > 6`` (Hampel), over the worst column.
 
     The last five samples of a window wait for their neighbours in the next one. The deviation is at least
     that of the whole stretch (from the 80th percentile, for vibration has heavy tails) and the smallest
-    step. Three samples in a row that stand out are a signal that changes, and no spikes.
+    step. Three samples in a row that stand out are a signal that changes, and no spikes. Where there are more
+    than usual, those of the window are masked.
 
     Motive: Document 004: the radar's "noisier data"; fixes that are far off one by one.
     """
@@ -49,9 +50,15 @@ class Spike(Check, id="S03", group="signal"):
         step = float(np.nanmedian(past.steps_s))
         out = find_spikes(values, np.array([_harmless(past, name, step) for name in names]))
         worst = int(np.argmax(out.mean(axis=0)))
-        return Finding(
-            {"share": float(out[:, worst].mean())}, len(out), {"spikes": float(out[:, worst].sum())}
-        )
+        share = float(out[:, worst].mean())
+        region = _in_window(out, len(stream)) if share > self.share.warn else None
+        return Finding({"share": share}, len(out), {"spikes": float(out[:, worst].sum())}, region=region)
+
+
+def _in_window(out: Mask, samples: int) -> Mask:
+    """Return (samples, 1) which samples of the window stand out; the last five are not known yet."""
+    stands = np.concatenate([out.any(axis=1), np.zeros(NEIGHBOURS // 2, np.bool_)])
+    return np.pad(stands, (max(0, samples - len(stands)), 0))[-samples:, None]
 
 
 def _harmless(window: Window[Signals], name: str, step_s: float) -> float:

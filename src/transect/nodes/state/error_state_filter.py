@@ -32,6 +32,7 @@ class ErrorStateFilter(PoseFusion):
     )
     wait: float = param(3.0, ge=0, unit="s", doc="longest wait for a first position before starting without")
     adapt: float = param(0.1, ge=0, lt=1, doc="share by which noise follows an innovation; 0 keeps it")
+    gate: bool = param(True, doc="whether what does not fit is refused; else everything is believed")
     patience: int = param(3, ge=1, doc="positions refused in a row before the state is doubted")
     gyro_bias: float = param(2e-3, gt=0, unit="rad/s", doc="sigma of the gyroscope biases at the start")
     force_bias: float = param(0.05, gt=0, unit="m/s2", doc="sigma of the accelerometer biases at the start")
@@ -143,6 +144,7 @@ def new_filter(inputs: Inputs, values: Mapping[str, Any], wait: float) -> Filter
         wait=wait,
         adapt=values["adapt"],
         patience=values["patience"],
+        gated=values["gate"],
     )
 
 

@@ -6,8 +6,9 @@ these events, so that mounts, lever arms, wheel models and geodesy are in one pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -54,6 +55,8 @@ class Step:
         Whether only x, y and heading were measured.
     covariance : (6, 6) array or None
         Of translation (m) and rotation vector (rad) in the axes of the later body, where the sensor told it.
+    trust : float
+        By which its sigmas are to be divided: see `Context.trust`.
     """
 
     sensor: str
@@ -62,6 +65,7 @@ class Step:
     transform: Floats
     planar: bool
     covariance: Floats | None = None
+    trust: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,7 @@ class Inertial:
     t_ns: int
     force: Floats
     rate: Floats
+    trust: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +106,8 @@ class Place:
         Whether its height was measured; else that is 0, with a sigma that hardly holds it.
     height_doubt : float
         m: by how much all heights before are in doubt since this one; 0 if they are not.
+    trust : float
+        By which its sigmas were divided.
     """
 
     sensor: str
@@ -112,6 +119,7 @@ class Place:
     attitude: Floats | None = None
     has_height: bool = True
     height_doubt: float = 0.0
+    trust: float = 1.0
 
 
 Event = Step | Inertial | Turning | Place
@@ -129,6 +137,12 @@ Batches = tuple[
 
 UP_SECONDS = 5.0
 """Over which specific force is averaged to tell up in an IMU whose mount is not known."""
+STAND_INS = {
+    "imu": ("wheels", "odometry", "motion"), "wheels": ("imu",), "odometry": ("imu",),
+    "motion": ("wheels", "odometry", "imu"), "fix": ("position",), "position": ("fix",),
+}  # fmt: skip
+"""Inputs that can stand in for one that is BAD. Wheels and an odometry are the same encoders."""
+S = TypeVar("S")
 
 
 class Inputs:
@@ -163,6 +177,8 @@ class Inputs:
         Whether the axes of that IMU were taken for those of the body.
     heights : Heights
         How far those of the places can be believed.
+    inertial : bool
+        Whether there is an IMU whose mount is known.
     said : dict
         What was assumed, a sentence each, in the order in which it was said.
     """
@@ -187,7 +203,7 @@ class Inputs:
         self.before: dict[str, tuple[int, Floats]] = {}
         self.twist: tuple[int, Floats] | None = None
         self.poses_unfilled = self.has_heights = False
-        self.alone = self.assumes_mount = False
+        self.alone = self.assumes_mount = self.inertial = False
         self.mounts: dict[str, Floats | None] = {}
         self.up: tuple[int, Floats] | None = None
         self.swing, self.heights = Swing(), Heights()
@@ -218,16 +234,35 @@ class Inputs:
         if self.alone and imu and not self.body:
             self.body = imu[0].frame or UNNAMED
         covariances = _pair(motion, motion_covariance)
-        events: list[Event | None] = [self._inertial(ctx, each) for each in imu or ()]
-        events += [self._of_wheels(ctx, each) for each in wheels or ()]
-        events += [self._of_odometry(ctx, each) for each in odometry or ()]
-        events += [self._of_motion(ctx, each, c) for each, c in zip(motion or (), covariances, strict=True)]
+        moved = list(zip(motion or (), covariances, strict=True))
+        events = [
+            *self._weigh(ctx, "imu", imu, self._inertial),
+            *self._weigh(ctx, "wheels", wheels, self._of_wheels),
+            *self._weigh(ctx, "odometry", odometry, self._of_odometry),
+            *self._weigh(ctx, "motion", moved, self._of_motion),
+        ]
         for event in events:
             if isinstance(event, Step):
                 self.heights.move(event.sensor, float(np.linalg.norm(event.transform[:3, 3])))
-        events += [self._of_fix(ctx, each) for each in fix or ()]
-        events += [self._of_position(ctx, each) for each in position or ()]
-        return sorted((each for each in events if each is not None), key=lambda each: each.t_ns)
+        events += self._weigh(ctx, "fix", fix, self._of_fix)
+        events += self._weigh(ctx, "position", position, self._of_position)
+        return sorted(events, key=lambda each: each.t_ns)
+
+    def _weigh(
+        self, ctx: Context, port: str, samples: Sequence[S] | None, make: Callable[[Context, S], Event | None]
+    ) -> Iterator[Event]:
+        """Yield the events of samples, as far as their sensor is trusted, without those that are left out.
+
+        A sample that is left out is looked at all the same: the step after it begins there. An IMU stands in
+        for wheels only if its mount is known.
+        """
+        for event in (make(ctx, each) for each in samples or ()):
+            if event is None:
+                continue
+            others = () if STAND_INS[port] == ("imu",) and not self.inertial else STAND_INS[port]
+            trust = ctx.trust(port, event.t_ns, others)
+            if trust:
+                yield _trusted(event, trust)
 
     # Where things are mounted
 
@@ -284,6 +319,7 @@ class Inputs:
             self.heights.lean(imu.t_ns, imu.acceleration, mounted=False)
             return Turning(imu.t_ns, float(imu.angular_velocity @ self._upwards(imu)))
         rate = mount[:3, :3] @ imu.angular_velocity
+        self.inertial = True
         force = mount[:3, :3] @ imu.acceleration - self.swing.felt(imu.t_ns, rate, mount[:3, 3])
         self.heights.lean(imu.t_ns, force, mounted=True)
         return Inertial(imu.t_ns, force, rate)
@@ -339,7 +375,8 @@ class Inputs:
         self.poses_unfilled = at_origin and (moves or self.poses_unfilled)
         return self.poses_unfilled
 
-    def _of_motion(self, ctx: Context, pose: Pose, covariance: Floats | None) -> Step | None:
+    def _of_motion(self, ctx: Context, moved: tuple[Pose, Floats | None]) -> Step | None:
+        pose, covariance = moved
         if not np.isfinite(pose.position).all():
             return ctx.skip("motion: no position")
         step = self._step_to("motion", pose.t_ns, pose.position, pose.orientation, covariance)
@@ -439,6 +476,15 @@ class Inputs:
         std, has_height, doubt = self._height(ctx, "position", pose.t_ns, pose.position, usual)
         place = np.nan_to_num(pose.position)
         return Place("position", pose.t_ns, place, std, lever, True, None, has_height, doubt)
+
+
+def _trusted(event: Event, trust: float) -> Event:
+    """Return an event whose sigmas are to be divided by a trust; those of a place are."""
+    if trust == 1.0 or isinstance(event, Turning):
+        return event
+    if isinstance(event, Place):
+        return replace(event, std=event.std / trust, trust=trust)
+    return replace(event, trust=trust)
 
 
 def _planar_step(sensor: str, since_ns: int, t_ns: int, motion: Floats) -> Step:

@@ -10,13 +10,14 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.context import Context
+from transect.engine.trust import inflate
 from transect.geometry import align, se3
 from transect.types import Record
 
 from . import error_state as ekf
 from . import wheels
 from .events import Event, Inertial, Inputs, Place, Step, Turning
-from .foresight import Foresight
+from .foresight import Foresight, scale_noise
 from .gate import FALSE_ALARMS, Sensor, limit
 from .judgement import Tally, describe_unaligned
 from .start import LEAST_WAY, Beginning, Priors, begin, begin_alone, first_state, recent
@@ -46,6 +47,11 @@ ANY_HEADING = np.pi**2 / 3
 class Filter:
     """An error-state filter that takes events.
 
+    Parameters
+    ----------
+    gated : bool
+        Whether what is outside of the gate is refused, or counts for less; else everything is believed.
+
     Attributes
     ----------
     state : State or None
@@ -74,10 +80,11 @@ class Filter:
         wait: float,
         adapt: float,
         patience: int,
+        gated: bool = True,
     ) -> None:
         self.inputs, self.noise, self.priors = inputs, noise, priors
         self.wait_ns = round(wait * NS)
-        self.adapt, self.patience = adapt, patience
+        self.adapt, self.patience, self.gated = adapt, patience, gated
         self.sensors: dict[str, Sensor] = {}
         self.gyro = wheels.Gyro()
         self.pace = wheels.Pace()
@@ -197,7 +204,8 @@ class Filter:
     def _take_inertial(self, x: ekf.State, event: Inertial) -> None:
         if self._alive(event.t_ns):
             last = self.inertial[-1]
-            mean = Inertial(event.t_ns, (last.force + event.force) / 2, (last.rate + event.rate) / 2)
+            force, rate = (last.force + event.force) / 2, (last.rate + event.rate) / 2
+            mean = Inertial(event.t_ns, force, rate, event.trust)
             self._advance(x, event.t_ns, mean)
         else:
             if self.inputs.alone:
@@ -230,7 +238,8 @@ class Filter:
             return
         felt = by or self.inertial[-1]
         force_density, rate_density = np.sqrt(np.maximum(self.densities, [1e-8, 1e-12])).tolist()
-        ekf.move_inertially(x, seconds, felt.force, felt.rate, (force_density, rate_density), self.noise)
+        densities = force_density / felt.trust, rate_density / felt.trust
+        ekf.move_inertially(x, seconds, felt.force, felt.rate, densities, self.noise)
         x.t_ns = t_ns
 
     def _coast(self, x: ekf.State, t_ns: int) -> None:
@@ -264,8 +273,9 @@ class Filter:
             wheels.age_wheels(x, abs(float(step.transform[0, 3])), self.noise)
             sensor = self.sensor(step.sensor)
             v = wheels.step_variances(step.transform, seconds, self.noise)
-            spread = np.diag([v[0], v[1], v[2], 1.0, 1.0, v[3]]) * sensor.scale
-            self._weigh(x, wheels.step_residual(x, step.transform, WHEELS, spread, wheels=True), sensor)
+            spread = inflate(np.diag([v[0], v[1], v[2], 1.0, 1.0, v[3]]) * sensor.scale, step.trust)
+            measured = wheels.step_residual(x, step.transform, WHEELS, spread, wheels=True)
+            self._weigh(x, measured, sensor, step.trust)
         x.clone(WHEELS)
 
     def _doubt_wheels(self, x: ekf.State) -> None:
@@ -291,13 +301,17 @@ class Filter:
         sensor = self.sensor("motion")
         told = step.covariance
         spread = np.diag(MOTION_STD**2) if told is None or not np.isfinite(told).all() else told
-        self._weigh(x, wheels.step_residual(x, pose, MOTION, spread * sensor.scale, wheels=False), sensor)
+        spread = inflate(spread * sensor.scale, step.trust)
+        self._weigh(x, wheels.step_residual(x, pose, MOTION, spread, wheels=False), sensor, step.trust)
 
-    def _weigh(self, x: ekf.State, measured: ekf.Residual, sensor: Sensor) -> None:
-        """Correct by a dead reckoning. One that disagrees too far (slip) counts for less, not for nothing."""
+    def _weigh(self, x: ekf.State, measured: ekf.Residual, sensor: Sensor, trust: float) -> None:
+        """Correct by a dead reckoning. One that disagrees too far (slip) counts for less, not for nothing.
+
+        What is not trusted tells nothing of how noisy a sensor is when it is.
+        """
         S = measured.spread(x)
         nis = float(measured.r @ np.linalg.solve(S, measured.r))
-        if not sensor.judge(nis, S, self.adapt, slice(0, 3)):
+        if not sensor.judge(nis, S, self.adapt if trust == 1.0 else 0.0, slice(0, 3)) and self.gated:
             measured = replace(measured, R=measured.R * (nis / limit(1 - FALSE_ALARMS, len(S))) ** 2)
         ekf.correct(x, measured)
 
@@ -329,7 +343,8 @@ class Filter:
             return
         part = (t_ns - x.t_ns) / (step.t_ns - step.since_ns)
         moved = se3.exp(self.twist * seconds)
-        for state, noise in self.foresight.states(x):
+        for state, usual in self.foresight.states(x):
+            noise = usual if step.trust == 1.0 else scale_noise(usual, 1 / step.trust)
             wheels.age_wheels(state, abs(float(moved[0, 3])), noise)
             wheels.move_by_step(state, moved, seconds, noise, gyro and gyro.part(part))
             state.t_ns = t_ns
@@ -338,7 +353,8 @@ class Filter:
         """Hold the turn that wheels say against a gyroscope's."""
         sensor, seconds = self.sensor(step.sensor), (step.t_ns - step.since_ns) / NS
         variance = wheels.step_variances(step.transform, seconds, self.noise)[3] * sensor.scale
-        self._weigh(x, wheels.turn_residual(x, step.transform, seconds, variance, gyro), sensor)
+        variance /= step.trust**2
+        self._weigh(x, wheels.turn_residual(x, step.transform, seconds, variance, gyro), sensor, step.trust)
 
     def _bridge(self, x: ekf.State, step: Step) -> None:
         """Let the position become uncertain over a time of which nothing is known."""
@@ -372,10 +388,10 @@ class Filter:
         measured = measured if place.has_height else measured.part([0, 1])
         S = measured.spread(x)
         nis = float(measured.r @ np.linalg.solve(S, measured.r))
-        gain = 2 * self.adapt
+        gain = 2 * self.adapt if place.trust == 1.0 else 0.0
         if gain and not self.inertial:  # what was told of tilt and places is rough, and the heading needs it
             gain = max(gain, min(1.0, SOON / (sensor.count + 1)))
-        inside = sensor.judge(nis, S, gain, slice(0, 2))
+        inside = sensor.judge(nis, S, gain, slice(0, 2)) or not self.gated
         if not inside and sensor.row <= self.patience:
             return
         if not inside:

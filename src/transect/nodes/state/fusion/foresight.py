@@ -66,7 +66,7 @@ class Foresight:
 
     def __init__(self, noise: ekf.Noise, *, learns: bool) -> None:
         self._told, self._learns = noise, learns
-        self._none = _times(noise, 0.0)
+        self._none = scale_noise(noise, 0.0)
         self.likelihood = np.zeros(len(FACTORS))
         self.scale, self.noise = 1.0, noise
         self.shadows: list[Shadow] = []
@@ -116,8 +116,9 @@ class Foresight:
         prior = -((np.log(FACTORS / USUAL) / SPREAD) ** 2) / 2
         weights = np.exp(prior + self.likelihood - np.max(prior + self.likelihood))
         self.scale = float(weights @ FACTORS / weights.sum())
-        self.noise = _times(self._told, np.sqrt(self.scale))
+        self.noise = scale_noise(self._told, np.sqrt(self.scale))
 
 
-def _times(noise: ekf.Noise, factor: float) -> ekf.Noise:
+def scale_noise(noise: ekf.Noise, factor: float) -> ekf.Noise:
+    """Return the noise with that of the wheels larger by a factor."""
     return replace(noise, **{name: factor * getattr(noise, name) for name in WHEEL_NOISE})

@@ -84,9 +84,14 @@ def add_inertial(
     at = np.array([each.t_ns for each in samples])
     force, rate = (np.array([getattr(each, name) for each in samples]) for name in ("force", "rate"))
     white = max(noise.gyro, white_noise(at, rate)), max(noise.force, white_noise(at, force))
-    parameters = noise.parameters(white)
+    trust = np.array([each.trust for each in samples])
+    parameters = {
+        each: noise.parameters((white[0] / each, white[1] / each)) for each in {1.0, *trust.tolist()}
+    }
     for i in range(len(times) - 1):
-        held = _preintegrate(at, force, rate, times[i], times[i + 1], parameters)
+        within = slice(*np.searchsorted(at, times[i : i + 2]))
+        least = float(trust[within].min(initial=1.0))
+        held = _preintegrate(at, force, rate, times[i], times[i + 1], parameters[least])
         seconds = (times[i + 1] - times[i]) * 1e-9 if alone else None
         for factor in (
             _link_over_gap(first + i, seconds) if held is None else _link_by_samples(first + i, held)

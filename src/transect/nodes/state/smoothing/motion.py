@@ -70,7 +70,8 @@ class PlanarPath:
     t_ns : (n,)
     sums : (n, 12)
         Pose x, y, heading; way driven forwards; two vectors that say how errors of turns and of curvature
-        move the end; way with all its parts counted positive; and of what is in doubt, see `Span`.
+        move the end; way with all its parts counted positive, by which the variance grows, and so longer
+        where wheels are not trusted; and of what is in doubt, see `Span`.
     broken : (n,)
         Number of times until then that nothing was measured.
     """
@@ -89,7 +90,8 @@ class PlanarPath:
         across = np.diff(pose[:, :2], axis=0) @ ACROSS
         by_turn = _sum_up(_take_middles(pose[:, 2])[:, None] * across)
         by_bend = _sum_up(_take_middles(driven)[:, None] * across)
-        travelled, doubts = np.hypot(*motion[:, :2].T), _sum_up(_doubts(t_ns, transforms, motion))
+        travelled = np.hypot(*motion[:, :2].T) / _trusts(steps, t_ns) ** 2
+        doubts = _sum_up(_doubts(t_ns, transforms, motion))
         return cls(
             t_ns, np.column_stack([pose, driven, by_turn, by_bend, _sum_up(travelled), doubts]), broken
         )
@@ -150,6 +152,7 @@ class PosePath:
         usual = _usual_covariances(transforms, per_metre, per_radian)
         told = {step.t_ns: step.covariance for step in steps if step.covariance is not None}
         each = np.array([told.get(t, usual[i]) for i, t in enumerate(t_ns[1:].tolist())]).reshape(-1, 6, 6)
+        each = each / _trusts(steps, t_ns)[:, None, None] ** 2
         attitudes, places = se3.to_quaternion(poses)
         return cls(t_ns, places, attitudes, _sum_up(each), broken)
 
@@ -197,6 +200,12 @@ def _join(steps: Sequence[Step]) -> tuple[Ints, Floats, Ints]:
         transforms.append(step.transform)
         broken.append(broken[-1])
     return np.array(t_ns), np.array(transforms).reshape(-1, 4, 4), np.array(broken)
+
+
+def _trusts(steps: Sequence[Step], t_ns: Ints) -> Floats:
+    """Return how far each step (n - 1,) of a joined path is trusted."""
+    told = {step.t_ns: step.trust for step in steps}
+    return np.array([told.get(t, 1.0) for t in t_ns[1:].tolist()])
 
 
 def _are_measured(t_ns: Ints, broken: Ints, from_ns: Ints, to_ns: Ints) -> Mask:

@@ -1,0 +1,176 @@
+"""Acting on verdicts: how far samples are trusted, and what of them reaches no node.
+
+The engine knows no checks. Whoever does gives it `Verdicts`: what was known of a stream at a time, and masks
+of single samples. A mask acts on the sample itself, before any node gets it (`erase`). All else is weight: a
+node gives `Context.trust` to `inflate`, R' = R / max(score, 0.05)^2, or divides a sigma by it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from transect.base.arrays import Floats, Mask
+from transect.base.clocks import NS
+from transect.recording import Recording
+from transect.types import LaserScan, Verdict
+from transect.types.returns import OTHER_ERROR
+
+LEAST_TRUST = 0.05
+"""A sensor that a node cannot do without counts for no less: its sigmas are 20 times as large."""
+MOST_MASKED = 0.6
+"""Share of a sample from which on it is left out: what is left of it is no scan any more."""
+
+
+class Known(NamedTuple):
+    """What was known of a stream at a time.
+
+    Attributes
+    ----------
+    whole : Verdict
+        What all checks say together.
+    rest : Verdict
+        The same of checks that gave no region. What a region explains is masked, and what is left is good.
+    """
+
+    whole: Verdict
+    rest: Verdict
+
+
+class Verdicts(Protocol):
+    """What a run may know of the streams that it plays."""
+
+    def known_at(self, stream: str, t_ns: int) -> Known | None:
+        """Return what is known of a stream for a sample of a time (ns), None if nothing is."""
+        ...
+
+    def mask_of(self, stream: str, row: int) -> Mask | None:
+        """Return what of the sample in a row is to be dropped, None if nothing is."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return where they come from; `hindsight` tells whether they know what came later."""
+        ...
+
+    def write(self, folder: Path, until_ns: int) -> None:
+        """Keep them in the folder of the run, up to the time (ns) to which it was played."""
+        ...
+
+
+VerdictSource = Callable[[Recording, Collection[str]], Verdicts]
+"""Makes the verdicts of a run: given what is played of the recording, and the names of the streams used."""
+
+
+def erase(value: Any, mask: Mask) -> Any:
+    """Return a sample without what is masked; None if so much is that it is left out.
+
+    Parameters
+    ----------
+    value : any
+        Beams of a `LaserScan` are erased as if they had not been measured; other samples go whole or not.
+    mask : (k,) bool array
+        Of its parts: beams, or one for the whole sample.
+    """
+    if np.mean(mask) >= MOST_MASKED:
+        return None
+    if not isinstance(value, LaserScan):
+        return value
+    dropped = np.zeros(len(value.ranges), np.bool_)
+    dropped[: len(mask)] = mask[: len(dropped)]
+    errors = np.zeros(len(dropped), np.uint16) if value.range_error is None else value.range_error
+    return dataclasses.replace(
+        value,
+        ranges=np.where(dropped, np.nan, value.ranges),
+        range_error=np.where(dropped, OTHER_ERROR, errors).astype(np.uint16),
+    )
+
+
+def worst_of(known: Collection[Known]) -> Known | None:
+    """Return what is worst of what is known of several streams; None if nothing is."""
+    return min(known, key=lambda each: _score(each.rest), default=None)
+
+
+def _score(verdict: Verdict) -> float:
+    """Return a score; of a verdict that cannot tell it is 1: nothing is known to be wrong."""
+    return 1.0 if verdict.score is None else verdict.score
+
+
+def trust_of(verdict: Verdict) -> float:
+    """Return the number by which sigmas are divided: max(score, 0.05)."""
+    return max(_score(verdict), LEAST_TRUST)
+
+
+def inflate(covariance: Floats, trust: float) -> Floats:
+    """Return a covariance, or variances, of what is trusted so far: R' = R / trust^2."""
+    return covariance if trust == 1.0 else covariance / trust**2
+
+
+@dataclass
+class Doubt:
+    """What became of the samples of one input, or of one stream, that were not trusted.
+
+    Attributes
+    ----------
+    weighed, masked, left_out : int
+        Samples that counted for less, that lost a part, and that were not used at all.
+    least : float
+        Smallest trust of those that counted for less.
+    share : float
+        Sum of the shares of the samples that lost a part.
+    first_ns, last_ns : int
+        Of all these samples.
+    reasons : Counter of str
+        Of the verdicts behind them.
+    """
+
+    weighed: int = 0
+    masked: int = 0
+    left_out: int = 0
+    least: float = 1.0
+    share: float = 0.0
+    first_ns: int | None = None
+    last_ns: int = 0
+    reasons: Counter[str] = field(default_factory=Counter[str])
+
+    def weigh(self, t_ns: int, trust: float, reason: str) -> None:
+        """Take note of a sample that counts for less, or for nothing (0)."""
+        self.weighed += trust > 0
+        self.left_out += not trust
+        self.least = min(self.least, trust or self.least)
+        self.reasons[reason] += 1
+        self._note(t_ns)
+
+    def mask(self, t_ns: int, share: float) -> None:
+        """Take note of a sample of which a share is masked."""
+        self.left_out += share >= MOST_MASKED
+        self.masked += share < MOST_MASKED
+        self.share += share if share < MOST_MASKED else 0.0
+        self._note(t_ns)
+
+    def _note(self, t_ns: int) -> None:
+        self.first_ns = t_ns if self.first_ns is None else min(self.first_ns, t_ns)
+        self.last_ns = max(self.last_ns, t_ns)
+
+    def describe(self, origin_ns: int) -> str:
+        """Return it as words; times count from the first sample of what is played."""
+        parts: list[str] = []
+        if self.masked:
+            parts.append(f"{_samples(self.masked)} masked ({self.share / self.masked:.1%} of each)")
+        if self.weighed:
+            parts.append(f"{_samples(self.weighed)} down-weighted, sigma up to {1 / self.least:.3g} times")
+        if self.left_out:
+            parts.append(f"{_samples(self.left_out)} left out")
+        first = origin_ns if self.first_ns is None else self.first_ns
+        when = f"+{(first - origin_ns) / NS:.1f} s to +{(self.last_ns - origin_ns) / NS:.1f} s"
+        why = ", ".join(sorted(name for name in self.reasons if name))
+        return f"{', '.join(parts)}; {when}{f' ({why})' if why else ''}"
+
+
+def _samples(number: int) -> str:
+    return "1 sample" if number == 1 else f"{number} samples"
