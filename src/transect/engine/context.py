@@ -126,14 +126,22 @@ class Context:
             Inputs that can stand in for this one. If it is BAD, and one of them is fed and is not, the
             answer is 0: the sample is to be left out. Else it is 0.05 at least.
         """
+        if self.leaves_out(port, t_ns, others):
+            return 0.0
         known = self._known(port, t_ns)
-        if known is None or (known.rest.score in (None, 1.0) and known.rest.state != "BAD"):
-            return 1.0
-        bad = known.rest.state == "BAD" and any(self._is_good(other, t_ns) for other in others)
-        trust = 0.0 if bad else trust_of(known.rest)
-        if trust < 1 and self._doubts is not None:
+        trust = 1.0 if known is None else trust_of(known.rest)
+        if known is not None and trust < 1 and self._doubts is not None:
             self._doubts(port).weigh(self.time if t_ns is None else t_ns, trust, known.rest.reason)
         return trust
+
+    def leaves_out(self, port: str, t_ns: int | None, others: Collection[str]) -> bool:
+        """Tell whether a sample is to be left out: it is of a BAD sensor, and another can stand in for it."""
+        known = self._known(port, t_ns)
+        if known is None or known.rest.state != "BAD" or not any(self._is_good(o, t_ns) for o in others):
+            return False
+        if self._doubts is not None:
+            self._doubts(port).weigh(self.time if t_ns is None else t_ns, 0.0, known.rest.reason)
+        return True
 
     def _is_good(self, port: str, t_ns: int | None) -> bool:
         known = self._known(port, t_ns)

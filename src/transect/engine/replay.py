@@ -33,6 +33,8 @@ from .trust import Doubt, Verdicts, VerdictSource
 from .wiring import NONE, Input, Wiring, WiringError, wire_inputs
 
 PROGRESS_NS = NS // 5
+INTEGRITY = "integrity"
+"""In place of the node, in what a run concludes of the verdicts that it acted on."""
 
 
 @dataclass(frozen=True)
@@ -223,17 +225,21 @@ class Replay:
 
     def describe_doubts(self) -> list[Conclusion]:
         """Return in words which streams were masked, down-weighted or left out, and when."""
+        if self.verdicts is None:
+            return []
         origin = (self.span or (0, 0))[0]
         masked: dict[str, Doubt] = {}
         for line in self.lines:
             for row, share in sorted(line.masked.items()):
                 masked.setdefault(line.stream.name, Doubt()).mask(int(line.stream.t_ns[row]), share)
-        said = [Conclusion("integrity", f"{name}: {d.describe(origin)}") for name, d in masked.items()]
+        said = [Conclusion(INTEGRITY, f"{name}: {d.describe(origin)}") for name, d in masked.items()]
         behind = self._streams_behind(self.graph, self.wiring)
         for (node, port), doubt in sorted(self.doubts.items()):
             streams = ", ".join(behind[self.graph.parts[node].feeds[port].source])
-            said.append(Conclusion("integrity", f"{node}.{port} ({streams}): {doubt.describe(origin)}"))
-        return said
+            said.append(Conclusion(INTEGRITY, f"{node}.{port} ({streams}): {doubt.describe(origin)}"))
+        if self.verdicts.describe()["hindsight"]:
+            said.append(Conclusion(INTEGRITY, "hindsight: the verdicts acted on know what came later"))
+        return said or [Conclusion(INTEGRITY, "no stream was masked, down-weighted or left out")]
 
     @property
     def losses(self) -> tuple[Loss, ...]:

@@ -296,11 +296,13 @@ def short_name(name: str) -> str:
 
 
 def dependence(reference: Input, estimate: Input) -> tuple[str, ...]:
-    """Return what makes a comparison worth less: the truth was used, or is not independent."""
+    """Return what makes a comparison worth less: truth or hindsight was used, or is not independent."""
     said: list[str] = []
     run = estimate.run
     if run.get("used_truth"):
         said.append("used truth: the run was given a stream of role truth")
+    if run.get("verdicts", {}).get("hindsight"):
+        said.append("hindsight: the run was given verdicts that knew what came later")
     consumed = {str(wire["stream"]) for wire in run.get("wiring", {}).values()}
     ours = {file.sha256 for file in reference.files}
     if shared := sorted(n for n in consumed if _sensor(n) == _sensor(reference.stream)):

@@ -83,10 +83,19 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def known_of(judgements: Sequence[Judgement]) -> Known:
-    """Return what several checks say together of one window of a stream; there must be at least one."""
+Masked = set[tuple[str, str]]
+"""Checks and reasons that gave regions of a stream until then: what they find is masked."""
+
+
+def known_of(judgements: Sequence[Judgement], masked: Masked) -> Known:
+    """Return what several checks say together of one window of a stream; there must be at least one.
+
+    A check that has given a region for a reason is acted on by masks wherever it has that reason: a BAD that
+    it has not yet cleared is no word against what the masks leave.
+    """
     counted = [each for each in judgements if not each[0].muted]
-    rest = [each for each in counted if each[0].region is None]
+    masked |= {(v.check, v.reason) for v, _ in counted if v.region is not None and v.reason}
+    rest = [(v, g) for v, g in counted if v.region is None and (v.check, v.reason) not in masked]
     return Known(_together(counted, judgements[0][0]), _together(rest, judgements[0][0]))
 
 
@@ -183,11 +192,12 @@ class _Judged:
         self.session, self.track = session, track
         self.known: list[Known] = []
         self.masks: list[Mask | None] = []
+        self._masked: Masked = set()
 
     def add(self, judgements: Sequence[Judgement]) -> None:
         """Take the verdicts on the next window."""
         self.masks.append(mask_of_window(judgements))
-        self.known.append(known_of(judgements))
+        self.known.append(known_of(judgements, self._masked))
 
 
 class Hindsight:
@@ -249,7 +259,8 @@ class _Remembered:
         self._edges: Ints = np.array([*sorted(windows), judgements[-1][0][0].t1_ns], np.int64)
         self._refuse_others(stream)
         self._bounds = Track[object](stream, Grid(self._edges, int(np.diff(self._edges).max()))).bounds
-        self._known = [known_of(each) for each in judgements]
+        masked: Masked = set()
+        self._known = [known_of(each, masked) for each in judgements]
         self._masks = [mask_of_window(each) for each in judgements]
 
     def _refuse_others(self, stream: Stream) -> None:

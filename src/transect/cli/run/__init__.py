@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from transect.cli._progress import Progress
     from transect.engine import Compound, Options, Replay, Run
     from transect.engine.folder import RunFolder
+    from transect.engine.trust import VerdictSource
     from transect.evaluation.runs import JudgedRun
     from transect.recording import Recording
 
@@ -30,7 +31,7 @@ NAMED = "transect.run.named"
 
 @dataclass(frozen=True)
 class Manner:
-    """How a run is played, shown and judged; nothing of it changes the result."""
+    """How a run is played, shown and judged; nothing of it but `verdicts` changes the result."""
 
     rate: float | None
     jobs: int
@@ -41,6 +42,7 @@ class Manner:
     golden: Run | None
     progress: Progress
     draw: Callable[[Path], object]
+    verdicts: VerdictSource | None
 
 
 TYPED = "transect.run.typed"
@@ -102,6 +104,14 @@ class RunCommand(click.Command):
 @click.option(
     "--golden", type=click.Path(path_type=Path), metavar="DIR", help="A run that this one must equal."
 )
+@click.option("--check", "checks", is_flag=True, help="Check the sensors in the same pass, and act on it.")
+@click.option(
+    "--verdicts", type=click.Path(path_type=Path), metavar="FILE",
+    help="Act on verdicts that `transect check -o` wrote: hindsight.",
+)  # fmt: skip
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="With --check: limits, mutes, sensors (YAML)."
+)
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Threads.")
 @click.option("--step", is_flag=True, help="Play nothing by itself: step, play and look from a prompt.")
 @click.option("--stats", is_flag=True, help="Show what each node took; statistics.txt has it anyway.")
@@ -118,6 +128,9 @@ def command(
     offsets: tuple[str, ...],
     rate: float | None,
     golden: Path | None,
+    checks: bool,
+    verdicts: Path | None,
+    config: Path | None,
     jobs: int,
     step: bool,
     stats: bool,
@@ -130,6 +143,9 @@ def command(
     COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs all
     implementations that the recording can feed, each into a folder below DIR, compares them, and says why the
     others did not run. A single node runs too: by its name, or as file.py or file.py/Name.
+
+    With --check sensors that are found to be wrong count for less, BAD ones not at all where others can stand
+    in for them, and beams from dust or rain are dropped; verdicts.parquet has all verdicts.
 
     The folder DIR has every output as a file, what was run on what, statistics, and a digest: same bytes in,
     same digest out. It appears when all of it is written. What there is of a run that failed or was
@@ -173,11 +189,21 @@ def command(
     compounds = _find_compounds(compound, asked)
     recording = opening.open_unread()
     manner = Manner(
-        rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json), drawing.draw
-    )
+        rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json), drawing.draw,
+        _find_verdicts(checks, config, verdicts),
+    )  # fmt: skip
     if every and out is not None:
         return run_each(compounds, out, lambda one, place: _run(one, recording, asked, place, manner))
     return _run(compounds[0], recording, asked, out, manner)
+
+
+def _find_verdicts(checks: bool, config: Path | None, verdicts: Path | None) -> VerdictSource | None:
+    """Return what makes the verdicts that a run acts on; None if it is to trust everything."""
+    if not (checks or config or verdicts):
+        return None
+    from transect.integrity.acting import choose_source
+
+    return choose_source(config or checks, verdicts)
 
 
 def _find_compounds(name: str, asked: Options) -> list[Compound]:
@@ -202,7 +228,7 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
         with _times_as_usage(), _commands_to_copy():
             replay = Replay(
                 compound, recording, asked, folder=folder.path if folder else None, rate=manner.rate,
-                jobs=manner.jobs, in_memory=False, strict=manner.strict,
+                jobs=manner.jobs, in_memory=False, strict=manner.strict, verdicts=manner.verdicts,
             )  # fmt: skip
         used = _streams_used(replay, recording, manner.strict)
         if not manner.as_json:

@@ -31,6 +31,8 @@ def show_wiring(replay: Replay) -> None:
         click.echo(f"note: {note}")
     if replay.wiring.used_truth:
         click.echo("note: the result uses truth, and cannot be judged by it")
+    if replay.verdicts is not None and replay.verdicts.describe()["hindsight"]:
+        click.echo("note: the result uses verdicts in hindsight: they know what came later")
     for mapping in replay.mappings.values():
         click.echo(f"offset: {mapping}")
     click.echo("")
@@ -124,6 +126,7 @@ def document(
         "outputs": _outputs(run),
         "wiring": run.config["wiring"],
         "used_truth": run.config["used_truth"],
+        "verdicts": run.config.get("verdicts"),
         "time": run.config["time"],
         "parameters": run.config["parameters"],
         "statistics": run.stats.to_dict() if run.stats else None,

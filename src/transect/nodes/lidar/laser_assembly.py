@@ -40,7 +40,8 @@ class Assembled:
     Attributes
     ----------
     map : PointCloud
-        Of the lasers; `count` says how many returns made a point.
+        Of the lasers; `count` says how many returns made a point. Where checks doubted a laser in the run,
+        `score` is how far the returns of a point can be trusted, on average: 1 fully, 0 not at all.
     radar : PointCloud
         The strongest peak of each spectrum, with `intensity` as the radar scales it.
     """
@@ -75,6 +76,7 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         self.frame = ""
         self.seen = self.placed = 0
         self.assumed: dict[str, None] = {}
+        self.ports: dict[str, str] = {}
 
     def ready(self) -> None:
         """Refuse a recording in which nothing is measured."""
@@ -98,8 +100,15 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         pose: Batch[Pose] = (),
         twist: Batch[Twist] = (),
     ) -> Assembled | None:
-        scans = [*horizontal, *port, *starboard, *vertical, *scan]
+        came = zip(LASERS, (scan, horizontal, port, starboard, vertical), strict=True)
+        scans = [each for name, batch in came for each in self._keep_trusted(name, batch)]
         self.gather(scans, spectrum, [*nav, *odometry, *pose, *twist])
+
+    def _keep_trusted(self, port: str, scans: Sequence[LaserScan]) -> list[LaserScan]:
+        """Return the scans of an input, without those of a laser that is BAD while others are not."""
+        others = [name for name in LASERS if name != port]
+        self.ports.update({each.frame: port for each in scans})
+        return [each for each in scans if not self.ctx.leaves_out(port, each.t_ns, others)]
 
     def gather(
         self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[Moving]
@@ -114,17 +123,17 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
             self.ctx.conclude(f"{share}, in the frame {self.frame}" if self.frame else share)
         for assumption in self.assumed:
             self.ctx.conclude(assumption)
-        lasers = self._cloud(self.lasers, "laser", any(map(self.ctx.is_fed, LASERS)))
+        lasers = self._cloud(self.lasers, "laser", any(map(self.ctx.is_fed, LASERS)), "score")
         return Assembled(lasers, self._cloud(self.radar, "radar", self.ctx.is_fed("spectrum"), "intensity"))
 
-    def _cloud(self, sums: VoxelSums, sensor: str, fed: bool, value: str = "") -> PointCloud | None:
+    def _cloud(self, sums: VoxelSums, sensor: str, fed: bool, value: str) -> PointCloud | None:
         count, means = sums.means()
         if not len(count):
             return self.ctx.skip(
                 f"no return of the {sensor} could be placed" if fed else f"there is no {sensor}"
             )
         fields: dict[str, NDArray[np.generic]] = {"count": count}
-        if value:
+        if value != "score" or means[:, 3].min() < 1.0:
             fields[value] = means[:, 3].astype(np.float32)
         return PointCloud(means[:, :3], fields, frame=self.frame)
 
@@ -137,10 +146,16 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         """Add measurements, as far as it is known where they are."""
         machine = self.machine
         for scan in self._keep_directed(scans):
-            self.lasers.add(self._count(placed(_beams_of_scan(scan, machine), scan.frame)))
+            points = self._count(placed(_beams_of_scan(scan, machine), scan.frame))
+            self.lasers.add(points, np.full((len(points), 1), self._score(scan)))
         if spectra:
             beams = _beams_of_spectra(spectra, _gate(machine, "radar"))
             self.radar.add(self._count(placed(beams, spectra[0].frame)), beams.intensity[:, None])
+
+    def _score(self, scan: LaserScan) -> float:
+        """Return how far the laser of a scan could be trusted by then; 1 where nothing is known."""
+        verdict = self.ctx.integrity(self.ports[scan.frame], scan.t_ns) if scan.frame in self.ports else None
+        return 1.0 if verdict is None or verdict.score is None else verdict.score
 
     def _keep_directed(self, scans: Sequence[LaserScan]) -> list[LaserScan]:
         """Return scans whose beams have a direction; say what the others lack."""
