@@ -237,16 +237,6 @@ def _later(stream: Any, seconds: int) -> Any:
     return arrow.from_numpy(stream.t_ns + seconds * NS)
 
 
-def test_what_was_known_at_a_time_is_of_a_window_that_had_ended() -> None:
-    recording, _ = inject(drive(), "early_stop", 0.9, streams=["imu"])
-    verdicts = check(recording, checks=["T01"])
-    assert verdicts.known_at("imu", START_NS + NS - 1) is None
-    known = verdicts.known_at("imu", START_NS + 5 * NS + 1)
-    assert known is not None
-    assert known.t1_ns == START_NS + 5 * NS
-    assert verdicts.known_at("nothing", START_NS + 9 * NS) is None
-
-
 def test_every_check_says_what_it_judges_measures_and_why() -> None:
     described = describe()
     assert len({row.id for row in described}) == len(described)

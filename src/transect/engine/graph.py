@@ -109,7 +109,7 @@ class Graph:
 
     def inputs_behind(self) -> dict[str, tuple[str, ...]]:
         """Return, by channel, the inputs of the graph from which its samples come, through whatever nodes."""
-        behind = {name: (name,) for name in self.inputs}
+        behind: dict[str, tuple[str, ...]] = {name: (name,) for name in self.inputs}
         for part in self.parts.values():
             fed = [feed.source for feed in part.feeds.values() if feed.orders]
             found = tuple(dict.fromkeys(name for source in fed for name in behind.get(source, ())))

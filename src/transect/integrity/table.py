@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -106,15 +105,6 @@ class VerdictTable:
             )  # fmt: skip
             rolled.setdefault(name, []).append(verdict)
         return rolled
-
-    def known_at(self, stream: str, time_ns: int) -> Verdict | None:
-        """Return the verdict on a stream that was known at a time: of the newest window that had ended.
-
-        This is what `transect.run(..., verdicts=table.known_at)` takes.
-        """
-        verdicts = self.by_stream.get(stream, ())
-        index = bisect_right(verdicts, time_ns, key=lambda verdict: verdict.t1_ns)
-        return verdicts[index - 1] if index else None
 
     def write(self, path: Path | str) -> None:
         """Write a file: CSV if its name ends so, else Parquet. Equal tables give equal bytes."""
