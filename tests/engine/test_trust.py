@@ -13,7 +13,7 @@ from transect.base.clocks import NS
 from transect.engine import Node, compound, run
 from transect.engine.trust import Doubt, Known, erase, inflate
 from transect.recording import Recording, stream_of_values
-from transect.types import LaserScan, Twist, Verdict
+from transect.types import LaserScan, PointCloud, Twist, Verdict
 from transect.types.returns import OTHER_ERROR
 
 T0 = 1_600_000_000 * NS
@@ -98,12 +98,22 @@ def test_masked_beams_reach_no_node_and_a_scan_without_three_fifths_is_left_out(
 
 def test_an_erased_beam_says_nothing_of_what_is_there() -> None:
     scan = LaserScan(np.full(4, 2.0), 0.0, 0.1)
-    left = erase(scan, np.array([True, False, False, False]))
+    left, share = erase(scan, np.array([True, False]))  # of the first two
+    assert share == 0.25
     assert np.isnan(left.ranges[0])
     assert left.range_error.tolist() == [OTHER_ERROR, 0, 0, 0]
-    assert erase(scan, np.array([True, True, True, False])) is None
-    twist = Twist(np.zeros(3), np.zeros(3))
-    assert erase(twist, np.array([True])) is None
+    assert erase(scan, np.array([True, True, True, False])) == (None, 0.75)
+    assert erase(Twist(np.zeros(3), np.zeros(3)), np.array([True])) == (None, 1.0)
+
+
+def test_points_of_a_cloud_are_erased_and_its_fields_stay() -> None:
+    cloud = PointCloud(np.ones((3, 3), np.float32), {"intensity": np.arange(3)})
+    left, share = erase(cloud, np.array([False, True, False, True]))  # a longer scan had a fourth
+    assert share == pytest.approx(1 / 3)
+    assert np.isnan(left.points).any(axis=1).tolist() == [False, True, False]
+    assert left.points.dtype == np.float32
+    assert left.fields["intensity"].tolist() == [0, 1, 2]
+    assert not np.isnan(cloud.points).any()
 
 
 TRUSTING = ["x -> through.x", "through.out -> trust.twist", "y -> trust.other", "trust.out -> trust"]

@@ -106,8 +106,7 @@ class Line:
             if mask is None or not mask.any():
                 yield value
                 continue
-            self.masked[row] = float(np.mean(mask))
-            left = erase(value, mask)
+            left, self.masked[row] = erase(value, mask)
             yield LOST if left is None else left
 
     @property

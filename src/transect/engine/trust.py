@@ -19,7 +19,7 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS
 from transect.recording import Recording
-from transect.types import LaserScan, Verdict
+from transect.types import LaserScan, PointCloud, Verdict
 from transect.types.returns import OTHER_ERROR
 
 LEAST_TRUST = 0.05
@@ -67,28 +67,34 @@ VerdictSource = Callable[[Recording, Collection[str]], Verdicts]
 """Makes the verdicts of a run: given what is played of the recording, and the names of the streams used."""
 
 
-def erase(value: Any, mask: Mask) -> Any:
-    """Return a sample without what is masked; None if so much is that it is left out.
+def erase(value: Any, mask: Mask) -> tuple[Any, float]:
+    """Return a sample without what is masked, None if so much is that it is left out; and the share.
 
     Parameters
     ----------
     value : any
-        Beams of a `LaserScan` are erased as if they had not been measured; other samples go whole or not.
+        Beams of a `LaserScan` and points of a `PointCloud` become as if they had not been measured; other
+        samples go whole or not at all.
     mask : (k,) bool array
-        Of its parts: beams, or one for the whole sample.
+        Of its beams or points, which may be fewer, or one number for the whole sample.
     """
-    if np.mean(mask) >= MOST_MASKED:
-        return None
-    if not isinstance(value, LaserScan):
-        return value
-    dropped = np.zeros(len(value.ranges), np.bool_)
-    dropped[: len(mask)] = mask[: len(dropped)]
-    errors = np.zeros(len(dropped), np.uint16) if value.range_error is None else value.range_error
-    return dataclasses.replace(
-        value,
-        ranges=np.where(dropped, np.nan, value.ranges),
-        range_error=np.where(dropped, OTHER_ERROR, errors).astype(np.uint16),
-    )
+    if not isinstance(value, LaserScan | PointCloud):
+        share = float(np.mean(mask))
+        return (None if share >= MOST_MASKED else value), share
+    parts = len(value.ranges) if isinstance(value, LaserScan) else len(value)
+    dropped = np.zeros(parts, np.bool_)
+    dropped[: len(mask)] = mask[:parts]
+    share = float(np.count_nonzero(dropped)) / max(parts, 1)
+    if share >= MOST_MASKED:
+        return None, share
+    if isinstance(value, PointCloud):
+        points = value.points.copy()
+        points[dropped] = np.nan
+        return dataclasses.replace(value, points=points), share
+    errors = np.zeros(parts, np.uint16) if value.range_error is None else value.range_error
+    erased = np.where(dropped, OTHER_ERROR, errors).astype(np.uint16)
+    ranges = np.where(dropped, np.nan, value.ranges)
+    return dataclasses.replace(value, ranges=ranges, range_error=erased), share
 
 
 def worst_of(known: Collection[Known]) -> Known | None:

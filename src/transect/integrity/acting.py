@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Ints, Mask
+from transect.base.clocks import NS
 from transect.engine import Run
 from transect.engine.run import run as run_engine
 from transect.engine.trust import Known, VerdictSource
@@ -35,6 +36,8 @@ from .windows import Grid, Track
 
 VERDICTS = "verdicts"
 """Name of the files in the folder of a run."""
+EXPLAINED_NS = 10 * NS
+"""For so long after samples were masked other checks may still speak of them: they look back."""
 Judgement = tuple[Verdict, str]
 """A verdict, and the group of its check."""
 
@@ -83,20 +86,23 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-Masked = set[tuple[str, str]]
-"""Checks and reasons that gave regions of a stream until then: what they find is masked."""
-
-
-def known_of(judgements: Sequence[Judgement], masked: Masked) -> Known:
+def known_of(judgements: Sequence[Judgement], masked: dict[str, int]) -> Known:
     """Return what several checks say together of one window of a stream; there must be at least one.
 
-    A check that has given a region for a reason is acted on by masks wherever it has that reason: a BAD that
-    it has not yet cleared is no word against what the masks leave.
+    Parameters
+    ----------
+    masked : dict of str to int
+        By reason: the end (ns) of the newest window in which a check gave a region for it. What any check
+        finds for the same reason soon after is explained by samples that are masked: it does not weigh.
     """
     counted = [each for each in judgements if not each[0].muted]
-    masked |= {(v.check, v.reason) for v, _ in counted if v.region is not None and v.reason}
-    rest = [(v, g) for v, g in counted if v.region is None and (v.check, v.reason) not in masked]
+    masked.update({v.reason: v.t1_ns for v, _ in counted if v.region is not None and v.reason})
+    rest = [(v, g) for v, g in counted if v.region is None and not _is_explained(v, masked)]
     return Known(_together(counted, judgements[0][0]), _together(rest, judgements[0][0]))
+
+
+def _is_explained(verdict: Verdict, masked: Mapping[str, int]) -> bool:
+    return verdict.reason in masked and verdict.t0_ns - masked[verdict.reason] <= EXPLAINED_NS
 
 
 def _together(judgements: Sequence[Judgement], any_one: Verdict) -> Verdict:
@@ -192,7 +198,7 @@ class _Judged:
         self.session, self.track = session, track
         self.known: list[Known] = []
         self.masks: list[Mask | None] = []
-        self._masked: Masked = set()
+        self._masked: dict[str, int] = {}
 
     def add(self, judgements: Sequence[Judgement]) -> None:
         """Take the verdicts on the next window."""
@@ -259,7 +265,7 @@ class _Remembered:
         self._edges: Ints = np.array([*sorted(windows), judgements[-1][0][0].t1_ns], np.int64)
         self._refuse_others(stream)
         self._bounds = Track[object](stream, Grid(self._edges, int(np.diff(self._edges).max()))).bounds
-        masked: Masked = set()
+        masked: dict[str, int] = {}
         self._known = [known_of(each, masked) for each in judgements]
         self._masks = [mask_of_window(each) for each in judgements]
 
