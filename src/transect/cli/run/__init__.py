@@ -136,7 +136,7 @@ def command(
     stats: bool,
     as_json: bool,
 ) -> int:
-    """Compute something from a recording; without COMPOUND, list what.
+    """Compute something from a recording; without a name, list what.
 
     A compound is a computation: nodes that are wired together.
 
