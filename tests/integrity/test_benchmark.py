@@ -106,7 +106,7 @@ def test_a_gate_without_a_measurement_is_neither_met_nor_missed() -> None:
 
 
 def test_words_of_clouds_are_one_and_checks_are_known_by_their_words() -> None:
-    assert reasons_of("dust") == {"OBSCURANT", "HAZE"}
+    assert reasons_of("dust") == {"OBSCURANT", "HAZE", "INLIERS"}
     assert {"C02", "X01"} <= namers_of("dust")
     assert namers_of("early_stop") == {"T01"}
 

@@ -126,6 +126,6 @@ FAULTS = (
         parameters={"least": 0.5, "most": 5.0},
         lasts=TO_THE_END,
         unit="deg, from 0.5",
-        reasons=("EXTRINSIC",),
+        reasons=("EXTRINSIC", "DISAGREE"),
     ),
 )

@@ -210,7 +210,7 @@ FAULTS = (
         dusty,
         parameters={**_DUST, **_SIGHT, "red": 0.72, "green": 0.62, "blue": 0.48},
         unit="extinction",
-        reasons=("DUST", "SMOKE", "HAZE"),
+        reasons=("DUST", "SMOKE", "HAZE", "INLIERS"),
     ),
     Fault(
         "smoke",
@@ -220,7 +220,7 @@ FAULTS = (
         dusty,
         parameters={**_SMOKE, **_SIGHT, "red": 0.95, "green": 0.5, "blue": 0.15},
         unit="extinction",
-        reasons=("SMOKE", "DUST", "HAZE"),
+        reasons=("SMOKE", "DUST", "HAZE", "INLIERS"),
     ),
     Fault(
         "fog",
@@ -230,6 +230,6 @@ FAULTS = (
         foggy,
         parameters={**_FOG, "red": 0.8, "green": 0.8, "blue": 0.82},
         unit="extinction",
-        reasons=("SMOKE", "HAZE"),
+        reasons=("SMOKE", "HAZE", "INLIERS"),
     ),
 )

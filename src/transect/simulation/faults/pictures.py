@@ -62,7 +62,7 @@ FAULTS = (
         blur,
         parameters={"width": 0.05},
         unit="share of the width",
-        reasons=("BLUR",),
+        reasons=("BLUR", "INLIERS"),
     ),
     Fault(
         "overexposure",
@@ -72,7 +72,7 @@ FAULTS = (
         overexpose,
         parameters={"stops": 3.0},
         unit="stops",
-        reasons=("OVEREXPOSED",),
+        reasons=("OVEREXPOSED", "INLIERS"),
     ),
 )
 
@@ -215,6 +215,6 @@ VEIL_FAULTS = (
         hazy,
         parameters={"transmission": 0.2},
         unit="share of the light",
-        reasons=("HAZE",),
+        reasons=("HAZE", "INLIERS"),
     ),
 )

@@ -177,7 +177,7 @@ FAULTS = (
         stepping,
         parameters={"size": 1.0},
         unit="that of the column",
-        reasons=("BIAS",),
+        reasons=("BIAS", "DISAGREE", "NIS"),
         able=has_signals,
         needs=MEASURED,
     ),
