@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,13 @@ from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import file_name
 from transect.draw.figures import save_figure
 from transect.draw.integrity import StateStrip, signal_figure, states_figure
+from transect.draw.moment import moment_figure
 from transect.errors import TransectError
 from transect.recording import Recording, Stream
-from transect.robots.moment import KINDS, Choice, draw_recordings
+from transect.robots.moment import KINDS, Choice, Moment, draw_recordings, show_ranges
+from transect.types import Image, LaserScan, RadarRange
 
+from .figures import mask_returns
 from .reasons import reason_of
 from .report import Problem, SensorReport, time_text
 
@@ -56,17 +60,36 @@ def _strip_of(report: SensorReport, first: int) -> StateStrip:
 def _figures_of(recording: Recording, problem: Problem, first: int) -> Iterator[Figure]:
     """Yield the picture of a problem; none where there is nothing to draw."""
     stream = recording[problem.stream]
-    at = (problem.worst.t0_ns + problem.worst.t1_ns) // 2
-    said = f"{stream.name} {reason_of(problem.reason).words}, {time_text(at - first)}"
-    if stream.type in KINDS:
-        names = (stream.name, *problem.worst.peers)
-        choice = Choice(streams=names, times=(decimal_from_ns(at),), title=said)
-        try:
-            yield draw_recordings([recording], choice)[0]
-        except TransectError:
-            return  # nothing was recorded then, which is what the strip shows
-    else:
+    t0, t1 = problem.worst.t0_ns, problem.worst.t1_ns
+    at = (t0 + t1) // 2
+    said = f"{stream.name} {reason_of(problem.reason).words}, {time_text(t0 - first)}"
+    if stream.type not in KINDS:
         yield from _signals_of(stream, problem, at, said)
+        return
+    moment = Moment(recording, stream.clock, at, window=(t0, t1))
+    radar = _find_peer(recording, stream, problem.worst.peers, RadarRange)
+    try:
+        if stream.type is LaserScan and radar and moment.is_level(stream):
+            panel = mask_returns(show_ranges(moment, stream, radar), moment.part(stream), [problem.worst])
+            yield moment_figure([replace(panel, name="")], said)
+            return
+        other = _find_peer(recording, stream, problem.worst.peers, Image)
+        names = (stream.name, *(peer.name for peer in (other or radar,) if peer))
+        choice = Choice(streams=names, times=(decimal_from_ns(at),), title=said)
+        yield draw_recordings([recording], choice)[0]
+    except TransectError:
+        return  # nothing was recorded then, which is what the strip shows
+
+
+def _find_peer(recording: Recording, stream: Stream, compared: Sequence[str], kind: type) -> Stream | None:
+    """Return a sensor that may have seen what a stream did not: a radar for a laser, a camera for a camera.
+
+    One with which a check compared it comes first.
+    """
+    if (kind is Image and stream.type is not Image) or (kind is RadarRange and stream.type is not LaserScan):
+        return None
+    others = [o for o in recording if o.type is kind and len(o) and o is not stream]
+    return next(iter(sorted(others, key=lambda o: o.name not in compared)), None)
 
 
 def _signals_of(stream: Stream, problem: Problem, at: int, title: str) -> Iterator[Figure]:

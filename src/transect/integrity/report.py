@@ -160,7 +160,7 @@ def _problems(table: VerdictTable) -> Iterator[Problem]:
         there = [each for run in find_runs(verdicts) for each in _find_anomalous(run, state)]
         seconds = sum(v.t1_ns - v.t0_ns for v in there) / NS
         spans = tuple(_spans([(v.t0_ns, v.t1_ns) for v in there]))
-        found.append(Problem(*key, state, spans, seconds, min(there, key=_badness)))
+        found.append(Problem(*key, state, spans, seconds, min(there, key=badness)))
     yield from sorted(found, key=lambda each: (each.state != "BAD", -each.seconds, each.stream, each.check))
 
 
@@ -199,7 +199,7 @@ def _excesses(verdict: Verdict) -> dict[str, float]:
     return found
 
 
-def _badness(verdict: Verdict) -> tuple[float, float, int]:
+def badness(verdict: Verdict) -> tuple[float, float, int]:
     """Return what sorts the worst window first: its score, then how far it is beyond its limits."""
     score = 1.0 if verdict.score is None else verdict.score
     return score, -max(_excesses(verdict).values(), default=0.0), verdict.t0_ns

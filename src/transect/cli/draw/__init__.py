@@ -1,4 +1,4 @@
-"""`transect draw track|frames|streams|overlay|moment|slip PATH`, `draw robot NAME`: pictures."""
+"""`transect draw track|frames|streams|overlay|moment|slip|sdi PATH`, `draw robot NAME`: pictures."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from .._opening import Opening, opening
 from .._options import add_options, from_option, streams_option, to_option
+from .sdi import sdi
 from .track import track
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def command() -> None:
 
 
 command.add_command(track)
+command.add_command(sdi)
 
 
 @command.command()

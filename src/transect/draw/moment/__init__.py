@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from ..figures import new_figure
 from ..frames import INK, QUIET
 from ..overlay import SOFT
-from .panels import Field, Graph, OverTime, Photo, Points, Ranges, Rows, Spectrum, Together
+from .lines import OverTime, Photo, Rows
+from .panels import Field, Graph, Points, Together
 from .parts import HEIGHT, WIDTH, Limits, Panel
+from .ranges import Ranges, Spectrum
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,13 +24,19 @@ __all__ = [
 
 HEAD = 0.45
 """Height of a line of the title above all panels, inches."""
-LETTERS = 9
-"""Letters of the title to an inch."""
+LETTERS, SMALL_LETTERS = 9, 14
+"""Letters of the title, and of the caption, to an inch."""
+SMALL_LINE = 0.17
+"""Height of a line of the caption, inches."""
 COLUMNS = 4
 
 
 def moment_figure(
-    panels: Sequence[Panel], title: str = "", columns: int | None = None, limits: Limits | None = None
+    panels: Sequence[Panel],
+    title: str = "",
+    columns: int | None = None,
+    limits: Limits | None = None,
+    caption: str = "",
 ) -> Figure:
     """Draw what sensors saw.
 
@@ -41,6 +49,8 @@ def moment_figure(
         Number of panels side by side; by default at most four, and all rows as equal as possible.
     limits : Limits
         How far points and ranges are drawn.
+    caption : str
+        Sentences below all panels.
 
     Returns
     -------
@@ -52,7 +62,10 @@ def moment_figure(
     limits = limits or Limits()
     heights = [max((panel.height(limits) for panel in row), default=HEIGHT) for row in rows]
     lines = textwrap.wrap(title, int(LETTERS * WIDTH * wide))
-    figure = new_figure(WIDTH * wide, sum(heights) + HEAD * max(1, len(lines)))
+    below = textwrap.wrap(caption, int(SMALL_LETTERS * WIDTH * wide))
+    figure = new_figure(WIDTH * wide, sum(heights) + HEAD * max(1, len(lines)) + SMALL_LINE * len(below))
+    if below:
+        figure.supxlabel("\n".join(below), x=0.01, ha="left", fontsize=9.5, color=INK)
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=12.5, color=INK, weight="bold")
     grid = figure.add_gridspec(len(rows), wide, height_ratios=heights)
     for k, panel in enumerate(panels):

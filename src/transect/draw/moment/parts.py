@@ -22,9 +22,11 @@ WIDTH, HEIGHT, LOW, TITLE = 4.4, 3.7, 2.7, 0.4
 """Width and height of a panel, height of a low one, and of the title above each, inches."""
 NOISE = (40, 99.7)
 """Percentiles of a spectrum that are black and white: most of it is noise."""
-THING = "#d07a00"
+THING, RETURN = "#d07a00", "#2f6fb3"
 LETTER, LINE = 0.066, 0.15
 """Inches that a letter of a name is wide, and a name is high."""
+Things = tuple[tuple[str, Floats], ...]
+"""Names of what is known to be there, and where."""
 
 
 @dataclass(frozen=True)
@@ -136,3 +138,11 @@ def draw_things(
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "color": INK, "zorder": 7}
     for name, anchor, centre in zip(known, anchors.tolist(), centres.tolist(), strict=True):
         ax.annotate(name, xy=tuple(anchor), xytext=centre, bbox=box, arrowprops=line, **style)
+
+
+def draw_legend(ax: Axes, names: int) -> None:
+    """Write names of curves beside the title, where they hide nothing."""
+    ax.legend(
+        loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=names, fontsize=8, labelcolor=INK,
+        frameon=False, columnspacing=1.0,
+    )  # fmt: skip

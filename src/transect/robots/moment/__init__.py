@@ -14,14 +14,14 @@ from transect.errors import StreamError, TransectError, UsageError
 from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from ..overlay import ROLES
-from .views import Choice, Moment, make_panel
+from .views import Choice, Moment, make_panel, show_ranges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from transect.recording import Recording, Stream
 
-__all__ = ["Choice", "draw_recordings"]
+__all__ = ["Choice", "Moment", "draw_recordings", "make_panel", "show_ranges"]
 
 KINDS = (Image, LaserScan, RadarSpectrum, RadarRange, PointCloud)
 """What is drawn without being asked for, in the order of the panels."""

@@ -193,21 +193,33 @@ def _find_things(moment: Moment, streams: Sequence[Stream], points: Floats) -> t
 
 
 def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = False) -> Ranges:
-    """Return ranges over bearing as dots or as lines, which go off the picture where no beam came back."""
-    if extra := [other.name for other in others if other.type is not Record]:
-        raise UsageError(
-            f"{', '.join(extra)} cannot be drawn into {stream.name}", hint="one --panel for each"
-        )
+    """Return ranges over bearing as dots or as lines, which go off the picture where no beam came back.
+
+    Of the others one may be a laser or a radar, whose returns are shown as they are seen from the first.
+    """
+    peers = [other for other in others if other.type is not Record]
+    if len(peers) > 1:
+        names = ", ".join(peer.name for peer in peers)
+        raise UsageError(f"{names} cannot all be drawn into {stream.name}", hint="one --panel for each")
     T, frame = moment.mounting(stream)
     polar = _polar(moment, stream)
     scans = [np.column_stack([moment.bearings(T, each[:, 0]), each[:, 1]]) for each in polar]
     word = "turn" if stream.type is RadarRange else "scan"
     said = f"{len(scans)} {word}{'s' if len(scans) > 1 else ''}"
     things = _find_things(moment, others, moment.upright(T, _cartesian(polar)))
-    x, y, _ = moment.upright(T, np.zeros((1, 3)))[0]
-    seen = [(name, place - (x, y, 0.0)) for name, place in things]
-    at = tuple((name, np.array([np.arctan2(b, a), np.hypot(a, b)])) for name, (a, b, _) in seen)
-    return Ranges(moment.title(stream, said), scans, lines, frame, at)
+    origin = moment.upright(T, np.zeros((1, 3)))[0]
+    at = tuple((name, _polar_from(origin, place[None])[0]) for name, place in things)
+    name, rings = "", None
+    for peer in peers:
+        name = peer.name
+        rings = _polar_from(origin, _points(moment, peer, side=False).points)
+    return Ranges(moment.title(stream, said), scans, lines, frame, at, peer=name, rings=rings)
+
+
+def _polar_from(origin: Floats, points: Floats) -> Floats:
+    """Return bearing (rad to the left) and horizontal distance (n, 2) of points (n, 3) in the body."""
+    x, y = (points - origin)[:, :2].T
+    return np.column_stack([np.arctan2(y, x), np.hypot(x, y)])
 
 
 def show_scans_over_time(moment: Moment, stream: Stream) -> OverTime:
@@ -378,6 +390,11 @@ class Moment:
             body = robot.frames.ancestry(stream.frame)[-1]
             return robot.frames.lookup(body, stream.frame, self.t_ns, tolerance=float("inf")), body
         return np.eye(4), stream.frame or stream.name
+
+    def is_level(self, stream: Stream) -> bool:
+        """Tell whether the plane in which a sensor scans is nearer to the horizontal than to the vertical."""
+        T, _ = self.mounting(stream)
+        return abs(float(T[2, 2])) > np.sqrt(0.5)
 
     def upright(self, T: Floats, points: Floats) -> Floats:
         """Return points (n, 3) x forward, y left, z up in the body."""
