@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 
 from transect.recording import Recording
-from transect.simulation.faults import FAULTS, find_able
+from transect.simulation.faults import FAULTS, descriptions, find_able
 from transect.simulation.randomness import generator
 
 from .bases import AIR, Base
@@ -14,11 +14,14 @@ from .cases import Case, namers_of
 from .results import Result
 
 SEVERITIES = (0.25, 0.5, 1.0)
+_LASTING = "share of the window"
 SEVERITIES_OF: Mapping[str, tuple[float, ...]] = {
+    **{fault.name: (1.0,) for fault in descriptions.FAULTS if fault.unit == _LASTING},
     "clock_jump": (0.02, 0.05, 0.2, 0.5),
     "wheel_slip": (0.2, 0.375, 0.75),
 }
-"""Of faults with a promise in their own unit: jumps of 20 ms and more, slip of 0.3 (of 0.8) and more."""
+"""Of faults with a promise in their own unit: jumps of 20 ms and more, slip of 0.3 (of 0.8) and more; and of
+mistakes of descriptions that have no size: who makes one makes it for the whole recording."""
 
 
 def severities_of(fault: str, wanted: Sequence[float] = ()) -> Sequence[float]:
