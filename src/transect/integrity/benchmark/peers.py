@@ -20,15 +20,16 @@ from pathlib import Path
 import numpy as np
 
 from transect import formats
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.geometry.neighbours import dynamic_radius_inliers
+from transect.integrity.rules import K_OFF
 from transect.integrity.runner import checkable, span_of
 from transect.recording import Recording, Stream, arrow
 from transect.types import LaserScan, RadarSpectrum
 
-from .results import Said
+from .results import Said, runs_of
 
 TRIAGE = "robot-triage"
 TRIAGE_REASONS: Mapping[str, str] = {"dropout": "GAP", "freeze": "STUCK", "jump": "NIS", "range": "NAN"}
@@ -96,11 +97,19 @@ def _filter_lasers(recording: Recording) -> Iterator[Said]:
     for stream in recording:
         if issubclass(stream.type, LaserScan) and checkable(stream):
             number = (stream.t_ns - begins[stream.clock]) // NS
-            for window in np.unique(number).tolist():
-                rows = np.flatnonzero(number == window)
-                rows = rows[:: max(1, len(rows) // SCANS)][:SCANS]
-                if float(np.mean([_removed(stream, row) for row in rows.tolist()])) > REMOVED:
-                    yield Said(stream.name, window, window + 1.0, "ISOLATED", window + 1.0)
+            for first, last in runs_of(_find_thinned(stream, number), K_OFF):
+                yield Said(stream.name, first, last + 1.0, "ISOLATED", first + 1.0)
+
+
+def _find_thinned(stream: Stream, number: Ints) -> list[int]:
+    """Return the numbers of the windows, of those (n,) of all scans, of which the filter removes too much."""
+    found: list[int] = []
+    for window in np.unique(number).tolist():
+        rows = np.flatnonzero(number == window)
+        rows = rows[:: max(1, len(rows) // SCANS)][:SCANS]
+        if float(np.mean([_removed(stream, row) for row in rows.tolist()])) > REMOVED:
+            found.append(window)
+    return found
 
 
 def _removed(stream: Stream, row: int) -> float:

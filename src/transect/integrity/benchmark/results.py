@@ -144,11 +144,11 @@ def _edges_of(verdicts: VerdictTable) -> dict[str, Ints]:
     return found
 
 
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    """Return sorted numbers as pairs of the first and the last of each run."""
+def runs_of(numbers: Iterable[int], apart: int = 1) -> list[list[int]]:
+    """Return sorted numbers as pairs of the first and the last of each run, with steps of `apart` at most."""
     runs: list[list[int]] = []
     for number in numbers:
-        if runs and number == runs[-1][1] + 1:
+        if runs and number <= runs[-1][1] + apart:
             runs[-1][1] = number
         else:
             runs.append([number, number])
@@ -172,7 +172,7 @@ def _list_said(
         windows, declared = said.setdefault((stream, check, reason), ([], []))
         windows += [number] if beyond else []
         declared += [number] if state == "BAD" else []
-    scored = {s: {check: _runs(each) for check, each in checks.items()} for s, checks in judged.items()}
+    scored = {s: {check: runs_of(each) for check, each in checks.items()} for s, checks in judged.items()}
     return scored, [Flag(*key, tuple(w), tuple(d)) for key, (w, d) in said.items()]
 
 

@@ -13,7 +13,7 @@ from transect.integrity.rules import K_OFF
 from transect.simulation.faults import FAULTS
 
 from .cases import SAME, namers_of, reasons_of
-from .results import Flag, Result
+from .results import Flag, Result, runs_of
 from .scores import Score, score_case
 
 FOUND = 0.9
@@ -268,7 +268,7 @@ def count_alarms(flags: Iterable[Flag], check: str = "") -> tuple[int, int]:
     for stream in {flag.stream for flag in chosen}:
         for k, what in enumerate(("declared", "windows")):
             numbers = sorted({n for f in chosen if f.stream == stream for n in getattr(f, what)})
-            counts[k] += sum(b - a > K_OFF for a, b in zip([-K_OFF - 1, *numbers], numbers, strict=False))
+            counts[k] += len(runs_of(numbers, K_OFF))
     return counts[0], counts[1]
 
 
