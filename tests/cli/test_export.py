@@ -10,6 +10,9 @@ from tests.commands import transect
 from tests.formats.test_kitti import make_drive
 
 import transect as library
+from transect import formats
+from transect.recording import Recording, Stream, arrow
+from transect.types import Twist
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +76,24 @@ def test_a_window_outside_of_the_recording_is_an_error_that_says_when_it_was(tmp
     assert done.returncode == 2
     assert "from 2011-09-30T12:08:26.403 to 2011-09-30T12:08:26.610" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_window_in_which_one_of_two_clocks_has_nothing_is_refused(tmp_path: Path):
+    """Seconds of a device are far from any time of day: half of the streams would be written empty."""
+    second = 1_000_000_000
+    times = {"utc": 1_700_000_000 * second, "device": 100 * second}
+    tables = {
+        name: arrow.table(first + np.arange(100) * second // 10, {"vx": np.ones(100)})
+        for name, first in times.items()
+    }
+    streams = [Stream("a", Twist, tables["utc"]), Stream("b", Twist, tables["device"], clock="device")]
+    formats.write(Recording("two", tuple(streams)), tmp_path / "two", "parquet")
+    out = ("-o", tmp_path / "part", "--format", "parquet")
+    done = transect("export", tmp_path / "two", *out, "--from", 102, "--to", 104)
+    assert done.returncode == 2
+    assert "nothing between these times on the clock utc" in done.stderr
+    assert "that is the clock of a" in done.stderr
+    assert not (tmp_path / "part").exists()
+    done = transect("export", tmp_path / "two", *out, "--from", 102, "--to", 104, "--streams", "b")
+    assert done.returncode == 0, done.stderr
+    assert [len(s) for s in library.open(tmp_path / "part")] == [20]

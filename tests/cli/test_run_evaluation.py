@@ -96,8 +96,10 @@ def test_the_table_and_the_figures_are_printed_and_there(judged: Path, printed: 
 
 def test_runs_are_compared_by_their_folders(judged: Path, capsys: pytest.CaptureFixture[str]):
     compare.main([str(judged), str(judged.parent / "Double")], standalone_mode=False)
-    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Track2D/")]
+    table, _, said = capsys.readouterr().out.partition("\n\n")
+    rows = [line.split()[0] for line in table.splitlines() if line.startswith("Track2D/")]
     assert rows == ["Track2D/Plain", "Track2D/Double"]
+    assert "Track2D/Double against Track2D/Plain: " in said
 
 
 def test_as_json_the_evaluation_stands_in_the_document(project: Path, tmp_path: Path):

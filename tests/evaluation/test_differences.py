@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transect.evaluation.differences import describe_differences, path_arrays
+from transect.evaluation.differences import describe_differences, describe_settings, path_arrays, settings_of
 from transect.evaluation.result import Result
 from transect.types import Trajectory
 
@@ -40,6 +40,33 @@ def test_paths_are_compared_at_the_times_of_both():
     assert "paths at most 3 m apart" in line
     (line,) = describe_differences([result("a", one, 0.0), result("b", two, 0.0, first=50)])
     assert "no time in common" in line
+
+
+def test_paths_with_other_times_are_compared_between_their_poses():
+    """A fixed lag tells its keyframes, a filter its ticks: of a straight way at one speed nothing is off."""
+    way = np.outer(np.arange(0, 10, 0.1), [2.0, 1.0, 0.0])
+    ticks, keys = (np.arange(0, 10, 0.1) * NS).astype(np.int64), np.arange(9) * NS + NS // 3
+    at_keys = np.outer(keys / NS, [2.0, 1.0, 0.0]) + np.array([0.0, 0.0, 0.5])
+    one, two = (
+        Result(name, "", {"run": {"digest": name, "outputs": {}}}, path_arrays(Trajectory(t, places)))
+        for name, t, places in (("a", ticks, way), ("b", keys, at_keys))
+    )
+    for pair in ([one, two], [two, one]):
+        assert "paths at most 0.5 m apart (after " in describe_differences(pair)[0]
+
+
+def test_the_settings_that_differ_are_named_with_or_without_truth():
+    def configured(name: str, reference: str, tilt: float, stream: str, **own: float) -> Result:
+        parameters = {"fusion": {"tilt": tilt, "adapt": 0.1, **own}}
+        config = {"parameters": parameters, "wiring": {"odometry": {"stream": stream, "type": "Odometry"}}}
+        return Result(name, reference, {"run": {"settings": settings_of(config)}})
+
+    for truth in ("", "truth"):
+        runs = [configured("a", truth, 0.05, "Odometry"), configured("b", truth, 0.1, "Odometry")]
+        assert describe_settings(runs) == ["b against a: fusion.tilt 0.1 instead of 0.05"]
+    other = configured("c", "", 0.05, "Odometry2", lag=40.0)
+    assert describe_settings([runs[0], other]) == ["c against a: wire.odometry Odometry2 instead of Odometry"]
+    assert describe_settings([runs[0], runs[0], Result("old", "", {})]) == []
 
 
 def test_one_run_or_runs_with_truth_are_not_compared_like_this():

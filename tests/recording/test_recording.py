@@ -139,7 +139,9 @@ def test_the_type_in_the_log_stands_beside_ours_and_fits_into_80_columns() -> No
     assert [row[2] for row in table.rows] == ["nav_msgs/Odometry", "-"]
     fitted = fit_table([table.headings, *table.rows], table.right, width=80, order=table.order, names=(0,))
     assert max(map(len, fitted.lines)) <= 80
-    assert "logged as" in fitted.lines[0]
+    assert all(heading in fitted.lines[0] for heading in ("rate", "longest gap", "role"))
+    wider = fit_table([table.headings, *table.rows], table.right, width=110, order=table.order, names=(0,))
+    assert "logged as" in wider.lines[0]
     assert fitted.lines[1].startswith("/husky_velocity_controller/odom  Record")  # a name is typed, so whole
     assert "logged as" not in repr(recording(stream("Imu", [0, NS])))
     joined = join([recording(odom), recording(odom.replace(source=stream("", [5 * NS]).source))])
@@ -189,6 +191,14 @@ def test_selecting_streams_that_do_not_exist_names_the_nearest() -> None:
     assert [s.name for s in rec.select("gnss/*")] == ["Gnss/Pose", "Gnss/Imu"]
     with pytest.raises(StreamError, match="Lidar"):
         rec.select("Lidars")
+
+
+def test_each_pattern_must_match_a_whole_name() -> None:
+    rec = recording(stream("Gnss/Pose", [0]), stream("Gnss/Imu", [0]), stream("Lidar", [0]))
+    for missed in ("Gnss", "imu", "Lidar2"):
+        with pytest.raises(StreamError, match=f"matches {missed}\n"):
+            rec.select("Gnss/Pose", missed)
+    assert [s.name for s in rec.select("lidar", "GNSS/I*")] == ["Gnss/Imu", "Lidar"]
 
 
 def test_joined_recordings_keep_the_conditions_of_each() -> None:

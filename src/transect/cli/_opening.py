@@ -113,27 +113,43 @@ def cut_times(recording: Recording, start: str | None, end: str | None) -> Recor
     Raises
     ------
     UsageError
-        If nothing that has a time was recorded then; maps and calibrations have none and are not asked.
+        If nothing was recorded then on one of its clocks: a time of one clock is often far from all times of
+        another. Maps and calibrations have no times and are not asked.
     """
     from transect.errors import UsageError
 
     if not start and not end:
         return recording
     part = recording.slice(start, end)
-    if any(len(s) for s in _timed(recording)) and not any(len(s) for s in _timed(part)):
+    inside = {clock for clock, streams in _timed(part).items() if any(len(s) for s in streams)}
+    timed = {clock: [s for s in streams if len(s)] for clock, streams in _timed(recording).items()}
+    empty = [clock for clock, streams in timed.items() if streams and clock not in inside]
+    if empty and inside:
+        left = ", ".join(s.name for clock in empty for s in timed[clock])
+        raise UsageError(
+            f"there is nothing between these times on the clock {' or '.join(empty)}",
+            why=f"that is the clock of {left}; {describe_span(recording, empty[0])}",
+            hint="--streams takes those of one clock; +60s counts from the first sample on each clock",
+        )
+    if empty:
         raise UsageError("there is nothing between these times", why=describe_span(recording))
     return part
 
 
-def _timed(recording: Recording) -> list[Stream]:
-    return [stream for stream in recording if stream.clock != "index"]
+def _timed(recording: Recording) -> dict[str, list[Stream]]:
+    """Return the streams that have times, by clock."""
+    found: dict[str, list[Stream]] = {}
+    for stream in recording:
+        if stream.clock != "index":
+            found.setdefault(stream.clock, []).append(stream)
+    return found
 
 
-def describe_span(recording: Recording) -> str:
-    """Return a sentence that says from when to when a recording lasts."""
+def describe_span(recording: Recording, clock: str = "") -> str:
+    """Return a sentence that says from when to when a recording lasts, on its own or on another clock."""
     from transect.base import clocks
 
-    clock = recording.clock
+    clock = clock or recording.clock
     first, last = (clocks.text_from_ns(t, clock) for t in recording.spans()[clock])
     return f"it was recorded from {first} to {last} ({clock})"
 

@@ -17,7 +17,7 @@ strict_option = click.option(
     "--strict", is_flag=True, help="Refuse bad input instead of keeping its good part."
 )
 streams_option = click.option(
-    "--streams", multiple=True, metavar="GLOB", help="Only these streams; may be repeated."
+    "--streams", multiple=True, metavar="GLOB", help="Only streams of these names (Gps/*); may be repeated."
 )
 from_option = click.option(
     "--from", "start", metavar="TIME", help="Start: +60s, 12:04:31.2, ISO, or clock seconds."

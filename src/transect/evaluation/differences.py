@@ -1,4 +1,4 @@
-"""What tells runs apart where no truth judges them: their outputs, and how far apart their paths are."""
+"""What tells runs apart: their settings; and where no truth judges them, their outputs and paths."""
 
 from __future__ import annotations
 
@@ -8,12 +8,46 @@ from typing import Any
 import numpy as np
 
 from transect.base.clocks import NS
+from transect.engine.comparing import settings_that_differ
+from transect.geometry import interpolation
 from transect.types import Trajectory
 
 from .result import Result
 
 PATH, TIMES = "path", "path_t_ns"
 """Arrays of a result that has no reference: positions (n, 3) in metres, and their times (n,)."""
+
+
+SETTINGS = "settings"
+"""Of the metric `run`: parameters by node, and the streams of inputs (`wire`)."""
+SHOWN = 6
+"""Settings that are named in a line; the others are counted."""
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a user can set of a run, by its configuration."""
+    wired = {name: each["stream"] for name, each in config.get("wiring", {}).items()}
+    return {**config.get("parameters", {}), "wire": wired}
+
+
+def describe_settings(results: Sequence[Result]) -> list[str]:
+    """Return a line for each run whose settings differ from the first's: what each has, then the first.
+
+    Of another implementation only the settings that both have are compared.
+    """
+    runs = [result for result in results if SETTINGS in result.metrics.get("run", {})]
+    first, lines = runs[0] if runs else None, list[str]()
+    for other in runs[1:]:
+        assert first is not None
+        one, two = (each.metrics["run"][SETTINGS] for each in (first, other))
+        differ = settings_that_differ(two, one)
+        said = [
+            f"{name} {a} instead of {b}" for name, (a, b) in differ.items() if a is not None and b is not None
+        ]
+        more = f", and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+        if said:
+            lines.append(f"{other.estimate} against {first.estimate}: {', '.join(said[:SHOWN])}{more}")
+    return lines
 
 
 def path_arrays(trajectory: Trajectory | None) -> dict[str, Any]:
@@ -51,12 +85,19 @@ def _compare_outputs(one: Mapping[str, str], two: Mapping[str, str]) -> str:
 
 
 def _compare_paths(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
-    """Say how far two paths are apart at the times of both; each begins where it begins."""
-    times = np.intersect1d(one[TIMES], two[TIMES])
-    if not len(times):
+    """Say how far two paths are apart, at the times of the one with fewer poses; each begins where it begins.
+
+    The other is interpolated: a smoother has poses at its keyframes, a filter at its ticks.
+    """
+    few, many = sorted((one, two), key=lambda side: len(side[TIMES]))
+    if len(many[TIMES]) < 2 or (np.diff(many[TIMES]) <= 0).any():
+        return "their poses cannot be compared"
+    there = interpolation.interpolate_columns(many[TIMES], many[PATH], few[TIMES])
+    shared = np.isfinite(there).all(axis=1) & np.isfinite(few[PATH]).all(axis=1)
+    if not shared.any():
         return "their poses have no time in common"
-    a, b = (side[PATH][np.searchsorted(side[TIMES], times)] for side in (one, two))
-    apart = np.linalg.norm(a - b, axis=1)
+    times = few[TIMES][shared]
+    apart = np.linalg.norm(few[PATH][shared] - there[shared], axis=1)
     worst = int(np.argmax(apart))
     after = (times[worst] - times[0]) / NS
     return f"paths at most {apart[worst]:.3g} m apart (after {after:.1f} s), {apart[-1]:.3g} m at the end"

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from transect.errors import UsageError
 
-from .differences import describe_differences
+from .differences import describe_differences, describe_settings
 from .result import Result
 
 Cell = str | int | float | None
@@ -106,7 +106,7 @@ OF_RUNS: tuple[tuple[str, str, _Value], ...] = (
     ("poses", "path", lambda m: m["poses"]),
     ("length [m]", "path", lambda m: m["length_m"]),
     ("steps", "run", lambda m: m["steps"]),
-    ("failed", "run", lambda m: m["failed"]),
+    ("skipped", "run", lambda m: m.get("skipped")),
     ("digest", "run", lambda m: m["digest"][:8] if "digest" in m else None),
 )
 """Columns of CDFF's Table 5, and the errors of height maps and poses."""
@@ -137,7 +137,7 @@ def runs_table(results: Sequence[Result]) -> Table:
     """CDFF's Table 5: what each run took, how far off it was, how much it saw, and what it skipped."""
     used = [c for c in OF_RUNS if any(_value(r, c) is not None for r in results)]
     rows = tuple((r.estimate, *(_value(r, column) for column in used)) for r in results)
-    caption = "Execution time and error of each implementation; failed: steps that gave nothing"
+    caption = "Execution time and error of each implementation; skipped: steps that gave nothing"
     return Table(("implementation", *(c[0] for c in used)), rows, caption)
 
 
@@ -217,7 +217,7 @@ def remarks(results: Sequence[Result]) -> list[str]:
         own = [note for note in result.notes if note not in shared]
         own += [f"failed: {result.failure}"] if result.failure else []
         lines += [f"{result.estimate}: {note}" if before else note for note in own]
-    return lines + describe_differences(results)
+    return lines + describe_settings(results) + describe_differences(results)
 
 
 def _conditions(result: Result) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,16 +116,17 @@ class Recording:
         return len(self.streams)
 
     def select(self, *patterns: str) -> Recording:
-        """Return the recording with only the streams that match any of the shell patterns."""
-        kept = [
-            s for s in self.streams if any(fnmatch.fnmatchcase(s.name.lower(), p.lower()) for p in patterns)
-        ]
-        if not kept:
+        """Return the recording with only the streams that match any of the shell patterns.
+
+        Each pattern is for the whole name, whatever its case, and must match.
+        """
+        chosen = {p: [s for s in self.streams if fnmatchcase(s.name.lower(), p.lower())] for p in patterns}
+        if missing := next((pattern for pattern, streams in chosen.items() if not streams), None):
             raise StreamError(
-                f"no stream of {self.name} matches {' or '.join(patterns)}",
-                hint=did_you_mean(patterns[0], self._by_name),
+                f"no stream of {self.name} matches {missing}", hint=did_you_mean(missing, self._by_name)
             )
-        return self.replace(streams=tuple(kept))
+        kept = {s.name for streams in chosen.values() for s in streams}
+        return self.replace(streams=tuple(s for s in self.streams if s.name in kept))
 
     def replace(self, **changes: Any) -> Recording:
         """Return the recording with some attributes changed."""

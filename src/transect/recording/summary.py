@@ -29,8 +29,8 @@ HEADINGS: tuple[str, ...] = (
     "role",
 )
 NUMBERS = frozenset({"samples", "rate", "duration", "longest gap"})
-IMPORTANT = ("stream", "type", "samples", "rate", "logged as", "duration", "longest gap", "role", "start")
-"""Columns from the most to the least important."""
+IMPORTANT = ("stream", "type", "rate", "longest gap", "role", "samples", "duration", "logged as", "start")
+"""Columns from the most to the least important: of a gap and of a role nothing else tells."""
 FASTEST = 1e5
 """Hz; nothing that is logged comes faster: such samples were stamped in one go."""
 NEVER_REPEATED = frozenset({"NavFix", "Imu"})

@@ -255,7 +255,7 @@ def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
         if replay.options.start is None and replay.options.end is None:
             hint = "transect info lists streams"
             raise UsageError(f"{recording.name} has nothing to play", why=names, hint=hint)
-        why = f"{names}; {describe_span(whole)}"
+        why = f"{names}; {describe_span(whole, next(iter(used)).clock)}"
         raise UsageError("there is nothing between these times", why=why)
     return used
 

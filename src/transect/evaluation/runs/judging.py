@@ -13,7 +13,7 @@ from transect import formats
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError
-from transect.evaluation.differences import path_arrays
+from transect.evaluation.differences import SETTINGS, path_arrays, settings_of
 from transect.evaluation.framing import are_unrelated
 from transect.evaluation.loading import POSE, POSES, open_input
 from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
@@ -181,15 +181,16 @@ def _model_metrics(folder: Path, recording: Recording) -> dict[str, dict[str, fl
     return {} if found is None else {"cloud": found.metric()}
 
 
-def _costs(run: Run) -> dict[str, float | int]:
-    """Return what a run took, its steps, and how many of them gave nothing."""
+def _costs(run: Run) -> dict[str, Any]:
+    """Return what a run took, its steps, how many of them gave nothing, and how it was set."""
     assert run.stats is not None
     nodes = run.stats.nodes.values()
     return {
         "wall_s": run.stats.wall_s,
         "nodes_s": sum(node.wall_total for node in nodes),
         "steps": sum(node.calls for node in nodes),
-        "failed": sum(number for node in nodes for number in node.skipped.values()),
+        "skipped": sum(number for node in nodes for number in node.skipped.values()),
+        SETTINGS: settings_of(run.config),
     }
 
 

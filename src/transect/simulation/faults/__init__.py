@@ -17,7 +17,6 @@ severity touches at least as much. Same seed, same fault.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -195,23 +194,16 @@ def find_able(recording: Recording, fault: Fault, patterns: Sequence[str] = EVER
     """
     if fault.damage is not None:
         return ["files"]
-    able = [s for s in _match(recording, patterns) if issubclass(s.type, fault.types) and not is_kept(s)]
-    if tuple(patterns) == EVERYTHING:
-        able = [s for s in able if s.role != "truth"]
+    is_free = tuple(patterns) == EVERYTHING
+    chosen = [s for s in recording if s.role != "truth"] if is_free else recording.select(*patterns)
+    able = [s for s in chosen if issubclass(s.type, fault.types) and not is_kept(s)]
     return [s.name for s in able if fault.able(s, recording)]
-
-
-def _match(recording: Recording, patterns: Sequence[str]) -> list[Stream]:
-    return [s for s in recording if any(fnmatch.fnmatchcase(s.name.lower(), p.lower()) for p in patterns)]
 
 
 def _choose_streams(recording: Recording, fault: Fault, patterns: Sequence[str]) -> list[Stream]:
     """Return the streams that a fault happens to, and their partners."""
     patterns = tuple(patterns) or EVERYTHING
-    named = [s.name for s in _match(recording, patterns)]
-    if not named:
-        names = [s.name for s in recording]
-        raise UsageError(f"no stream matches {' or '.join(patterns)}", hint=did_you_mean(patterns[0], names))
+    named = [s.name for s in recording.select(*patterns)]
     able = find_able(recording, fault, patterns)
     if not able:
         raise UsageError(

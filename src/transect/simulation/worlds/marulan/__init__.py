@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from transect import robots
 from transect.base.arrays import Floats, Ints
-from transect.errors import UsageError, did_you_mean
 from transect.formats.sdi import LASERS, NAV
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream, arrow
@@ -223,13 +222,8 @@ def _make_recording(argo: Argo, made: list[Stream], asked: Mapping[str, str], op
 
 def _choose_streams(day: Recording, options: Options) -> Recording:
     """Return a day with the streams that were asked for."""
-    kept = [stream for stream in day if options.wants(stream.name)]
-    if not kept:
-        raise UsageError(
-            f"no stream of marulan matches {' or '.join(options.streams)}",
-            hint=did_you_mean(options.streams[0], [stream.name for stream in day]),
-        )
-    return day.replace(streams=tuple(kept), frames=_make_frames(day.frames, kept))
+    chosen = day.select(*options.streams) if options.streams else day
+    return chosen.replace(frames=_make_frames(day.frames, list(chosen)))
 
 
 def _make_frames(robot: FrameTree, made: list[Stream]) -> FrameTree:
