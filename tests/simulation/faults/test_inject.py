@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulation.faults.scene import START, labelled_rows, scene, touched_rows
 
-from transect.errors import UsageError
+from transect.errors import StreamError, UsageError
 from transect.recording import Recording, Stream, arrow
 from transect.simulation.faults import FAULTS, LABELS, inject
 from transect.types import Record
@@ -140,8 +140,8 @@ def test_a_fault_says_which_streams_and_parameters_it_knows() -> None:
     with pytest.raises(UsageError, match="cannot happen to Imu") as error:
         inject(SCENE, "blur", 0.5, streams=("Imu",))
     assert "Image" in error.value.why
-    with pytest.raises(UsageError, match="no stream matches"):
-        inject(SCENE, "noise", 0.5, streams=("Sonar",))
+    with pytest.raises(StreamError, match="no stream of scene matches Sonar"):
+        inject(SCENE, "noise", 0.5, streams=("Imu", "Sonar"))
     with pytest.raises(UsageError, match="has no 'winds'") as error:
         inject(SCENE, "dust", 0.5, parameters={"winds": 1.0})
     assert "wind" in error.value.hint
