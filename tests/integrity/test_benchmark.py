@@ -168,6 +168,11 @@ def test_the_command_prints_gates_and_tables_or_one_document(small: Plan, only_s
     assert document["seeds"] == [5]
     assert {row["peer"] for row in document["peers"]} == {OURS, "rates", "dror"}
     assert [row["counts"] for row in document["checks"] if row["check"] == "S01"] == [True]
+    only_small.clear()
+    again = transect("benchmark", "integrity", "-o", small.folder, "--read", "--json")
+    assert json.loads(again.stdout) == document
+    assert only_small == []  # nothing was simulated
+    assert transect("benchmark", "integrity", "-o", small.folder / "none", "--read").returncode == 2
 
 
 def test_rules_for_rates_see_what_they_are_for_and_nothing_else() -> None:

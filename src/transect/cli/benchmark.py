@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from transect.integrity.benchmark.gates import Gate
+    from transect.integrity.benchmark.results import Result
     from transect.integrity.benchmark.running import Plan
     from transect.integrity.benchmark.summary import Summary
 
@@ -40,6 +41,7 @@ def command() -> None:
 @click.option("--jobs", default=1, show_default=True, help="Processes.")
 @click.option("--no-peers", is_flag=True, help="Leave other tools out.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder of results; goes on where it was.")
+@click.option("--read", is_flag=True, help="Run nothing; count all that -o DIR has.")
 @json_option
 def integrity(
     quick: bool,
@@ -52,6 +54,7 @@ def integrity(
     jobs: int,
     no_peers: bool,
     out: Path | None,
+    read: bool,
     as_json: bool,
 ) -> int:
     """Put faults into clear recordings, and count what the checks say.
@@ -73,6 +76,8 @@ def integrity(
         blocks=-(-minutes // 5),
         peers=not no_peers,
     )
+    if read:
+        return _read(asked, as_json)
     if out is not None:
         return _run(asked, jobs, as_json)
     import dataclasses
@@ -95,16 +100,31 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 def _run(asked: Plan, jobs: int, as_json: bool) -> int:
-    from transect.integrity.benchmark.document import document_of
     from transect.integrity.benchmark.running import run
+
+    return _show_all(run(asked, jobs, _tell), as_json)
+
+
+def _read(asked: Plan, as_json: bool) -> int:
+    from transect.errors import UsageError
+    from transect.integrity.benchmark.results import read_results
+
+    results = read_results(asked.folder)
+    if not results:
+        raise UsageError("there are no results to read", where=str(asked.folder), hint="-o DIR names them")
+    return _show_all(results, as_json)
+
+
+def _show_all(results: Sequence[Result], as_json: bool) -> int:
+    from transect.integrity.benchmark.bases import list_known
+    from transect.integrity.benchmark.document import document_of
     from transect.integrity.benchmark.summary import Summary
 
     from ._tables import show_json
 
-    results = run(asked, jobs, _tell)
-    summary = Summary(results, {base.name: base.known for base in asked.list_bases()})
+    summary = Summary(results, list_known())
     if as_json:
-        show_json(document_of(summary, asked.seeds))
+        show_json(document_of(summary))
     else:
         _show(summary)
     return 0

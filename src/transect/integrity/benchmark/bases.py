@@ -202,6 +202,11 @@ def real_bases(folder: Path | None = None) -> tuple[Base, ...]:
     )
 
 
+def list_known() -> dict[str, Mapping[str, tuple[str, ...]]]:
+    """Return by base and stream the reasons of defects that real recordings really have."""
+    return {name: known for name, _, _, _, known in REAL}
+
+
 def hour_bases(blocks: int) -> Iterator[Base]:
     """Yield clear hours in parts of five minutes, of a vehicle that stands and of one that drives."""
     streams = ("Laser*", *RADAR, *NAV)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +14,7 @@ VERSION = 1
 """Of the document; goes up when a field goes or means something else."""
 
 
-def document_of(summary: Summary, seeds: Sequence[int]) -> dict[str, Any]:
+def document_of(summary: Summary) -> dict[str, Any]:
     """Return what a benchmark found; numbers that there are none of are null.
 
     `gates`, `faults`, `reasons`, `checks`, `clear`, `peers` are lists of rows, whose fields are those of
@@ -24,7 +23,7 @@ def document_of(summary: Summary, seeds: Sequence[int]) -> dict[str, Any]:
     """
     return {
         "version": VERSION,
-        "seeds": list(seeds),
+        "seeds": sorted({result.case.seed for result in summary.results}),
         "cases": len(summary.results),
         "gates": [_row({**asdict(gate), "met": gate.met}) for gate in list_gates(summary)],
         "faults": [_row(asdict(row)) for row in summary.by_fault()],

@@ -224,6 +224,12 @@ def write_result(result: Result, folder: Path) -> None:
     write_text(folder / result.case.file, json.dumps(document) + "\n")
 
 
+def read_results(folder: Path) -> list[Result]:
+    """Return all results of a folder, in the order of their files' names."""
+    found = (read_result(path) for path in sorted(folder.glob("*.json")))
+    return [result for result in found if result is not None]
+
+
 def read_result(path: Path) -> Result | None:
     """Return the result of a file; None if there is none, or it is of another version."""
     if not path.exists():
