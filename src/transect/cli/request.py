@@ -33,23 +33,33 @@ if TYPE_CHECKING:
 @click.option("--mission", default="", help="Which campaign what is made belongs to.")
 @click.option("--dry-run", is_flag=True, help="Only find or plan.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the product to this file, too.")
+@click.option("--format", "form", default="", help="Of that file: tum, csv, kitti; ply, pcd, csv; tif, csv.")
+@click.option("--in-frame", default="", metavar="FRAME", help="In which its positions are given there.")
+@click.option("--unit", default="m", show_default=True, help="Of lengths there, in a csv.")
+@click.option("--resolution", type=click.FloatRange(0, min_open=True), metavar="M", help="Of a map or cloud.")
 @json_option
 def command(
     kind: str, paths: tuple[str, ...], store: str, check: bool, preferences: Path | None, mission: str,
-    dry_run: bool, out: Path | None, as_json: bool, **asked: Any,
+    dry_run: bool, out: Path | None, form: str, in_frame: str, unit: str, resolution: float | None,
+    as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Ask for a DEM, a Pose, a Trajectory, a PointCloud, ...: any output of any compound.
 
     What is in the store and good enough is the answer. Else a plan is made backwards from the product to the
     streams that are there, shown with what was refused and why, run, and kept.
     """
-    from transect.base.files import refuse_existing
+    from transect.base.files import refuse_existing, write_bytes
+    from transect.errors import UsageError
     from transect.formats import open as open_recording
     from transect.orchestrator import answer, load_preferences
+    from transect.orchestrator.translating import Form, translate
     from transect.products import open_store
 
+    wish = Form(form, in_frame, unit, resolution)
     if out is not None:
         refuse_existing(out)
+    elif wish != Form():
+        raise UsageError("there is no file to write in that form", hint="-o FILE")
     recording = open_recording(*paths)
     with open_store(store) as opened:
         found = answer(
@@ -58,7 +68,8 @@ def command(
             verdicts=_check(recording) if check else None,
         )  # fmt: skip
         if out is not None and found.product is not None:
-            out.write_bytes(opened.content(found.product.id))
+            content = opened.content(found.product.id)
+            write_bytes(out, translate(found.product, content, wish, recording.frames))
     if as_json:
         _show_json(found)
     else:
