@@ -18,10 +18,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     streams = [word for name in ("Odometry", "Imu", "Gps/*") for word in ("--streams", name)]
     assert transect("simulate", "rosario", "-o", "day", "--seconds", 6, *streams, cwd=folder).returncode == 0
-    ran = transect("run", "PoseFusion", "day", "-o", "fused", "--to", "+5.5s", cwd=folder)
+    kept = ("--store", "a.gpkg", "--mission", "spring")
+    ran = transect("run", "PoseFusion", "day", "-o", "fused", "--to", "+5.5s", *kept, cwd=folder)
     assert ran.returncode == 0, ran.stderr
-    told = transect("products", "keep", "a.gpkg", "fused", "--mission", "spring", cwd=folder)
-    assert told.returncode == 0, told.stderr
+    assert "kept in a.gpkg" in ran.stderr
     return folder
 
 
@@ -133,6 +133,23 @@ def test_what_a_person_put_cannot_be_reproduced(kept: Path, tmp_path: Path) -> N
     told = transect("products", "reproduce", "b.gpkg", told.stdout[:10], cwd=tmp_path)
     assert told.returncode == 4
     assert "nothing says how" in told.stderr
+
+
+def test_a_run_that_was_written_is_kept_later_without_the_words_of_its_command(
+    kept: Path, store: ProductStore, tmp_path: Path
+) -> None:
+    told = transect("products", "keep", tmp_path / "b.gpkg", "fused", "--mission", "spring", cwd=kept)
+    assert told.returncode == 0, told.stderr
+    [typed] = store.find(Wanted(kind="Run"))
+    assert typed.provenance.command.startswith("transect run PoseFusion day -o fused --to +5.5s --store")
+    with open_store(tmp_path / "b.gpkg") as other:
+        [later] = other.find(Wanted(kind="Run"))
+        assert (later.payload, later.provenance.command) == (typed.payload, "")
+
+
+def test_a_store_wants_a_run_that_is_written(kept: Path) -> None:
+    told = transect("run", "PoseFusion", "day", "--store", "c.gpkg", cwd=kept)
+    assert (told.returncode, "-o DIR" in told.stderr) == (2, True)
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RUN = "Run"
 """The kind of the product that a run itself is; its payload is the trace to hold a second run against."""
+VERDICTS = "verdicts.parquet"
+"""What a run acted on, where it did."""
 MOST_POINTS = 200
 """Of the track of a trajectory."""
 _STAMP = re.compile(r"-?\d+").fullmatch
@@ -103,7 +105,10 @@ def products_of_run(
     yield run, trace
     made = Provenance(tool=provenance.tool, parents=(run.id,))
     site = Site(recorded.get("name") or folder.name)
-    for port, output in content["outputs"].items():
+    outputs = dict(content["outputs"])
+    if (folder / VERDICTS).is_file():
+        outputs["verdicts"] = {"type": "Verdicts", "files": [VERDICTS]}
+    for port, output in outputs.items():
         for name in output["files"]:
             for file in _files(folder / name):
                 extent = look_at(file, site)

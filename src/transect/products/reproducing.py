@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from transect.errors import TransectError
 
-from .keeping import RUN, plain, stream_of
+from .keeping import RUN, VERDICTS, plain, stream_of
 from .product import Payload, Product
 from .store import ProductStore, StoreError
 
@@ -75,7 +75,7 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     recording, moved = _open_recording(run, look_in)
     recording = recording.replace(streams=(*recording.streams, *_given_streams(store, run)))
     request = said["request"]
-    again = _run_again(_find_compound(said), recording, request)
+    again = _run_again(_find_compound(said), recording, request, _verdicts_of(store, run))
     _check_inputs(run, recording)
     return Reproduction(product, run, again.digest, _compare(store, run, again), moved)
 
@@ -172,12 +172,29 @@ def _has_files(candidate: Path, wanted: Mapping[str, str]) -> bool:
         return False
 
 
-def _run_again(compound: Compound, recording: Recording, request: Mapping[str, Any]) -> Run:
-    from transect.engine import run
+def _verdicts_of(store: ProductStore, run: Product) -> dict[str, Any]:
+    """Return how a run judged its sensors: not at all, as it went, or by a table in hindsight."""
+    described = run.provenance.parameters["config"].get("verdicts")
+    if described is None or not described["hindsight"]:
+        return {"check": described is not None}
+    from transect.integrity.table import VerdictTable
+
+    tables = [product for product in map(store.get, store.children(run.id)) if product.kind == "Verdicts"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / VERDICTS
+        file.write_bytes(store.content(tables[0].id))
+        return {"verdicts": VerdictTable.read(file)}
+
+
+def _run_again(
+    compound: Compound, recording: Recording, request: Mapping[str, Any], judged: Mapping[str, Any]
+) -> Run:
+    from transect.integrity import run
 
     return run(
         compound, recording, set=request["set"], wire=request["wire"], clock=request["clock"],
         reorder=request["reorder"], offset=request["offset"], start=request["start"], end=request["end"],
+        **judged,
     )  # fmt: skip
 
 

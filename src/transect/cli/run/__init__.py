@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -43,6 +44,7 @@ class Manner:
     progress: Progress
     draw: Callable[[Path], object]
     verdicts: VerdictSource | None
+    keep: Callable[[Run], object]
 
 
 TYPED = "transect.run.typed"
@@ -112,6 +114,8 @@ class RunCommand(click.Command):
 @click.option(
     "--config", type=click.Path(path_type=Path), help="With --check: limits, mutes, sensors (YAML)."
 )
+@click.option("--store", metavar="STORE", help="Keep every output as a product there: mission.gpkg.")
+@click.option("--mission", default="", help="With --store: which campaign they belong to.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Threads.")
 @click.option("--step", is_flag=True, help="Play nothing by itself: step, play and look from a prompt.")
 @click.option("--stats", is_flag=True, help="Show what each node took; statistics.txt has it anyway.")
@@ -131,6 +135,8 @@ def command(
     checks: bool,
     verdicts: Path | None,
     config: Path | None,
+    store: str | None,
+    mission: str,
     jobs: int,
     step: bool,
     stats: bool,
@@ -156,6 +162,8 @@ def command(
     from .drawing import DrawingProcess
 
     drawing = DrawingProcess()
+    if store is not None and out is None:
+        raise click.UsageError("--store keeps a run that is written: add -o DIR")
     if compound is not None and out is not None:
         click.get_current_context().with_resource(drawing)  # works while this process still imports
     from transect.cli._compounds import parse_settings, show_compounds
@@ -190,11 +198,32 @@ def command(
     recording = opening.open_unread()
     manner = Manner(
         rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json), drawing.draw,
-        _find_verdicts(checks, config, verdicts),
+        _find_verdicts(checks, config, verdicts), _find_keeper(store, mission),
     )  # fmt: skip
     if every and out is not None:
         return run_each(compounds, out, lambda one, place: _run(one, recording, asked, place, manner))
     return _run(compounds[0], recording, asked, out, manner)
+
+
+def _find_keeper(store: str | None, mission: str) -> Callable[[Run], object]:
+    """Return what is done with a complete run: its outputs become products."""
+    if store is None:
+        return lambda run: None
+    from transect.cli.products import show_products
+    from transect.products import open_store
+    from transect.products.keeping import keep_run
+
+    words = shlex.join(["transect", "run", *click.get_current_context().meta.get(TYPED, ())])
+
+    def keep(run: Run) -> None:
+        assert run.folder is not None
+        with open_store(store) as opened:
+            kept = [opened.get(identifier) for identifier in keep_run(opened, run.folder, mission, words)]
+        click.echo(f"kept in {store}:", err=True)
+        with redirect_stdout(sys.stderr):
+            show_products(kept)
+
+    return keep
 
 
 def _find_verdicts(checks: bool, config: Path | None, verdicts: Path | None) -> VerdictSource | None:
@@ -238,7 +267,10 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
             result, interrupted = _play(replay, folder, manner)
             judged = _judge(result, recording, manner.draw)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
-    return _report(result, judged, used, interrupted, manner)
+    code = _report(result, judged, used, interrupted, manner)
+    if result.status == "complete":
+        manner.keep(result)
+    return code
 
 
 def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
