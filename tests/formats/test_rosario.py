@@ -82,7 +82,7 @@ def test_telegrams_of_the_motors_are_turns_per_minute_with_steering_to_the_right
 
 
 def test_the_cleaned_log_is_turns_per_minute() -> None:
-    parsed = read_odometry(
+    (parsed,) = read_odometry(
         b"1514301955.4 30.0 32.0 0.67 1\r\n1514301955.5 2.0 2.0 100.0 -1\r\n", "odometry.log"
     )
     speeds = np.array(parsed.table["wheel_velocity"].to_pylist())
@@ -94,8 +94,8 @@ def test_the_cleaned_log_is_turns_per_minute() -> None:
 def test_the_ends_of_lines_do_not_change_a_speed() -> None:
     log = b"1514301955.4 0.5 0.75 0.67 1\n1514301955.5 0.25 0.25 100.0 -1\n"
     unix, windows = (
-        read_odometry(log, "odometry.log"),
-        read_odometry(log.replace(b"\n", b"\r\n"), "odometry.log"),
+        next(read_odometry(log, "odometry.log")),
+        next(read_odometry(log.replace(b"\n", b"\r\n"), "odometry.log")),
     )
     assert unix.table.equals(windows.table)
     assert unix.table["wheel_velocity"].to_pylist() == [[0.5, 0.75], [-0.25, -0.25]]
@@ -109,7 +109,7 @@ def test_the_papers_odometry_is_metres_per_second(paper: Path) -> None:
 
 
 def test_speeds_no_robot_of_the_kind_reaches_are_turns_per_minute_whatever_the_line_ends() -> None:
-    parsed = read_odometry(b"1.0 30.0 32.0 0.0 1\n2.0 40.0 40.0 0.0 1\n", "odometry.log")
+    (parsed,) = read_odometry(b"1.0 30.0 32.0 0.0 1\n2.0 40.0 40.0 0.0 1\n", "odometry.log")
     assert parsed.table["wheel_velocity"].to_pylist()[0][0] == pytest.approx(30 * sample.RIM)
 
 
@@ -142,7 +142,7 @@ def test_nanoseconds_that_lost_their_zeros_get_them_back(scripts: Path) -> None:
 
 
 def test_decimal_seconds_of_any_length_keep_their_meaning_where_no_time_has_nine_digits() -> None:
-    parsed = read_truth(b"1.5 0 0 0\n2.25 0 0 0\n", "sequence01_gt.txt")
+    (parsed,) = read_truth(b"1.5 0 0 0\n2.25 0 0 0\n", "sequence01_gt.txt")
     assert parsed.table["t_ns"].to_pylist() == [1_500_000_000, 2_250_000_000]
 
 

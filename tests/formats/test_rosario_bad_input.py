@@ -136,7 +136,7 @@ def test_yaml_aliases_of_aliases_cost_nothing(scripts: Path) -> None:
     ],
 )
 def test_telegrams_that_lie_are_lost_one_by_one(line: bytes, reason: str) -> None:
-    parsed = read_odometry_raw(
+    (parsed,) = read_odometry_raw(
         b"1514301955.3 MOT 1,2,3,0\n" + line + b"\n1514301955.5 MOT 1,2,3,0\n", "o.log"
     )
     assert parsed.table.num_rows == 2

@@ -81,11 +81,11 @@ def test_changed_wheel_speeds_are_written_and_not_what_was_read(scripts: Path, t
 
 
 def test_a_slice_keeps_the_direction_of_a_robot_that_only_goes_back() -> None:
-    coded = read_odometry(b"1.0 0.5 0.5 0.0 0\n2.0 0.5 0.5 0.0 1\n", "odometry.txt").table
+    coded = next(read_odometry(b"1.0 0.5 0.5 0.0 0\n2.0 0.5 0.5 0.0 1\n", "odometry.txt")).table
     assert coded["wheel_velocity"].to_pylist() == [[0.5, 0.5], [-0.5, -0.5]]
     name, text = _wheel_text(Stream("Odometry", WheelState, coded.slice(1)))
     assert name == "odometry.log"
-    assert read_odometry(text, name).table["wheel_velocity"].to_pylist() == [[-0.5, -0.5]]
+    assert next(read_odometry(text, name)).table["wheel_velocity"].to_pylist() == [[-0.5, -0.5]]
 
 
 def test_recordings_of_other_robots_are_written_and_what_is_left_out_is_said(tmp_path: Path) -> None:
@@ -131,7 +131,8 @@ def test_writing_refuses_a_folder_with_something_in_it(scripts: Path) -> None:
 def test_any_imu_values_survive_writing(rows: list[tuple[int, float, float]]) -> None:
     text = "".join(f"{t // 10**6}.{t % 10**6:06d} {g!r} 0 0 {a!r} 0 0\n" for t, g, a in rows).encode()
     offsets = {"gyro_offset": [0.0, 0.0, 0.0], "acc_offset": [0.0, 0.0, 0.0]}
-    first = read_imu(text, "imu.log", np.zeros(3), np.zeros(3)).table
-    again = read_imu(_imu_text(Stream("Imu", Imu, first, meta=offsets)), "imu.log", np.zeros(3), np.zeros(3))
+    first = next(read_imu(text, "imu.log", np.zeros(3), np.zeros(3))).table
+    written = _imu_text(Stream("Imu", Imu, first, meta=offsets))
+    (again,) = read_imu(written, "imu.log", np.zeros(3), np.zeros(3))
     assert not again.losses
     assert again.table.equals(first)

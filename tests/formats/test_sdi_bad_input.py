@@ -15,7 +15,7 @@ from transect import formats
 from transect.errors import ParseError
 from transect.formats.sdi.lines import read_log
 from transect.formats.sdi.tables import TABLE, laser_block
-from transect.recording import Parsed, Recording
+from transect.recording import Parsed, Recording, cache
 
 LASER_LOG = "LaserPort/RangeBearingQAsciiData.txt"
 
@@ -240,7 +240,7 @@ def test_calibration_images_without_their_log_have_no_times(tmp_path: Path):
 
 
 def laser_of(data: bytes) -> Parsed:
-    return read_log(data, "log", laser_block)[TABLE]
+    return cache.join_parts(read_log(data, "log", laser_block))[TABLE]
 
 
 @given(st.integers(0, len(sample.LASER)))

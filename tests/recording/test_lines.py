@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.formats.corpus import sample
+from tests.formats.corpus import Sample, sample
+from tools.fuzz import mutations
 
 import transect
 from transect.errors import ParseError, TransectError
@@ -102,6 +103,38 @@ def test_a_trajectory_in_pieces_reads_as_the_whole(tmp_path: Path, monkeypatch: 
     rows[20], rows[30] = "1 2 3\n", "never 0 0 0 0 0 0 1\n"
     (tmp_path / "a.tum").write_text("# time x y z qx qy qz qw\n" + "".join(rows) + "16")
     assert_same_in_pieces(tmp_path / "a.tum", monkeypatch)
+
+
+READERS = (
+    *("ameds", "boreas", "boreas-result", "described-csv", "euroc", "gtsam_points", "ida", "kitti"),
+    *("kitti-odometry", "rosario", "rosario-paper", "rosario_tracks", "sdi", "tum"),
+)
+"""Samples of the readers that read texts of any size."""
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_text_in_pieces_reads_as_the_whole(tmp_path: Path, name: str) -> None:
+    one = sample(name)
+    for number in range(4):
+        files = mutations.mutate(one.files, f"pieces/{name}/{number}") if number else one.files
+        path = one.write(tmp_path / f"{number}", files)
+        texts = [data for file, data in files.items() if file.endswith((".csv", ".txt", ".log"))]
+        longest = max((len(line) for text in texts for line in text.split(b"\n")), default=0)
+        assert outcome_of(path, one, longest + 2) == outcome_of(path, one, lines.PIECE)
+
+
+def outcome_of(path: Path, one: Sample, piece: int) -> object:
+    """Return all that there is to see of a recording that is read in pieces of some bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "PIECE", piece)
+        try:
+            recording = transect.open(path, format=one.format, **one.options)
+            tables = [
+                (s.name, s.type, s.clock, str(s.table.schema), str(s.table.to_pydict())) for s in recording
+            ]
+            return tables, sorted(map(str, recording.losses)), sorted(recording.all_notes)
+        except TransectError as error:
+            return str(error)
 
 
 def assert_same_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

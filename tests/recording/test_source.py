@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import random
@@ -17,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transect
+from transect.base.file_bytes import FileBytes
 from transect.errors import ParseError, TransectError
-from transect.recording import source_of
+from transect.recording import inflating, source_of, zips
 
 FILES = {"Gnss/pose.csv": b"t,x\n1,2\n" * 1000, "a.txt": b"hello", "deep/er/b.bin": bytes(range(256))}
 
@@ -230,6 +232,35 @@ def test_large_members_are_read_whole_wherever_they_begin(tmp_path: Path, compre
             archive.writestr(name, data)
     source = source_of(tmp_path / "z.zip")
     assert {name: source.read(name) for name in source.names} == large
+
+
+def test_a_very_large_deflated_member_is_unpacked_where_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name, value in (
+        (zips, "VERY_LARGE", 10_000),
+        (inflating, "STEP", 64),
+        (inflating, "APART", 900),
+    ):
+        monkeypatch.setattr(module, name, value)
+    rng = random.Random(1)
+    text = b"".join(b"%d,%d\n" % (i, rng.randrange(10**6)) for i in range(3000))
+    path = tmp_path / "z.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", text)
+    content = source_of(path).content("a.csv")
+    assert isinstance(content, FileBytes)
+    for _ in range(200):
+        start = rng.randrange(len(text))
+        end = start + rng.choice((1, 70, 20_000))
+        assert content[start:end] == text[start:end]
+    assert bytes(content) == text
+    assert source_of(path).sha256("a.csv") == hashlib.sha256(text).hexdigest()
+    data = path.read_bytes()
+    for at in rng.sample(range(len(data) // 2, len(data) - 200), 20):  # in the member, behind its beginning
+        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        with pytest.raises(ParseError, match="damaged inside the zip"):
+            source_of(path).content("a.csv")
 
 
 def test_a_damaged_deflated_head_is_a_parse_error(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Protocol, overload
 
 from transect.errors import ParseError
 
@@ -24,11 +24,19 @@ _FAR = 1 << 14
 """Bytes apart from which on it is quicker to read places one by one."""
 
 
+class Reader(Protocol):
+    """What a `FileBytes` reads from."""
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` to `end`."""
+        ...
+
+
 class _OpenFile:
-    """The number of an open file, which is closed when nobody has this object any more."""
+    """An open file, which is closed when nobody has this object any more."""
 
     def __init__(self, path: Path) -> None:
-        self.number = -1
+        self.path, self.number = path, -1
         try:
             self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -39,6 +47,24 @@ class _OpenFile:
         if self.number >= 0:
             close(self.number)
 
+    def read(self, start: int, end: int) -> bytes:
+        data, at = b"", start
+        while at < end:  # the system reads at most 2 GB at a time
+            try:
+                more = os.pread(self.number, end - at, at)
+            except OSError as error:
+                where, why = f"{self.path}@{at}", error.strerror or str(error)
+                raise ParseError(f"{self.path.name} cannot be read", where=where, why=why) from error
+            if not more:
+                raise ParseError(
+                    f"{self.path.name} has become shorter while it was read",
+                    where=f"{self.path}@{at}",
+                    why="another program cut it off",
+                    hint="open it again when nobody writes to it",
+                )
+            data, at = data + more if data else more, at + len(more)
+        return data
+
 
 class FileBytes:
     """A file, or a part of one, that is sliced like bytes; a slice is read when it is taken.
@@ -47,9 +73,17 @@ class FileBytes:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._file = path, _OpenFile(path)
-        self._start, self._size = 0, os.fstat(self._file.number).st_size
+        file = _OpenFile(path)
+        self._file: Reader = file
+        self._start, self._size = 0, os.fstat(file.number).st_size
         self._window: tuple[int, bytes] = (0, b"")
+
+    @staticmethod
+    def over(reader: Reader, size: int) -> FileBytes:
+        """Return the `size` bytes that something else than a file reads."""
+        content = object.__new__(FileBytes)
+        content._file, content._start, content._size, content._window = reader, 0, size, (0, b"")
+        return content
 
     def part(self, start: int, end: int) -> FileBytes:
         """Return a part of the file; nothing is read."""
@@ -86,28 +120,10 @@ class FileBytes:
         if first >= 0 and last <= len(window):
             return window[first:last]
         if end - start >= _WINDOW:
-            return self._read_file(at + first, at + last)
-        window = self._read_file(at + first, min(at + first + _WINDOW, self._start + self._size))
+            return self._file.read(at + first, at + last)
+        window = self._file.read(at + first, min(at + first + _WINDOW, self._start + self._size))
         self._window = (at + first, window)
         return window[: end - start]
-
-    def _read_file(self, start: int, end: int) -> bytes:
-        data, at = b"", start
-        while at < end:  # the system reads at most 2 GB at a time
-            try:
-                more = os.pread(self._file.number, end - at, at)
-            except OSError as error:
-                where, why = f"{self.path}@{at}", error.strerror or str(error)
-                raise ParseError(f"{self.path.name} cannot be read", where=where, why=why) from error
-            if not more:
-                raise ParseError(
-                    f"{self.path.name} has become shorter while it was read",
-                    where=f"{self.path}@{at}",
-                    why="another program cut it off",
-                    hint="open it again when nobody writes to it",
-                )
-            data, at = data + more if data else more, at + len(more)
-        return data
 
 
 Content = bytes | memoryview | FileBytes

@@ -44,7 +44,7 @@ def read_lines(
     that mark: those are lost.
     """
     piece = text if isinstance(text, Piece) else whole_piece(text, file)
-    tokens = scan(piece.data, before=piece.before)
+    tokens = scan(piece.data, before=piece.newlines)
     marked = np.isin(tokens.buffer[tokens.begin[tokens.first[:-1]]], (_HASH, _PERCENT))
     fits = np.isin(tokens.counts, widths)
     plain = tokens.word_counts == 0

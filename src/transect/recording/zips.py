@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from transect.base.file_bytes import Content, FileBytes, crc32_of, part_of
+from transect.base.file_bytes import Content, FileBytes, crc32_of, part_of, pieces_of
 from transect.errors import ParseError
 
+from .inflating import Inflated
 from .losses import Loss
 from .source import HEAD, Source, identity_of, sha256_bytes
 
@@ -30,6 +31,8 @@ _PLAIN = struct.Struct("<4s4x2H12xL3H12x")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LARGE = 1 << 24
 """Members from this size on that are stored as they are stay in the archive until they are asked for."""
+VERY_LARGE = 1 << 26
+"""Members from this size on that are deflated are unpacked where they are read, and more than once."""
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _PIECE = 1 << 16
 _STORED, _DEFLATED = 0, 8
@@ -51,6 +54,21 @@ class Member:
     flags: int
 
 
+@dataclass(frozen=True)
+class _Inflating:
+    """Reads a deflated member; damage is an error of ours."""
+
+    inflated: Inflated
+    name: str
+    archive: str
+
+    def read(self, start: int, end: int) -> bytes:
+        try:
+            return self.inflated.read(start, end)
+        except zlib.error as error:
+            raise _damaged(self.name, self.archive, str(error)) from error
+
+
 class ZipSource(Source):
     """The files of a zip archive. Only stored and deflated members are read; nothing touches the disk."""
 
@@ -60,6 +78,7 @@ class ZipSource(Source):
         self._directory, self._shift, lost = _central_directory(self._archive, path)
         self._entries, refused = _list_members(self._directory, path.name)
         self.refused = (*lost, *refused)
+        self._checked: dict[str, Content] = {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -90,41 +109,43 @@ class ZipSource(Source):
         packed = self._pack(name, member)
         if member.method == _STORED:
             return bytes(packed[:count])
-        return self._inflate(name, bytes(packed), count)
+        unpacking, found = zlib.decompressobj(-15), b""
+        try:
+            for piece in pieces_of(packed, _PIECE):
+                found += unpacking.decompress(piece, count - len(found))
+                if unpacking.eof or len(found) >= count:
+                    break
+        except zlib.error as error:
+            raise _damaged(name, self.path.name, str(error)) from error
+        return found
 
     def content(self, name: str) -> Content:
+        if (known := self._checked.get(name)) is not None:
+            return known
         member = self._member(name)
         packed = self._pack(name, member)
         if member.method == _STORED:
             data = packed if member.size >= _LARGE else bytes(packed)
-        else:
-            data = self._inflate_member(name, bytes(packed), member.size)
-        if crc32_of(data) != member.crc:
-            raise ParseError(
-                f"{name} is damaged inside the zip",
-                where=f"{self.path.name}@{member.offset}",
-                why="its CRC does not match",
-                hint="download the archive again",
-            )
-        return data
+            return self._check(name, member, data, b"")
+        reader = self._inflate(name, packed)
+        if member.size < VERY_LARGE:
+            data = reader.read(0, member.size + 1)
+            return self._check(name, member, data[: member.size], data[member.size :])
+        whole = FileBytes.over(reader, member.size)
+        self._checked[name] = self._check(name, member, whole, reader.read(member.size, member.size + 1))
+        return whole
 
-    def _inflate_member(self, name: str, packed: bytes, size: int) -> bytes:
-        data = self._inflate(name, packed, size + 1)
-        if len(data) != size:
-            raise ParseError(
-                f"{name} is damaged inside the zip",
-                where=self.path.name,
-                why=f"it should unpack to {size} bytes and does not",
-            )
-        return data
+    def _inflate(self, name: str, packed: Content) -> _Inflating:
+        return _Inflating(Inflated(packed), name, self.path.name)
 
-    def _inflate(self, name: str, packed: bytes, most: int) -> bytes:
-        try:
-            return zlib.decompressobj(-15).decompress(packed, most)
-        except zlib.error as error:
-            raise ParseError(
-                f"{name} is damaged inside the zip", where=self.path.name, why=str(error)
-            ) from error
+    def _check(self, name: str, member: Member, data: Content, more: bytes) -> Content:
+        """Return the data of a member, if they are what the directory says, and there are no `more`."""
+        right = crc32_of(data) == member.crc
+        if more or not right:
+            sizes = f"it should unpack to {member.size} bytes and does not"
+            why = sizes if more or len(data) != member.size else "its CRC does not match"
+            raise _damaged(name, f"{self.path.name}@{member.offset}", why)
+        return data
 
     def _pack(self, name: str, member: Member) -> Content:
         """Return the member's bytes as they stand in the archive."""
@@ -138,6 +159,11 @@ class ZipSource(Source):
         if start + member.packed > len(self._archive):
             raise ParseError(f"{name} is cut off in the zip", where=f"{self.path.name}@{start}")
         return part_of(self._archive, start, start + member.packed)
+
+
+def _damaged(name: str, where: str, why: str) -> ParseError:
+    what = f"{name} is damaged inside the zip"
+    return ParseError(what, where=where, why=why, hint="download the archive again")
 
 
 def _central_directory(data: Content, path: Path) -> tuple[bytes, int, list[Loss]]:

@@ -11,17 +11,21 @@ they are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
+from transect.base.file_bytes import Content
 from transect.base.units import DEGREES
 from transect.geometry import rotations, se3
 from transect.recording import Loss, Parsed, Role, Source, Stream, arrow, cache
-from transect.recording.source import HEAD, Buffer
-from transect.recording.text import Layout, read_csv
+from transect.recording.source import HEAD
+from transect.recording.text import Layout, line_pieces, read_csv
 from transect.types import Imu, Record, RigidBodyState
 
 from .._rows import clock_of_head
@@ -51,33 +55,56 @@ GRAVITY = (7.0, 13.0)
 
 def read_table(source: Source, file: str) -> Parsed:
     """Return a CSV file parsed: its columns by the names in its header, times in ns."""
-    return cache.parse(source, file, "boreas.table/1", partial(parse_table, file=file))
+    return cache.parse_pieces(source, file, "boreas.table/1", partial(parse_table, file=file))
 
 
-def parse_table(buffer: Buffer, file: str) -> Parsed:
-    """Parse a header and rows of numbers; the size of the first time tells its unit."""
-    head = bytes(buffer[:HEAD])
+def parse_table(content: Content, file: str) -> Iterator[Parsed]:
+    """Parse a header and rows of numbers, piece by piece; the size of the first time tells its unit."""
+    head = bytes(content[:HEAD])
     names = [f"{name}_{i}" if name in header_of(head)[:i] else name for i, name in enumerate(header_of(head))]
-    csv = read_csv(buffer, Layout(names, {names[0]: unit_of_head(head)}), file)
-    t_ns = arrow.numbers(csv.table, names[0])
-    same = in_one_unit(t_ns)
-    other = [Loss(file, "the time is in another unit than the first", count=int((~same).sum()))]
-    columns = {name: arrow.numbers(csv.table, name)[same] for name in names[1:]}
-    return Parsed(arrow.table(t_ns[same], columns), (*csv.losses, *([] if same.all() else other)))
+    layout = Layout(names, {names[0]: unit_of_head(head)})
+    first = np.zeros(0, np.int64)
+    for piece in line_pieces(content, file):
+        csv = read_csv(piece, layout, file)
+        t_ns = arrow.numbers(csv.table, names[0])
+        first = np.append(first, t_ns[:1])[:1]
+        same = in_one_unit(t_ns, first)
+        other = [Loss(file, "the time is in another unit than the first", count=int((~same).sum()))]
+        columns = {name: arrow.numbers(csv.table, name)[same] for name in names[1:]}
+        yield Parsed(arrow.table(t_ns[same], columns), (*csv.losses, *([] if same.all() else other)))
 
 
-def in_one_unit(t_ns: Ints) -> Mask:
-    """Return (n,) which times are in the unit of the first; all, where that is no time of day."""
-    return (t_ns >= EARLIEST_NS) | (t_ns[:1] < EARLIEST_NS).any()
+def in_one_unit(t_ns: Ints, first: Ints) -> Mask:
+    """Return (n,) which times are in the unit of the first (1,); all, where that is no time of day."""
+    return (t_ns >= EARLIEST_NS) | (first < EARLIEST_NS).any()
 
 
-def columns_of(parsed: Parsed, names: tuple[str, ...], file: str) -> tuple[Floats, list[Loss]]:
-    """Return (n, k) columns of a table, NaN for those that it has not, and the loss of these."""
-    missing = [name for name in names if name not in parsed.table.column_names]
-    nothing = np.full(parsed.table.num_rows, np.nan)
-    found = [nothing if name in missing else arrow.numbers(parsed.table, name) for name in names]
+def columns_of(table: pa.Table, names: tuple[str, ...]) -> Floats:
+    """Return (n, k) columns of a table, NaN for those that it has not."""
+    nothing = np.full(table.num_rows, np.nan)
+    known = table.column_names
+    return np.column_stack([arrow.numbers(table, name) if name in known else nothing for name in names])
+
+
+def _read_converted(
+    source: Source,
+    file: str,
+    parser: str,
+    convert: Callable[[pa.Table], dict[str, Floats]],
+    names: tuple[str, ...],
+    units: dict[str, str],
+) -> Parsed:
+    """Return a CSV file whose columns are converted as it is parsed; it should have those called `names`."""
+
+    def build(content: Content) -> Iterator[Parsed]:
+        for parsed in parse_table(content, file):
+            table = arrow.table(arrow.numbers(parsed.table, "t_ns"), convert(parsed.table), units=units)
+            yield Parsed(table, parsed.losses)
+
+    missing = [name for name in names if name not in header_of(source.head(file))]
     lost = [Loss(file, f"its header has no {', '.join(missing)}", line=1)] if missing else []
-    return np.column_stack(found), lost
+    found = cache.parse_pieces(source, file, parser, build)
+    return Parsed(found.table, (*found.losses, *lost))
 
 
 # Poses
@@ -115,22 +142,27 @@ def is_utm(head: bytes) -> bool:
 def _read_poses(
     source: Source, file: str, T_applanix_sensor: Floats | None, utm: bool, attitude: Attitude
 ) -> Parsed:
-    parsed = read_table(source, file)
-    values, lost = columns_of(parsed, POSE, file)
-    positions, velocities, angles, rates = np.hsplit(values, 4)
+    T = T_applanix_sensor if utm and attitude == "auto" else None
+    in_degrees = _names_in_degrees(source.head(file))
+
+    def convert(table: pa.Table) -> dict[str, Floats]:
+        return _poses(table, utm, T) | _further(table, in_degrees)
+
+    parser = f"boreas.poses/1|{utm}|{None if T is None else T.tolist()}"
+    found = _read_converted(source, file, parser, convert, POSE, UNITS)
+    notes = (_note_on_utm(file, T_applanix_sensor is not None, attitude),) if utm else ()
+    return replace(found, notes=notes)
+
+
+def _poses(table: pa.Table, utm: bool, T_applanix_sensor: Floats | None) -> dict[str, Floats]:
+    """Return the columns of the poses, velocities and turn rates in a table."""
+    positions, velocities, angles, rates = np.hsplit(columns_of(table, POSE), 4)
     turned = rotations.quaternion_from_euler("XYZ", -angles)
-    notes: list[str] = []
-    if utm:
-        rates = _about_the_vertical(turned, rates)
-        if attitude == "auto" and T_applanix_sensor is not None:
-            positions, turned = _tilt_with_the_car(positions, turned, T_applanix_sensor)
-        notes.append(_note_on_utm(file, T_applanix_sensor is not None, attitude))
-    else:
-        rates = rotations.rotate(turned, rates)
+    rates = _about_the_vertical(turned, rates) if utm else rotations.rotate(turned, rates)
+    if T_applanix_sensor is not None:
+        positions, turned = _tilt_with_the_car(positions, turned, T_applanix_sensor)
     ours = np.column_stack([positions, turned, velocities, rates])
-    named = dict(zip(STATE, ours.T, strict=True)) | _further(parsed)
-    table = arrow.table(arrow.numbers(parsed.table, "t_ns"), named, units=UNITS)
-    return Parsed(table, (*parsed.losses, *lost), (*parsed.notes, *notes))
+    return dict(zip(STATE, ours.T, strict=True))
 
 
 def _tilt_with_the_car(positions: Floats, turned: Floats, T_applanix_sensor: Floats) -> tuple[Floats, Floats]:
@@ -158,14 +190,22 @@ def _note_on_utm(file: str, placed: bool, attitude: Attitude) -> str:
     return f"{file} is in UTM, of the first release: {tilt}; turn rates about x and y are not usable there"
 
 
-def _further(parsed: Parsed) -> dict[str, Floats]:
+def _further(table: pa.Table, in_degrees: Container[str]) -> dict[str, Floats]:
     """Return the columns of a file of poses that are no pose."""
-    names = [str(name) for name in parsed.table.column_names[1:] if name not in POSE]
-    found: dict[str, Floats] = {FURTHER.get(name, name): arrow.numbers(parsed.table, name) for name in names}
-    for name in {"lat", "lon"} & set(found):
-        in_degrees = np.nanmax(np.abs(found[name]), initial=0.0) > np.pi
-        found[name] = DEGREES.to_si(found[name]) if in_degrees else found[name]
-    return found
+    names = [str(name) for name in table.column_names[1:] if name not in POSE]
+    values = {name: arrow.numbers(table, name) for name in names}
+    return {
+        FURTHER.get(name, name): DEGREES.to_si(column) if name in in_degrees else column
+        for name, column in values.items()
+    }
+
+
+def _names_in_degrees(head: bytes) -> list[str]:
+    """Return which of latitude and longitude are no radians in the first rows of a file."""
+    names = header_of(head)
+    rows = np.array(rows_of(head, len(names))).reshape(-1, len(names))
+    largest = dict(zip(names, np.nanmax(np.abs(rows), axis=0, initial=0.0), strict=True))
+    return [name for name, ours in FURTHER.items() if ours in ("lat", "lon") and largest.get(name, 0) > np.pi]
 
 
 # Inertial data and wheels
@@ -197,16 +237,17 @@ def has_gravity(head: bytes) -> bool:
 
 
 def _read_imu(source: Source, file: str, whole: bool) -> Parsed:
-    parsed = read_table(source, file)
-    known = parsed.table.column_names
+    known = header_of(source.head(file))
     theirs = tuple(second if second in known else first for first, second in INERTIAL.values())
-    values, lost = columns_of(parsed, theirs, file)
     ours = [name if whole or name[0] == "g" else f"linear_{name}" for name in INERTIAL]
     units = {name: "rad/s" if name[0] == "g" else "m/s2" for name in ours}
-    columns = dict(zip(ours, values.T, strict=True))
-    table = arrow.table(arrow.numbers(parsed.table, "t_ns"), columns, units=units)
+
+    def convert(table: pa.Table) -> dict[str, Floats]:
+        return dict(zip(ours, columns_of(table, theirs).T, strict=True))
+
+    found = _read_converted(source, file, f"boreas.imu/1|{whole}", convert, theirs, units)
     notes = () if whole else (f"gravity has been taken off the accelerations in {file}: it is no Imu",)
-    return Parsed(table, (*parsed.losses, *lost), (*parsed.notes, *notes))
+    return replace(found, notes=notes)
 
 
 def record_stream(source: Source, name: str, file: str, frame: str) -> Stream:

@@ -6,7 +6,7 @@ import datetime as dt
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def read_text(content: Content, spec: StreamSpec, file: str) -> Iterator[Parsed]
     take = _take_blank if text.delimiter == " " else _take_delimited
     count = 0
     for piece in line_pieces(content, file):
-        lines = Piece(_with_points(bytes(piece.data), text), piece.before)
+        lines = replace(piece, data=_with_points(bytes(piece.data), text), losses=())
         rows = _Rows(take(lines, text, needs, file), lines, text, file)
         t_ns, log_ns = rows.times(spec.time), rows.times(spec.log_time)
         values = {name: rows.values(column) for name, column in columns.items()}
@@ -161,7 +161,7 @@ def _take_delimited(piece: Piece, text: Text, needs: Needs, file: str) -> Taken:
 
 
 def _take_blank(piece: Piece, text: Text, needs: Needs, file: str) -> Taken:
-    tokens = scan(piece.data, before=piece.before)
+    tokens = scan(piece.data, before=piece.newlines)
     body = np.flatnonzero(tokens.line > text.skip)
     fits = tokens.counts[body] == len(text.names)
     lines, columns = body[fits], dict[int, Any]()
@@ -272,9 +272,8 @@ class _Rows:
     def numbers(self, reference: Reference, column: Column) -> NDArray[Any]:
         raw, unit = self.raw(reference), column.conversion
         if column.type == "bool":
-            return np.array(
-                self.convert(raw, lambda text: _BOOLS[text.strip().lower()], "true or false", False)
-            )
+            truths = self.convert(raw, lambda text: _BOOLS[text.strip().lower()], "true or false", False)
+            return np.array(truths, np.bool_)
         if isinstance(raw, list):
             raw = np.array(self.convert(raw, float, "a number", np.nan))
         values = unit.to_si(_without_missing(raw, column))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePosixPath
 
 import numpy as np
 
+from transect.base.file_bytes import Content
 from transect.errors import TransectError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
-from transect.recording.text import Layout, is_number, read_csv, scan, whole_lines
+from transect.recording.text import Layout, is_number, line_pieces, read_csv, scan, whole_lines
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
 from .._heads import first_rows
@@ -105,7 +107,11 @@ def _stream(source: Source, prefix: str, folder: str, camera: CameraModel | None
     if folder.startswith("imu"):
         parse = partial(_parse_imu, file=name)
         return Stream(
-            folder, Imu, lambda: cache.parse(source, name, "euroc.imu/1", parse), clock=clock, frame=folder
+            folder,
+            Imu,
+            lambda: cache.parse_pieces(source, name, "euroc.imu/1", parse),
+            clock=clock,
+            frame=folder,
         )
     return _truth(source, name, folder, BODY if folder.startswith("state") else folder)
 
@@ -137,16 +143,19 @@ def header_lines(head: bytes) -> int:
     return 0 if is_number(first) else 1
 
 
-def _parse_imu(buffer: Buffer, file: str) -> Parsed:
-    return _parse_csv(buffer, file, IMU, Imu.units())
+def _parse_imu(content: Content, file: str) -> Iterator[Parsed]:
+    return _parse_csv(content, file, IMU, Imu.units())
 
 
-def _parse_csv(buffer: Buffer, file: str, names: tuple[str, ...], units: dict[str, str]) -> Parsed:
-    """Parse lines of a time in ns and one number per name."""
-    layout = Layout(("t_ns", *names), {"t_ns": 1}, skip=header_lines(bytes(buffer[:4096])))
-    csv = read_csv(buffer, layout, file)
-    columns = {name: csv.table.column(name) for name in names}
-    return Parsed(arrow.table(arrow.numbers(csv.table, "t_ns"), columns, units=units), csv.losses)
+def _parse_csv(
+    content: Content, file: str, names: tuple[str, ...], units: dict[str, str]
+) -> Iterator[Parsed]:
+    """Parse lines of a time in ns and one number per name, piece by piece."""
+    layout = Layout(("t_ns", *names), {"t_ns": 1}, skip=header_lines(bytes(content[:4096])))
+    for piece in line_pieces(content, file):
+        csv = read_csv(piece, layout, file)
+        columns = {name: csv.table.column(name) for name in names}
+        yield Parsed(arrow.table(arrow.numbers(csv.table, "t_ns"), columns, units=units), csv.losses)
 
 
 def _truths_beside(source: Source) -> list[Stream]:
@@ -172,7 +181,7 @@ def _truth(source: Source, file: str, name: str, child: str = BODY) -> Stream:
     return Stream(
         name,
         RigidBodyState if width > 8 else Pose,
-        lambda: cache.parse(source, file, "euroc.truth/1", partial(_parse_truth, file=file)),
+        lambda: cache.parse_pieces(source, file, "euroc.truth/1", partial(_parse_truth, file=file)),
         clock=clock_of_head(head, 1),
         role="truth",
         frame=WORLD,
@@ -180,8 +189,8 @@ def _truth(source: Source, file: str, name: str, child: str = BODY) -> Stream:
     )
 
 
-def _parse_truth(buffer: Buffer, file: str) -> Parsed:
+def _parse_truth(content: Content, file: str) -> Iterator[Parsed]:
     """Parse as many of the 17 columns as there are: a Leica tracker has 4, Vicon has 8."""
-    rows = [row for row in first_rows(bytes(buffer[:65_536])) if is_number(row[0])]
+    rows = [row for row in first_rows(bytes(content[:65_536])) if is_number(row[0])]
     names = (*TRUTH, *BIAS)[: max((len(row) for row in rows), default=17) - 1]
-    return _parse_csv(buffer, file, names, {**RigidBodyState.units(), **BIAS_UNITS})
+    return _parse_csv(content, file, names, {**RigidBodyState.units(), **BIAS_UNITS})

@@ -208,7 +208,7 @@ def _science_tables(source: Source, products: Products) -> Tables:
         label, losses = _label(source, beside)
         key = f"ida.science/1/{file}/{source.sha256(beside) if beside and label else ''}"
         parse = functools.partial(parse_science, file=file, label=label)
-        parsed = cache.parse_many(source, file, key, parse)
+        parsed = cache.parse_many_pieces(source, file, key, parse)
         return {part: dataclasses.replace(p, losses=(*p.losses, *losses)) for part, p in parsed.items()}
 
     return tables

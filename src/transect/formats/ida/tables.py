@@ -7,8 +7,9 @@ Border: currents mA to A, `elapsed_time` hours to seconds, `th_*` are radians al
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -18,15 +19,16 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
+from transect.base.file_bytes import Content
 from transect.base.units import unit_of
 from transect.errors import ParseError
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import HEAD, Buffer
-from transect.recording.text import Layout, read_csv
-from transect.robots.ida.arm import TOOLS
+from transect.recording.text import Csv, Layout, Piece, line_pieces, read_csv, read_twice
 
 from . import columns as known
-from .columns import PHASES, SPARE_BITS, decode_status, names_of_codes, status_word
+from .columns import SPARE_BITS, decode_status, names_of_codes, status_word
+from .status import NAMED
 
 _FIELD_DELIMITERS = {"comma": ",", "semicolon": ";", "horizontal tab": "\t", "vertical bar": "|"}
 _RECORD_DELIMITERS = {"carriage-return line-feed": "\r\n", "line-feed": "\n"}
@@ -243,35 +245,61 @@ def _missing(units: Mapping[str, str], label: Label | None) -> dict[str, tuple[f
     return {name: (known.MISSING, *numbers.get(name, ())) for name in units}
 
 
-def parse_science(buffer: Buffer, file: str, label: Label | None = None) -> dict[str, Parsed]:
-    """Read a SciHi or SciLo table.
+def parse_science(content: Content, file: str, label: Label | None = None) -> Iterator[dict[str, Parsed]]:
+    """Read a SciHi or SciLo table, piece by piece.
 
-    Returns
-    -------
+    Yields
+    ------
     dict of str to Parsed
         `main` (temperatures, currents, voltages, codes), `encoders` and `potentiometers` (of the joints),
-        `tool` (where the selected tool is, in the IDA frame) and `forces`.
+        `tool` (where the selected tool is, in the IDA frame) and `forces`. The last piece has no rows and all
+        the notes.
     """
-    buffer = _ascii(buffer)
-    shape = shape_of(buffer, file, label)
-    if shape is None or (shape.skip and b"\n" not in bytes(buffer)):
+    shape = shape_of(_ascii(content[:HEAD]), file, label)
+    if shape is None or (shape.skip and b"\n" not in bytes(next(line_pieces(content, file)).data)):
         reason = "the header is cut off" if shape else "neither its header nor its number of columns is known"
-        return {part: Parsed(arrow.empty(), (Loss(file, reason, line=1, count=0),)) for part in PARTS}
-    csv = read_csv(buffer, shape.layout, file)
-    table, losses = _good_codes(csv.table, buffer, shape, file)
-    values, units = _inside(table, shape)
-    notes = (*shape.notes, *_notes(values, file, shape, label))
-    tables = _split(arrow.numbers(table, "time"), values, units)
-    return {part: Parsed(tables[part], (*csv.losses, *losses), notes) for part in PARTS}
+        yield {part: Parsed(arrow.empty(), (Loss(file, reason, line=1, count=0),)) for part in PARTS}
+        return
+
+    def read(piece: Piece) -> Csv:
+        return _read_rows(replace(piece, data=_ascii(piece.data)), shape, file)
+
+    def build(rows: Csv, heater: float) -> dict[str, Parsed]:
+        values, units = _inside(rows.table, shape, heater)
+        seen.add(values, rows.table.num_rows)
+        tables = _split(arrow.numbers(rows.table, "time"), values, units)
+        return {part: Parsed(tables[part], rows.losses) for part in PARTS}
+
+    seen = _Seen()
+    piece: dict[str, Parsed] = {}
+    for piece in read_twice(content, file, read, partial(_judge_heater, shape=shape), build):
+        yield piece
+    notes = (*shape.notes, *seen.notes(file, shape, label))
+    yield {part: Parsed(parsed.table.schema.empty_table(), (), notes) for part, parsed in piece.items()}
 
 
-def _ascii(buffer: Buffer) -> Buffer:
+def _read_rows(piece: Piece, shape: Shape, file: str) -> Csv:
+    csv = read_csv(piece, shape.layout, file)
+    table, losses = _good_codes(csv.table, piece, shape, file)
+    return Csv(table, (*csv.losses, *losses))
+
+
+def _judge_heater(every: Iterable[Csv], shape: Shape) -> float:
+    """Return the scale of the heater's current, which shows in the largest of the file."""
+    name = "htr_cur"
+    if name not in shape.units:
+        return 1.0
+    columns = (_measured(arrow.numbers(rows.table, name), shape.missing[name]) for rows in every)
+    return known.heater_scale(max(map(_largest, columns)))
+
+
+def _ascii(text: Buffer) -> bytes:
     """Return a 7-bit text: any other byte is damage and becomes a question mark, which no number has."""
-    content = bytes(buffer)
+    content = bytes(text)
     return content if content.isascii() else content.decode("latin-1").encode("ascii", "replace")
 
 
-def _good_codes(table: pa.Table, buffer: Buffer, shape: Shape, file: str) -> tuple[pa.Table, list[Loss]]:
+def _good_codes(table: pa.Table, piece: Piece, shape: Shape, file: str) -> tuple[pa.Table, list[Loss]]:
     """Leave out rows whose status word, tool or phase is not one."""
     tests: dict[str, Callable[[str], bool]] = {"stat": lambda text: status_word(text) is not None}
     tests |= dict.fromkeys(known.CODES, _is_code)
@@ -280,7 +308,7 @@ def _good_codes(table: pa.Table, buffer: Buffer, shape: Shape, file: str) -> tup
     for name in [name for name in tests if name in shape.units]:
         good = _good(table, name, tests[name])
         if not good.all():
-            line = _first_line(buffer, shape, list(shape.units).index(name), tests[name])
+            line = _first_line(piece, shape, list(shape.units).index(name), tests[name])
             losses.append(Loss(file, f"{name} is not a code", line=line, count=int((~good).sum())))
             keep &= good
     return (table if keep.all() else table.filter(arrow.from_numpy(keep))), losses
@@ -302,16 +330,16 @@ def _good(table: pa.Table, name: str, test: Callable[[str], bool]) -> NDArray[np
     return (codes >= 0) & (codes < 256) & (codes == np.floor(codes))
 
 
-def _first_line(buffer: Buffer, shape: Shape, index: int, test: Callable[[str], bool]) -> int | None:
-    for number, line in enumerate(io.BytesIO(bytes(buffer)), 1):
+def _first_line(piece: Piece, shape: Shape, index: int, test: Callable[[str], bool]) -> int | None:
+    for number, line in enumerate(io.BytesIO(piece.data), piece.newlines + 1):
         fields = line.decode("utf-8", "replace").rstrip("\r\n").split(shape.delimiter)
         if number > shape.skip and len(fields) == len(shape.units) and not test(fields[index].strip()):
             return number
     return None
 
 
-def _inside(table: pa.Table, shape: Shape) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the columns in SI, codes as integers, and the units they have now."""
+def _inside(table: pa.Table, shape: Shape, heater: float) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the columns in SI, codes as integers, and the units they have now; `heater` is a scale."""
     values: dict[str, Any] = {}
     units: dict[str, str] = {}
     for name, unit in shape.units.items():
@@ -325,18 +353,20 @@ def _inside(table: pa.Table, shape: Shape) -> tuple[dict[str, Any], dict[str, st
         elif name in shape.texts:
             values[name] = arrow.texts(table, name)
         elif name != "time":
-            values[name] = _scale(arrow.numbers(table, name), name, unit, shape.missing[name])
+            numbers = _measured(arrow.numbers(table, name), shape.missing[name])
+            values[name] = numbers * (heater if name == "htr_cur" else _scale(name, unit))
     return values, units
 
 
-def _scale(values: Floats, name: str, unit: str, missing: tuple[float, ...]) -> Floats:
-    numbers = np.where(np.isin(values, missing), np.nan, values)
+def _measured(values: Floats, missing: tuple[float, ...]) -> Floats:
+    """Return numbers as they stand in the file, NaN for those that say that nothing was measured."""
+    return np.where(np.isin(values, missing), np.nan, values)
+
+
+def _scale(name: str, unit: str) -> float:
+    """Return by what the numbers of a column are multiplied to be SI."""
     column = known.BY_NAME.get(name)
-    if name == "htr_cur":
-        return numbers * known.heater_scale(_largest(numbers))
-    if column is None or column.scale == 1.0:
-        return numbers
-    return numbers * _SCALES.get(unit, column.scale)
+    return 1.0 if column is None or column.scale == 1.0 else _SCALES.get(unit, column.scale)
 
 
 def _largest(numbers: Floats) -> float:
@@ -344,21 +374,34 @@ def _largest(numbers: Floats) -> float:
     return float(finite.max()) if len(finite) else 0.0
 
 
-def _notes(values: Mapping[str, Any], file: str, shape: Shape, label: Label | None) -> list[str]:
-    notes: list[str] = []
-    unknown = [name for name in shape.units if name not in known.BY_NAME]
-    if unknown:
-        notes.append(f"{file}: columns that the SIS does not know: {', '.join(unknown)}")
-    stat = values.get("stat")
-    if stat is not None and (spare := int((stat & np.uint32(SPARE_BITS) != 0).sum())):
-        notes.append(f"{file}: spare bits 20-31 of the status word are set in {spare} rows")
-    for name, table in (("tool", TOOLS), ("grapple_phase", PHASES)):
-        if name in values and (odd := set(values[name].tolist()) - set(range(len(table)))):
-            notes.append(f"{file}: {name} {', '.join(map(str, sorted(odd)))} has no name in the SIS")
-    rows = len(next(iter(values.values()), ()))
-    if label and label.records != rows:
-        notes.append(f"{file}: the label promises {label.records} records, {rows} were read")
-    return notes
+@dataclass
+class _Seen:
+    """What of a table's rows is told in notes: how many there are, and what is odd in them."""
+
+    rows: int = 0
+    spare: int = 0
+    codes: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+
+    def add(self, values: Mapping[str, Any], rows: int) -> None:
+        self.rows += rows
+        if "stat" in values:
+            self.spare += int((values["stat"] & np.uint32(SPARE_BITS) != 0).sum())
+        for name in NAMED.keys() & values.keys():
+            self.codes.setdefault(name, set()).update(np.unique(values[name]).tolist())
+
+    def notes(self, file: str, shape: Shape, label: Label | None) -> list[str]:
+        notes: list[str] = []
+        unknown = [name for name in shape.units if name not in known.BY_NAME]
+        if unknown:
+            notes.append(f"{file}: columns that the SIS does not know: {', '.join(unknown)}")
+        if self.spare:
+            notes.append(f"{file}: spare bits 20-31 of the status word are set in {self.spare} rows")
+        for name, table in NAMED.items():
+            if odd := self.codes.get(name, set()) - set(range(len(table))):
+                notes.append(f"{file}: {name} {', '.join(map(str, sorted(odd)))} has no name in the SIS")
+        if label and label.records != self.rows:
+            notes.append(f"{file}: the label promises {label.records} records, {self.rows} were read")
+        return notes
 
 
 def _split(t_ns: NDArray[np.int64], values: dict[str, Any], units: dict[str, str]) -> dict[str, pa.Table]:
@@ -382,7 +425,7 @@ def _split(t_ns: NDArray[np.int64], values: dict[str, Any], units: dict[str, str
 
 def _decode(values: Mapping[str, Any]) -> dict[str, Any]:
     decoded: dict[str, Any] = decode_status(values["stat"]) if "stat" in values else {}
-    for name, table in (("tool", TOOLS), ("grapple_phase", PHASES)):
+    for name, table in NAMED.items():
         if name in values:
             decoded[f"{name}_name"] = arrow.strings(names_of_codes(values[name], table))
     return decoded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -9,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.clocks import NS
+from transect.base.file_bytes import Content
 from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import Parsed, Recording, Role, Source, Stream, cache, source_of
-from transect.recording.source import Buffer
-from transect.recording.text import NO_STAMP
+from transect.recording.text import NO_STAMP, line_pieces
 from transect.types import Pose
 
 from .._rows import lines_lost, only_file, read_lines
@@ -77,23 +78,27 @@ def _pose_rows(source: Source, name: str, times: Times | None) -> Parsed:
         timer, file = times
         timer.touch(file)
         timed = f"|{file}|{timer.key(file)}"
-    return cache.parse(source, name, f"kitti.poses/1{timed}", partial(_parse_poses, name=name, times=times))
+    build = partial(_parse_poses, name=name, times=times)
+    return cache.parse_pieces(source, name, f"kitti.poses/1{timed}", build)
 
 
-def _parse_poses(buffer: Buffer, name: str, times: Times | None) -> Parsed:
-    """Parse 3 x 4 matrices; line i is frame i."""
-    tokens, lines, losses = read_lines(buffer, name, (12,))
-    frames = tokens.line[lines] - 1
-    t_ns, lost = read_times(*times) if times else (frames * NS, ())
-    if times:
-        timed = frames < len(t_ns)
-        losses += lines_lost(tokens, lines[~timed], f"{times[1]} has only {len(t_ns)} times", name)
-        lines, t_ns = lines[timed], t_ns[frames[timed]]
-        lines, t_ns = lines[t_ns != NO_STAMP], t_ns[t_ns != NO_STAMP]
-    poses = tokens.block(0, 12, lines).reshape(-1, 3, 4)
-    usable = is_rotation(poses[:, :, :3]) | np.isnan(poses).any(axis=(1, 2))
-    losses += lines_lost(tokens, lines[~usable], "the matrix is no rotation", name)
-    return Parsed(pose_table(t_ns[usable], with_quaternions(poses[usable])), (*losses, *lost))
+def _parse_poses(content: Content, name: str, times: Times | None) -> Iterator[Parsed]:
+    """Parse 3 x 4 matrices, piece by piece; line i is frame i."""
+    known, lost = read_times(*times) if times else (None, ())
+    for piece in line_pieces(content, name):
+        tokens, lines, losses = read_lines(piece, name, (12,))
+        frames = tokens.line[lines] - 1
+        t_ns = frames * NS
+        if times and known is not None:
+            timed = frames < len(known)
+            losses += lines_lost(tokens, lines[~timed], f"{times[1]} has only {len(known)} times", name)
+            lines, t_ns = lines[timed], known[frames[timed]]
+            lines, t_ns = lines[t_ns != NO_STAMP], t_ns[t_ns != NO_STAMP]
+        poses = tokens.block(0, 12, lines).reshape(-1, 3, 4)
+        usable = is_rotation(poses[:, :, :3]) | np.isnan(poses).any(axis=(1, 2))
+        losses += lines_lost(tokens, lines[~usable], "the matrix is no rotation", name)
+        yield Parsed(pose_table(t_ns[usable], with_quaternions(poses[usable])), (*losses, *lost))
+        lost = ()
 
 
 def is_rotation(R: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from transect.base.clocks import NS, Clock, ns_from_decimal, ns_from_iso
 from transect.errors import TimeError
 from transect.recording import Loss, Source
-from transect.recording.text import NO_STAMP, bad_stamp, whole_lines
+from transect.recording.text import NO_STAMP, bad_stamp, line_pieces
 
 from .._rows import clock_of_head
 from . import SECONDS, STAMPS
@@ -44,21 +45,27 @@ def read_times(source: Source, name: str) -> tuple[NDArray[np.int64], tuple[Loss
     Raw drives have `2011-09-30 12:08:26.403042304`, odometry sequences have seconds.
     """
     source.touch(name)
-    buffer = source.buffer(name)
-    size, cut = whole_lines(buffer, name)
     read = ns_from_iso if name.endswith(STAMPS) else ns_from_decimal
-    text = bytes(buffer[:size]).decode("utf-8-sig", "replace").rstrip()
-    lines = text.split("\n") if text else []
-    t_ns = np.full(len(lines), NO_STAMP, dtype=np.int64)
-    for number, line in enumerate(lines):
-        try:
-            value = read(line.strip())
-        except TimeError:
-            continue
-        t_ns[number] = value if abs(value) < 2**63 else NO_STAMP
+    found: list[NDArray[np.int64]] = []
+    count, cut = 0, ()
+    for piece in line_pieces(source.content(name), name):
+        text = bytes(piece.data).decode("utf-8" if piece.newlines else "utf-8-sig", "replace")
+        lines = text.split("\n")[: text.count("\n") + (not text.endswith("\n"))]
+        found.append(np.fromiter((_time_of(line.strip(), read) for line in lines), np.int64, len(lines)))
+        count = max([count, *(piece.newlines + i for i, line in enumerate(lines, 1) if line.strip())])
+        cut = piece.losses
+    t_ns = np.concatenate(found)[:count]  # blank lines at the end are none
     bad = np.flatnonzero(bad_stamp(t_ns))
     lost = [Loss(name, "the line is no time", line=int(bad[0]) + 1, count=len(bad))] if len(bad) else []
-    return t_ns, (*lost, *([cut] if cut else []))
+    return t_ns, (*lost, *cut)
+
+
+def _time_of(text: str, read: Callable[[str], int]) -> int:
+    try:
+        value = read(text)
+    except TimeError:
+        return int(NO_STAMP)
+    return value if abs(value) < 2**63 else int(NO_STAMP)
 
 
 def pair_times(source: Source, folder: str, suffixes: tuple[str, ...]) -> TimedFiles:

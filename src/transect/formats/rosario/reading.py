@@ -104,7 +104,7 @@ def _imu_streams(chosen: Sequence, calibration: Calibration) -> list[Stream]:
         if values is not None
     }
     build = partial(read_imu, file=name, gyro_offset=gyro, acc_offset=acc)
-    load = partial(cache.parse, source, name, f"rosario.imu/1 {offsets}", build)
+    load = partial(cache.parse_pieces, source, name, f"rosario.imu/1 {offsets}", build)
     return [Stream("Imu", Imu, load, frame="imu", meta=offsets)]
 
 
@@ -130,14 +130,14 @@ def _wheels(file: File) -> Parsed:
     source, name = file
     raw = is_telegram(source.head(name))
     build = partial(read_odometry_raw if raw else read_odometry, file=name)
-    return cache.parse(source, name, f"rosario.{'odometry_raw' if raw else 'odometry'}/1", build)
+    return cache.parse_pieces(source, name, f"rosario.{'odometry_raw' if raw else 'odometry'}/1", build)
 
 
 def _truth_streams(chosen: Sequence) -> list[Stream]:
     if "truth" not in chosen.files:
         return []
     source, name = chosen.files["truth"]
-    load = partial(cache.parse, source, name, "rosario.truth/1", partial(read_truth, file=name))
+    load = partial(cache.parse_pieces, source, name, "rosario.truth/1", partial(read_truth, file=name))
     return [Stream("GroundTruth", Pose, load, role="truth", frame="world", child="gps")]
 
 

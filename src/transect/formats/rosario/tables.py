@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,9 +14,9 @@ from numpy.typing import NDArray
 from transect import robots
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS, ns_from_decimal
+from transect.base.file_bytes import Content
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.source import Buffer
-from transect.recording.text import Tokens, scan, whole_lines
+from transect.recording.text import Piece, Tokens, line_pieces, read_twice, scan
 from transect.robots.weeder.geometry import FASTEST, Geometry, si_from_raw
 from transect.types import Imu, Pose, WheelState
 
@@ -29,24 +31,45 @@ _RAW_LINE = re.compile(rb"\s*[^\s,]+[ \t]+[^\s,]+[ \t]+[^\s,]*,")
 _SIGN = re.compile(r"\s*([01])(?![0-9.])")
 
 
-def read_imu(buffer: Buffer, file: str, gyro_offset: Floats | None, acc_offset: Floats | None) -> Parsed:
+def read_imu(
+    content: Content, file: str, gyro_offset: Floats | None, acc_offset: Floats | None
+) -> Iterator[Parsed]:
     """Read `imu.log`: time, perhaps two undocumented tokens, gyro in deg/s, accelerations in milli-g.
 
     Offsets (3,) are in the log's units and are subtracted, as the published scripts do.
     """
-    size, cut = whole_lines(buffer, file)
-    tokens = scan(buffer, size)
-    lines, losses = _imu_lines(tokens, file)
-    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
-    values = _last_six(tokens, lines, tokens.values)
-    gyro, acc = si_from_raw(values[:, :3], values[:, 3:], gyro_offset, acc_offset)
-    columns: dict[str, Any] = {f"acc_{axis}": acc[:, i] for i, axis in enumerate("xyz")}
-    columns |= {f"gyro_{axis}": gyro[:, i] for i, axis in enumerate("xyz")}
-    long = tokens.counts[lines] == 9
-    if long.any():
-        columns |= {f"undocumented_{n}": _texts(tokens, lines, n, long) for n in (1, 2)}
-    table = arrow.table(t_ns, columns, units=Imu.units())
-    return Parsed(table, (*losses, *untimed, *([cut] if cut else [])))
+
+    def read(piece: Piece) -> _Lines:
+        tokens = scan(piece.data, before=piece.newlines)
+        lines, losses = _imu_lines(tokens, file)
+        t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+        return _Lines(tokens, lines, t_ns, (*losses, *untimed, *piece.losses))
+
+    def build(found: _Lines, documented: bool) -> Parsed:
+        tokens, lines = found.tokens, found.lines
+        values = _last_six(tokens, lines, tokens.values)
+        gyro, acc = si_from_raw(values[:, :3], values[:, 3:], gyro_offset, acc_offset)
+        columns: dict[str, Any] = {f"acc_{axis}": acc[:, i] for i, axis in enumerate("xyz")}
+        columns |= {f"gyro_{axis}": gyro[:, i] for i, axis in enumerate("xyz")}
+        if not documented:
+            long = tokens.counts[lines] == 9
+            columns |= {f"undocumented_{n}": arrow.strings(_texts(tokens, lines, n, long)) for n in (1, 2)}
+        return Parsed(arrow.table(found.t_ns, columns, units=Imu.units()), found.losses)
+
+    def judge(every: Iterable[_Lines]) -> bool:
+        return all((found.tokens.counts[found.lines] != 9).all() for found in every)
+
+    return read_twice(content, file, read, judge, build)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """The lines of a piece that are sound (indices), with their times, and what is lost of the others."""
+
+    tokens: Tokens
+    lines: Ints
+    t_ns: Ints
+    losses: tuple[Loss, ...]
 
 
 def _imu_lines(tokens: Tokens, file: str) -> tuple[Ints, list[Loss]]:
@@ -69,21 +92,37 @@ def _texts(tokens: Tokens, lines: Ints, number: int, there: Mask) -> list[str]:
     return [tokens.text(token) if given else "" for token, given in wanted]
 
 
-def read_odometry(buffer: Buffer, file: str) -> Parsed:
+def read_odometry(content: Content, file: str) -> Iterator[Parsed]:
     """Read `<time> <left> <right> <angle> <direction>` (4.4.1): the paper's m/s, or the cleaned log's RPM.
 
     Which of the two it is shows in their size: no weeding robot drives at 3 m/s.
     """
-    tokens, lines, losses = read_lines(buffer, file, (5,), comments=False)
-    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
-    values = tokens.block(1, 4, lines)
-    known = np.isin(values[:, 3], (-1.0, 0.0, 1.0)) | np.isnan(values[:, 3])
-    untimed += lines_lost(tokens, lines[~known], "the direction is neither 1 nor -1", file)
-    values = values[known]
-    in_rpm = are_rpm(values[:, :2])
-    because = "else they were too fast" if in_rpm else "4.4.1"
-    note = f"{file}: wheel speeds are taken as {'turns per minute' if in_rpm else 'm/s'} ({because})"
-    return Parsed(_wheel_table(t_ns[known], values, in_rpm), (*losses, *untimed), (note,))
+
+    def read(piece: Piece) -> _Lines:
+        tokens, lines, losses = read_lines(piece, file, (5,), comments=False)
+        t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+        direction = tokens.column(4, lines)
+        known = np.isin(direction, (-1.0, 0.0, 1.0)) | np.isnan(direction)
+        odd = lines_lost(tokens, lines[~known], "the direction is neither 1 nor -1", file)
+        return _Lines(tokens, lines[known], t_ns[known], (*losses, *untimed, *odd))
+
+    def build(found: _Lines, judged: tuple[bool, bool]) -> Parsed:
+        in_rpm, coded = judged
+        because = "else they were too fast" if in_rpm else "4.4.1"
+        note = f"{file}: wheel speeds are taken as {'turns per minute' if in_rpm else 'm/s'} ({because})"
+        values = found.tokens.block(1, 4, found.lines)
+        return Parsed(_wheel_table(found.t_ns, values, in_rpm, coded), found.losses, (note,))
+
+    def judge(every: Iterable[_Lines]) -> tuple[bool, bool]:
+        fast = slow = 0
+        directions: list[Floats] = []
+        for found in every:
+            more = count_fast(found.tokens.block(1, 2, found.lines))
+            fast, slow = fast + more[0], slow + more[1]
+            directions.append(np.unique(found.tokens.column(4, found.lines)))
+        return are_rpm(fast, slow), has_own_coding(np.concatenate(directions))
+
+    return read_twice(content, file, read, judge, build)
 
 
 def is_telegram(head: bytes) -> bool:
@@ -91,23 +130,32 @@ def is_telegram(head: bytes) -> bool:
     return _RAW_LINE.match(head) is not None
 
 
-def are_rpm(speeds: Floats) -> bool:
-    """Tell whether wheel speeds (n, 2) are too fast to be m/s."""
-    moving = np.abs(speeds[speeds != 0])
-    return bool(len(moving) and np.nanmedian(moving) > FASTEST)
+def count_fast(speeds: Floats) -> tuple[int, int]:
+    """Return how many of wheel speeds (n, 2) are too fast to be m/s, and how many are not."""
+    fast = np.abs(speeds[(speeds != 0) & ~np.isnan(speeds)]) > FASTEST
+    return int(fast.sum()), int((~fast).sum())
 
 
-def read_odometry_raw(buffer: Buffer, file: str) -> Parsed:
+def are_rpm(fast: int, slow: int) -> bool:
+    """Tell by what `count_fast` found whether speeds are turns per minute: half of them cannot be m/s."""
+    return fast > 0 and fast >= slow
+
+
+def read_odometry_raw(content: Content, file: str) -> Iterator[Parsed]:
     """Read `<time> <token> <csv>`: telegrams of the motors, speeds in RPM, direction 0 forwards, 1 backwards.
 
     There are ten a second, so a line at a time will do.
     """
-    size, cut = whole_lines(buffer, file)
+    for piece in line_pieces(content, file):
+        yield _read_telegrams(piece, file)
+
+
+def _read_telegrams(piece: Piece, file: str) -> Parsed:
     times: list[int] = []
     rows: list[list[float]] = []
     telegrams: list[str] = []
     lost = Lost()
-    for number, line in enumerate(bytes(buffer[:size]).split(b"\n"), 1):
+    for number, line in enumerate(bytes(piece.data).split(b"\n"), piece.newlines + 1):
         if not line.strip():
             continue
         try:
@@ -119,8 +167,8 @@ def read_odometry_raw(buffer: Buffer, file: str) -> Parsed:
         rows.append(values)
         telegrams.append(text)
     values = np.array(rows, np.float64).reshape(-1, 4)
-    table = _wheel_table(np.array(times, np.int64), values, in_rpm=True, telegrams=True)
-    losses = (*([cut] if cut else []), *lost.losses(file, "line"))
+    table = _wheel_table(np.array(times, np.int64), values, in_rpm=True, coded=True)
+    losses = (*piece.losses, *lost.losses(file, "line"))
     return Parsed(table.append_column("telegram", arrow.strings(telegrams)), losses)
 
 
@@ -160,7 +208,7 @@ def weeder() -> Geometry:
     return Geometry.of(robots.load("weeder"))
 
 
-def wheel_motion(values: Floats, in_rpm: bool, telegrams: bool = False) -> tuple[Floats, Floats]:
+def wheel_motion(values: Floats, in_rpm: bool, coded: bool) -> tuple[Floats, Floats]:
     """Return wheel speeds (n, 2) in m/s, negative backwards, and steering (n,) in rad to the left.
 
     Parameters
@@ -169,48 +217,67 @@ def wheel_motion(values: Floats, in_rpm: bool, telegrams: bool = False) -> tuple
         Left, right, steering and direction as read.
     in_rpm : bool
         Whether left and right are turns per minute, else m/s.
-    telegrams : bool
-        Whether the direction is coded as the motors do, whatever its values.
+    coded : bool
+        Whether the direction is coded as the motors do; see `has_own_coding`.
     """
     direction = values[:, 3]
-    backwards = direction == 1 if telegrams or has_own_coding(direction) else direction < 0
+    backwards = direction == 1 if coded else direction < 0
     sign = np.where(np.isnan(direction), np.nan, np.where(backwards, -1.0, 1.0))
     robot = weeder()
     speeds = values[:, :2] * sign[:, None] * (robot.rim_speed if in_rpm else 1.0)
     return speeds, robot.steering(values[:, 2])
 
 
-def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, telegrams: bool = False) -> Any:
+def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, coded: bool) -> Any:
     """Return the wheels' motion, and beside it what was read."""
-    speeds, steering = wheel_motion(values, in_rpm, telegrams)
+    speeds, steering = wheel_motion(values, in_rpm, coded)
     columns = {"wheel_velocity": speeds, "steering": steering}
     columns |= {name: values[:, i] for i, name in enumerate(RAW)}
     unit = "rpm" if in_rpm else "m/s"
     return arrow.table(t_ns, columns, units={**WheelState.units(), "left_raw": unit, "right_raw": unit})
 
 
-def read_truth(buffer: Buffer, file: str) -> Parsed:
+def read_truth(content: Content, file: str) -> Iterator[Parsed]:
     """Read `sequence0N_gt.txt`: time, x, y, z of the antenna; a quaternion behind it means nothing."""
-    tokens, lines, losses = read_lines(buffer, file, (4, 8), comments=False)
-    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
-    padded = _put_zeros_back(tokens, lines, t_ns)
-    notes = (f"{file}: {padded} times had lost the zeros after their point; put back",) if padded else ()
-    x, y, z = tokens.block(1, 3, lines).T
-    table = arrow.table(t_ns, {"x": x, "y": y, "z": z}, units=Pose.units())
-    return Parsed(table, (*losses, *untimed), notes)
+
+    def read(piece: Piece) -> _Lines:
+        tokens, lines, losses = read_lines(piece, file, (4, 8), comments=False)
+        t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
+        return _Lines(tokens, lines, t_ns, (*losses, *untimed))
+
+    def build(found: _Lines, padded: int) -> Parsed:
+        t_ns = _put_zeros_back(found) if padded else found.t_ns
+        notes = (f"{file}: {padded} times had lost the zeros after their point; put back",) if padded else ()
+        x, y, z = found.tokens.block(1, 3, found.lines).T
+        table = arrow.table(t_ns, {"x": x, "y": y, "z": z}, units=Pose.units())
+        return Parsed(table, found.losses, notes)
+
+    return read_twice(content, file, read, _count_padded, build)
 
 
-def _put_zeros_back(tokens: Tokens, lines: Ints, t_ns: Ints) -> int:
-    """Correct (and count) times whose nanoseconds stand as a number after the point: `6.61000000` is 6.061 s.
+def _count_padded(every: Iterable[_Lines]) -> int:
+    """Return how many times have lost zeros: less than nine digits in a file that has nine elsewhere.
 
-    The published script prints seconds and nanoseconds as two integers. Only a file that has nine digits
-    elsewhere was written so.
+    The published script prints seconds and nanoseconds as two integers.
     """
-    digits = [len(tokens.text(token).partition(".")[2]) for token in tokens.first[lines].tolist()]
-    width = np.array(digits, np.int64)
+    whole = short = 0
+    for found in every:
+        width = _decimals(found)
+        whole, short = whole + int((width == 9).sum()), short + int(((width > 0) & (width < 9)).sum())
+    return short if whole else 0
+
+
+def _decimals(found: _Lines) -> Ints:
+    """Return (n,) how many digits the time of each line has behind its point."""
+    tokens = found.tokens
+    texts = (tokens.text(token) for token in tokens.first[found.lines].tolist())
+    return np.fromiter((len(text.partition(".")[2]) for text in texts), np.int64, len(found.lines))
+
+
+def _put_zeros_back(found: _Lines) -> Ints:
+    """Return times whose nanoseconds stand as a number after the point: `6.61000000` is 6.061 s."""
+    width, t_ns = _decimals(found), found.t_ns.copy()
     short = (width > 0) & (width < 9)
-    if not (width == 9).any():
-        return 0
     seconds, fraction = np.divmod(t_ns[short], NS)
     t_ns[short] = seconds * NS + fraction // 10 ** (9 - width[short])
-    return int(short.sum())
+    return t_ns

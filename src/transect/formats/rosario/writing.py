@@ -23,7 +23,7 @@ from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, invert, text_rows
 from ..nmea.writing import log_text, satellite_streams
 from .calibration import CAMERAS, calibration_text
-from .tables import RAW, are_rpm, has_own_coding, telegram_places, weeder, wheel_motion
+from .tables import RAW, are_rpm, count_fast, has_own_coding, telegram_places, weeder, wheel_motion
 
 DIGITS = 6
 """Decimals of a second in all times."""
@@ -158,14 +158,14 @@ def _raw_wheels(stream: Stream) -> tuple[Floats, str]:
     """Return left, right, steering, direction (n, 4) in the log's units, as read where that still holds."""
     speeds, steering = np.asarray(stream["wheel_velocity"], np.float64), column_or_nan(stream, "steering")
     was = np.column_stack([column_or_nan(stream, name) for name in RAW])
-    telegrams = "telegram" in stream.columns
-    unit = stream.units.get("left_raw") or ("rpm" if are_rpm(speeds) else "m/s")
-    forwards, backwards = (0.0, 1.0) if telegrams or has_own_coding(was[:, 3]) else (1.0, -1.0)
+    coded = "telegram" in stream.columns or has_own_coding(was[:, 3])
+    unit = stream.units.get("left_raw") or ("rpm" if are_rpm(*count_fast(speeds)) else "m/s")
+    forwards, backwards = (0.0, 1.0) if coded else (1.0, -1.0)
     # Reading gave the direction to the speeds as their sign, at rest that of a zero.
     direction = np.where(np.signbit(speeds).any(axis=1), backwards, forwards)
     rim_speed, steering_unit = weeder().rim_speed if unit == "rpm" else 1.0, weeder().steering_unit
     now = np.column_stack([np.abs(speeds) / rim_speed, steering / steering_unit, direction])
-    known = np.column_stack(wheel_motion(was, unit == "rpm", telegrams))
+    known = np.column_stack(wheel_motion(was, unit == "rpm", coded))
     wanted = np.column_stack([speeds, steering])
     holds = np.isclose(known, wanted, rtol=1e-12, atol=0.0, equal_nan=True).all(axis=1)
     holds &= ~np.isnan(was[:, 3])

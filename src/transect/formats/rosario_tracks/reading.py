@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache as kept
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 
 from transect import robots
 from transect.base.clocks import NS
+from transect.base.file_bytes import Content
 from transect.errors import GeometryError, UsageError
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
+from transect.recording.text import line_pieces
 from transect.types import Image, Odometry, Pose
 
 from .._catalogues.rosario import entry_of
@@ -33,13 +36,14 @@ def find_shift(rosario: bool) -> tuple[float, float, float]:
     return ADDED if rosario else (0.0, 0.0, 0.0)
 
 
-def read_truth(buffer: Buffer, file: str, added: tuple[float, float, float]) -> Parsed:
+def read_truth(content: Content, file: str, added: tuple[float, float, float]) -> Iterator[Parsed]:
     """Read nanoseconds (as a decimal, also with an exponent), x, y, z, and a quaternion that is left out."""
-    tokens, lines, losses = read_lines(buffer, file, (8,))
-    t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file, unit_ns=1)
-    position = tokens.block(1, 3, lines) - np.array(added)
-    columns = {axis: position[:, i] for i, axis in enumerate("xyz")}
-    return Parsed(arrow.table(t_ns, columns, units=Pose.units()), (*losses, *untimed))
+    for piece in line_pieces(content, file):
+        tokens, lines, losses = read_lines(piece, file, (8,))
+        t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file, unit_ns=1)
+        position = tokens.block(1, 3, lines) - np.array(added)
+        columns = {axis: position[:, i] for i, axis in enumerate("xyz")}
+        yield Parsed(arrow.table(t_ns, columns, units=Pose.units()), (*losses, *untimed))
 
 
 def read_echo(buffer: Buffer, file: str) -> Parsed:
@@ -178,7 +182,7 @@ def _truths(source: Source, files: list[str], rosario: bool) -> list[Stream]:
     for name in files:
         if TRUTH.fullmatch(base_of(name)):
             parser, build = f"rosario_tracks.truth/1 {added}", partial(read_truth, file=name, added=added)
-            load = kept(partial(cache.parse, source, name, parser, build))
+            load = kept(partial(cache.parse_pieces, source, name, parser, build))
             child = "gps" if rosario else "base_link"
             truth = Stream("GroundTruth", Pose, load, role="truth", frame="world", child=child)
             rtk = truth.replace(name="Rtk", role="measurement", tag="position")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints, Mask
+from transect.base.file_bytes import Content
 from transect.recording import Loss, Parsed
-from transect.recording.source import Buffer
-from transect.recording.text import Tokens, bad_stamp, blocks, ends_whole, scan, whole_lines
+from transect.recording.text import Tokens, bad_stamp, blocks, ends_whole, line_pieces, scan
 
 from .._rows import Lost
 
@@ -53,36 +53,38 @@ Block = Callable[[Tokens, Problems], Mapping[str, pa.Table]]
 """Turns the lines of one piece of a log into rows of tables."""
 
 
-def read_log(buffer: Buffer, file: str, read_block: Block) -> dict[str, Parsed]:
+def read_log(content: Content, file: str, read_block: Block) -> Iterator[dict[str, Parsed]]:
     """Read a log piece by piece.
 
     Parameters
     ----------
-    buffer : bytes-like
+    content : bytes or FileBytes
         Content of the file.
     file : str
         Its name, for losses.
     read_block : callable
         Reads the lines of a piece into tables; called with no lines at all for an empty log.
 
-    Returns
-    -------
+    Yields
+    ------
     dict of str to Parsed
-        The tables; each carries all the losses of the file, whose lines may have been of any type.
+        The tables; the last piece of each, without rows, carries all the losses of the file, whose lines may
+        have been of any type.
     """
     problems = Problems(file)
-    size, cut = whole_lines(buffer, file)
-    pieces = [read_block(tokens, problems) for tokens in blocks(buffer, size)]
-    pieces = pieces or [read_block(scan(b""), problems)]
-    losses, notes = [*problems.losses, *([cut] if cut else [])], list(problems.notes)
-    if not len(buffer):
+    cut: tuple[Loss, ...] = ()
+    for piece in line_pieces(content, file):
+        found = [read_block(tokens, problems) for tokens in blocks(piece.data, before=piece.newlines)]
+        found = found or [read_block(scan(b""), problems)]
+        yield {name: Parsed(pa.concat_tables([each[name] for each in found])) for name in found[0]}
+        cut = piece.losses
+    losses, notes = [*problems.losses, *cut], list(problems.notes)
+    if not len(content):
         losses.append(Loss(file, "the file is empty", byte=0, count=0))
-    elif not cut and not ends_whole(buffer):
+    elif not cut and not ends_whole(content):
         notes.append(f"{file}: the last line has no newline, its last field may be cut")
-    return {
-        name: Parsed(pa.concat_tables([piece[name] for piece in pieces]), tuple(losses), tuple(notes))
-        for name in pieces[0]
-    }
+    empty = read_block(scan(b""), problems)
+    yield {name: Parsed(table, tuple(losses), tuple(notes)) for name, table in empty.items()}
 
 
 def lines_of(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from transect import robots
 from transect.base.clocks import ns_from_decimal
+from transect.base.file_bytes import Content
 from transect.errors import ParseError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Robot, Source, Stream, cache
-from transect.recording.source import Buffer
 from transect.robots.argo.clouds import assemble_sweeps
 from transect.types import CameraModel, Image, LaserScan, RadarRange, RadarSpectrum, RigidBodyState
 
@@ -94,11 +94,11 @@ def _missing_logs(source: Source) -> list[Loss]:
 
 
 def _parse(source: Source, file: str, parser: str, block: Block) -> dict[str, Parsed]:
-    def build(buffer: Buffer) -> Mapping[str, Parsed]:
-        return read_log(buffer, file, block)
+    def build(content: Content) -> Iterator[Mapping[str, Parsed]]:
+        return read_log(content, file, block)
 
     # The name of the file is part of the losses, and so of the key.
-    return cache.parse_many(source, file, f"sdi.{parser}/2 {file}", build)
+    return cache.parse_many_pieces(source, file, f"sdi.{parser}/2 {file}", build)
 
 
 def _log_stream(source: Source, folder: str, kind: type, block: Block, **attributes: Any) -> Stream:

@@ -30,7 +30,9 @@ def video_table(source: Source, folder: str) -> Parsed:
     log, images = f"{folder}/{LOGS[folder]}", source.under(f"{folder}/{IMAGES}")
     if log not in source:
         return _by_name(log, images)
-    parsed = cache.parse(source, log, "sdi.video/1", lambda data: read_log(data, log, _video_block)[_TABLE])
+    parsed = cache.parse_many_pieces(
+        source, log, "sdi.video/1", lambda content: read_log(content, log, _video_block)
+    )[_TABLE]
     known = {_base(name).lower(): name for name in images}
     names = [known.get(name.lower(), "") for name in arrow.texts(parsed.table, "name")]
     return _match(log, parsed, names, images)
@@ -49,7 +51,7 @@ def calibration_table(source: Source, folder: str) -> Parsed:
     if log not in source:
         note = f"{log} is missing: the images of the calibration have no times"
         return Parsed(file_table(range(len(numbers)), [numbers[i] for i in sorted(numbers)]), notes=(note,))
-    parsed = read_log(source.buffer(log), log, _calibration_block)[_TABLE]
+    parsed = cache.join_parts(read_log(source.content(log), log, _calibration_block))[_TABLE]
     source.touch(log)
     names = [numbers.get(line, "") for line in arrow.numbers(parsed.table, "line").tolist()]
     return _match(log, parsed, names, images)

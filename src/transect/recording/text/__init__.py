@@ -2,7 +2,8 @@
 
 - `read_csv` reads delimited text with a known `Layout`, through pyarrow.
 - `scan` and `blocks` read free text, blanks or commas, words among numbers, into `Tokens`.
-- `line_pieces` cuts a text of any size into pieces of whole lines, `whole_piece` makes one of a small text.
+- `line_pieces` cuts a text of any size into pieces of whole lines, `whole_piece` makes one of a small text;
+  `read_twice` is for texts that have to be known as a whole before a piece can be read.
 - `whole_lines` says where the complete lines of a text end, `is_number` what a number is.
 - `refuse_long_lines` refuses a text with a line that no log has.
 """
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         ends_whole,
         is_number,
         line_pieces,
+        read_twice,
         refuse_long_lines,
         whole_lines,
         whole_piece,
@@ -37,6 +39,7 @@ __all__ = [
     "is_number",
     "line_pieces",
     "read_csv",
+    "read_twice",
     "refuse_long_lines",
     "scan",
     "stamps",
@@ -54,6 +57,7 @@ __getattr__ = importer(
             "ends_whole",
             "is_number",
             "line_pieces",
+            "read_twice",
             "refuse_long_lines",
             "whole_lines",
             "whole_piece",

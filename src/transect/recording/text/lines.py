@@ -7,8 +7,9 @@ disk image or a file of zeros, must not be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from transect.base.file_bytes import Content
 from transect.errors import ParseError
@@ -19,6 +20,9 @@ LONGEST_LINE = 1 << 24
 """Bytes of a line; a longer one is refused, and so is its file. A laser's scan has some 10,000 of them."""
 PIECE = 1 << 25
 """Bytes of text that are parsed at a time, where a file is larger."""
+Read = TypeVar("Read")
+Judged = TypeVar("Judged")
+Built = TypeVar("Built")
 _FIELD = re.compile(rb"[^\s,;]+")
 _LINE_END = re.compile(rb"[\r\n]")
 _CHUNK = 1 << 20
@@ -62,13 +66,16 @@ class Piece:
     ----------
     data : bytes or memoryview
     before : int
-        Lines of the text before them.
+        Lines of the text before them; a lone carriage return ends one, as it does for `read_csv`.
+    newlines : int
+        The same for `scan`, which counts newlines alone.
     losses : tuple of Loss
         That of the text's last line, with the last piece, if it is cut off.
     """
 
     data: bytes | memoryview
     before: int = 0
+    newlines: int = 0
     losses: tuple[Loss, ...] = ()
 
 
@@ -76,23 +83,51 @@ def line_pieces(content: Content, file: str) -> Iterator[Piece]:
     """Iterate over a text in pieces of some megabytes; one without complete lines has an empty one."""
     size, cut = whole_lines(content, file)
     lost = (cut,) if cut else ()
-    start = before = 0
+    start = before = newlines = 0
     if not size:
-        yield Piece(b"", 0, lost)
+        yield Piece(b"", losses=lost)
     while start < size:
         data = bytes(content[start : min(start + PIECE, size)])
         if start + len(data) < size:
             data = data[: data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1 or len(data)]
         start += len(data)
-        yield Piece(data, before, lost if start == size else ())
-        before += count_line_ends(data)
+        yield Piece(data, before, newlines, lost if start == size else ())
+        before, newlines = before + count_line_ends(data), newlines + data.count(b"\n")
 
 
 def whole_piece(text: Content, file: str) -> Piece:
     """Return all complete lines of a text as one piece."""
     size, cut = whole_lines(text, file)
     data = text if isinstance(text, bytes | memoryview) else bytes(text)
-    return Piece(memoryview(data)[:size], 0, (cut,) if cut else ())
+    return Piece(memoryview(data)[:size], losses=(cut,) if cut else ())
+
+
+def read_twice(
+    content: Content,
+    file: str,
+    read: Callable[[Piece], Read],
+    judge: Callable[[Iterable[Read]], Judged],
+    build: Callable[[Read, Judged], Built],
+) -> Iterator[Built]:
+    """Build something of each piece of a text that has to be looked at as a whole first.
+
+    Parameters
+    ----------
+    content, file
+        The text, and its name for losses.
+    read : callable
+        Reads a piece. A text of several pieces is read twice, so that only one of them is in memory.
+    judge : callable
+        Takes all that was read, one by one, and returns what has to be known of the whole.
+    build : callable
+        Takes what was read of a piece, and what is known.
+    """
+    if len(content) <= PIECE:
+        one = read(next(line_pieces(content, file)))
+        yield build(one, judge([one]))
+        return
+    judged = judge(map(read, line_pieces(content, file)))
+    yield from (build(read(piece), judged) for piece in line_pieces(content, file))
 
 
 def count_line_ends(text: bytes | memoryview) -> int:

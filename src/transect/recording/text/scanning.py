@@ -119,12 +119,16 @@ def scan(buffer: Content, size: int | None = None, *, before: int = 0) -> Tokens
     return _tokens(_bytes_of(buffer, size), before + 1)
 
 
-def blocks(buffer: Content, size: int | None = None, *, block: int = BLOCK) -> Iterator[Tokens]:
+def blocks(
+    buffer: Content, size: int | None = None, *, block: int = BLOCK, before: int = 0
+) -> Iterator[Tokens]:
     """Iterate over the tokens of a text in pieces of whole lines, about `block` bytes each.
+
+    The text may itself be a piece that has lines `before` it.
 
     Line numbers run on from piece to piece; `begin`, `end` and `first` count from the start of each piece.
     """
-    at, line, size = 0, 1, len(buffer) if size is None else size
+    at, line, size = 0, before + 1, len(buffer) if size is None else size
     while at < size:
         piece = _bytes_of(buffer[at : _end_of_line(buffer, at + block, size)], None)
         yield _tokens(piece, line)
