@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,10 +44,18 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
         "PoseFusion/ErrorStateFilter",
         "touched",
         "4 sensors: ",
+        "PoseFusion/ErrorStateFilter: identical, digest ",
     ):
         assert shown in done.output
     named = [
         Path(line.strip()) for line in done.output.splitlines() if line.endswith(".png") and line[0] == " "
     ]
-    assert [path.parent.parent.name for path in named] == ["fused", "fused-with-spikes", "odometry"]
+    runs = [path.parent.parent.name for path in named if path.name != "products.png"]
+    assert runs == ["fused", "fused-with-spikes", "odometry"]
+    assert named[-1] == tmp_path / "products.png"
+    if shutil.which("ogrinfo"):
+        listed = subprocess.run(
+            ["ogrinfo", "-so", "-al", tmp_path / "products.gpkg"], capture_output=True, text=True
+        )
+        assert "Layer name: tracks_site_sequence00" in listed.stdout
     assert all(path.is_file() for path in named)

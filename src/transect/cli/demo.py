@@ -26,8 +26,8 @@ FAULT, SEVERITY = "gnss_spike", 0.8
 def command(out: Path) -> None:
     """Show what transect does, on a drive that it simulates.
 
-    It looks at the drive of a weeding robot, finds out where the robot was, breaks its GNSS, and finds that
-    out, too.
+    It looks at the drive of a weeding robot, finds out where the robot was, breaks its GNSS, finds that out,
+    too, keeps the results, and makes one again.
 
     Takes a minute or two. Every step is a command that you can type on your own recording.
     """
@@ -51,6 +51,14 @@ def command(out: Path) -> None:
     drawn += _run("VisualOdometry", _simulate(rows, IMAGES_S, (), IMAGE_SCALE), rows, out / "odometry")
     _say("All runs in one table.")
     _compare([out / name for name in ("fused", "fused-with-spikes", "odometry")])
+    store = out / "products.gpkg"
+    _say("Results are kept in a GeoPackage, which QGIS and GDAL open, and found by time and place.")
+    _keep([out / "fused", out / "odometry"], store)
+    _say("Ask for one by name; what is there and good enough is the answer.")
+    asked = _request("Pose", recorded, drive, store)
+    _say("And make it again from the raw logs: is it the same, byte by byte?")
+    _reproduce(store, asked)
+    drawn.append(_map(store, out / "products.png"))
     click.echo("\nPictures to look at:")
     for path in drawn:
         click.echo(f"  {path}")
@@ -115,6 +123,60 @@ def _plant(recording: Recording, path: Path, folder: Path) -> Recording:
     touched = written.labels.num_rows
     click.echo(f"{touched} samples are touched, labelled in {folder / 'truth' / 'faults.parquet'}")
     return formats.open(folder)
+
+
+def _keep(runs: list[Path], store: Path) -> None:
+    from transect.products import open_store
+    from transect.products.keeping import keep_run
+
+    from .products import show_products
+
+    for path in (store, store.with_suffix(".payloads")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    with open_store(store) as opened:
+        for run in runs:
+            _step(f"transect products keep {store} {run}")
+            keep_run(opened, run)
+        _step(f"transect products find {store}")
+        show_products(opened.find())
+
+
+def _request(kind: str, recording: Recording, path: Path, store: Path) -> str:
+    """Ask for a product, print what was found, and return its id."""
+    from transect.orchestrator import Request, answer
+    from transect.products import open_store
+
+    from .products import show_products
+
+    _step(f"transect request {kind} --recording {path} --store {store}")
+    with open_store(store) as opened:
+        found = answer(Request(kind), recording, opened)
+    assert found.product is not None
+    show_products([found.product])
+    return found.product.id
+
+
+def _reproduce(store: Path, identifier: str) -> None:
+    from transect.products import open_store
+    from transect.products.reproducing import reproduce
+
+    _step(f"transect products reproduce {store} {identifier[:12]}")
+    with open_store(store) as opened:
+        found = reproduce(opened, identifier)
+    click.echo(
+        f"{found.run.name}: {'identical' if found.identical else 'NOT the same'}, digest {found.digest}"
+    )
+
+
+def _map(store: Path, picture: Path) -> Path:
+    from transect.draw.figures import save_figure
+    from transect.products import Wanted, open_store
+    from transect.products.drawing import map_figure
+
+    _step(f"transect products map {store} --name pose -o {picture}")
+    with open_store(store) as opened:
+        save_figure(map_figure(opened, opened.find(Wanted(name="pose"))), picture)
+    return picture
 
 
 def _compare(folders: list[Path]) -> None:
