@@ -76,8 +76,11 @@ def declaring(seconds: int = 40, seed: int = 0) -> Recording:
     return recording.replace(streams=(recording["imu"], recording["odom"], rtk, nav))
 
 
-def winding(seconds: int = 40, seed: int = 0) -> Recording:
-    """Return a drive on a winding way over bumps: an IMU that tilts, odometry, fixes of two receivers."""
+def winding(seconds: int = 40, seed: int = 0, arm: tuple[float, float] = (0.0, 0.0)) -> Recording:
+    """Return a drive on a winding way over bumps: an IMU that tilts, odometry, fixes of two receivers.
+
+    The antennas of both are at an arm, m to the front and to the left of the body.
+    """
     rng = np.random.default_rng(seed)
     t = np.arange(seconds * 50) / 50
     t_ns = START_NS + np.rint(t * NS).astype(np.int64)
@@ -96,6 +99,8 @@ def winding(seconds: int = 40, seed: int = 0) -> Recording:
         "odom", t_ns, {"vx": np.ones(len(t)), **still, "wz": np.gradient(yaw, t)}, type=Odometry
     )
     east, north = np.cumsum(np.sin(-yaw)) / 50, np.cumsum(np.cos(yaw)) / 50
+    north = north + arm[0] * np.cos(yaw) - arm[1] * np.sin(yaw)
+    east = east - arm[0] * np.sin(yaw) - arm[1] * np.cos(yaw)
     fixes: list[Stream] = []
     for name in ("gps", "gps2"):
         noise = 0.01 * rng.normal(size=(3, len(t) // 10))
@@ -104,9 +109,12 @@ def winding(seconds: int = 40, seed: int = 0) -> Recording:
             0.4 + (east[::10] + noise[1]) / 6.37e6 / np.cos(0.6),
         )
         values = {"lat": lat, "lon": lon, "alt": 50 + noise[2]}
-        fixes.append(stream_of_values(name, t_ns[::10], values, type=NavFix))
+        fixes.append(stream_of_values(name, t_ns[::10], values, type=NavFix, frame="antenna"))
     frames = FrameTree()
     frames.add_static("base_link", "imu", np.eye(4))
+    mount = np.eye(4)
+    mount[:2, 3] = arm
+    frames.add_static("base_link", "antenna", mount)
     return Recording("winding", (imu, odom, *fixes), frames=frames)
 
 

@@ -120,7 +120,7 @@ def test_a_fusion_whose_innovations_are_too_large_is_named() -> None:
     }
 
 
-MISTAKES = ["S07", "X07", "X08"]
+MISTAKES = ["S07", "X07", "X08", "X10"]
 
 
 def test_a_well_described_robot_has_no_mistakes() -> None:
@@ -154,6 +154,39 @@ def test_a_mistake_of_a_description_is_named_with_the_mend(
     assert len(found) > 20
     assert set(found.column("stream")) == {stream}
     assert set(found.column("reason")) == {reason}
+    assert all(word in note for note in found.column("note"))
+
+
+@pytest.mark.parametrize(("severity", "state"), [(0.0, "OK"), (0.4, "SUSPECT"), (1.0, "BAD")])
+def test_an_antenna_that_is_not_where_its_mount_says_is_named_with_the_mend(
+    severity: float, state: str
+) -> None:
+    """Severity 1 is half a metre; the seed chooses the direction, mostly to the side."""
+    recording = winding(40, arm=(0.4, -0.3))
+    changed, _ = inject(recording, "lever_arm", severity, seed=2, streams=["gps"])
+    found = [v for v in check(changed, checks=["X10"]) if v.stream == "gps"]
+    assert {v.state for v in found[30:]} == {state}
+    assert found[-1].evidence["across_m"] == pytest.approx(-0.3, abs=0.05)
+    assert found[-1].evidence["along_m"] == pytest.approx(0.4, abs=0.05)
+    if severity:
+        assert {(v.reason, "correct its mount" in v.note) for v in found[30:]} == {("EXTRINSIC", True)}
+
+
+@pytest.mark.parametrize(
+    ("fault", "severity", "word"),
+    [
+        ("time_zone", 2 / 12, "take 2 h from its stamps"),
+        ("time_zone", 5.75 / 12, "take 5.75 h from its stamps"),
+        ("times_in_milliseconds", 1.0, "count ms, not ns; multiply them by 1e+06"),
+        ("times_in_microseconds", 1.0, "count us, not ns; multiply them by 1000"),
+    ],
+)
+def test_times_that_are_off_by_hours_or_by_a_factor_are_named_with_the_mend(
+    fault: str, severity: float, word: str
+) -> None:
+    changed, _ = inject(winding(12), fault, severity, seed=1, streams=["gps2"])
+    found = check(changed, checks=["T09"]).select(state="BAD")
+    assert set(zip(found.column("stream"), found.column("reason"), strict=True)) == {("gps2", "META_TIME")}
     assert all(word in note for note in found.column("note"))
 
 

@@ -18,7 +18,7 @@ from transect.types import PointCloud
 
 CHECKS = [
     *(f"T0{k}" for k in range(1, 10)), *(f"S0{k}" for k in range(1, 8)),
-    "C04", "C05", "X03", "X04", "X05", "X07", "X08", "X09", "E01", "E02", "E03", "E04", "E05",
+    "C04", "C05", "X03", "X04", "X05", "X07", "X08", "X09", "X10", "E01", "E02", "E03", "E04", "E05",
 ]  # fmt: skip
 GPS = {"fix", "imu", "velocity"}
 KNOWN: dict[str, set[tuple[str, str]]] = {

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from transect.base.arrays import Floats
+from transect.recording import FrameTree
 from transect.types import Imu, NavFix, Odometry, RigidBodyState, Twist, WheelState
 
 from .windows import Window
@@ -17,6 +19,11 @@ SPEED, TURN, TRAVEL = 0.1, 0.1, 1.0
 """m/s, rad/s, and metres between fixes of a window: more is motion, and no noise or bias."""
 STEP_M, STEP_RAD = 0.05, 0.02
 """By which a dead reckoning must go on in a window."""
+GRAVITY = (3.0, 30.0)
+"""m/s2: accelerations whose mean shows where up is."""
+BODIES = ("base_link", "base_footprint", "Platform")
+"""Frames of robots whose z axis is up and x forward, where a description has one of them."""
+_GYROS, _FORCES = ("gyro_x", "gyro_y", "gyro_z"), ("acc_x", "acc_y", "acc_z")
 _EARTH = 6_371_000.0
 
 
@@ -74,3 +81,37 @@ def _travels(points: np.ndarray) -> bool | None:
         return None
     north, east = (known[-1] - known[0]) * _EARTH
     return bool(np.hypot(north, east * np.cos(known[0, 0])) > TRAVEL)
+
+
+def body_of(frames: FrameTree, frame: str) -> str | None:
+    """Return the body, with z up, that carries a sensor's frame; None where a description has none."""
+    if not frame or frame not in frames:
+        return None
+    ancestors = frames.ancestry(frame)
+    return next((name for name in BODIES if name in ancestors and name != frame), None)
+
+
+def angle_turned(past: Window[Any]) -> tuple[Floats, Floats] | None:
+    """Return times, ns, and the angle turned to the left about the vertical since the first, rad.
+
+    None where the stream has no turn rates, or does not tell where up is.
+    """
+    if issubclass(past.stream.type, Odometry) and past.has("wz"):
+        rate = past.array("wz")[:, 0]
+    elif issubclass(past.stream.type, Imu) and past.has(*_GYROS, *_FORCES):
+        forces, rates = past.array(*_FORCES), past.array(*_GYROS)
+        forces = forces[np.isfinite(forces).all(axis=1)]
+        up = forces.mean(axis=0) if len(forces) else np.zeros(3)
+        if not GRAVITY[0] < float(np.linalg.norm(up)) < GRAVITY[1]:
+            return None
+        rate = rates @ (up / np.linalg.norm(up))
+    else:
+        return None
+    t, order = np.unique(past.t_ns, return_index=True)
+    rate = rate[order]
+    ok = np.isfinite(rate)
+    t, rate = t[ok], rate[ok]
+    if len(t) < 10:
+        return None
+    seconds = np.diff(t) / 1e9
+    return t.astype(np.float64), np.concatenate([[0.0], np.cumsum(seconds * (rate[1:] + rate[:-1]) / 2)])

@@ -174,7 +174,8 @@ def _sessions(recording: Recording, window: float) -> Iterator[tuple[Grid, list[
             if len(group) < len(main) >= LEAST_OTHERS:
                 apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
             window_ns = max(round(window * NS), -(-(end + 1 - start) // MOST_WINDOWS))
-            yield Grid(tile(start, end + 1, window_ns), window_ns, apart / NS), [s for *_, s in group]
+            begin = min(a for a, _, _ in main)
+            yield Grid(tile(start, end + 1, window_ns), window_ns, apart / NS, begin), [s for *_, s in group]
 
 
 def _list_spans(streams: Sequence[Stream]) -> list[tuple[int, int, Stream]]:

@@ -31,11 +31,14 @@ class Grid:
         Length of all windows but perhaps the last.
     apart_s : float
         Seconds between these streams and the ones that most of the recording's streams overlap; 0 for those.
+    main_ns : int
+        When those begin.
     """
 
     edges: Ints
     window_ns: int
     apart_s: float = 0.0
+    main_ns: int = 0
 
     def __len__(self) -> int:
         return len(self.edges) - 1

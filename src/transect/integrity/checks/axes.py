@@ -6,6 +6,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import body_of
 from transect.integrity.windows import Window
 from transect.types import Imu
 
@@ -19,8 +20,6 @@ STEADY = 0.15
 """Part of gravity by which the size of an average may differ: the robot does not accelerate much."""
 LEAST_CORRELATION = 0.5
 """Without its sign, for the two to show the same tilting."""
-BODIES = ("base_link", "base_footprint", "Platform")
-"""Frames of robots whose z axis is up, where a description has one of them."""
 UP = "an axis is flipped, or the mount is described upside down; turn the axis or the mount"
 HAND = "one axis is flipped, so that the frame is left-handed; change the sign of that axis"
 
@@ -70,10 +69,7 @@ class Axes(Check, id="X07", group="cross", least=20):
     def _point_down(self, imu: Window[Imu], mean: Floats) -> float | None:
         """Return minus the cosine between the mean acceleration and z of the body; None without a mount."""
         frames, own = self.about.frames, imu.stream.frame
-        if not own or own not in frames:
-            return None
-        ancestors = frames.ancestry(own)
-        body = next((name for name in BODIES if name in ancestors and name != own), None)
+        body = body_of(frames, own)
         if body is None:
             return None
         up = frames.lookup(body, own, imu.t1_ns)[2, :3]

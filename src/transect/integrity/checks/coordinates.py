@@ -9,6 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import angle_turned
 from transect.integrity.windows import Window
 from transect.types import Imu, NavFix, Odometry
 
@@ -20,8 +21,6 @@ STEP_S, STEP_M = 1.0, 0.3
 """Seconds from one course to the next, and metres that the robot must go in them for it to have one."""
 LEAST_TURN, LEAST_COURSES = 0.5, 8
 """rad that courses turn back and forth in all, and courses, for turns to be compared."""
-GRAVITY = (3.0, 30.0)
-"""m/s2: accelerations whose mean shows where up is."""
 SWAPPED = "latitude and longitude are exchanged; exchange their columns"
 
 
@@ -92,10 +91,10 @@ def _is_exchanged(middle: Floats, there: Floats) -> bool | None:
 
 def _mirror(fixes: Window[Any], peer: Window[Any]) -> float | None:
     """Return how much better the peer's turns fit a mirrored course than the course; None without turns."""
-    rate = _turn_rate(peer)
-    if rate is None:
+    turns = angle_turned(peer.history(SPAN_S))
+    if turns is None:
         return None
-    t, turned = rate
+    t, turned = turns
     points = fixes.array("lat", "lon")
     ok = np.isfinite(points).all(axis=1)
     at, first = np.unique(np.rint((fixes.t_ns[ok] - fixes.t0_ns) / 1e9 / STEP_S), return_index=True)
@@ -115,29 +114,3 @@ def _mirror(fixes: Window[Any], peer: Window[Any]) -> float | None:
         return None
     floor = 1e-3 * len(turn)
     return float((np.sum((change - turn) ** 2) + floor) / (np.sum((change + turn) ** 2) + floor))
-
-
-def _turn_rate(peer: Window[Any]) -> tuple[Floats, Floats] | None:
-    """Return times, ns, and the angle turned to the left about the vertical, rad, over the last seconds."""
-    past = peer.history(SPAN_S)
-    if issubclass(past.stream.type, Odometry) and past.has("wz"):
-        rate = past.array("wz")[:, 0]
-    elif issubclass(past.stream.type, Imu) and past.has(
-        "gyro_x", "gyro_y", "gyro_z", "acc_x", "acc_y", "acc_z"
-    ):
-        forces, rates = past.array("acc_x", "acc_y", "acc_z"), past.array("gyro_x", "gyro_y", "gyro_z")
-        forces = forces[np.isfinite(forces).all(axis=1)]
-        up = forces.mean(axis=0) if len(forces) else np.zeros(3)
-        if not GRAVITY[0] < float(np.linalg.norm(up)) < GRAVITY[1]:
-            return None
-        rate = rates @ (up / np.linalg.norm(up))
-    else:
-        return None
-    t, order = np.unique(past.t_ns, return_index=True)
-    rate = rate[order]
-    ok = np.isfinite(rate)
-    t, rate = t[ok], rate[ok]
-    if len(t) < 10:
-        return None
-    seconds = np.diff(t) / 1e9
-    return t.astype(np.float64), np.concatenate([[0.0], np.cumsum(seconds * (rate[1:] + rate[:-1]) / 2)])
