@@ -1,0 +1,164 @@
+"""Acting on verdicts: maps and trajectories of days with faults, with `--check` and without.
+
+Dust at Marulan, before a robot that stands and one that drives: cells of `LaserMapping` that are near nothing
+of the same day in clear air, and cells of people and things (by the truth of every beam) that are lost. Fixes
+that are far off one by one and wheels that slip, on Etna: error of `PoseFusion` with its own gate, without,
+with verdicts in place of it, and with both. Clear days: what `--check` changes.
+
+Limits and masks were chosen by the seeds in `LOOKED_AT`; those in `SEEDS` were run once, for the page. Days
+are kept in `TRANSECT_BENCH_DAYS`, if set.
+"""
+
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import transect
+from benchmarks._harness import quality
+from transect.engine import Run
+from transect.evaluation.absolute import absolute_error
+from transect.evaluation.association import associate
+from transect.recording import Recording, stream_of_values
+from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.faults import inject
+from transect.types import LaserScan, Trajectory
+
+LOOKED_AT = (1, 2)
+SEEDS = (811, 812, 813)
+FILTER, MAPPING = "PoseFusion/ErrorStateFilter", "LaserMapping/RecordedFrames"
+NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
+LASERS = ("Laser*", "Nav", "RadarRangeBearing")
+SCENES = {"standing": {"scene": "static"}, "driving": {"scene": "open"}}
+MAPPED_S, DRIVEN_S = 44.0, 60.0
+CELL = 0.2
+"""m: edge of the cells of a map."""
+SCENERY = ("nothing", "ground", "tree", "leaves", "trunk")
+"""What beams meet beside people and things."""
+UNGATED = {"fusion.gate": False}
+Cells = set[tuple[int, int, int]]
+
+
+def main(seeds: tuple[int, ...] = SEEDS) -> None:
+    with threadpool_limits(1), tempfile.TemporaryDirectory() as made:
+        folder = Path(os.environ.get("TRANSECT_BENCH_DAYS") or made)
+        for seed in seeds:
+            for scene in SCENES:
+                bench_dust(folder, scene, seed)
+            bench_spikes(folder, seed)
+            bench_slip(folder, seed)
+
+
+# Maps
+
+
+def bench_dust(folder: Path, scene: str, seed: int) -> None:
+    """Cells of dust, and of people and things, in maps of a dusty day."""
+    clear, dusty = (marulan(folder, scene, seed, air) for air in ("clear", "dust"))
+    plain, quiet = (cells_of(transect.run(MAPPING, clear, check=how)) for how in (False, True))
+    bare, acting = (cells_of(transect.run(MAPPING, dusty, check=how)) for how in (False, True))
+    things = cells_of(transect.run(MAPPING, only_things(clear)))
+    near = widen(plain)
+    false, left = len(bare - near), len(acting - near)
+    name = f"{scene}, seed {seed}"
+    quality(f"{name}: false cells in dust", false, "")
+    quality(f"{name}: of these gone with --check", 100 * (1 - left / max(false, 1)), "%", at_least=90)
+    seen = things & bare
+    quality(f"{name}: cells of things lost by it", 100 * len(seen - acting) / len(seen), "%", at_most=2)
+    quality(f"{name}: cells of things lost in dust anyway", 100 * len(things - bare) / len(things), "%")
+    quality(f"{name}: cells that differ in clear air", 100 * len(plain ^ quiet) / len(plain), "%", at_most=1)
+
+
+def marulan(folder: Path, scene: str, seed: int, air: str) -> Recording:
+    """A day with somebody walking about."""
+    conditions = {**SCENES[scene], "human": "walking", "air": air}
+    return _day(folder, "marulan", f"{scene}-{air}", Options(MAPPED_S, seed, 1.0, LASERS, conditions))
+
+
+def _day(folder: Path, world: str, name: str, options: Options) -> Recording:
+    path = folder / f"{world}-{options.seed}-{name}"
+    if not path.exists():
+        write_day(simulate(world, options), path)
+    return transect.open(path)
+
+
+def only_things(clear: Recording) -> Recording:
+    """A clear day in which only beams that met people and things came back, by the world's own truth."""
+    kinds = clear["truth/hit_kinds"].table.to_pydict()
+    scenery = [number for number, kind in zip(kinds["number"], kinds["kind"], strict=True) if kind in SCENERY]
+    hits = clear["truth/hits"].table
+    streams: list[Any] = []
+    for stream in clear:
+        if stream.type is not LaserScan:
+            streams.append(stream)
+            continue
+        rows = [name == stream.name for name in hits.column("stream").to_pylist()]
+        met = hits.filter(rows).column("kinds").to_pylist()
+        ranges = [
+            np.where(np.isin(kind, scenery), np.nan, np.array(each, np.float64))
+            for kind, each in zip(met, stream.table.column("ranges").to_pylist(), strict=True)
+        ]
+        columns = {name: stream.column(name) for name in ("start_angle", "angle_increment")}
+        made = stream_of_values(stream.name, stream.t_ns, {"ranges": ranges, **columns}, type=LaserScan)
+        streams.append(made.replace(tag=stream.tag, frame=stream.frame))
+    return clear.replace(streams=tuple(streams))
+
+
+def cells_of(run: Run) -> Cells:
+    cells = np.floor(run["map"].values[0].points / CELL).astype(np.int64)
+    return {(int(x), int(y), int(z)) for x, y, z in cells}
+
+
+def widen(cells: Cells) -> Cells:
+    """All cells that touch one of these."""
+    beside = (-1, 0, 1)
+    return {(x + i, y + j, z + k) for x, y, z in cells for i in beside for j in beside for k in beside}
+
+
+# Trajectories
+
+
+def bench_spikes(folder: Path, seed: int) -> None:
+    """Single fixes that are up to 50 m off, one in ten for half of the day."""
+    clean = etna(folder, seed)
+    spiked, _ = inject(clean, "gnss_spike", 1.0, seed, streams=["Gnss/Pose"])
+    usual, name = ate(transect.run(FILTER, clean), clean), f"spikes, seed {seed}"
+    error = partial(quality, unit="m", peer=usual)
+    error(f"{name}: gate off / clear day", ate(transect.run(FILTER, spiked, set=UNGATED), clean), at_least=2)
+    error(f"{name}: gate", ate(transect.run(FILTER, spiked), clean))
+    error(f"{name}: gate off, --check", ate(transect.run(FILTER, spiked, set=UNGATED, check=True), clean))
+    error(f"{name}: gate, --check", ate(transect.run(FILTER, spiked, check=True), clean), at_most=1.1)
+    same = ate(transect.run(FILTER, clean, check=True), clean)
+    quality(f"clear day, seed {seed}: change by --check", 100 * abs(same / usual - 1), "%", at_most=1)
+
+
+def bench_slip(folder: Path, seed: int) -> None:
+    """Wheels of which four fifths of the turning is slip, for half of the day."""
+    clean = etna(folder, seed)
+    slipping, _ = inject(clean, "wheel_slip", 1.0, seed, streams=["Platform/MotorEncoders"])
+    usual, name = ate(transect.run(FILTER, clean), clean), f"slip, seed {seed}"
+    for words, options in (("gate", {}), ("gate off", UNGATED)):
+        for said, how in (("", False), (", --check", True)):
+            found = ate(transect.run(FILTER, slipping, set=options, check=how), clean)
+            quality(f"{name}: {words}{said}", found, "m", peer=usual)
+
+
+def etna(folder: Path, seed: int) -> Recording:
+    """A day with wheels, IMU and RTK."""
+    return _day(folder, "etna", "nav", Options(DRIVEN_S, seed, 1.0, NAV))
+
+
+def ate(run: Run, truth: Recording) -> float:
+    """Root mean square of the position error, m, after a shift and a turn about the vertical."""
+    poses, true = run["pose"].values, truth["truth/trajectory"]
+    found = Trajectory(run["pose"].t_ns, np.stack([each.position for each in poses]))
+    pairs = associate(Trajectory(true.t_ns, true.array("x", "y", "z")), found)
+    return absolute_error(pairs, "yaw").statistics.rmse
+
+
+if __name__ == "__main__":
+    main()
