@@ -1,0 +1,135 @@
+"""The life of compounds while a robot drives: configured, activated, deactivated; and what failed.
+
+CDFF's fifth function of an Orchestrator: "controlling the runtime life cycle of configuring, activation, and
+deactivation of DFPCs according to autonomy framework requests and corresponding operational modes of the
+sensors. This last function does not interfere with internal DFPC decision-making processes."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+from transect.engine import Compound
+from transect.engine.context import Surroundings
+from transect.engine.determinism import one_thread_per_library
+from transect.engine.flow import Flow
+from transect.errors import TransectError, UsageError, did_you_mean
+
+State = Literal["UNCONFIGURED", "CONFIGURED", "ACTIVE", "INACTIVE", "FAILED"]
+STATES: tuple[State, ...] = get_args(State)
+Transition = Literal["configure", "activate", "deactivate", "clean up"]
+TRANSITIONS: dict[Transition, tuple[State, ...]] = {
+    "configure": ("UNCONFIGURED", "CONFIGURED"),
+    "activate": ("CONFIGURED", "INACTIVE"),
+    "deactivate": ("ACTIVE",),
+    "clean up": ("CONFIGURED", "ACTIVE", "INACTIVE", "FAILED"),
+}
+"""From which states each is possible."""
+Listener = Callable[[str, int, Any], None]
+"""Takes the output port, the time (ns) and the value."""
+
+
+class LifeCycleError(UsageError):
+    """A transition that is not possible in the present state."""
+
+
+class Unit:
+    """One compound and its state.
+
+    A unit that is inactive keeps what its nodes know, and gets no samples. One whose node raised is FAILED;
+    the others go on.
+
+    Parameters
+    ----------
+    compound : Compound
+    around : Surroundings, optional
+        Frames, robot and store that nodes reach.
+    listener : callable, optional
+        Gets every output.
+
+    Attributes
+    ----------
+    state : str
+    error : TransectError or None
+        Why it failed.
+    """
+
+    def __init__(
+        self, compound: Compound, around: Surroundings | None = None, listener: Listener | None = None
+    ) -> None:
+        self.compound, self.name = compound, compound.name
+        self.state: State = "UNCONFIGURED"
+        self.error: TransectError | None = None
+        self._around, self._listener = around or Surroundings(), listener
+        self._flow: Flow | None = None
+        self._wave: list[tuple[int, Any]] = []
+        self._wave_ns = 0
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs that it uses, once it is configured."""
+        return tuple(sorted(self._flow.graph.used_inputs())) if self._flow else ()
+
+    def configure(self, settings: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """Make its nodes, with parameters by node and name."""
+        self._require("configure")
+        graph = self.compound.graph(settings)
+        self._flow = Flow(graph, self._around)
+        for port, channel in graph.outputs.items():
+            self._flow.tap(channel, self._tell(port))
+        self.state = "CONFIGURED"
+
+    def _tell(self, port: str) -> Callable[[int, Any], None]:
+        def tell(t_ns: int, value: Any) -> None:
+            if self._listener is not None:
+                self._listener(port, t_ns, value)
+
+        return tell
+
+    def activate(self) -> None:
+        """Let it have samples."""
+        self._require("activate")
+        self.state = "ACTIVE"
+
+    def deactivate(self) -> None:
+        """Let it have no more samples; what came is played to its end."""
+        self._require("deactivate")
+        self.play()
+        if self.state == "ACTIVE":
+            self.state = "INACTIVE"
+
+    def clean_up(self) -> None:
+        """Forget everything; it can be configured again."""
+        self._require("clean up")
+        self._flow, self._wave, self.error = None, [], None
+        self.state = "UNCONFIGURED"
+
+    def push(self, name: str, t_ns: int, value: Any) -> bool:
+        """Give it a sample, in the order of time; return whether it took it: only an active one does."""
+        if self.state != "ACTIVE" or self._flow is None:
+            return False
+        if name not in self._flow.graph.inputs:
+            hint = did_you_mean(name, self._flow.graph.inputs)
+            raise UsageError(f"{self.name} has no input {name!r}", hint=hint)
+        if t_ns > self._wave_ns:
+            self.play()
+        self._wave_ns = max(t_ns, self._wave_ns)
+        self._wave.append((self._flow.channels.index[name], value))
+        return True
+
+    def play(self) -> None:
+        """Play the samples of the newest time; nodes that fail end it."""
+        if self._flow is None or not self._wave:
+            return
+        wave, self._wave = self._wave, []
+        with one_thread_per_library():
+            self._flow.wave(self._wave_ns, wave)
+        if self._flow.errors:
+            self.state, self.error = "FAILED", self._flow.errors[0]
+
+    def _require(self, transition: Transition) -> None:
+        if self.state not in TRANSITIONS[transition]:
+            allowed = " or ".join(TRANSITIONS[transition])
+            what = f"{self.name} is {self.state}: to {transition} it, it must be {allowed}"
+            raise LifeCycleError(what, why=str(self.error) if self.error else "")
