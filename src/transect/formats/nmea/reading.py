@@ -203,7 +203,7 @@ def _number(message: Any, name: str) -> float:
         return math.nan
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # pynmea2 makes whole numbers of any size
         raise ValueError(f"{name} is not a number") from None
     if math.isinf(number):
         raise ValueError(f"{name} is infinite")

@@ -18,8 +18,8 @@ from ..losses import Loss
 
 LONGEST_LINE = 1 << 24
 """Bytes of a line; a longer one is refused, and so is its file. A laser's scan has some 10,000 of them."""
-PIECE = 1 << 25
-"""Bytes of text that are parsed at a time, where a file is larger."""
+PIECE = 1 << 23
+"""Bytes that are parsed at a time of a larger text; as numbers they may take thirty times as many."""
 Read = TypeVar("Read")
 Judged = TypeVar("Judged")
 Built = TypeVar("Built")
@@ -87,12 +87,22 @@ def line_pieces(content: Content, file: str) -> Iterator[Piece]:
     if not size:
         yield Piece(b"", losses=lost)
     while start < size:
-        data = bytes(content[start : min(start + PIECE, size)])
-        if start + len(data) < size:
-            data = data[: data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1 or len(data)]
+        data = _piece_at(content, start, size)
         start += len(data)
         yield Piece(data, before, newlines, lost if start == size else ())
         before, newlines = before + count_line_ends(data), newlines + data.count(b"\n")
+
+
+def _piece_at(content: Content, start: int, size: int) -> bytes:
+    """Return as many whole lines as a piece has room for, or the first one, if it has not."""
+    data = bytes(content[start : min(start + PIECE, size)])
+    if start + len(data) == size:
+        return data
+    if end := data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1:
+        return data[:end]
+    end = _find_line_end(content, start + PIECE, size)
+    windows = bytes(content[end : end + 2]) == b"\r\n"
+    return data + bytes(content[start + PIECE : size if end < 0 else end + 1 + windows])
 
 
 def whole_piece(text: Content, file: str) -> Piece:
