@@ -38,17 +38,18 @@ def conditions_among(recording: Recording, verdicts: VerdictTable) -> tuple[str,
     if not words & {*known, CLEAR}:
         words |= {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", recording.name)}
     if not words & {*known, CLEAR}:
-        found = worst_windows(verdicts)
-        rainy = sum(verdict.reason == RAIN for verdict in found) >= LEAST_RAIN
-        cloudy = any(verdict.reason in CLOUD and verdict.state == "BAD" for verdict in found)
-        words |= {"cloud"} if cloudy else {"rain"} if rainy else set()
+        words |= {"rain" if verdict.reason == RAIN else "cloud" for verdict in air_windows(verdicts)}
     return tuple(word for word in (*known, "cloud") if word in words) or (CLEAR,)
 
 
-def worst_windows(verdicts: VerdictTable) -> list[Verdict]:
-    """Return the verdicts that name a cloud or rain, the worst first."""
+def air_windows(verdicts: VerdictTable) -> list[Verdict]:
+    """Return verdicts that name a cloud, if one was declared, else rain, if it lasted; the worst first."""
     found = [v for v in verdicts.select(reason=(*CLOUD, RAIN), muted="") if v.raw != "UNKNOWN"]
-    return sorted(found, key=lambda verdict: (*badness(verdict), verdict.stream))
+    clouds = [v for v in found if v.reason in CLOUD]
+    if not any(v.state == "BAD" for v in clouds):
+        clouds = [v for v in found if v.reason == RAIN]
+        clouds = clouds if len(clouds) >= LEAST_RAIN else []
+    return sorted(clouds, key=lambda verdict: (*badness(verdict), verdict.stream))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ def choose_shots(
 
 def _find_worst(verdicts: VerdictTable, seconds: float) -> int | None:
     """Return the middle of the worst window, ns, or as near as a while of its stretch can be."""
-    found = worst_windows(verdicts)
+    found = air_windows(verdicts)
     if not found:
         return None
     windows = {v.t0_ns: v for v in found if v.stream == found[0].stream}
@@ -144,7 +145,7 @@ def _shot(recording: Recording, verdicts: VerdictTable, at_ns: int | None, secon
     half = round(seconds * NS / 2)
     at = first + half if at_ns is None else at_ns
     at = min(max(at, first + half), max(first + half, last - half))
-    touched = any(v.t0_ns < at + half and at - half < v.t1_ns for v in worst_windows(verdicts))
+    touched = any(v.t0_ns < at + half and at - half < v.t1_ns for v in air_windows(verdicts))
     conditions = conditions_among(recording, verdicts)
     if not touched:
         conditions = tuple(word for word in conditions if word == "human") or (CLEAR,)

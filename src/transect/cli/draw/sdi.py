@@ -42,6 +42,7 @@ WIDTH = 80
 @click.option(
     "--dpi", type=click.IntRange(50, 600), default=110, show_default=True, help="Pixels to an inch."
 )
+@click.option("--colours", type=click.IntRange(2, 256), help="PNGs of so many colours only: smaller files.")
 @json_option
 def sdi(
     opening: Opening,
@@ -52,6 +53,7 @@ def sdi(
     reach: float | None,
     row: float | None,
     dpi: int,
+    colours: int | None,
     as_json: bool,
 ) -> int:
     """Draw what dust, smoke and rain do to lasers, radar and cameras.
@@ -81,7 +83,7 @@ def sdi(
     if folder is not None:
         shots = choose_shots(judged, times, seconds)
         for each in draw_shots(shots, Frame(math.radians(sector), reach, row)):
-            save_figure(each.figure, folder / f"{each.name}.png", dpi)
+            save_figure(each.figure, folder / f"{each.name}.png", dpi, colours)
             drawn.append((f"{each.name}.png", each.caption))
     outcomes = judge_statements(judged)
     if as_json:

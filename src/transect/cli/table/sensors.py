@@ -1,0 +1,65 @@
+"""`transect table sensors PATH...`: which sensors suit which conditions."""
+
+from __future__ import annotations
+
+import textwrap
+
+import click
+
+from transect.cli._opening import Opening, opening
+from transect.cli._options import json_option
+from transect.cli._tables import all_option
+
+WIDTH = 80
+
+
+@click.command()
+@opening("streams", "times")
+@click.option(
+    "--layout", type=click.Choice(["sensors", "matrix", "summary"]), default="sensors", show_default=True,
+    help="A row per recording and sensor; sensors over recordings; document 004's tables 4.2.4 and 4.3.4.",
+)  # fmt: skip
+@click.option(
+    "--format", "written_as", type=click.Choice(["table", "latex", "markdown", "csv"]), default="table",
+    show_default=True, help="How the table is written.",
+)  # fmt: skip
+@all_option
+@json_option
+def command(opening: Opening, layout: str, written_as: str, as_json: bool) -> int:
+    """Print which sensors suit which conditions.
+
+    Each PATH is a recording, such as one in clear air, one in dust, one in rain. Of each sensor: its mean
+    score, the part of the time that it was OK, and, while there was something in the air, its score and what
+    it still saw: beams of a laser that came back and are not masked, and how far; targets of a radar and
+    their strength; contrast that an image has left.
+
+    In the layout summary X is what the checks found, o what a recording is said to have and no check found,
+    ? a cloud that may be dust or smoke; then mean scores meanwhile.
+    """
+    from transect.cli._opening import report_losses
+    from transect.cli._progress import Progress
+    from transect.cli._tables import show_json, show_table
+    from transect.evaluation.tables import text_of
+    from transect.integrity import check
+    from transect.integrity.sensors import advise, matrix_table, measure_sensors, sensors_table, summary_table
+
+    progress = Progress(quiet=as_json)
+    recordings = [each.cut(each.open(progress)) for each in opening.each()]
+    judged = [(each, check(each)) for each in progress.over(recordings, "checking", lambda r: r.name)]
+    rows = [row for recording, verdicts in judged for row in measure_sensors(recording, verdicts)]
+    if as_json:
+        show_json({"sensors": [row.to_dict() for row in rows], "advice": advise(rows)})
+        return max(report_losses(recording) for recording in recordings)
+    table = {
+        "sensors": lambda: sensors_table(rows),
+        "matrix": lambda: matrix_table(rows),
+        "summary": lambda: summary_table(judged),
+    }[layout]()
+    if written_as == "table":
+        show_table(table.headings, table.texts(), frozenset(range(table.names, len(table.headings))))
+        for line in advise(rows):
+            for part in textwrap.wrap(line, WIDTH, subsequent_indent="  "):
+                click.echo(part)
+    else:
+        click.echo(text_of(table, written_as), nl=False)  # pyright: ignore[reportArgumentType]
+    return max(report_losses(recording) for recording in recordings)
