@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transect.integrity.benchmark.running import Plan
     from transect.integrity.benchmark.summary import Summary
 
-QUICK_BASES = ("yard", "human", "rover", "picking")
+QUICK_BASES = ("yard", "human", "rover", "picking", "light")
 QUICK_FAULTS = (
     "dust", "rain", "dropout", "early_stop", "clock_jump", "jitter", "stuck", "bias_step", "nan",
     "wheel_slip", "gnss_spike", "covariance_zero",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import transect
 from transect.errors import UsageError, did_you_mean
-from transect.recording import Recording, Stream
+from transect.recording import Recording, Stream, stream_of_values
 from transect.simulation.day import Options, simulate
 from transect.simulation.worlds.marulan.hour import CLEAR_HOUR
 
@@ -97,6 +97,16 @@ def _arm(seed: int) -> Recording:
     return day.slice(t_ns[first], t_ns[last - 1] + 1)
 
 
+def _light(seed: int) -> Recording:
+    """Return a laser and the localisation of the vehicle, and the inertial sensor of the rover, as one."""
+    day = _Day("marulan", 60.0, ("LaserHorizontal", "Nav"), CLEAR_HOUR)(seed)
+    imu = _Day("etna", 60.0, ("Gnss/Imu",))(seed)["Gnss/Imu"]
+    later = imu.t_ns - imu.t_ns[0] + day["Nav"].t_ns[0]
+    columns = {name: imu.column(name) for name in imu.columns}
+    moved = stream_of_values("Imu", later, columns, type=imu.type)
+    return Recording("light", (*day.streams, moved))
+
+
 LASERS, NAV = ("LaserHorizontal", "LaserPort"), ("Nav",)
 RADAR = ("RadarRangeBearing",)
 AIR = ("dust", "smoke", "fog", "rain")
@@ -155,6 +165,7 @@ SIMULATED = (
         "stereo camera, inertial sensor, receiver and wheels in a field",
         _Day("rosario", 30.0, (), {"start": "turn"}, 0.2),
     ),
+    Base("light", "a laser, an inertial sensor and localisation, for the speed", _light, faults=()),
     Base("arm", "encoders and potentiometers of an arm", _arm),
 )  # fmt: skip
 

@@ -21,6 +21,8 @@ THINNED = 0.7
 """Part of a peer's samples that a stream of a lower rate has, at most."""
 SLOW_S = 6.0
 """Of a stream that has too few samples in a window."""
+KEPT = 20
+"""Windows whose samples are remembered."""
 
 
 class Copies(Check, id="X08", group="cross"):
@@ -35,6 +37,10 @@ class Copies(Check, id="X08", group="cross"):
 
     share = Limit(0.5, 0.9, "DUPLICATE", "", "part of the samples that are those of another stream")
 
+    def reset(self) -> None:
+        """No rows are known yet."""
+        self._rows: dict[str, dict[int, set[bytes]]] = {}
+
     def look(self, stream: Window[Any], others: Sequence[Window[Any]] = ()) -> Finding | Unknown:
         """Look for the samples of a window among those of the streams before it."""
         names = _measured(stream)
@@ -43,11 +49,11 @@ class Copies(Check, id="X08", group="cross"):
         before = self._streams_before(stream, others)
         if not before:
             return Unknown("NO_PEER", "no other stream of its type comes before it", len(stream))
-        own = _rows(stream if len(stream) >= LEAST else stream.history(SLOW_S), names)
+        own = self._recent(stream, 0.0 if len(stream) >= LEAST else SLOW_S, names)
         back = PAST_S if len(stream) >= LEAST else SLOW_S + PAST_S
         if len(own) < LEAST:
             return Unknown("AT_REST", "its samples do not change", len(stream))
-        shares = {each.stream.name: len(own & _rows(each.history(back), names)) / len(own) for each in before}
+        shares = {each.stream.name: len(own & self._recent(each, back, names)) / len(own) for each in before}
         most = max(shares, key=lambda name: shares[name])
         peer = next(each for each in before if each.stream.name == most)
         if shares[most] > self.share.warn and _is_thinned(stream, peer):
@@ -55,6 +61,17 @@ class Copies(Check, id="X08", group="cross"):
             return Finding(found, len(stream), note=f"it is {most} at a lower rate", peers=(most,))
         note = f"it has the samples of {most}; leave one of them out" if shares[most] > 0.5 else ""
         return Finding({"share": shares[most]}, len(stream), note=note, peers=(most,))
+
+    def _recent(self, window: Window[Any], seconds: float, names: Sequence[str]) -> set[bytes]:
+        """Return the different samples of the last seconds; each window's are looked at once."""
+        kept = self._rows.setdefault(window.stream.name, {})
+        first = window.history(seconds).first
+        for number in range(first, window.index + 1):
+            if number not in kept:
+                kept[number] = _rows(window.track.window(number), names)
+        for number in [number for number in kept if number <= window.index - KEPT]:
+            del kept[number]
+        return set[bytes]().union(*(rows for number, rows in kept.items() if number >= first))
 
     def _streams_before(self, stream: Window[Any], others: Sequence[Window[Any]]) -> list[Window[Any]]:
         recording = self.about.recording
