@@ -60,10 +60,13 @@ def find(store: str, as_json: bool, **asked: Any) -> None:
     """List products by kind, time, place, robot and quality; those that end last come first."""
     with _open(store) as opened:
         products = opened.find(_wanted(**asked))
+        kinds = sorted({product.kind for product in opened.find()}) if not products else []
     if as_json:
         show_json({"products": [_describe(product) for product in products]})
         return
     show_products(products)
+    if kinds:
+        click.echo(f"there are: {', '.join(kinds)}")
 
 
 def _wanted(start: str | None, end: str | None, area: str | None, crs: str, **asked: Any) -> Wanted:
@@ -114,11 +117,12 @@ def show_products(products: Sequence[Product]) -> None:
 
 
 def _when(product: Product) -> str:
-    from transect.base.clocks import text_from_ns
+    from transect.base.clocks import iso_from_ns, text_from_ns
 
     if product.t0_ns is None or product.t1_ns is None:
         return ""
-    begin = text_from_ns(product.t0_ns, product.clock)
+    utc = product.clock == "utc"
+    begin = iso_from_ns(product.t0_ns, 0) if utc else text_from_ns(product.t0_ns, product.clock)
     lasted = (product.t1_ns - product.t0_ns) / 1e9
     return f"{begin} + {lasted:.4g} s" if lasted and product.clock != "index" else begin
 
@@ -295,6 +299,8 @@ def prune(
     from transect.base.clocks import resolve
     from transect.products import Policy
 
+    if before is None and keep_latest is None and below is None:
+        raise click.UsageError("say what may go: --before, --keep-latest or --below")
     policy = Policy(kinds, None if before is None else resolve(before, 0), keep_latest, below)
     with _open(store) as opened:
         gone = opened.prune(policy, reason, dry_run)
