@@ -13,7 +13,7 @@ from transect.errors import UsageError
 from transect.geometry import robust
 
 from .evaluation import WIDTH, hillshade, name_axis, write_title
-from .figures import new_figure
+from .figures import Margins, new_figure
 from .frames import INK
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ FAR, ROUND = 10_000.0, 1_000.0
 """Metres: coordinates that are larger are told from a round number on."""
 PLANAR = 1e-3
 """Metres: heights that differ by less are those of one plane, such as a robot with one laser maps."""
+SEEN = Margins(0.9, 0.6, 0.5, 0.5)
+"""Around a cloud that is drawn alone."""
 FITS = 12
 """Rounds of weighting in which the ground is found."""
 
@@ -171,7 +173,7 @@ def cloud_figure(points: NDArray[Any], title: str = "") -> Figure:
         raise UsageError(f"a cloud of {len(points)} points cannot be drawn")
     apart = np.where(np.abs(points[0]) > FAR, np.floor(points.min(axis=0) / ROUND) * ROUND, 0.0)
     wide, high = np.maximum(np.ptp(np.percentile(points[:, :2], (0.2, 99.8), axis=0), axis=0), 1e-3)
-    figure = new_figure(8.0, float(np.clip(6.6 * high / wide, 1.4, 6.4)) + 0.6)
+    figure = new_figure(8.0, float(np.clip(6.2 * high / wide, 1.4, 6.0)) + 1.0, SEEN)
     axis = figure.add_subplot()
     cells = int(np.clip(2 * np.sqrt(len(points)), *CELLS_ALONE))
     shown, flat = _draw_heights(axis, points - apart, cells), np.ptp(points[:, 2]) < PLANAR

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.geometry.ground import FROM_ABOVE, MapView
 
-from .figures import new_figure
+from .figures import Margins, add_legend_below, new_figure
 from .timeline import INK, QUIET
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 COLOURS = ("#2f6fb3", "#d07a00", "#3a9d5d", "#8a4fbf", "#d1495b", "#00899a", "#7a5c3e", "#5a6570")
 WIDTH = 7.0
 """Inches: two columns of a paper."""
+CURVES, GROUND = Margins(0.65, 0.3, 0.5, 0.4), Margins(0.9, 0.3, 0.75, 0.45)
+"""Of curves, and of a path from above with a legend below; numbers of seven digits have room."""
 ERRORS = "viridis"
 MOST_POINTS = 20_000
 """Of a line that is drawn: a page has fewer dots."""
@@ -80,8 +82,10 @@ def trajectory_figure(
         Which coordinates go right and up, and what they are called.
     """
     seen = view.project(reference)
-    figure = new_figure(_width(seen), _height(seen) + 0.2 * title.count("\n"))
-    axis = figure.add_subplot()
+    lines_below = 0.2 * title.count("\n")
+    margins = GROUND._replace(right=0.75, top=GROUND.top + lines_below)
+    figure = new_figure(_width(seen), _height(seen) + lines_below, margins)
+    axis = figure.add_subplot(anchor="E")  # beside its colours
     _lay(axis, background)
     axis.plot(*_thin(seen).T, color=QUIET, lw=1.2, label="reference", zorder=1)
     lines = _colour(axis, view.project(estimate), errors)
@@ -92,7 +96,7 @@ def trajectory_figure(
     axis.plot(*seen[0], "o", color=INK, ms=5, label="start", zorder=3)
     _on_ground(axis, view, seen)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
-    figure.legend(loc="outside lower right", ncols=2, frameon=False, fontsize=8)
+    figure.legend(loc="lower right", ncols=2, frameon=False, fontsize=8)
     return figure
 
 
@@ -121,13 +125,13 @@ def trajectories_figure(
 def path_figure(positions: Floats, *, title: str = "", view: MapView = FROM_ABOVE) -> Figure:
     """Draw positions (n, 3), metres, from above, where there is nothing to hold them against."""
     seen = view.project(positions)
-    figure = new_figure(WIDTH, _height(seen))
+    figure = new_figure(WIDTH, _height(seen), GROUND)
     axis = figure.add_subplot()
     axis.plot(*_thin(seen).T, color=_colours(1)[0], lw=1.4)
     axis.plot(*seen[0], "o", color=INK, ms=5, label="start")
     _on_ground(axis, view, seen)
     figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
-    figure.legend(loc="outside lower right", frameon=False, fontsize=8)
+    figure.legend(loc="lower right", frameon=False, fontsize=8)
     return figure
 
 
@@ -148,8 +152,8 @@ def error_figure(
     timed : bool
         False where poses have no stamps: `seconds` are then numbers of poses.
     """
-    figure = new_figure(WIDTH, 4.6)
-    over_time, over_distance = figure.subplots(2, 1)
+    figure = new_figure(WIDTH, 4.6, CURVES)
+    over_time, over_distance = figure.subplots(2, 1, gridspec_kw={"hspace": 0.35})
     for colour, (name, error) in zip(_colours(len(errors)), errors.items(), strict=True):
         rows = _thin(_interrupt_gaps(np.column_stack([seconds[name], metres[name], error])))
         over_time.plot(rows[:, 0], rows[:, 2], color=colour, lw=1.0, label=name)
@@ -179,7 +183,7 @@ class Drift:
 
 def drift_figure(curves: Mapping[str, Drift], *, title: str = "") -> Figure:
     """Draw how the error, as a part of the distance, settles (CDFF's Figures 6 and 10)."""
-    figure = new_figure(WIDTH, 3.4)
+    figure = new_figure(WIDTH, 3.4, CURVES)
     axis = figure.add_subplot()
     for colour, (name, curve) in zip(_colours(len(curves)), curves.items(), strict=True):
         axis.plot(curve.distance, curve.median, color=colour, lw=1.6, label=f"{name}: median")
@@ -381,8 +385,7 @@ def write_title(axis: Axes, title: str) -> None:
 
 
 def _legend_below(figure: Figure) -> None:
-    """Put one legend for all panels below them, in as many columns as its names leave room for."""
+    """Explain all panels below them, in as many columns as the names leave room for."""
     names = [name for axis in figure.axes for name in axis.get_legend_handles_labels()[1]]
     columns = int(np.clip(LETTERS // (max(map(len, names)) + 8), 1, min(len(names), 4)))
-    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(names) // columns))  # rows that panels lose
-    figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+    add_legend_below(figure, columns, -(-len(names) // columns))

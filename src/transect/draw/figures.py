@@ -11,8 +11,11 @@ from transect.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from PIL.Image import Image
 
 SUFFIXES = (".png", ".svg", ".pdf")
+ROW = 0.2
+"""Inches of a row of a legend."""
 
 
 class Drawing(NamedTuple):
@@ -34,21 +37,59 @@ class Drawing(NamedTuple):
 
 
 def prepare_drawing() -> None:
-    """Draw an empty plot for nobody: what draws is then imported, and the fonts are loaded."""
+    """Draw an empty plot for nobody: what draws is then imported, and the fonts are loaded.
+
+    For a process that does nothing else: the pages of help that matplotlib writes for each of its classes, a
+    third of its import, are left out.
+    """
     from io import BytesIO
 
-    from matplotlib.image import imsave
+    import matplotlib.artist
 
+    matplotlib.artist.kwdoc = lambda artist: ""
     figure = new_figure(1, 1)
     figure.add_subplot()
-    imsave(BytesIO(), _draw(figure, 50), format="png")
+    _picture(_draw(figure, 50)).save(BytesIO(), "png")
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches, on no backend at all."""
+class Margins(NamedTuple):
+    """Inches around the axes of a figure, for what is written there."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+
+def new_figure(width: float, height: float, margins: Margins | None = None) -> Figure:
+    """Return an empty figure of a size in inches, on no backend at all.
+
+    Parameters
+    ----------
+    margins : Margins, optional
+        By default they fit what is written, which takes as long as all else that is drawn.
+    """
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    if margins is None:
+        return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height))
+    left, right, bottom, top = margins
+    figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - top / height)
+    return figure
+
+
+def add_legend_below(figure: Figure, columns: int, rows: int) -> None:
+    """Put one legend for all panels below them, and make the figure higher by its rows."""
+    before, outside = figure.get_figheight(), figure.get_layout_engine() is not None
+    height = before + ROW * rows
+    figure.set_figheight(height)
+    if not outside:
+        edges = figure.subplotpars
+        bottom, top = edges.bottom * before + ROW * rows, (1 - edges.top) * before
+        figure.subplots_adjust(bottom=bottom / height, top=1 - top / height)
+    place = "outside lower center" if outside else "lower center"
+    figure.legend(loc=place, ncols=columns, frameon=False, fontsize=8)
 
 
 def save_figure(figure: Figure, path: Path | str, dpi: int = 150, colours: int | None = None) -> None:
@@ -106,17 +147,18 @@ def _draw(figure: Figure, dpi: int) -> Any:
 
 
 def _write_png(pixels: Any, path: Path, dpi: int, colours: int | None = None) -> None:
-    from matplotlib.image import imsave
+    from PIL.Image import Quantize
 
+    picture = _picture(pixels)
+    if colours:
+        picture = picture.quantize(colours, Quantize.MAXCOVERAGE, kmeans=1)
     with staged(path) as new:
-        imsave(new, pixels, format="png", dpi=dpi)
-        if colours:
-            _keep_colours(new, colours)
+        picture.save(new, "png", dpi=(dpi, dpi), optimize=colours is not None)
 
 
-def _keep_colours(path: Path, count: int) -> None:
-    from PIL import Image
+def _picture(pixels: Any) -> Image:
+    """Return pixels (h, w, 4) as a picture; what is white already needs no opacity."""
+    from PIL.Image import frombuffer
 
-    with Image.open(path) as picture:
-        palette = picture.convert("RGB").quantize(count, Image.Quantize.MAXCOVERAGE, kmeans=1)
-    palette.save(path, "png", optimize=True)
+    height, width, _ = pixels.shape
+    return frombuffer("RGBA", (width, height), pixels).convert("RGB")

@@ -10,7 +10,8 @@ from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
 from transect.base.cores import cores
 
-SERVE = "from transect.evaluation.runs.figures import serve; serve()"
+SERVE = "import gc; gc.disable(); from transect.evaluation.runs.figures import serve; serve()"
+"""It ends before there is garbage worth searching for."""
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """What keeps numpy and Arrow from starting threads when they are imported: the process is to be forked."""
 PATIENCE_S = 5.0
