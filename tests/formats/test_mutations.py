@@ -74,6 +74,7 @@ def test_a_process_that_hangs_or_dies_is_a_find_and_the_next_mutation_is_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(workers, "HANG_SECONDS", 0.05)
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.5)
     tally = workers.open_slice("tum", 9, 0, 6, math.inf, tmp_path, misbehave)
     assert tally.counts == {"opened": 3, "hang": 1, "crash": 1, "untyped": 1}
     assert list(tally.finds) == ["hang hang", "crash exit 7", "untyped ValueError at tum/reading.py:7"]

@@ -27,8 +27,8 @@ from .mutations import keep, open_mutations, seed_of
 
 HANG_SECONDS = 5.0
 """Longest CPU time of one mutation."""
-PATIENCE = 12
-"""Times that, the longest real time: other processes may keep the machine busy."""
+IDLE_SECONDS = 60.0
+"""Longest real time in which no thread of a process could run; others may keep the machine busy meanwhile."""
 START_SECONDS = 120.0
 SLICE = 250
 """Mutations of one process."""
@@ -234,12 +234,23 @@ def _answer(connection: Connection, work: Work, arguments: tuple[Any, ...]) -> N
 
 
 def _waits_for(connection: Connection, process: ForkServerProcess, seconds: float) -> bool:
-    """Tell whether a process answers within some seconds of its CPU time, or many of anybody's."""
-    began, end = _cpu_seconds(process.pid), time.monotonic() + PATIENCE * seconds
-    while not connection.poll(min(seconds, 1.0)):
-        if _cpu_seconds(process.pid) - began > seconds or time.monotonic() > end:
+    """Tell whether a process answers within some seconds of its CPU time, and does not wait forever."""
+    began, idle = _cpu_seconds(process.pid), 0.0
+    step = min(seconds, 1.0)
+    while not connection.poll(step):
+        idle += step * _is_idle(process.pid)
+        if _cpu_seconds(process.pid) - began > seconds or idle > IDLE_SECONDS:
             return False
     return True
+
+
+def _is_idle(pid: int | None) -> bool:
+    """Tell whether no thread of a process runs, could run, or waits for the disk."""
+    states: set[str] = set()
+    for thread in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            states.add(thread.read_text().rpartition(")")[2].split()[0])
+    return not states & {"R", "D"}
 
 
 def _cpu_seconds(pid: int | None) -> float:

@@ -144,9 +144,9 @@ def _spread_pieces(source: Source, files: Sequence[str]) -> Iterator[bytes]:
         size = source.size(name)
         if source.local(name) is None and size > LARGEST_UNPACKED:
             continue
-        buffer = source.buffer(name)
+        content = source.content(name)
         starts = [size * k // count for k in range(count + 1)]
-        yield from (bytes(buffer[a : min(a + PIECE, b)]) for a, b in pairwise(starts))
+        yield from (bytes(content[a : min(a + PIECE, b)]) for a, b in pairwise(starts))
 
 
 def _kind_of(kind: str, title: str) -> str:
