@@ -289,3 +289,20 @@ def test_units_that_are_right_again_are_believed_within_half_a_minute() -> None:
     found = check(wrong, checks=["S06"]).select(raw="BAD")
     assert min(found.column("t1_ns")) <= START_NS + 5 * NS
     assert START_NS + 34 * NS <= max(found.column("t0_ns")) < START_NS + 45 * NS
+
+
+def test_a_column_that_is_cut_off_is_saturated_though_it_was_larger_before() -> None:
+    cut, _ = inject(drive(), "saturation", 0.5, streams=["imu"], start="+22s", end="+32s")
+    found = check(cut, checks=["S02"]).select(raw=("SUSPECT", "BAD"))
+    assert len(found) >= 10
+    assert min(found.column("t1_ns")) > START_NS + 22 * NS
+    assert max(found.column("t0_ns")) <= START_NS + 32 * NS
+
+
+def test_a_coarse_sensor_at_rest_and_one_that_is_stuck_are_not_saturated() -> None:
+    imu = drive()["imu"]
+    coarse = {name: np.round(np.asarray(imu[name]) / 0.05) * 0.05 for name in imu.columns}
+    quiet = Recording("coarse", (stream_of_values("imu", imu.t_ns, coarse, type=Imu),))
+    assert check(quiet, checks=["S02"]).select(raw=("SUSPECT", "BAD")).column("stream") == []
+    stuck, _ = inject(drive(), "stuck", 1.0, streams=["imu"])
+    assert check(stuck, checks=["S02"]).select(raw=("SUSPECT", "BAD")).column("stream") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Mask
 from transect.engine.params import param
 from transect.integrity.checks._signals import names_in
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -15,14 +15,17 @@ LEAST = 5
 """Samples at one and the same extreme that are no chance."""
 LEVELS = 200
 """Steps of the converter between a signal's usual value and its extreme: at rest the extremes repeat, too."""
+DISTINCT, LEARNED = 0.95, 3
+"""Part of the samples of a column that are different if they never repeat, and windows that tell so."""
 
 
-class Saturation(Check, id="S02", group="signal", least=LEAST, k_on=1):
+class Saturation(Check, id="S02", group="signal", version=2, least=LEAST, k_on=1):
     """Part of the samples at the end of the range, over the worst column.
 
     The range is given by parameters. Where it is not, an extreme counts that at least five samples of the
-    window share to the last bit, that nothing before exceeded, and that is far from the usual value in
-    steps of the converter. (For pixels see C08, for ranges C05.)
+    window share to the last bit, and either that nothing before exceeded and that is far from the usual
+    value in steps of the converter, or in a column whose samples never repeated before. (For pixels see
+    C08, for ranges C05; a sample that repeats whole is stuck, S01.)
 
     Motive: Document 001: "burned images"; gyroscopes and accelerometers clip, too.
     """
@@ -36,6 +39,7 @@ class Saturation(Check, id="S02", group="signal", least=LEAST, k_on=1):
     def reset(self) -> None:
         """No extremes are known yet."""
         self._extremes: Floats | None = None
+        self._windows, self._distinct = 0, np.zeros(0)
 
     def look(self, stream: Window[Imu | WheelState | Wrench]) -> Finding | Unknown:
         """Count samples at the limits, or at extremes that repeat."""
@@ -55,16 +59,36 @@ class Saturation(Check, id="S02", group="signal", least=LEAST, k_on=1):
         peaks = np.nanmax(values, axis=0, initial=0.0)
         before = self._extremes if self._extremes is not None else np.zeros(len(peaks))
         self._extremes = np.maximum(before, peaks)
-        at = values == peaks
-        count = at.sum(axis=0)
-        far = np.array([_levels(column) for column in values.T])
-        counted = (count >= LEAST) & (peaks >= before) & (far > LEVELS)
+        count = (values == peaks).sum(axis=0)
+        kinds = [np.unique(column[np.isfinite(column)]) for column in values.T]
+        far = np.array([_levels(column, kind) for column, kind in zip(values.T, kinds, strict=True)])
+        counted = (count >= LEAST) & ((peaks >= before) & (far > LEVELS) | self._never_repeated(kinds))
+        if not counted.any():
+            self._learn(np.array([len(kind) for kind in kinds]) / len(values))
         return np.where(counted, count / len(values), 0.0)
 
+    def _never_repeated(self, kinds: list[Floats]) -> Mask:
+        """Return (k,) the columns whose samples were all different so far; none while all stand still."""
+        if self._windows < LEARNED or len(kinds) != len(self._distinct) or all(len(k) < 2 for k in kinds):
+            return np.zeros(len(kinds), np.bool_)
+        return self._distinct > DISTINCT
 
-def _levels(values: Floats) -> float:
-    """Return how many steps of the converter lie between the median and the extreme of a signal."""
-    different = np.unique(values[np.isfinite(values)])
+    def _learn(self, distinct: Floats) -> None:
+        """Take which part (k,) of the samples of a window was different."""
+        same = len(distinct) == len(self._distinct)
+        self._distinct = np.minimum(self._distinct, distinct) if same else distinct
+        self._windows = self._windows + 1 if same else 1
+
+
+def _levels(values: Floats, different: Floats) -> float:
+    """Return how many steps of the converter lie between the median and the extreme of a signal.
+
+    Parameters
+    ----------
+    values : (n,)
+    different : (m,)
+        Its different values, sorted.
+    """
     if len(different) < 3:
         return 0.0
     return float((different[-1] - np.median(values)) / np.min(np.diff(different)))
