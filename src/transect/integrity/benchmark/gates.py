@@ -58,6 +58,7 @@ def list_gates(summary: Summary) -> list[Gate]:
         _f1("timing faults, F1", 0.98, (s for s in severe if s.case.fault in TIMING)),
         _f1("signal faults, F1", 0.98, (s for s in severe if s.case.fault in SIGNAL)),
         _f1("dust and smoke with radar, F1", 0.95, (s for s in cloud if s.case.base == "yard")),
+        _f1("the same, driving, F1", 0.95, (s for s in cloud if s.case.base == "houses")),
         _f1("dust and smoke without radar, F1", 0.90, (s for s in cloud if s.case.base == "yard-laser")),
         _f1("rain, F1", 0.90, (s for s in severe if s.case.fault == "rain")),
         _human(summary),
