@@ -149,6 +149,38 @@ def yard(seconds: int = 30, seed: int = 0, walker: bool = False, speed: float = 
     return Recording("yard", (laser,), frames=frames)
 
 
+def lane(seconds: int = 24, seed: int = 0, walker: bool = False) -> Recording:
+    """Return a laser (20 Hz, 1 degree) and poses of a robot that drives up a lane with posts at 1 m/s.
+
+    Where asked, somebody walks along 1 m/s faster, 3 m ahead at first and 1.5 m to the left.
+    """
+    rng, angles = np.random.default_rng(seed), np.radians(np.arange(-90, 91))
+    t = np.arange(20 * seconds) / 20
+    towards = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    posts = [(x, side) for x in range(2, seconds + 20, 4) for side in (-4.0, 4.5)]
+    ranges: list[list[float]] = []
+    for now in t:
+        walls = np.where(towards[:, 1] > 0, 6.0, -5.0) / np.where(towards[:, 1] == 0, 1e-9, towards[:, 1])
+        seen = np.where(walls < 30.0, walls, np.nan)
+        round_things = [(x, y, 0.15) for x, y in posts] + [(3 + 2 * now, 1.5, 0.25)] * walker
+        for x, y, radius in round_things:
+            along = towards @ np.array([x - now, y])
+            aside = (x - now) ** 2 + y**2 - along**2
+            met = along - np.sqrt(np.maximum(radius**2 - aside, 0.0))
+            seen = np.where((aside < radius**2) & (met > 0), np.fmin(seen, met), seen)
+        ranges.append((seen + rng.normal(0, 0.01, len(angles))).tolist())
+    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
+    columns = {"ranges": ranges, "start_angle": np.full(len(t), angles[0]),
+               "angle_increment": np.full(len(t), np.radians(1.0))}  # fmt: skip
+    laser = stream_of_values("laser", t_ns, columns, type=LaserScan, frame="mast")
+    still = {name: np.zeros(len(t)) for name in ("y", "z", "qx", "qy", "qz", "vy", "vz", "wx", "wy", "wz")}
+    poses = {**still, "x": t, "qw": np.ones(len(t)), "vx": np.ones(len(t))}
+    odometry = stream_of_values("odometry", t_ns, poses, type=Odometry, frame="odom", child="body")
+    frames = FrameTree()
+    frames.add_static("body", "mast", np.eye(4))
+    return Recording("lane", (laser, odometry), frames=frames)
+
+
 def radar(seconds: int = 30, seed: int = 0) -> Stream:
     """Return a radar (2 Hz, bearings 3 degrees apart) that sees the wall of the yard, and no posts."""
     rng = np.random.default_rng([seed, 1])

@@ -12,7 +12,7 @@ from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Odometry, RadarRange, Verdict
 
-from .recordings import START_NS, radar, yard
+from .recordings import START_NS, lane, radar, yard
 
 CONTENT = ("C01", "C02", "C03")
 
@@ -55,7 +55,36 @@ def test_somebody_who_walks_by_is_an_object_and_no_cloud():
     assert all(each.score == 1.0 for each in found["C02"][3:])
 
 
-def test_a_robot_that_moves_has_nothing_usual_to_compare_with():
+@pytest.mark.parametrize("fault", ["dust", "smoke"])
+def test_a_robot_that_drives_through_a_cloud_knows_it_and_masks_it(fault: str):
+    clear = lane()
+    clouded = inject(clear, fault, severity=0.5, seed=4, start="+8s", end="+18s")[0]
+    found = judge(clouded)["C02"]
+    assert found[0].reason == "LEARNING"
+    assert {each.state for each in found[1:8] + found[21:]} == {"OK"}
+    assert [each.raw for each in found[10:16]] == ["BAD"] * 6
+    usual, now = (np.array(each["laser"]["ranges"].tolist()) for each in (clear, clouded))
+    nearer = now < np.where(np.isnan(usual), np.inf, usual) - 0.6
+    masked = np.concatenate([each.region for each in found[10:16] if each.region is not None])
+    assert np.mean(masked[nearer[200:320]]) > 0.8
+    assert np.mean(masked[~nearer[200:320]]) < 0.02
+
+
+@pytest.mark.parametrize("walker", [False, True])
+def test_a_robot_that_drives_takes_neither_posts_nor_people_for_a_cloud(walker: bool):
+    found = judge(lane(walker=walker))
+    assert {each.score for each in found["C02"][1:]} == {1.0}
+    assert {each.reason for each in found["C03"][1:]} == {""}
+    assert ("OBJECT" in {each.reason for each in found["C01"][1:]}) == walker
+
+
+def test_rain_on_a_drive_is_named():
+    found = judge(inject(lane(), "rain", severity=1.0, seed=4, start="+8s", end="+18s")[0])
+    assert Counter(each.reason for each in found["C03"][8:18])["RAIN"] >= 8
+    assert {each.state for each in found["C02"][1:]} == {"OK"}
+
+
+def test_a_robot_that_moves_without_poses_has_nothing_to_compare_with():
     t_ns = START_NS + np.arange(0, 30 * 10) * 100_000_000
     columns = {name: np.zeros(300) for name in ("vy", "vz", "wx", "wy", "wz")}
     odometry = stream_of_values("odometry", t_ns, {"vx": np.full(300, 0.3), **columns}, type=Odometry)

@@ -1,4 +1,4 @@
-"""Scans of a window laid side by side, what a laser usually sees, and returns that come too early.
+"""What a laser usually sees, and returns that come too early.
 
 Checks of planar lasers share it: dust, rain and objects are all returns in front of what is usually there.
 """
@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
-import pyarrow.compute as pc
 
 from transect.base.arrays import Floats, Ints, Mask
-from transect.base.clocks import NS
+from transect.geometry import se3
 from transect.geometry.robust import NORMAL
-from transect.types import LaserScan, returns
+from transect.recording import FrameTree
+from transect.types import LaserScan
 
-from .model import Check, Finding, Unknown
+from .model import Check, Finding, Surroundings, Unknown
 from .motion import Moving, is_moving
+from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, Space, poses_of
+from .sweeps import BESIDE, Layout, Sweeps, count_alike
 from .windows import Window
 
 REMEMBERED, LEAST = 30, 3
@@ -32,101 +35,26 @@ CLEAR = 0.004
 """Part of the beams that may be early in a window that still tells what is usual."""
 DROPS, THICK = 0.5, 0.03
 """Part of the early returns that are alone in rain, at least; part of the beams that are early, less than."""
+SECTORS, GATHERED, TELLING = 8, 0.75, 10
+"""Parts of the directions; of a cloud's edge two have so many of the returns; returns that tell it."""
 MOVED = 0.05
 """Part of the directions that see farther than ever, from which on the laser or the scene has moved."""
-BESIDE = 2
-"""Directions to each side that are neighbours."""
-NEAR_M, APART_M = 0.15, 0.3
-"""Metres between neighbours on one surface, and around a drop."""
+APART_M = 0.3
+"""Metres around a drop."""
+STRANGERS = 0.7
+"""Part of the returns from places that were not seen before, from which on nothing can be told."""
+LINGERS = 4
+"""Windows for which a cloud is expected to be there still."""
+WIDE = np.radians(3.0)
+"""Angle to each side in which a beam must see as far, for what it passes to be free."""
+SCATTERED = 0.2
+"""Part of the early returns of a cloud that scatter, at least."""
 ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
+AGAIN_M = 0.1
+"""Metres by which a thing that stands may differ from one sweep to the next."""
 SOON_M, SPEED = 0.1, 2.0
 """Metres, and m/s, by which an object may differ from one sweep to the next."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sweeps:
-    """The scans of a window; interleaved ones, such as a SICK's at a quarter of a degree, make one sweep.
-
-    Attributes
-    ----------
-    ranges : (s, d) array
-        By sweep and direction, m; NaN where nothing came back.
-    angles : (d,) array
-        Of the directions, rad.
-    asked : (s, d) bool array
-        Which directions were measured at all.
-    scan, beam : (m,) int arrays
-        Where each measured beam stands in the window.
-    sweep, direction : (m,) int arrays
-        Where it stands here.
-    shape : tuple of int
-        Scans in the window, and most beams of one.
-    period_s : float
-        From one sweep to the next.
-    """
-
-    ranges: Floats
-    angles: Floats
-    asked: Mask
-    scan: Ints
-    beam: Ints
-    sweep: Ints
-    direction: Ints
-    shape: tuple[int, int]
-    period_s: float
-
-    def region(self, which: Mask) -> Mask:
-        """Return which beams (scans, beams) of the window are meant by a mask (s, d)."""
-        found = np.zeros(self.shape, dtype=bool)
-        found[self.scan, self.beam] = which[self.sweep, self.direction]
-        return found
-
-    def share(self, which: Mask) -> float:
-        """Return which part of the beams a mask (s, d) has."""
-        return float(np.count_nonzero(which & self.asked)) / max(int(self.asked.sum()), 1)
-
-
-class Layout:
-    """The directions in which a laser looks, learned from its first window."""
-
-    def __init__(self) -> None:
-        self._first, self._step, self._count, self._scans = 0.0, 0.0, 0, 1
-
-    def lay_out(self, laser: Window[LaserScan]) -> Sweeps:
-        """Return the scans of a window as sweeps."""
-        column = laser.stream.table.column("ranges").slice(laser.start, len(laser))
-        lengths = pc.call_function("list_value_length", [column]).to_numpy().astype(np.int64)
-        ranges = np.asarray(pc.call_function("list_flatten", [column]).to_numpy(), dtype=np.float64)
-        scan = np.repeat(np.arange(len(lengths)), lengths)
-        beam = np.arange(len(ranges)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        start, step = laser.column("start_angle"), laser.column("angle_increment")
-        if not self._count:
-            self._learn(start, step, lengths)
-        place = (start[scan] + beam * step[scan] - self._first) / self._step
-        direction = np.clip(np.rint(place).astype(np.int64), 0, self._count - 1)
-        sweep = scan // self._scans
-        shape = (int(sweep[-1]) + 1 if len(sweep) else 0, self._count)
-        limits = [laser.column(name)[scan] if laser.has(name) else end
-                  for name, end in (("range_min", 0.0), ("range_max", np.inf))]  # fmt: skip
-        came = returns.find_returns(ranges, *limits)
-        laid, asked = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
-        laid[sweep[came], direction[came]] = ranges[came]
-        asked[sweep, direction] = True
-        period = self._scans * (int(laser.t_ns[-1] - laser.t_ns[0])) / NS / max(len(laser) - 1, 1)
-        shape = (len(lengths), int(lengths.max(initial=0)))
-        angles = self._first + self._step * np.arange(self._count, dtype=np.float64)
-        return Sweeps(laid, angles, asked, scan, beam, sweep, direction, shape, period)
-
-    def _learn(self, start: Floats, step: Floats, lengths: Ints) -> None:
-        usual = float(np.median(step))
-        starts = np.unique(np.rint(start / usual * 1e3))
-        self._scans = len(starts) if np.ptp(starts) < 1e3 else 1
-        self._step = usual / self._scans
-        ends = start + usual * lengths
-        self._first = float(start.min() if usual > 0 else start.max())
-        reach = (ends.max() if usual > 0 else ends.min()) - self._first
-        self._count = int(np.rint(reach / self._step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +65,22 @@ class Early:
     ----------
     sweeps : Sweeps
     which : (s, d) bool array
-    usual : (d,) array
-        m; infinite where usually nothing comes back.
+    moving : bool
+        The laser moves, so that a direction is another one in the next sweep.
+    again : (s, d) bool array or None
+        Returns that the sweeps before and after have, too, where it moves.
+    lingers : bool
+        There was a cloud a moment ago.
+    doubtful : (s, d) bool array or None
+        Returns that scatter where nobody looked before, while there is a cloud.
     """
 
     sweeps: Sweeps
     which: Mask
-    usual: Floats
+    moving: bool = False
+    again: Mask | None = None
+    lingers: bool = False
+    doubtful: Mask | None = None
 
     @cached_property
     def share(self) -> float:
@@ -151,19 +88,20 @@ class Early:
         return self.sweeps.share(self.which)
 
     @cached_property
-    def beside(self) -> Ints:
-        """(s, d) how many early neighbours in the same sweep are at nearly the same range."""
-        return self._count(0, NEAR_M)
-
-    @cached_property
     def before_and_after(self) -> Ints:
-        """(s, d) the same for the sweeps before and after."""
+        """(s, d) how many early neighbours in the sweeps before and after are at nearly the same range."""
         return self._count(-1, self._slack) + self._count(1, self._slack)
 
     @cached_property
     def solid(self) -> Mask:
-        """(s, d) early returns from surfaces: neighbours in space and in time agree."""
-        return self.which & (self.beside >= BESIDE) & (self.before_and_after >= BESIDE)
+        """(s, d) early returns from surfaces: neighbours agree in space and, while the laser stands, in time.
+
+        While it moves either is enough: fewer beams meet the same again.
+        """
+        beside = self.which & self.sweeps.surface
+        if self.moving:
+            return beside if self.again is None else beside | (self.which & self.again)
+        return beside & (self.before_and_after >= BESIDE)
 
     @cached_property
     def isolated(self) -> Mask:
@@ -173,13 +111,29 @@ class Early:
 
     @property
     def is_rain(self) -> bool:
-        """Whether most early returns are alone, and they are few."""
-        return self.sweeps.share(self.isolated) >= DROPS * self.share and self.share < THICK
+        """Whether most early returns from no surface are alone, and they are few, and all over the place."""
+        scattered = self.sweeps.share(self.scattered)
+        alone = self.sweeps.share(self.isolated) >= DROPS * scattered and scattered < THICK
+        return alone and not self.lingers and not self.is_gathered
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether most isolated returns are in a few directions, as at the edge of a cloud."""
+        direction = np.nonzero(self.isolated)[1]
+        sectors = np.bincount(direction * SECTORS // max(self.which.shape[1], 1), minlength=SECTORS)
+        return len(direction) >= TELLING and np.sort(sectors)[-2:].sum() >= GATHERED * len(direction)
 
     @cached_property
     def scattered(self) -> Mask:
         """(s, d) early returns that are from no surface."""
         return self.which & ~self.solid
+
+    @property
+    def cloud(self) -> Mask:
+        """(s, d) what a map should leave out, if there is a cloud: all but what is smooth and stays."""
+        stays = self.solid if self.again is None else self.solid & self.sweeps.surface & self.again
+        cloud = self.which & ~stays
+        return cloud if self.doubtful is None else cloud | self.doubtful
 
     @cached_property
     def roughness(self) -> tuple[float, float]:
@@ -197,8 +151,14 @@ class Early:
     def is_rough(self) -> bool:
         """Whether scattered returns are as those of a cloud: legs of people scatter less."""
         beside, since = self.roughness
-        smooth = beside < ROUGH_M and not since >= self._slack
+        smooth = beside < ROUGH_M and (self.moving or not since >= self._slack)
         return not smooth
+
+    @property
+    def is_cloud(self) -> bool:
+        """Whether early returns scatter as those of a cloud do."""
+        scattered = self.sweeps.share(self.scattered)
+        return scattered > max(CLEAR, SCATTERED * self.share) and self.is_rough
 
     @property
     def _slack(self) -> float:
@@ -206,17 +166,7 @@ class Early:
         return SOON_M + SPEED * self.sweeps.period_s
 
     def _count(self, later: int, within: float) -> Ints:
-        """Return how many early neighbours (s, d) in a sweep later are within so many metres."""
-        r = np.where(self.which, self.sweeps.ranges, np.nan)
-        sweeps, directions = r.shape
-        padded = np.full((sweeps + 2, directions + 2 * BESIDE), np.nan)
-        padded[1:-1, BESIDE:-BESIDE] = r
-        count = np.zeros(r.shape, dtype=np.int64)
-        for aside in range(-BESIDE, BESIDE + 1):
-            if later or aside:
-                other = padded[1 + later : 1 + later + sweeps, BESIDE + aside : BESIDE + aside + directions]
-                count += np.abs(other - r) < within
-        return count
+        return count_alike(np.where(self.which, self.sweeps.ranges, np.nan), later, within)
 
 
 class Background:
@@ -227,7 +177,6 @@ class Background:
     """
 
     def __init__(self) -> None:
-        self._layout = Layout()
         self._low: deque[Floats] = deque(maxlen=REMEMBERED)
         self._high: deque[Floats] = deque(maxlen=REMEMBERED)
 
@@ -235,10 +184,6 @@ class Background:
         """Learn anew: the laser has moved."""
         self._low.clear()
         self._high.clear()
-
-    def lay_out(self, laser: Window[LaserScan]) -> Sweeps:
-        """Return the scans of a window as sweeps."""
-        return self._layout.lay_out(laser)
 
     def compare(self, sweeps: Sweeps) -> Early | None:
         """Return what is early in a window; None while too little is known, or where the laser has moved."""
@@ -254,7 +199,7 @@ class Background:
         scatter = NORMAL * np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
         padded = np.pad(usual - np.maximum(MARGIN, SIGMAS * scatter), 1, constant_values=np.inf)
         limit = np.minimum(np.minimum(padded[:-2], padded[2:]), padded[1:-1])  # edges of objects are beside
-        return Early(sweeps, sweeps.ranges < limit, usual)
+        return Early(sweeps, sweeps.ranges < limit)
 
     def learn(self, sweeps: Sweeps) -> None:
         """Remember a window that was clear."""
@@ -281,25 +226,133 @@ def _ends(sweeps: Sweeps) -> tuple[Floats, Floats]:
     return r[min(1, len(r) - 1)], r[-1]
 
 
-class BackgroundCheck(Check):
-    """A check of what a laser that stands still sees in front of its usual background; it writes `judge`."""
+class Watch:
+    """What a laser sees that was not there before; checks of one stream share it.
 
-    def reset(self) -> None:
-        """Nothing is usual yet."""
-        self._background = Background()
+    While it stands, what is early is told from the usual background. While it moves, and until the background
+    is known, from the space through which beams went of late, if the robot's poses are known.
+    """
+
+    def __init__(self) -> None:
+        self._layout, self._background, self._space = Layout(), Background(), Space()
+        self._seen: tuple[int, Early | Unknown] | None = None
+        self._cloudy = 0
+
+    @classmethod
+    def over(cls, laser: Window[LaserScan], about: Surroundings) -> Watch:
+        """Return the watch over a stream."""
+        return _WATCHES.setdefault(about, {}).setdefault(laser.stream.name, cls())
+
+    def find_early(
+        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], frames: FrameTree
+    ) -> Early | Unknown:
+        """Return what is early in a window, which is looked at once; windows come in order."""
+        if self._seen is None or self._seen[0] != laser.t1_ns:
+            self._seen = laser.t1_ns, self._look(laser, moving, frames)
+        return self._seen[1]
+
+    def _look(
+        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], frames: FrameTree
+    ) -> Early | Unknown:
+        sweeps, moves = self._layout.lay_out(laser), is_moving(moving)
+        poses = poses_of(moving, laser.t_ns, frames, laser.stream.frame)
+        if moves:
+            self._background.forget()
+        early = None if moves else self._background.compare(sweeps)
+        if early is not None and early.share <= CLEAR:
+            self._background.learn(sweeps)
+        if poses is not None:
+            early = self._follow(sweeps, poses, early)
+        if early is None:
+            return Unknown("MOVING" if moves and poses is None else "LEARNING", n=len(laser))
+        early = replace(early, lingers=self._cloudy > 0)
+        self._cloudy = LINGERS if early.is_cloud and not early.is_rain else max(0, self._cloudy - 1)
+        return early
+
+    def _follow(self, sweeps: Sweeps, poses: Floats, early: Early | None) -> Early | None:
+        """Remember where beams went; tell what is early by what was remembered, if nothing else tells."""
+        ranges = sweeps.ranges[sweeps.sweep, sweeps.direction]
+        angles = sweeps.angles[sweeps.direction]
+        T = poses[sweeps.scan]
+        towards = T[:, :3, 0] * np.cos(angles)[:, None] + T[:, :3, 1] * np.sin(angles)[:, None]
+        origins = np.ascontiguousarray(T[:, :3, 3])
+        self._space.move(poses[-1, :3, 3])
+        seen_before = None
+        if early is None:
+            near = np.flatnonzero(ranges < REACH)
+            seen_before = np.full(sweeps.ranges.shape, STRANGE)
+            found = self._space.look_up(origins[near] + ranges[near, None] * towards[near])
+            seen_before[sweeps.sweep[near], sweeps.direction[near]] = found
+            new = seen_before == FREE
+            again = _find_again(sweeps, poses) if new.any() or self._cloudy else None
+            early = Early(sweeps, new, moving=True, again=again)
+        cloudy = self._cloudy > 0 or early.is_cloud
+        stops = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.which
+        smooth = sweeps.surface if early.again is None else sweeps.surface & early.again
+        kind = np.where(smooth, SMOOTH, np.where(early.which, NEW, ROUGH))
+        free, what = _clear_way(sweeps, stops), kind[sweeps.sweep, sweeps.direction]
+        free = free[sweeps.sweep, sweeps.direction]
+        self._space.lay_beams(origins, towards, free, ranges, what, cloudy=cloudy)
+        if seen_before is None:
+            return early
+        near = sweeps.ranges < REACH
+        strange = near & (seen_before == STRANGE)
+        if early.share <= CLEAR and np.count_nonzero(strange) > STRANGERS * np.count_nonzero(near):
+            return None
+        return replace(early, doubtful=strange & ~sweeps.surface if cloudy else None)
+
+
+def _find_again(sweeps: Sweeps, poses: Floats) -> Mask:
+    """Return which returns (s, d) both the sweep before and that after have, seen from where it was then."""
+    first = np.searchsorted(sweeps.scan, np.arange(len(poses)))
+    begins = np.searchsorted(sweeps.sweep[first], np.arange(len(sweeps.ranges)))
+    T = poses[np.minimum(begins, len(poses) - 1)]
+    found = np.ones(sweeps.ranges.shape, dtype=bool)
+    for later in (-1, 1):
+        other = np.clip(np.arange(len(T)) + later, 0, len(T) - 1)
+        seen = _see_from(sweeps, se3.invert(T) @ T[other], other)
+        alike = [np.abs(np.roll(seen, aside, axis=1) - sweeps.ranges) < AGAIN_M for aside in (-1, 0, 1)]
+        found &= np.any(alike, axis=0) | (other == np.arange(len(T)))[:, None]
+    return found if len(T) > 1 else np.zeros_like(found)
+
+
+def _see_from(sweeps: Sweeps, T: Floats, other: Ints) -> Floats:
+    """Return ranges (s, d) of other sweeps (s,) as seen from these, by ``T_this_other`` (s, 4, 4)."""
+    ranges = sweeps.ranges[other]
+    x, y = ranges * np.cos(sweeps.angles), ranges * np.sin(sweeps.angles)
+    moved = [T[:, k, :1] * x + T[:, k, 1:2] * y + T[:, k, 3:] for k in (0, 1)]
+    step = float(sweeps.angles[1] - sweeps.angles[0]) if len(sweeps.angles) > 1 else 1.0
+    place = np.rint((np.arctan2(moved[1], moved[0]) - sweeps.angles[0]) / step)
+    seen = np.full(ranges.shape, np.nan)
+    row, column = np.nonzero((place >= 0) & (place < ranges.shape[1]))
+    seen[row, place[row, column].astype(np.int64)] = np.hypot(*moved)[row, column]
+    return seen
+
+
+_WATCHES: WeakKeyDictionary[Surroundings, dict[str, Watch]] = WeakKeyDictionary()
+
+
+def _clear_way(sweeps: Sweeps, stops: Mask) -> Floats:
+    """Return how far (s, d) beams show that nothing is there, m: not beyond what stops those beside them.
+
+    A wall along which beams go comes back from a few places that are far apart; between them it is, too.
+    """
+    from scipy.ndimage import minimum_filter1d
+
+    stop = np.where(stops, sweeps.ranges, np.inf)
+    step = abs(float(sweeps.angles[1] - sweeps.angles[0])) if len(sweeps.angles) > 1 else np.inf
+    around = 2 * max(1, round(WIDE / step)) + 1
+    nearest = minimum_filter1d(stop, around, axis=1, mode="nearest")
+    return np.minimum(np.fmin(nearest, sweeps.ranges) - SHORT, REACH)
+
+
+class BackgroundCheck(Check):
+    """A check of what a laser sees in front of what was there before; it writes `judge`."""
 
     def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
-        """Find early returns and judge them; there is nothing usual while the robot moves."""
-        if is_moving(moving):
-            self._background.forget()
-            return Unknown("MOVING", n=len(laser))
-        sweeps = self._background.lay_out(laser)
-        early = self._background.compare(sweeps)
-        if early is None:
-            return Unknown("LEARNING", n=len(laser))
-        if early.share <= CLEAR:
-            self._background.learn(sweeps)
-        return self.judge(early, len(laser))
+        """Find early returns and judge them."""
+        early = Watch.over(laser, self.about).find_early(laser, moving, self.about.frames)
+        return early if isinstance(early, Unknown) else self.judge(early, len(laser))
 
     def judge(self, early: Early, n: int) -> Finding:
         """Return what the early returns of a window of n scans mean."""

@@ -8,13 +8,14 @@ from transect.integrity.lasers import BackgroundCheck, Early
 from transect.integrity.model import Finding, Limit
 
 
-class EarlyReturns(BackgroundCheck, id="C01", group="content", least=5):
+class EarlyReturns(BackgroundCheck, id="C01", group="content", least=5, version=2):
     """Part of the beams that come back early: ``mean(r < B - max(0.5 m, 5 sigma))``.
 
     B is what the direction and its neighbours usually see: a low percentile of the clear windows before. An
     early return alone does not tell a cloud from an object, so that this check is SUSPECT at most; where most
     of them are from surfaces (C02) it is an object, and the laser is right. While the robot moves nothing is
-    usual, and the check cannot tell.
+    usual: then a return is early if it comes from a place of half a metre through which beams went in the
+    seconds before, and nothing was struck there or beside it. That takes the robot's poses.
 
     Motive: Document 004, 5.1: a cloud is "almost seen as an actual obstacle", its points are "located between
     the vehicle and the actual position of the obstacle".

@@ -9,9 +9,9 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.errors import TransectError
 from transect.geometry.robust import NORMAL
-from transect.integrity.lasers import CLEAR, Background, Early
+from transect.integrity.lasers import CLEAR, Early, Watch
 from transect.integrity.model import Check, Finding, Limit, Unknown
-from transect.integrity.motion import Moving, is_moving
+from transect.integrity.motion import Moving
 from transect.integrity.windows import Window
 from transect.types import LaserScan, RadarRange
 
@@ -21,25 +21,24 @@ ELEVATION = np.radians(4.0)
 """Half the angle above and below its plane in which the radar sees what the laser sees, rad."""
 MARGIN, SIGMAS, LEAST_SIGMA = 0.5, 3.0, 0.15
 """Metres, deviations, and the smallest deviation in metres, by which a laser must be short of a radar."""
+STEADY = 1.0
+"""Deviation in metres up to which a radar has a target at a bearing, and not now this, now that."""
 LEAST_BEAMS = 20
 """Early beams that the radar can confirm, for anything to be said."""
 
 
-class LaserRadar(Check, id="X01", group="cross", least=5):
+class LaserRadar(Check, id="X01", group="cross", least=5, version=2):
     """Part of a laser's early returns (C01) behind which the radar sees farther.
 
     ``short = r_laser < r_radar - (0.5 m + 3 sigma_radar)`` at the radar's bearing, in the radar's frame, for
-    beams within 4 degrees of its plane. A cloud is transparent to the radar: most early returns are short,
-    and are masked. An object is not: the radar confirms it.
+    beams within 4 degrees of its plane, where the radar has a steady target (sigma below 1 m). A cloud is
+    transparent to the radar: most early returns are short, and are masked. An object is not: the radar
+    confirms it.
 
     Motive: Document 004, 5.1: lasers see false obstacles in dust, while the radar is "not visibly affected".
     """
 
     disagreement = Limit(0.3, 0.5, "OBSCURANT", "", "part of the early returns that the radar sees through")
-
-    def reset(self) -> None:
-        """Nothing is usual yet."""
-        self._background = Background()
 
     def look(
         self,
@@ -51,16 +50,11 @@ class LaserRadar(Check, id="X01", group="cross", least=5):
         radar = next((each for each in radars if len(each)), None)
         if radar is None:
             return Unknown("NO_PEER", n=len(laser))
-        if is_moving(moving):
-            self._background.forget()
-            return Unknown("MOVING", n=len(laser))
-        sweeps = self._background.lay_out(laser)
-        early = self._background.compare(sweeps)
-        if early is None:
-            return Unknown("LEARNING", n=len(laser))
+        early = Watch.over(laser, self.about).find_early(laser, moving, self.about.frames)
+        if isinstance(early, Unknown):
+            return early
         peers, found = (radar.stream.name,), {"early": early.share}
-        if early.share <= CLEAR:
-            self._background.learn(sweeps)
+        if early.share <= CLEAR or (early.moving and not early.is_cloud):
             return Finding({"disagreement": 0.0}, len(laser), found, peers=peers)
         try:
             T = self.about.frames.lookup(radar.stream.frame, laser.stream.frame, laser.t1_ns)
@@ -73,7 +67,7 @@ class LaserRadar(Check, id="X01", group="cross", least=5):
         share = float(short.sum()) / count
         found["confirmed"] = 1.0 - share
         note = "" if share > self.disagreement.warn else "the radar sees an object there too"
-        region = sweeps.region(short) if share > self.disagreement.warn else None
+        region = early.sweeps.region(short) if share > self.disagreement.warn else None
         return Finding({"disagreement": share}, len(laser), found, note=note, peers=peers, region=region)
 
 
@@ -88,7 +82,7 @@ def _held_against(radar: Window[RadarRange], early: Early, T: Floats) -> tuple[M
     middle, sigma = _profile(radar.column("angle"), radar.column("range"))
     place = np.mod(np.rint(np.nan_to_num(bearing) / BEARING).astype(np.int64), len(middle))
     far, deviation = middle[place], sigma[place]
-    known = early.which & level & np.isfinite(far)
+    known = early.which & level & (deviation < STEADY)
     return known, known & (flat < far - MARGIN - SIGMAS * np.maximum(deviation, LEAST_SIGMA))
 
 

@@ -15,14 +15,16 @@ BEARING = np.radians(2.0)
 """Width of the bearings in which ranges are compared, rad."""
 LEAST_HITS = 4
 """Ranges at a bearing that tell how much they scatter."""
+STEADY = 1.0
+"""Deviation in metres up to which there is a target at a bearing, and not now this, now that."""
 
 
-class RadarStrength(Check, id="C06", group="content", least=20):
+class RadarStrength(Check, id="C06", group="content", least=20, version=2):
     """How strong and how steady a radar's targets are, against its first windows.
 
     ``loss = usual - median(peak)`` in dB: of a spectrum the peak above the median of its bins (signal to
-    noise), of a range its reflectivity. ``scatter``: the median over bearings of the deviation of ranges
-    within the window, over the usual one.
+    noise), of a range its reflectivity. ``scatter``: the median over bearings with a target (deviation below
+    1 m) of the deviation of ranges within the window, over the usual one.
 
     Motive: Document 004, 5.1: in dust the radar shows a "slight increase of the level of noise ... and lower
     reflectivities". It stays usable, and this check must say so.
@@ -64,4 +66,5 @@ def _scatter(angle: Floats, ranges: Floats) -> float:
     spread = [
         NORMAL * np.median(np.abs(each - np.median(each))) for each in groups if len(each) >= LEAST_HITS
     ]
-    return float(np.median(spread)) if spread else np.nan
+    targets = [each for each in spread if each < STEADY]
+    return float(np.median(targets)) if targets else np.nan
