@@ -143,6 +143,17 @@ def test_a_robot_that_was_pushed_has_no_loose_sensors():
     assert {v.state for v in judge(one, "X04", "flat")[6:]} == {"SUSPECT"}
 
 
+@pytest.mark.parametrize(("fault", "severity"), [("smoke", 1.0), ("fog", 0.5)])
+def test_a_cloud_before_a_sensor_is_no_knock_neither_while_it_lasts_nor_after(
+    still: Recording, fault: str, severity: float
+):
+    cloudy, _ = inject(still, fault, severity, seed=1, start="+4s", end="+7s")
+    verdicts = check(cloudy, checks=["X04"])
+    assert {v.raw for v in verdicts} == {"OK", "UNKNOWN"}
+    assert {v.state for v in verdicts.select(stream="flat")} == {"OK", "UNKNOWN"}
+    assert [v.state for v in verdicts.select(stream="flat")][8:] == ["OK", "OK"]
+
+
 def test_in_motion_and_without_any_other_sensor_a_mount_is_not_judged():
     assert {v.reason for v in judge(hall(seconds=4, speed=0.5), "X04", "flat")} == {"MOVING"}
     alone = Recording("alone", (hall(seconds=4)["flat"],))

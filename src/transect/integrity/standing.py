@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,8 +26,11 @@ from .model import Surroundings
 from .overlap import curves_of
 from .windows import Window
 
-FIRST = 2
-"""Windows that tell what a sensor sees at first."""
+FIRST, LOST = 2, 60
+"""Windows that tell what a sensor sees at first; and without a sight of that, after which it is learned anew.
+
+A cloud that passes, or people, hide it for less.
+"""
 CHANGED_M, CHANGED = 0.03, 0.005
 """Metres, and part of the range, beyond which a point is not on a surface."""
 SMALL_RAD, SMALL_M = np.radians(0.2), 0.01
@@ -34,12 +38,12 @@ SMALL_RAD, SMALL_M = np.radians(0.2), 0.01
 REACHES = (1.5, 0.4, 0.15)
 """Metres within which points are partners, step by step; the second is that of the first step."""
 MOST_STEPS, GAIN_M = 15, 1e-4
-FITS = 0.6
-"""Part of what is seen that lies on what was seen at first, for a turn and a shift to explain the change."""
+FITS = 0.8
+"""Of what is usual: the part of what is seen that lies on what was seen at first, if nothing else changed."""
 ACROSS = 0.1
 """Part of the surfaces that must stand across a way for it to be seen: along a corridor it is not."""
-LOSS = 0.05
-"""Part of what is seen that may fit less well after a turn and a shift that explain the change."""
+GAIN = 0.05
+"""Part of what is seen that must fit better after a turn and a shift, for these to explain the change."""
 TURNS = np.radians(np.arange(-6.0, 6.01, 0.5))
 """Of a planar laser that are tried first, rad."""
 ROLLED_M, ROLLED_RAD = 0.005, np.radians(0.1)
@@ -63,15 +67,29 @@ OTHER_SCENE, SEES_LITTLE = Shift(why="CHANGED"), Shift(why="TOO_FEW")
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Points (n, 3) that were seen, m, their normals (n, 3), and ranges (n,)."""
+    """Points (n, 3) that were seen, m, and their normals (n, 3)."""
 
     points: Floats
     normals: Floats
 
-    @property
-    def limits(self) -> Floats:
-        """(n,) metres beyond which a point is not on the surface."""
-        return CHANGED_M + CHANGED * np.linalg.norm(self.points, axis=1)
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import KDTree
+
+        return KDTree(self.points)
+
+    def find_off(self, points: Floats) -> Floats:
+        """Return how far points (n, 3) are off the surface, over what is a change; infinite if far off."""
+        distance, partner = (np.asarray(e) for e in self._tree.query(points, distance_upper_bound=REACHES[0]))
+        found = np.isfinite(distance)
+        partner = np.where(found, partner, 0)
+        there = self.points[partner]
+        away = np.abs(np.einsum("ni,ni->n", self.normals[partner], points - there))
+        return np.where(found, away / (CHANGED_M + CHANGED * np.linalg.norm(there, axis=1)), np.inf)
+
+    def fit(self, points: Floats) -> float:
+        """Return which part of the points (n, 3) is on the surface."""
+        return float(np.mean(self.find_off(points) < 1.0)) if len(self.points) and len(points) else 0.0
 
 
 class Stand:
@@ -83,9 +101,9 @@ class Stand:
 
     def forget(self) -> None:
         """Learn anew from the next window on."""
-        self.count, self.first, self.shift = 0, None, None
+        self.first, self.shift, self.usual = None, None, 0.0
         self.parts: list[Floats] = []
-        self.again = False
+        self.again, self.lost = False, 0
 
     def see(self, window: Window[Any], about: Surroundings) -> Shift | None:
         """Return how the sensor has moved; None while it is learned what it sees. Windows come in order."""
@@ -95,6 +113,8 @@ class Stand:
             self.forget()
         self.index = window.index
         self.shift = self._compare(window, about) if len(window) else None
+        self.lost = self.lost + 1 if self.shift == OTHER_SCENE else 0
+        self.again = self.lost >= LOST
         return self.shift
 
     def _compare(self, window: Window[Any], about: Surroundings) -> Shift | None:
@@ -102,14 +122,13 @@ class Stand:
         points = _profile(window, about) if planar else _cloud(window)
         if self.first is None:
             self.parts.append(points)
-            self.count += 1
-            if self.count == FIRST:
+            if len(self.parts) == FIRST:
                 self.first = _planar_surface(self.parts[0]) if planar else _surface(np.vstack(self.parts))
-                self.parts = []
+                self.usual = self.first.fit(points)
             return None
         if len(self.first.points) < LEAST_POINTS or len(points) < LEAST_POINTS:
             return SEES_LITTLE
-        return find_shift(self.first, points, planar)
+        return find_shift(self.first, points, self.usual, planar)
 
 
 _STANDS: WeakKeyDictionary[Surroundings, dict[str, Stand]] = WeakKeyDictionary()
@@ -183,34 +202,29 @@ def _planar_surface(points: Floats) -> Surface:
     return Surface(points[1:-1][good], across / np.linalg.norm(across, axis=1)[:, None])
 
 
-def find_shift(first: Surface, points: Floats, planar: bool = False) -> Shift:
-    """Return how a sensor has turned and moved that sees points (n, 3) where it saw a surface at first."""
-    from scipy.spatial import KDTree
+def find_shift(first: Surface, points: Floats, usual: float, planar: bool = False) -> Shift:
+    """Return how a sensor has turned and moved that sees points (n, 3) where it saw a surface at first.
 
-    tree = KDTree(first.points)
+    `usual` is the part of the points that is on the surface while nothing has moved.
+    """
     source = points[:: max(1, len(points) // MOST_POINTS)]
-
-    def off(T: Floats) -> Floats:
-        """Return (n,) metres from the surface over what is a change, infinite where none was near."""
-        moved = se3.apply(T, source)
-        distance, partner = (np.asarray(each) for each in tree.query(moved, distance_upper_bound=REACHES[0]))
-        found = np.isfinite(distance)
-        partner = np.where(found, partner, 0)
-        away = np.abs(np.einsum("ni,ni->n", first.normals[partner], moved - first.points[partner]))
-        return np.where(found, away / first.limits[partner], np.inf)
-
     fit = fit_planes(first.points, first.normals)
     step = iterate(source, first.points, np.eye(4), keep_near(REACHES[1]), fit, LittleGain(GAIN_M), 1)
-    once = _shift(step.matrix, first)
-    now = np.mean(off(np.eye(4)) < 1.0)
-    if once.angle < SMALL_RAD and once.metres < SMALL_M and now >= FITS:
+    once, now = _shift(step.matrix, first), first.fit(source)
+    if once.angle < SMALL_RAD and once.metres < SMALL_M and now >= FITS * usual:
         return once
-    place = min(_turns(), key=lambda T: float(np.mean(np.minimum(off(T), 5.0)))) if planar else np.eye(4)
+    place = np.eye(4)
+    if planar:
+        place = min(
+            _turns(), key=lambda T: float(np.minimum(first.find_off(se3.apply(T, source)), 5.0).mean())
+        )
     for reach in REACHES:
         found = iterate(source, first.points, place, keep_near(reach), fit, LittleGain(GAIN_M), MOST_STEPS)
         place = found.matrix
-    fits = np.mean(off(place) < 1.0)
-    return _shift(place, first) if fits >= FITS and fits >= now - LOSS else OTHER_SCENE
+    fits = first.fit(se3.apply(place, source))
+    if fits >= FITS * usual and fits >= now + GAIN:
+        return _shift(place, first)
+    return STILL if now >= FITS * usual else OTHER_SCENE
 
 
 def _shift(T: Floats, first: Surface) -> Shift:

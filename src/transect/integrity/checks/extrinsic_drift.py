@@ -70,8 +70,6 @@ class ExtrinsicDrift(Check, id="X04", group="cross"):
         if shift is None:
             return Unknown("LEARNING", n=len(sensor))
         if shift.why:
-            if shift.why == "CHANGED":
-                self._forget([sensor])
             return Unknown(shift.why, WHY.get(shift.why, ""), len(sensor))
         if moves is None and not seen:
             return Unknown("NO_PEER", "nothing tells whether the robot stands", len(sensor))
