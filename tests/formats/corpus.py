@@ -166,6 +166,7 @@ WRITERS: dict[str, Write] = {
     "mcap-ours": _export("mcap", "day.mcap", lambda: _of("test_mcap").sample()),
     "nmea": _sentences,
     "pcd": _clouds(".pcd"),
+    "pds4": lambda folder: _of("test_pds4").write_sample(folder),
     "pcd-ply": _clouds(".ply"),
     "pcd-vtk": _clouds(".vtk"),
     "pocolog": _export("pocolog", "log.0.log", lambda: _of("test_pocolog").rock_recording()),

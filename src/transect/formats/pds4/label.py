@@ -1,0 +1,334 @@
+"""Labels: XML to what a reader must know. No DTD, no entities, no network, bounded size and depth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from transect.errors import ParseError
+
+NAMESPACE = "{http://pds.nasa.gov/pds4/pds/v1}"
+MAX_BYTES, MAX_DEPTH = 16 << 20, 200
+MOST_FIELDS = 100_000
+"""Of a table, once groups that repeat are laid flat."""
+TABLES = ("Table_Delimited", "Table_Character", "Table_Binary", "Inventory")
+DELIMITERS = {"Comma": ",", "Horizontal Tab": "\t", "Semicolon": ";", "Vertical Bar": "|"}
+_FIELD = re.compile(r"Field_(Delimited|Character|Binary)").fullmatch
+_GROUP = re.compile(r"Group_Field_(Delimited|Character|Binary)").fullmatch
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Bits of a packed field: counted from 1, the most significant first, both ends included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a table.
+
+    Attributes
+    ----------
+    location, length : int
+        First byte, counted from 1, and number of bytes; 0 in delimited tables.
+    missing : tuple of str
+        Special constants, as the label spells them.
+    scale, offset : float
+        Value = stored * scale + offset.
+    bits : Bits or None
+        Where it is a part of a packed field.
+    """
+
+    name: str
+    data_type: str
+    location: int = 0
+    length: int = 0
+    unit: str = ""
+    description: str = ""
+    missing: tuple[str, ...] = ()
+    scale: float = 1.0
+    offset: float = 0.0
+    bits: Bits | None = None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of an array, the slowest first."""
+
+    name: str
+    elements: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """One object in a file: a table, an array, a header or text.
+
+    Attributes
+    ----------
+    kind : str
+        `Table_Delimited`, `Array_2D_Image`, `Header`, ...
+    offset : int
+        First byte, counted from 0.
+    length : int or None
+        Bytes, where the label says so.
+    records, record_length : int
+    delimiter : str
+    fields : tuple of Field
+    axes : tuple of Axis
+    element : Field or None
+        What an array consists of.
+    """
+
+    kind: str
+    name: str
+    offset: int
+    length: int | None = None
+    records: int = 0
+    record_length: int = 0
+    delimiter: str = ","
+    fields: tuple[Field, ...] = ()
+    axes: tuple[Axis, ...] = ()
+    element: Field | None = None
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that a label describes, by its name beside the label."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Label:
+    """A product.
+
+    Attributes
+    ----------
+    lid, vid : str
+    kind : str
+        `Product_Observational`, ...
+    """
+
+    lid: str
+    vid: str
+    title: str
+    kind: str
+    files: tuple[DataFile, ...]
+    context: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def parse_label(content: bytes, name: str) -> Label:
+    """Read a label.
+
+    Raises
+    ------
+    ParseError
+        With the line, if it is no label, or describes what cannot be.
+    """
+    root = _root(content, name)
+    kind = root.tag.removeprefix(NAMESPACE)
+    if not root.tag.startswith(NAMESPACE) or not kind.startswith("Product_"):
+        raise ParseError(f"{name} is no PDS4 label", where=name, why=f"it is a {root.tag}")
+    reader = _Reader(name)
+    area = root.find(f"{NAMESPACE}Identification_Area")
+    areas = (each for each in root if _tag(each).startswith("File_Area"))
+    files = tuple(reader.file(each) for each in areas if each.find(f"{NAMESPACE}File") is not None)
+    said = {key: reader.text(area, key) for key in ("logical_identifier", "version_id", "title")}
+    return Label(
+        said["logical_identifier"], said["version_id"], said["title"], kind, files, _context(root, reader)
+    )
+
+
+def _root(content: bytes, name: str) -> Any:
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+    if len(content) > MAX_BYTES:
+        raise ParseError(f"{name} is too large for a label", where=name, why=f"{len(content)} bytes")
+    if b"<!DOCTYPE" in content[:4096] or b"<!ENTITY" in content:
+        raise ParseError(f"{name} has a document type or entities", where=name, hint="labels have none")
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise ParseError(f"{name} is not well-formed", where=f"{name}:{line}", why=str(error)) from error
+    if _depth(root) > MAX_DEPTH:
+        raise ParseError(f"{name} is nested too deeply", where=name)
+    return root
+
+
+def _depth(root: Any) -> int:
+    deepest, pending = 0, [(root, 1)]
+    while pending:
+        element, depth = pending.pop()
+        deepest = max(deepest, depth)
+        if depth <= MAX_DEPTH:
+            pending += [(child, depth + 1) for child in element]
+    return deepest
+
+
+def _tag(element: Any) -> str:
+    return element.tag.removeprefix(NAMESPACE) if isinstance(element.tag, str) else ""
+
+
+def _context(root: Any, reader: _Reader) -> dict[str, str]:
+    """Return what the observation is of: mission, target and instrument, as far as it is said."""
+    found: dict[str, str] = {}
+    for path, key in (("Investigation_Area/name", "mission"), ("Target_Identification/name", "target")):
+        element = root.find(".//" + "/".join(NAMESPACE + part for part in path.split("/")))
+        if element is not None and element.text:
+            found[key] = element.text.strip()
+    for component in root.iter(f"{NAMESPACE}Observing_System_Component"):
+        if reader.text(component, "type").lower() == "instrument":
+            found["instrument"] = reader.text(component, "name")
+    return found
+
+
+class _Reader:
+    """Reads elements of one label; errors name their line."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def text(self, element: Any, tag: str, otherwise: str = "") -> str:
+        found = None if element is None else element.find(NAMESPACE + tag)
+        return found.text.strip() if found is not None and found.text else otherwise
+
+    def number(self, element: Any, tag: str, otherwise: int | None = None) -> int:
+        text = self.text(element, tag)
+        if not text and otherwise is not None:
+            return otherwise
+        if not re.fullmatch(r"[+]?\d{1,15}", text):
+            raise self.error(element, f"{tag} of {_tag(element)} is {text!r}, and no count")
+        return int(text)
+
+    def real(self, element: Any, tag: str, otherwise: float) -> float:
+        text = self.text(element, tag)
+        try:
+            return float(text) if text else otherwise
+        except ValueError:
+            raise self.error(element, f"{tag} of {_tag(element)} is {text!r}, and no number") from None
+
+    def error(self, element: Any, what: str) -> ParseError:
+        return ParseError(what, where=f"{self.name}:{element.sourceline}")
+
+    def file(self, area: Any) -> DataFile:
+        name = self.text(area.find(f"{NAMESPACE}File"), "file_name")
+        path = PurePosixPath(name)
+        if not path.name or path.is_absolute() or ".." in path.parts or "\\" in name:
+            raise self.error(area, f"the file name {name!r} leads elsewhere")
+        parts = (self.part(each) for each in area if _tag(each) not in ("File", ""))
+        return DataFile(name, tuple(part for part in parts if part is not None))
+
+    def part(self, element: Any) -> Part | None:
+        kind = _tag(element)
+        offset = self.number(element, "offset", 0)
+        length = self.text(element, "object_length")
+        named = self.text(element, "local_identifier") or self.text(element, "name") or kind
+        part = Part(kind, named, offset, self.number(element, "object_length") if length else None)
+        if kind in TABLES:
+            return self.table(element, part)
+        if kind.startswith("Array"):
+            return self.array(element, part)
+        return part if kind in ("Header", "Stream_Text") else None
+
+    def table(self, element: Any, part: Part) -> Part:
+        how = element.find(f"{NAMESPACE}Record_{part.kind.removeprefix('Table_')}")
+        if how is None:
+            how = element.find(f"{NAMESPACE}Record_Delimited")
+        if how is None:
+            raise self.error(element, f"{part.name} does not say what a record is")
+        fields = tuple(self.fields(how, 0))
+        if len(fields) > MOST_FIELDS:
+            raise self.error(how, f"{part.name} has {len(fields)} fields")
+        word = self.text(element, "field_delimiter", "Comma")
+        delimiter = next((sign for each, sign in DELIMITERS.items() if each.lower() == word.lower()), "")
+        if not delimiter:
+            raise self.error(element, f"{word!r} is no delimiter")
+        return replace(
+            part, records=self.number(element, "records"), record_length=self.number(how, "record_length", 0),
+            delimiter=delimiter, fields=_distinct(fields),
+        )  # fmt: skip
+
+    def fields(self, parent: Any, base: int) -> Iterator[Field]:
+        """Give the fields of a record or a group, groups that repeat laid flat; `base` bytes lie before."""
+        for element in parent:
+            tag = _tag(element)
+            if _FIELD(tag):
+                yield from self.field(element, base)
+            elif _GROUP(tag):
+                yield from self.group(element, base)
+
+    def group(self, element: Any, base: int) -> Iterator[Field]:
+        times = self.number(element, "repetitions")
+        if times > MOST_FIELDS:
+            raise self.error(element, f"a group of {times} repetitions")
+        start = base + self.number(element, "group_location", 1) - 1
+        step = self.number(element, "group_length", 0) // max(times, 1)
+        for number in range(times):
+            for each in self.fields(element, start + number * step):
+                yield replace(each, name=f"{each.name}_{number + 1}") if times > 1 else each
+
+    def field(self, element: Any, base: int) -> Iterator[Field]:
+        constants = element.find(f"{NAMESPACE}Special_Constants")
+        missing = () if constants is None else tuple(each.text.strip() for each in constants if each.text)
+        location = self.number(element, "field_location", 0)
+        whole = Field(
+            self.text(element, "name"), self.text(element, "data_type"), location + base if location else 0,
+            self.number(element, "field_length", 0), self.text(element, "unit"),
+            " ".join(self.text(element, "description").split()), missing,
+            self.real(element, "scaling_factor", 1.0), self.real(element, "value_offset", 0.0),
+        )  # fmt: skip
+        packed = element.find(f"{NAMESPACE}Packed_Data_Fields")
+        if packed is None:
+            yield whole
+            return
+        for bits in packed.iterfind(f"{NAMESPACE}Field_Bit"):
+            part = Bits(self.number(bits, "start_bit_location"), self.number(bits, "stop_bit_location"))
+            if not 1 <= part.first <= part.last <= 8 * whole.length or part.last - part.first > 62:
+                raise self.error(bits, f"bits {part.first} to {part.last} of {whole.length} bytes")
+            named = self.text(bits, "name")
+            kind = self.text(bits, "data_type")
+            unit = self.text(bits, "unit")
+            yield replace(whole, name=named, data_type=kind, unit=unit, bits=part, missing=())
+
+    def array(self, element: Any, part: Part) -> Part:
+        stored = element.find(f"{NAMESPACE}Element_Array")
+        found = [
+            (
+                self.number(each, "sequence_number"),
+                self.text(each, "axis_name"),
+                self.number(each, "elements"),
+            )
+            for each in element.iterfind(f"{NAMESPACE}Axis_Array")
+        ]
+        if stored is None or not found:
+            raise self.error(element, f"{part.name} does not say what it consists of")
+        order = self.text(element, "axis_index_order", "Last Index Fastest")
+        axes = [Axis(name, size) for _, name, size in sorted(found)]
+        if order.lower().startswith("first"):
+            axes.reverse()
+        constants = element.find(f"{NAMESPACE}Special_Constants")
+        missing = () if constants is None else tuple(each.text.strip() for each in constants if each.text)
+        kind = Field(
+            part.name, self.text(stored, "data_type"), unit=self.text(stored, "unit"), missing=missing,
+            scale=self.real(stored, "scaling_factor", 1.0), offset=self.real(stored, "value_offset", 0.0),
+        )  # fmt: skip
+        return replace(part, axes=tuple(axes), element=kind)
+
+
+def _distinct(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Return fields of which no two have the same name, and none has none."""
+    seen: dict[str, int] = {}
+    named: list[Field] = []
+    for number, each in enumerate(fields, 1):
+        plain = each.name or f"field_{number}"
+        seen[plain] = seen.get(plain, 0) + 1
+        named.append(replace(each, name=plain if seen[plain] == 1 else f"{plain} ({seen[plain]})"))
+    return tuple(named)
