@@ -86,6 +86,16 @@ def same_tables(a: pa.Table, b: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_a_stream_whose_camera_is_missing_opens_again_without_it(tmp_path: Path, format: str):
+    stream = stream_of_values("Flow", T, {"x": np.arange(3.0)}, camera="left")
+    said = formats.write(Recording("day", (stream,)), tmp_path / "day", format)
+    assert "Flow: the camera left is not known, and not named" in said
+    (again,) = transect.open(tmp_path / "day").streams
+    assert again.camera == ""
+    assert again["x"].tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_exported_recording_opens_again_unchanged(tmp_path: Path, format: str):
     recording = full_recording()
     assert formats.write(recording, tmp_path / "out", format) == ()

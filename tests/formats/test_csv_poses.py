@@ -82,3 +82,48 @@ def test_other_tables_are_left_to_a_description(tmp_path: Path):
     for header in ("time,voltage,current", "a,b,c"):
         with pytest.raises(UnknownFormatError, match="no format recognises"):
             transect.open(write(tmp_path / "table.csv", header, t, t, t))
+
+
+STAMPED = "%time,field.header.seq,field.header.stamp,field.header.frame_id"
+
+
+MOTION = ("twist.twist.linear", "twist.twist.angular")
+
+
+def vector(*paths: str) -> str:
+    return ",".join(f"field.{path}.{axis}" for path in paths for axis in "xyz")
+
+
+ROS = {
+    "Imu": (
+        f"{STAMPED},{vector('angular_velocity', 'linear_acceleration')}",
+        ["gyro_x", "gyro_y", "gyro_z", "acc_x", "acc_y", "acc_z"],
+    ),
+    "NavFix": (
+        f"{STAMPED},field.latitude,field.longitude,field.altitude,field.position_covariance0",
+        ["lat", "lon", "alt", "field.position_covariance0"],
+    ),
+    "Odometry": (
+        f"{STAMPED},{vector('pose.pose.position')},field.pose.covariance0,{vector(*MOTION)}",
+        ["x", "y", "z", "field.pose.covariance0", "vx", "vy", "vz", "wx", "wy", "wz"],
+    ),
+    "Twist": (f"%time,{vector('linear', 'angular')}", ["vx", "vy", "vz", "wx", "wy", "wz"]),
+}
+"""Headers that `rostopic echo -p` prints for sensor_msgs, nav_msgs and geometry_msgs, and what they mean."""
+
+
+@pytest.mark.parametrize("kind", ROS)
+def test_echoed_messages_of_ros_are_what_they_are(tmp_path: Path, kind: str):
+    header, columns = ROS[kind]
+    stamps = [1_700_000_000_123_456_789 + 10**7 * row for row in range(ROWS)]
+    told = {"seq": str, "stamp": lambda row: str(stamps[row]), "frame_id": lambda _: "here"}
+    write_cell = [told.get(name.rpartition(".")[2], lambda _: "9") for name in header.split(",")[1:]]
+    lines = [[str(stamps[row] + 1_500_000), *(cell(row) for cell in write_cell)] for row in range(ROWS)]
+    text = "\n".join([header, *map(",".join, lines)]) + "\n"
+    (tmp_path / "echo.csv").write_text(text)
+    (stream,) = transect.open(tmp_path / "echo.csv").streams
+    assert stream.type.__name__ == kind
+    stamped = header.startswith(STAMPED)
+    assert stream.t_ns.tolist() == [stamp + 1_500_000 * (not stamped) for stamp in stamps]
+    assert [name for name in stream.columns if "header" not in name] == columns
+    assert (stream.log_ns - stream.t_ns == 1_500_000).all() if stream.log_ns is not None else not stamped

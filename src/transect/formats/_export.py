@@ -73,8 +73,10 @@ def _write_stream(
     said += [f"{stream.name}: {sentence}" for sentence in left_out]
     write_bytes(path / file, data)
     described: dict[str, Any] = {"name": stream.name, "type": kind, "file": file}
-    attributes = ("frame", "child", "tag", "camera")
-    described |= {key: getattr(stream, key) for key in attributes if getattr(stream, key)}
+    attributes = {key: getattr(stream, key) for key in ("frame", "child", "tag", "camera")}
+    if stream.camera not in recording.cameras and attributes.pop("camera"):
+        said.append(f"{stream.name}: the camera {stream.camera} is not known, and not named")
+    described |= {key: value for key, value in attributes.items() if value}
     described |= {"role": stream.role} if stream.role != "measurement" else {}
     time = reading.pop("time")
     return described | {"time": time | {"clock": stream.clock}} | reading

@@ -12,7 +12,7 @@ from transect.base.units import is_unit
 from transect.errors import UnsupportedError
 
 from .._base import Match, no
-from ..described.names import is_time_name, meaning_of, split_titles, split_unit
+from ..described.names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, split_titles, split_unit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,8 @@ def recognises(source: Source) -> Match:
     titles = split_titles(header.lstrip("#% "))
     if not any(map(is_time_name, titles)):
         return no("it is a CSV file but its header names no time: a recording.yaml can describe it")
+    if ROS_STAMP in titles or (header.startswith(f"%{ROS_TIME},") and "field." in header):
+        return Match(0.6, "messages of ROS, as rostopic echo -p prints them")
     names = set(map(_meaning, titles))
     found = next((pair for pair in (("lat", "lon"), ("x", "y")) if set(pair) <= names), None)
     if found is None:

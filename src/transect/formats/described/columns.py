@@ -15,12 +15,13 @@ from transect.recording.text import is_number
 
 from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, units_of
-from .names import is_time_name, meaning_of, split_unit
+from .names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, split_unit
 
 ROWS, LATER_ROWS = 500, 200
 """Rows of a table that are looked at, at its beginning and in each later piece."""
 _PLACE, _SPEED = ("x", "y", "z"), ("vx", "vy", "vz")
 _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "Odometry": (("x", "y", "vx", "wz"),),
     "NavFix": (("lat", "lon"),),
     "Pose": (_PLACE, ("x", "y")),
     "Imu": (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")),
@@ -171,6 +172,8 @@ def _name_and_unit(title: str) -> tuple[str, str]:
 def _types_of(meanings: set[str]) -> list[str]:
     """Return the types that a table holds; velocities and turn rates beside a position are its own."""
     found = [kind for kind, sets in _VECTORS.items() if any(set(names) <= meanings for names in sets)]
+    if "Odometry" in found:
+        return ["Odometry"]
     beside = {"NavFix", "Pose", *(["Imu"] if "acc_x" in meanings else [])}
     return [kind for kind in found if kind in beside or kind == found[0]] or ["Record"]
 
@@ -247,11 +250,21 @@ def describe_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:
         pair = [sample.source(dates[0]), sample.source(clocks[0])]
         said = f"`{pair[0]}` and `{pair[1]}` are date and time of day"
         return {"columns": pair, "unit": "iso", "clock": "utc"}, set(pair), said
-    named = [i for i in range(count) if is_time_name(sample.text.names[i])]
+    named = [i for i, name in enumerate(sample.text.names) if name == ROS_STAMP]
+    named += [i for i in range(count) if is_time_name(sample.text.names[i])]
     for number in [*named, *(i for i in range(count) if i not in named)]:
         if _grows(sample.values[:, number]) and (number in named or _may_be_time(sample.values[:, number])):
             return _numeric_time(sample, number, number in named)
     return {}, set(), "no column is a time: rows are counted"
+
+
+def describe_log_time(sample: Sample, time: dict[str, Any]) -> dict[str, Any]:
+    """Return when rows were logged, as a description has it, where their `time` is of the measurement."""
+    names = sample.text.names
+    if time.get("column") != ROS_STAMP or ROS_TIME not in names:
+        return {}
+    log_time = _numeric_time(sample, names.index(ROS_TIME), True)[0]
+    return log_time if log_time["clock"] == time["clock"] else {}
 
 
 def _grows(values: Floats) -> bool:

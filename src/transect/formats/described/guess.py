@@ -17,7 +17,7 @@ from .._heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from ..calibration import kind_of
 from ..pcd import cloud_files
 from . import FILE
-from .columns import describe_columns, describe_time, sample_of
+from .columns import describe_columns, describe_log_time, describe_time, sample_of
 
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
 _ODOMETRY = re.compile(r"odo|wheel")
@@ -122,6 +122,9 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
         said.append(f"{name}: a comma stands before the decimals")
     if time:
         shared["time"] = time
+    if log_time := describe_log_time(sample, time):
+        shared["log_time"] = {key: log_time[key] for key in ("column", "unit")}
+        used |= {log_time["column"]}
     found = [(_kind_of(kind, title), columns, units) for kind, columns, units in describe_columns(sample)]
     said.append(f"{name}: {' and '.join(kind for kind, _, _ in found)}; {why}")
     streams: list[dict[str, Any]] = []

@@ -49,8 +49,21 @@ def split_titles(header: str, delimiters: str = ",;\t|") -> list[str]:
     return [title.strip() for title in re.split(f"[{re.escape(delimiters)}]{outside}", header)]
 
 
+ROS_TIME, ROS_STAMP = "time", "field.header.stamp"
+"""What `rostopic echo -p` calls the times of receipt and of measurement; before the first is a `%`."""
+_ROS_FIELD = re.compile(r"field\.(?:\w+\.)*?((?:\w+\.)?\w+)")
+_ROS_MOTION = re.compile(r"(linear|angular)\.([xyz])")
+
+
 def meaning_of(name: str) -> str:
-    """Return the column that a name means, such as `acc_x` of "Accel X"; "" if it means none."""
+    """Return the column that a name means, such as `acc_x` of "Accel X"; "" if it means none.
+
+    Fields of messages, as `rostopic echo -p` prints them, are known by the last two words of their path.
+    """
+    if field := _ROS_FIELD.fullmatch(name):
+        name = field[1]
+        if motion := _ROS_MOTION.fullmatch(name):  # of a Twist; an IMU's are called velocity and acceleration
+            return f"{'v' if motion[1] == 'linear' else 'w'}{motion[2]}"
     plain = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("imu").removeprefix("gps"))
     for pattern, meaning in _MEANINGS:
         if match := pattern.fullmatch(plain):
