@@ -77,8 +77,6 @@ def test_known_defects_are_found_and_nothing_else_is_bad(real_data: Path, name: 
 @pytest.mark.parametrize(
     ("folder", "name"),
     [
-        ("lidar_fast_gicp", "Lidar"),
-        ("lidar_gtsam_points", "kitti_07_dump/points"),  # thinned submaps
         ("lidar_gtsam_points", "newer_01/planes"),
         ("lidar_libpointmatcher", "data/cloud"),
     ],

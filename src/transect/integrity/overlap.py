@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +29,14 @@ HIDDEN_M = 1.0
 """Metres by which a laser sees nearer than a point: then something hides that point from it."""
 CLOUDS = 2
 """Of a window that are compared."""
+
+
+class Places(NamedTuple):
+    """Points (m, 3) of a surface, m, one direction (m, 3) along it, and when each was seen (m,), ns."""
+
+    points: Floats
+    along: Floats
+    t_ns: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +76,24 @@ class Curves:
         flat = np.abs(np.diff(near, axis=1)) < STEEP * np.fmax(near[:, 1:], near[:, :-1])
         return flat & (straight[:, 1:-1] | straight[:, 2:])
 
-    def crossings(self, T: Floats) -> tuple[Floats, Ints]:
-        """Return points (m, 3) in another laser's frame where sweeps go through its plane, and which sweep.
+    def crossings(self, T: Floats) -> Places:
+        """Return where sweeps go through the plane of another laser, in its frame; ``T`` is T_other_self.
 
-        ``T`` is T_other_self (4, 4). A crossing lies between two neighbouring beams on one surface.
+        A crossing lies between two neighbouring beams on one surface.
         """
         height = self.points @ T[2, :3] + T[2, 3]
         low, high = height[:, :-1], height[:, 1:]
         sweep, beam = np.nonzero((low * high <= 0) & (low != high) & self.smooth)
         part = (low / (low - high))[sweep, beam, None]
-        crossed = self.points[sweep, beam] * (1 - part) + self.points[sweep, beam + 1] * part
-        return crossed @ T[:3, :3].T + T[:3, 3], sweep
+        before, after = self.points[sweep, beam], self.points[sweep, beam + 1]
+        crossed = (before * (1 - part) + after * part) @ T[:3, :3].T + T[:3, 3]
+        return Places(crossed, (after - before) @ T[:3, :3].T, self.t_ns[sweep])
 
-    def range_at(self, sweep: Ints, angle: Floats) -> Floats:
-        """Return (m,) the range at angles (m,) of sweeps (m,), between two beams on one surface; else NaN."""
+    def range_at(self, sweep: Ints, angle: Floats) -> tuple[Floats, Floats]:
+        """Return (m,) the range at angles (m,) of sweeps (m,), and (m, 3) the direction of the surface there.
+
+        The range is NaN where the two beams beside an angle are not on one surface.
+        """
         step = float(self.angles[1] - self.angles[0])
         place = np.mod(angle - self.angles[0], 2 * np.pi * np.sign(step)) / step
         beam = np.floor(place).astype(np.int64)
@@ -88,7 +101,8 @@ class Curves:
         beam = np.where(inside, beam, 0)
         part = place - beam
         near = (1 - part) / self.ranges[sweep, beam] + part / self.ranges[sweep, beam + 1]
-        return np.where(inside & self.smooth[sweep, beam], 1.0 / near, np.nan)
+        along = self.points[sweep, beam + 1] - self.points[sweep, beam]
+        return np.where(inside & self.smooth[sweep, beam], 1.0 / near, np.nan), along
 
 
 class _Kept:
@@ -115,7 +129,7 @@ def curves_of(laser: Window[LaserScan], about: Surroundings) -> Curves:
 
 
 def differences(laser: Window[Any], peer: Window[Any], T: Floats, about: Surroundings) -> Floats:
-    """Return (m,) by how much farther a laser sees than a peer where both see the same surface, m.
+    """Return (m,) how far a surface lies behind that which a peer sees, as a laser has it, across it; m.
 
     Parameters
     ----------
@@ -128,28 +142,32 @@ def differences(laser: Window[Any], peer: Window[Any], T: Floats, about: Surroun
     """
     own = curves_of(laser, about)
     if issubclass(peer.stream.type, PointCloud):
-        return _against_clouds(own, peer, T)
+        parts = [_excess(own, places) for places in _places_of_clouds(peer, T)]
+        return np.concatenate(parts) if parts else np.zeros(0)
     other = curves_of(peer, about)
-    forth = _excess(own, *other.crossings(T), other.t_ns)
-    back = _excess(other, *own.crossings(se3.invert(T)), own.t_ns)
+    forth, back = _excess(own, other.crossings(T)), _excess(other, own.crossings(se3.invert(T)))
     return np.concatenate([forth, -back])
 
 
-def _excess(laser: Curves, points: Floats, which: Ints, t_ns: Ints) -> Floats:
-    """Return (m,) the range less that of points (m, 3) in a laser's plane, of sweeps `which` at t_ns (s,)."""
+def _excess(laser: Curves, places: Places) -> Floats:
+    """Return (m,) how far a laser sees beyond places in its plane, across the surface that both are on."""
+    points = places.points
     if not len(points) or not len(laser.t_ns):
         return np.zeros(0)
-    nearest = np.abs(laser.t_ns[None] - t_ns[:, None]).argmin(axis=1)
+    nearest = np.abs(laser.t_ns[None] - places.t_ns[:, None]).argmin(axis=1)
+    found, along = laser.range_at(nearest, np.arctan2(points[:, 1], points[:, 0]))
     reach = np.hypot(points[:, 0], points[:, 1])
-    excess = laser.range_at(nearest[which], np.arctan2(points[:, 1], points[:, 0])) - reach
-    return excess[np.isfinite(excess) & (excess > -HIDDEN_M)]
+    normal = np.cross(along, places.along)
+    size = np.linalg.norm(normal, axis=1) * reach
+    flat = np.abs(np.einsum("ni,ni->n", normal[:, :2], points[:, :2])) / np.where(size > 0, size, np.nan)
+    known = np.isfinite(found) & np.isfinite(flat) & (found - reach > -HIDDEN_M)
+    return ((found - reach) * flat)[known]
 
 
-def _against_clouds(laser: Curves, peer: Window[PointCloud], T: Floats) -> Floats:
-    parts: list[Floats] = []
+def _places_of_clouds(peer: Window[PointCloud], T: Floats) -> Iterator[Places]:
+    """Yield the points of clouds in the plane of a laser; their surfaces are taken to stand upright on it."""
     for view in views_of(peer, CLOUDS):
         points = view.points @ T[:3, :3].T + T[:3, 3]
         points = points[np.abs(points[:, 2]) < np.maximum(BESIDE_M, BESIDE * view.ranges)]
-        which = np.zeros(len(points), np.int64)
-        parts.append(_excess(laser, points, which, peer.stream.t_ns[[view.row]]))
-    return np.concatenate(parts) if parts else np.zeros(0)
+        upright = np.broadcast_to(np.array([0.0, 0.0, 1.0]), points.shape)
+        yield Places(points, upright, np.full(len(points), peer.stream.t_ns[view.row]))

@@ -18,23 +18,25 @@ from transect.types import LaserScan, PointCloud
 LEAST = 10
 """Places that both see, for anything to be said."""
 LEAST_SIGMA = 0.03
-"""Metres; the deviation of a difference, at least: two ranges of a SICK, and what the mounts are known to."""
+"""Metres; the deviation of a distance, at least: two ranges of a SICK, and what the mounts are known to."""
 
 
 class LaserLaser(Check, id="X03", group="cross", least=3):
-    """Median of ``|r - r_peer|`` in deviations, where two lasers, or a laser and a lidar, see one surface.
+    """Median of ``|n (p - p_peer)|`` in deviations, where two lasers, or a laser and a lidar, see a surface.
 
     The sweep of one laser goes through the plane of the other at places that both see; beams beside such a
-    place must be on one surface for both. There ``r_peer`` is the way from the laser to what the peer saw. A
-    place that something hides from the laser does not count. The deviation is the scatter of the differences
+    place must be on one surface for both. There p is what the laser sees in the direction of what the peer
+    saw, and n the normal of the surface, across both curves. A place that something hides from the laser does
+    not count. The deviation is the scatter of the differences
     in the window, and 3 cm at least: rough ground scatters, a wrong range or mount does not. Of several
     peers the one that agrees best counts: of three lasers, two may be right. With one peer it cannot be told
-    which is wrong, so both are named.
+    which is wrong, so both are named. A laser that turns in its own plane leaves walls that it looks at where
+    they were: X04 sees that.
 
     Motive: Document 004 has four lasers, which were calibrated together.
     """
 
-    off = Limit(3.0, 10.0, "DISAGREE", "", "median difference of ranges over its deviation")
+    off = Limit(3.0, 10.0, "DISAGREE", "", "median distance of the surfaces over its deviation")
 
     def look(
         self, laser: Window[LaserScan], peers: Sequence[Window[LaserScan | PointCloud]]
