@@ -18,7 +18,7 @@ from transect.base.files import file_name
 from transect.draw.moment import Limits, Panel, Ranges, moment_figure
 from transect.errors import StreamError, TransectError
 from transect.recording import Recording, Stream
-from transect.robots.moment import Choice, Moment, make_panel
+from transect.robots.moment import Choice, Moment, make_panel, show_ranges
 from transect.robots.overlay import view
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Verdict
 
@@ -65,25 +65,35 @@ def draw_shots(shots: Sequence[Shot], frame: Frame) -> Iterator[Drawn]:
     StreamError
         If there is no laser, radar or camera in any of them.
     """
-    first = shots[0].recording
-    laser, radar = choose_pair(first)
-    ranging = [s for s in first if s.type in (LaserScan, RadarRange) and len(s)]
-    level = [s.name for s in ranging if _moment(shots[0]).is_level(s)]
-    cameras = _find_cameras(first)
+    laser, radar = max(
+        (choose_pair(shot.recording) for shot in shots), key=lambda pair: list(map(bool, pair))
+    )
+    level = list(dict.fromkeys(name for shot in shots for name in _find_level(shot)))
+    cameras = list(dict.fromkeys(name for shot in shots for name in _find_cameras(shot.recording)))
     if not level and not cameras:
         hint = "transect info PATH lists what there is"
-        raise StreamError(f"{first.name} has no laser, radar or camera to draw", hint=hint)
-    limits = Limits(frame.sector, frame.reach or _reach(shots[0], laser or radar, frame.sector))
-    if cameras and laser in level:
-        yield _draw_scene(shots[0], cameras[0], [n for n in level if n != radar], limits)
+        raise StreamError(f"{shots[0].recording.name} has no laser, radar or camera to draw", hint=hint)
+    ranging = _having(shots, *level[:1])
+    reach = frame.reach or (
+        _ranges(ranging[0], level[0], "dots").reach(Limits(frame.sector)) if level else None
+    )
+    limits = Limits(frame.sector, reach)
+    lasers = [name for name in level if name != radar]
+    if cameras and lasers and (whole := _having(shots, cameras[0], *lasers)):
+        yield _draw_scene(whole[0], cameras[0], lasers, limits)
     if laser in level and radar:
-        yield _draw_pair(shots, laser, radar, limits)
+        yield _draw_pair(_having(shots, laser, radar), laser, radar, limits)
     for name in level:
-        yield _draw_ranges(shots, name, limits)
+        yield _draw_ranges(_having(shots, name), name, limits)
     for name in cameras:
         row = frame.row if frame.row is not None else _find_row(shots[0], name, laser)
-        yield _draw_over_time(shots, name, row)
-        yield _draw_values(shots, name, row)
+        yield _draw_over_time(_having(shots, name), name, row)
+        yield _draw_values(_having(shots, name), name, row)
+
+
+def _having(shots: Sequence[Shot], *names: str) -> list[Shot]:
+    """Return the shots of recordings that have all these streams."""
+    return [s for s in shots if all(name in s.recording and len(s.recording[name]) for name in names)]
 
 
 # Range over angle
@@ -122,15 +132,20 @@ def _draw_ranges(shots: Sequence[Shot], name: str, limits: Limits) -> Drawn:
     return _finish(f"ranges-{name}", f"{name}: range over angle", panels, len(shots), limits, caption)
 
 
-def _ranges(shot: Shot, name: str, view: str, before: str = "") -> Panel | None:
-    if name not in shot.recording or not len(shot.recording[name]):
-        return None
+def _find_level(shot: Shot) -> list[str]:
+    """Return lasers and radars that scan in a level plane, lasers first."""
+    moment, kinds = _moment(shot), (LaserScan, RadarRange)
+    found = [s for s in shot.recording if s.type in kinds and len(s) and moment.is_level(s)]
+    return [s.name for s in sorted(found, key=lambda s: kinds.index(s.type))]
+
+
+def _ranges(shot: Shot, name: str, view: str, before: str = "") -> Ranges:
     stream, moment = shot.recording[name], _moment(shot)
-    panel = replace(make_panel(moment, [stream], view), name=f"{before}{_title(shot, not before)}")
-    if isinstance(panel, Ranges) and stream.type is LaserScan:
-        verdicts = shot.verdicts.by_stream.get(name, [])
-        return mask_returns(panel, moment.part(stream), verdicts)
-    return panel
+    panel = show_ranges(moment, stream, lines=view == "lines")
+    panel = replace(panel, name=f"{before}{shot.air}" if before else shot.name)
+    if stream.type is not LaserScan:
+        return panel
+    return mask_returns(panel, moment.part(stream), shot.verdicts.by_stream.get(name, []))
 
 
 def mask_returns(panel: Ranges, scans: Stream, verdicts: Sequence[Verdict]) -> Ranges:
@@ -145,12 +160,6 @@ def mask_returns(panel: Ranges, scans: Stream, verdicts: Sequence[Verdict]) -> R
         for row, drop in zip(rows.tolist(), verdict.region[max(begin, 0) :], strict=False):
             masked[row] |= drop[: len(masked[row])]
     return replace(panel, masked=masked)
-
-
-def _reach(shot: Shot, name: str, sector: float) -> float | None:
-    """Return how far axes go that hold what a sensor sees in a shot, m; None without one."""
-    panel = _ranges(shot, name, "dots") if name else None
-    return panel.reach(Limits(sector)) if isinstance(panel, Ranges) else None
 
 
 # Lines of images
@@ -176,16 +185,13 @@ def _draw_values(shots: Sequence[Shot], name: str, row: float) -> Drawn:
     return _finish(f"values-{name}", f"{name}: values of one line", panels, len(shots), Limits(), caption)
 
 
-def _line(shot: Shot, name: str, view: str, row: float, one: bool = False) -> Panel | None:
-    recording = shot.recording
-    if name not in recording or not len(recording[name]):
-        return None
-    stream = recording[name]
+def _line(shot: Shot, name: str, view: str, row: float, one: bool = False) -> Panel:
+    stream = shot.recording[name]
     if view == "time":
         step = -(-len(stream) // MOST_LINES)
         stream = stream.take(np.arange(len(stream)) % step == 0)
     panel = make_panel(_moment(shot, row, whole=one or view == "time"), [stream], view)
-    return replace(panel, name=_title(shot, view != "time"), dt=None)
+    return replace(panel, name=shot.air if view == "time" else shot.name, dt=None)
 
 
 def _find_row(shot: Shot, camera: str, laser: str) -> float:
@@ -215,15 +221,10 @@ def _moment(shot: Shot, row: float = MIDDLE, whole: bool = False) -> Moment:
     return Moment(shot.recording, clock, shot.at_ns, choice, window, first_ns=shot.first_ns)
 
 
-def _title(shot: Shot, when: bool = True) -> str:
-    return shot.name if when else shot.air
-
-
 def _finish(
-    name: str, title: str, panels: Sequence[Panel | None], columns: int, limits: Limits, caption: str
+    name: str, title: str, panels: Sequence[Panel], columns: int, limits: Limits, caption: str
 ) -> Drawn:
-    there = [panel for panel in panels if panel is not None]
-    figure = moment_figure(there, title, columns, limits, caption)
+    figure = moment_figure(panels, title, columns, limits, caption)
     return Drawn(file_name(name.replace("/", "_")), caption, figure)
 
 

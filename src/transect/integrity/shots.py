@@ -21,7 +21,7 @@ from .table import VerdictTable
 AIR = ("dust", "smoke", "rain", "fog")
 """What may be in the air, as recordings are labelled."""
 LABELS = "truth/faults"
-CLEAR = "clear"
+CLEAR, HUMAN = "clear", "human"
 
 
 def conditions_among(recording: Recording, verdicts: VerdictTable) -> tuple[str, ...]:
@@ -30,11 +30,11 @@ def conditions_among(recording: Recording, verdicts: VerdictTable) -> tuple[str,
     They are what the catalogue or the labels of faults say, else words of the recording's name, else what
     the verdicts say: a cloud or rain.
     """
-    known = (*AIR, "human")
+    known = (*AIR, HUMAN)
     words = {part for word in conditions_of(recording) for part in word.split("_")}
     if LABELS in recording:
         words |= set(texts(recording[LABELS].table, "fault"))
-    words |= {"human"} if words & {"walking", "visitors"} else set()
+    words |= {HUMAN} if words & {"walking", "visitors"} else set()
     if not words & {*known, CLEAR}:
         words |= {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", recording.name)}
     if not words & {*known, CLEAR}:
@@ -109,15 +109,21 @@ def choose_shots(
         if times:
             shots.append(_shot_at(recording, verdicts, times[min(k, len(times) - 1)], seconds))
             continue
-        shots.append(_shot(recording, verdicts, _find_worst(verdicts, seconds), seconds))
+        shots.append(_shot(recording, verdicts, _find_worst(recording, verdicts, seconds), seconds))
     if not times and shots and all(CLEAR not in shot.conditions for shot in shots):
         shots.insert(0, _shot(*recordings[0], None, seconds))
     return shots
 
 
-def _find_worst(verdicts: VerdictTable, seconds: float) -> int | None:
-    """Return the middle of the worst window, ns, or as near as a while of its stretch can be."""
+def _find_worst(recording: Recording, verdicts: VerdictTable, seconds: float) -> int | None:
+    """Return the middle of the worst window, ns, or as near as a while of its stretch can be.
+
+    Where the air was clear it is the window that had most of somebody who is said to have been there.
+    """
     found = air_windows(verdicts)
+    if not found and HUMAN in conditions_among(recording, verdicts):
+        objects = verdicts.select(check="C01", reason="OBJECT")
+        found = sorted(objects, key=lambda v: (-v.evidence["share"], v.t0_ns, v.stream))
     if not found:
         return None
     windows = {v.t0_ns: v for v in found if v.stream == found[0].stream}
@@ -148,5 +154,5 @@ def _shot(recording: Recording, verdicts: VerdictTable, at_ns: int | None, secon
     touched = any(v.t0_ns < at + half and at - half < v.t1_ns for v in air_windows(verdicts))
     conditions = conditions_among(recording, verdicts)
     if not touched:
-        conditions = tuple(word for word in conditions if word == "human") or (CLEAR,)
+        conditions = tuple(word for word in conditions if word == HUMAN) or (CLEAR,)
     return Shot(recording, verdicts, conditions, first, at, at - half, at + half)

@@ -20,7 +20,7 @@ WIDTH = 80
 
 
 @click.command()
-@opening("streams")
+@opening("streams", "times")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="A new folder for the figures (PNG).")
 @click.option(
     "--at", "times", multiple=True, metavar="TIME",

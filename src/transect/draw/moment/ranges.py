@@ -80,7 +80,7 @@ class Ranges(Panel):
         if self.lines:
             self._draw_lines(ax, scans)
         else:
-            size = 2.8 if len(everything) < FEW_RANGES else 1.6
+            size = 2.8 if len(everything) < FEW_RANGES else 2.0
             ax.plot(*everything[~masked].T, ".", ms=size, color=RETURN, mew=0)
         if masked.any():
             size = 4.5 if np.count_nonzero(masked) < FEW_MASKED else 1.6
