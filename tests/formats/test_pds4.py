@@ -163,6 +163,15 @@ def test_bad_rows_and_numbers_are_told_and_the_others_kept(tmp_path: Path) -> No
     assert "ANGLE: no number, first in record 2" in told
 
 
+def test_a_row_without_a_date_is_told_and_left_out(tmp_path: Path) -> None:
+    for date in ("", "2019-999T12:00:01.5Z", "9999-180T12:00:01.5Z", "soon"):
+        content = ROWS.replace("2019-180T12:00:01.5Z", date).encode()
+        recording = transect.open(write(tmp_path, "eu", "eu.csv", DELIMITED, content))
+        assert recording["eu"].table.to_pydict()["COUNT"] == [7, 9]
+        [loss] = recording.losses
+        assert (loss.count, loss.reason) == (1, "joints: no date, first in record 2")
+
+
 def test_a_file_that_is_cut_keeps_its_whole_records(tmp_path: Path) -> None:
     recording = transect.open(write(tmp_path, "steps", "steps.tab", CHARACTER, b"  1.50 first\r\n -2.0"))
     assert len(recording["steps"]) == 1

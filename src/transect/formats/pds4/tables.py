@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from transect.base.clocks import ns_from_iso
+from transect.base.clocks import in_64_bits, ns_from_iso
 from transect.errors import ParseError, TimeError
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import Buffer
@@ -18,6 +18,8 @@ from .label import Bits, Field, Part
 INTEGERS = ("ASCII_Integer", "ASCII_NonNegative_Integer")
 REALS = ("ASCII_Real",)
 BASES = {"ASCII_Numeric_Base2": 2, "ASCII_Numeric_Base8": 8, "ASCII_Numeric_Base16": 16}
+NEVER = -(1 << 63)
+"""The time of a row whose date is missing, or is none."""
 DATES = "ASCII_Date"
 """Types of dates and times begin so."""
 BINARY = {
@@ -46,7 +48,14 @@ def read_table(data: Buffer, part: Part, file: str) -> Parsed:
     counted = np.arange(rows, dtype=np.int64) if t_ns is None else t_ns
     units = {each.name: each.unit for each in part.fields if each.unit}
     named = {each.name: column for each, column in zip(part.fields, columns, strict=True)}
-    return Parsed(arrow.table(counted, named, units=units), tuple(losses))
+    table = arrow.table(counted, named, units=units)
+    timed = counted != NEVER
+    if not timed.all():
+        first = int(np.argmin(timed)) + 1
+        why = f"{part.name}: no date, first in record {first}"
+        losses = [*losses, Loss(file, why, count=int(np.count_nonzero(~timed)))]
+        table = table.filter(arrow.from_numpy(timed))
+    return Parsed(table, tuple(losses))
 
 
 def has_times(part: Part) -> bool:
@@ -65,9 +74,9 @@ def _times(part: Part, columns: list[Any]) -> NDArray[np.int64] | None:
 def _time(text: str | None) -> int:
     """Return a date as ns; the earliest there is for one that is missing or none."""
     try:
-        return ns_from_iso(_calendar(text)) if text else np.iinfo(np.int64).min
+        return in_64_bits(ns_from_iso(_calendar(text))) if text else NEVER
     except (TimeError, ValueError, OverflowError):
-        return int(np.iinfo(np.int64).min)
+        return NEVER
 
 
 def _calendar(text: str) -> str:
@@ -79,7 +88,10 @@ def _calendar(text: str) -> str:
     from datetime import date as calendar
     from datetime import timedelta
 
-    return f"{calendar(int(year), 1, 1) + timedelta(days=int(day) - 1)}{sign}{clock}"
+    found = calendar(int(year), 1, 1) + timedelta(days=int(day) - 1)
+    if found.year != int(year):
+        raise ValueError(f"{year} has no day {day}")
+    return f"{found}{sign}{clock}"
 
 
 # Delimited
