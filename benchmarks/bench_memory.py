@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import _harness
+from transect.formats.ida.columns import NAMES_58
 
 GB = 10**9
 SIZES = (1.8, 3.0)
@@ -95,6 +96,10 @@ class Log:
             yield rows.tobytes()
 
 
+def _ida_cell(name: str) -> str:
+    return {"time": "S", "stat": "00000000", "tool": "0", "grapple_phase": "0"}.get(name, "#.####")
+
+
 IMU = ",".join(["#.########"] * 3 + ["-#.########"] * 2 + ["9.########"])
 DESCRIBED = """streams:
 - {name: imu, type: Imu, file: imu.csv, header: 1, time: {column: time, unit: s},
@@ -121,6 +126,7 @@ LOGS = {
         "",
         f"*S RANGE_DATA -1.570796 0.017453 1.570796 2 181 {' '.join(['1###'] * 181)}",
     ),
+    "IDA science": Log("scihi.csv", f"#{','.join(NAMES_58)}\n", ",".join(map(_ida_cell, NAMES_58))),
     "CSV in a zip": Log(CSV.file, CSV.head, CSV.row, CSV.beside, packed=True),
 }
 

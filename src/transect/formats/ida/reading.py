@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,22 @@ import pyarrow as pa
 
 from transect import robots
 from transect.base.clocks import NS, decimal_from_ns
+from transect.base.file_bytes import Content
 from transect.base.units import to_si
 from transect.errors import ParseError, TransectError
-from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, arrow, cache
+from transect.recording import (
+    FrameTree,
+    Loss,
+    Parsed,
+    Recording,
+    Role,
+    Source,
+    Stream,
+    Timing,
+    arrow,
+    cache,
+)
+from transect.recording.source import Buffer
 from transect.robots.ida.arm import Arm
 from transect.robots.ida.frames import joint_edges, standing_frames
 from transect.robots.ida.parameters import Parameters
@@ -177,8 +190,10 @@ def _status(source: Source, products: Products) -> list[Stream]:
 def _status_tables(source: Source, history: bool) -> Tables:
     @functools.cache
     def tables(file: str) -> Mapping[str, Parsed]:
-        parse = functools.partial(parse_status, file=file, history=history)
-        return cache.parse_many(source, file, f"ida.status/1/{history}/{file}", parse)
+        def parse(buffer: Buffer) -> dict[str, Parsed]:
+            return _with_name(parse_status(buffer, file, history=history), file)
+
+        return cache.parse_many(source, file, f"ida.status/2/{history}/{file}", parse)
 
     return tables
 
@@ -206,12 +221,25 @@ def _science_tables(source: Source, products: Products) -> Tables:
     def tables(file: str) -> Mapping[str, Parsed]:
         beside = products.label_of(file)
         label, losses = _label(source, beside)
-        key = f"ida.science/1/{file}/{source.sha256(beside) if beside and label else ''}"
-        parse = functools.partial(parse_science, file=file, label=label)
+        key = f"ida.science/2/{file}/{source.sha256(beside) if beside and label else ''}"
+
+        def parse(content: Content) -> Iterator[dict[str, Parsed]]:
+            return (_with_name(piece, file) for piece in parse_science(content, file, label))
+
         parsed = cache.parse_many_pieces(source, file, key, parse)
         return {part: dataclasses.replace(p, losses=(*p.losses, *losses)) for part, p in parsed.items()}
 
     return tables
+
+
+def _with_name(parts: Mapping[str, Parsed], file: str) -> dict[str, Parsed]:
+    """Return tables, each row with the name of its file."""
+    return {
+        part: dataclasses.replace(
+            parsed, table=parsed.table.append_column("file", arrow.strings([file] * parsed.table.num_rows))
+        )
+        for part, parsed in parts.items()
+    }
 
 
 def _label(source: Source, name: str | None) -> tuple[Label | None, list[Loss]]:
@@ -225,12 +253,9 @@ def _label(source: Source, name: str | None) -> tuple[Label | None, list[Loss]]:
 
 
 def _join(files: Sequence[str], part: str, tables: Tables) -> Parsed:
-    """Return one table of all files, each row with the name of its file."""
+    """Return one table of all files."""
     parts = [(file, tables(file)[part]) for file in files]
-    table = pa.concat_tables(
-        [p.table.append_column("file", arrow.strings([file] * p.table.num_rows)) for file, p in parts],
-        promote_options="permissive",
-    )
+    table = pa.concat_tables([p.table for _, p in parts], promote_options="permissive")
     losses = [loss for _, p in parts for loss in p.losses]
     notes = [note for file, p in parts for note in (*p.notes, *_time_notes(file, p.table))]
     return Parsed(table, tuple(losses), tuple(notes))
@@ -241,8 +266,8 @@ def _time_notes(file: str, table: pa.Table) -> list[str]:
     name = parse_name(file)
     if name is None or not table.num_rows:
         return []
-    t_ns = arrow.numbers(table, "t_ns")
-    first, last = int(t_ns.min()), int(t_ns.max())
+    timing = Timing.of(arrow.Rows(table, "t_ns"))
+    first, last = timing.start_ns or 0, timing.end_ns or 0
     if (name.start_sclk - DAY) * NS <= first and last <= (name.end_sclk + DAY) * NS:
         return []
     begins = decimal_from_ns(first, 1)
