@@ -784,3 +784,14 @@ def test_a_description_of_thousands_of_streams_is_refused_at_once(entry: str, wh
     with pytest.raises(ParseError, match="too large") as caught:
         parse("streams:\n" + f"- {entry}\n" * 2001)
     assert why in caught.value.why
+
+
+def test_a_number_that_its_type_does_not_hold_is_a_loss(tmp_path: Path):
+    """Such rows were once left out in silence."""
+    (tmp_path / "a.csv").write_text("t,n\n1,5\n2,300\n3,7\n4,-1\n5,x\n6,8\n")
+    columns = "columns: {n: {source: n, type: uint8}}"
+    (tmp_path / "recording.yaml").write_text(f"streams: [{{name: a, file: a.csv, time: t, {columns}}}]")
+    (stream,) = transect.open(tmp_path).streams
+    assert stream["n"].tolist() == [5, 7, 8]
+    assert {loss.reason: loss.count for loss in stream.losses}.pop("n is not a number that uint8 holds") == 2
+    assert sum(loss.count for loss in stream.losses) == 3

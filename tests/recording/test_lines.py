@@ -73,6 +73,7 @@ def test_pieces_are_whole_lines_and_all_of_them(
 
 ROWS = [f"{1_600_000_000 + i}.5 {i} {i / 8} {'yes' if i % 3 else 'no'}" for i in range(60)]
 ROWS[20], ROWS[40] = "never 0 0 no", "1600000040.5 x 1.5 yes"
+ROWS[30], ROWS[50] = "later 0 0 no", "1600000050.5 y 1.5 yes"
 LAYOUTS = {
     "commas": ("time: {column: t}", ",".join, "."),
     "blanks": ("time: {column: t}", " ".join, "."),

@@ -190,7 +190,7 @@ def _table(source: Source, spec: StreamSpec, files: Sequence[str], kind: type) -
     """Read the files of a stream one behind the other."""
     digest = json.dumps(dataclasses.asdict(spec), sort_keys=True)
     parts = [
-        cache.parse_pieces(source, file, f"described/3|{file}|{digest}", partial(_parse, spec, file))
+        cache.parse_pieces(source, file, f"described/4|{file}|{digest}", partial(_parse, spec, file))
         for file in files
     ]
     table = parts[0].table

@@ -66,10 +66,10 @@ def read_text(content: Content, spec: StreamSpec, file: str) -> Iterator[Parsed]
         number = text.number(reference, file)
         needs[number] = kind if needs.get(number, kind) == kind else TEXT
     take = _take_blank if text.delimiter == " " else _take_delimited
-    count = 0
+    count, examples = 0, dict[str, str]()
     for piece in line_pieces(content, file):
         lines = replace(piece, data=_with_points(bytes(piece.data), text), losses=())
-        rows = _Rows(take(lines, text, needs, file), lines, text, file)
+        rows = _Rows(take(lines, text, needs, file), lines, text, file, examples)
         t_ns, log_ns = rows.times(spec.time), rows.times(spec.log_time)
         values = {name: rows.values(column) for name, column in columns.items()}
         packed = {name: _pack(_where(v, rows.keep), columns[name]) for name, v in values.items()}
@@ -205,10 +205,13 @@ def _where(values: Any, keep: NDArray[np.bool_]) -> Any:
 
 
 class _Rows:
-    """The rows of one file: makes columns of them, and marks and locates those that do not fit."""
+    """The rows of a piece: makes columns of them, and marks and locates those that do not fit.
 
-    def __init__(self, taken: Taken, piece: Piece, text: Text, file: str) -> None:
-        self.taken, self.piece, self.text, self.file = taken, piece, text, file
+    `examples` are the first texts of the file that did not fit, which its losses name.
+    """
+
+    def __init__(self, taken: Taken, piece: Piece, text: Text, file: str, examples: dict[str, str]) -> None:
+        self.taken, self.piece, self.text, self.file, self.examples = taken, piece, text, file, examples
         self.keep = np.ones(taken.rows, dtype=bool)
         self.losses = list(taken.losses)
 
@@ -217,9 +220,9 @@ class _Rows:
         return self.taken.columns[self.text.number(reference, self.file)]
 
     def convert(
-        self, texts: Sequence[str], convert: Callable[[str], Any], what: str, default: Any
+        self, column: object, texts: Sequence[str], convert: Callable[[str], Any], what: str, default: Any
     ) -> list[Any]:
-        """Convert fields of text; where one does not convert, the row is marked and gets the default."""
+        """Convert the texts of a column; where one does not fit, its row is marked and gets the default."""
         done: list[Any] = []
         bad: list[int] = []
         for row, text in enumerate(texts):
@@ -230,7 +233,7 @@ class _Rows:
                 bad.append(row)
         if bad:
             self.keep[bad] = False
-            reason = f"{texts[bad[0]]!r} is not {what}"
+            reason = f"{self.examples.setdefault(f'{column} {what}', texts[bad[0]])!r} is not {what}"
             self.losses.append(Loss(self.file, reason, line=self.line(bad[0]), count=len(bad)))
         return done
 
@@ -254,7 +257,7 @@ class _Rows:
         joined = [" ".join(row) for row in zip(*parts, strict=True)]
         unit_ns = _UNIT_NS.get(time.unit or "s", NS)
         convert = _moment(time) if _is_text(time) else lambda text: ns_from_decimal(text, unit_ns)
-        fitting = self.convert(joined, lambda text: in_64_bits(convert(text)), "a time", 0)
+        fitting = self.convert(time, joined, lambda text: in_64_bits(convert(text)), "a time", 0)
         return np.array(fitting, dtype=np.int64)
 
     def values(self, column: Column) -> Any:
@@ -272,14 +275,17 @@ class _Rows:
     def numbers(self, reference: Reference, column: Column) -> NDArray[Any]:
         raw, unit = self.raw(reference), column.conversion
         if column.type == "bool":
-            truths = self.convert(raw, lambda text: _BOOLS[text.strip().lower()], "true or false", False)
-            return np.array(truths, np.bool_)
+            return np.array(self.convert(reference, raw, _truth, "true or false", False), np.bool_)
         if isinstance(raw, list):
-            raw = np.array(self.convert(raw, float, "a number", np.nan))
+            raw = np.array(self.convert(reference, raw, float, "a number", np.nan))
         values = unit.to_si(_without_missing(raw, column))
         if column.type != "float64" and not column.type.startswith("float"):
             limits = np.iinfo(column.type)
-            self.keep &= (values >= limits.min) & (values <= limits.max)
+            odd = self.keep & ~((values >= limits.min) & (values <= limits.max))
+            if odd.any():
+                reason = f"{reference} is not a number that {column.type} holds"
+                self.losses.append(Loss(self.file, reason, count=int(odd.sum())))
+                self.keep &= ~odd
         with np.errstate(over="ignore"):
             return values.astype(column.type)
 
@@ -293,7 +299,12 @@ class _Rows:
             return unit.to_si(_without_missing(values, column))
 
         nothing = np.zeros(0, dtype=column.type)  # its row is left out
-        return self.convert(self.raw(_sources(column)[0]), convert, "a list of numbers", nothing)
+        reference = _sources(column)[0]
+        return self.convert(reference, self.raw(reference), convert, "a list of numbers", nothing)
+
+
+def _truth(text: str) -> bool:
+    return _BOOLS[text.strip().lower()]
 
 
 def _moment(time: Time) -> Callable[[str], int]:
