@@ -83,6 +83,17 @@ def test_lasers_that_see_a_cloud_and_a_radar_that_does_not_are_one_sentence():
     assert said.endswith("; radar did not see it: use it there.")
 
 
+@pytest.mark.parametrize(("suspect", "clear"), [(3, True), (9, False)])
+def test_a_radar_that_is_noisier_now_and_then_can_still_be_used(suspect: int, clear: bool):
+    noisy: list[State] = ["SUSPECT" if k in range(12, 12 + suspect) else "OK" for k in range(40)]
+    verdicts = table(
+        judge("port", "C02", states(range(12, 32)), "OBSCURANT"),
+        judge("starboard", "C02", states(range(12, 32)), "OBSCURANT"),
+        judge("radar", "C06", noisy, "NOISE"),
+    )
+    assert ("radar did not see it: use it there" in sentences(verdicts)[0]) == clear
+
+
 def test_who_could_not_tell_is_not_said_to_have_seen_nothing():
     unsure: list[State] = ["UNKNOWN" if k == 20 else "OK" for k in range(40)]
     verdicts = table(

@@ -19,6 +19,8 @@ RAIN = "RAIN"
 LEAST_RAIN = 3
 """Windows in a row with drops that are rain: the edge of a cloud looks like drops for one."""
 MOST_NAMES = 6
+MOSTLY = 0.75
+"""Part of the time that a sensor must be OK to be unharmed: a radar is a little noisier in dust."""
 
 
 def cause_of(reason: str) -> str:
@@ -40,7 +42,7 @@ class Event:
         Those that were BAD, and those that were SUSPECT at the worst; those that noticed rain stay OK and are
         among the first.
     unharmed : tuple of str
-        Those that looked at the surroundings all the time, and were OK.
+        Those that looked at the surroundings all the time, and were OK most of it, and never BAD.
     reasons : frozenset of str
     """
 
@@ -142,17 +144,22 @@ def _split(sightings: Sequence[_Sighting]) -> Iterator[list[_Sighting]]:
 def _make_event(sightings: Sequence[_Sighting], looked: Iterable[tuple[int, int, str, State]]) -> Event:
     t0, t1 = min(s.t0_ns for s in sightings), max(s.t1_ns for s in sightings)
     states = {s.sensor: worst(o.state for o in sightings if o.sensor == s.sensor) for s in sightings}
-    known: dict[str, set[State]] = {}
+    known: dict[str, list[State]] = {}
     for begin, end, sensor, state in looked:
         if begin < t1 and t0 < end:
-            known.setdefault(sensor, set()).add(state)
+            known.setdefault(sensor, []).append(state)
     return Event(
         cause_of(sightings[0].reason), t0, t1,
         sensors=tuple(sorted(name for name, state in states.items() if state != "SUSPECT")),
         suspect=tuple(sorted(name for name, state in states.items() if state == "SUSPECT")),
-        unharmed=tuple(sorted(name for name, of in known.items() if of == {"OK"} and name not in states)),
+        unharmed=tuple(sorted(name for name, of in known.items() if _is_fine(of) and name not in states)),
         reasons=frozenset(s.reason for s in sightings),
     )  # fmt: skip
+
+
+def _is_fine(states: Sequence[State]) -> bool:
+    """Tell whether a sensor could be used all the time, though it may have been SUSPECT now and then."""
+    return not {"BAD", "UNKNOWN"} & {*states} and states.count("OK") >= MOSTLY * len(states)
 
 
 def _join(names: Sequence[str]) -> str:
