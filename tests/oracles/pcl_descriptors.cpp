@@ -21,6 +21,7 @@
 #include <pcl/features/shot.h>
 #include <pcl/keypoints/harris_3d.h>
 #include <pcl/point_types.h>
+#include <pcl/registration/correspondence_rejection_trimmed.h>
 #include <pcl/registration/icp.h>
 #include <pcl/common/transforms.h>
 #include <pcl/search/kdtree.h>
@@ -58,6 +59,45 @@ static double describe(const Cloud::Ptr& cloud, const Normals::Ptr& normals, con
     const auto start = std::chrono::steady_clock::now();
     estimation.compute(found);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Write where ICP is after 1, 3 and 10 steps; without any other stop, so that steps can be compared.
+template <typename Icp>
+static void follow(Icp& icp, const char* name, std::FILE* out)
+{
+    for (int iterations : {1, 3, 10}) {
+        icp.setMaximumIterations(iterations);
+        icp.setTransformationEpsilon(0);
+        icp.setEuclideanFitnessEpsilon(-1e30);
+        typename Icp::PointCloudSource aligned;
+        icp.align(aligned);
+        const Eigen::Matrix4f T = icp.getFinalTransformation();
+        std::fprintf(out, "%s %d", name, iterations);
+        for (int r = 0; r < 3; ++r)
+            for (int c = 0; c < 4; ++c)
+                std::fprintf(out, " %.8g", T(r, c));
+        std::fprintf(out, "\n");
+    }
+}
+
+// CloudCompare keeps the nearest pairs, libpointmatcher too, and fits those to planes: with PCL's parts.
+static void follow_trimmed(const Cloud& cloud, const Normals& normals, const Eigen::Matrix4f& moved, std::FILE* out)
+{
+    using Surface = pcl::PointCloud<pcl::PointNormal>;
+    Surface::Ptr sink(new Surface), source(new Surface);
+    pcl::concatenateFields(cloud, normals, *sink);
+    pcl::transformPointCloudWithNormals(*sink, *source, moved);
+    pcl::registration::CorrespondenceRejectorTrimmed::Ptr trim(new pcl::registration::CorrespondenceRejectorTrimmed);
+    trim->setOverlapRatio(0.85f);
+    pcl::IterativeClosestPoint<pcl::PointNormal, pcl::PointNormal> points;
+    points.setTransformationEstimation(pcl::make_shared<
+        pcl::registration::TransformationEstimationSVD<pcl::PointNormal, pcl::PointNormal>>());
+    pcl::IterativeClosestPointWithNormals<pcl::PointNormal, pcl::PointNormal> planes;
+    points.setInputSource(source), planes.setInputSource(source);
+    points.setInputTarget(sink), planes.setInputTarget(sink);
+    points.addCorrespondenceRejector(trim), planes.addCorrespondenceRejector(trim);
+    follow(points, "trimmed", out);
+    follow(planes, "planes", out);
 }
 
 int main(int argc, char** argv)
@@ -117,19 +157,8 @@ int main(int argc, char** argv)
     icp.setInputSource(source);
     icp.setInputTarget(cloud);
     icp.setMaxCorrespondenceDistance(reach);
-    for (int iterations : {1, 3, 10}) {  // no stop but the count, so that steps can be compared
-        icp.setMaximumIterations(iterations);
-        icp.setTransformationEpsilon(0);
-        icp.setEuclideanFitnessEpsilon(-1e30);
-        Cloud aligned;
-        icp.align(aligned);
-        const Eigen::Matrix4f T = icp.getFinalTransformation();
-        std::fprintf(out, "icp %d", iterations);
-        for (int r = 0; r < 3; ++r)
-            for (int c = 0; c < 4; ++c)
-                std::fprintf(out, " %.8g", T(r, c));
-        std::fprintf(out, "\n");
-    }
+    follow(icp, "icp", out);
+    follow_trimmed(*cloud, *normals, moved, out);
     std::fclose(out);
     return 0;
 }

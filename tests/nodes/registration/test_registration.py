@@ -14,7 +14,16 @@ from transect.geometry import rotations, se3
 from transect.nodes.cloud.features_description_3d import Fpfh
 from transect.nodes.cloud.features_extraction_3d import Uniform
 from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
-from transect.nodes.registration._icp import fit_points, iterate, keep_near, sample_surface
+from transect.nodes.registration._icp import (
+    fit_planes,
+    fit_points,
+    iterate,
+    keep_near,
+    keep_nearest,
+    sample_surface,
+)
+from transect.nodes.registration._refinement import Quality
+from transect.nodes.registration._rivals import Rival
 from transect.nodes.registration._small_gicp import VoxelMap, thin
 from transect.nodes.registration.features_matching_3d import (
     FeaturesMatching3D,
@@ -27,6 +36,7 @@ from transect.nodes.registration.registration_3d import (
     Icp3D,
     IcpCC,
     IcpMatcher,
+    Outcome,
     PointToPlane,
     PointToPoint,
     Registration3D,
@@ -168,6 +178,32 @@ def test_the_alternatives_of_table_5_refuse_what_does_not_overlap(node: Registra
     assert found.transform is None
 
 
+class Told(Registration3D):
+    """Ends where the test says, with a rival that fits so many times worse."""
+
+    def align(self, source: np.ndarray, sink: np.ndarray, begin: np.ndarray) -> Outcome:
+        return Outcome(self.place, True, 5, Quality(0.8, 0.02, rival=Rival(self.ratio, 0.3)))
+
+
+def test_on_a_sink_that_a_cloud_was_lost_on_the_next_must_not_stay_where_it_began():
+    """A rover that drives on is ever further away, and what it sees fits best where ICP begins."""
+    node, stays, moves = Told(), np.eye(4), se3.exp(np.array([1.6, 0, 0, 0, 0, 0]))
+    other = PointCloud(SINK.points + np.float32(0.5))
+
+    def ends(place: np.ndarray, ratio: float, sink: PointCloud = SINK) -> bool | None:
+        node.place, node.ratio = place, ratio
+        return node(SOURCE, sink).success
+
+    assert ends(stays, 1.3)  # nothing was lost yet
+    assert not ends(stays, 0.8)
+    assert not ends(stays, 1.3)
+    assert not ends(stays, 1.3)
+    assert ends(stays, 1.3, other)  # of another sink nothing is known
+    assert not ends(stays, 0.8)
+    assert ends(moves, 1.3)
+    assert ends(stays, 1.3)
+
+
 def test_steps_of_icp_are_those_of_pcl():
     points = pcl_cloud.cloud()[0].astype(np.float64)
     source = se3.apply(pcl_cloud.moved(), points)
@@ -176,6 +212,22 @@ def test_steps_of_icp_are_those_of_pcl():
             source, points, np.eye(4), keep_near(pcl_cloud.REACH), fit_points(points), lambda *_: False, count
         )
         np.testing.assert_allclose(found.matrix[:3].ravel(), theirs, atol=1e-4)
+
+
+@pytest.mark.parametrize(("what", "limits"), [("trimmed", (1e-4, 1e-4)), ("planes", (5e-4, 1e-4))])
+def test_steps_of_the_nearest_pairs_are_those_of_pcl(what: str, limits: tuple[float, float]):
+    """The loops of `IcpCC` (points) and `IcpMatcher` (planes), with PCL's rejection of the farthest 15 %.
+
+    PCL makes a matrix of the angles of a plane fit by Euler's formulas, we by the exponential map: while
+    steps are large that is another step, and the same place in the end.
+    """
+    points, normals = (each.astype(np.float64) for each in pcl_cloud.cloud())
+    source = se3.apply(pcl_cloud.moved(), points)
+    fit = fit_points(points) if what == "trimmed" else fit_planes(points, normals)
+    for count, theirs in zip(*pcl_cloud.answers(what), strict=True):
+        found = iterate(source, points, np.eye(4), keep_nearest(0.85), fit, lambda *_: False, count)
+        limit = limits[1] if count == 10 else limits[0]
+        np.testing.assert_allclose(found.matrix[:3].ravel(), theirs, atol=limit)
 
 
 def test_a_sampled_surface_has_the_normals_of_its_boxes():

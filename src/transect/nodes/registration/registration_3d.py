@@ -29,13 +29,15 @@ from ._icp import (
     sample_surface,
 )
 from ._refinement import Quality, overlap_of, quality_of, refine, scales_of
-from ._rivals import find_rival
+from ._rivals import AWAY, find_rival
 from ._small_gicp import Method
 
 LEAST_POINTS = 50
 """Fewer do not make two surfaces that could be held against each other."""
 RIVAL = 1.1
 """Another place whose distances are less than this times as large fits as well."""
+AMBIGUOUS = "ambiguous: another place fits as well or better"
+STAYED = "ambiguous: it stayed where it began, on a sink that a cloud before was ambiguous on"
 
 
 @outputs
@@ -99,6 +101,9 @@ class Registration3D(Node, interface=True):
         doc="smallest degeneracy value of a successful registration: 0 free to slide, 1 well held",
     )
 
+    def reset(self) -> None:
+        self.lost_on: Floats | None = None
+
     def process(
         self,
         sourceCloud: PointCloud,
@@ -119,12 +124,18 @@ class Registration3D(Node, interface=True):
             self.ctx.skip("too few points")
             return Registered(success=False)
         begin = np.eye(4) if guess is None else se3.from_quaternion(guess.orientation, guess.position)
-        return self._judge(self.align(source, sink, begin), (clouds[1].frame, clouds[0].frame))
+        found = self.align(source, sink, begin)
+        reason = self._doubt(found.converged, found.quality) or self._doubt_again(found, begin, sink)
+        if reason == AMBIGUOUS:
+            self.lost_on = sink
+        elif not reason:
+            self.lost_on = None
+        return self._describe(found, reason, (clouds[1].frame, clouds[0].frame))
 
-    def _judge(self, found: Outcome, frames: tuple[str, str]) -> Registered:
-        """Return what a registration came to; `frames` are those of sink and source."""
+    def _describe(self, found: Outcome, reason: str, frames: tuple[str, str]) -> Registered:
+        """Return what a registration came to, and skip it for a reason; `frames`: of sink and source."""
         quality = found.quality
-        if reason := self._doubt(found.converged, quality):
+        if reason:
             self.ctx.skip(reason)
         turned, moved = se3.to_quaternion(found.matrix)
         return Registered(
@@ -148,8 +159,19 @@ class Registration3D(Node, interface=True):
         if quality.degeneracy is not None and quality.degeneracy < self.least_degeneracy:
             return "degenerate: a motion along the surfaces is free"
         if quality.rival is not None and quality.rival.ratio < RIVAL:
-            return "ambiguous: another place fits as well or better"
+            return AMBIGUOUS
         return ""
+
+    def _doubt_again(self, found: Outcome, begin: Floats, sink: Floats) -> str:
+        """Return why a registration is not believed on a sink (m, 3) that a cloud before was lost on.
+
+        Who goes on is ever further away, and rivals are looked for only around. What a camera sees from
+        elsewhere then fits best where it began, for there edges and gaps of both clouds meet.
+        """
+        if self.lost_on is None or not np.array_equal(self.lost_on, sink):
+            return ""
+        moved = float(np.linalg.norm(found.matrix[:3, 3] - begin[:3, 3]))
+        return STAYED if moved < AWAY * scales_of(sink, 5000, 20000).coarse else ""
 
 
 class _TwoScales:
