@@ -197,7 +197,7 @@ def _show_checks(summary: Summary) -> None:
         )
         for r in summary.by_check()
     ]  # fmt: skip
-    heads = ("check", "name", "fault", "n", "rec", "clear h", "BAD", "SUSP", "counts")
+    heads = ("check", "name", "fault", "n", "rec", "clear h", "BAD", "said", "counts")
     _table("By check: the fault it names best, and its alarms on clear recordings", heads, rows, 3)
 
 
@@ -209,7 +209,7 @@ def _show_clear(summary: Summary) -> None:
         )
         for r in summary.by_base()
     ]  # fmt: skip
-    _table("Clear recordings: false alarms", ("base", "min", "streams", "BAD", "SUSP", "speed"), rows)
+    _table("Clear recordings: false alarms", ("base", "min", "streams", "BAD", "said", "speed"), rows)
 
 
 def _show_peers(summary: Summary) -> None:

@@ -98,9 +98,9 @@ def _arm(seed: int) -> Recording:
 
 
 def _light(seed: int) -> Recording:
-    """Return a laser and the localisation of the vehicle, and the inertial sensor of the rover, as one."""
+    """Return a laser and the localisation of the vehicle, and the inertial sensor of the rover; both stand."""
     day = _Day("marulan", 60.0, ("LaserHorizontal", "Nav"), CLEAR_HOUR)(seed)
-    imu = _Day("etna", 60.0, ("Gnss/Imu",))(seed)["Gnss/Imu"]
+    imu = _Day("etna", 60.0, ("Gnss/Imu",), {"task": "rock_picking"})(seed)["Gnss/Imu"]
     later = imu.t_ns - imu.t_ns[0] + day["Nav"].t_ns[0]
     columns = {name: imu.column(name) for name in imu.columns}
     moved = stream_of_values("Imu", later, columns, type=imu.type)
