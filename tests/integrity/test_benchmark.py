@@ -80,6 +80,13 @@ def test_other_streams_that_are_flagged_meanwhile_are_the_wrong_sensor() -> None
     assert score.elsewhere == 1
 
 
+def test_an_object_that_a_laser_saw_is_no_alarm() -> None:
+    seen = result("", (), flag("C01", "OBJECT", 3, 4), flag("T02", "GAP", 9))
+    assert [row.suspect for row in Summary([seen]).by_base()] == [1]
+    case = result("stuck", (Event("imu", 10.0, 19.9),), flag("C01", "OBJECT", 30))
+    assert score_case(case, result()).wrong == 0
+
+
 def test_alarms_are_counted_by_stream_and_not_by_window_or_check() -> None:
     flags = [flag("T02", "GAP", 3, 4, 6), flag("S01", "STUCK", 7, 20), flag("T02", "GAP", 5, stream="odom")]
     assert count_alarms(flags) == (3, 3)

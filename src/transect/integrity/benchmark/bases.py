@@ -98,7 +98,7 @@ def _arm(seed: int) -> Recording:
 
 
 def _light(seed: int) -> Recording:
-    """Return a laser and the localisation of the vehicle, and the inertial sensor of the rover; both stand."""
+    """Return laser and localisation of the vehicle, and the inertial sensor of the rover; both stand."""
     day = _Day("marulan", 60.0, ("LaserHorizontal", "Nav"), CLEAR_HOUR)(seed)
     imu = _Day("etna", 60.0, ("Gnss/Imu",), {"task": "rock_picking"})(seed)["Gnss/Imu"]
     later = imu.t_ns - imu.t_ns[0] + day["Nav"].t_ns[0]

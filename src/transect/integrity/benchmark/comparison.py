@@ -81,7 +81,7 @@ def _fault_row(peer: str, fault: str, results: Sequence[Result], summary: Summar
 def _said_by(peer: str, result: Result, clear: Result) -> Iterable[Said]:
     """Return what a tool said, but for what it says of the recording without the fault, too."""
     if peer == OURS:
-        return _ours(result.flags, clear.flags, result.window)
+        return _ours(result.said, clear.said, result.window)
     before = {(said.stream, said.reason) for said in clear.peers.get(peer, ())}
     return [said for said in result.peers.get(peer, ()) if (said.stream, said.reason) not in before]
 

@@ -22,6 +22,8 @@ SCHEMA = 1
 """Of the files; goes up when older ones mean something else."""
 MERGED_S = 1.0
 """Touched samples closer than this are one event."""
+FINE = ("OBJECT", "OBJECT_CONFIRMED")
+"""Reasons that tell what a sensor saw, and not that it saw it wrongly."""
 TRACE = 0.01
 """Part of a sample's beams or light below which dust, smoke and fog are a trace that harms nothing."""
 
@@ -94,6 +96,11 @@ class Result:
     cpu: float = 0.0
     peers: Mapping[str, tuple[Said, ...]] = field(default_factory=dict[str, "tuple[Said, ...]"])
     unnamed: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
+
+    @property
+    def said(self) -> tuple[Flag, ...]:
+        """The flags that say that something is wrong."""
+        return tuple(flag for flag in self.flags if flag.reason not in FINE)
 
     def judged(self, stream: str, checks: Iterable[str]) -> set[int]:
         """Return the windows of a stream that any of some checks judged."""

@@ -105,7 +105,7 @@ def score_case(result: Result, clear: Result) -> Score:
     lasting = {name: [e for e in result.events if e.stream == name] for name in _streams(result.events)}
     during = {n for e in result.events for n in _near(e, result.window)}
     for name in result.types:
-        flagged = flagged_of(name, result.flags, clear.flags)
+        flagged = flagged_of(name, result.said, clear.said)
         if name in lasting:
             _score_stream(score, lasting[name], flagged, result, clear)
         else:

@@ -181,7 +181,7 @@ class Summary:
     def unexplained(self, result: Result) -> list[Flag]:
         """Return what was said of a clear recording, but for its real defects."""
         known = self.known.get(result.case.base, {})
-        return [f for f in result.flags if f.reason not in known.get(f.stream, ())]
+        return [f for f in result.said if f.reason not in known.get(f.stream, ())]
 
     def by_base(self) -> list[ClearRow]:
         """Return false alarms and speed on each clear recording; parts of an hour are one."""
@@ -281,7 +281,7 @@ def find_human_share(results: Iterable[Result]) -> float:
             if kind == "LaserScan":
                 judged = result.judged(stream, clouds)
                 said = {
-                    n for f in result.flags
+                    n for f in result.said
                     if f.stream == stream and SAME.get(f.reason, f.reason) == "OBSCURANT" for n in f.windows
                 }  # fmt: skip
                 called, whole = called + len(judged & said), whole + len(judged)
