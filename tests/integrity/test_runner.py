@@ -68,6 +68,12 @@ FAULTS: list[tuple[str, str, float, str, str, dict[str, float]]] = [
 ]
 
 
+def test_repeated_stamps_are_over_when_they_are_over() -> None:
+    recording, _ = inject(drive(40), "repeated_rows", 0.5, streams=["gps"], start="+10s", end="+20s")
+    found = check(recording, checks=["T05"]).select(raw=("SUSPECT", "BAD"))
+    assert START_NS + 18 * NS <= max(found.column("t0_ns")) <= START_NS + 20 * NS
+
+
 def test_jitter_and_disorder_are_not_called_jumps_or_drifts() -> None:
     recording = drive(24)
     for fault in ("jitter", "disorder"):

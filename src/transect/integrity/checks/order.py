@@ -14,8 +14,10 @@ NEWEST, FEWEST = 200, 20
 """Stamps of which a part is told: at most and at least, so that one that is repeated is SUSPECT at most."""
 
 
-class Order(Check, id="T05", group="timing", k_on=1, k_off=1):
+class Order(Check, id="T05", group="timing", version=2, k_on=1, k_off=1):
     """How many stamps are earlier than the one before, and which part of the newest 200 equals it.
+
+    A window in which none is repeated is fine, whatever the newest 200 have.
 
     Motive: Document 004: "All files start with a time stamp"; one sample per line, in order.
     """
@@ -40,6 +42,6 @@ class Order(Check, id="T05", group="timing", k_on=1, k_off=1):
         newest, repeats = (sum(each) for each in zip(*self._counts, strict=True))
         statistics = {"backwards": float(len(back))}
         if newest >= FEWEST:
-            statistics["repeated"] = repeats / newest
+            statistics["repeated"] = repeats / newest if self._counts[-1][1] else 0.0
         evidence = {"furthest_s": float(-back.min(initial=0.0)), "repeats": float(repeats)}
         return Finding(statistics, known, evidence)
