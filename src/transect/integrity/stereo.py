@@ -30,6 +30,8 @@ from .windows import Window
 
 WIDTH, FEATURES = 640, 500
 """Columns to which images are reduced, and features of an image, at most."""
+LEAST_WIDTH = 240
+"""Columns of images that have features enough."""
 RATIO = 0.8
 """Largest ratio of the distances to the nearest and the second nearest descriptor (Lowe 2004)."""
 PIXELS = 3.0
@@ -103,6 +105,9 @@ def _glance(left: Window[Image], right: Window[Image], about: Surroundings) -> G
     rows = [pair for row in range(first, left.stop) if (pair := _pair(left, right, row)) is not None]
     if not rows or rows[-1][0] != left.stop - 1:
         return Unknown("NO_PEER", "the other camera has no image at that time", len(left))
+    [sample] = values_between(left.stream, left.stop - 1, left.stop)
+    if sample.width < LEAST_WIDTH:
+        return Unknown("TOO_FEW", f"its images are only {sample.width} pixels wide", len(left))
     images = [(_features(left, one), _features(right, other)) for one, other in rows]
     one, other = images[-1][0].camera, images[-1][1].camera
     if one is None or other is None:

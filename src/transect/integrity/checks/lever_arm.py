@@ -12,7 +12,7 @@ from transect.geometry.robust import NORMAL
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import angle_turned, body_of
 from transect.integrity.windows import Window
-from transect.types import Imu, NavFix, Odometry, WheelState
+from transect.types import Imu, NavFix, Odometry
 
 EARTH = 6_371_000.0
 SPAN_S, EVERY = 60.0, 5
@@ -23,7 +23,7 @@ SLOWEST, TURNING = 0.2, 0.1
 """m/s and rad/s: a robot that is slower has no course; one that turns less tells nothing of an arm."""
 LEAST = 12
 """Steps in turns that tell an arm."""
-UNSURE = 0.15
+UNSURE = 0.06
 """m: largest deviation of an arm that is told."""
 ROUNDS, FAR = 3, 4.0
 """Of fitting, and deviations beyond which a step is left out."""
@@ -55,7 +55,7 @@ class LeverArm(Check, id="X10", group="cross"):
     with v of the wheels and s their scale, and its course is ahead of the heading by ``w x / speed``. Both
     are fitted over a minute of fixes a second apart. What three deviations explain is taken off. Along the
     body the arm counts from where wheels do not slide sideways, which descriptions do not tell well: its
-    limits are wider. It is told for odometry only, whose body is known.
+    limits are wider. It needs an odometry: speeds of single wheels are not those of the body.
 
     Motive: Mistakes of descriptions: a lever arm with the wrong sign, or in the wrong unit.
     """
@@ -68,9 +68,7 @@ class LeverArm(Check, id="X10", group="cross"):
         self._windows = 0
         self._found: Finding | Unknown = Unknown("LEARNING")
 
-    def look(
-        self, fixes: Window[NavFix], peers: Sequence[Window[Odometry | WheelState | Imu]]
-    ) -> Finding | Unknown:
+    def look(self, fixes: Window[NavFix], peers: Sequence[Window[Odometry | Imu]]) -> Finding | Unknown:
         """Look at the last minute, every few windows."""
         body = body_of(self.about.frames, fixes.stream.frame)
         if body is None:
@@ -91,17 +89,16 @@ class LeverArm(Check, id="X10", group="cross"):
         if np.sum(np.abs(steps.rate) > TURNING) < LEAST:
             return Unknown("NO_TURNS", n=len(fixes))
         used, statistics, evidence = [gyro[0].stream.name], dict[str, float](), dict[str, float]()
-        parts: dict[str, _Part | None] = {"across": None, "along": None}
+        parts: dict[str, _Part | None] = {}
         wheels = next(((each, v) for each in past if (v := _wheel_speed(each, steps.t)) is not None), None)
         if wheels is not None:
             used.append(wheels[0].stream.name)
-            parts["across"] = _across(steps, wheels[1])
-            if issubclass(wheels[0].stream.type, Odometry):
-                parts["along"] = _along(steps)
-        for (name, part), declared in zip(parts.items(), (mount[1], mount[0]), strict=True):
+            parts = {"across": _across(steps, wheels[1]), "along": _along(steps)}
+        declared = {"across": float(mount[1]), "along": float(mount[0])}
+        for name, part in parts.items():
             if part is not None and part.sigma < UNSURE:
                 evidence |= {f"{name}_m": part.metres, f"{name}_sigma_m": part.sigma}
-                statistics[name] = max(0.0, abs(part.metres - float(declared)) - SIGMAS * part.sigma)
+                statistics[name] = max(0.0, abs(part.metres - declared[name]) - SIGMAS * part.sigma)
         if not statistics:
             return Unknown("TOO_FEW", "its turns do not tell the arm", len(fixes), evidence)
         return Finding(
@@ -147,12 +144,9 @@ def _steps(fixes: Window[Any], t_turned: Floats, turned: Floats) -> _Steps | Non
 
 def _wheel_speed(peer: Window[Any], t: Floats) -> Floats | None:
     """Return the forward speed of wheels (n,) around times t (n,), s; None where a stream has none."""
-    if issubclass(peer.stream.type, Odometry) and peer.has("vx"):
-        forward = peer.array("vx")[:, 0]
-    elif issubclass(peer.stream.type, WheelState) and peer.has("wheel_velocity"):
-        forward = np.nanmean(np.atleast_2d(peer.array("wheel_velocity")), axis=1)
-    else:
+    if not (issubclass(peer.stream.type, Odometry) and peer.has("vx")):
         return None
+    forward = peer.array("vx")[:, 0]
     known = np.isfinite(forward)
     seconds, forward = peer.t_ns[known] / 1e9, forward[known]
     if len(seconds) < LEAST or np.any(np.diff(seconds) <= 0):
