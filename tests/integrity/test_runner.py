@@ -21,7 +21,7 @@ from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, WheelState
+from transect.types import Imu, Twist, WheelState
 
 
 @cache
@@ -284,3 +284,18 @@ def test_a_check_of_the_users_own_is_an_entry_point(monkeypatch: pytest.MonkeyPa
             function.cache_clear()
     assert verdicts.select(check="U01").column("state") == ["OK", "OK", "SUSPECT", "BAD"]
     assert set(verdicts.select(check="U01", state="BAD").column("reason")) == {"BROWNOUT"}
+
+
+@pytest.mark.parametrize("jump_ms", [-50, -20, 20, 130, 400])
+def test_without_log_times_a_jump_shows_by_its_phase_and_whole_steps_are_a_gap(jump_ms: int):
+    """At 10 Hz a jump forward by 400 ms is the same as four lost samples."""
+    t_ns = START_NS + np.arange(300) * 100_000_000
+    t_ns[150:] += jump_ms * 1_000_000
+    stream = stream_of_values("speed", t_ns, {"vx": np.random.default_rng(0).normal(size=300)}, type=Twist)
+    verdicts = list(check(Recording("jump", (stream,)), checks=["T02", "T06"]))
+    jumps = [each for each in verdicts if each.check == "T06" and each.reason == "CLOCK_JUMP"]
+    assert [round((each.t0_ns - START_NS) / 1e9) for each in jumps] == (
+        [] if jump_ms == 400 else [15 + (jump_ms > 0)]
+    )
+    gaps = [each for each in verdicts if each.check == "T02" and each.reason == "GAP"]
+    assert bool(gaps) == (jump_ms == 400)

@@ -16,13 +16,12 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import se3
 from transect.geometry.robust import NORMAL
-from transect.recording import FrameTree
 from transect.types import LaserScan
 
 from .model import Check, Finding, Surroundings, Unknown
 from .motion import Moving, is_moving
 from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, Space, poses_of
-from .sweeps import BESIDE, Layout, Sweeps, count_alike
+from .sweeps import BESIDE, Sweeps, count_alike, sweeps_of
 from .windows import Window
 
 REMEMBERED, LEAST = 30, 3
@@ -43,6 +42,8 @@ APART_M = 0.3
 """Metres around a drop."""
 STRANGERS = 0.7
 """Part of the returns from places that were not seen before, from which on nothing can be told."""
+STANDING = 5
+"""While the robot stands every so many of the beams are remembered for when it drives on."""
 LINGERS = 4
 """Windows for which a cloud is expected to be there still."""
 WIDE = np.radians(3.0)
@@ -234,7 +235,7 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._layout, self._background, self._space = Layout(), Background(), Space()
+        self._background, self._space = Background(), Space()
         self._seen: tuple[int, Early | Unknown] | None = None
         self._cloudy = 0
 
@@ -244,18 +245,18 @@ class Watch:
         return _WATCHES.setdefault(about, {}).setdefault(laser.stream.name, cls())
 
     def find_early(
-        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], frames: FrameTree
+        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings
     ) -> Early | Unknown:
         """Return what is early in a window, which is looked at once; windows come in order."""
         if self._seen is None or self._seen[0] != laser.t1_ns:
-            self._seen = laser.t1_ns, self._look(laser, moving, frames)
+            self._seen = laser.t1_ns, self._look(laser, moving, about)
         return self._seen[1]
 
     def _look(
-        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], frames: FrameTree
+        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings
     ) -> Early | Unknown:
-        sweeps, moves = self._layout.lay_out(laser), is_moving(moving)
-        poses = poses_of(moving, laser.t_ns, frames, laser.stream.frame)
+        sweeps, moves = sweeps_of(laser, about), is_moving(moving)
+        poses = poses_of(moving, laser.t_ns, about.frames, laser.stream.frame)
         if moves:
             self._background.forget()
         early = None if moves else self._background.compare(sweeps)
@@ -290,9 +291,12 @@ class Watch:
         stops = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.which
         smooth = sweeps.surface if early.again is None else sweeps.surface & early.again
         kind = np.where(smooth, SMOOTH, np.where(early.which, NEW, ROUGH))
-        free, what = _clear_way(sweeps, stops), kind[sweeps.sweep, sweeps.direction]
-        free = free[sweeps.sweep, sweeps.direction]
-        self._space.lay_beams(origins, towards, free, ranges, what, cloudy=cloudy)
+        free = _clear_way(sweeps, stops)[sweeps.sweep, sweeps.direction]
+        what = kind[sweeps.sweep, sweeps.direction]
+        some = slice(None, None, STANDING if seen_before is None else 1)
+        self._space.lay_beams(
+            origins[some], towards[some], free[some], ranges[some], what[some], cloudy=cloudy
+        )
         if seen_before is None:
             return early
         near = sweeps.ranges < REACH
@@ -351,7 +355,7 @@ class BackgroundCheck(Check):
 
     def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
         """Find early returns and judge them."""
-        early = Watch.over(laser, self.about).find_early(laser, moving, self.about.frames)
+        early = Watch.over(laser, self.about).find_early(laser, moving, self.about)
         return early if isinstance(early, Unknown) else self.judge(early, len(laser))
 
     def judge(self, early: Early, n: int) -> Finding:

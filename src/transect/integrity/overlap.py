@@ -15,8 +15,8 @@ from transect.geometry import se3
 from transect.types import LaserScan, PointCloud
 
 from .clouds import views_of
-from .lasers import Layout
 from .model import Surroundings
+from .sweeps import sweeps_of
 from .windows import Window
 
 BEND_M, BEND = 0.05, 0.01
@@ -109,7 +109,6 @@ class _Kept:
     """What was made of a laser's newest window, for all checks and peers that ask for it."""
 
     def __init__(self) -> None:
-        self.layout = Layout()
         self.index = -1
         self.curves: Curves | None = None
 
@@ -118,10 +117,10 @@ _KEPT: WeakKeyDictionary[Surroundings, dict[str, _Kept]] = WeakKeyDictionary()
 
 
 def curves_of(laser: Window[LaserScan], about: Surroundings) -> Curves:
-    """Return the sweeps of a window; they are laid out once for all checks of a session that ask."""
+    """Return the sweeps of a window as curves, made once for all checks of a session that ask."""
     kept = _KEPT.setdefault(about, {}).setdefault(laser.stream.name, _Kept())
     if kept.index != laser.index or kept.curves is None:
-        sweeps = kept.layout.lay_out(laser)
+        sweeps = sweeps_of(laser, about)
         first = np.searchsorted(sweeps.sweep, np.arange(len(sweeps.ranges)))
         kept.curves = Curves(laser.t_ns[sweeps.scan[first]], sweeps.ranges, sweeps.angles)
         kept.index = laser.index

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,6 +13,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.types import LaserScan, returns
 
+from .model import Surroundings
 from .windows import Window
 
 BESIDE = 2
@@ -117,6 +119,25 @@ class Layout:
         self._first = float(start.min() if usual > 0 else start.max())
         reach = (ends.max() if usual > 0 else ends.min()) - self._first
         self._count = int(np.rint(reach / self._step))
+
+
+class _Kept:
+    """A laser's layout, and its newest window laid out, for all checks that ask for it."""
+
+    def __init__(self) -> None:
+        self.layout = Layout()
+        self.newest: tuple[int, Sweeps] | None = None
+
+
+_KEPT: WeakKeyDictionary[Surroundings, dict[str, _Kept]] = WeakKeyDictionary()
+
+
+def sweeps_of(laser: Window[LaserScan], about: Surroundings) -> Sweeps:
+    """Return the scans of a window as sweeps; they are laid out once for all checks of a session."""
+    kept = _KEPT.setdefault(about, {}).setdefault(laser.stream.name, _Kept())
+    if kept.newest is None or kept.newest[0] != laser.t1_ns:
+        kept.newest = laser.t1_ns, kept.layout.lay_out(laser)
+    return kept.newest[1]
 
 
 def count_alike(r: Floats, later: int, within: float) -> Ints:

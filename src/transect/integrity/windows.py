@@ -97,7 +97,7 @@ class Track(Generic[T]):
         if kept is None or kept[:2] != (start, stop):  # several checks ask for the same window
             part = pa.table({name: self.stream.table.column(name).slice(start, stop - start)})
             even = arrow.holds_numbers(kind) and not _is_ragged(part.column(0))
-            rows: Any = arrow.numbers(part, name) if even else part.column(0).to_pylist()
+            rows: Any = arrow.numbers(part, name) if even else _rows_of(part, name)
             kept = self._lists[name] = (start, stop, rows)
         return kept[2]
 
@@ -106,6 +106,14 @@ class Track(Generic[T]):
         if self._values[:2] != (start, stop):
             self._values = start, stop, list(values_between(self.stream, start, stop))
         return self._values[2]
+
+
+def _rows_of(part: pa.Table, name: str) -> list[Any]:
+    """Return the rows of a column as a list: texts, or arrays of unequal length."""
+    if not arrow.holds_numbers(part.column(0).type):
+        return part.column(0).to_pylist()
+    flat, offsets = arrow.lists_of(part, name)
+    return np.split(flat, offsets[1:-1])
 
 
 def _is_ragged(column: pa.ChunkedArray) -> bool:

@@ -11,7 +11,7 @@ from transect.base.arrays import Floats, Mask
 from transect.engine.params import param
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
-from transect.integrity.sweeps import Layout, Sweeps
+from transect.integrity.sweeps import Sweeps, sweeps_of
 from transect.integrity.windows import Window
 from transect.types import LaserScan
 
@@ -38,14 +38,13 @@ class Blockage(Check, id="C05", group="content", least=5):
 
     def reset(self) -> None:
         """Nothing was seen yet."""
-        self._layout = Layout()
         self._rates: deque[Floats] = deque(maxlen=REMEMBERED)
         self._ranges: Floats | None = None
         self._silent: Floats | None = None
 
     def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
         """Count directions that fell silent, and how long ago."""
-        sweeps = self._layout.lay_out(laser)
+        sweeps = sweeps_of(laser, self.about)
         rate, middle = _returns(sweeps)
         moves = is_moving(moving)
         if moves or self._has_changed(middle):

@@ -112,8 +112,11 @@ def _rows(window: Window[Any], names: Sequence[str]) -> set[bytes]:
     if all(isinstance(column, np.ndarray) for column in columns):
         values = window.array(*names)
         return {row.tobytes() for row in values[np.isfinite(values).any(axis=1)]}
-    rows = (
-        np.concatenate([np.ravel(np.asarray(column[k], np.float64)) for column in columns])
+    even = window.array(*(n for n, c in zip(names, columns, strict=True) if isinstance(c, np.ndarray)))
+    uneven = [column for column in columns if not isinstance(column, np.ndarray)]
+    told = np.asarray(np.isfinite(even).any(axis=1))
+    return {
+        b"".join([even[k].tobytes(), *(column[k].tobytes() for column in uneven)])
         for k in range(len(window))
-    )
-    return {row.tobytes() for row in rows if np.isfinite(row).any()}
+        if told[k] or any(np.isfinite(column[k]).any() for column in uneven)
+    }

@@ -50,7 +50,7 @@ class LaserRadar(Check, id="X01", group="cross", least=5, version=2):
         radar = next((each for each in radars if len(each)), None)
         if radar is None:
             return Unknown("NO_PEER", n=len(laser))
-        early = Watch.over(laser, self.about).find_early(laser, moving, self.about.frames)
+        early = Watch.over(laser, self.about).find_early(laser, moving, self.about)
         if isinstance(early, Unknown):
             return early
         peers, found = (radar.stream.name,), {"early": early.share}
