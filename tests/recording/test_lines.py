@@ -119,7 +119,7 @@ READERS = (
 @pytest.mark.parametrize("name", READERS)
 def test_a_damaged_text_in_pieces_reads_as_the_whole(tmp_path: Path, name: str) -> None:
     one = sample(name)
-    for number in range(4):
+    for number in range(3):
         files = mutations.mutate(one.files, f"pieces/{name}/{number}") if number else one.files
         path = one.write(tmp_path / f"{number}", files)
         assert outcome_of(path, one, 40) == outcome_of(path, one, lines.PIECE)
@@ -178,7 +178,7 @@ def test_a_piece_that_is_written_to_the_cache_is_let_go(
     alive: list[int] = []
 
     def build(_: object) -> Iterator[Parsed]:
-        for number in range(4):
+        for number in range(3):
             alive.append(sum(ref() is not None for ref in made))
             values = np.arange(1000.0)
             made.append(weakref.ref(values))

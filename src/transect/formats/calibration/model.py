@@ -76,7 +76,7 @@ def numbers(values: Any, *shape: int, what: str) -> Floats:
         raise ValueError(f"{what} is not {' x '.join(map(str, shape))} numbers")
     try:
         result = np.array([float(v) for v in flat], dtype=np.float64).reshape(shape)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{what} is not {' x '.join(map(str, shape)) or 'a'} number") from None
     if not np.isfinite(result).all():
         raise ValueError(f"{what} is not finite")
