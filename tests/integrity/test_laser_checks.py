@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from transect.integrity import check
+from transect.integrity.growing import grow
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Odometry, RadarRange, Verdict
@@ -129,3 +130,16 @@ def test_a_radar_whose_targets_fade_is_named():
     states = [each.state for each in check(Recording("faded", (faded,)), checks=["C06"])]
     assert set(states[3:15]) == {"OK"}
     assert set(states[17:]) == {"BAD"}
+
+
+def test_what_hangs_among_masked_returns_is_masked_and_a_surface_beside_is_not() -> None:
+    ranges = np.full((9, 40), 10.0)
+    ranges[:, :20] = np.random.default_rng(0).uniform(3.0, 3.8, (9, 20))  # a cloud before a wall
+    ranges[:, 38:] = np.nan
+    mask = ranges < 5
+    mask[4, 10:12] = False  # two grains that look like a surface
+    mask[0, 30] = True  # a drop
+    grown = grow(mask, ranges)
+    assert grown[:, :20].all()
+    assert np.argwhere(grown[:, 20:]).tolist() == [[0, 10]]
+    assert not grow(np.zeros_like(mask), ranges).any()
