@@ -34,7 +34,7 @@ FILTER, MAPPING = "PoseFusion/ErrorStateFilter", "LaserMapping/RecordedFrames"
 NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
 LASERS = ("LaserHorizontal", "LaserVertical", "Nav", "RadarRangeBearing")
 SCENES = {"standing": {"scene": "static"}, "driving": {"scene": "open"}}
-MAPPED_S, DRIVEN_S = 30.0, 40.0
+MAPPED_S, DRIVEN_S = 30.0, 20.0
 CELL = 0.2
 """m: edge of the cells of a map. One is false, or lost, if none of the other map is in it or touches it."""
 DOUBTFUL = 0.5
