@@ -92,7 +92,7 @@ STREET_SEEDS, KILOMETRE = (401, 402), 1000.0
 KEYFRAMES = Settings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
 CAMERA = CameraModel("right", WIDTH, HEIGHT, K, P=np.hstack([K, [[-FOCAL * BASELINE], [0.0], [0.0]]]))
 PAIR = PairRig.of(CAMERA)
-CELL, STRIDE = 32, 3
+CELL, STRIDE = 40, 3
 """Pixels: squares of the calibration; and of how many steps it looks at one, as in visual_odometry.yaml."""
 
 

@@ -34,7 +34,7 @@ from .boxes import (
 )  # fmt: skip
 
 MARGIN, HEADING, LONGEST_HEADING = 28.0, 18.0, 600.0
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 STYLE = """
 text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; font-size: 11px; fill: #1e293b; }

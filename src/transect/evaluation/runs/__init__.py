@@ -1,7 +1,26 @@
-"""How good a run is: its poses, height map and model, judged by the truth of the recording that it played."""
+"""How good a run is: its poses, height map and model, judged by the truth of the recording that it played.
 
-from .figures import FIGURES, draw_run
-from .judging import JudgedRun, judge_run
-from .reference import reference_of
+Names are imported when they are used: the process that draws needs no judge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import importer
+
+if TYPE_CHECKING:
+    from .figures import FIGURES, draw_run
+    from .judging import JudgedRun, judge_run
+    from .reference import reference_of
 
 __all__ = ["FIGURES", "JudgedRun", "draw_run", "judge_run", "reference_of"]
+
+__getattr__ = importer(
+    __name__,
+    {
+        "figures": ("FIGURES", "draw_run"),
+        "judging": ("JudgedRun", "judge_run"),
+        "reference": ("reference_of",),
+    },
+)

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,13 @@ CLOUD_DPI = 130
 """Pixels to an inch of a cloud, which has no thin lines."""
 MOST_PROCESSES = 4
 """That draw at the same time: a run has about as many figures."""
+EARLY = (
+    "concurrent.futures.thread",
+    "multiprocessing.popen_fork",
+    "transect.draw.clouds",
+    "transect.formats.pcd.reading",
+)
+"""What each forked process would import by itself, when somebody waits already."""
 ANSWER = b"drawn\n"
 """What `serve` says of a folder whose figures are all there."""
 
@@ -96,6 +104,8 @@ def serve() -> None:
     one for each core.
     """
     prepare_drawing()
+    for module in EARLY:
+        import_module(module)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # leaves no half-written file
     for line in sys.stdin:
         drawn = _draw_on_all_cores(Path(json.loads(line)))

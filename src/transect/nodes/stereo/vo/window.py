@@ -150,12 +150,11 @@ def _slopes(
     All are 0 where a point was not seen.
     """
     count, n = missed.shape[:2]
-    by_pose, by_point = np.zeros((count, n, 3, 6)), np.zeros((count, n, 3, 3))
+    turns = np.stack([T[:3, :3] for T in poses])
+    moved = points @ turns.transpose(0, 2, 1) + np.stack([T[:3, 3] for T in poses])[:, None]
     weight = np.sqrt(robust.huber_weights(size, ROBUST))
-    for k, T in enumerate(poses):
-        seen = np.flatnonzero(~np.isnan(missed[k, :, 0]))
-        moved = points[seen] @ T[:3, :3].T + T[:3, 3]
-        slopes = pixel_slopes(moved, np.isnan(missed[k, seen, 2]), rig)
-        slopes *= weight[k, seen, None, None] / SIGMA
-        by_pose[k, seen], by_point[k, seen] = slopes, slopes[:, :, :3] @ T[:3, :3]
-    return by_pose, by_point, np.nan_to_num(missed * weight[..., None])
+    slopes = pixel_slopes(moved.reshape(-1, 3), np.isnan(missed[..., 2].ravel()), rig).reshape(count, n, 3, 6)
+    slopes *= (weight / SIGMA)[..., None, None]
+    slopes[np.isnan(missed[..., 0])] = 0.0
+    by_point = (slopes[..., :3].reshape(count, -1, 3) @ turns).reshape(count, n, 3, 3)
+    return slopes, by_point, np.nan_to_num(missed * weight[..., None])
