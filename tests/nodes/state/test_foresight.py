@@ -9,7 +9,9 @@ from transect.nodes.state.error_state_filter import ErrorStateFilter
 from transect.nodes.state.fusion.error_state import SIZE, Noise, State
 from transect.nodes.state.fusion.events import Step
 from transect.nodes.state.fusion.foresight import Foresight
-from transect.nodes.state.fusion.wheels import Pace, SetOffs
+from transect.nodes.state.fusion.wheels import Pace, SetOffs, Shaking
+from transect.nodes.state.smoothing.motion import PlanarPath
+from transect.nodes.state.smoothing.wheels import WheelNoise
 
 NS = 1_000_000_000
 NOISE = Noise(**{name: ErrorStateFilter().values[name] for name in Noise.__dataclass_fields__})
@@ -81,3 +83,40 @@ def test_driving_forwards_tells_nothing_of_reversals() -> None:
     set_offs.move(0.6, rests=False)
     set_offs.compare(moved(0.6, 3.0))
     assert set_offs.unsteady(3 * NS) == pytest.approx(1.0)
+
+
+def steps_of(ways: np.ndarray) -> list[Step]:
+    """Steps of a tenth of a second each, straight on by ways (n,) in m."""
+    steps: list[Step] = []
+    for i, way in enumerate(ways):
+        T = np.eye(4)
+        T[0, 3] = way
+        steps.append(Step("wheels", i * NS // 10, (i + 1) * NS // 10, T, planar=True))
+    return steps
+
+
+@pytest.mark.parametrize("sigma", [0.001, 0.012])
+def test_how_unevenly_wheels_say_their_way_is_seen_beside_a_changing_speed(sigma: float) -> None:
+    t = np.arange(400) / 10
+    ways = 0.1 * (1 + 0.5 * np.sin(t)) + sigma * np.random.default_rng(3).normal(size=400)
+    shaking, found = Shaking(), []
+    for step in steps_of(ways):
+        shaking.take(step)
+        found.append(shaking.density)
+    assert np.sqrt(np.mean(found[50:]) / 10) == pytest.approx(sigma, rel=0.2)
+
+
+def test_a_smoother_takes_even_wheels_for_better_than_uneven_ones_and_than_those_that_creep() -> None:
+    """Whatever factor on their noise was learnt over many seconds: it is the same here, and nearly 0."""
+    rng, noise = np.random.default_rng(4), WheelNoise().times(0.01)
+    edges = np.array([10, 11]) * NS
+
+    def along(speed: float, sigma: float) -> float:
+        span = PlanarPath.of(steps_of(speed / 10 + sigma * rng.normal(size=200))).between(
+            edges[:1], edges[1:]
+        )
+        return float(noise.sigmas(span)[0, 3])
+
+    assert along(1.0, 0.0) < 1e-3
+    assert along(1.0, 0.012) == pytest.approx(0.012 * np.sqrt(10), rel=0.3)
+    assert along(0.0, 0.0) == pytest.approx(WheelNoise.creep)

@@ -87,7 +87,7 @@ class Filter:
         self.adapt, self.patience, self.gated = adapt, patience, gated
         self.sensors: dict[str, Sensor] = {}
         self.gyro = wheels.Gyro()
-        self.pace = wheels.Pace()
+        self.pace, self.shaking = wheels.Pace(), wheels.Shaking()
         self.foresight = Foresight(noise, learns=adapt > 0)
         self.set_offs = wheels.SetOffs(noise.unsteady)
         self.unseen = 0.0
@@ -259,6 +259,7 @@ class Filter:
         self.unseen += abs(float(step.transform[0, 3]))
         if step.sensor != "motion":
             self.pace.take(step)
+            self.shaking.take(step)
         if not self._alive(step.t_ns):
             self._doubt_wheels(x)
             self._move_by(x, step)
@@ -346,7 +347,9 @@ class Filter:
         for state, usual in self.foresight.states(x):
             noise = usual if step.trust == 1.0 else scale_noise(usual, 1 / step.trust)
             wheels.age_wheels(state, abs(float(moved[0, 3])), noise)
-            wheels.move_by_step(state, moved, seconds, noise, gyro and gyro.part(part))
+            # Shadows learn what wheels err over seconds: shaking, which does not add up, is none of that.
+            shaking = self.shaking.density if state is x else 0.0
+            wheels.move_by_step(state, moved, seconds, noise, gyro and gyro.part(part), shaking)
             state.t_ns = t_ns
 
     def _compare_turns(self, x: ekf.State, step: Step, gyro: wheels.GyroTurn) -> None:

@@ -112,9 +112,17 @@ class GyroTurn:
 
 
 def move_by_step(
-    x: State, transform: Floats, seconds: float, noise: Noise, gyro: GyroTurn | None = None
+    x: State,
+    transform: Floats,
+    seconds: float,
+    noise: Noise,
+    gyro: GyroTurn | None = None,
+    shaking: float = 0.0,
 ) -> None:
-    """Move as a dead reckoning in the plane says; its heading by a gyroscope where that is given."""
+    """Move as a dead reckoning in the plane says; its heading by a gyroscope where that is given.
+
+    `shaking` is the white noise of its ways that was seen, m2/s: see `Shaking`.
+    """
     up = x.rotation @ UP
     moved, turned, by = by_wheels(x, transform)
     in_map = x.rotation @ moved
@@ -122,6 +130,7 @@ def move_by_step(
     F[POSITION] += x.rotation @ by[:3]
     F[POSITION, ATTITUDE] = -skew(in_map)
     variance = step_variances(transform, seconds, noise)
+    variance[0] = max(variance[0], shaking * seconds)
     variance[2] += noise.hill**2 * float(np.hypot(*transform[:2, 3]))
     if gyro is None:
         F[ATTITUDE] += np.outer(up, by[3])
@@ -227,6 +236,37 @@ class Gyro:
         values = np.interp(elapsed, (times - since_ns) / NS, rates)
         angle = float(np.trapezoid(values, elapsed))
         return GyroTurn(angle, max(self.density, LEAST_DENSITY**2) * (t_ns - since_ns) / NS)
+
+
+class Shaking:
+    """Follows how unevenly wheels say their way, by second differences of their steps.
+
+    Stamps that jitter, pulses that are counted and slip of a moment make it: over a fraction of a second it
+    is most of what wheels err, and over many seconds, in which their noise is learnt, hardly any.
+
+    Attributes
+    ----------
+    density : float
+        As white noise, m2/s.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.density, self.count = 0.0, 0
+
+    def take(self, step: Step) -> None:
+        """Take a step; one that does not follow the last begins anew."""
+        if self.steps and self.steps[-1].t_ns != step.since_ns:
+            self.steps = []
+        self.steps = [*self.steps[-2:], step]
+        if len(self.steps) < 3:
+            return
+        seconds = np.array([(each.t_ns - each.since_ns) / NS for each in self.steps])
+        speeds = np.array([float(each.transform[0, 3]) for each in self.steps]) / seconds
+        mean = float(seconds.mean())
+        found = float(speeds @ [1.0, -2.0, 1.0]) ** 2 * mean / DIFFERENCES
+        self.count += 1
+        self.density += min(max(mean / FOLLOWED, 1 / self.count), 1.0) * (found - self.density)
 
 
 # When wheels cannot be believed

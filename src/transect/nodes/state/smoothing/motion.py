@@ -17,7 +17,7 @@ from transect.errors import TimeError
 from transect.geometry import interpolation, planar, rotations, se3
 
 from ..fusion import Step
-from ..fusion.wheels import LEAP, Pace
+from ..fusion.wheels import LEAP, Pace, Shaking
 
 CALIBRATION = 4
 """Numbers that are learnt of wheels: relative errors of lengths and of turns, a curvature in rad/m, and the
@@ -46,6 +46,8 @@ class Span:
         Metres and radians of it soon after wheels set off, when they may slip, and mistake their direction.
     leapt : (m,)
         Metres by which the way may be wrong because wheels leapt.
+    shaken : (m,)
+        Variance of the way, m2, by how unevenly wheels say it: see `Shaking`.
     seconds : (m,)
     known : (m,)
         Whether the path was measured all the way.
@@ -57,6 +59,7 @@ class Span:
     doubted: Floats
     doubted_turn: Floats
     leapt: Floats
+    shaken: Floats
     seconds: Floats
     known: Mask
 
@@ -68,7 +71,7 @@ class PlanarPath:
     Attributes
     ----------
     t_ns : (n,)
-    sums : (n, 12)
+    sums : (n, 13)
         Pose x, y, heading; way driven forwards; two vectors that say how errors of turns and of curvature
         move the end; way with all its parts counted positive, by which the variance grows, and so longer
         where wheels are not trusted; and of what is in doubt, see `Span`.
@@ -115,9 +118,9 @@ class PlanarPath:
         motion = np.column_stack([np.einsum("nij,nj->ni", back, moved), turn])
         way = np.abs(b[:, 8:] - a[:, 8:])
         known = _are_measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
-        travelled, doubted, doubted_turn, leapt = way.T
         seconds = np.abs(to_ns - from_ns) * 1e-9
-        return Span(motion, by, travelled, doubted, doubted_turn, leapt, seconds, known)
+        travelled, doubted, doubted_turn, leapt, shaken = way.T
+        return Span(motion, by, travelled, doubted, doubted_turn, leapt, shaken, seconds, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +176,16 @@ class PosePath:
 
 
 def _doubts(t_ns: Ints, transforms: Floats, motion: Floats) -> Floats:
-    """Return what is in doubt of each step (n, 3): metres and radians after setting off, and of leaps."""
-    pace, doubts, until = Pace(), np.zeros((len(motion), 3)), -np.inf
+    """Return what is in doubt of each step (n, 4): m and rad after setting off, m of leaps, m2 of shaking."""
+    pace, shaking, doubts, until = Pace(), Shaking(), np.zeros((len(motion), 4)), -np.inf
     for i, transform in enumerate(transforms):
-        pace.take(Step("", int(t_ns[i]), int(t_ns[i + 1]), transform, planar=True))
+        step = Step("", int(t_ns[i]), int(t_ns[i + 1]), transform, planar=True)
+        pace.take(step)
+        shaking.take(step)
         until = t_ns[i] + MANOEUVRE_NS if pace.sets_off else until
         if t_ns[i] < until:
             doubts[i, :2] = np.hypot(*motion[i, :2]), abs(motion[i, 2])
-        doubts[i, 2] = pace.leap * LEAP
+        doubts[i, 2:] = pace.leap * LEAP, shaking.density * (t_ns[i + 1] - t_ns[i]) / NS
     return doubts
 
 

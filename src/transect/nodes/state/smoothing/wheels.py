@@ -19,6 +19,9 @@ from transect.geometry import planar, robust, rotations
 
 from .motion import Span
 
+CREEPING = 3.0
+"""Times the speed of wheels that may as well stand: faster ones move, and how evenly is seen."""
+
 
 @dataclass(frozen=True)
 class WheelNoise:
@@ -76,7 +79,8 @@ class WheelNoise:
     def sigmas(self, span: Span) -> Floats:
         """Return one sigma (m, 6) of each constraint: rad, rad, rad, m, m, m."""
         root = np.sqrt(span.travelled)
-        still = self.creep * span.seconds
+        creeps = span.travelled < CREEPING * self.creep * span.seconds
+        still = np.maximum(np.where(creeps, self.creep * span.seconds, 0.0), np.sqrt(span.shaken))
         tilt = self.slope * root + 1e-3
         way, turn = self._unsteady(span)
         columns = (
