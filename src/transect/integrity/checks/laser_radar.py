@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.errors import TransectError
 from transect.geometry.robust import NORMAL
-from transect.integrity.lasers import CLEAR, Early, Watch
+from transect.integrity.lasers import Early, Watch
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving
 from transect.integrity.windows import Window
@@ -27,18 +27,20 @@ LEAST_BEAMS = 20
 """Early beams that the radar can confirm, for anything to be said."""
 
 
-class LaserRadar(Check, id="X01", group="cross", least=5, version=2):
-    """Part of a laser's early returns (C01) behind which the radar sees farther.
+class LaserRadar(Check, id="X01", group="cross", least=5, version=3):
+    """Part of a laser's early returns from no surface (C02) behind which the radar sees farther.
 
     ``short = r_laser < r_radar - (0.5 m + 3 sigma_radar)`` at the radar's bearing, in the radar's frame, for
     beams within 4 degrees of its plane, where the radar has a steady target (sigma below 1 m). A cloud is
-    transparent to the radar: most early returns are short, and are masked. An object is not: the radar
-    confirms it.
+    transparent to the radar: most of its returns are short, and are masked. What comes back from surfaces is
+    not asked for: of a person before a wall, the wall may be the radar's strongest target.
 
     Motive: Document 004, 5.1: lasers see false obstacles in dust, while the radar is "not visibly affected".
     """
 
-    disagreement = Limit(0.3, 0.5, "OBSCURANT", "", "part of the early returns that the radar sees through")
+    disagreement = Limit(
+        0.3, 0.5, "OBSCURANT", "", "part of the scattered returns that the radar sees through"
+    )
 
     def look(
         self,
@@ -54,7 +56,7 @@ class LaserRadar(Check, id="X01", group="cross", least=5, version=2):
         if isinstance(early, Unknown):
             return early
         peers, found = (radar.stream.name,), {"early": early.share}
-        if early.share <= CLEAR or (early.moving and not early.is_cloud):
+        if not early.is_cloud or early.is_rain:
             return Finding({"disagreement": 0.0}, len(laser), found, peers=peers)
         try:
             T = self.about.frames.lookup(radar.stream.frame, laser.stream.frame, laser.t1_ns)
@@ -72,8 +74,8 @@ class LaserRadar(Check, id="X01", group="cross", least=5, version=2):
 
 
 def _held_against(radar: Window[RadarRange], early: Early, T: Floats) -> tuple[Mask, Mask]:
-    """Return which early returns (s, d) the radar can judge, and which of them it sees through."""
-    r, angles = np.where(early.which, early.sweeps.ranges, np.nan), early.sweeps.angles
+    """Return which scattered returns (s, d) the radar can judge, and which of them it sees through."""
+    r, angles = np.where(early.scattered, early.sweeps.ranges, np.nan), early.sweeps.angles
     beams = np.stack([np.cos(angles), np.sin(angles), np.zeros(len(angles))], axis=-1)
     points = r[..., None] * (beams @ T[:3, :3].T) + T[:3, 3]
     flat = np.hypot(points[..., 0], points[..., 1])
@@ -82,7 +84,7 @@ def _held_against(radar: Window[RadarRange], early: Early, T: Floats) -> tuple[M
     middle, sigma = _profile(radar.column("angle"), radar.column("range"))
     place = np.mod(np.rint(np.nan_to_num(bearing) / BEARING).astype(np.int64), len(middle))
     far, deviation = middle[place], sigma[place]
-    known = early.which & level & (deviation < STEADY)
+    known = early.scattered & level & (deviation < STEADY)
     return known, known & (flat < far - MARGIN - SIGMAS * np.maximum(deviation, LEAST_SIGMA))
 
 

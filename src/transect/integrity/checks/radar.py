@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from transect.base.arrays import Floats
@@ -17,14 +19,18 @@ LEAST_HITS = 4
 """Ranges at a bearing that tell how much they scatter."""
 STEADY = 1.0
 """Deviation in metres up to which there is a target at a bearing, and not now this, now that."""
+LEARNED = 8
+"""Windows after which the deviation at a bearing is known."""
+LEAST_TARGETS = 10
+"""Bearings with a target that tell how much ranges scatter: of one it is known to a third."""
 
 
-class RadarStrength(Check, id="C06", group="content", least=20, version=2):
+class RadarStrength(Check, id="C06", group="content", least=20, version=3):
     """How strong and how steady a radar's targets are, against its first windows.
 
     ``loss = usual - median(peak)`` in dB: of a spectrum the peak above the median of its bins (signal to
-    noise), of a range its reflectivity. ``scatter``: the median over bearings with a target (deviation below
-    1 m) of the deviation of ranges within the window, over the usual one.
+    noise), of a range its reflectivity. ``scatter``: the deviation of ranges within the window over the usual
+    one at that bearing, the median over bearings that usually have a target (deviation below 1 m).
 
     Motive: Document 004, 5.1: in dust the radar shows a "slight increase of the level of noise ... and lower
     reflectivities". It stays usable, and this check must say so.
@@ -35,21 +41,32 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=2):
 
     def reset(self) -> None:
         """Nothing is usual yet."""
-        self._strength, self._scatter = Usual(), Usual()
+        self._strength = Usual()
+        self._scatter: dict[int, Usual] = {}
 
     def look(self, radar: Window[RadarSpectrum | RadarRange]) -> Finding | Unknown:
         """Compare strength and scatter with the usual ones."""
         spectra = issubclass(radar.stream.type, RadarSpectrum)
         strength = float(np.median(_above_noise(radar) if spectra else radar.column("reflectivity")))
-        scatter = np.nan if spectra else _scatter(radar.column("angle"), radar.column("range"))
-        usual, steady = self._strength.value, self._scatter.value
+        spread = {} if spectra else _find_spread(radar.column("angle"), radar.column("range"))
+        usual = self._strength.value
+        ratio, targets = self._compare(spread)
         self._strength.learn(strength)
-        self._scatter.learn(scatter)
+        for bearing, each in spread.items():
+            self._scatter.setdefault(bearing, Usual(least=LEARNED)).learn(each)
         if np.isnan(usual):
             return Unknown("LEARNING", n=len(radar))
+        scatter = float(np.median([spread[bearing] for bearing in targets])) if targets else np.nan
         found = {"strength_dB": strength, "usual_dB": usual, "scatter_m": scatter}
-        ratio = scatter / steady if steady > 0 else np.nan
         return Finding({"loss": usual - strength, "scatter": ratio}, len(radar), found)
+
+    def _compare(self, spread: Mapping[int, float]) -> tuple[float, list[int]]:
+        """Return the median of spreads over the usual ones, and the bearings that usually have a target."""
+        usual = {bearing: self._scatter[bearing].value for bearing in spread if bearing in self._scatter}
+        targets = [bearing for bearing, each in usual.items() if 0.0 < each < STEADY]
+        if len(targets) < LEAST_TARGETS:
+            return np.nan, targets
+        return float(np.median([spread[bearing] / usual[bearing] for bearing in targets])), targets
 
 
 def _above_noise(radar: Window[RadarSpectrum | RadarRange]) -> Floats:
@@ -58,13 +75,14 @@ def _above_noise(radar: Window[RadarSpectrum | RadarRange]) -> Floats:
     return np.asarray(bins.max(axis=1) - np.median(bins, axis=1), np.float64)
 
 
-def _scatter(angle: Floats, ranges: Floats) -> float:
-    """Return the usual deviation of ranges at a bearing, m; NaN if no bearing was seen often enough."""
+def _find_spread(angle: Floats, ranges: Floats) -> dict[int, float]:
+    """Return the deviation of ranges by bearing, m, for bearings that were seen often enough."""
     place = np.rint(angle / BEARING).astype(np.int64)
     order = np.argsort(place, kind="stable")
-    groups = np.split(ranges[order], np.flatnonzero(np.diff(place[order])) + 1)
-    spread = [
-        NORMAL * np.median(np.abs(each - np.median(each))) for each in groups if len(each) >= LEAST_HITS
-    ]
-    targets = [each for each in spread if each < STEADY]
-    return float(np.median(targets)) if targets else np.nan
+    starts = np.flatnonzero(np.diff(place[order], prepend=place[order[:1]] - 1))
+    groups = np.split(ranges[order], starts[1:])
+    return {
+        bearing: NORMAL * float(np.median(np.abs(each - np.median(each))))
+        for bearing, each in zip(place[order[starts]].tolist(), groups, strict=True)
+        if len(each) >= LEAST_HITS
+    }

@@ -21,7 +21,7 @@ class Rain(BackgroundCheck, id="C03", group="content", least=5, version=2):
     significantly affected".
     """
 
-    rate = Limit(0.0002, 0.01, "RAIN", "", "part of the beams that hit single drops")
+    rate = Limit(0.0005, 0.01, "RAIN", "", "part of the beams that hit single drops")
     insects: int = param(2, ge=0, doc="drops in a window that are none")
 
     def judge(self, early: Early, n: int) -> Finding:
