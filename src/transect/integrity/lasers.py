@@ -34,7 +34,7 @@ CLEAR = 0.004
 """Part of the beams that may be early in a window that still tells what is usual."""
 DROPS, THICK = 0.5, 0.03
 """Part of the early returns that are alone in rain, at least; part of the beams that are early, less than."""
-SECTORS, GATHERED, TELLING = 8, 0.75, 7
+SECTORS, GATHERED, TELLING = 8, 0.75, 10
 """Parts of the directions; of a cloud's edge two have so many of the returns; returns that tell it."""
 MOVED = 0.05
 """Part of the directions that see farther than ever, from which on the laser or the scene has moved."""

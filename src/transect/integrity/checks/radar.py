@@ -50,23 +50,24 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=3):
         strength = float(np.median(_above_noise(radar) if spectra else radar.column("reflectivity")))
         spread = {} if spectra else _find_spread(radar.column("angle"), radar.column("range"))
         usual = self._strength.value
-        ratio, targets = self._compare(spread)
+        ratio = self._compare(spread)
         self._strength.learn(strength)
         for bearing, each in spread.items():
             self._scatter.setdefault(bearing, Usual(least=LEARNED)).learn(each)
         if np.isnan(usual):
             return Unknown("LEARNING", n=len(radar))
-        scatter = float(np.median([spread[bearing] for bearing in targets])) if targets else np.nan
+        steady = [each for each in spread.values() if each < STEADY]
+        scatter = float(np.median(steady)) if steady else np.nan
         found = {"strength_dB": strength, "usual_dB": usual, "scatter_m": scatter}
         return Finding({"loss": usual - strength, "scatter": ratio}, len(radar), found)
 
-    def _compare(self, spread: Mapping[int, float]) -> tuple[float, list[int]]:
-        """Return the median of spreads over the usual ones, and the bearings that usually have a target."""
+    def _compare(self, spread: Mapping[int, float]) -> float:
+        """Return the median of spreads over the usual ones, NaN if few bearings usually have a target."""
         usual = {bearing: self._scatter[bearing].value for bearing in spread if bearing in self._scatter}
         targets = [bearing for bearing, each in usual.items() if 0.0 < each < STEADY]
         if len(targets) < LEAST_TARGETS:
-            return np.nan, targets
-        return float(np.median([spread[bearing] / usual[bearing] for bearing in targets])), targets
+            return np.nan
+        return float(np.median([spread[bearing] / usual[bearing] for bearing in targets]))
 
 
 def _above_noise(radar: Window[RadarSpectrum | RadarRange]) -> Floats:
