@@ -14,6 +14,8 @@ from .results import Event, Flag, Result, Said
 from .summary import Summary, count_alarms, ratio
 
 OURS = "transect"
+SAME_TIME = 0.5
+"""Part of the time of both for which two findings of a peer are one."""
 CLEAR = "(clear)"
 """In place of a fault: the row of false alarms."""
 
@@ -82,8 +84,15 @@ def _said_by(peer: str, result: Result, clear: Result) -> Iterable[Said]:
     """Return what a tool said, but for what it says of the recording without the fault, too."""
     if peer == OURS:
         return _ours(result.said, clear.said, result.window)
-    before = {(said.stream, said.reason) for said in clear.peers.get(peer, ())}
-    return [said for said in result.peers.get(peer, ()) if (said.stream, said.reason) not in before]
+    before = clear.peers.get(peer, ())
+    return [said for said in result.peers.get(peer, ()) if not any(_is_same(said, each) for each in before)]
+
+
+def _is_same(said: Said, other: Said) -> bool:
+    """Tell whether a tool said the same of the same stream, for mostly the same time."""
+    both = min(said.end, other.end) - max(said.start, other.start)
+    either = max(said.end, other.end) - min(said.start, other.start)
+    return (said.stream, said.reason) == (other.stream, other.reason) and both > SAME_TIME * either
 
 
 def _ours(flags: Iterable[Flag], before: Iterable[Flag], window: float) -> Iterable[Said]:
