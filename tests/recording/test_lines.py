@@ -185,5 +185,5 @@ def test_a_piece_that_is_written_to_the_cache_is_let_go(
             yield Parsed(arrow.table(np.arange(1000), {"x": values}), notes=(f"{number}",))
 
     parsed = cache.parse_pieces(source_of(tmp_path / "a.txt"), "a.txt", "p/1", build)
-    assert parsed.table.num_rows == 4000
+    assert parsed.table.num_rows == 3000
     assert max(alive) <= 1  # what is just handed over

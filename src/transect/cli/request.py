@@ -43,10 +43,11 @@ def command(
     dry_run: bool, out: Path | None, form: str, in_frame: str, unit: str, resolution: float | None,
     as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
-    """Ask for a DEM, a Pose, a Trajectory, a PointCloud, ...: any output of any compound.
+    """Ask for a product instead of how to make it.
 
-    What is in the store and good enough is the answer. Else a plan is made backwards from the product to the
-    streams that are there, shown with what was refused and why, run, and kept.
+    KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... What is in the
+    store and good enough is the answer. Else a plan is made backwards from the product to the streams that
+    are there, shown with what was refused and why, run, and kept.
     """
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from transect.base.clocks import NS
-from transect.engine.comparing import settings_that_differ
 from transect.geometry import interpolation
 from transect.types import Trajectory
 
@@ -36,9 +35,12 @@ def describe_settings(results: Sequence[Result]) -> list[str]:
     Of another implementation only the settings that both have are compared.
     """
     runs = [result for result in results if SETTINGS in result.metrics.get("run", {})]
-    first, lines = runs[0] if runs else None, list[str]()
+    if len(runs) < 2:
+        return []
+    from transect.engine.comparing import settings_that_differ  # loads the engine: only where there are runs
+
+    first, lines = runs[0], list[str]()
     for other in runs[1:]:
-        assert first is not None
         one, two = (each.metrics["run"][SETTINGS] for each in (first, other))
         differ = settings_that_differ(two, one)
         said = [

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chi2
 
 import transect
-from transect.errors import UsageError
+from transect.errors import StreamError, UsageError
 from transect.geometry import se3
 from transect.recording import arrow
 from transect.simulation.day import Options, iterate_windows, simulate, usual_seconds, write_day
@@ -454,7 +454,7 @@ def test_conditions_that_are_not_known_are_refused():
     for conditions in ({"weather": "fine"}, {"scene": "beach"}):
         with pytest.raises(UsageError):
             simulate("marulan", Options(conditions=conditions))
-    with pytest.raises(UsageError, match="no stream"):
+    with pytest.raises(StreamError, match="no stream"):
         simulate("marulan", Options(streams=("Lidar",)))
 
 

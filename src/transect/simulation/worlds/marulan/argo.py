@@ -28,7 +28,7 @@ from transect.base.clocks import TimeLike
 from transect.formats.sdi import LASERS, NAV, RANGES, SPECTRUM
 from transect.formats.sdi.tables import LINES, NAV_COLUMNS, SENSORS
 from transect.geometry import se3
-from transect.recording import Parsed, Robot, Stream, arrow
+from transect.recording import Parsed, Robot, Stream, Timing, arrow
 from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState, Twist
 
 from ... import lasers, radar
@@ -404,6 +404,10 @@ class SimulatedStream(Stream):
     @property
     def t_ns(self) -> Ints:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.blocks.times[self.begin : self.end]
+
+    @property
+    def timing(self) -> Timing:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Timing.of(self.t_ns, self.seams)
 
     def __len__(self) -> int:
         return self.end - self.begin
