@@ -1,0 +1,1 @@
+"""PDS4 archives: identifiers, labels, bundles built of recordings and products, and their validation."""
