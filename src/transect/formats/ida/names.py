@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from dataclasses import dataclass
 from typing import Literal
+
+from transect.base.clocks import NS, iso_from_ns
+
+from .clock import sol_of_sclk, utc_from_sclk
 
 APIDS = {84: "CollisionDatabase", 85: "History", 86: "Parameters", 87: "SciHi", 88: "SciLo", 89: "Status"}
 """Application identifiers of the IDA (SIS Table 6)."""
@@ -23,9 +26,6 @@ _NAME = re.compile(
     r"_(?P<time_tag>\d{12})_(?P<product>[\w.-]+)",
     re.IGNORECASE,
 )
-_SCLK_EPOCH = dt.datetime(2000, 1, 1, 11, 58, 55, 816000, tzinfo=dt.UTC)
-_LEAP_SECONDS = 5
-"""Leap seconds between 2000 and InSight's landing in 2018."""
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,8 @@ def kind_of_name(name: str) -> Kind | None:
     return by_apid.get(parsed.apid) if parsed.product.endswith(".txt") else None
 
 
-def rough_utc(sclk: int) -> dt.datetime:
-    """Return UTC of an SCLK in whole seconds, some two minutes early: good for a sanity check, to 3 minutes.
-
-    The clock drifts; without the SPICE kernel nothing better is known. (The label of SIS appendix E gives
-    13:56:40.7 for SCLK 615088547, this gives 13:54:37.8.)
-    """
-    try:
-        return _SCLK_EPOCH + dt.timedelta(seconds=sclk - _LEAP_SECONDS)
-    except OverflowError:
-        return _SCLK_EPOCH
-
-
-def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int = 0) -> ProductName:
-    """Return a name for data that came without one; its time tag is the rough UTC of the last sample.
+def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int | None = None) -> ProductName:
+    """Return a name for data that came without one; its time tag is the UTC of the last sample, to 3 minutes.
 
     Parameters
     ----------
@@ -116,7 +104,10 @@ def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int = 0) -> Pr
         See `ProductName`.
     t_ns : tuple of int
         First and last SCLK in nanoseconds.
-    sol : int
+    sol : int or None
+        Of the first sample; None to compute it.
     """
-    start, end = (max(0, t // 1_000_000_000) for t in t_ns)
-    return ProductName(apid, sol, start, end, f"{rough_utc(end):%y%m%d%H%M%S}", product)
+    start, end = (max(0, t // NS) for t in t_ns)
+    tag = re.sub(r"\D", "", iso_from_ns(utc_from_sclk(end * NS), 0))[2:]
+    sol = max(0, sol_of_sclk(t_ns[0])) if sol is None else sol
+    return ProductName(apid, sol, start, end, tag, product)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect import robots
-from transect.base.clocks import NS, decimal_from_ns
+from transect.base.clocks import NS, decimal_from_ns, iso_from_ns
 from transect.base.file_bytes import Content
 from transect.base.units import to_si
 from transect.errors import ParseError, TransectError
@@ -33,8 +33,9 @@ from transect.robots.ida.frames import joint_edges, standing_frames
 from transect.robots.ida.parameters import Parameters
 from transect.types import JointState, Record
 
+from .clock import utc_from_sclk
 from .files import Products, mentions, sort_products
-from .names import parse_name, rough_utc
+from .names import parse_name
 from .parameters import ParameterFile, parse_parameters
 from .status import parse_status
 from .tables import Label, parse_label, parse_science
@@ -117,7 +118,7 @@ def _notes(products: Products) -> list[str]:
     data = [*products.science, *products.status, *products.history, *products.parameters]
     starts = [name.start_sclk for file in data if (name := parse_name(file))]
     if starts:
-        about = f"{rough_utc(min(starts)):%Y-%m-%dT%H:%M}"
+        about = iso_from_ns(utc_from_sclk(min(starts) * NS), 0)[:16]
         notes.append(f"SCLK {min(starts)} is about {about} UTC, to 3 minutes; times stay on the SCLK")
     return notes
 

@@ -57,8 +57,9 @@ class _Plan:
         self.said.append(
             "new file names: the time tag is the UTC of the last sample to 3 minutes, by its SCLK"
         )
-        sols = self.recording.conditions.get("sols") or (0,)
-        return str(names.new_name(apid, product, (int(t_ns.min()), int(t_ns.max())), int(sols[0])))
+        sols = self.recording.conditions.get("sols")
+        sol = int(sols[0]) if sols else None
+        return str(names.new_name(apid, product, (int(t_ns.min()), int(t_ns.max())), sol))
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
