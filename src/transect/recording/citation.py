@@ -1,0 +1,226 @@
+"""How data are cited: one record of who made what, and its forms: a text, and DataCite's metadata (schema 4).
+
+A `Citation` is filled by a person, mostly in YAML (`base.yaml_fields` reads it); a recording, a report and an
+archive cite by the same record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from transect.base.yaml_parts import Part
+from transect.errors import UsageError, did_you_mean
+
+SCHEMA = "http://datacite.org/schema/kernel-4"
+RELATIONS = (
+    "IsCitedBy", "Cites", "IsSupplementTo", "IsSupplementedBy", "IsContinuedBy", "Continues", "IsDescribedBy",
+    "Describes", "HasMetadata", "IsMetadataFor", "HasVersion", "IsVersionOf", "IsNewVersionOf",
+    "IsPreviousVersionOf", "IsPartOf", "HasPart", "IsReferencedBy", "References", "IsDocumentedBy",
+    "Documents", "IsCompiledBy", "Compiles", "IsVariantFormOf", "IsOriginalFormOf", "IsIdenticalTo", "IsReviewedBy",
+    "Reviews", "IsDerivedFrom", "IsSourceOf", "IsRequiredBy", "Requires", "IsObsoletedBy", "Obsoletes",
+)  # fmt: skip
+"""Relation types of DataCite 4.3, which all later versions of 4 have, too."""
+_DOI = re.compile(r"(?:(?:https?://(?:dx\.)?doi\.org/|doi:)\s*)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
+_ORCID = re.compile(r"(?:https?://orcid\.org/)?(\d{4})-?(\d{4})-?(\d{4})-?(\d{3}[\dXx])")
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who made it.
+
+    Attributes
+    ----------
+    name : str
+        `Family, Given` of a person, or the name of an organisation, which has no comma.
+    affiliation : str
+    orcid : str
+        Of a person: 0000-0002-1825-0097.
+    """
+
+    name: str
+    affiliation: str = ""
+    orcid: str = ""
+    short: ClassVar[str] = "name"
+
+
+@dataclass(frozen=True)
+class Related:
+    """Something that it has to do with: a DOI, a URN such as a PDS4 identifier, an arXiv number or a URL."""
+
+    identifier: str
+    relation: str = "References"
+    short: ClassVar[str] = "identifier"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """What is cited.
+
+    Attributes
+    ----------
+    title : str
+    authors : list of Author
+    year : int
+        Of publication.
+    publisher : str
+    version : str
+    doi : str
+        Empty until there is one.
+    identifier : str
+        Another name of it, such as the LIDVID of a bundle.
+    kind : str
+        What it is, in a few words.
+    description, licence : str
+    keywords : list of str
+    related : list of Related
+    """
+
+    title: str
+    authors: list[Author]
+    year: int
+    publisher: str
+    version: str = ""
+    doi: str = ""
+    identifier: str = ""
+    kind: str = "data set"
+    description: str = ""
+    licence: str = ""
+    keywords: list[str] = field(default_factory=list[str])
+    related: list[Related] = field(default_factory=list[Related])
+
+    def check(self, part: Part) -> None:
+        """Note what DataCite would refuse."""
+        for key, problem in find_problems(self):
+            part.child(key).wrong(problem)
+
+
+def find_problems(citation: Citation) -> Iterator[tuple[str, str]]:
+    """Yield what DataCite would refuse of a citation: the field, and a sentence."""
+    for key in ("title", "publisher"):
+        if not getattr(citation, key).strip():
+            yield key, f"a citation needs a {key}"
+    if not any(author.name.strip() for author in citation.authors):
+        yield "authors", "a citation needs an author"
+    if not 1000 <= citation.year <= 9999:
+        yield "year", f"the year has four digits, not {citation.year}"
+    if citation.doi and not _DOI.fullmatch(citation.doi):
+        yield "doi", f"{citation.doi!r} is no DOI, which begins with 10. and has a slash"
+    for author in citation.authors:
+        if author.orcid and not _is_orcid(author.orcid):
+            yield "authors", f"{author.orcid!r} is no ORCID: its last digit does not fit the others"
+    for other in citation.related:
+        if other.relation not in RELATIONS:
+            hint = did_you_mean(other.relation, RELATIONS)
+            yield "related", f"DataCite knows no relation {other.relation!r} ({hint})"
+
+
+def _is_orcid(text: str) -> bool:
+    """Tell whether the check digit fits (ISO 7064, 11-2)."""
+    match = _ORCID.fullmatch(text.strip())
+    if match is None:
+        return False
+    digits, total = "".join(match.groups()).upper(), 0
+    for digit in digits[:-1]:
+        total = (total + int(digit)) * 2
+    return "0123456789X"[(12 - total % 11) % 11] == digits[-1]
+
+
+def bare_doi(text: str) -> str:
+    """Return a DOI without the address before it; "" if it is none."""
+    match = _DOI.fullmatch(text.strip())
+    return match[1].lower() if match else ""
+
+
+def citation_text(citation: Citation) -> str:
+    """Return one line to copy: `Creators (year): Title. Version 1.0. Publisher. Data set. https://doi.org/...`.
+
+    Without a DOI it ends with the other identifier.
+    """
+    authors = "; ".join(author.name.strip() for author in citation.authors)
+    doi = bare_doi(citation.doi)
+    parts = [
+        f"{authors} ({citation.year}): {citation.title.strip()}",
+        f"Version {citation.version}" if citation.version else "",
+        citation.publisher.strip(),
+        citation.kind[:1].upper() + citation.kind[1:],
+        f"https://doi.org/{doi}" if doi else citation.identifier,
+    ]
+    return f"{_sentences(parts[:-1])} {parts[-1]}".strip()
+
+
+def datacite(citation: Citation) -> dict[str, Any]:
+    """Return DataCite's metadata (schema 4) as JSON has it; without a DOI it is a draft that lacks only that.
+
+    Raises
+    ------
+    UsageError
+        If a field that DataCite demands is missing, or is wrong.
+    """
+    if problems := list(find_problems(citation)):
+        key, what = problems[0]
+        raise UsageError(what, where=f"citation: {key}", hint="complete the citation")
+    doi = bare_doi(citation.doi)
+    return _without_empty(
+        {
+            "schemaVersion": SCHEMA,
+            "doi": doi,
+            "identifiers": [{"identifier": f"https://doi.org/{doi}", "identifierType": "DOI"}] if doi else [],
+            "creators": [_creator(author) for author in citation.authors],
+            "titles": [{"title": citation.title.strip()}],
+            "publisher": {"name": citation.publisher.strip()},
+            "publicationYear": str(citation.year),
+            "types": {"resourceTypeGeneral": "Dataset", "resourceType": citation.kind},
+            "subjects": [{"subject": word} for word in dict.fromkeys(citation.keywords)],
+            "version": citation.version,
+            "rightsList": [{"rights": citation.licence}] if citation.licence else [],
+            "descriptions": _descriptions(citation),
+            "alternateIdentifiers": _alternates(citation),
+            "relatedIdentifiers": [_related(other) for other in citation.related],
+        }
+    )
+
+
+def _creator(author: Author) -> dict[str, Any]:
+    family, comma, given = (part.strip() for part in author.name.partition(","))
+    found: dict[str, Any] = {"name": author.name.strip(), "nameType": "Organizational"}
+    if comma:
+        found |= {"nameType": "Personal", "familyName": family, "givenName": given}
+    if match := _ORCID.fullmatch(author.orcid.strip()):
+        number = "-".join(match.groups()).upper()
+        scheme = {"nameIdentifierScheme": "ORCID", "schemeUri": "https://orcid.org"}
+        found["nameIdentifiers"] = [{"nameIdentifier": f"https://orcid.org/{number}", **scheme}]
+    return found | ({"affiliation": [{"name": author.affiliation}]} if author.affiliation else {})
+
+
+def _descriptions(citation: Citation) -> list[dict[str, str]]:
+    text = " ".join(citation.description.split())
+    return [{"description": text, "descriptionType": "Abstract"}] if text else []
+
+
+def _alternates(citation: Citation) -> list[dict[str, str]]:
+    name = citation.identifier
+    kind = "URN" if name.startswith("urn:") else "local"
+    return [{"alternateIdentifier": name, "alternateIdentifierType": kind}] if name else []
+
+
+def _related(other: Related) -> dict[str, str]:
+    text = other.identifier.strip()
+    kind = "URL"
+    if doi := bare_doi(text):
+        kind, text = "DOI", doi
+    elif text.lower().startswith("urn:"):
+        kind = "URN"
+    elif text.lower().startswith("arxiv:"):
+        kind = "arXiv"
+    return {"relatedIdentifier": text, "relatedIdentifierType": kind, "relationType": other.relation}
+
+
+def _sentences(parts: list[str]) -> str:
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
+
+
+def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if value}
