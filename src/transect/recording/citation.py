@@ -19,8 +19,9 @@ RELATIONS = (
     "IsCitedBy", "Cites", "IsSupplementTo", "IsSupplementedBy", "IsContinuedBy", "Continues", "IsDescribedBy",
     "Describes", "HasMetadata", "IsMetadataFor", "HasVersion", "IsVersionOf", "IsNewVersionOf",
     "IsPreviousVersionOf", "IsPartOf", "HasPart", "IsReferencedBy", "References", "IsDocumentedBy",
-    "Documents", "IsCompiledBy", "Compiles", "IsVariantFormOf", "IsOriginalFormOf", "IsIdenticalTo", "IsReviewedBy",
-    "Reviews", "IsDerivedFrom", "IsSourceOf", "IsRequiredBy", "Requires", "IsObsoletedBy", "Obsoletes",
+    "Documents", "IsCompiledBy", "Compiles", "IsVariantFormOf", "IsOriginalFormOf", "IsIdenticalTo",
+    "IsReviewedBy", "Reviews", "IsDerivedFrom", "IsSourceOf", "IsRequiredBy", "Requires",
+    "IsObsoletedBy", "Obsoletes",
 )  # fmt: skip
 """Relation types of DataCite 4.3, which all later versions of 4 have, too."""
 _DOI = re.compile(r"(?:(?:https?://(?:dx\.)?doi\.org/|doi:)\s*)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
