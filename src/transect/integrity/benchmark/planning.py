@@ -10,7 +10,7 @@ from transect.simulation.faults import FAULTS, descriptions, find_able
 from transect.simulation.randomness import generator
 
 from .bases import AIR, Base
-from .cases import Case, namers_of
+from .cases import Case, namers_of, reasons_of
 from .results import Result
 
 SEVERITIES = (0.25, 0.5, 1.0)
@@ -35,7 +35,8 @@ def plan(
     """Yield the cases of one recording: each fault that can happen to it, in each severity.
 
     A fault of the air happens to all streams. Any other happens to one, which the seed chooses of those
-    that a check with a word for it judges in the clear recording; without such a stream there is no case.
+    that a check with a word for it judges in the clear recording, and that do not have the same defect
+    anyway; without such a stream there is no case.
 
     Parameters
     ----------
@@ -45,16 +46,19 @@ def plan(
     for fault in faults:
         if not any(fnmatch.fnmatchcase(fault, pattern) for pattern in base.faults):
             continue
-        stream = "*" if fault in AIR else _choose_stream(recording, clear, fault)
+        stream = "*" if fault in AIR else _choose_stream(recording, clear, fault, base.known)
         if not stream or (stream == "*" and not find_able(recording, FAULTS[fault])):
             continue
         for severity in severities_of(fault, severities):
             yield Case(clear.case.base, clear.case.seed, fault, severity, stream)
 
 
-def _choose_stream(recording: Recording, clear: Result, fault: str) -> str:
+def _choose_stream(
+    recording: Recording, clear: Result, fault: str, known: Mapping[str, tuple[str, ...]]
+) -> str:
     able = find_able(recording, FAULTS[fault])
-    judged = [name for name in able if clear.judged(name, namers_of(fault))]
+    free = [name for name in able if reasons_of(fault).isdisjoint(known.get(name, ()))]
+    judged = [name for name in free if clear.judged(name, namers_of(fault))]
     if not judged:
         return ""
     draw = generator(clear.case.seed, "benchmark", clear.case.base, fault)

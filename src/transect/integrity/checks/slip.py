@@ -7,51 +7,78 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.params import param
 from transect.errors import TransectError
-from transect.geometry.robust import NORMAL
+from transect.integrity import speeds
 from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.speeds import SHIFT_S, Arm, Scatter, Speed
 from transect.integrity.windows import Window
 from transect.recording import Recording
 from transect.robots.interact.driven import AVERAGE, INS, REPORTED_SPEED, wheel_slip
 from transect.robots.interact.recomputed import ENCODERS
-from transect.types import FIX_TYPES, Imu, NavFix, Odometry, RigidBodyState, Twist, WheelState
+from transect.types import Imu, NavFix, Odometry, RigidBodyState, Twist, WheelState
 
-SPAN_S, SHIFT_S, STEP_S = 2.0, 0.5, 0.1
-"""Of the motion that is compared; by which the two may be shifted; of the grid on which both are laid."""
-PAST_S = 10.0
-"""Over which the scatter of fixes, and the direction of gravity, are measured."""
-UNSURE = 0.5
-"""Uncertainty of a slip, from which on it is not told."""
+SPANS = (2.0, 4.0, 8.0, 16.0)
+"""Seconds of the motion that is compared: the shortest that tells."""
+SIGMAS = 3.0
+"""Deviations that a slip must have to be none of chance."""
+TELLING = 0.15
+"""Uncertainty of a slip, three deviations, up to which one of 0.3 is hardly missed."""
 AGREED, AGREEMENTS = 0.1, 3
 """Slip that is none, and windows in which an estimate of others must have agreed with the wheels before."""
-SIX = float(np.sqrt(6.0))
-"""Deviation of ``x0 - 2 x1 + x2`` over that of x."""
 SPINNING = 6.0
 """rad/s: no robot turns so fast; such rates are in another unit (S06)."""
-GRAVITY = (3.0, 30.0)
-"""m/s2: accelerations whose mean shows where up is."""
 
 Reference = NavFix | RigidBodyState | Imu | Twist
 
 
-class _Speed(NamedTuple):
-    """Mean speed of a reference, for each shift that is tried (k,), and its deviation; m/s."""
+class _Motion(NamedTuple):
+    """Mean speed of the wheels, m/s, and turn rates, rad/s: by wheels (1,), by gyroscopes (k,), of which."""
 
-    values: Floats
-    sigma: float
+    speed: float
+    wheels: Floats | None
+    gyros: Floats | None
+    peer: str = ""
+
+    @property
+    def turn(self) -> float:
+        """rad/s to the left."""
+        known = self.gyros if self.gyros is not None else self.wheels
+        return 0.0 if known is None or not np.isfinite(known).all() else float(np.median(known))
+
+    @property
+    def turn_slip(self) -> float:
+        """By how much wheels turn more or less than gyroscopes, rad/s; NaN where it is not known."""
+        if self.gyros is None or self.wheels is None:
+            return np.nan
+        off = self.gyros - self.wheels[0]
+        if not np.isfinite(off).all() or np.max(np.abs([*self.gyros, *self.wheels])) >= SPINNING:
+            return np.nan
+        return float(np.min(np.abs(off))) if np.ptp(np.sign(off)) == 0 else 0.0
 
 
-class Slip(Check, id="X05", group="cross"):
-    """``s = 1 - v_ref / v_wheel`` over two seconds, and ``|w_gyro - w_odometry|``.
+class _Slip(NamedTuple):
+    """A slip, how uncertain it is, over how many seconds, and by which reference."""
+
+    measured: float
+    unsure: float
+    seconds: float
+    peer: str
+
+
+class Slip(Check, id="X05", group="cross", version=2):
+    """``s = 1 - v_ref / v_wheel`` over two to sixteen seconds, and ``|w_gyro - w_odometry|``.
 
     `v_ref` is the speed between fixes a second apart, or that of a navigation system that agreed with the
     wheels before. Gyroscopes are projected on gravity. Stamps of the two may differ by half a second: the
-    shift with the smallest difference counts. What the scatter of the fixes, and a lever arm of `arm` in
-    turns, may explain is taken off. Wheels that stand tell nothing, even if the robot slides. On Interact it
-    is the mean slip of the four wheels (`transect table slip`).
+    shift with the smallest difference counts. A slip of less than three deviations is none: they come from
+    the noise of the fixes, what is declared of them, how far they were faster than the wheels before, and the
+    lever arm, which turns without slip tell. The shortest time counts over which they are less than 0.15, or
+    the second over which they are less than the slip; where there is none, the check is UNKNOWN. Wheels that
+    stand tell nothing, even if the robot slides. On Interact it is the mean slip of the four wheels
+    (`transect table slip`).
 
     Motive: Document 000: "loose terrain ... considerable slip".
     """
@@ -67,6 +94,8 @@ class Slip(Check, id="X05", group="cross"):
     def reset(self) -> None:
         """No reference has agreed with the wheels yet."""
         self._agreed: dict[str, int] = {}
+        self._arms: dict[str, Arm] = {}
+        self._scatters: dict[tuple[str, float], Scatter] = {}
 
     def look(
         self, wheels: Window[WheelState | Odometry], peers: Sequence[Window[Reference]]
@@ -76,56 +105,69 @@ class Slip(Check, id="X05", group="cross"):
             return Unknown("ESTIMATE", "it is no measurement of wheels", len(wheels))
         if wheels.stream.name == ENCODERS and {*INS} <= {peer.stream.name for peer in peers if len(peer)}:
             return _four_wheels(wheels, peers, self)
-        grid = wheels.t1_ns - round((SPAN_S + SHIFT_S) * NS) + _steps(SPAN_S)
-        if grid[0] - round(SHIFT_S * NS) < wheels.track.grid.edges[0]:
+        if not _reaches(wheels, SPANS[0]):
             return Unknown("LEARNING", n=len(wheels))
-        past = wheels.history(PAST_S)
-        turned = _turn_of_wheels(past, grid[None])
-        gyro = next((g for p in peers if (g := _turn_of_gyros(p, _shifted(grid))) is not None), None)
-        statistics, evidence, used = dict[str, float](), dict[str, float](), list[str]()
-        if gyro is not None and turned is not None:
-            off = gyro[1] - turned[0]
-            if np.isfinite(off).all() and np.max(np.abs([*gyro[1], *turned])) < SPINNING:
-                statistics["turn"] = float(np.min(np.abs(off))) if np.ptp(np.sign(off)) == 0 else 0.0
-                used.append(gyro[0])
-        rolled = _mean_speed(past, grid[None])
-        speed = float(rolled[0]) if rolled is not None else np.nan
-        if not np.isfinite(speed):
-            return self._told(statistics, evidence, used, wheels, Unknown("NO_NUMBERS", n=len(wheels)))
-        if speed < self.least_speed:
-            return self._told(statistics, evidence, used, wheels, Unknown("AT_REST", n=len(wheels)))
-        rate = max(abs(float(turned[0])) if turned is not None else 0.0, _slowest(gyro))
-        arm = self.reach if issubclass(wheels.stream.type, WheelState) else self.arm
-        why = Unknown("NO_PEER", "no reference shows the speed over ground", len(wheels))
-        for peer in peers:
-            found = _reference(peer, grid)
-            if found is None:
-                continue
-            unsure = (3.0 * found.sigma + rate * arm) / speed
-            lost = 1.0 - found.values / speed
-            slip = float(lost[np.argmin(np.abs(lost))])
-            if not self._trusts(peer, slip):
-                why = Unknown(
-                    "LEARNING", f"{peer.stream.name} has not agreed with the wheels yet", len(wheels)
-                )
-            elif unsure > UNSURE:
-                why = Unknown("UNCERTAIN", "the reference is too uncertain at this speed", len(wheels))
-            else:
-                statistics["slip"] = max(0.0, slip - unsure)
-                evidence |= {"measured": slip, "unsure": unsure, "speed_m_s": speed}
-                used.append(peer.stream.name)
-                break
-        return self._told(statistics, evidence, used, wheels, why)
+        motion = _motion_of(wheels, peers, wheels.t1_ns, SPANS[0])
+        off = motion.turn_slip
+        found = self._find(wheels, peers, motion)
+        statistics = {"turn": off} if np.isfinite(off) else {}
+        if isinstance(found, _Slip):
+            statistics["slip"] = found.measured if found.measured > found.unsure else 0.0
+            evidence = {"measured": found.measured, "unsure": found.unsure, "seconds": found.seconds}
+            used = (motion.peer, found.peer) if np.isfinite(off) else (found.peer,)
+            return Finding(statistics, len(wheels), {**evidence, "speed_m_s": motion.speed}, peers=used)
+        rolls = motion.speed >= self.least_speed
+        if not statistics or (rolls and off <= self.turn.warn):
+            return found
+        return Finding(statistics, len(wheels), peers=(motion.peer,))
 
-    def _told(
-        self,
-        statistics: dict[str, float],
-        evidence: dict[str, float],
-        used: list[str],
-        wheels: Window[Any],
-        why: Unknown,
-    ) -> Finding | Unknown:
-        return Finding(statistics, len(wheels), evidence, peers=tuple(used)) if statistics else why
+    def _find(self, wheels: Window[Any], peers: Sequence[Window[Any]], now: _Motion) -> _Slip | Unknown:
+        """Return the slip over the shortest time that tells it."""
+        if not np.isfinite(now.speed):
+            return Unknown("NO_NUMBERS", n=len(wheels))
+        if now.speed < self.least_speed:
+            return Unknown("AT_REST", n=len(wheels))
+        why = Unknown("NO_PEER", "no reference shows the speed over ground", len(wheels))
+        likely: set[str] = set()
+        for seconds in (each for each in SPANS if _reaches(wheels, each)):
+            for peer in (each for each in peers if speeds.is_reference(each)):
+                end_ns = speeds.newest_ns(peer)
+                known = seconds == SPANS[0] and end_ns == wheels.t1_ns
+                motion = now if known else _motion_of(wheels, peers, end_ns, seconds)
+                found = self._compare(wheels, peer, motion, end_ns, seconds)
+                if isinstance(found, Unknown):
+                    why = found
+                if not isinstance(found, _Slip):
+                    continue
+                slips = found.measured > max(found.unsure, self.slip.warn)
+                if found.unsure <= TELLING or (slips and found.peer in likely):
+                    return found
+                likely |= {found.peer} if slips else set()
+                why = Unknown("UNCERTAIN", "the reference is too uncertain at this speed", len(wheels))
+        return why
+
+    def _compare(
+        self, wheels: Window[Any], peer: Window[Any], motion: _Motion, end_ns: int, seconds: float
+    ) -> _Slip | Unknown | None:
+        """Return the slip by one reference; None where it does not tell a speed, or the wheels stood."""
+        speed = speeds.speed_over_ground(peer, speeds.grid_of(end_ns, seconds))
+        if speed is None or not motion.speed >= self.least_speed:
+            return None
+        name = peer.stream.name
+        reach = self.reach if issubclass(wheels.stream.type, WheelState) else self.arm
+        arm = self._arms.setdefault(name, Arm(reach))
+        scatter = self._scatters.setdefault((name, seconds), Scatter())
+        faster, doubt = arm.tell(motion.speed, motion.turn)
+        lost = (motion.speed + faster - speed.values) / motion.speed
+        slip = float(lost[np.argmin(np.abs(lost))])
+        sigma = float(np.hypot(np.hypot(speed.sigma, doubt), scatter.sigma))
+        unsure = SIGMAS * sigma / motion.speed + _bend(speed, motion.turn)
+        scatter.learn(-slip * motion.speed)
+        if seconds == SPANS[0] and slip < AGREED:
+            arm.learn(motion.speed, motion.turn, faster - slip * motion.speed, speed.sigma + scatter.sigma)
+        if not self._trusts(peer, slip):
+            return Unknown("LEARNING", f"{name} has not agreed with the wheels yet", len(wheels))
+        return _Slip(slip, unsure, seconds, name)
 
     def _trusts(self, peer: Window[Any], slip: float) -> bool:
         """Tell whether a reference may contradict the wheels: fixes may, others if they once agreed."""
@@ -136,121 +178,32 @@ class Slip(Check, id="X05", group="cross"):
         return count > AGREEMENTS
 
 
-def _steps(seconds: float) -> Ints:
-    return np.rint(np.arange(0, seconds + 1e-9, STEP_S) * NS).astype(np.int64)
+def _reaches(wheels: Window[Any], seconds: float) -> bool:
+    """Tell whether the session has lasted for so long."""
+    return wheels.t1_ns - round((seconds + 2 * SHIFT_S) * NS) >= wheels.track.grid.edges[0]
 
 
-def _shifted(grid: Ints) -> Ints:
-    """Return the times (k, m) of all shifts that are tried."""
-    shifts = np.concatenate([-_steps(SHIFT_S)[:0:-1], _steps(SHIFT_S)])
-    return grid + shifts[:, None]
+def _motion_of(wheels: Window[Any], peers: Sequence[Window[Any]], end_ns: int, seconds: float) -> _Motion:
+    """Return how the wheels, and the gyroscopes, moved for so many seconds, up to a time."""
+    grid = speeds.grid_of(end_ns, seconds)
+    past = wheels.history((wheels.t1_ns - int(grid[0])) / NS + SHIFT_S)
+    rolled = speeds.mean_speed(past, grid[None])
+    times = speeds.shift(grid)
+    gyros = next((g for p in peers if (g := speeds.turn_of_gyros(p, times)) is not None), ("", None))
+    speed = float(rolled[0]) if rolled is not None else np.nan
+    return _Motion(speed, speeds.turn_of_wheels(past, grid[None]), gyros[1], gyros[0])
 
 
-def _resample(window: Window[Any], values: Floats, t_ns: Ints) -> Floats:
-    """Return (k, m, c) values at other times (k, m), between the samples; NaN in gaps and outside."""
-    known = np.isfinite(values).all(axis=1)
-    t, order = np.unique(window.t_ns[known], return_index=True)
-    result = np.full((*t_ns.shape, values.shape[1]), np.nan)
-    if len(t) < 2:
-        return result
-    after = np.clip(np.searchsorted(t, t_ns), 1, len(t) - 1)
-    step = t[after] - t[after - 1]
-    near = (step <= NS + NS // 2) & (t_ns >= t[0] - NS // 10) & (t_ns <= t[-1] + NS // 10)
-    part = np.clip((t_ns - t[after - 1]) / step, 0.0, 1.0)[..., None]
-    sorted_values = values[known][order]
-    between = sorted_values[after - 1] * (1 - part) + sorted_values[after] * part
-    result[near] = between[near]
-    return result
-
-
-def _mean_speed(past: Window[Any], t_ns: Ints) -> Floats | None:
-    """Return the mean speed (k,) of wheels or a body over times (k, m), without its sign."""
-    if past.has("wheel_velocity"):
-        rim = np.atleast_2d(past.array("wheel_velocity"))
-        known = np.isfinite(rim)
-        mean = np.where(known, rim, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-        velocity = np.where(known.any(axis=1), mean, np.nan)[:, None]
-    elif names := [name for name in ("vx", "vy") if past.has(name)]:
-        velocity = past.array(*names)
-        velocity[:, 1:] = np.nan_to_num(velocity[:, 1:])
-    elif past.has("x", "y"):
-        return _path_speed(_resample(past, past.array("x", "y"), t_ns))
-    else:
-        return None
-    return np.linalg.norm(_resample(past, velocity, t_ns), axis=2).mean(axis=1)
-
-
-def _path_speed(positions: Floats) -> Floats:
-    """Return the speed (k,) along positions (k, m, 2), by steps of a second: noise makes short ones long."""
-    each = round(1.0 / STEP_S)
-    return np.linalg.norm(np.diff(positions[:, ::each], axis=1), axis=2).mean(axis=1)
-
-
-def _turn_of_wheels(past: Window[Any], t_ns: Ints) -> Floats | None:
-    return _resample(past, past.array("wz"), t_ns).mean(axis=(1, 2)) if past.has("wz") else None
-
-
-def _turn_of_gyros(peer: Window[Any], t_ns: Ints) -> tuple[str, Floats] | None:
-    """Return the mean turn rate (k,) about the vertical; None where it is not known where up is."""
-    names = ("gyro_x", "gyro_y", "gyro_z", "acc_x", "acc_y", "acc_z")
-    if not (issubclass(peer.stream.type, Imu) and peer.has(*names)):
-        return None
-    values = peer.history(PAST_S).array(*names)
-    known = values[np.isfinite(values).all(axis=1)]
-    if not len(known):
-        return None
-    up = known[:, 3:].mean(axis=0)
-    size = float(np.linalg.norm(up))
-    if not GRAVITY[0] < size < GRAVITY[1]:
-        return None
-    rate = _resample(peer.history(PAST_S), values[:, :3] @ (up / size)[:, None], t_ns).mean(axis=(1, 2))
-    return (peer.stream.name, rate[np.isfinite(rate)]) if _few_unknown(rate) else None
-
-
-def _slowest(gyro: tuple[str, Floats] | None) -> float:
-    return 0.0 if gyro is None else float(np.min(np.abs(gyro[1])))
-
-
-def _reference(peer: Window[Any], grid: Ints) -> _Speed | None:
-    """Return how fast a reference moved over the ground; None where it does not tell."""
-    past, kind = peer.history(PAST_S), peer.stream.type
-    if issubclass(kind, RigidBodyState) and peer.stream.role == "measurement":
-        speed = _mean_speed(past, _shifted(grid))
-        return _Speed(speed[np.isfinite(speed)], 0.0) if speed is not None and _few_unknown(speed) else None
-    if not (issubclass(kind, NavFix) and past.has("lat", "lon")) or not _is_fixed(past):
-        return None
-    points = past.array("lat", "lon")
-    middle = np.nanmean(points, axis=0) if np.isfinite(points).any() else np.zeros(2)
-    metres = (points - middle) * 6_371_000.0 * np.array([1.0, np.cos(middle[0])])
-    newest = metres[past.t_ns >= grid[0]]
-    if len(newest) > 2 and np.all(newest == newest[0]):
-        return None  # the receiver holds its position
-    speed = _path_speed(_resample(past, metres, _shifted(grid)))
-    if not _few_unknown(speed) or len(metres) < 5:
-        return None
-    second = np.abs(metres[2:] - 2 * metres[1:-1] + metres[:-2])
-    sigma = NORMAL * float(np.nanmedian(second)) / SIX
-    # On a straight way steps add up to one, so that only its two ends scatter.
-    return _Speed(speed[np.isfinite(speed)], float(np.sqrt(2.0)) * sigma / SPAN_S)
-
-
-def _few_unknown(values: Floats) -> bool:
-    """Tell whether most shifts can be tried: the newest samples of a slow stream have not come yet."""
-    return bool(2 * np.isfinite(values).sum() > len(values))
-
-
-def _is_fixed(past: Window[Any]) -> bool:
-    """Tell whether the fixes are as good as they were: a float solution wanders by decimetres a second."""
-    ranks = (
-        [FIX_TYPES.index(each) for each in past.column("fix") if each in FIX_TYPES] if past.has("fix") else []
-    )
-    return not ranks or (ranks[-1] > 0 and min(ranks) == max(ranks))
+def _bend(speed: Speed, turn: float) -> float:
+    """Return by which part a chord of a reference's way is shorter than its arc."""
+    half = min(abs(turn) * speed.step_s / 2, np.pi / 2)
+    return 1.0 - float(np.sinc(half / np.pi))
 
 
 def _four_wheels(wheels: Window[Any], peers: Sequence[Window[Any]], check: Slip) -> Finding | Unknown:
     """Return the slip of Interact's wheels against its inertial navigation."""
     past = [
-        each.history(SPAN_S + 2 * SHIFT_S).as_stream()
+        each.history(SPANS[0] + 2 * SHIFT_S).as_stream()
         for each in (wheels, *peers)
         if each.stream.name in (ENCODERS, *INS)
     ]
