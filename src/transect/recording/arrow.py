@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from transect.base.arrays import Ints, Mask
 from transect.errors import StreamError, did_you_mean
 
+from .mapping import bound_pages
+
 T_NS = "t_ns"
 LOG_NS = "log_ns"
 PAYLOAD = "payload"
@@ -171,7 +173,9 @@ def numbers(table: pa.Table, name: str) -> NDArray[Any]:
     """
     if name not in table.column_names:
         raise StreamError(f"no column {name!r}", hint=did_you_mean(name, table.column_names))
-    chunks = [_chunk_numbers(chunk) for chunk in table.column(name).chunks if len(chunk)]
+    parts = [chunk for chunk in table.column(name).chunks if len(chunk)]
+    bound_pages(part.nbytes for part in parts)
+    chunks = [_chunk_numbers(part) for part in parts]
     if not chunks:
         return _no_numbers(table.schema.field(name).type)
     if len({chunk.shape[1:] for chunk in chunks}) > 1:
@@ -203,13 +207,13 @@ class Rows:
         return columns[0] if len(columns) == 1 else np.column_stack(columns).astype(np.float64, copy=False)
 
 
-def block_ranges(start: int, stop: int) -> Iterator[tuple[int, int]]:
+def block_ranges(start: int, stop: int, *, overlap: int = 1) -> Iterator[tuple[int, int]]:
     """Iterate over rows in blocks, as ranges: each begins with the last row of the one before.
 
-    So no step from one row to the next is missed.
+    So no step from one row to the next is missed. With `overlap=0` no row comes twice.
     """
-    for at in range(start, max(stop - 1, start + 1), BLOCK):
-        yield at, min(at + BLOCK + 1, stop)
+    for at in range(start, max(stop - overlap, start + 1), BLOCK):
+        yield at, min(at + BLOCK + overlap, stop)
 
 
 def holds_numbers(kind: pa.DataType) -> bool:

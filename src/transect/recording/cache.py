@@ -30,6 +30,7 @@ from transect.base.files import remove_tree, staged, sweep, synchronise, write_t
 from transect.errors import UsageError
 
 from .losses import Loss, Parsed, join_losses, join_notes
+from .mapping import map_file
 from .source import Buffer, Source, identity_of
 from .text.lines import refuse_long_lines
 
@@ -43,6 +44,8 @@ _RACY_NS = 100_000_000
 _PIECE = 1 << 20
 _READ_WHOLE = 1 << 24
 """Bytes of a table up to which it is read; larger ones are mapped."""
+_IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+"""No thread of Arrow's must be the last to hold memory of Python's, such as a mapping (`arrow.reader_of`)."""
 
 Parts = Mapping[str, Parsed]
 """The tables of a file that holds several, by name; of one that holds one, under `_TABLE`."""
@@ -196,15 +199,14 @@ def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
     """
     path = entry / f"{number}.arrow"
     if path.stat().st_size > _READ_WHOLE:
-        crc32, file = _checksum(path), pa.memory_map(str(path))
+        crc32, content = _checksum(path), map_file(path)
     else:
         with pa.OSFile(str(path)) as opened:
             content = opened.read_buffer()
-        crc32, file = zlib.crc32(content), pa.BufferReader(content)
-    with file:
-        if crc32 != kept["crc32"]:
-            raise ValueError(f"the checksum of {path.name} does not match")
-        table = pa.ipc.open_file(file).read_all()
+        crc32 = zlib.crc32(content)
+    if crc32 != kept["crc32"]:
+        raise ValueError(f"the checksum of {path.name} does not match")
+    table = pa.ipc.open_file(content, options=_IN_THIS_THREAD).read_all()
     return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
 
 

@@ -346,8 +346,8 @@ def _bounds(stream: Stream, seconds: Floats) -> Ints:
     """Return the first sample at each of some times (n,), or behind it, counted from the first sample."""
     t_ns, start_ns = Rows(stream.table, T_NS), _span(stream)[0]
     found = np.zeros(len(seconds), np.int64)
-    for at in range(0, len(t_ns), arrow.BLOCK):
-        found += np.searchsorted((t_ns[at : at + arrow.BLOCK] - start_ns) / NS, seconds)
+    for a, b in arrow.block_ranges(0, len(t_ns), overlap=0):
+        found += np.searchsorted((t_ns[a:b] - start_ns) / NS, seconds)
     return found
 
 
