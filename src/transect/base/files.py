@@ -128,6 +128,33 @@ def workplace(path: Path) -> Generator[Path]:
         remove_tree(folder)
 
 
+def replace_folder(made: Path, target: Path) -> None:
+    """Let a folder take the place of another one, in one step where the system can; the old one is removed.
+
+    Where it cannot exchange names, the old folder is moved aside first, under the hidden name of `aside`.
+    """
+    old = made
+    if not target.exists():
+        os.replace(made, target)
+        return
+    if not _exchange(made, target):
+        old = temporary_name(target, ".aside")
+        os.replace(target, old)
+        os.replace(made, target)
+    remove_tree(old)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Let two names be each other's; return False where the system cannot do that in one step."""
+    import ctypes  # seldom needed
+
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    here, exchange = -100, 2
+    return renameat2 is not None and not renameat2(
+        here, os.fsencode(first), here, os.fsencode(second), exchange
+    )
+
+
 def link_folder(link: Path, target: str) -> None:
     """Let a link lead to a folder beside it, in one step."""
     temporary = temporary_name(link)

@@ -131,7 +131,7 @@ def parse_label(content: bytes, name: str) -> Label:
     ParseError
         With the line, if it is no label, or describes what cannot be.
     """
-    root = _root(content, name)
+    root = label_root(content, name)
     kind = root.tag.removeprefix(NAMESPACE)
     if not root.tag.startswith(NAMESPACE) or not kind.startswith("Product_"):
         raise ParseError(f"{name} is no PDS4 label", where=name, why=f"it is a {root.tag}")
@@ -145,7 +145,8 @@ def parse_label(content: bytes, name: str) -> Label:
     )
 
 
-def _root(content: bytes, name: str) -> Any:
+def label_root(content: bytes, name: str) -> Any:
+    """Return the root of a label: no document type, no entities, a bounded size and depth."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
     if len(content) > MAX_BYTES:

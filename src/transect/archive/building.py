@@ -1,0 +1,279 @@
+"""Bundles on disk: written beside the one that is there, whose place they take in one step when whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import md5
+from pathlib import Path
+from typing import IO, Any, cast
+
+from transect.base import files
+from transect.errors import UsageError
+
+from .bundle import Bundle, Collection, Kept, Product
+from .existing import Existing, find_products
+from .identifiers import Lid, Lidvid, Vid
+from .labels.areas import Citation, Context
+from .labels.objects import InventoryTable
+from .labels.products import Written, bundle_label, collection_label, product_label, readme_object
+from .versions import MEMBERS, Outcome, Versioning, data_changed, with_times_kept
+
+README = "readme.txt"
+CRLF = "\r\n"
+
+
+@dataclass
+class Built:
+    """What a build made.
+
+    Attributes
+    ----------
+    folder : Path
+    lidvid : Lidvid
+        Of the bundle.
+    changes : dict of Lidvid to str
+        What became of each product since the bundle before: `new`, `major`, `minor`, `none`.
+    removed : tuple of Lid
+        Products of the bundle before that are not in this one.
+    checksums : Path
+        The checksum manifest, beside the folder.
+    size : int
+        Bytes.
+    """
+
+    folder: Path
+    lidvid: Lidvid
+    changes: dict[Lidvid, str] = field(default_factory=dict[Lidvid, str])
+    removed: tuple[Lid, ...] = ()
+    checksums: Path = Path()
+    size: int = 0
+
+
+def build_bundle(bundle: Bundle, folder: Path) -> Built:
+    """Write a bundle to a folder; a bundle of the same name that is there is followed by the next version.
+
+    Nothing in the folder changes before all is written; then the new folder takes its place.
+
+    Raises
+    ------
+    UsageError
+        If the folder holds something else, or a version would be used again for other bytes.
+    """
+    folder = folder.absolute()
+    previous = _refuse_others(bundle, folder)
+    with files.workplace(folder) as work:
+        builder = _Builder(bundle, work / folder.name, previous)
+        built = builder.build()
+        manifest = work / manifest_path(folder).name
+        write_checksums(builder.written, manifest)
+        files.replace_folder(builder.folder, folder)
+        os.replace(manifest, manifest_path(folder))
+    return Built(
+        folder, built.lidvid, builder.changes, builder.removed, manifest_path(folder),
+        sum(size for size, _ in builder.written.values()),
+    )  # fmt: skip
+
+
+def manifest_path(folder: Path) -> Path:
+    """Return where the checksum manifest of a bundle is: beside it, since all in a bundle has a label."""
+    return folder.with_name(f"{folder.name}.md5")
+
+
+def write_checksums(written: dict[str, tuple[int, str]], path: Path) -> None:
+    """Write a checksum manifest: md5, two blanks and the path of each file, as `md5sum -c` reads it."""
+    files.write_text(path, "".join(f"{digest}  {name}\n" for name, (_, digest) in sorted(written.items())))
+
+
+def _refuse_others(bundle: Bundle, folder: Path) -> dict[Lid, Existing]:
+    """Return what is in the folder; refuse one that holds something else than this bundle."""
+    if folder.is_symlink() or folder.is_file():
+        raise UsageError(f"{folder} is there already", where=str(folder), hint="choose another name")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return {}
+    previous = find_products(folder)
+    if bundle.lid not in previous:
+        names = sorted(str(lid) for lid, each in previous.items() if each.kind == "Product_Bundle")
+        why = f"it holds {names[0]}" if names else "it holds no bundle"
+        hint = "choose another folder, or name the bundle as this one"
+        raise UsageError(f"{folder} does not hold {bundle.lid}", where=str(folder), why=why, hint=hint)
+    return previous
+
+
+class _Builder:
+    """Writes one bundle to a new folder."""
+
+    def __init__(self, bundle: Bundle, folder: Path, previous: dict[Lid, Existing]) -> None:
+        self.folder, self.previous = folder, previous
+        self.bundle = replace(bundle, citation=bundle.citation or _citation_of(bundle))
+        self.versioning = Versioning(bundle.created[:10])
+        self.changes: dict[Lidvid, str] = {}
+        self.written: dict[str, tuple[int, str]] = {}
+        known = {lid for lid, each in previous.items() if each.kind != "Product_Bundle"}
+        here = {each.lid for each in bundle.collections}
+        here |= {member.lid for each in bundle.collections for member in each.members}
+        self.removed = tuple(sorted(known - here))
+
+    def build(self) -> Outcome:
+        """Write all of it; the bundle's own label comes last."""
+        bundle = self.bundle
+        made = [self.collection(each) for each in bundle.collections]
+        contexts = [_context_of(each) for each in bundle.collections]
+        context = bundle.context or Context().joined(contexts)
+        readme = self.readme()
+        members = [
+            *((each.lidvid, about.type, True) for each, about in zip(made, bundle.collections, strict=True)),
+            *((to, type, False) for to, type in bundle.secondary),
+        ]
+        previous = self.previous.get(bundle.lid)
+        major = previous is not None and any(each.change in ("new", "major") for each in made)
+        major = major or any(lid.level == "collection" for lid in self.removed)
+        outcome = self.versioning.decide(
+            _wanted(bundle.lid, bundle.vid), bundle.lid.at(Vid()), previous, major,
+            lambda version: bundle_label(bundle, version, context, members, readme), MEMBERS,
+        )  # fmt: skip
+        return self.label(self.folder / f"bundle_{bundle.lid.name}.xml", outcome)
+
+    def readme(self) -> Written | None:
+        if not self.bundle.readme:
+            return None
+        text = CRLF.join(self.bundle.readme.splitlines()).encode() + CRLF.encode()
+        written = self.file(self.folder / README, (text,), (readme_object(text),))
+        return with_times_kept([written], self.previous.get(self.bundle.lid))[0]
+
+    def collection(self, collection: Collection) -> Outcome:
+        """Write a collection: its products, its inventory, its label."""
+        collection = replace(collection, citation=self.cited(collection))
+        home = self.folder / collection.lid.name
+        made = [
+            self.kept(member, home) if isinstance(member, Kept) else self.product(member, home)
+            for member in collection.members
+        ]
+        name = f"collection_{collection.lid.name}"
+        lines = inventory_lines([each.lidvid for each in made], collection.secondary)
+        table = InventoryTable(len(lines), max((len(line) for line in lines), default=0))
+        text = "".join(lines).encode()
+        inventory = self.file(home / f"{name}_inventory.csv", (text,), (table,))
+        previous = self.previous.get(collection.lid)
+        [inventory] = with_times_kept([inventory], previous)
+        gone = any(lid.is_member_of(collection.lid) for lid in self.removed)
+        grown = gone or any(each.change in ("new", "major") for each in made)
+        context = collection.context or _context_of(collection)
+        outcome = self.versioning.decide(
+            _wanted(collection.lid, collection.vid), collection.lid.at(Vid()), previous,
+            previous is not None and grown,
+            lambda version: collection_label(
+                collection, version, context, inventory, self.bundle.standard
+            ),
+            MEMBERS,
+        )  # fmt: skip
+        return self.label(home / f"{name}.xml", outcome)
+
+    def product(self, product: Product, home: Path) -> Outcome:
+        """Write a product: its files, then its label."""
+        if product.kind == "Product_Document":
+            product = replace(product, citation=self.cited(product))
+        place = home / product.folder if product.folder else home
+        made: list[Written] = []
+        for each in product.files:
+            with self.measured(place / each.name) as out:
+                objects = tuple(each.content.write(cast("IO[bytes]", out)))
+            created = each.created or self.bundle.created
+            made.append(Written(each.name, out.size, out.md5, objects, created, each.comment))
+        previous = self.previous.get(product.lid)
+        made = with_times_kept(made, previous)
+        outcome = self.versioning.decide(
+            _wanted(product.lid, product.vid), product.lid.at(Vid()), previous,
+            data_changed(made, previous),
+            lambda version: product_label(product, version, made, self.bundle.standard),
+        )  # fmt: skip
+        return self.label(place / product.label_name, outcome)
+
+    def kept(self, member: Kept, home: Path) -> Outcome:
+        """Copy a product with its label."""
+        place = home / member.folder if member.folder else home
+        for path in (member.label, *member.files):
+            with path.open("rb") as source, self.measured(place / path.name) as out:
+                shutil.copyfileobj(source, cast("Any", out), 1 << 20)
+        previous = self.previous.get(member.lid)
+        if previous is None or previous.lidvid.vid < member.lidvid.vid:
+            return self.note(Outcome(member.lidvid, "", "new" if previous is None else "major"))
+        if previous.label.read_bytes() != member.label.read_bytes():
+            what = f"{member.lidvid} is there already, with another label"
+            raise UsageError(what, where=str(member.label), why="a version never changes")
+        return self.note(Outcome(member.lidvid, "", "none"))
+
+    def cited(self, thing: Product | Collection) -> Citation:
+        """Return how to cite what has no citation of its own: as the bundle, by its own title."""
+        assert self.bundle.citation is not None
+        return thing.citation or replace(self.bundle.citation, description=thing.title, doi="")
+
+    def label(self, path: Path, outcome: Outcome) -> Outcome:
+        self.file(path, (outcome.label.encode(),))
+        return self.note(outcome)
+
+    def note(self, outcome: Outcome) -> Outcome:
+        self.changes[outcome.lidvid] = outcome.change
+        return outcome
+
+    def file(self, path: Path, pieces: Iterable[bytes], objects: tuple[Any, ...] = ()) -> Written:
+        with self.measured(path) as out:
+            for piece in pieces:
+                out.write(piece)
+        return Written(path.name, out.size, out.md5, objects, self.bundle.created)
+
+    @contextmanager
+    def measured(self, path: Path) -> Generator[Measured]:
+        """Open a new file whose bytes are counted; the folder is not seen by anybody yet."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as stream:
+            out = Measured(stream)
+            yield out
+        self.written[path.relative_to(self.folder).as_posix()] = (out.size, out.md5)
+
+
+class Measured:
+    """A file that knows how many bytes were written, and their md5."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._digest, self.size = stream, md5(usedforsecurity=False), 0
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or anything that has them."""
+        view = memoryview(data).cast("B")
+        self._digest.update(view)
+        self.size += len(view)
+        self._stream.write(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self.size
+
+    @property
+    def md5(self) -> str:
+        """Of what was written so far, in hexadecimal."""
+        return self._digest.hexdigest()
+
+
+def inventory_lines(primary: Iterable[Lidvid], secondary: Iterable[Lid | Lidvid] = ()) -> list[str]:
+    """Return the records of an inventory, sorted, so that the same members give the same bytes."""
+    lines = [*(f"P,{each}{CRLF}" for each in primary), *(f"S,{each}{CRLF}" for each in secondary)]
+    return sorted(lines)
+
+
+def _citation_of(bundle: Bundle) -> Citation:
+    return Citation(bundle.description or bundle.title, int(bundle.created[:4]))
+
+
+def _context_of(collection: Collection) -> Context:
+    if collection.context is not None:
+        return collection.context
+    return Context().joined(each.context for each in collection.members if isinstance(each, Product))
+
+
+def _wanted(lid: Lid, vid: Vid | None) -> Lidvid | None:
+    return None if vid is None else lid.at(vid)

@@ -1,0 +1,240 @@
+"""Bundle > Collection > Product: what an archive is to hold, before any byte of it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from transect.errors import UsageError
+
+from .identifiers import Lid, Lidvid, Vid, file_name_problem
+from .labels.areas import Citation, Context, Reference
+from .labels.objects import DataObject
+from .standard import RECENT, Standard
+from .xml import Element
+
+Kind = Literal[
+    "Product_Observational", "Product_Ancillary", "Product_Document", "Product_Browse", "Product_Context"
+]
+CollectionType = Literal[
+    "Browse", "Calibration", "Context", "Data", "Document", "Geometry", "Miscellaneous", "XML Schema",
+    "SPICE Kernel",
+]  # fmt: skip
+"""There is no type for ancillary data: products of that kind go to a collection of Data or Miscellaneous."""
+
+
+_TIME = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d(:[0-6]\d(\.\d{1,6})?)?Z").fullmatch
+
+
+class Content(Protocol):
+    """The bytes of a file, made when they are written."""
+
+    def write(self, out: IO[bytes]) -> Sequence[DataObject]:
+        """Write the bytes, and return what lies where in them."""
+        ...
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a product.
+
+    Attributes
+    ----------
+    name : str
+        Without a folder.
+    created : str
+        When its bytes were made, in UTC; "": when the bundle was.
+    """
+
+    name: str
+    content: Content
+    comment: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is said of a document; each file of the product has its standard: `PDF/A`, `MPEG-4`, ..."""
+
+    description: str
+    standards: tuple[str, ...]
+    date: str = ""
+    authors: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product: its files, and what its label says besides.
+
+    Attributes
+    ----------
+    folder : str
+        Below the folder of its collection; "" for that folder itself.
+    vid : Vid or None
+        None: 1.0, or what the rules make of the version in the bundle that is there.
+    document : Document or None
+        Of a `Product_Document`.
+    subject : Element or None
+        Of a `Product_Context`: the `Instrument`, `Investigation`, ... that it describes.
+    label : str
+        Name of the label; "": that of the first file, with the suffix `.xml`.
+    """
+
+    lid: Lid
+    title: str
+    files: tuple[DataFile, ...] = ()
+    kind: Kind = "Product_Observational"
+    context: Context = field(default_factory=Context)
+    references: tuple[Reference, ...] = ()
+    citation: Citation | None = None
+    document: Document | None = None
+    subject: Element | None = None
+    folder: str = ""
+    vid: Vid | None = None
+    label: str = ""
+
+    @property
+    def label_name(self) -> str:
+        """Name of the label."""
+        return self.label or f"{_stem(self.files[0].name) if self.files else self.lid.name}.xml"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A product of another archive, label and files as they are.
+
+    Attributes
+    ----------
+    label : Path
+    files : tuple of Path
+    folder : str
+        Below the folder of its collection.
+    """
+
+    lidvid: Lidvid
+    label: Path
+    files: tuple[Path, ...] = ()
+    folder: str = ""
+
+    @property
+    def lid(self) -> Lid:
+        """What it is called in all its versions."""
+        return self.lidvid.lid
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Products of one type.
+
+    Attributes
+    ----------
+    members : sequence of Product or Kept
+        Primary members: their identifiers begin with the collection's.
+    secondary : tuple of Lid or Lidvid
+        Members of other collections that belong here, too.
+    context : Context or None
+        None: all that its products are of.
+    """
+
+    lid: Lid
+    type: CollectionType
+    title: str
+    members: Sequence[Product | Kept] = ()
+    secondary: tuple[Lid | Lidvid, ...] = ()
+    description: str = ""
+    context: Context | None = None
+    references: tuple[Reference, ...] = ()
+    citation: Citation | None = None
+    vid: Vid | None = None
+
+    def __post_init__(self) -> None:
+        first = self.type.split(maxsplit=1)[0].lower()
+        if not self.lid.name.startswith((first, self.type.replace(" ", "_").lower())):
+            hint = f"{self.lid.parent}:{first}_{self.lid.name}"
+            what = f"the name of a collection of type {self.type} begins with {first!r}"
+            raise UsageError(what, why=str(self.lid), hint=hint)
+        for member in self.members:
+            if not member.lid.is_member_of(self.lid):
+                what = f"{member.lid} cannot be a member of {self.lid}"
+                raise UsageError(what, why="the identifier of a member begins with that of its collection")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An archive.
+
+    Attributes
+    ----------
+    created : str
+        When it is made, in UTC, `2024-05-01T12:00:00Z`: no clock is asked, so the same input gives the same
+        bytes.
+    secondary : tuple of (Lid or Lidvid, str)
+        Collections of other bundles that belong here, too, and their types.
+    """
+
+    lid: Lid
+    title: str
+    collections: tuple[Collection, ...]
+    created: str
+    description: str = ""
+    readme: str = ""
+    secondary: tuple[tuple[Lid | Lidvid, CollectionType], ...] = ()
+    context: Context | None = None
+    references: tuple[Reference, ...] = ()
+    citation: Citation | None = None
+    standard: Standard = RECENT
+    vid: Vid | None = None
+
+    def __post_init__(self) -> None:
+        if not _TIME(self.created):
+            what = f"{self.created!r} is no time at which a bundle is made"
+            raise UsageError(what, hint="2024-05-01T12:00:00Z, in UTC")
+        if not self.collections:
+            raise UsageError(f"{self.lid} has no collections")
+        for each in self.collections:
+            if each.lid.parent != self.lid:
+                what = f"{each.lid} is no collection of {self.lid}"
+                raise UsageError(what, hint=f"{self.lid}:{each.lid.name}")
+        _refuse_repeats(self)
+        _refuse_names(self)
+
+
+def products_of(bundle: Bundle) -> list[Product | Kept]:
+    """Return all members of all collections."""
+    return [member for each in bundle.collections for member in each.members]
+
+
+def _refuse_repeats(bundle: Bundle) -> None:
+    seen: set[Lid] = set()
+    for lid in [each.lid for each in (*bundle.collections, *products_of(bundle))]:
+        if lid in seen:
+            raise UsageError(f"two products are called {lid}", hint="each product has a name of its own")
+        seen.add(lid)
+
+
+def _refuse_names(bundle: Bundle) -> None:
+    """Refuse names that no file may have, and files that would take the place of each other."""
+    for collection in bundle.collections:
+        taken: set[str] = set()
+        for member in collection.members:
+            for name in _file_names(member):
+                if why := file_name_problem(name):
+                    raise UsageError(f"{name!r} is no name for a file", where=str(member.lid), why=why)
+                path = f"{member.folder}/{name}".lower()
+                if path in taken:
+                    raise UsageError(f"two files are called {name}", where=str(member.lid))
+                taken.add(path)
+
+
+def _file_names(member: Product | Kept) -> list[str]:
+    if isinstance(member, Kept):
+        return [member.label.name, *(file.name for file in member.files)]
+    return [member.label_name, *(file.name for file in member.files)]
+
+
+def _stem(name: str) -> str:
+    return name.rpartition(".")[0] or name

@@ -1,0 +1,208 @@
+"""Bundles that are there: which products in which versions, with which files; and the whole, to rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from transect.errors import ParseError, UsageError
+from transect.formats.pds4 import LABELS, NAMESPACE
+from transect.formats.pds4.label import NAMESPACE as PDS
+from transect.formats.pds4.label import label_root
+
+from .bundle import Bundle, Collection, CollectionType, Kept
+from .identifiers import Lid, Lidvid, Vid
+from .labels.areas import Change
+from .standard import RECENT, Standard
+
+_HEAD = 4096
+
+
+@dataclass(frozen=True)
+class Existing:
+    """A product that is there.
+
+    Attributes
+    ----------
+    kind : str
+        `Product_Observational`, ...
+    label : Path
+    files : mapping of str to (str, str)
+        By name beside the label, md5 ("" where the label has none) and time of creation of each.
+    history : tuple of Change
+        The newest first.
+    """
+
+    lidvid: Lidvid
+    title: str
+    kind: str
+    label: Path
+    files: Mapping[str, tuple[str, str]]
+    history: tuple[Change, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, where they are."""
+        return tuple(self.label.parent / name for name in self.files)
+
+
+def find_labels(folder: Path) -> list[Path]:
+    """Return the labels in a folder and below, in the order of their names."""
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in LABELS and path.is_file())
+    return sorted(path for path in found if NAMESPACE in _head(path))
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(_HEAD)
+
+
+def find_products(folder: Path) -> dict[Lid, Existing]:
+    """Return the newest version of every product in a folder, by what it is called."""
+    found: dict[Lid, Existing] = {}
+    for label in find_labels(folder) if folder.is_dir() else ():
+        product = read_existing(label)
+        known = found.get(product.lidvid.lid)
+        if known is None or known.lidvid.vid < product.lidvid.vid:
+            found[product.lidvid.lid] = product
+    return found
+
+
+def read_existing(label: Path) -> Existing:
+    """Return what a label says of its product.
+
+    Raises
+    ------
+    ParseError
+        That names the label, if it does not identify one.
+    """
+    root = label_root(label.read_bytes(), str(label))
+    area = root.find(f"{PDS}Identification_Area")
+    try:
+        lidvid = Lid(_text(area, "logical_identifier")).at(_vid(_text(area, "version_id")))
+    except UsageError as error:
+        what = f"{label.name} does not identify a product"
+        raise ParseError(what, where=f"{label}:1", why=error.what) from error
+    files = dict(_files(root, label))
+    kind = str(root.tag).removeprefix(PDS)
+    return Existing(lidvid, _text(area, "title"), kind, label, files, tuple(_history(area)))
+
+
+def _vid(text: str) -> Vid:
+    """Return a version; labels of all times also say `1`."""
+    return Vid.parse(text if "." in text else f"{text}.0")
+
+
+def _text(element: Any, tag: str) -> str:
+    found = None if element is None else element.find(PDS + tag)
+    return found.text.strip() if found is not None and found.text else ""
+
+
+def _files(root: Any, label: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    for element in root.iter(f"{PDS}File", f"{PDS}Document_File"):
+        path = PurePosixPath(_text(element, "directory_path_name")) / _text(element, "file_name")
+        if not path.name or path.is_absolute() or ".." in path.parts:
+            why = f"the file name {str(path)!r} leads elsewhere"
+            raise ParseError(f"{label.name} names no file", where=f"{label}:{element.sourceline}", why=why)
+        yield str(path), (_text(element, "md5_checksum").lower(), _text(element, "creation_date_time"))
+
+
+def _history(area: Any) -> Iterator[Change]:
+    for each in area.iter(f"{PDS}Modification_Detail"):
+        yield Change(
+            _text(each, "modification_date"), _vid(_text(each, "version_id")), _text(each, "description")
+        )
+
+
+# The whole, to build again
+
+
+def read_bundle(folder: Path, created: str, standard: Standard = RECENT) -> Bundle:
+    """Return a bundle that is there as one that can be built: the same products, members and versions.
+
+    Products keep their labels and files; collections and the bundle are described anew.
+
+    Raises
+    ------
+    ParseError
+        If there is no bundle, or its collections have no inventories.
+    """
+    found = find_products(folder)
+    bundles = [each for each in found.values() if each.kind == "Product_Bundle"]
+    if not bundles:
+        raise ParseError(f"{folder} is no bundle", where=str(folder), why="no label of a Product_Bundle")
+    [bundle, *_] = sorted(bundles, key=lambda each: (len(each.label.parts), each.lidvid))
+    root = label_root(bundle.label.read_bytes(), str(bundle.label))
+    collections: list[Collection] = []
+    others: list[tuple[Lid | Lidvid, CollectionType]] = []
+    for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
+        said = _text(entry, "lidvid_reference") or _text(entry, "lid_reference")
+        lid = Lid(said.partition("::")[0])
+        if lid in found and lid.is_member_of(bundle.lidvid.lid):
+            collections.append(_collection(found[lid], found))
+        else:
+            to = Lidvid.parse(said) if "::" in said else lid
+            others.append((to, _type_of(_text(entry, "reference_type"))))
+    readme = next((path for path in bundle.paths if path.is_file()), None)
+    return Bundle(
+        bundle.lidvid.lid, bundle.title, tuple(collections), created,
+        _text(root.find(f"{PDS}Bundle"), "description"),
+        readme.read_text("utf-8", "replace") if readme else "",
+        tuple(others), standard=standard, vid=bundle.lidvid.vid,
+    )  # fmt: skip
+
+
+def _collection(existing: Existing, found: Mapping[Lid, Existing]) -> Collection:
+    """Return a collection with the members that its inventory names; who is not here is secondary."""
+    root = label_root(existing.label.read_bytes(), str(existing.label))
+    kind = _text(root.find(f"{PDS}Collection"), "collection_type")
+    members: list[Kept] = []
+    secondary: list[Lid | Lidvid] = []
+    home = existing.label.parent
+    for status, to in read_inventory(existing):
+        lid = to.lid if isinstance(to, Lidvid) else to
+        product = found.get(lid)
+        if status == "P" and product is not None:
+            below = product.label.parent.relative_to(home) if product.label.is_relative_to(home) else Path()
+            folder = "" if below == Path() else below.as_posix()
+            members.append(Kept(product.lidvid, product.label, product.paths, folder))
+        else:
+            secondary.append(to)
+    lid, description = existing.lidvid.lid, _text(root.find(f"{PDS}Collection"), "description")
+    return Collection(
+        lid, cast("CollectionType", kind), existing.title, members, tuple(secondary), description,
+        vid=existing.lidvid.vid,
+    )  # fmt: skip
+
+
+def read_inventory(collection: Existing) -> list[tuple[str, Lid | Lidvid]]:
+    """Return the members of a collection: `P` or `S`, and what they are called.
+
+    Raises
+    ------
+    ParseError
+        With the line, for what is no member.
+    """
+    inventory = next((path for path in collection.paths if path.is_file()), None)
+    if inventory is None:
+        raise ParseError(f"{collection.lidvid} has no inventory", where=str(collection.label))
+    members: list[tuple[str, Lid | Lidvid]] = []
+    for number, line in enumerate(inventory.read_text("utf-8", "replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        status, _, name = (part.strip().strip('"') for part in line.partition(","))
+        try:
+            members.append((status.upper(), Lidvid.parse(name) if "::" in name else Lid(name)))
+        except UsageError as error:
+            where = f"{inventory}:{number}"
+            raise ParseError("this is no member of a collection", where=where, why=error.what) from error
+    return members
+
+
+def _type_of(reference: str) -> CollectionType:
+    """Return the type of a collection by the reference of its bundle to it."""
+    word = reference.removeprefix("bundle_has_").removesuffix("_collection")
+    known = {"schema": "XML Schema", "spice_kernel": "SPICE Kernel"}
+    return cast("CollectionType", known.get(word, word.capitalize()))

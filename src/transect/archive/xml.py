@@ -1,0 +1,96 @@
+"""XML as labels need it: elements that are values, written the same way every time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no way to write."""
+_SPECIAL = re.compile("[&<>]")
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element: text, or others inside.
+
+    Attributes
+    ----------
+    tag : str
+        With its prefix, if it has one: `proc:Process`.
+    content : str or tuple of Element
+    attributes : tuple of (str, str)
+    """
+
+    tag: str
+    content: str | tuple[Element, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+
+    def prefixes(self) -> set[str]:
+        """Return the prefixes that it and what is inside use, without `xsi`."""
+        own = {self.tag.partition(":")[0]} if ":" in self.tag else set[str]()
+        inside = () if isinstance(self.content, str) else self.content
+        return own.union(*(each.prefixes() for each in inside))
+
+
+Children = Element | Iterable[Element | None] | None
+
+
+def group(tag: str, *children: Children, **attributes: str) -> Element:
+    """Return an element with others inside; children that are None are left out."""
+    return Element(tag, tuple(_flat(children)), tuple(attributes.items()))
+
+
+def leaf(tag: str, value: object, **attributes: str) -> Element | None:
+    """Return an element with text inside; None where there is none to be said (None, "")."""
+    text = "" if value is None else str(value)
+    return Element(tag, text, tuple(attributes.items())) if text else None
+
+
+def nil(tag: str, reason: str = "unknown") -> Element:
+    """Return an element whose value cannot be given, and why."""
+    return Element(tag, "", (("xsi:nil", "true"), ("nilReason", reason)))
+
+
+def _flat(children: Iterable[Children]) -> Iterator[Element]:
+    for child in children:
+        if isinstance(child, Element):
+            yield child
+        elif child is not None:
+            yield from (each for each in child if each is not None)
+
+
+def document_text(root: Element, instructions: Iterable[str] = ()) -> str:
+    """Return a document: two blanks for each depth, a line for each element, lines ended by LF."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', *(f"<?{each}?>" for each in instructions)]
+    _write(root, "", lines)
+    return "\n".join(lines) + "\n"
+
+
+def _write(element: Element, indent: str, lines: list[str]) -> None:
+    start = element.tag + "".join(f' {name}="{quote(text)}"' for name, text in element.attributes)
+    content = element.content
+    if not content:
+        lines.append(f"{indent}<{start}/>")
+    elif isinstance(content, str):
+        lines.append(f"{indent}<{start}>{escape(content)}</{element.tag}>")
+    else:
+        lines.append(f"{indent}<{start}>")
+        for child in content:
+            _write(child, f"{indent}  ", lines)
+        lines.append(f"{indent}</{element.tag}>")
+
+
+def escape(text: str) -> str:
+    """Return text as it stands in an element; what XML cannot write is replaced."""
+    if not text.isprintable():
+        text = _UNWRITABLE.sub("\ufffd", text)
+    if _SPECIAL.search(text):
+        text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text
+
+
+def quote(text: str) -> str:
+    """Return text as it stands in an attribute."""
+    return escape(text).replace('"', "&quot;").replace("\n", "&#10;")
