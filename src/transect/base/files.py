@@ -121,8 +121,8 @@ def workplace(path: Path) -> Generator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent)
     folder = temporary_name(path, ".writing")
-    folder.mkdir()
-    try:
+    try:  # from before it is made: a signal may come at once
+        folder.mkdir()
         yield folder
     finally:
         remove_tree(folder)

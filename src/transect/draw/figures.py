@@ -130,8 +130,8 @@ def save_figures(drawings: Iterable[Drawing]) -> list[Path]:
             for path, make, dpi in drawings
             if (figure := make()) is not None
         ]
-    for _, written in saved:
-        written.result()
+        for _, written in saved:  # here, since a signal while the thread is joined would let go of it
+            written.result()
     return [path for path, _ in saved]
 
 
