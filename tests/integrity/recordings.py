@@ -161,7 +161,7 @@ def lane(seconds: int = 24, seed: int = 0, walker: bool = False) -> Recording:
     ranges: list[list[float]] = []
     for now in t:
         walls = np.where(towards[:, 1] > 0, 6.0, -5.0) / np.where(towards[:, 1] == 0, 1e-9, towards[:, 1])
-        seen = np.where(walls < 30.0, walls, np.nan)
+        seen = np.where((walls > 0) & (walls < 30.0), walls, np.nan)
         round_things = [(x, y, 0.15) for x, y in posts] + [(3 + 2 * now, 1.5, 0.25)] * walker
         for x, y, radius in round_things:
             along = towards @ np.array([x - now, y])

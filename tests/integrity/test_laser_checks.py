@@ -85,6 +85,32 @@ def test_rain_on_a_drive_is_named():
     assert {each.state for each in found["C02"][1:]} == {"OK"}
 
 
+def slow_lane(walker: bool = False) -> Recording:
+    """Return the lane with five scans a second."""
+    recording = lane(walker=walker)
+    laser = recording["laser"]
+    slow = laser.take(np.arange(len(laser)) % 4 == 0)
+    return recording.replace(streams=(slow, recording["odometry"]))
+
+
+@pytest.mark.parametrize(
+    ("fault", "number", "reason"), [("rain", "C03", "RAIN"), ("fog", "C02", "OBSCURANT")]
+)
+def test_a_slow_laser_on_a_drive_tells_rain_and_fog(fault: str, number: str, reason: str):
+    found = judge(inject(slow_lane(), fault, severity=0.8, seed=4, start="+8s", end="+18s")[0])
+    named = [each.reason == reason for each in found[number]]
+    assert sum(named[10:18]) >= 7
+    assert not any(named[1:8] + named[21:])
+    other = "C02" if number == "C03" else "C03"
+    assert {each.reason for each in found[other][1:]} <= {"", "LEARNING"}
+
+
+@pytest.mark.parametrize("walker", [False, True])
+def test_a_slow_laser_on_a_drive_takes_neither_posts_nor_people_for_the_weather(walker: bool):
+    found = judge(slow_lane(walker))
+    assert {each.reason for number in ("C02", "C03") for each in found[number][1:]} == {""}
+
+
 def test_a_robot_that_moves_without_poses_has_nothing_to_compare_with():
     t_ns = START_NS + np.arange(0, 30 * 10) * 100_000_000
     columns = {name: np.zeros(300) for name in ("vy", "vz", "wx", "wy", "wz")}

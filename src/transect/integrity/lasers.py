@@ -20,6 +20,7 @@ from transect.types import LaserScan
 
 from .model import Check, Finding, Surroundings, Unknown
 from .motion import Moving, is_moving
+from .sight import SLOW_S, Sight, first_scans
 from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, Space, poses_of
 from .sweeps import BESIDE, Sweeps, count_alike, sweeps_of
 from .windows import Window
@@ -34,6 +35,9 @@ CLEAR = 0.004
 """Part of the beams that may be early in a window that still tells what is usual."""
 DROPS, THICK = 0.5, 0.03
 """Part of the early returns that are alone in rain, at least; part of the beams that are early, less than."""
+SPARSE = 0.01
+"""Part of the beams of a slow laser that moves from which on what scatters is a cloud: so do things that it
+passes."""
 SECTORS, GATHERED, TELLING = 8, 0.75, 10
 """Parts of the directions; of a cloud's edge two have so many of the returns; returns that tell it."""
 MOVED = 0.05
@@ -74,6 +78,8 @@ class Early:
         There was a cloud a moment ago.
     doubtful : (s, d) bool array or None
         Returns that scatter where nobody looked before, while there is a cloud.
+    lone : (s, d) bool array or None
+        Returns of a slow laser that moves which hang alone where its other sweeps saw nothing.
     """
 
     sweeps: Sweeps
@@ -82,6 +88,7 @@ class Early:
     again: Mask | None = None
     lingers: bool = False
     doubtful: Mask | None = None
+    lone: Mask | None = None
 
     @cached_property
     def share(self) -> float:
@@ -107,6 +114,8 @@ class Early:
     @cached_property
     def isolated(self) -> Mask:
         """(s, d) early returns with no other around them, as from drops of rain."""
+        if self.lone is not None:
+            return self.lone
         around = sum((self._count(later, APART_M) for later in (-1, 0, 1)), np.zeros(self.which.shape, int))
         return self.which & (around == 0)
 
@@ -115,7 +124,8 @@ class Early:
         """Whether most early returns from no surface are alone, and they are few, and all over the place."""
         scattered = self.sweeps.share(self.scattered)
         alone = self.sweeps.share(self.isolated) >= DROPS * scattered and scattered < THICK
-        return alone and not self.lingers and not self.is_gathered
+        few = alone if self.lone is None else scattered < SPARSE
+        return few and not self.lingers and not self.is_gathered
 
     @property
     def is_gathered(self) -> bool:
@@ -159,7 +169,8 @@ class Early:
     def is_cloud(self) -> bool:
         """Whether early returns scatter as those of a cloud do."""
         scattered = self.sweeps.share(self.scattered)
-        return scattered > max(CLEAR, SCATTERED * self.share) and self.is_rough
+        least = CLEAR if self.lone is None or self.lingers else SPARSE
+        return scattered > max(least, SCATTERED * self.share) and self.is_rough
 
     @property
     def _slack(self) -> float:
@@ -235,7 +246,7 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._background, self._space = Background(), Space()
+        self._background, self._space, self._sight = Background(), Space(), Sight()
         self._seen: tuple[int, Early | Unknown] | None = None
         self._cloudy = 0
 
@@ -285,8 +296,10 @@ class Watch:
             found = self._space.look_up(origins[near] + ranges[near, None] * towards[near])
             seen_before[sweeps.sweep[near], sweeps.direction[near]] = found
             new = seen_before == FREE
+            lone = self._sight.find_lone(sweeps, poses) if sweeps.period_s > SLOW_S else None
+            new = new if lone is None else new | lone
             again = _find_again(sweeps, poses) if new.any() or self._cloudy else None
-            early = Early(sweeps, new, moving=True, again=again)
+            early = Early(sweeps, new, moving=True, again=again, lone=lone)
         cloudy = self._cloudy > 0 or early.is_cloud
         stops = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.which
         smooth = sweeps.surface if early.again is None else sweeps.surface & early.again
@@ -308,9 +321,7 @@ class Watch:
 
 def _find_again(sweeps: Sweeps, poses: Floats) -> Mask:
     """Return which returns (s, d) both the sweep before and that after have, seen from where it was then."""
-    first = np.searchsorted(sweeps.scan, np.arange(len(poses)))
-    begins = np.searchsorted(sweeps.sweep[first], np.arange(len(sweeps.ranges)))
-    T = poses[np.minimum(begins, len(poses) - 1)]
+    T = poses[first_scans(sweeps, len(poses))]
     found = np.ones(sweeps.ranges.shape, dtype=bool)
     for later in (-1, 1):
         other = np.clip(np.arange(len(T)) + later, 0, len(T) - 1)

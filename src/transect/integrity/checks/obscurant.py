@@ -7,7 +7,7 @@ from transect.integrity.lasers import BackgroundCheck, Early
 from transect.integrity.model import Finding, Limit
 
 
-class Obscurant(BackgroundCheck, id="C02", group="content", least=5, version=3):
+class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=4):
     """Part of the beams that come back early and from no surface.
 
     An early return (C01) is from a surface if two neighbours in its sweep are within 0.15 m, or those beside
