@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from transect.recording import Loss, Source
 
 from .columns import BY_NAME, bare_name
-from .names import Kind, kind_of_name, parse_name
+from .names import Kind, kind_of_name, parse_name, parse_picture
 
 PEEK = 4096
 _STATUS = re.compile(rb"\b(ra|sys)[ _]status\.", re.IGNORECASE)
@@ -28,6 +28,7 @@ class Products:
     science: list[str] = field(default_factory=list[str])
     coordinates: list[str] = field(default_factory=list[str])
     label: list[str] = field(default_factory=list[str])
+    picture: list[str] = field(default_factory=list[str])
     others: list[str] = field(default_factory=list[str])
     losses: list[Loss] = field(default_factory=list[Loss])
 
@@ -66,6 +67,9 @@ def sort_products(source: Source) -> Products:
     """Return the IDA products among the files of a source; what they hold counts more than their names."""
     products = Products()
     for name in sorted(source.names, key=_order):
+        if parse_picture(name):
+            products.picture.append(name)
+            continue
         if not name.lower().endswith((".txt", ".csv", ".xml")):
             products.others.append(name)
             continue

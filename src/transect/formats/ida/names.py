@@ -19,13 +19,20 @@ PARAMETERS = "012.txt"
 SCIENCE = "eu.csv"
 COORDINATES = "ida_sc_coordinates.csv"
 
-Kind = Literal["status", "history", "parameters", "science", "coordinates", "label"]
+Kind = Literal["status", "history", "parameters", "science", "coordinates", "label", "picture"]
 
 _NAME = re.compile(
     r"(?P<letter>a)(?P<apid>\d{4})_(?P<start_sol>\d{4})_(?P<start_sclk>\d{9,10})_(?P<end_sclk>\d{9,10})"
     r"_(?P<time_tag>\d{12})_(?P<product>[\w.-]+)",
     re.IGNORECASE,
 )
+CAMERAS = {"C": "ICC", "D": "IDC"}
+"""The context camera and the one on the forearm, by the first letter of their pictures' names."""
+_PICTURE = re.compile(
+    r"(?P<camera>[CD])\d{3}\w(?P<sol>\d{4})_(?P<sclk>\d{9,10})EDR_F\d{4}_\d{4}\w{1,3}\.(?:png|jpe?g)",
+    re.IGNORECASE,
+)
+"""As InSight's raw pictures are published: D000M0789_666569938EDR_F0000_2696M_.PNG. The SIS does not say."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +86,40 @@ def parse_name(name: str) -> ProductName | None:
     return ProductName(apid, sol, start, end, fields["time_tag"], fields["product"], fields["letter"])
 
 
+@dataclass(frozen=True)
+class PictureName:
+    """What the name of a raw picture says: camera (`IDC`, `ICC`), sol, and whole seconds of the SCLK."""
+
+    camera: str
+    sol: int
+    sclk: int
+
+    def numbered(self, number: int) -> str:
+        """Return the name of a picture; the number tells those of one second apart."""
+        letter = next(letter for letter, camera in CAMERAS.items() if camera == self.camera)
+        return f"{letter}000M{self.sol:04d}_{self.sclk:09d}EDR_F0000_{number % 10_000:04d}M_.PNG"
+
+
+def parse_picture(name: str) -> PictureName | None:
+    """Return what a file name says of a raw picture, or None if it is not one's."""
+    match = _PICTURE.fullmatch(name.rpartition("/")[2])
+    if match is None:
+        return None
+    return PictureName(CAMERAS[match["camera"].upper()], int(match["sol"]), int(match["sclk"]))
+
+
+def picture_stem(name: str) -> str:
+    """Return the name of a raw picture's file without folder and suffix; "" if it is none's."""
+    return name.rpartition("/")[2].rpartition(".")[0] if parse_picture(name) else ""
+
+
 def kind_of_name(name: str) -> Kind | None:
     """Return what a file's name says that it holds, or None if it says nothing."""
     base = name.rpartition("/")[2].lower()
     if base == COORDINATES:
         return "coordinates"
+    if parse_picture(base):
+        return "picture"
     parsed = parse_name(base)
     if parsed is None:
         return None

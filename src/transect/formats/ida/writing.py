@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.clocks import decimal_from_ns
-from transect.base.files import refuse_existing, write_text
+from transect.base.clocks import NS, decimal_from_ns
+from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.base.units import from_si
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
+from transect.recording.stream import Sample
 
+from .._images import encode_image
 from . import columns as known
 from . import names as names
+from .clock import sol_of_sclk
 from .columns import STATUS_BITS, encode_status
 from .parameters import parameters_text
 from .status import ARM, EXTRA, INDEX, POINT, SYSTEM, Key, StatusText
@@ -36,6 +39,7 @@ class _Plan:
 
     recording: Recording
     texts: dict[str, str] = field(default_factory=dict[str, str])
+    pictures: dict[str, Sample] = field(default_factory=dict[str, Sample])
     said: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
 
@@ -71,16 +75,31 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     _plan_status(plan, "", 89, names.ARM_FLOAT)
     _plan_status(plan, "History/", 85, names.SYSTEM_FLOAT)
     _plan_conditions(plan)
-    if not plan.texts:
+    for camera in names.CAMERAS.values():
+        _plan_pictures(plan, camera)
+    if not plan.texts and not plan.pictures:
         raise UnsupportedError(
             f"{recording.name} has nothing that an IDA product holds",
             hint="its streams are Arm/SciHi, Arm/Status, System/Status, ...",
         )
     for name, text in plan.texts.items():
         write_text(path / name, text)
+    for name, sample in plan.pictures.items():
+        write_bytes(path / name, encode_image(sample.payload, ".png"))
     left = [stream.name for stream in recording if stream.name not in plan.used]
     plan.said += [f"{', '.join(left)}: no IDA product holds this"] if left else []
     return tuple(dict.fromkeys(plan.said))
+
+
+def _plan_pictures(plan: _Plan, camera: str) -> None:
+    """Name pictures as InSight's raw ones are: whole seconds of the spacecraft clock."""
+    stream = plan.stream(camera)
+    for number, sample in enumerate(stream or ()):
+        sclk, rest = divmod(sample.t_ns, NS)
+        if rest:
+            plan.said.append(f"the times of {camera} are whole seconds: its file names have no others")
+        sol = max(0, sol_of_sclk(sample.t_ns))
+        plan.pictures[names.PictureName(camera, sol, sclk).numbered(number)] = sample
 
 
 def _plan_science(plan: _Plan, device: str, apid: int) -> None:

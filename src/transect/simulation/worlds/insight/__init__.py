@@ -9,13 +9,13 @@ Conditions that it knows:
   `along` the current (default), or `subtracted` whatever its direction.
 
 The arm bends, heats and touches things as it would (`transect.simulation.arm`); its flight software knows
-only what its sensors say. Pictures of the camera are the stream `IDC`; IDA products have no place for them,
-so that a written day has them in `truth/idc/`.
+only what its sensors say. Pictures of the camera are the stream `IDC`, in files that are named
+as InSight's raw pictures are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,8 @@ def make_day(options: Options) -> Day:
 
     made = [(stream, product) for stream, product in _telemetry(life) if options.wants(stream.name)]
     pictures = [camera.stream()] if camera.rows and options.wants(NAME) else []
-    files = camera.files() if pictures else {}
     streams = (*(stream for stream, _ in made), *pictures)
-    return Day(_recording(life, robot, camera, streams, options), collect_truth(life, made, files))
+    return Day(_recording(life, robot, camera, streams, options), collect_truth(life, made))
 
 
 def _telemetry(life: Life) -> Iterator[tuple[Stream, Product]]:
@@ -127,9 +126,7 @@ def _frames(life: Life, robot: Robot) -> FrameTree:
     return frames
 
 
-def collect_truth(
-    life: Life, products: Sequence[tuple[Stream, Product]], files: Mapping[str, Callable[[], bytes]]
-) -> Truth:
+def collect_truth(life: Life, products: Sequence[tuple[Stream, Product]]) -> Truth:
     """Return the truth of what was recorded, on its own times.
 
     Tables: `joints` (true angles), `tool` (where the tool is), `sag` (by how much the arm gives way there),
@@ -142,7 +139,7 @@ def collect_truth(
         hot = life.true.grapple.celsius > limit
         spoilt = [(stream.name, product.rows, life.seen.t_ns[product.rows]) for stream, product in products]
         tables["faults"] = fault_table(life.fault_names, life.plan, life.faults, hot, spoilt)
-    return Truth(tables=tables, maps={"dem": life.site.terrain.as_grid()}, files=files)
+    return Truth(tables=tables, maps={"dem": life.site.terrain.as_grid()})
 
 
 def _joints(life: Life, rows: Ints) -> pa.Table:

@@ -6,15 +6,15 @@ payloads stand on the deck (PAYLOAD_COL_PARAMS).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.formats._images import encode_image, file_table
+from transect.formats._images import file_table
 from transect.geometry import se3
 from transect.recording import Robot, Stream
 from transect.recording.arrow import T_NS
@@ -105,19 +105,8 @@ class Camera:
         def load(row: Mapping[str, Any]) -> Image:
             return self.picture(by_time[row[T_NS]])
 
-        table = file_table(t_ns, [_file(k) for k in range(len(self.rows))])
+        table = file_table(t_ns, [f"{NAME}_{k:04d}" for k in range(len(self.rows))])
         return Stream(NAME, Image, table, clock="sclk", frame=self.model.frame, loader=load, camera=NAME)
-
-    def files(self) -> dict[str, Callable[[], bytes]]:
-        """Return the pictures as files, each made when it is written."""
-        return {_file(k): partial(self._encode, row) for k, row in enumerate(self.rows)}
-
-    def _encode(self, row: int) -> bytes:
-        return encode_image(self.picture(row), ".png")
-
-
-def _file(number: int) -> str:
-    return f"idc/{number:04d}.png"
 
 
 def resize_camera(model: CameraModel, scale: float) -> CameraModel:
