@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Literal, Protocol
 
 from transect.errors import UsageError
 
@@ -15,6 +15,9 @@ from .labels.areas import Citation, Context, Reference
 from .labels.objects import DataObject
 from .standard import RECENT, Standard
 from .xml import Element
+
+if TYPE_CHECKING:
+    from .labels.products import Version, Written
 
 Kind = Literal[
     "Product_Observational", "Product_Ancillary", "Product_Document", "Product_Browse", "Product_Context"
@@ -82,6 +85,8 @@ class Product:
         Of a `Product_Context`: the `Instrument`, `Investigation`, ... that it describes.
     label : str
         Name of the label; "": that of the first file, with the suffix `.xml`.
+    render : callable or None
+        What writes the whole label instead, of the version and of the files as they were written.
     """
 
     lid: Lid
@@ -96,6 +101,7 @@ class Product:
     folder: str = ""
     vid: Vid | None = None
     label: str = ""
+    render: Callable[[Version, Sequence[Written]], str] | None = None
 
     @property
     def label_name(self) -> str:

@@ -68,6 +68,8 @@ class Version:
 
 def product_label(product: Product, version: Version, files: Sequence[Written], standard: Standard) -> str:
     """Return the label of a product."""
+    if product.render is not None:
+        return product.render(version, files)
     if product.kind == "Product_Context":
         body: list[Element | None] = [reference_list(product.references), product.subject]
     else:
