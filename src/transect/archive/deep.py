@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from transect.base.files import refuse_existing, staged, write_bytes
 from transect.errors import ParseError, UsageError, did_you_mean
 from transect.formats.pds4.label import NAMESPACE as PDS
-from transect.formats.pds4.label import label_root
+from transect.formats.pds4.xml import load_xml
 
 from .existing import Existing, find_labels, read_existing, read_inventory
 from .identifiers import Lid, Lidvid, Vid
@@ -117,7 +117,7 @@ def primary_products(bundle: Existing, found: Mapping[Lidvid, Existing]) -> Iter
 
 
 def _primary_collections(bundle: Existing) -> Iterator[Lid | Lidvid]:
-    root = label_root(bundle.label.read_bytes(), str(bundle.label))
+    root = load_xml(bundle.label.read_bytes(), str(bundle.label))
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
         said = {child.tag.removeprefix(PDS): (child.text or "").strip() for child in entry}
         if said.get("member_status") == "Primary":

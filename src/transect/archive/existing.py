@@ -10,7 +10,7 @@ from typing import Any, cast
 from transect.errors import ParseError, UsageError
 from transect.formats.pds4 import LABELS, NAMESPACE
 from transect.formats.pds4.label import NAMESPACE as PDS
-from transect.formats.pds4.label import label_root
+from transect.formats.pds4.xml import load_xml
 
 from .bundle import Bundle, Collection, CollectionType, Kept
 from .identifiers import Lid, Lidvid, Vid
@@ -78,7 +78,7 @@ def read_existing(label: Path) -> Existing:
     ParseError
         That names the label, if it does not identify one.
     """
-    root = label_root(label.read_bytes(), str(label))
+    root = load_xml(label.read_bytes(), str(label))
     area = root.find(f"{PDS}Identification_Area")
     try:
         lidvid = Lid(_text(area, "logical_identifier")).at(_vid(_text(area, "version_id")))
@@ -134,7 +134,7 @@ def read_bundle(folder: Path, created: str, standard: Standard = RECENT) -> Bund
     if not bundles:
         raise ParseError(f"{folder} is no bundle", where=str(folder), why="no label of a Product_Bundle")
     [bundle, *_] = sorted(bundles, key=lambda each: (len(each.label.parts), each.lidvid))
-    root = label_root(bundle.label.read_bytes(), str(bundle.label))
+    root = load_xml(bundle.label.read_bytes(), str(bundle.label))
     collections: list[Collection] = []
     others: list[tuple[Lid | Lidvid, CollectionType]] = []
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
@@ -156,7 +156,7 @@ def read_bundle(folder: Path, created: str, standard: Standard = RECENT) -> Bund
 
 def _collection(existing: Existing, found: Mapping[Lid, Existing]) -> Collection:
     """Return a collection with the members that its inventory names; who is not here is secondary."""
-    root = label_root(existing.label.read_bytes(), str(existing.label))
+    root = load_xml(existing.label.read_bytes(), str(existing.label))
     kind = _text(root.find(f"{PDS}Collection"), "collection_type")
     members: list[Kept] = []
     secondary: list[Lid | Lidvid] = []

@@ -1,4 +1,4 @@
-"""Labels: XML to what a reader must know. No DTD, no entities, no network, bounded size and depth."""
+"""Labels: XML to what a reader must know."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from transect.errors import ParseError
 
-NAMESPACE = "{http://pds.nasa.gov/pds4/pds/v1}"
-MAX_BYTES, MAX_DEPTH = 16 << 20, 200
+from .xml import NAMESPACE, load_xml
+
 MOST_FIELDS = 100_000
 """Of a table, once groups that repeat are laid flat."""
 TABLES = ("Table_Delimited", "Table_Character", "Table_Binary", "Inventory")
@@ -131,7 +131,7 @@ def parse_label(content: bytes, name: str) -> Label:
     ParseError
         With the line, if it is no label, or describes what cannot be.
     """
-    root = label_root(content, name)
+    root = load_xml(content, name)
     kind = root.tag.removeprefix(NAMESPACE)
     if not root.tag.startswith(NAMESPACE) or not kind.startswith("Product_"):
         raise ParseError(f"{name} is no PDS4 label", where=name, why=f"it is a {root.tag}")
@@ -143,35 +143,6 @@ def parse_label(content: bytes, name: str) -> Label:
     return Label(
         said["logical_identifier"], said["version_id"], said["title"], kind, files, _context(root, reader)
     )
-
-
-def label_root(content: bytes, name: str) -> Any:
-    """Return the root of a label: no document type, no entities, a bounded size and depth."""
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-
-    if len(content) > MAX_BYTES:
-        raise ParseError(f"{name} is too large for a label", where=name, why=f"{len(content)} bytes")
-    if b"<!DOCTYPE" in content[:4096] or b"<!ENTITY" in content:
-        raise ParseError(f"{name} has a document type or entities", where=name, hint="labels have none")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
-    try:
-        root = etree.fromstring(content, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise ParseError(f"{name} is not well-formed", where=f"{name}:{line}", why=str(error)) from error
-    if _depth(root) > MAX_DEPTH:
-        raise ParseError(f"{name} is nested too deeply", where=name)
-    return root
-
-
-def _depth(root: Any) -> int:
-    deepest, pending = 0, [(root, 1)]
-    while pending:
-        element, depth = pending.pop()
-        deepest = max(deepest, depth)
-        if depth <= MAX_DEPTH:
-            pending += [(child, depth + 1) for child in element]
-    return deepest
 
 
 def _tag(element: Any) -> str:

@@ -1,0 +1,148 @@
+"""Where schemas are: XSD and Schematron files of the PDS4 information model, which are no part of transect.
+
+They are found by name in the folders that are given, in those of `TRANSECT_PDS4_SCHEMAS` and in the user's
+data folder, which `fetch` fills from the official site. Files were released again under the same name, so
+that those that are fetched are pinned by sha256 (`schemas.sha256`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from transect.base.files import write_bytes
+from transect.errors import TransectError
+
+VARIABLE, SITE_VARIABLE = "TRANSECT_PDS4_SCHEMAS", "TRANSECT_PDS4_SITE"
+SITE = "https://pds.nasa.gov"
+MAX_BYTES = 64 << 20
+PINS = Path(__file__).parent / "schemas.sha256"
+DEFAULT = ("PDS4_PDS_1B10", "PDS4_MSN_1B00_1100", "PDS4_PDS_1O00", "PDS4_DISP_1O00_1510",
+           "PDS4_GEOM_1O00_19B0", "PDS4_MSN_1O00_1310", "PDS4_MSN_SURFACE_1O00_1300",
+           "PDS4_PROC_1O00_1500")  # fmt: skip
+"""What InSight's arm used, and a recent set."""
+
+
+class Pin(NamedTuple):
+    """A file of the official site: its path there, and what its bytes hash to."""
+
+    path: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """The file's name, by which labels are matched."""
+        return PurePosixPath(self.path).name
+
+
+class Schemas:
+    """Schema files in some folders; the first folder that has a name wins."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self.folders = tuple(folders)
+
+    @cached_property
+    def _index(self) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for folder in self.folders:
+            for path in sorted(folder.rglob("PDS4_*")):
+                if path.suffix in (".xsd", ".sch"):
+                    found.setdefault(path.name, path)
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all files, in order."""
+        return sorted(self._index)
+
+    def __bool__(self) -> bool:
+        return bool(self._index)
+
+    def find(self, location: str, beside: Path | None = None) -> Path | None:
+        """Return the file of the name that a location ends in; beside the label if it names no site."""
+        name = PurePosixPath(location.strip()).name
+        found = self._index.get(name)
+        if found is None and beside is not None and "://" not in location and (beside / name).is_file():
+            return beside / name
+        return found
+
+
+def data_folder() -> Path:
+    """Return the user's own folder of schemas, below `$XDG_DATA_HOME` or `~/.local/share`."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "transect" / "pds4"
+
+
+def find_schemas(given: Iterable[Path] = ()) -> Schemas:
+    """Return the schemas of the given folders, else of the environment, else of the user's data folder.
+
+    Raises
+    ------
+    TransectError
+        If a folder that is named is none.
+    """
+    named = tuple(given) or tuple(Path(p) for p in os.environ.get(VARIABLE, "").split(os.pathsep) if p)
+    for folder in named:
+        if not folder.is_dir():
+            raise TransectError(
+                "the folder of schemas is none", where=str(folder), hint=f"check --schemas and {VARIABLE}"
+            )
+    return Schemas(named or (data_folder(),))
+
+
+def pins(names: Iterable[str] = ()) -> list[Pin]:
+    """Return the pinned files whose names begin with one of these; all without any."""
+    wanted = tuple(names)
+    lines = (line.split() for line in PINS.read_text().splitlines())
+    found = [Pin(path, digest) for digest, path in lines]
+    return [pin for pin in found if not wanted or pin.name.rpartition(".")[0] in wanted]
+
+
+def fetch(
+    names: Iterable[str], folder: Path | None = None, site: str | None = None
+) -> Iterator[tuple[Pin, bool]]:
+    """Fetch pinned files that are not there yet; gives each with whether it was fetched.
+
+    Raises
+    ------
+    TransectError
+        If there is no network, or a file is not the one that is pinned.
+    """
+    target = folder or data_folder()
+    for pin in pins(names):
+        path = target / pin.name
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == pin.sha256:
+            yield pin, False
+            continue
+        write_bytes(path, _download(f"{site or os.environ.get(SITE_VARIABLE) or SITE}/{pin.path}", pin))
+        yield pin, True
+
+
+def _download(url: str, pin: Pin) -> bytes:
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=30) as answer:
+            content = answer.read(MAX_BYTES + 1)
+    except HTTPError as error:
+        raise TransectError(
+            f"{pin.name} cannot be fetched", where=url, why=f"the site answers {error.code} {error.reason}"
+        ) from error
+    except (OSError, HTTPException) as error:
+        raise TransectError(
+            "the schemas cannot be fetched: there is no network, or the site does not answer",
+            where=url, why=str(error), hint="copy .xsd and .sch files and name their folder by --schemas",
+        ) from error  # fmt: skip
+    if hashlib.sha256(content).hexdigest() != pin.sha256:
+        raise TransectError(
+            f"{pin.name} is not the file that is pinned", where=url,
+            why="its sha256 differs: it was released again, or changed on the way",
+            hint="download it yourself if you trust it, and name its folder by --schemas",
+        )  # fmt: skip
+    return content

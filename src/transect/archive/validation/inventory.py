@@ -1,0 +1,105 @@
+"""Collections and bundles: which products they have, as inventories and member entries say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from transect.formats.pds4.xml import NAMESPACE
+
+from .files import find_file
+from .labels import Label, text_of
+from .problems import Problem, problem
+
+MAX_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member, with its version if it is said.
+
+    Attributes
+    ----------
+    primary : bool
+    place : str
+        For people: `record 3`, or `line 40`.
+    """
+
+    lid: str
+    vid: str
+    primary: bool
+    line: int
+    record: int = 0
+
+    @property
+    def name(self) -> str:
+        """As it was written."""
+        return f"{self.lid}::{self.vid}" if self.vid else self.lid
+
+
+def members_of(label: Label) -> list[Member]:
+    """Return the members that a bundle or a collection names; none for other products."""
+    if label.kind == "Product_Bundle":
+        return list(_entries(label))
+    if label.kind == "Product_Collection":
+        return [member for path in _inventories(label) for member in _records(path)]
+    return []
+
+
+def _entries(label: Label) -> Iterator[Member]:
+    for element in label.root.iter(f"{NAMESPACE}Bundle_Member_Entry"):
+        written = text_of(element, "lidvid_reference") or text_of(element, "lid_reference")
+        lid, _, vid = written.partition("::")
+        primary = text_of(element, "member_status").lower() != "secondary"
+        if lid:
+            yield Member(lid, vid, primary, element.sourceline or 0)
+
+
+def _inventories(label: Label) -> Iterator[Path]:
+    for entry in label.files:
+        path, _ = find_file(label, entry)
+        if path is not None and entry.area.find(f"{NAMESPACE}Inventory") is not None:
+            yield path
+
+
+def _records(path: Path) -> Iterator[Member]:
+    if path.stat().st_size > MAX_BYTES:
+        return
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        status, _, written = line.decode("utf-8", "replace").partition(",")
+        lid, _, vid = written.strip().strip('"').partition("::")
+        if lid:
+            yield Member(lid.strip(), vid.strip(), status.strip().upper().startswith("P"), 0, number)
+
+
+def inventory_problems(label: Label) -> Iterator[Problem]:
+    """Give what is wrong inside the inventories of a collection."""
+    for path in _inventories(label):
+        statuses = [
+            line.decode("utf-8", "replace").partition(",")[0].strip()
+            for line in path.read_bytes().splitlines()
+        ]
+        for number, status in enumerate(statuses, 1):
+            if status and not status.upper().startswith(("P", "S")):
+                text = f"the member status {status!r} should be P or S"
+                yield problem("inventory_table.invalid_member_status", text, data=path.name, record=number)
+        members = list(_records(path))
+        for name, count in Counter(each.name for each in members).items():
+            if count > 1:
+                places = [each.record for each in members if each.name == name]
+                text = f"{name} stands in records {', '.join(map(str, places[:5]))}"
+                yield problem("inventory.duplicate_lidvid", text, data=path.name, record=places[1])
+        for each in members:
+            if each.primary and not each.vid:
+                text = f"the primary member {each.lid} has no version"
+                yield problem("integrity.missing_version", text, data=path.name, record=each.record)
+
+
+def parent_problems(label: Label) -> Iterator[Problem]:
+    """Give the primary members whose identifiers do not begin with that of their collection or bundle."""
+    for each in members_of(label):
+        if each.primary and not each.lid.startswith(f"{label.lid}:"):
+            text = f"the primary member {each.name} should begin with {label.lid}:"
+            yield problem("integrity.missing_parent_prefix", text, line=each.line, record=each.record)

@@ -1,0 +1,197 @@
+"""Labels as a validator sees them: the tree with its lines, and what it names elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from transect.formats.pds4.xml import NAMESPACE, load_xml, local_name
+
+XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
+SCHEMATRON = "http://purl.oclc.org/dsdl/schematron"
+EXTENSIONS = (".xml", ".lblx")
+_PSEUDO = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
+
+
+@dataclass(frozen=True)
+class Model:
+    """An `xml-model` instruction: which Schematron, and of which kind."""
+
+    href: str
+    kind: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An identifier that a label names, and why."""
+
+    target: str
+    type: str
+    line: int
+    element: Any
+
+    @property
+    def lid(self) -> str:
+        """The identifier without a version."""
+        return self.target.partition("::")[0]
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file that a label names.
+
+    Attributes
+    ----------
+    name : str
+        As it is written, with its folder below that of the label.
+    area : lxml element
+        The file area, or the `Document_File` itself.
+    element : lxml element
+        `File`, or `Document_File`.
+    """
+
+    name: str
+    area: Any
+    element: Any
+
+    @property
+    def line(self) -> int:
+        """Where it is named."""
+        return self.element.sourceline or 0
+
+    @property
+    def safe(self) -> bool:
+        """Whether it stays below the folder of the label."""
+        path = PurePosixPath(self.name)
+        return bool(path.name) and not path.is_absolute() and ".." not in path.parts and "\\" not in self.name
+
+
+class Label:
+    """A label that could be parsed.
+
+    Parameters
+    ----------
+    path : Path
+    name : str
+        From the folder that is validated.
+    content : bytes
+    """
+
+    def __init__(self, path: Path, name: str, content: bytes) -> None:
+        self.path, self.name, self.content = path, name, content
+        self.root = load_xml(content, name)
+
+    @property
+    def kind(self) -> str:
+        """`Product_Observational`, ..."""
+        return local_name(self.root)
+
+    @property
+    def is_label(self) -> bool:
+        """Whether its root is a product of PDS4."""
+        root = str(self.root.tag)
+        return root.startswith(NAMESPACE) and self.kind.startswith(("Product_", "Ingest_LDD"))
+
+    @cached_property
+    def present(self) -> frozenset[str]:
+        """Names of all elements."""
+        return frozenset(local_name(each) for each in self.root.iter())
+
+    @cached_property
+    def lid(self) -> str:
+        """The logical identifier, or nothing."""
+        return text_of(self.area, "logical_identifier")
+
+    @cached_property
+    def vid(self) -> str:
+        """The version, or nothing."""
+        return text_of(self.area, "version_id")
+
+    @property
+    def lidvid(self) -> str:
+        """Both, joined by two colons."""
+        return f"{self.lid}::{self.vid}"
+
+    @property
+    def area(self) -> Any:
+        """The `Identification_Area`, or None."""
+        return self.root.find(f"{NAMESPACE}Identification_Area")
+
+    @cached_property
+    def schema_locations(self) -> list[tuple[str, str]]:
+        """Namespaces and where their XSD is, as `xsi:schemaLocation` says."""
+        words = (self.root.get(f"{XSI}schemaLocation") or "").split()
+        return list(zip(words[::2], words[1::2], strict=False))
+
+    @cached_property
+    def models(self) -> list[Model]:
+        """The Schematron files that the label names."""
+        found: list[Model] = []
+        before = self.root.getprevious()
+        while before is not None:
+            if getattr(before, "target", "") == "xml-model":
+                said = {key: value[1:-1] for key, value in _PSEUDO.findall(before.text or "")}
+                found.insert(
+                    0, Model(said.get("href", ""), said.get("schematypens", ""), before.sourceline or 0)
+                )
+            before = before.getprevious()
+        return found
+
+    @cached_property
+    def files(self) -> list[FileEntry]:
+        """The files that it describes."""
+        found: list[FileEntry] = []
+        for element in self.root.iter(f"{NAMESPACE}File", f"{NAMESPACE}Document_File"):
+            document = local_name(element) == "Document_File"
+            area = element if document else element.getparent()
+            if document or local_name(area).startswith("File_Area"):
+                folder = text_of(element, "directory_path_name").strip("/")
+                name = text_of(element, "file_name")
+                found.append(FileEntry(f"{folder}/{name}" if folder else name, area, element))
+        return found
+
+    @cached_property
+    def references(self) -> list[Reference]:
+        """Every identifier in an `Internal_Reference`, in any namespace of the label."""
+        found: list[Reference] = []
+        for element in self.root.iter(f"{NAMESPACE}Internal_Reference"):
+            type_ = text_of(element, "reference_type")
+            for tag in ("lid_reference", "lidvid_reference"):
+                for each in element.iterfind(NAMESPACE + tag):
+                    found.append(Reference((each.text or "").strip(), type_, each.sourceline or 0, element))
+        return found
+
+    def at(self, path: str) -> int:
+        """Return the line of the element that an XPath by `path()` means: `/Q{uri}name[1]/...`."""
+        element = self.root
+        for uri, name, number in re.findall(r"/(?:Q\{([^}]*)\})?([\w.-]+)\[(\d+)\]", path)[1:]:
+            tag = f"{{{uri}}}{name}" if uri else name
+            children = element.findall(tag)
+            if int(number) > len(children):
+                break
+            element = children[int(number) - 1]
+        return element.sourceline or 0
+
+
+def text_of(element: Any, tag: str) -> str:
+    """Return the text of a child, without blanks around it; nothing if there is none."""
+    found = None if element is None else element.find(NAMESPACE + tag)
+    return found.text.strip() if found is not None and found.text else ""
+
+
+def child_line(element: Any, tag: str) -> int:
+    """Return the line of a child, else that of the element itself."""
+    found = element.find(NAMESPACE + tag)
+    return (element if found is None else found).sourceline or 0
+
+
+def children(element: Any) -> Iterator[tuple[str, Any]]:
+    """Give the children of an element by their names."""
+    for each in element:
+        if name := local_name(each):
+            yield name, each

@@ -1,0 +1,101 @@
+"""Problems: what is wrong, how bad it is, and where.
+
+The names are those of NASA's validate tool without the first part, which is the severity:
+`error.table.records_mismatch` is the problem `table.records_mismatch` of severity error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+WARNINGS = frozenset(
+    {
+        "label.missing_schematron_spec", "label.bad_schematypens",
+        "label.missing_schematypens", "label.file_ref_case_mismatch", "label.context_ref_mismatch",
+        "label.not_understandable", "integrity.reference_not_found", "integrity.pds4_version_mismatch",
+        "integrity.missing_context_reference", "integrity.unreferenced_member",
+        "file.not_referenced_in_label", "file.reserved_name_mismatch", "sub_directory.unallowed_name",
+        "product_not_registered",
+        "table.characters_between_fields", "table.field_value_out_of_special_constant_min_max_range",
+        "array.value_out_of_special_constant_min_max_range", "table.field_value_format_specifier_mismatch",
+        "table.field_value_format_precision_mismatch", "table.invalid_special_constant",
+        "array.invalid_special_constant", "validation.content_validation_not_yet_supported",
+        "data_objects.out_of_order", "data.not_described",
+    }
+)  # fmt: skip
+INFOS = frozenset(
+    {
+        "label.context_ref_found", "table.blank_field_value", "table.field_value_is_special_constant",
+        "array.is_special_constant", "label.missing_checksum", "label.missing_filesize",
+        "integrity.unreferenced_file", "label.context_ref_case_mismatch",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem, or one cause of many.
+
+    Attributes
+    ----------
+    kind : str
+        NASA's name of the type of problem, without its severity: `table.records_mismatch`.
+    text : str
+        One sentence.
+    file : str
+        The label, or the file or folder that it is about, from the folder that is validated.
+    line : int
+        Of the label, from 1; 0 if there is none.
+    data : str
+        The data file, where that is another one.
+    part : str
+        The table, array or header in that file.
+    field : str
+        Name and number of the field.
+    record : int
+        First record, from 1; 0 if there is none.
+    count : int
+        How often it occurs.
+    cause : str
+        What would make all of it disappear, where that is known.
+    """
+
+    kind: str
+    text: str
+    severity: Severity = "error"
+    file: str = ""
+    line: int = 0
+    data: str = ""
+    part: str = ""
+    field: str = ""
+    record: int = 0
+    count: int = 1
+    cause: str = ""
+
+    @property
+    def type(self) -> str:
+        """NASA's name of the type: `error.table.records_mismatch`."""
+        return f"{self.severity}.{self.kind}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON says of it: what is empty is left out."""
+        said = {name: getattr(self, name) for name in self.__dataclass_fields__ if getattr(self, name)}
+        return {"type": self.type, **{name: value for name, value in said.items() if name != "kind"}}
+
+
+def problem(kind: str, text: str, **where: Any) -> Problem:
+    """Return a problem of the severity that its kind has, unless one is given."""
+    usual: Severity = "warning" if kind in WARNINGS else "info" if kind in INFOS else "error"
+    return Problem(kind, text, where.pop("severity", usual), **where)
+
+
+def located(problems: Iterable[Problem], **where: Any) -> Iterator[Problem]:
+    """Give problems with what they do not say of their place filled in."""
+    for each in problems:
+        missing = {name: value for name, value in where.items() if not getattr(each, name)}
+        yield replace(each, **missing) if missing else each

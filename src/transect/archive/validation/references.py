@@ -1,0 +1,139 @@
+"""What a label names: context products, its own objects, and identifiers that are well-formed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from transect.archive.identifiers import Lid, Vid
+from transect.errors import TransectError, UsageError
+from transect.formats.pds4.xml import NAMESPACE, local_name
+
+from .labels import Label, Reference, child_line, text_of
+from .problems import Problem, problem
+
+REGISTERED = "registered_context_products.json"
+_CONTEXT = re.compile(
+    r"is_.*|.*_to_(target|investigation|instrument|instrument_host|other|facility|telescope|airborne|laboratory"
+    r"|observatory|context)"
+).fullmatch
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A context product that the Engineering Node knows."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    versions: frozenset[str]
+
+    def has(self, vid: str) -> bool:
+        """Tell whether there is, or was, a version: the list has the newest ones."""
+        return vid in self.versions or version_of(vid) <= max(map(version_of, self.versions), default=())
+
+
+def version_of(vid: str) -> tuple[int, ...]:
+    """Return a version as numbers that compare; nothing for what is none."""
+    parts = vid.split(".")
+    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
+
+
+@dataclass
+class Context:
+    """All context products, by identifier without a version."""
+
+    products: dict[str, Registered] = field(default_factory=dict[str, Registered])
+
+    def __bool__(self) -> bool:
+        return bool(self.products)
+
+    def add(self, path: Path) -> list[str]:
+        """Add the products of a file as NASA distributes it; returns their identifiers."""
+        try:
+            entries = json.loads(path.read_bytes())["Product_Context"]
+            read = [
+                (
+                    str(each["lidvid"]),
+                    tuple(map(str, each.get("name", ()))),
+                    tuple(map(str, each.get("type", ()))),
+                )
+                for each in entries
+            ]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise TransectError(
+                "the list of context products cannot be read", where=str(path), why=repr(error),
+                hint=f"it should look like NASA's {REGISTERED}",
+            ) from error  # fmt: skip
+        for lidvid, names, types in read:
+            lid, _, vid = lidvid.partition("::")
+            known = self.products.get(lid.lower(), Registered((), (), frozenset()))
+            self.products[lid.lower()] = Registered(
+                (*known.names, *names), (*known.types, *types), known.versions | {vid}
+            )
+        return [lidvid for lidvid, *_ in read]
+
+
+def find_context(folders: Iterable[Path]) -> Path | None:
+    """Return the list of context products in, or beside, one of the folders of schemas."""
+    places = (place / REGISTERED for folder in folders for place in (folder, folder.resolve().parent))
+    return next((path for path in places if path.is_file()), None)
+
+
+def context_problems(label: Label, context: Context, mismatches: bool) -> Iterator[Problem]:
+    """Give the context products that a label names and nobody registered, or registered otherwise."""
+    for each in label.references:
+        if not _CONTEXT(each.type) or (each.type.endswith("_to_other") and ":context:" not in each.target):
+            continue
+        known = context.products.get(each.lid.lower())
+        vid = each.target.partition("::")[2]
+        if known is None or (vid and not known.has(vid)):
+            text = f"the context product {each.target} is not registered"
+            yield problem("label.context_ref_not_found", text, line=each.line)
+        elif mismatches:
+            yield from _mismatches(each, known)
+
+
+def _mismatches(reference: Reference, known: Registered) -> Iterator[Problem]:
+    """Give a warning if the element that holds a reference has another name or type than is registered."""
+    holder = reference.element.getparent()
+    name, type_ = text_of(holder, "name"), text_of(holder, "type")
+    for said, registered, what in ((name, known.names, "name"), (type_, known.types, "type")):
+        if not said or not (name and type_):
+            continue
+        if what == "type" and local_name(holder) == "Observing_System_Component":
+            continue  # whose types changed from model to model
+        if said.lower() not in [each.lower() for each in registered]:
+            shown = ", ".join(registered[:3]) or "none"
+            yield problem(
+                "label.context_ref_mismatch", line=child_line(holder, what),
+                text=f"the {what} of {reference.lid} is {said!r}, but {shown} is registered",
+            )  # fmt: skip
+
+
+def local_problems(label: Label) -> Iterator[Problem]:
+    """Give references to objects of the label that it does not have."""
+    known = {(each.text or "").strip() for each in label.root.iter(f"{NAMESPACE}local_identifier")}
+    for each in label.root.iter(f"{NAMESPACE}local_identifier_reference"):
+        said = (each.text or "").strip()
+        if said not in known:
+            yield problem(
+                "label.local_identifier_not_found",
+                f"no object has the local_identifier {said!r}",
+                line=each.sourceline or 0,
+            )
+
+
+def identifier_problems(label: Label) -> Iterator[Problem]:
+    """Give what is wrong with the identifier and version of a label."""
+    area = label.area
+    parsers = {"logical_identifier": (label.lid, Lid), "version_id": (label.vid, Vid.parse)}
+    for tag, (text, parse) in parsers.items() if area is not None else ():
+        try:
+            if text:
+                parse(text)
+        except UsageError as error:
+            why = f": {error.why}" if error.why else ""
+            yield problem("validation.invalid_label", f"{error.what}{why}", line=child_line(area, tag))
