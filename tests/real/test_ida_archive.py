@@ -23,8 +23,8 @@ ADDED = {
 DROPPED = {"Internal_Reference/comment"}
 CORRECTED = {
     "publication_year", "start_date_time", "stop_date_time", "spacecraft_clock_start",
-    "spacecraft_clock_stop", "Observing_System_Component/name", "Reference_List/Internal_Reference/lid_reference", "description",
-    "object_length", "offset", "Field_Delimited/unit",
+    "spacecraft_clock_stop", "Observing_System_Component/name", "description",
+    "Reference_List/Internal_Reference/lid_reference", "object_length", "offset", "Field_Delimited/unit",
 }  # fmt: skip
 """Elements whose text differs: corrected (`printed.py` says why), and the length of the heading."""
 

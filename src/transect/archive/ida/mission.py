@@ -10,7 +10,7 @@ from transect.formats.ida.names import ProductName
 
 from ..identifiers import Lid
 from ..labels.areas import Context, Subject, utc_text
-from ..xml import Element, group, leaf
+from ..labels.disciplines import Mission
 
 BUNDLE = Lid("urn:nasa:pds:insight_ida")
 DOCUMENTS = Lid("urn:nasa:pds:insight_documents:document_ida")
@@ -63,28 +63,6 @@ class Span:
         return utc_text(utc_from_sclk(self.start_ns)), utc_text(utc_from_sclk(self.stop_ns))
 
 
-def mission_information(product_type: str, span: Span, sol: int) -> Element:
-    """Return what the mission dictionary says; counts have their partition, as 3.3.1 asks.
-
-    Parameters
-    ----------
-    sol : int
-        On which the data start.
-    """
-    return group(
-        "msn:Mission_Information",
-        leaf("msn:mission_phase_name", PHASE),
-        leaf("msn:product_type_name", product_type),
-        leaf("msn:spacecraft_clock_start", sclk_text(span.start_ns)),
-        leaf("msn:spacecraft_clock_stop", sclk_text(span.stop_ns)),
-        group(
-            "msn:Surface_Mission",
-            leaf("msn:start_sol_number", sol),
-            leaf("msn:stop_sol_number", max(sol, sol_of_sclk(span.stop_ns))),
-        ),
-    )
-
-
 def arm_context(
     product_type: str,
     span: Span,
@@ -94,8 +72,13 @@ def arm_context(
     comment: str = "",
     instrument: Subject = ARM,
 ) -> Context:
-    """Return what a product of the arm, or of a camera, is of."""
+    """Return what a product of the arm, or of a camera, is of; `sol` is that on which its data start.
+
+    Counts of the spacecraft clock have their partition, and sols are a pair, as 3.3.1 asks.
+    """
+    counts = sclk_text(span.start_ns), sclk_text(span.stop_ns)
+    sols = sol, max(sol, sol_of_sclk(span.stop_ns))
+    said = Mission(PHASE, product_type, counts, sols=sols).element()
     return Context(
-        span.utc, levels, purpose, (MISSION,), (LANDER, instrument), (MARS,),
-        (mission_information(product_type, span, sol),), comment,
-    )  # fmt: skip
+        span.utc, levels, purpose, (MISSION,), (LANDER, instrument), (MARS,), (said,) if said else (), comment
+    )

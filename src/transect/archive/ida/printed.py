@@ -22,6 +22,7 @@ from transect.formats.ida.names import ProductName
 
 from ..identifiers import Lid
 from ..labels.areas import Context, Reference, Subject, context_area
+from ..labels.disciplines import Mission
 from ..labels.objects import CRLF, Field, Header, Table
 from ..labels.products import Version, Written
 from ..standard import INSIGHT
@@ -81,19 +82,15 @@ def _identification(lid: Lid, version: Version, device: str, span: Span) -> Elem
 
 
 def _observation(name: ProductName, span: Span, device: str) -> Element | None:
-    mission = group(
-        "msn:Mission_Information",
-        leaf("msn:mission_phase_name", PHASE),
-        leaf("msn:product_type_name", f"IDA {device}"),
-        leaf("msn:spacecraft_clock_start", sclk_text(span.start_ns, None, whole=True)),
-        leaf("msn:spacecraft_clock_stop", sclk_text(span.stop_ns, None, whole=True)),
-        group("msn:Surface_Mission", leaf("msn:start_sol_number", name.start_sol)),
-    )
+    counts = tuple(sclk_text(t_ns, None, whole=True) for t_ns in (span.start_ns, span.stop_ns))
+    mission = Mission(PHASE, f"IDA {device}", (counts[0], counts[1]), sols=(name.start_sol, None)).element()
     said = "This is the PDS4 logical identifier for the InSight {}."
     lander = Subject("InSight Lander", "Spacecraft", LANDER.lid, said.format("Lander spacecraft"))
     investigation = Subject(MISSION.name, MISSION.type, MISSION.lid, said.format("mission"))
     start, stop = (f"{time[:23]}Z" for time in span.utc)
-    context = Context((start, stop), (), "", (investigation,), (lander, ARM), (MARS,), (mission,))
+    context = Context(
+        (start, stop), (), "", (investigation,), (lander, ARM), (MARS,), (mission,) if mission else ()
+    )
     return context_area(context, "Product_Observational")
 
 
