@@ -37,6 +37,8 @@ class Robot:
         Whether z of the robot's root frame points down.
     body : mapping
         What it looks like: boxes, wheels, fields of sensors, lengths (`transect.robots.body`).
+    topics : mapping of str to str
+        The ROS topic under which each stream was published, by the stream's name.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Robot:
     reference: str = ""
     z_down: bool = False
     body: Mapping[str, Any] = field(default_factory=_nothing)
+    topics: Mapping[str, str] = field(default_factory=_nothing)
 
     def __repr__(self) -> str:
         return (

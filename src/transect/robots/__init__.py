@@ -117,6 +117,7 @@ def _robot(description: Any, lines: Lines) -> Robot:
         reference=description.get("reference") or "",
         z_down=bool(description.get("z_down", False)),
         body=description.get("body") or {},
+        topics=description.get("topics") or {},
     )
 
 

@@ -12,7 +12,7 @@ from transect.errors import GeometryError, did_you_mean
 
 from .body import check_body
 
-ROBOT_KEYS = ("name", "title", "reference", "z_down", "frames", "cameras", "constants", "body")
+ROBOT_KEYS = ("name", "title", "reference", "z_down", "frames", "cameras", "constants", "body", "topics")
 ROTATIONS = ("euler", "quaternion", "matrix")
 EDGE_KEYS = ("frame", "child", "xyz", *ROTATIONS)
 CAMERA_KEYS = ("size", "focal", "centre", "distortion", "frame", "invented")
@@ -43,6 +43,18 @@ def check_robot(part: Part) -> None:
                 check_camera(str(name), inner.child(name))
     if part.has("body"):
         check_body(part.child("body"))
+    if part.has("topics"):
+        _check_topics(part.child("topics"))
+
+
+def _check_topics(part: Part) -> None:
+    if not isinstance(part.data, Mapping):
+        part.wrong(f"topics should be a mapping of streams to topics, not {shorten(part.data)}")
+        return
+    for stream in part.data:
+        topic = part.child(stream)
+        if not (isinstance(topic.data, str) and topic.data.startswith("/")):
+            topic.wrong(f"the topic of {stream} begins with a slash")
 
 
 def check_edge(part: Part) -> None:

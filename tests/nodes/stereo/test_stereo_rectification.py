@@ -11,7 +11,8 @@ from tests.nodes.stereo.scenes import wall
 from transect.errors import TransectError
 from transect.geometry import camera as lenses
 from transect.geometry import rotations, se3
-from transect.nodes.stereo.stereo_rectification import StereoRectification, rectifying
+from transect.geometry.rectification import rectify_pair
+from transect.nodes.stereo.stereo_rectification import StereoRectification
 from transect.recording import FrameTree
 from transect.types import CameraModel, Image, StereoPair
 
@@ -63,7 +64,7 @@ def test_a_point_falls_into_the_same_row_at_the_disparity_of_its_depth(model: st
 
 
 def test_rectification_that_comes_with_the_calibration_is_taken():
-    cameras = rectifying(raw("left", 240.0, "radtan"), raw("right", 236.0, "radtan"), T_RIGHT_LEFT)
+    cameras = rectify_pair(raw("left", 240.0, "radtan"), raw("right", 236.0, "radtan"), T_RIGHT_LEFT)
     images = (Image(np.zeros((240, 320), np.uint8), frame=c.frame, camera=c) for c in cameras)
     found = StereoRectification()(StereoPair(*images))
     np.testing.assert_array_equal(found.left.camera.K, cameras[0].P[:, :3])
@@ -87,7 +88,7 @@ def test_a_pair_that_nobody_placed_is_refused_with_the_file_that_would_help():
 def test_cameras_the_wrong_way_round_are_refused():
     left, right = raw("left", 240.0, "radtan"), raw("right", 240.0, "radtan")
     with pytest.raises(TransectError, match="does not stand to the right"):
-        rectifying(left, right, se3.invert(T_RIGHT_LEFT))
+        rectify_pair(left, right, se3.invert(T_RIGHT_LEFT))
 
 
 def test_cameras_at_one_place_are_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,13 @@ from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
 from .._payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
+from .cameras import CAMERA_INFO, RECTIFICATION, folder_of
 from .file import Channel
 from .frames import TF_TYPES
 from .kinds import standard_store
 from .messages import NS
 from .origin import origin_outgoing, topic_names
-from .streams import CAMERA_INFO
+from .published import info_topic, published, rectified_cameras, topic_of
 from .writing import (
     Outgoing,
     columns_outgoing,
@@ -63,8 +65,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing], list[str]]:
     """Return what goes into each topic, and sentences on what that leaves out."""
-    topics: list[Outgoing] = []
-    said: list[str] = []
+    recording, said = published(recording)
+    topics: list[tuple[str, Outgoing]] = []
     for stream in recording.streams:
         _refuse_times(stream, stream.t_ns, LATEST_STAMP_S[encoding])
         _refuse_times(stream, log_times(stream), LATEST_LOG_S[encoding])
@@ -72,18 +74,19 @@ def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing
             topic, lost = payload_outgoing(stream, recording, encoding)
         else:
             topic, lost = columns_outgoing(stream, encoding)
-        topics += [topic] if topic is not None else []
+        topics += [(topic_of(stream, recording), topic)] if topic is not None else []
         said += lost
-    start = recording.span[0] if recording.span else 0
-    topics += _cameras(recording, topics, start, encoding)
-    if not any(topic.type in TF_TYPES for topic in topics):
-        topics += frames_outgoing(recording.frames, start, encoding)
+    topics += _cameras(recording, [topic for _, topic in topics], encoding)
+    if not any(topic.type in TF_TYPES for _, topic in topics):
+        start = recording.span[0] if recording.span else 0
+        topics += [(topic.name, topic) for topic in frames_outgoing(recording.frames, start, encoding)]
     said += [
         f"{s.name}: its clock is {s.clock}, which a bag does not say"
         for s in recording
         if s.clock in ("sclk", "index")
     ]
-    named = dict(zip(topic_names([topic.name for topic in topics]), topics, strict=True))
+    wanted, outgoing = [name for name, _ in topics], [topic for _, topic in topics]
+    named = dict(zip(topic_names(wanted), outgoing, strict=True))
     return {topic.name: topic for topic in origin_outgoing(named, encoding)} | named, said
 
 
@@ -97,15 +100,18 @@ def _refuse_times(stream: Stream, times: Ints, seconds: int) -> None:
 
 
 def _cameras(
-    recording: Recording, topics: Sequence[Outgoing], t_ns: int, encoding: str
-) -> Iterator[Outgoing]:
-    """Write the calibration of each image stream beside it, unless it is there as a stream."""
-    there = {topic.name.rpartition("/")[0].strip("/") for topic in topics if topic.type == CAMERA_INFO}
+    recording: Recording, topics: Sequence[Outgoing], encoding: str
+) -> Iterator[tuple[str, Outgoing]]:
+    """Write the calibration of each camera with every image beside it, unless it is there as a stream."""
+    there = {folder_of(topic.name) for topic in topics if topic.type == CAMERA_INFO}
+    written, cameras = {topic.name for topic in topics}, rectified_cameras(recording)
     for stream in recording.streams:
-        camera = recording.cameras.get(stream.camera)
-        if camera is not None and stream.camera not in there:
+        if stream.camera in cameras and stream.camera not in there and stream.name in written:
             there.add(stream.camera)
-            yield camera_outgoing(camera, f"/{stream.camera}/camera_info", t_ns, encoding)
+            topic = camera_outgoing(cameras[stream.camera], stream, encoding)
+            filled = recording.cameras[stream.camera].P is None
+            told = replace(topic, unmeasured=(RECTIFICATION,)) if filled else topic
+            yield info_topic(topic_of(stream, recording)), told
 
 
 def in_log_order(axes: Sequence[Ints]) -> Iterator[tuple[int, int]]:
@@ -215,9 +221,11 @@ class _Maker:
         self.types: Any = store.types
         self.header = header_maker(self.types)
 
-    def image(self, header: Any, image: Image | DepthMap) -> Any:
+    def image(self, header: Any, image: Image | DepthMap, *, bgr: bool = False) -> Any:
         pixels = np.ascontiguousarray(image.data)
         encoding = "32FC1" if isinstance(image, DepthMap) else _encoding(image)
+        if encoding == "rgb8" and bgr:
+            pixels, encoding = np.ascontiguousarray(pixels[..., ::-1]), "bgr8"
         height, width = pixels.shape[:2]
         data = pixels.view(np.uint8).reshape(-1)
         return self.types[_TYPES[Image]](
@@ -261,11 +269,10 @@ class _Maker:
 
     def camera(self, header: Any, camera: CameraModel) -> Any:
         model = "rational_polynomial" if len(camera.coefficients) > 5 else _DISTORTIONS[camera.distortion]
-        P = camera.P if camera.P is not None else np.zeros((3, 4))
         roi = self.types["sensor_msgs/msg/RegionOfInterest"](0, 0, 0, 0, False)
         matrices = [
             np.ascontiguousarray(m, dtype=np.float64).reshape(-1)
-            for m in (camera.coefficients, camera.K, camera.R, P)
+            for m in (camera.coefficients, camera.K, camera.R, camera.P)
         ]
         size = (camera.height, camera.width)
         return self.types[CAMERA_INFO](header, *size, model, *matrices, 0, 0, roi)
@@ -334,18 +341,23 @@ def _payload_maker(
     def header(i: int) -> Any:
         return maker.header(i, stream.t_ns[i], stream.frame)
 
+    is_published = topic_of(stream, recording) != stream.name
     suffixes = {name[name.rfind(".") :].lower() for name in names}
     if (
         stream.type is Image
+        and not is_published
         and suffixes <= set(_COMPRESSED)
         and all(s is not None and n in s for s, n in zip(sources, names, strict=True))
     ):
         files = [s for s in sources if s is not None]
         form = _compressed_format(stream, _COMPRESSED.get(next(iter(suffixes), ".png"), "png"))
         return _COMPRESSED_TYPE, lambda i: maker.compressed(header(i), form, files[i].read(names[i]))
-    write = {Image: maker.image, DepthMap: maker.image, PointCloud: maker.cloud, Trajectory: maker.path}[
-        stream.type
-    ]
+    write = {
+        Image: partial(maker.image, bgr=is_published),  # as drivers of cameras do
+        DepthMap: maker.image,
+        PointCloud: maker.cloud,
+        Trajectory: maker.path,
+    }[stream.type]
     return _TYPES[stream.type], lambda i: write(header(i), stream[i].value)
 
 
@@ -357,14 +369,16 @@ def _compressed_format(stream: Stream, form: str) -> str:
     return f"{_encoding(image)}; {form} compressed {_encoding(image)}"
 
 
-def camera_outgoing(camera: CameraModel, topic: str, t_ns: int, encoding: str) -> Outgoing:
-    """Return a camera as one CameraInfo message."""
+def camera_outgoing(camera: CameraModel, stream: Stream, encoding: str) -> Outgoing:
+    """Return a camera as one CameraInfo message for each image of a stream, with its stamp and frame."""
     store = standard_store(encoding)
-    maker = _Maker(store)
-    message = make_serialiser(
-        store, encoding, CAMERA_INFO, lambda i: maker.camera(maker.header(i, t_ns, camera.frame), camera)
-    )
-    return Outgoing(topic, CAMERA_INFO, store, np.array([t_ns]), message)
+    maker, frame = _Maker(store), stream.frame or camera.frame
+
+    def make(i: int) -> Any:
+        return maker.camera(maker.header(i, stream.t_ns[i], frame), camera)
+
+    message = make_serialiser(store, encoding, CAMERA_INFO, make)
+    return Outgoing(f"/{stream.camera}/camera_info", CAMERA_INFO, store, log_times(stream), message)
 
 
 def frames_outgoing(frames: FrameTree, t_ns: int, encoding: str) -> list[Outgoing]:

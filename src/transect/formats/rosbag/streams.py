@@ -18,6 +18,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import Record
 
+from .cameras import Cameras, cameras_of
 from .file import BagFile
 from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulate_tf
 from .json_schema import IMAGES, columns_of, rows_of
@@ -27,7 +28,6 @@ from .messages import (
     UNMEASURED,
     Tabulated,
     fields_of,
-    frame_name,
     kind_of,
     sample_times,
     tabulate,
@@ -64,16 +64,16 @@ def recording_of(
     for file in files:
         lazy = (n for topic in topics for f, n in topic.parts if f is file and not _has_columns(topic))
         file.heads = frozenset(lazy)
-    cameras, camera_notes = cameras_of(topics)
+    cameras = cameras_of(topics)
     streams = tuple(_stream(source, topic, cameras) for topic in topics)
     tf = [stream for stream, topic in zip(streams, topics, strict=True) if topic.channel.type in TF_TYPES]
     return Recording(
         name=source.stem,
         streams=streams,
         frames=_frames(tf),
-        cameras=cameras,
+        cameras=cameras.models,
         source=source,
-        notes=(*notes, *(note for file in files for note in file.notes), *camera_notes),
+        notes=(*notes, *(note for file in files for note in file.notes), *cameras.notes),
         reader_losses=(*losses, *(loss for file in files for loss in file.losses)),
     )
 
@@ -95,7 +95,7 @@ def _frames(tf: Sequence[Stream]) -> FrameTree:
     return LazyFrameTree(fill) if tf else FrameTree()
 
 
-def _stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) -> Stream:
+def _stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
     if topic.channel.encoding == "json":
         return (_json_images if topic.channel.type == IMAGES else _json_stream)(source, topic)
     if not topic.is_ros:
@@ -198,7 +198,7 @@ def _raw_stream(source: Source, topic: Topic) -> Stream:
     return _ros_stream(topic, Record, lambda: _sizes(_read(source, topic), why), **attributes)
 
 
-def _payload_stream(source: Source, topic: Topic, cameras: Mapping[str, CameraModel]) -> Stream:
+def _payload_stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
     from .payloads import DEPTH, READERS
 
     raw = topic.first()
@@ -207,10 +207,10 @@ def _payload_stream(source: Source, topic: Topic, cameras: Mapping[str, CameraMo
         kind, read = "DepthMap", DEPTH[topic.channel.type]
     stamp_ns, frame = header_of(raw, topic.channel.encoding)
     clock = _clock(stamp_ns or topic.first_log_ns)
-    camera = camera_beside(topic.name, cameras) if kind in ("Image", "DepthMap") else ""
-    loader = _loader(topic, read, frame, cameras.get(camera))
+    camera = cameras.beside(topic) if kind in ("Image", "DepthMap") else ""
+    loader = _loader(topic, read, frame, cameras.models.get(camera))
     said = {"clock": clock, "frame": frame, "camera": camera, "loader": loader}
-    said["tag"] = _tag(topic.name) or _side_of(camera, cameras)
+    said["tag"] = _tag(topic.name) or _side_of(camera, cameras.models)
     return _ros_stream(topic, getattr(types, kind), partial(_parse_payloads, source, topic, clock), **said)
 
 
@@ -348,62 +348,3 @@ def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
 def _properties(schema: str) -> dict[str, Any]:
     found = _object(schema).get("properties", {})
     return found if isinstance(found, dict) else {}
-
-
-CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
-_MODELS = {
-    "plumb_bob": "radtan",
-    "rational_polynomial": "radtan",
-    "equidistant": "equidistant",
-    "fisheye": "equidistant",
-}
-
-
-def cameras_of(topics: Sequence[Topic]) -> tuple[dict[str, CameraModel], list[str]]:
-    """Return the calibrated cameras by the name of their topics' folder, and notes on the others."""
-    cameras: dict[str, CameraModel] = {}
-    notes: list[str] = []
-    for topic in topics:
-        columns = topic.decode_first() if topic.channel.type == CAMERA_INFO else None
-        if columns is None:
-            continue
-        name = topic.name.rpartition("/")[0].strip("/") or topic.name
-        try:
-            cameras[name] = camera_of(fields_of(columns), name)
-        except (KeyError, ValueError, TypeError) as error:
-            notes.append(f"{topic.name} is not a calibration: {error}")
-    return cameras, notes
-
-
-def camera_of(fields: Mapping[str, Any], name: str) -> CameraModel:
-    """Return the camera of a CameraInfo message; ValueError where it says that it is not calibrated."""
-    from transect.types import CameraModel
-
-    def values(small: str) -> np.ndarray:
-        """ROS 1 writes K, D, R, P; ROS 2 k, d, r, p."""
-        found = fields.get(small, fields.get(small.upper()))
-        return np.asarray(found, dtype=np.float64)
-
-    K, P, R = values("k").reshape(3, 3), values("p").reshape(3, 4), values("r").reshape(3, 3)
-    if K[0, 0] == 0.0:
-        raise ValueError("it has no focal length")
-    coefficients = values("d")
-    model = _MODELS.get(str(fields["distortion_model"]), "radtan" if len(coefficients) else "none")
-    return CameraModel(
-        name=name,
-        width=int(fields["width"]),
-        height=int(fields["height"]),
-        K=K,
-        distortion=model if np.any(coefficients) else "none",
-        coefficients=coefficients if np.any(coefficients) else np.zeros(0),
-        R=R if np.any(R) else np.eye(3),
-        P=P if P[0, 0] != 0.0 else None,
-        frame=frame_name(str(fields["header.frame_id"])),
-    )
-
-
-def camera_beside(topic: str, cameras: Mapping[str, CameraModel]) -> str:
-    """Return the name of the camera in whose folder an image topic lies, the deepest; "" if there is none."""
-    folder = topic.strip("/")
-    known = [name for name in cameras if folder == name or folder.startswith(name + "/")]
-    return max(known, key=len, default="")

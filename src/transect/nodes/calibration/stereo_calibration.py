@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
+from transect.geometry.rectification import rectify_pair
 from transect.nodes.image._gray import gray_of
-from transect.nodes.stereo.stereo_rectification import rectifying
 from transect.types import CameraModel, Image, Transform
 
 from ._boards import Board, WithBoard, enough_boards
@@ -96,7 +96,7 @@ def calibrate_pair(
     )  # fmt: skip
     rms, K_left, lens_left, K_right, lens_right, turn, shift, *_, errors = found
     T_right_left = se3.from_matrix(turn, np.ravel(shift))
-    first, second = rectifying(
+    first, second = rectify_pair(
         dataclasses.replace(alone[0], K=K_left, coefficients=np.ravel(lens_left)),
         dataclasses.replace(alone[1], K=K_right, coefficients=np.ravel(lens_right)),
         T_right_left,

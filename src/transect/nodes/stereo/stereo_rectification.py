@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.errors import FrameError, TransectError
-from transect.geometry import se3
+from transect.geometry.rectification import rectify_pair
 from transect.nodes.image._lens import place, rectify, require_camera
 from transect.recording import FrameTree
 from transect.types import CameraModel, StereoPair
@@ -57,55 +57,10 @@ class StereoRectification(Node):
         """Return both cameras with the `R` and `P` that make their rows correspond."""
         cameras = left, right
         if not _belong_together(left, right):
-            cameras = rectifying(left, right, _look_up_baseline(left, right, self.ctx.frames), self.alpha)
+            cameras = rectify_pair(left, right, _look_up_baseline(left, right, self.ctx.frames), self.alpha)
         for camera in cameras:
             place(camera, self.ctx.frames)
         return cameras
-
-
-def rectifying(
-    left: CameraModel, right: CameraModel, T_right_left: Floats, alpha: float = 0.0
-) -> tuple[CameraModel, CameraModel]:
-    """Return both cameras with the `R` and `P` that make their rows correspond (Bouguet, by OpenCV).
-
-    Parameters
-    ----------
-    T_right_left : (4, 4)
-        Takes points of the left camera to the right one; metres.
-    alpha : float
-        From 0, only what both saw, to 1, all that they saw.
-    """
-    R_left, R_right, P_left, P_right = _bouguet(left, right, T_right_left, alpha)
-    if abs(P_right[1, 3]) > abs(P_right[0, 3]) or P_right[0, 3] >= 0:
-        raise TransectError(
-            f"{right.name} does not stand to the right of {left.name}",
-            why=f"it is at {np.round(se3.invert(T_right_left)[:3, 3], 3).tolist()} m in the left camera",
-            hint="the left image must come first; a pair above each other is not supported",
-        )
-    return dataclasses.replace(left, R=R_left, P=P_left), dataclasses.replace(right, R=R_right, P=P_right)
-
-
-def _bouguet(left: CameraModel, right: CameraModel, T_right_left: Floats, alpha: float) -> list[Floats]:
-    """Return R of the left camera and of the right one (3, 3), then their P (3, 4)."""
-    import cv2
-
-    size, flags = (left.width, left.height), cv2.CALIB_ZERO_DISPARITY
-    turn, shift = (np.ascontiguousarray(part) for part in (T_right_left[:3, :3], T_right_left[:3, 3:]))
-    if left.distortion == "equidistant":
-        lenses = _lens(left, 4), _lens(right, 4)
-        found = cv2.fisheye.stereoRectify(
-            left.K, lenses[0], right.K, lenses[1], size, turn, shift, flags, balance=alpha
-        )
-    else:
-        lenses = _lens(left, 0), _lens(right, 0)
-        found = cv2.stereoRectify(
-            left.K, lenses[0], right.K, lenses[1], size, turn, shift, flags=flags, alpha=alpha
-        )
-    return [np.asarray(each, np.float64) for each in found[:4]]
-
-
-def _lens(camera: CameraModel, least: int) -> Floats:
-    return camera.coefficients if camera.distortion != "none" else np.zeros(least)
 
 
 def _belong_together(left: CameraModel, right: CameraModel) -> bool:
