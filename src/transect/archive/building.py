@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from transect.base import files
-from transect.errors import UsageError
+from transect.errors import ParseError, UsageError
 
 from .bundle import Bundle, Collection, Kept, Product
 from .existing import Existing, find_products
@@ -26,7 +26,7 @@ README = "readme.txt"
 CRLF = "\r\n"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Built:
     """What a build made.
 
@@ -43,6 +43,10 @@ class Built:
         The checksum manifest, beside the folder.
     size : int
         Bytes.
+    losses : tuple of str
+        What could not be archived, and why.
+    notes : tuple of str
+        What a person should know.
     """
 
     folder: Path
@@ -51,6 +55,8 @@ class Built:
     removed: tuple[Lid, ...] = ()
     checksums: Path = Path()
     size: int = 0
+    losses: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def build_bundle(bundle: Bundle, folder: Path) -> Built:
@@ -74,7 +80,7 @@ def build_bundle(bundle: Bundle, folder: Path) -> Built:
         os.replace(manifest, manifest_path(folder))
     return Built(
         folder, built.lidvid, builder.changes, builder.removed, manifest_path(folder),
-        sum(size for size, _ in builder.written.values()),
+        sum(size for size, _ in builder.written.values()), tuple(builder.losses),
     )  # fmt: skip
 
 
@@ -112,6 +118,7 @@ class _Builder:
         self.versioning = Versioning(bundle.created[:10])
         self.changes: dict[Lidvid, str] = {}
         self.written: dict[str, tuple[int, str]] = {}
+        self.losses: list[str] = []
         known = {lid for lid, each in previous.items() if each.kind != "Product_Bundle"}
         here = {each.lid for each in bundle.collections}
         here |= {member.lid for each in bundle.collections for member in each.members}
@@ -148,10 +155,7 @@ class _Builder:
         """Write a collection: its products, its inventory, its label."""
         collection = replace(collection, citation=self.cited(collection))
         home = self.folder / collection.lid.name
-        made = [
-            self.kept(member, home) if isinstance(member, Kept) else self.product(member, home)
-            for member in collection.members
-        ]
+        made = [each for each in (self.member(one, home) for one in collection.members) if each is not None]
         name = f"collection_{collection.lid.name}"
         lines = inventory_lines([each.lidvid for each in made], collection.secondary)
         table = InventoryTable(len(lines), max((len(line) for line in lines), default=0))
@@ -171,6 +175,20 @@ class _Builder:
             MEMBERS,
         )  # fmt: skip
         return self.label(home / f"{name}.xml", outcome)
+
+    def member(self, member: Product | Kept, home: Path) -> Outcome | None:
+        """Write a member; one whose data cannot be read is a loss, and the others are kept."""
+        if isinstance(member, Kept):
+            return self.kept(member, home)
+        try:
+            return self.product(member, home)
+        except ParseError as error:
+            self.losses.append(f"{member.lid}: {error.what}" + (f": {error.why}" if error.why else ""))
+            for file in member.files:
+                path = home / member.folder / file.name
+                path.unlink(missing_ok=True)
+                self.written.pop(path.relative_to(self.folder).as_posix(), None)
+            return None
 
     def product(self, product: Product, home: Path) -> Outcome:
         """Write a product: its files, then its label."""

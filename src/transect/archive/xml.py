@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -51,6 +52,14 @@ def leaf(tag: str, value: object, **attributes: str) -> Element | None:
 def nil(tag: str, reason: str = "unknown") -> Element:
     """Return an element whose value cannot be given, and why."""
     return Element(tag, "", (("xsi:nil", "true"), ("nilReason", reason)))
+
+
+def ascii_text(text: str) -> str:
+    """Return a text as elements take it that have ASCII only: letters without accents, other signs as `?`."""
+    if text.isascii():
+        return text
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+    return plain.encode("ascii", "replace").decode()
 
 
 def _flat(children: Iterable[Children]) -> Iterator[Element]:

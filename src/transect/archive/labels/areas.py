@@ -9,7 +9,7 @@ from transect.base.clocks import iso_from_ns
 
 from ..identifiers import Lid, Lidvid, Vid
 from ..standard import Standard
-from ..xml import Element, group, leaf, nil
+from ..xml import Element, ascii_text, group, leaf, nil
 
 LEVELS = ("Raw", "Partially Processed", "Calibrated", "Derived")
 """Processing levels, the lowest first (document 002, Table 5). Telemetry is not archived."""
@@ -33,12 +33,15 @@ class Subject:
         Its context product.
     comment : str
         Said of the reference.
+    description : str
+        Of a part of the observing system for which there is no context product.
     """
 
     name: str
     type: str
     lid: Lid | None = None
     comment: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,10 @@ class Reference:
         """Return the reference as it stands in a label."""
         name = "lidvid_reference" if isinstance(self.to, Lidvid) else "lid_reference"
         return group(
-            tag, leaf(name, self.to), leaf("reference_type", self.type), leaf("comment", self.comment)
+            tag,
+            leaf(name, self.to),
+            leaf("reference_type", self.type),
+            leaf("comment", ascii_text(self.comment)),
         )
 
 
@@ -193,8 +199,8 @@ def _author(name: str) -> Element:
     """Return a person; who has no given name after a comma is an organisation."""
     family, comma, given = (part.strip() for part in name.partition(","))
     if not comma or not given:
-        return group("Organization", leaf("organization_name", name))
-    return group("Person", leaf("given_name", given), leaf("family_name", family))
+        return group("Organization", leaf("organization_name", ascii_text(name)))
+    return group("Person", leaf("given_name", ascii_text(given)), leaf("family_name", ascii_text(family)))
 
 
 def context_area(context: Context, kind: str) -> Element | None:
@@ -203,7 +209,7 @@ def context_area(context: Context, kind: str) -> Element | None:
     subject = SUBJECTS[kind]
     area = group(
         "Observation_Area" if observed else "Context_Area",
-        leaf("comment", context.comment), _times(context, observed), _summary(context),
+        leaf("comment", ascii_text(context.comment)), _times(context, observed), _summary(context),
         (_investigation(each, subject) for each in context.investigations), _system(context),
         (_target(each, subject) for each in context.targets),
         group("Discipline_Area", context.disciplines) if context.disciplines else None,
@@ -245,6 +251,7 @@ def _system(context: Context) -> Element | None:
     parts = (
         group(
             "Observing_System_Component", leaf("name", each.name), leaf("type", each.type),
+            leaf("description", each.description),
             _refer(each, _INSTRUMENT if each.type == "Instrument" else _HOST),
         )
         for each in context.system

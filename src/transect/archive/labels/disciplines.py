@@ -9,7 +9,7 @@ from typing import Any
 from transect.types.provenance import Provenance
 
 from ..identifiers import Lid, Lidvid
-from ..xml import Element, group, leaf, nil
+from ..xml import Element, ascii_text, group, leaf, nil
 from .areas import Reference, short_text
 
 MOST_PARAMETERS = 64
@@ -50,7 +50,7 @@ class Mission:
             numbers = (leaf("msn:start_sol_number", first), leaf("msn:stop_sol_number", last))
             surface = group("msn:Surface_Mission", numbers)
         found = group(
-            "msn:Mission_Information", leaf("msn:mission_phase_name", self.phase),
+            "msn:Mission_Information", leaf("msn:mission_phase_name", ascii_text(self.phase)),
             leaf("msn:product_type_name", self.product_type), leaf("msn:spacecraft_clock_start", start),
             leaf("msn:spacecraft_clock_stop", stop), leaf("msn:spacecraft_clock_partition", self.partition),
             surface,
@@ -202,7 +202,7 @@ def _space(frame: Frame, number: int) -> Element:
 
 def _indexed(name: str) -> Element:
     """Return a frame by its name; the dictionary's list of types has those of a few rovers only."""
-    index = group("geom:Coordinate_Space_Index", leaf("geom:index_id", name))
+    index = group("geom:Coordinate_Space_Index", leaf("geom:index_id", ascii_text(name)))
     return group(
         "geom:Coordinate_Space_Indexed", nil("geom:coordinate_space_frame_type", "inapplicable"), index
     )
@@ -211,14 +211,14 @@ def _indexed(name: str) -> Element:
 def _arm(arm: ArmState) -> Element:
     angles = (
         group(
-            "geom:Device_Angle_Index", leaf("geom:index_id", name),
+            "geom:Device_Angle_Index", leaf("geom:index_id", ascii_text(name)),
             leaf("geom:index_value_angle", _number(angle), unit="rad"),
         )
         for name, angle in arm.angles
     )  # fmt: skip
     return group(
         "geom:Articulation_Device_Parameters",
-        leaf("geom:device_name", arm.device),
+        leaf("geom:device_name", ascii_text(arm.device)),
         group("geom:Device_Angle", angles),
     )
 

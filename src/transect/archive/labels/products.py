@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..bundle import Bundle, Collection, Document, Product
 from ..identifiers import Lid, Lidvid, Vid
 from ..standard import Standard
-from ..xml import Element, document_text, group, leaf, nil
+from ..xml import Element, ascii_text, document_text, group, leaf, nil
 from .areas import Change, Context, authors, context_area, identification_area, reference_list
 from .objects import DataObject, Header, InventoryTable, Table, Text, element_of
 
@@ -144,7 +144,8 @@ def _file_facts(file: Written, identifier: str) -> list[Element | None]:
     return [
         leaf("file_name", file.name), leaf("local_identifier", identifier),
         leaf("creation_date_time", file.created), leaf("file_size", file.size, unit="byte"),
-        leaf("records", file.records), leaf("md5_checksum", file.md5), leaf("comment", file.comment),
+        leaf("records", file.records), leaf("md5_checksum", file.md5),
+        leaf("comment", ascii_text(file.comment)),
     ]  # fmt: skip
 
 

@@ -1,0 +1,148 @@
+"""Context products: what is registered is referred to, what is not gets a product of the bundle's own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from transect.errors import ParseError
+
+from .bundle import Product
+from .identifiers import Lid, identifier_part
+from .labels.areas import Subject
+from .xml import group, leaf, nil
+
+Role = Literal["investigation", "instrument_host", "instrument", "target"]
+REGISTERED = "registered_context_products.json"
+FOLDERS = "TRANSECT_PDS4_SCHEMAS"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registered context product."""
+
+    lid: Lid
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @property
+    def role(self) -> str:
+        """What it is: `target`, `instrument`, ..."""
+        return self.lid.parts[4] if len(self.lid.parts) > 4 else ""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All registered context products; none where the list of them was not found."""
+
+    products: tuple[Registered, ...] = field(default=(), repr=False)
+    path: Path | None = None
+
+    def find(self, role: Role, name: str) -> Registered | None:
+        """Return what is registered under a name, whatever its case."""
+        wanted = name.casefold()
+        found = (each for each in self.products if each.role == role)
+        return next((each for each in found if wanted in map(str.casefold, each.names)), None)
+
+    def get(self, lid: Lid) -> Registered | None:
+        """Return what is registered under an identifier."""
+        return next((each for each in self.products if each.lid == lid), None)
+
+
+def find_registry(given: Path | None = None) -> Registry:
+    """Return the list that is given, else the one in, or beside, a folder of schemas, else an empty one.
+
+    Raises
+    ------
+    ParseError
+        If the list that was found cannot be read.
+    """
+    named = [Path(each) for each in os.environ.get(FOLDERS, "").split(os.pathsep) if each]
+    base = os.environ.get("XDG_DATA_HOME")
+    named.append((Path(base) if base else Path.home() / ".local" / "share") / "transect" / "pds4")
+    places = [given] if given else [each / REGISTERED for folder in named for each in (folder, folder.parent)]
+    path = next((each for each in places if each.is_file()), None)
+    if path is None:
+        if given:
+            raise ParseError("the list of context products is not there", where=str(given))
+        return Registry()
+    return Registry(tuple(_read(path)), path)
+
+
+def _read(path: Path) -> Iterable[Registered]:
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))["Product_Context"]
+        return [
+            Registered(
+                Lid(each["lidvid"].partition("::")[0]), tuple(each["name"]), tuple(each["type"])
+            )
+            for each in entries
+        ]  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        hint = f"it should look like NASA's {REGISTERED}"
+        what = "the list of context products cannot be read"
+        raise ParseError(what, where=str(path), why=str(error), hint=hint) from error
+
+
+@dataclass(frozen=True)
+class Described:
+    """What somebody says of an investigation, a host, an instrument or a target.
+
+    Attributes
+    ----------
+    lid : Lid or None
+        Of its context product, where one is known.
+    start, stop : str
+        Dates of an investigation; "" where they are not known.
+    """
+
+    role: Role
+    name: str
+    type: str
+    description: str = ""
+    lid: Lid | None = None
+    start: str = ""
+    stop: str = ""
+
+
+_COMPONENTS = {"instrument_host": "Host", "instrument": "Instrument"}
+"""How an observing system calls its parts."""
+
+
+def resolve(said: Described, registry: Registry, collection: Lid) -> tuple[Subject, Product | None]:
+    """Return what labels call something, and the product that describes it if it is not registered.
+
+    An instrument that is not registered has no product: the core wants a list of types that is no part of it.
+    """
+    known = registry.get(said.lid) if said.lid else registry.find(said.role, said.name)
+    type = _COMPONENTS.get(said.role, said.type)
+    if known is not None:
+        name = said.name if said.name in known.names else known.names[0]
+        registered = known.types[0] if said.role not in _COMPONENTS else type
+        return Subject(name, registered, known.lid), None
+    if said.lid is not None:
+        return Subject(said.name, type, said.lid), None
+    if said.role == "instrument":
+        return Subject(said.name, type, description=said.description), None
+    lid = collection.child(f"{said.role}.{identifier_part(said.name)}")
+    return Subject(said.name, type, lid), _local(said, lid)
+
+
+def _local(said: Described, lid: Lid) -> Product:
+    about = leaf("description", said.description or said.name)
+    name, type = leaf("name", said.name), leaf("type", said.type)
+    if said.role == "investigation":
+        dates = [
+            leaf("start_date", said.start),
+            leaf("stop_date", said.stop) or nil("stop_date", "unknown"),
+        ]
+        subject = group("Investigation", name, type, dates, about)
+    elif said.role == "instrument_host":
+        subject = group("Instrument_Host", name, type, about)
+    else:
+        subject = group("Target", name, type, about)
+    return Product(lid, said.name, kind="Product_Context", subject=subject)

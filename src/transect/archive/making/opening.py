@@ -1,0 +1,105 @@
+"""From a path to a bundle: the file that describes it, the recording and the results that it names."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from transect.recording import Recording
+
+from ..building import Built, build_bundle
+from ..context import find_registry
+from ..existing import find_labels, read_bundle, read_existing
+from ..identifiers import Lid
+from .bundles import NOT_FOR_SUBMISSION, Material, make_bundle
+from .config import Config, parse_config, read_config
+from .results import results_of, store_results
+from .template import NO_TIME, template_text
+
+
+def build(path: Path, folder: Path, context: Path | None = None) -> Built:
+    """Build a bundle of whatever a path names: a file that describes it, a recording, results, a bundle.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the bundle.
+    context : Path, optional
+        The list of registered context products.
+    """
+    if created := _bundle_time(path):
+        return build_bundle(read_bundle(path, created), folder)
+    config = config_of(path)
+    registry = find_registry(context)
+    with opened(config) as material:
+        built = build_bundle(make_bundle(config, material, registry), folder)
+        lost = () if material.recording is None else material.recording.losses
+    notes = [*_notes(config)]
+    if registry.path is None:
+        notes.append("no list of registered context products was found; names and types are as you gave them")
+    return replace(
+        built, losses=(*(f"{each.where}: {each.reason}" for each in lost), *built.losses), notes=tuple(notes)
+    )
+
+
+def _notes(config: Config) -> Iterator[str]:
+    if config.said.is_stand_in:
+        yield f"{NOT_FOR_SUBMISSION} Name yours: authority: in the YAML file"
+    elif not Lid(f"{config.said.prefix}:x").is_accepted:
+        yield f"the core's Schematron does not accept identifiers that begin with {config.said.prefix}"
+
+
+def _bundle_time(path: Path) -> str:
+    """Return when the newest file of a bundle was made, "" if a path is no bundle."""
+    if not path.is_dir():
+        return ""
+    labels = [label for label in find_labels(path) if label.parent == path]
+    found = [read_existing(label) for label in labels]
+    if not any(each.kind == "Product_Bundle" for each in found):
+        return ""
+    times = [created for each in found for _, created in each.files.values() if created]
+    return max(times, default=NO_TIME)
+
+
+def config_of(path: Path) -> Config:
+    """Return what a file says of an archive; of a recording, a run or a store, what `init` would write."""
+    if path.is_file() and path.suffix.lower() in (".yaml", ".yml"):
+        return read_config(path)
+    return parse_config(describe(path, path.name), path.absolute())
+
+
+def describe(path: Path, named: str) -> str:
+    """Return the file that describes the archive of a path, which the file calls by `named`."""
+    if (path / "run.json").is_file() or (path / "verdicts.parquet").is_file():
+        return template_text(None, results=[named])
+    if path.suffix == ".gpkg":
+        return template_text(None, products=named)
+    from transect import formats
+
+    return template_text(formats.open(path), named)
+
+
+@contextmanager
+def opened(config: Config) -> Generator[Material]:
+    """Open what a file names; what stores hold is unpacked as long as the block lasts."""
+    said = config.said
+    with tempfile.TemporaryDirectory(prefix="transect-archive-") as scratch:
+        results = [each for name in said.results for each in results_of(config.path(name))]
+        if said.products:
+            address = said.products if "://" in said.products else str(config.path(said.products))
+            results += store_results(address, Path(scratch))
+        yield Material(_recording(config), tuple(results))
+
+
+def _recording(config: Config) -> Recording | None:
+    if not config.said.recording:
+        return None
+    from transect import formats
+
+    path = config.path(config.said.recording)
+    if not path.exists():
+        raise config.error(f"the recording {path} is not there", "recording")
+    return formats.open(path)

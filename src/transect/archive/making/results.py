@@ -1,0 +1,142 @@
+"""Results as streams: outputs of runs, verdicts, products of a store, and single files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transect.errors import ParseError, TransectError, UnsupportedError
+from transect.recording import Parsed, Stream, parquet
+from transect.recording.arrow import T_NS
+from transect.types import Record
+from transect.types.provenance import Provenance
+
+if TYPE_CHECKING:
+    from transect.products import Product
+
+VERDICTS = "verdicts.parquet"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Something that was computed.
+
+    Attributes
+    ----------
+    stream : Stream
+        Named `RUN/PORT`.
+    provenance : Provenance
+        What made it; its `parameters` are those that a label lists.
+    inputs : tuple of str
+        Names of the streams that it was made of.
+    description : str
+        The compound that made it, as text; "" where there was none.
+    times_ns : (int, int) or None
+        What it is about, in UTC, where the stream itself does not say.
+    """
+
+    stream: Stream
+    provenance: Provenance
+    inputs: tuple[str, ...] = ()
+    description: str = ""
+    times_ns: tuple[int, int] | None = None
+
+
+def results_of(path: Path) -> Iterator[Result]:
+    """Give the results in the folder of a run, in a folder of verdicts, or in a file.
+
+    Raises
+    ------
+    ParseError, UnsupportedError
+        If it is none of these.
+    """
+    if (path / "run.json").is_file():
+        yield from _run_results(path)
+    elif (path / VERDICTS).is_file():
+        yield _file_result(path / VERDICTS, f"{path.name}/verdicts", Provenance())
+    elif path.is_file():
+        yield _file_result(path, path.stem, Provenance())
+    else:
+        hint = "transect run ... -o DIR and transect check ... -o DIR write such folders"
+        raise ParseError(f"{path} holds no results", where=str(path), hint=hint)
+
+
+def store_results(address: str, scratch: Path) -> Iterator[Result]:
+    """Give the products of a store; their payloads go to a folder that has to last as long as they."""
+    from transect.products import open_store
+    from transect.products.keeping import RUN
+
+    with open_store(address, create=False) as store:
+        products = sorted(store.find(), key=lambda each: (each.name, each.id))
+        runs = {each.id: each for each in products if each.kind == RUN}
+        for product in products:
+            if product.kind == RUN:
+                continue
+            file = scratch / product.id / f"payload.{product.payload.format}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("wb") as out:
+                out.writelines(store.read(product.id))
+            parent = next((runs[each] for each in product.provenance.parents if each in runs), None)
+            name = f"{parent.name}/{product.name}" if parent else product.name or product.kind
+            made = _file_result(file, name, parent.provenance if parent else product.provenance)
+            yield replace(made, times_ns=_times(product))
+
+
+def _run_results(folder: Path) -> Iterator[Result]:
+    from transect.products.keeping import RUN, products_of_run
+
+    record = Provenance()
+    for product, content in products_of_run(folder):
+        if product.kind == RUN:
+            record = product.provenance
+        elif isinstance(content, Path):
+            made = _file_result(content, f"{folder.name}/{product.name}", record)
+            yield replace(made, times_ns=_times(product))
+
+
+def _times(product: Product) -> tuple[int, int] | None:
+    if product.clock != "utc" or product.t0_ns is None or product.t1_ns is None:
+        return None
+    return product.t0_ns, product.t1_ns
+
+
+def _file_result(file: Path, name: str, record: Provenance) -> Result:
+    """Return a file's content; what made it is said as far as it is known."""
+    said: Mapping[str, Any] = record.parameters
+    config: Mapping[str, Any] = said.get("config", {})
+    wiring: Mapping[str, Any] = config.get("wiring", {})
+    listed = {"compound": config.get("compound", ""), "digest": said.get("digest", "")}
+    parameters = {**listed, **config.get("parameters", {})} if config else {}
+    return Result(
+        _open(file).replace(name=name, role="estimate"), replace(record, parameters=parameters),
+        tuple(each["stream"] for each in wiring.values() if "stream" in each),
+        str(said.get("description", "")),
+    )  # fmt: skip
+
+
+def _open(file: Path) -> Stream:
+    """Return what a file holds; of a Parquet file of no known columns a table as it is."""
+    from transect import formats
+
+    try:
+        [stream] = formats.open(file).streams
+        return stream
+    except UnsupportedError:
+        if file.suffix != ".parquet":
+            raise
+        table = parquet.read_table(file, str(file))
+        timed = T_NS in table.column_names
+        return Stream(file.stem, Record, Parsed(table if timed else _counted(table)), clock="index")
+    except ValueError as error:
+        raise TransectError(f"{file} holds several streams", where=str(file)) from error
+
+
+def _counted(table: Any) -> Any:
+    """Return a table with a column that counts its rows, which every stream has."""
+    import numpy as np
+
+    from transect.recording import arrow
+
+    return table.add_column(0, T_NS, arrow.from_numpy(np.arange(table.num_rows, dtype=np.int64)))

@@ -1,0 +1,76 @@
+"""`transect archive build CONFIG|RECORDING -o BUNDLE`: a PDS4 bundle of recordings and results."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from transect.archive.building import Built
+
+_WORDS = {"new": "new", "major": "with other data", "minor": "with another label", "none": "as before"}
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The bundle: a folder.")
+@click.option(
+    "--context", type=click.Path(path_type=Path, dir_okay=False),
+    help="registered_context_products.json; default: beside the schemas.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+def command(path: Path, out: Path, context: Path | None, as_json: bool) -> int:
+    """Build a PDS4 bundle.
+
+    PATH is a file that transect archive init wrote and you completed; or a recording, the folder of a run or
+    a store of products, of which a bundle is built as init would describe it; or a bundle, to build it again.
+
+    A bundle that is there already is followed by its next version; products that did not change stay as they
+    are, byte by byte.
+    """
+    from transect.archive.making.opening import build
+
+    built = build(path, out, context)
+    if as_json:
+        click.echo(json.dumps(_document(built), indent=2))
+    else:
+        _show(built)
+    return 3 if built.losses else 0
+
+
+def _document(built: Built) -> dict[str, object]:
+    return {
+        "bundle": str(built.lidvid), "folder": str(built.folder), "checksums": str(built.checksums),
+        "size": built.size, "products": {str(lidvid): change for lidvid, change in built.changes.items()},
+        "removed": [str(lid) for lid in built.removed], "losses": list(built.losses),
+        "notes": list(built.notes),
+    }  # fmt: skip
+
+
+def _show(built: Built) -> None:
+    from transect.base.tables import table_lines
+
+    from .._tables import size_text
+
+    rows = [("collection", "version", "products", "")]
+    for lidvid in built.changes:
+        if lidvid.lid.level == "collection":
+            inside = [
+                word for each, word in built.changes.items()
+                if each.lid.level == "product" and each.lid.is_member_of(lidvid.lid)
+            ]  # fmt: skip
+            counts = Counter(inside)
+            said = ", ".join(f"{counts[word]} {text}" for word, text in _WORDS.items() if counts[word])
+            rows.append((lidvid.lid.name, str(lidvid.vid), str(len(inside)), said))
+    click.echo("\n".join(table_lines(rows, right=(2,))))
+    for lid in built.removed:
+        click.echo(f"removed: {lid}")
+    for note in (*built.losses, *built.notes):
+        click.echo(f"note: {note}")
+    click.echo(
+        f"wrote {built.folder}: {built.lidvid}, {size_text(built.size)}; checksums in {built.checksums}"
+    )
