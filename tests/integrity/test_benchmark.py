@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +13,20 @@ from tests.commands import transect
 from tests.integrity.recordings import START_NS, drive
 
 from transect.errors import UsageError
+from transect.integrity import check
 from transect.integrity.benchmark import bases, peers, running
 from transect.integrity.benchmark.bases import Base, choose_bases
 from transect.integrity.benchmark.cases import Case, choose_faults, namers_of, reasons_of
 from transect.integrity.benchmark.comparison import CLEAR, OURS, compare
 from transect.integrity.benchmark.gates import Gate
+from transect.integrity.benchmark.planning import plan
 from transect.integrity.benchmark.results import Event, Flag, Result, Said, read_result, write_result
 from transect.integrity.benchmark.running import Plan, run
 from transect.integrity.benchmark.scores import score_case
 from transect.integrity.benchmark.summary import Summary, count_alarms
+from transect.integrity.benchmark.winding import make_winding
 from transect.recording import Recording, stream_of_values
+from transect.simulation.faults import inject
 from transect.types import Imu
 
 
@@ -222,3 +227,24 @@ def test_images_are_made_once() -> None:
     rows = [stream[k].row for k in (0, 1, 0)]
     assert [kept(row) for row in rows] == [START_NS, START_NS + 1, START_NS]
     assert made == [START_NS, START_NS + 1]
+
+
+def test_a_winding_drive_is_clear_and_shows_mistakes_of_its_description() -> None:
+    recording, checks = make_winding(3), ["X05", "X07", "X10"]
+    clear = check(recording, checks=checks)
+    assert {v.raw for v in clear} == {"OK", "UNKNOWN"}
+    for fault, number, severity in (("lever_arm", "X10", 1.0), ("flipped_axis", "X07", 1.0)):
+        named = say_of(inject(recording, fault, severity, 3)[0], number)
+        assert named[-1] == ("BAD", "EXTRINSIC")
+
+
+def say_of(recording: Recording, number: str) -> list[tuple[str, str]]:
+    return [(v.state, v.reason) for v in check(recording, checks=[number]) if v.raw != "UNKNOWN"]
+
+
+def test_a_stream_that_has_a_defect_of_its_own_is_not_given_it() -> None:
+    base = Base("made", "", lambda seed: drive(), known={"odom": ("SLIP",)})
+    judged = {"odom": {"X05": [[1, 39]]}}
+    clear = Result(Case("made", 0), 40.0, 1.0, {"odom": "Odometry"}, judged)
+    assert list(plan(base, drive(), clear, ["wheel_slip"])) == []
+    assert len(list(plan(replace(base, known={}), drive(), clear, ["wheel_slip"]))) == 3

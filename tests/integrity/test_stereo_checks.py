@@ -63,6 +63,14 @@ def test_a_sound_pair_has_a_pose_and_its_sides(pair: Recording):
     assert found["E05"][3].evidence["inliers"] > 0.8
 
 
+def test_a_camera_that_has_the_pictures_of_another_is_named(pair: Recording):
+    copied, _ = inject(pair, "copied_stream", 1.0, streams=["right"])
+    for recording, states in ((pair, {"OK"}), (copied, {"BAD", "SUSPECT"})):
+        found = check(recording, checks=["X08"]).select(stream="right")
+        assert {v.state for v in found} == states
+    assert "samples of left" in next(iter(found)).note
+
+
 def test_exchanged_cameras_are_named_with_the_mend(pair: Recording):
     changed, _ = inject(pair, "exchanged_cameras", 1.0)
     found = judge(changed)

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from transect.base.arrays import Array, Floats, Singles
+from transect.base.arrays import Array, Floats, Ints, Singles
 from transect.engine.params import param
 from transect.recording.values import values_between
 from transect.types import Image, RadarRange, RadarSpectrum
@@ -118,12 +118,15 @@ class _Album:
 
     def look(self, window: Window[Image], most: int) -> list[Picture]:
         rows = np.unique(np.linspace(window.start, window.stop - 1, min(most, len(window))).astype(int))
+        return self.look_at(window, rows.tolist())
+
+    def look_at(self, window: Window[Image], rows: Sequence[int]) -> list[Picture]:
         self.pictures = {row: each for row, each in self.pictures.items() if row >= window.start}
-        for row in rows.tolist():
+        for row in rows:
             if row not in self.pictures:
                 [image] = values_between(window.stream, row, row + 1)
                 self.pictures[row] = self._measure(row, image)
-        return [self.pictures[row] for row in rows.tolist()]
+        return [self.pictures[row] for row in rows]
 
     def _measure(self, row: int, image: Image) -> Picture:
         import cv2
@@ -169,6 +172,17 @@ class _Album:
 _ALBUMS: WeakKeyDictionary[Track[Any], _Album] = WeakKeyDictionary()
 
 
+def pictures_of(window: Window[Image], most: int) -> list[Picture]:
+    """Return what is measured in at most so many images of a window, evenly spaced."""
+    return _ALBUMS.setdefault(window.track, _Album()).look(window, most) if len(window) else []
+
+
+def pictures_near(window: Window[Image], t_ns: Ints) -> list[Picture]:
+    """Return what is measured in the images of a window that are nearest to times (n,)."""
+    rows = window.start + np.abs(window.t_ns[:, None] - t_ns).argmin(axis=0)
+    return _ALBUMS.setdefault(window.track, _Album()).look_at(window, rows.tolist())
+
+
 class CameraCheck(Check):
     """A check of images."""
 
@@ -178,10 +192,7 @@ class CameraCheck(Check):
         """Return what is measured in images of a window, or why they are not of a camera."""
         if self._is_of_radar(window):
             return Unknown("NOT_A_CAMERA", "its images are drawn from what a radar measured", len(window))
-        if not len(window):
-            return Unknown("NO_DATA")
-        album = _ALBUMS.setdefault(window.track, _Album())
-        return album.look(window, self.most)
+        return pictures_of(window, self.most) or Unknown("NO_DATA")
 
     def _is_of_radar(self, window: Window[Image]) -> bool:
         recording, frame = self.about.recording, window.stream.frame

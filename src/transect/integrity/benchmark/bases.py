@@ -16,6 +16,8 @@ from transect.recording import Recording, Stream, stream_of_values
 from transect.simulation.day import Options, simulate
 from transect.simulation.worlds.marulan.hour import CLEAR_HOUR
 
+from .winding import make_winding
+
 TEST_DATA = "TRANSECT_TEST_DATA"
 """The variable that names the folder of real recordings."""
 IMAGES_KEPT = 4000
@@ -141,8 +143,20 @@ SIMULATED = (
     ),
     Base(
         "cameras",
-        "colour and infrared camera of a vehicle that stands",
-        _Day("marulan", 30.0, ("Video*",), CLEAR_HOUR, 0.1),
+        "colour and infrared camera, and localisation, of a vehicle that stands",
+        _Day("marulan", 30.0, ("Video*", *NAV), CLEAR_HOUR, 0.1),
+    ),
+    Base(
+        "crossing",
+        "two lasers whose planes cross, of a vehicle that stands",
+        _Day("marulan", 40.0, ("LaserVertical", "LaserPort", *NAV), CLEAR_HOUR),
+        faults=("bias_step", "extrinsic_bump", "copied_stream"),
+    ),
+    Base(
+        "winding",
+        "receiver, inertial sensor and wheels of a robot that winds its way over bumps",
+        make_winding,
+        faults=("wheel_slip", "lever_arm", "flipped_axis", "gnss_*", "rates_in_degrees", "acceleration_in_g"),
     ),
     Base(
         "rover",

@@ -12,8 +12,8 @@ from transect.types import Imu
 
 SPAN_S = 30.0
 """Over which tilting is looked at."""
-STEP_S = 0.5
-"""Over which accelerations are averaged, so that vibration and jolts do not count."""
+STEPS_S = (0.5, 2.0)
+"""Over which accelerations are averaged, for vibration and jolts not to count: quick tilting, then slow."""
 LEAST_TILT = 0.05
 """rad: root mean square of the tilt from one average to the next, times the root of their number."""
 STEADY = 0.15
@@ -24,13 +24,13 @@ UP = "an axis is flipped, or the mount is described upside down; turn the axis o
 HAND = "one axis is flipped, so that the frame is left-handed; change the sign of that axis"
 
 
-class Axes(Check, id="X07", group="cross", least=20):
-    """Gravity that turns the wrong way: ``-corr(da, -(w x a) dt)`` over averages of half a second.
+class Axes(Check, id="X07", group="cross", least=20, version=2):
+    """Gravity that turns the wrong way: ``-corr(da, -(w x a) dt)`` over averages of half a second or two.
 
     In a frame that turns with w, gravity turns by ``-w x a``. If one axis of accelerometers and gyroscopes
-    points the other way, the frame is left-handed and gravity turns by ``+w x a``. It needs tilting. Where
-    the description has the sensor on a body with z up, the mean acceleration must not point down: `down` is
-    minus the cosine between it and z.
+    points the other way, the frame is left-handed and gravity turns by ``+w x a``. It needs tilting, and is
+    UNKNOWN without. Where the description has the sensor on a body with z up, the mean acceleration must not
+    point down: `down` is minus the cosine between it and z.
 
     Motive: Mistakes of descriptions: an axis that is flipped, a sensor that is mounted upside down.
     """
@@ -56,13 +56,14 @@ class Axes(Check, id="X07", group="cross", least=20):
         down = self._point_down(imu, values[:, :3].mean(axis=0))
         if down is not None:
             statistics["down"] = down
-        found = _tilting(t, values)
-        if found is not None:
-            evidence["correlation"], evidence["tilt"] = found
-            if abs(found[0]) >= LEAST_CORRELATION:
-                statistics["mirrored"] = -found[0]
-        if not statistics:
-            return Unknown("NO_MOTION", "no tilting, and no mount that says where up is", len(imu), evidence)
+        for step_s in STEPS_S:
+            found = _tilting(t, values, step_s)
+            if found is not None and "mirrored" not in statistics:
+                evidence["correlation"], evidence["tilt"] = found
+                if abs(found[0]) >= LEAST_CORRELATION:
+                    statistics["mirrored"] = -found[0]
+        if statistics.get("down", 0.0) <= self.down.warn and "mirrored" not in statistics:
+            return Unknown("NO_MOTION", "no tilting that shows the hand of its axes", len(imu), evidence)
         note = HAND if statistics.get("mirrored", 0) > 0.5 else UP if statistics.get("down", 0) > 0.5 else ""
         return Finding(statistics, len(imu), evidence, note=note)
 
@@ -76,9 +77,9 @@ class Axes(Check, id="X07", group="cross", least=20):
         return -float(up @ mean) / max(float(np.linalg.norm(mean)), 1e-9)
 
 
-def _tilting(t: Floats, values: Floats) -> tuple[float, float] | None:
+def _tilting(t: Floats, values: Floats, step_s: float) -> tuple[float, float] | None:
     """Return how the change of gravity correlates with what gyroscopes foretell, and how large that is."""
-    place = np.floor(t / STEP_S).astype(np.int64)
+    place = np.floor(t / step_s).astype(np.int64)
     cells, place = np.unique(place, return_inverse=True)
     count = np.bincount(place).astype(np.float64)
     means = np.stack([np.bincount(place, values[:, k]) / count for k in range(6)], axis=1)
@@ -89,7 +90,7 @@ def _tilting(t: Floats, values: Floats) -> tuple[float, float] | None:
     if good.sum() < 8:
         return None
     change = np.diff(force, axis=0)[good] / size
-    turn = ((rate[1:] + rate[:-1]) / 2)[good] * STEP_S
+    turn = ((rate[1:] + rate[:-1]) / 2)[good] * step_s
     foretold = -np.cross(turn, ((force[1:] + force[:-1]) / 2)[good] / size)
     tilt = float(np.sqrt(np.sum(foretold**2)))
     if tilt < LEAST_TILT * np.sqrt(len(turn)) / 2:

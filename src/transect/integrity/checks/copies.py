@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from transect.integrity.images import pictures_near, pictures_of
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.recording import arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
-from transect.types import Record
+from transect.types import Image, Record
 
 LEAST = 5
 """Different samples of a window that must be the same."""
@@ -25,12 +26,17 @@ KEPT = 20
 """Windows whose samples are remembered."""
 
 
-class Copies(Check, id="X08", group="cross"):
+PICTURES, PLAIN = 4, 1.0
+"""Images of a window that are looked at; variance up to which an image shows nothing."""
+
+
+class Copies(Check, id="X08", group="cross", version=2):
     """Part of the different samples of a window that another stream of its type has, to the last bit.
 
     Two sensors never agree to the last bit. Of two copies the one that comes later in the recording is named.
-    Samples that do not change, as those of a robot at rest may be, tell nothing. Images and clouds are not
-    compared. A stream with some of the samples and their own stamps is another's at a lower rate, and fine.
+    Samples that do not change, as those of a robot at rest may be, tell nothing. Of images a few are compared
+    with those of the same time, clouds are not. A stream with some of the samples and their own stamps is
+    another's at a lower rate, and fine.
 
     Motive: Mistakes of descriptions: one topic that was written twice counts twice in a fusion.
     """
@@ -44,11 +50,14 @@ class Copies(Check, id="X08", group="cross"):
     def look(self, stream: Window[Any], others: Sequence[Window[Any]] = ()) -> Finding | Unknown:
         """Look for the samples of a window among those of the streams before it."""
         names = _measured(stream)
-        if not names:
+        pictures = issubclass(stream.stream.type, Image) and stream.stream.role == "measurement"
+        if not names and not pictures:
             return Unknown("NO_NUMBERS", n=len(stream))
         before = self._streams_before(stream, others)
         if not before:
             return Unknown("NO_PEER", "no other stream of its type comes before it", len(stream))
+        if pictures:
+            return _compare_pictures(stream, before)
         own = self._recent(stream, 0.0 if len(stream) >= LEAST else SLOW_S, names)
         back = PAST_S if len(stream) >= LEAST else SLOW_S + PAST_S
         if len(own) < LEAST:
@@ -59,8 +68,7 @@ class Copies(Check, id="X08", group="cross"):
         if shares[most] > self.share.warn and _is_thinned(stream, peer):
             found = {"share": 0.0}
             return Finding(found, len(stream), note=f"it is {most} at a lower rate", peers=(most,))
-        note = f"it has the samples of {most}; leave one of them out" if shares[most] > 0.5 else ""
-        return Finding({"share": shares[most]}, len(stream), note=note, peers=(most,))
+        return _told(stream, shares)
 
     def _recent(self, window: Window[Any], seconds: float, names: Sequence[str]) -> set[bytes]:
         """Return the different samples of the last seconds; each window's are looked at once."""
@@ -89,6 +97,28 @@ class Copies(Check, id="X08", group="cross"):
             and len(each)
             and _measured(each) == _measured(stream)
         ]
+
+
+def _told(stream: Window[Any], shares: dict[str, float]) -> Finding:
+    """Return what the parts of a stream's samples that others have mean."""
+    most = max(shares, key=lambda name: shares[name])
+    note = f"it has the samples of {most}; leave one of them out" if shares[most] > 0.5 else ""
+    return Finding({"share": shares[most]}, len(stream), note=note, peers=(most,))
+
+
+def _compare_pictures(stream: Window[Any], before: Sequence[Window[Any]]) -> Finding | Unknown:
+    """Hold a few images against those that other cameras took at the same time."""
+    own = [each for each in pictures_of(stream, PICTURES) if each.variance > PLAIN]
+    if not own:
+        return Unknown("AT_REST", "its images show nothing", len(stream))
+    t_ns = stream.stream.t_ns[[each.row for each in own]]
+    shares: dict[str, float] = {}
+    for peer in before:
+        theirs = pictures_near(peer, t_ns)
+        shares[peer.stream.name] = float(
+            np.mean([a.digest == b.digest for a, b in zip(own, theirs, strict=True)])
+        )
+    return _told(stream, shares)
 
 
 def _is_thinned(stream: Window[Any], peer: Window[Any]) -> bool:

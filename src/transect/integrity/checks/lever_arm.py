@@ -19,7 +19,7 @@ SPAN_S, EVERY = 60.0, 5
 """Of the past that is looked at; and windows from one look to the next."""
 STEP_S = 1.0
 """Over which speed and course are taken from fixes."""
-SLOWEST, TURNING = 0.2, 0.1
+SLOWEST, TURNING = 0.2, 0.05
 """m/s and rad/s: a robot that is slower has no course; one that turns less tells nothing of an arm."""
 LEAST = 12
 """Steps in turns that tell an arm."""
