@@ -11,7 +11,10 @@ from tests.formats import ida_sample as sample
 
 import transect
 from transect.archive.building import build_bundle
+from transect.archive.deep import write_packages
 from transect.archive.ida.bundle import arm_bundle
+from transect.archive.validation.options import Options
+from transect.archive.validation.running import validate
 
 CREATED = "2020-12-21T00:00:00Z"
 RECORDS = 927
@@ -103,3 +106,40 @@ def test_the_58_fields_have_names_types_and_units_of_appendix_e(valid: Path, app
     different = {mine for mine, text in zip(ours, theirs, strict=True) if mine != text}
     angles = {(f"th_{how}", "ASCII_Real", "rad") for how in ("enc", "pot", "enc_defl", "pot_defl")}
     assert different == {*angles, ("htr_cur", "ASCII_Real", "A")}
+
+
+def _options(real_data: Path) -> Options:
+    return Options("bundle", (real_data / "pds4/schemas",))
+
+
+def test_the_archive_is_valid(valid: Path, real_data: Path):
+    report = validate([valid], _options(real_data))
+    assert (report.verdict, report.labels, report.notes) == ("valid", 10, ())
+    assert [each for each in report.problems if each.severity != "info"] == []
+
+
+def test_validation_names_the_mistakes_of_the_printed_label(printed: Path, real_data: Path):
+    report = validate([printed], _options(real_data))
+    label = f"data_raw_calibrated/{sample.LABEL_NAME}"
+    found = {
+        (each.type, each.line)
+        for each in report.problems
+        if each.file == label and "special_constant" not in each.kind
+    }
+    lines = (printed / label).read_text().splitlines()
+
+    def line(text: str) -> int:
+        return next(number for number, each in enumerate(lines, 1) if text in each)
+
+    assert found == {
+        ("warning.label.context_ref_mismatch", line("<name>InSight Lander</name>")),
+        ("warning.integrity.reference_not_found", line("insight_ida:document:insight_ida_bundle_sis")),
+        ("info.label.missing_filesize", line("<File>")),
+        ("info.label.missing_checksum", line("<File>")),
+    }
+
+
+def test_packages_for_the_deep_archive_are_valid(valid: Path, real_data: Path, tmp_path: Path):
+    made = write_packages(valid, tmp_path / "deep", "https://node.example/insight_ida", "PDS_GEO")
+    report = validate([made.folder], Options(None, (real_data / "pds4/schemas",)))
+    assert (report.verdict, report.labels, report.problems) == ("valid", 2, ())

@@ -70,6 +70,11 @@ class Arm:
         return bool(known.get("simulated")) or "SIMULATION" in known.get("parameters", {})
 
     @property
+    def title(self) -> str:
+        """Of the bundle."""
+        return f"{TITLE} (simulated)" if self.simulated else TITLE
+
+    @property
     def comment(self) -> str:
         """What every label says of simulated data."""
         return SIMULATED.strip() if self.simulated else ""
@@ -109,9 +114,9 @@ def arm_bundle(
     collections = [each for each in _collections(arm, files) if each.members]
     said = SIMULATED if arm.simulated else ""
     return Bundle(
-        BUNDLE, TITLE, tuple(collections), created,
+        BUNDLE, arm.title, tuple(collections), created,
         f"{said}IDA raw and calibrated data, status, history and parameters, and videos of data acquisition.",
-        _readme(said, collections), ((DOCUMENTS, "Document"),), citation=citation or arm.cited(TITLE),
+        _readme(said, collections), ((DOCUMENTS, "Document"),), citation=citation or arm.cited(arm.title),
         standard=INSIGHT,
     )  # fmt: skip
 
