@@ -95,6 +95,15 @@ def shorten(text: str, length: int) -> str:
     return f"{text[:head]}{ELLIPSIS}{text[len(text) - tail :]}"
 
 
+def size_text(count: float) -> str:
+    """Return a number of bytes as people say it: `12 kB`, `3.4 GB`."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
 def _narrow(
     table: Sequence[tuple[str, ...]],
     texts: Sequence[int],

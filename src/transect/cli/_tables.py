@@ -73,12 +73,3 @@ def _terminal_width() -> int:
 def show_json(document: Any) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(document, indent=2, default=str))
-
-
-def size_text(count: float) -> str:
-    """Return a number of bytes as people say it: `12 kB`, `3.4 GB`."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"

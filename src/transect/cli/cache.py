@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from transect.base.tables import size_text
+
 from ._options import json_option
-from ._tables import size_text
 
 
 @click.group()

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from transect.base.tables import size_text
+from transect.products.listing import HEADINGS, SHORT, row_of, when_text, where_text
+
 from ._options import add_options, json_option, out_option
-from ._tables import all_option, show_json, show_table, size_text
+from ._tables import all_option, show_json, show_table
 
 if TYPE_CHECKING:
     from transect.products import Area, Event, Lineage, Product, ProductStore, Wanted
     from transect.products.reproducing import Reproduction
-
-SHORT = 12
-"""Digits of an id that are shown; six are enough to name a product."""
 
 store_argument = click.argument("store", metavar="STORE")
 id_argument = click.argument("identifier", metavar="ID")
@@ -104,34 +104,8 @@ def show_products(products: Sequence[Product]) -> None:
     if not products:
         click.echo("no product fits")
         return
-    rows = [
-        (
-            product.id[:SHORT], product.kind, product.name, product.robot, _when(product), _where(product),
-            "" if product.score is None else f"{product.score:.2f}", size_text(product.payload.size),
-            product.payload.format,
-        )
-        for product in products
-    ]  # fmt: skip
-    headings = ("id", "kind", "name", "robot", "time", "place", "score", "size", "format")
-    show_table(headings, rows, right=frozenset({6, 7}), order=(0, 1, 2, 4, 6, 5, 3, 8, 7))
-
-
-def _when(product: Product) -> str:
-    from transect.base.clocks import iso_from_ns, text_from_ns
-
-    if product.t0_ns is None or product.t1_ns is None:
-        return ""
-    utc = product.clock == "utc"
-    begin = iso_from_ns(product.t0_ns, 0) if utc else text_from_ns(product.t0_ns, product.clock)
-    lasted = (product.t1_ns - product.t0_ns) / 1e9
-    return f"{begin} + {lasted:.4g} s" if lasted and product.clock != "index" else begin
-
-
-def _where(product: Product) -> str:
-    if product.place is None:
-        return ""
-    box = product.place.box
-    return f"{product.place.crs} {box.x0:.6g},{box.y0:.6g} {box.x1:.6g},{box.y1:.6g}"
+    rows = [row_of(product) for product in products]
+    show_table(HEADINGS, rows, right=frozenset({6, 7}), order=(0, 1, 2, 4, 6, 5, 3, 8, 7))
 
 
 def _describe(product: Product) -> dict[str, Any]:
@@ -155,8 +129,9 @@ def show(store: str, identifier: str, as_json: bool) -> None:
     made = product.provenance
     rows = [
         ("id", product.id), ("kind", product.kind), ("name", product.name), ("robot", product.robot),
-        ("mission", product.mission), ("frame", product.frame), ("time", _when(product)),
-        ("place", _where(product)), ("quality", ", ".join(f"{k} {v:g}" for k, v in product.quality.items())),
+        ("mission", product.mission), ("frame", product.frame), ("time", when_text(product)),
+        ("place", where_text(product)),
+        ("quality", ", ".join(f"{k} {v:g}" for k, v in product.quality.items())),
         ("payload", f"{product.payload.format}, {product.payload.size} bytes, {product.payload.sha256}"),
         ("made by", made.tool), ("command", made.command),
         ("made from", ", ".join(each[:SHORT] for each in made.parents)),

@@ -120,10 +120,10 @@ def _announce(world: str, made: Day, target: Path) -> None:
     """Say what it will take, before it starts; and warn if the disk is too small for it."""
     import shutil
 
+    from transect.base.tables import size_text
     from transect.simulation.estimate import estimate
 
     from ._progress import duration
-    from ._tables import size_text
 
     expected = estimate(made)
     if expected.seconds > SOON:

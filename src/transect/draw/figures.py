@@ -135,6 +135,16 @@ def save_figures(drawings: Iterable[Drawing]) -> list[Path]:
     return [path for path, _ in saved]
 
 
+def webp_of(figure: Figure, dpi: int, quality: int = 72) -> tuple[bytes, int, int]:
+    """Return a figure as the bytes of a WebP, and its width and height in pixels."""
+    from io import BytesIO
+
+    picture = _picture(_draw(figure, dpi))
+    content = BytesIO()
+    picture.save(content, "webp", quality=quality, method=4)
+    return content.getvalue(), picture.width, picture.height
+
+
 def _draw(figure: Figure, dpi: int) -> Any:
     """Return the pixels (h, w, 4) of a figure; `savefig` would draw it twice, first for the layout."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

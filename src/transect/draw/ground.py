@@ -82,17 +82,25 @@ def draw_ground(axes: Axes, ground: Ground | None, window: tuple[Floats, Floats]
     rows, columns = part.image.shape[:2]
     if not np.isfinite(part.image).any():
         return None
-    colours, bar = part.image, None
-    if part.kind == "occupancy":
-        colours = _colour_occupancy(part.image)
-    elif part.kind == "heights":
-        bar = _scale_heights(part)
-        shown = part.image if part.cycle is None else np.mod(part.image, part.cycle)
-        colours = _shade(bar.to_rgba(shown), part.image)
+    colours, bar = colour_ground(part)
     a, b, c, d, e, f = part.transform
     drawn = axes.imshow(colours, extent=(0, columns, rows, 0), interpolation="nearest", zorder=0)
     drawn.set_transform(Affine2D(np.array([[a, b, c], [d, e, f], [0, 0, 1]])) + axes.transData)
     return bar
+
+
+def colour_ground(part: Ground) -> tuple[NDArray[Any], Any]:
+    """Return the pale colours (rows, columns, 3), 0 to 1, of heights, occupancy or a photo; and its scale.
+
+    The scale is what a colour bar explains: of heights; else None.
+    """
+    if part.kind == "occupancy":
+        return _colour_occupancy(part.image), None
+    if part.kind != "heights":
+        return part.image, None
+    bar = _scale_heights(part)
+    shown = part.image if part.cycle is None else np.mod(part.image, part.cycle)
+    return _shade(bar.to_rgba(shown), part.image), bar
 
 
 def _scale_heights(ground: Ground) -> Any:

@@ -75,7 +75,7 @@ def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[Na
             arrays["ate_translation"],
             title=title,
             background=below,
-            view=_view(result),
+            view=view_of(result),
         )
         yield f"trajectory_{short_name(_label(result, results))}", make
 
@@ -96,11 +96,11 @@ def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[Nam
             paths = {r.estimate: r.arrays["aligned"] for r in group}
             yield f"trajectories{ending}", partial(
                 trajectories_figure, longest.arrays["reference"], paths,
-                title=_against("paths", group), background=below, view=_view(longest),
+                title=_against("paths", group), background=below, view=view_of(longest),
             )  # fmt: skip
 
 
-def _view(result: Result) -> MapView:
+def view_of(result: Result) -> MapView:
     """Return how the reference is seen from above; results of older versions do not say it."""
     if "view" in result.truth:
         return MapView(**result.truth["view"])

@@ -88,10 +88,10 @@ def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ())
             )
         single = len(fitting) == 1
         return [path_of(s, recording.name if single else f"{recording.name} {s.name}") for s in fitting]
-    return [path_of(_best_stream(recording), recording.name)]
+    return [path_of(best_stream(recording), recording.name)]
 
 
-def _best_stream(recording: Recording) -> Stream:
+def best_stream(recording: Recording) -> Stream:
     """Return the receiver with most fixes, which alone lies on a map; else what measured best; else truth."""
     receivers = [s for s in recording if s.type is NavFix and s.role != "truth"]
     fixes = {s.name: int(measured_rows(geodetic_of(s)[:, :2]).sum()) for s in receivers}

@@ -284,7 +284,7 @@ def _wandering(kinds: Floats, y: Floats, own: Mask, step: Floats) -> Floats:
         rows = np.all(kinds == kind, axis=1)
         if not kind[:3].any():
             continue
-        spacing = float(np.median(step[rows]))
+        spacing = float(np.median(step[rows])) or KNOT  # of the first knot alone there is no step
         variance = kind[:3] ** 2 * 2 * spacing / kind[3]
         if np.count_nonzero(rows & own) >= 3 * FEW:
             # Third differences of a random walk have 1 + 4 + 1 times the variance of its steps.

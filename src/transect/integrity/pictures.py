@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,15 +40,32 @@ def draw_report(recording: Recording, reports: Sequence[SensorReport], folder: P
     first = min((r.windows[0].t0_ns for r in reports if r.windows), default=0)
     paths = [folder / "sensors.png"]
     save_figure(states_figure([_strip_of(report, first) for report in reports], recording.name), paths[0])
+    starts = {stream.name: first for stream in recording}
+    for number, (problem, figure) in enumerate(picture_problems(recording, reports, starts), 1):
+        name = file_name(f"{number:02d}_{problem.stream}_{problem.reason}".replace("/", "_"))
+        paths.append(folder / f"{name}.png")
+        save_figure(figure, paths[-1], dpi=90)
+    return paths
+
+
+def picture_problems(
+    recording: Recording, reports: Sequence[SensorReport], starts: Mapping[str, int], most: int = MOST
+) -> Iterator[tuple[Problem, Figure]]:
+    """Yield what sensors gave when they were worst, of what is BAD; nothing where there is nothing to draw.
+
+    Parameters
+    ----------
+    starts : mapping of str to int
+        From when times of each stream are counted, ns.
+    most : int
+        Problems that are looked at.
+    """
     bad = [problem for report in reports for problem in report.problems if problem.state == "BAD"]
     # Several checks may see the same thing: one picture of it will do.
     problems = {(problem.stream, problem.reason): problem for problem in reversed(bad)}
-    for number, problem in enumerate(list(reversed(problems.values()))[:MOST], 1):
-        name = file_name(f"{number:02d}_{problem.stream}_{problem.reason}".replace("/", "_"))
-        for figure in _figures_of(recording, problem, first):
-            paths.append(folder / f"{name}.png")
-            save_figure(figure, paths[-1], dpi=90)
-    return paths
+    for problem in list(reversed(problems.values()))[:most]:
+        for figure in _figures_of(recording, problem, starts[problem.stream]):
+            yield problem, figure
 
 
 def _strip_of(report: SensorReport, first: int) -> StateStrip:
@@ -74,7 +92,7 @@ def _figures_of(recording: Recording, problem: Problem, first: int) -> Iterator[
             yield moment_figure([replace(panel, name="")], said)
             return
         other = _find_peer(recording, stream, problem.worst.peers, Image)
-        names = (stream.name, *(peer.name for peer in (other or radar,) if peer))
+        names = tuple(escape(each.name) for each in (stream, other or radar) if each)
         choice = Choice(streams=names, times=(decimal_from_ns(at),), title=said)
         yield draw_recordings([recording], choice)[0]
     except TransectError:

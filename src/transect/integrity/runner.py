@@ -166,7 +166,7 @@ def _sessions(recording: Recording, window: float) -> Iterator[tuple[Grid, list[
     """
     streams = [stream for stream in recording if checkable(stream)]
     for clock in sorted({stream.clock for stream in streams}):
-        groups = _group(_list_spans([s for s in streams if s.clock == clock]))
+        groups = group_spans([s for s in streams if s.clock == clock])
         main = max(groups, key=lambda group: (len(group), sum(len(s) for *_, s in group)))
         for group in groups:
             start, end = min(a for a, _, _ in group), max(b for _, b, _ in group)
@@ -176,6 +176,14 @@ def _sessions(recording: Recording, window: float) -> Iterator[tuple[Grid, list[
             window_ns = max(round(window * NS), -(-(end + 1 - start) // MOST_WINDOWS))
             begin = min(a for a, _, _ in main)
             yield Grid(tile(start, end + 1, window_ns), window_ns, apart / NS, begin), [s for *_, s in group]
+
+
+def group_spans(streams: Sequence[Stream]) -> list[list[tuple[int, int, Stream]]]:
+    """Return first and last time of streams of one clock, ns, those that belong together group by group.
+
+    None of them may be empty. Stamps that cannot be believed are left out (see `_list_spans`).
+    """
+    return _group(_list_spans(streams))
 
 
 def _list_spans(streams: Sequence[Stream]) -> list[tuple[int, int, Stream]]:

@@ -80,6 +80,45 @@ class _Gap(NamedTuple):
     at: int
 
 
+class Gaps(NamedTuple):
+    """Times without samples: how many, and when the longest began and how long they are, ns, in order."""
+
+    number: int
+    longest: tuple[tuple[int, int], ...]
+
+
+def find_gaps(t_ns: Axis, seams: Sequence[int] = (), factor: float = 5.0, most: int = 64) -> Gaps:
+    """Find steps between samples that are longer than `factor` usual ones; steps across seams are none.
+
+    Parameters
+    ----------
+    t_ns : (n,) int64
+        A step back is no gap.
+    most : int
+        How many of the longest are told.
+    """
+    usual = _usual_step(t_ns)
+    count, longest = 0, list[tuple[int, int]]()
+    for a, b in arrow.block_ranges(0, len(t_ns)) if usual else ():
+        block = t_ns[a:b]
+        steps = np.diff(block)
+        steps[[seam - a - 1 for seam in seams if a < seam < b]] = 0
+        found = np.flatnonzero(steps > factor * usual)
+        count += len(found)
+        found = found[np.argsort(-steps[found], kind="stable")[:most]]
+        longest += [(int(block[k]), int(steps[k])) for k in found]
+        longest = sorted(longest, key=lambda gap: -gap[1])[:most]
+    return Gaps(count, tuple(sorted(longest)))
+
+
+def _usual_step(t_ns: Axis) -> float:
+    """Return the median of the steps forward, of the first block and the last; 0 if there are none."""
+    ranges = list(arrow.block_ranges(0, len(t_ns)))
+    steps = [np.diff(t_ns[a:b]) for a, b in {*ranges[:1], *ranges[-1:]}]
+    forward = [each[each > 0] for each in steps]
+    return float(np.median(np.concatenate(forward))) if any(map(len, forward)) else 0.0
+
+
 @dataclass
 class _Part:
     """What a time axis is like from one seam to the next; times in ns."""

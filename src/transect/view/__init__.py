@@ -1,0 +1,1 @@
+"""What people look at: `report/` is one page about recordings and runs."""

@@ -1,0 +1,284 @@
+"""Everything that a page says, as plain values: gathered once, then only written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transect.base.arrays import Floats
+from transect.types import SourceFile, State, Trajectory
+
+from .axes import Axis
+
+if TYPE_CHECKING:
+    from transect.engine import Run
+    from transect.evaluation.result import Result
+    from transect.evaluation.tracks import Layout
+    from transect.evaluation.traverse import Traverse
+    from transect.integrity.events import Event
+    from transect.integrity.report import Problem, SensorReport
+    from transect.products import Product
+
+
+@dataclass(frozen=True)
+class Span:
+    """From one second of an axis to another."""
+
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A stretch in which a stream had one state."""
+
+    start: float
+    end: float
+    state: State
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """One stream over time.
+
+    Attributes
+    ----------
+    rate_hz, longest_gap_s : float
+        NaN where that cannot be told.
+    axis, span
+        None without times.
+    gaps : tuple of Span
+        The longest, on its axis; `gap_count` is that of all.
+    states : tuple of Judged
+        What all checks said together; empty where none judged it.
+    state : str or None
+        The worst of them.
+    losses : int
+        Lines, messages or files of it that could not be read.
+    """
+
+    name: str
+    type: str
+    role: str
+    tag: str
+    clock: str
+    samples: int
+    rate_hz: float
+    axis: Axis | None
+    span: Span | None
+    gaps: tuple[Span, ...] = ()
+    gap_count: int = 0
+    longest_gap_s: float = float("nan")
+    states: tuple[Judged, ...] = ()
+    state: State | None = None
+    losses: int = 0
+    frame: str = ""
+
+
+@dataclass(frozen=True)
+class FrameRow:
+    """A line of the tree of frames: its depth, how it hangs on its parent, where that is known from."""
+
+    name: str
+    depth: int
+    moving: bool
+    place: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A column of a stream over time, thinned so that its extremes stay.
+
+    Attributes
+    ----------
+    seconds, values : tuple of float
+        Of a line on `axis`.
+    samples : int
+        How many it was drawn from.
+    step_s : float
+        Width of the parts whose extremes are kept, 0 where all samples are.
+    """
+
+    stream: str
+    column: str
+    unit: str
+    axis: Axis
+    seconds: Sequence[float]
+    values: Sequence[float]
+    samples: int
+    step_s: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image for the page: bytes of a WebP, its size in pixels, and what it shows."""
+
+    content: bytes
+    width: int
+    height: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class RecordingFacts:
+    """What is known of a recording.
+
+    Attributes
+    ----------
+    path : str
+        As it was given.
+    robot, reference : str
+        What a person calls the machine, and where its numbers come from; "" if it is not known.
+    axes : tuple of Axis
+        The main one first; empty without times.
+    files : tuple of SourceFile
+        That were read, with their hashes.
+    reports, events
+        What the checks found; None where nothing was checked.
+    unchecked : tuple of str
+        Streams that no check can judge.
+    traverse : Traverse or None
+        How far it drove; `no_traverse` says why that is not known.
+    published : mapping or None
+        What the catalogue of its data set says of it.
+    look : Picture or None
+        What all sensors saw in the middle of it.
+    evidence : mapping of (stream, reason) to Picture
+        What a sensor gave when it was worst.
+    citation : mapping of str to str
+        Texts to copy, by what they are.
+    """
+
+    name: str
+    path: str
+    format: str
+    robot: str
+    reference: str
+    conditions: Mapping[str, Any]
+    streams: tuple[StreamFacts, ...]
+    axes: tuple[Axis, ...]
+    cameras: tuple[str, ...]
+    losses: tuple[tuple[str, str, int], ...]
+    notes: tuple[str, ...]
+    files: tuple[SourceFile, ...]
+    options: Mapping[str, Any]
+    reports: tuple[SensorReport, ...] | None
+    events: tuple[Event, ...]
+    unchecked: tuple[str, ...]
+    traverse: Traverse | None
+    no_traverse: str
+    published: Mapping[str, Any] | None
+    frames: tuple[FrameRow, ...]
+    signals: tuple[Signal, ...]
+    more_signals: int
+    truth: str
+    look: Picture | None = None
+    evidence: Mapping[tuple[str, str], Picture] = field(default_factory=dict[tuple[str, str], Picture])
+    citation: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def axis(self) -> Axis | None:
+        """The main axis."""
+        return self.axes[0] if self.axes else None
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All problems, BAD before SUSPECT."""
+        found = [problem for report in self.reports or () for problem in report.problems]
+        return sorted(found, key=lambda problem: (problem.state != "BAD", -problem.seconds))
+
+    def start_of_sensor(self, sensors: Sequence[str]) -> int:
+        """Return from when times of the first of some sensors count, ns."""
+        streams = [problem.stream for problem in self.problems if problem.sensor in sensors[:1]]
+        return self.start_of(streams[0] if streams else "")
+
+    def start_of(self, stream: str) -> int:
+        """Return from when times of a stream count, ns."""
+        axis = next((each.axis for each in self.streams if each.name == stream), None)
+        return axis.start_ns if axis else (self.axis.start_ns if self.axis else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class RunFacts:
+    """What is known of a run.
+
+    Attributes
+    ----------
+    label : str
+        Tells it from the other runs of the page.
+    folder : Path
+    document : mapping
+        Of `run.json`: outputs, statistics and errors.
+    results : tuple of Result
+        How it was judged when it was made.
+    trajectory : Trajectory or None
+    recording : int or None
+        Which of the page's recordings it played; None if that is not there any more.
+    axis : Axis or None
+        That its times are drawn on.
+    gone : str
+        Why the recording could not be opened.
+    """
+
+    label: str
+    folder: Path
+    run: Run
+    document: Mapping[str, Any]
+    results: tuple[Result, ...]
+    trajectory: Trajectory | None
+    recording: int | None
+    axis: Axis | None
+    gone: str = ""
+
+    @property
+    def judged(self) -> Result | None:
+        """The result that compares its own poses with truth, if there is one."""
+        return next((r for r in self.results if "ate_translation" in r.arrays), None)
+
+
+@dataclass(frozen=True, eq=False)
+class MapFacts:
+    """Tracks from above.
+
+    Attributes
+    ----------
+    layout : Layout
+        Tracks in metres, and the ground below them.
+    kinds : tuple of str
+        Of each track: `measured`, `truth` or `run`.
+    axes : tuple of Axis or None
+        That the times of each track are drawn on.
+    times : tuple of (n,) arrays or None
+        Seconds of each track's points on its axis.
+    """
+
+    layout: Layout
+    kinds: tuple[str, ...]
+    axes: tuple[Axis | None, ...]
+    times: tuple[Floats | None, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A whole page.
+
+    Attributes
+    ----------
+    command : str
+        That makes it.
+    products : tuple of Product
+        Of the store that was named; `store` is its name.
+    """
+
+    title: str
+    command: str
+    recordings: tuple[RecordingFacts, ...]
+    runs: tuple[RunFacts, ...]
+    map: MapFacts | None
+    no_map: str = ""
+    products: tuple[Product, ...] = ()
+    store: str = ""
