@@ -2,8 +2,8 @@
 PYTHON ?= python3
 # The test environment holds what today's code uses; `pip install 'transect[all]'` is for people.
 TEST_EXTRAS := fusion,geo,cdff,video,postgis,archive,test
-# Debian packages: a server for the store of products, and programs that say whether others can read what we write.
-APT_EXTRAS ?= postgresql-postgis gdal-bin python3-gdal
+# Debian packages: a server for the store of products, programs that say whether others can read what we write, a browser.
+APT_EXTRAS ?= postgresql-postgis gdal-bin python3-gdal chromium-headless-shell
 WORKERS ?= 2
 
 venv := .venv/bin/python

@@ -26,13 +26,21 @@ if TYPE_CHECKING:
 @click.option("--title", default="", help="Above the page; default: the names of what it is about.")
 @click.option("--over", metavar="MAP", help="What lies below the map: as for draw track.")
 @click.option("--store", metavar="STORE", help="List what this store of products holds.")
+@click.option("--citation", type=click.Path(path_type=Path), help="How to cite the data (YAML).")
 @click.option("--check/--no-check", default=True, help="Judge the sensors; --no-check is quicker.")
 @click.option(
     "--pictures", type=click.IntRange(0, 40), default=12, show_default=True, metavar="N",
     help="Pictures of bad moments at most; 0 for a page without any picture.",
 )  # fmt: skip
 def command(
-    opening: Opening, out: Path, title: str, over: str | None, store: str | None, check: bool, pictures: int
+    opening: Opening,
+    out: Path,
+    title: str,
+    over: str | None,
+    store: str | None,
+    citation: Path | None,
+    check: bool,
+    pictures: int,
 ) -> int:
     """Write one page that tells the whole story of a recording.
 
@@ -43,6 +51,7 @@ def command(
     recording the paths and errors are drawn together.
     """
     from transect.base.files import write_text
+    from transect.recording.citation import load_citation
     from transect.view.report import Wanted, gather, write_page
 
     from ._opening import report_losses
@@ -58,6 +67,7 @@ def command(
     report, recordings = gather(
         opening.paths, open_recording, Wanted(check, pictures), title=title, command=_typed(), over=over,
         products=_products(store), store=store or "",
+        citation=None if citation is None else load_citation(citation),
     )  # fmt: skip
     write_text(out, write_page(report))
     click.echo(f"wrote {out}")

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
+from transect.base import yaml_fields, yaml_parts
 from transect.base.yaml_parts import Part
-from transect.errors import UsageError, did_you_mean
+from transect.errors import ParseError, UsageError, did_you_mean
 
 SCHEMA = "http://datacite.org/schema/kernel-4"
 RELATIONS = (
@@ -96,6 +98,20 @@ class Citation:
         """Note what DataCite would refuse."""
         for key, problem in find_problems(self):
             part.child(key).wrong(problem)
+
+
+def load_citation(path: Path | str) -> Citation:
+    """Read a citation from a YAML file; everything that is wrong with it is in one error."""
+    path = Path(path)
+    try:
+        data, lines = yaml_parts.parse(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path} is not text", where=str(path), why=str(error)) from error
+    part = Part(data if data is not None else {}, (), lines)
+    citation = yaml_fields.read(part, Citation, "the citation")
+    yaml_parts.refuse(part.problems, str(path))
+    assert citation is not None  # or there was a problem
+    return citation
 
 
 def find_problems(citation: Citation) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from transect.integrity.events import Event
     from transect.integrity.report import Problem, SensorReport
     from transect.products import Product
+    from transect.recording.citation import Citation
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,6 @@ class RecordingFacts:
         What all sensors saw in the middle of it.
     evidence : mapping of (stream, reason) to Picture
         What a sensor gave when it was worst.
-    citation : mapping of str to str
-        Texts to copy, by what they are.
     """
 
     name: str
@@ -177,7 +176,6 @@ class RecordingFacts:
     truth: str
     look: Picture | None = None
     evidence: Mapping[tuple[str, str], Picture] = field(default_factory=dict[tuple[str, str], Picture])
-    citation: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def axis(self) -> Axis | None:
@@ -272,6 +270,8 @@ class Report:
         That makes it.
     products : tuple of Product
         Of the store that was named; `store` is its name.
+    citation : Citation or None
+        How the data are to be cited, where somebody said so.
     """
 
     title: str
@@ -282,3 +282,4 @@ class Report:
     no_map: str = ""
     products: tuple[Product, ...] = ()
     store: str = ""
+    citation: Citation | None = None

@@ -99,7 +99,6 @@ def gather_recording(recording: Recording, path: str, number: int, wanted: Wante
         truth=truth.name if truth is not None else "",
         look=_look(recording) if wanted.pictures else None,
         evidence=_evidence(recording, reports or (), axis_of, wanted.pictures),
-        citation=_citation(recording),
     )
 
 
@@ -257,8 +256,3 @@ def _picture(figure: Figure, text: str, dpi: int) -> Picture:
     from transect.draw.figures import webp_of
 
     return Picture(*webp_of(figure, dpi), text)
-
-
-def _citation(recording: Recording) -> dict[str, str]:
-    del recording
-    return {}

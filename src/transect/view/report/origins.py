@@ -7,13 +7,19 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from transect import __version__
 from transect.base.tables import size_text
 from transect.products.listing import HEADINGS, row_of
+from transect.recording.citation import citation_text
 
 from .facts import FrameRow, RecordingFacts, Report, RunFacts
 from .markup import Child, Markup, join, tag
 from .sections import draw_table, fold
 
+NOT_CITED = (
+    "Nobody has said yet how these data are to be cited. --citation FILE takes title, authors, year and "
+    "publisher, and what else is known, from a YAML file."
+)
 MOST_FILES, MOST_PRODUCTS = 40, 60
 DEEPEST = 8
 """Steps to the right in the tree of frames."""
@@ -136,10 +142,22 @@ def pairs(facts: Mapping[str, str]) -> Markup:
 
 
 def write_citation(report: Report) -> Markup:
-    """Return texts to copy, and the command that makes this page again."""
-    parts: list[Child] = []
+    """Return texts to copy: of the data, of the machine, of what read them; and what makes the page again."""
+    cited = citation_text(report.citation) if report.citation is not None else ""
+    parts: list[Child] = [tag("h3", "The data")]
+    parts.append(tag("pre", cited) if cited else tag("p", NOT_CITED))
     for recording in report.recordings:
-        for what, text in recording.citation.items():
-            parts += [tag("h3", what), tag("pre", text)]
-    parts += [tag("h3", "This page"), tag("p", "is made again by"), tag("pre", report.command)]
+        if recording.files:
+            name = f"{recording.name}, sha256 {digest_of_files(recording)} over {_count_files(recording)}"
+            parts += [tag("p", "They are identified by their content:"), tag("pre", name)]
+        if recording.reference:
+            parts += [tag("h3", f"The {recording.robot}"), tag("pre", recording.reference)]
+    for run in report.runs:
+        made = f"{run.run.name}, digest {run.run.digest}, transect {run.run.config['versions']['transect']}"
+        parts += [tag("h3", f"The run {run.label}"), tag("pre", made)]
+    parts += [tag("h3", "This page"), tag("pre", f"{report.command}\n# transect {__version__}")]
     return join(*parts)
+
+
+def _count_files(recording: RecordingFacts) -> str:
+    return f"{len(recording.files)} file{'s' * (len(recording.files) != 1)}"

@@ -12,6 +12,7 @@ from transect.evaluation.loading import split_run
 from transect.evaluation.result import distinct_names
 from transect.products import Product
 from transect.recording import Recording
+from transect.recording.citation import Citation
 
 from .facts import RecordingFacts, Report, RunFacts
 from .gathering import Wanted, gather_recording
@@ -39,6 +40,7 @@ class Subject:
 def gather(
     paths: Sequence[str], open_recording: Opener, wanted: Wanted | None = None, *, title: str = "",
     command: str = "", over: str | None = None, products: Sequence[Product] = (), store: str = "",
+    citation: Citation | None = None,
 ) -> tuple[Report, list[Recording]]:  # fmt: skip
     """Gather a report on recordings and on the folders of runs, whose recordings are opened too.
 
@@ -52,6 +54,8 @@ def gather(
         What lies below the map.
     products, store
         What is kept, and where.
+    citation : Citation, optional
+        How the data are to be cited.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def gather(
     drawn, no_map = gather_map(both, runs, over)
     title = title or _title([facts.name for _, facts in both], [run.label for run in runs])
     recordings = tuple(facts for _, facts in both)
-    report = Report(title, command, recordings, tuple(runs), drawn, no_map, tuple(products), store)
+    report = Report(title, command, recordings, tuple(runs), drawn, no_map, tuple(products), store, citation)
     return report, [recording for recording, _ in both]
 
 
