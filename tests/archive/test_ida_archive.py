@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+from tests.commands import transect as command
 from tests.formats import ida_sample as sample
 
 import transect
@@ -224,3 +226,39 @@ def test_a_printed_label_is_wrong_where_appendix_e_is(folder: Path, tmp_path: Pa
     assert _text(label, "md5_checksum") == _text(label, "file_size") == _text(label, "stop_sol_number") == []
     units = {field[0].text: field.findtext("{*}unit") for field in label.iter("{*}Field_Delimited")}
     assert (units["th_enc"], units["htr_cur"]) == ("m", "mA")
+
+
+def test_the_command_builds_this_archive_of_the_arm(folder: Path, tmp_path: Path):
+    done = command("archive", "build", folder, "-o", tmp_path / "b", "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["bundle"], said["notes"], said["losses"]) == ("urn:nasa:pds:insight_ida::1.0", [], [])
+    assert len(said["products"]) == 5 + 2 + 2 + 1 + 4 + 1  # of four collections, these, and the bundle
+    assert _text(_label(tmp_path / "b" / SCIHI), "creation_date_time") == ["2019-06-29T13:56:42Z"]
+    again = command("archive", "build", folder, "-o", tmp_path / "b", "--as-printed", "--json")
+    changed = {lidvid for lidvid, word in json.loads(again.stdout)["products"].items() if word != "none"}
+    base = "urn:nasa:pds:insight_ida"
+    tables = {
+        f"{base}:data_raw_calibrated:{name.lower()[:-4]}::1.1"
+        for name in (sample.SCIHI_NAME, sample.SCILO_NAME)
+    }
+    assert changed == {f"{base}::1.1", f"{base}:data_raw_calibrated::1.1", *tables}
+
+
+def test_the_file_that_init_writes_describes_this_archive(folder: Path, tmp_path: Path):
+    assert command("archive", "init", folder, "-o", tmp_path / "arm.yaml").returncode == 0
+    text = (tmp_path / "arm.yaml").read_text()
+    assert "profile: ida" in text
+    (tmp_path / "arm.yaml").write_text(text.replace('authors: ""', 'authors: "Marteau, E.; JPL"'))
+    done = command("archive", "build", tmp_path / "arm.yaml", "-o", tmp_path / "b")
+    assert done.returncode == 0, done.stderr
+    assert _text(_label(tmp_path / "b/bundle_insight_ida.xml"), "author_list") == ["Marteau, E.; JPL"]
+    (tmp_path / "arm.yaml").write_text(text.replace("profile: ida", "profile: arm"))
+    done = command("archive", "build", tmp_path / "arm.yaml", "-o", tmp_path / "b")
+    assert (done.returncode, "arm.yaml:6" in done.stderr) == (1, True)
+
+
+def test_other_recordings_have_no_printed_labels(tmp_path: Path):
+    (tmp_path / "a.tum").write_text("1 0 0 0 0 0 0 1\n2 1 0 0 0 0 0 1\n")
+    done = command("archive", "build", tmp_path / "a.tum", "-o", tmp_path / "b", "--as-printed")
+    assert (done.returncode, "--as-printed" in done.stderr) == (2, True)

@@ -10,6 +10,7 @@ from typing import cast
 from transect.base.clocks import NS
 from transect.errors import UnsupportedError
 from transect.formats.ida import names
+from transect.formats.ida.clock import utc_from_sclk
 from transect.formats.ida.files import Products, sort_products
 from transect.formats.ida.names import APIDS, ProductName, parse_name
 from transect.recording import Recording, Source
@@ -17,8 +18,8 @@ from transect.recording.arrow import PAYLOAD
 
 from ..bundle import Bundle, Collection, CollectionType, DataFile, Document, Product
 from ..contents.files import TextLines
-from ..identifiers import product_part
-from ..labels.areas import Citation, Context, Reference
+from ..identifiers import Vid, product_part
+from ..labels.areas import Citation, Context, Reference, utc_text
 from ..standard import INSIGHT
 from .mission import ARM, BUNDLE, CAMERAS, DOCUMENTS, LANDER, MARS, MISSION, SIS, Span, arm_context
 from .others import Coordinates, Copy, Photograph
@@ -45,6 +46,7 @@ _TIMED = (
     "History/System/Status",
 )
 TITLE = "InSight IDA Bundle"
+LANDING = "2018-11-26T19:52:59Z"
 SIMULATED = "Simulated: not data of InSight, and not for submission. "
 
 
@@ -62,6 +64,16 @@ class Arm:
     source: Source
     created: str
     printed: bool = False
+
+    @staticmethod
+    def of(recording: Recording, created: str, printed: bool = False) -> Arm:
+        """Return a recording of the arm; others are an UnsupportedError."""
+        if recording.format != "ida" or recording.source is None:
+            raise UnsupportedError(
+                f"{recording.name} is no recording of InSight's arm", why=f"its format is {recording.format}",
+                hint="`transect export --format ida` writes one",
+            )  # fmt: skip
+        return Arm(recording, recording.source, created, printed)
 
     @property
     def simulated(self) -> bool:
@@ -85,7 +97,12 @@ class Arm:
 
 
 def arm_bundle(
-    recording: Recording, created: str, citation: Citation | None = None, *, as_printed: bool = False
+    recording: Recording,
+    created: str = "",
+    citation: Citation | None = None,
+    vid: Vid | None = None,
+    *,
+    as_printed: bool = False,
 ) -> Bundle:
     """Return the archive of a recording of the arm.
 
@@ -94,8 +111,10 @@ def arm_bundle(
     recording : Recording
         Of the format `ida`.
     created : str
-        When the archive is made, in UTC.
+        When the archive is made, in UTC; "": when the recording ended.
     citation : Citation or None
+    vid : Vid or None
+        The version that is asked for.
     as_printed : bool
         Give tables the label of appendix E with its mistakes, instead of a valid one.
 
@@ -104,20 +123,15 @@ def arm_bundle(
     UnsupportedError
         If the recording does not come from files of the arm.
     """
-    if recording.format != "ida" or recording.source is None:
-        raise UnsupportedError(
-            f"{recording.name} is no recording of InSight's arm", why=f"its format is {recording.format}",
-            hint="`transect export --format ida` writes one",
-        )  # fmt: skip
-    source = recording.source
-    arm, files = Arm(recording, source, created, as_printed), sort_products(source)
+    arm = Arm.of(recording, created or last_moment(recording), as_printed)
+    files = sort_products(arm.source)
     collections = [each for each in _collections(arm, files) if each.members]
     said = SIMULATED if arm.simulated else ""
     return Bundle(
-        BUNDLE, arm.title, tuple(collections), created,
+        BUNDLE, arm.title, tuple(collections), arm.created,
         f"{said}IDA raw and calibrated data, status, history and parameters, and videos of data acquisition.",
         _readme(said, collections), ((DOCUMENTS, "Document"),), citation=citation or arm.cited(arm.title),
-        standard=INSIGHT,
+        standard=INSIGHT, vid=vid,
     )  # fmt: skip
 
 
@@ -152,6 +166,12 @@ def _spans(recording: Recording) -> Iterator[tuple[str, tuple[int, int]]]:
         if about["time_ns"] is not None:
             found[file] = about["time_ns"], about["time_ns"]
     yield from found.items()
+
+
+def last_moment(recording: Recording) -> str:
+    """Return when a recording ended, in UTC; the landing if it has no times."""
+    span = recording.spans().get("sclk")
+    return f"{utc_text(utc_from_sclk(span[1]))[:19]}Z" if span else LANDING
 
 
 Spans = Mapping[str, tuple[int, int]]

@@ -20,6 +20,8 @@ InvestigationType = Literal[
     "Mission", "Observing Campaign", "Individual Investigation", "Field Campaign", "Other Investigation"
 ]
 HostType = Literal["Rover", "Lander", "Spacecraft", "Aircraft", "Balloon", "Earth-based", "Suborbital Rocket"]
+ProfileType = Literal["general", "ida"]
+"""What decides collections, names and labels: the streams, or the archive of InSight's arm (document 002)."""
 LevelType = Literal["Raw", "Partially Processed", "Calibrated", "Derived"]
 PurposeType = Literal[
     "Science", "Engineering", "Navigation", "Calibration", "Checkout", "Observation Geometry",
@@ -216,6 +218,7 @@ class ArchiveText:
     investigation: InvestigationText
     host: HostText
     recording: str = ""
+    profile: ProfileType = "general"
     results: list[str] = field(default_factory=list[str])
     products: str = ""
     authority: str = STAND_IN_WORD

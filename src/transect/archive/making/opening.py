@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from transect.errors import UsageError
 from transect.recording import Recording
 
 from ..building import Built, build_bundle
-from ..context import find_registry
+from ..bundle import Bundle
+from ..context import Registry, find_registry
 from ..existing import find_labels, read_bundle, read_existing
 from ..identifiers import Lid
 from .bundles import NOT_FOR_SUBMISSION, Material, make_bundle
@@ -20,7 +22,7 @@ from .results import results_of, store_results
 from .template import NO_TIME, template_text
 
 
-def build(path: Path, folder: Path, context: Path | None = None) -> Built:
+def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: bool = False) -> Built:
     """Build a bundle of whatever a path names: a file that describes it, a recording, results, a bundle.
 
     Parameters
@@ -29,20 +31,34 @@ def build(path: Path, folder: Path, context: Path | None = None) -> Built:
         Of the bundle.
     context : Path, optional
         The list of registered context products.
+    as_printed : bool
+        Of the archive of InSight's arm: label tables as document 002 prints it, with its mistakes.
     """
     if created := _bundle_time(path):
         return build_bundle(read_bundle(path, created), folder)
     config = config_of(path)
     registry = find_registry(context)
     with opened(config) as material:
-        built = build_bundle(make_bundle(config, material, registry), folder)
+        built = build_bundle(_bundle(config, material, registry, as_printed), folder)
         lost = () if material.recording is None else material.recording.losses
     notes = [*_notes(config)]
-    if registry.path is None:
+    if registry.path is None and config.said.profile == "general":
         notes.append("no list of registered context products was found; names and types are as you gave them")
     return replace(
         built, losses=(*(f"{each.where}: {each.reason}" for each in lost), *built.losses), notes=tuple(notes)
     )
+
+
+def _bundle(config: Config, material: Material, registry: Registry, as_printed: bool) -> Bundle:
+    if config.said.profile == "ida":
+        from ..ida.profile import described_bundle
+
+        return described_bundle(config, material.recording, as_printed=as_printed)
+    if as_printed:
+        raise UsageError(
+            "no document prints labels of this recording", hint="--as-printed is for InSight's arm"
+        )
+    return make_bundle(config, material, registry)
 
 
 def _notes(config: Config) -> Iterator[str]:
@@ -79,7 +95,12 @@ def describe(path: Path, named: str) -> str:
         return template_text(None, products=named)
     from transect import formats
 
-    return template_text(formats.open(path), named)
+    recording = formats.open(path)
+    if recording.format == "ida":
+        from ..ida.profile import describe_arm
+
+        return describe_arm(recording, named)
+    return template_text(recording, named)
 
 
 @contextmanager

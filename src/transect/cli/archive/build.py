@@ -22,19 +22,23 @@ _WORDS = {"new": "new", "major": "with other data", "minor": "with another label
     "--context", type=click.Path(path_type=Path, dir_okay=False),
     help="registered_context_products.json; default: beside the schemas.",
 )  # fmt: skip
+@click.option("--as-printed", is_flag=True, help="InSight's arm: labels as printed, with their mistakes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
-def command(path: Path, out: Path, context: Path | None, as_json: bool) -> int:
+def command(path: Path, out: Path, context: Path | None, as_printed: bool, as_json: bool) -> int:
     """Build a PDS4 bundle.
 
     PATH is a file that transect archive init wrote and you completed; or a recording, the folder of a run or
     a store of products, of which a bundle is built as init would describe it; or a bundle, to build it again.
+
+    A recording of InSight's arm becomes the archive of document 002. --as-printed gives its tables the label
+    of appendix E as it stands there.
 
     A bundle that is there already is followed by its next version; products that did not change stay as they
     are, byte by byte.
     """
     from transect.archive.making.opening import build
 
-    built = build(path, out, context)
+    built = build(path, out, context, as_printed=as_printed)
     if as_json:
         click.echo(json.dumps(_document(built), indent=2))
     else:
