@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-_UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write."""
-_SPECIAL = re.compile("[&<>]")
+from transect.base.xml_text import escape, quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +86,3 @@ def _write(element: Element, indent: str, lines: list[str]) -> None:
         for child in content:
             _write(child, f"{indent}  ", lines)
         lines.append(f"{indent}</{element.tag}>")
-
-
-def escape(text: str) -> str:
-    """Return text as it stands in an element; what XML cannot write is replaced."""
-    if not text.isprintable():
-        text = _UNWRITABLE.sub("\ufffd", text)
-    if _SPECIAL.search(text):
-        text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text
-
-
-def quote(text: str) -> str:
-    """Return text as it stands in an attribute."""
-    return escape(text).replace('"', "&quot;").replace("\n", "&#10;")

@@ -66,7 +66,16 @@ UNREAD = "is a trajectory that is not read: transect eval compares with it"
 READER = "docs/formats.md shows how to write a reader"
 NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
-WRITTEN_AS = {**NAMED_BY_SUFFIX, ".tif": "geotiff", ".nmea": "nmea", ".msg": "cdff_msgpack", ".tum": "tum"}
+WRITTEN_AS = {
+    **NAMED_BY_SUFFIX,
+    ".tif": "geotiff",
+    ".nmea": "nmea",
+    ".msg": "cdff_msgpack",
+    ".tum": "tum",
+    ".gpx": "gpx",
+    ".kml": "kml",
+    ".geojson": "geojson",
+}
 """Formats that the suffix of a file to be written names."""
 IN_FOLDERS = ("csv", "parquet")
 """Formats that a suffix would name if they were single files."""

@@ -36,8 +36,8 @@ class Feature:
     id : str
     shape : {"Point", "LineString", "Polygon"} or None
         None if it is not known where it lies on Earth.
-    points : sequence of (float, float)
-        Longitude and latitude in degrees; a polygon ends where it begins.
+    points : sequence of sequences of float
+        Longitude and latitude in degrees, and perhaps a height in metres; a polygon ends where it begins.
     time_ns : (int, int) or None
         First and last, UTC.
     properties : mapping
@@ -48,7 +48,7 @@ class Feature:
 
     id: str
     shape: Literal["Point", "LineString", "Polygon"] | None = None
-    points: Sequence[tuple[float, float]] = ()
+    points: Sequence[Sequence[float]] = ()
     time_ns: tuple[int, int] | None = None
     properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
     asset: str = ""
@@ -67,7 +67,7 @@ class Feature:
         """West, south, east, north in degrees."""
         if self.shape is None:
             return None
-        xs, ys = [x for x, _ in self.points], [y for _, y in self.points]
+        xs, ys = [point[0] for point in self.points], [point[1] for point in self.points]
         return [min(xs), min(ys), max(xs), max(ys)]
 
 
