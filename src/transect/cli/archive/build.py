@@ -56,9 +56,7 @@ def _document(built: Built) -> dict[str, object]:
 
 
 def _show(built: Built) -> None:
-    from transect.base.tables import table_lines
-
-    from .._tables import size_text
+    from transect.base.tables import size_text, table_lines
 
     rows = [("collection", "version", "products", "")]
     for lidvid in built.changes:
