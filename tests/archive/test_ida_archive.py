@@ -181,6 +181,15 @@ def test_a_line_that_is_no_record_is_left_out_and_reported(tmp_path: Path):
     assert sum(loss.count for loss in recording.losses) == 1
 
 
+def test_a_table_without_records_is_no_product(folder: Path, tmp_path: Path):
+    (tmp_path / "arm").mkdir()
+    (tmp_path / "arm" / sample.SCIHI_NAME).write_bytes(sample.science(rows=()).encode())
+    (tmp_path / "arm" / sample.SCILO_NAME).write_bytes(sample.science().encode())
+    bundle = arm_bundle(transect.open(tmp_path / "arm"), CREATED)
+    [collection] = bundle.collections
+    assert [member.lid.name[:5] for member in collection.members] == ["a0088"]
+
+
 def test_a_column_that_was_not_measured_says_so(tmp_path: Path):
     row = sample.SNAPSHOT.replace("-26.9399", "-99999.0000")
     (tmp_path / "arm").mkdir()

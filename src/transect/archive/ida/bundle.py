@@ -187,7 +187,7 @@ def _named(file: str, kind: str, spans: Spans) -> tuple[ProductName, Span]:
 
 
 def _science(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
-    for file in files.science:
+    for file in (each for each in files.science if each in spans):  # a table needs a record
         name, span = _named(file, "science", spans)
         device = APIDS.get(name.apid, "SciHi")
         levels = ("Raw", "Calibrated")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO
 
 from transect.errors import ParseError
 from transect.formats.ida.columns import BY_NAME, CODES, FORCES, HEATER_MAX_A, bare_name
 from transect.recording import Source
+from transect.recording.text import line_pieces
 
 from ..labels.objects import DataObject, Field, Header, Table
 
@@ -93,43 +95,58 @@ class ScienceTable:
     file: str
 
     def write(self, out: IO[bytes]) -> list[DataObject]:
-        """Write heading and records, lines ended by CRLF; return what they are."""
-        lines = self.source.text(self.file).splitlines()
-        if not lines:
-            raise ParseError(f"{self.file} is empty", where=self.file)
-        names = [bare_name(word) for word in lines[0].split(",")]
-        heading = lines[0].encode() + b"\r\n"
-        out.write(heading)
-        records = list(_records(lines[1:], names))
-        out.write("".join(f"{line}\r\n" for line in records).encode())
-        fields = _fields(names, records)
+        """Write heading and records, lines ended by CRLF, a few megabytes at a time; return what they are."""
+        heading, seen = b"", _Seen()
+        for piece in line_pieces(self.source.content(self.file), self.file):
+            lines = bytes(piece.data).decode("utf-8", "replace").splitlines()
+            if not heading and lines:
+                seen = _Seen([bare_name(word) for word in lines[0].split(",")])
+                heading = f"{lines.pop(0)}\r\n".encode()
+                out.write(heading)
+            out.write("".join(f"{line}\r\n" for line in seen.records(lines)).encode())
+        if not heading:
+            raise ParseError(f"{self.file} has no lines", where=self.file)
         return [
             Header(len(heading), description="Column headings", ascii=heading.isascii()),
-            Table("Table_Delimited", len(heading), len(records), fields, 0, "TABLE"),
+            Table("Table_Delimited", len(heading), seen.count, seen.fields(), 0, "TABLE"),
         ]
 
 
-def _records(lines: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Give the lines that have a number, or a status word, in each field; any text in fields of others."""
-    words = (_WORDS.get(data_type(name), _NUMBER) for name in names)
-    fits = re.compile(",".join(rf" *{word} *" for word in words)).fullmatch
-    return (line for line in lines if fits(line))
+@dataclass
+class _Seen:
+    """What was seen of a table so far: records, columns that were not measured, the heaters' unit."""
 
+    names: Sequence[str] = ()
+    count: int = 0
+    missing: set[str] = field(default_factory=set[str])
+    ampere: bool = True
 
-def _fields(names: Sequence[str], records: Sequence[str]) -> tuple[Field, ...]:
-    """Return the fields; constants stand in those columns that have them, and always in the forces."""
-    missing: set[str] = set()
-    ampere = True
-    heater = names.index("htr_cur") if "htr_cur" in names else None
-    for line in records:
-        if INVALID in line:
-            words = line.split(",")
-            missing |= {name for name, word in zip(names, words, strict=True) if word.strip() == INVALID}
-        if heater is not None and ampere:
-            ampere = float(line.rsplit(",", len(names) - heater)[1]) <= HEATER_MAX_A
-    constants = {name: {"missing_constant": INVALID} for name in missing}
-    constants |= {name: {"invalid_constant": INVALID} for name in FORCES}
-    return tuple(
-        Field(name, data_type(name), unit(name, ampere), describe(name), constants=constants.get(name, {}))
-        for name in names
-    )
+    @cached_property
+    def _fits(self) -> Callable[[str], object]:
+        words = (_WORDS.get(data_type(name), _NUMBER) for name in self.names)
+        return re.compile(",".join(rf" *{word} *" for word in words)).fullmatch
+
+    def records(self, lines: Sequence[str]) -> list[str]:
+        """Return the lines that have a number in each field, or a status word; unknown fields have any text."""
+        kept = [line for line in lines if self._fits(line)]
+        self.count += len(kept)
+        heater = len(self.names) - self.names.index("htr_cur") if "htr_cur" in self.names else 0
+        for line in kept:
+            if INVALID in line:
+                words = zip(self.names, line.split(","), strict=True)
+                self.missing |= {name for name, word in words if word.strip() == INVALID}
+            if heater and self.ampere:
+                self.ampere = float(line.rsplit(",", heater)[1]) <= HEATER_MAX_A
+        return kept
+
+    def fields(self) -> tuple[Field, ...]:
+        """Return the fields; constants stand in those columns that have them, and always in the forces."""
+        constants = {name: {"missing_constant": INVALID} for name in self.missing}
+        constants |= {name: {"invalid_constant": INVALID} for name in FORCES}
+        return tuple(
+            Field(
+                name, data_type(name), unit(name, self.ampere), describe(name),
+                constants=constants.get(name, {}),
+            )
+            for name in self.names
+        )  # fmt: skip
