@@ -127,7 +127,7 @@ class _Seen:
         return re.compile(",".join(rf" *{word} *" for word in words)).fullmatch
 
     def records(self, lines: Sequence[str]) -> list[str]:
-        """Return the lines that have a number in each field, or a status word; unknown fields have any text."""
+        """Return the lines that have a number in each field, or a status word; any text in unknown ones."""
         kept = [line for line in lines if self._fits(line)]
         self.count += len(kept)
         heater = len(self.names) - self.names.index("htr_cur") if "htr_cur" in self.names else 0
