@@ -27,13 +27,15 @@ LEAST_BEAMS = 20
 """Early beams that the radar can confirm, for anything to be said."""
 
 
-class LaserRadar(Check, id="X01", group="cross", least=5, version=3):
+class LaserRadar(Check, id="X01", group="cross", least=5, version=4):
     """Part of a laser's early returns from no surface (C02) behind which the radar sees farther.
 
     ``short = r_laser < r_radar - (0.5 m + 3 sigma_radar)`` at the radar's bearing, in the radar's frame, for
-    beams within 4 degrees of its plane, where the radar has a steady target (sigma below 1 m). A cloud is
-    transparent to the radar: most of its returns are short, and are masked. What comes back from surfaces is
-    not asked for: of a person before a wall, the wall may be the radar's strongest target.
+    beams within 4 degrees of its plane, where the radar has a steady target (sigma below 1 m). Where that is
+    nearer than the laser's return, as ground before the vehicle is, it tells nothing of what is behind, since
+    it has one range in a direction. A cloud is transparent to the radar: most of its returns are short, and
+    are masked. What comes back from surfaces is not asked for: of a person before a wall, the wall may be the
+    radar's strongest target.
 
     Motive: Document 004, 5.1: lasers see false obstacles in dust, while the radar is "not visibly affected".
     """
@@ -84,8 +86,9 @@ def _held_against(radar: Window[RadarRange], early: Early, T: Floats) -> tuple[M
     middle, sigma = _profile(radar.column("angle"), radar.column("range"))
     place = np.mod(np.rint(np.nan_to_num(bearing) / BEARING).astype(np.int64), len(middle))
     far, deviation = middle[place], sigma[place]
-    known = early.scattered & level & (deviation < STEADY)
-    return known, known & (flat < far - MARGIN - SIGMAS * np.maximum(deviation, LEAST_SIGMA))
+    margin = MARGIN + SIGMAS * np.maximum(deviation, LEAST_SIGMA)
+    known = early.scattered & level & (deviation < STEADY) & (flat < far + margin)
+    return known, known & (flat < far - margin)
 
 
 def _profile(angle: Floats, ranges: Floats) -> tuple[Floats, Floats]:
