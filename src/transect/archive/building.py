@@ -14,7 +14,8 @@ from typing import IO, Any, cast
 from transect.base import files
 from transect.errors import ParseError, UsageError
 
-from .bundle import Bundle, Collection, Kept, Product
+from .bundle import Bundle, Collection, Kept, Product, products_of
+from .context import registrations
 from .existing import Existing, find_products
 from .identifiers import Lid, Lidvid, Vid
 from .labels.areas import Citation, Context
@@ -78,6 +79,8 @@ def build_bundle(bundle: Bundle, folder: Path) -> Built:
         write_checksums(builder.written, manifest)
         files.replace_folder(builder.folder, folder)
         os.replace(manifest, manifest_path(folder))
+    if text := registrations(products_of(bundle)):
+        files.write_text(context_path(folder), text)
     return Built(
         folder, built.lidvid, builder.changes, builder.removed, manifest_path(folder),
         sum(size for size, _ in builder.written.values()), tuple(builder.losses),
@@ -87,6 +90,11 @@ def build_bundle(bundle: Bundle, folder: Path) -> Built:
 def manifest_path(folder: Path) -> Path:
     """Return where the checksum manifest of a bundle is: beside it, since all in a bundle has a label."""
     return folder.with_name(f"{folder.name}.md5")
+
+
+def context_path(folder: Path) -> Path:
+    """Return where the list of a bundle's own context products is, which have yet to be registered."""
+    return folder.with_name(f"{folder.name}.context.json")
 
 
 def write_checksums(written: dict[str, tuple[int, str]], path: Path) -> None:

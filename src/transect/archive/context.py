@@ -11,10 +11,10 @@ from typing import Literal
 
 from transect.errors import ParseError
 
-from .bundle import Product
-from .identifiers import Lid, identifier_part
+from .bundle import Kept, Product
+from .identifiers import Lid, Vid, identifier_part
 from .labels.areas import Subject
-from .xml import group, leaf, nil
+from .xml import Element, group, leaf, nil
 
 Role = Literal["investigation", "instrument_host", "instrument", "target"]
 REGISTERED = "registered_context_products.json"
@@ -107,6 +107,31 @@ class Described:
     lid: Lid | None = None
     start: str = ""
     stop: str = ""
+
+
+def registrations(products: Iterable[Product | Kept]) -> str:
+    """Return the context products among some as the list of registered ones has them, as JSON; "" for none.
+
+    They are to be registered before a bundle is accepted; until then validators are told of them by this.
+    """
+    own = [each for each in products if isinstance(each, Product) and each.subject is not None]
+    entries = [
+        {
+            "name": [_said(each, "name")], "type": [_said(each, "type"), "Host"][: 1 + _is_host(each)],
+            "lidvid": str(each.lid.at(each.vid or Vid())),
+        }
+        for each in own
+    ]  # fmt: skip
+    return json.dumps({"Product_Context": entries}, indent=2) + "\n" if entries else ""
+
+
+def _said(product: Product, tag: str) -> str:
+    inside = product.subject.content if product.subject is not None else ()
+    return next((str(each.content) for each in inside if isinstance(each, Element) and each.tag == tag), "")
+
+
+def _is_host(product: Product) -> bool:
+    return product.subject is not None and product.subject.tag == "Instrument_Host"
 
 
 _COMPONENTS = {"instrument_host": "Host", "instrument": "Instrument"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from transect.errors import UsageError
 from transect.recording import Recording
 
-from ..building import Built, build_bundle
+from ..building import Built, build_bundle, context_path
 from ..bundle import Bundle
 from ..context import Registry, find_registry
 from ..existing import find_labels, read_bundle, read_existing
@@ -44,6 +44,11 @@ def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: 
     notes = [*_notes(config)]
     if registry.path is None and config.said.profile == "general":
         notes.append("no list of registered context products was found; names and types are as you gave them")
+    if context_path(built.folder).is_file():
+        notes.append(
+            f"context products of the bundle's own, to be registered, are in {context_path(built.folder)}; "
+            "validate takes it as --add-context"
+        )
     return replace(
         built, losses=(*(f"{each.where}: {each.reason}" for each in lost), *built.losses), notes=tuple(notes)
     )
