@@ -38,6 +38,8 @@ class Built:
         Of the bundle.
     changes : dict of Lidvid to str
         What became of each product since the bundle before: `new`, `major`, `minor`, `none`.
+    collections : dict of Lidvid to list of Lidvid
+        The primary members of each collection.
     removed : tuple of Lid
         Products of the bundle before that are not in this one.
     checksums : Path
@@ -53,6 +55,7 @@ class Built:
     folder: Path
     lidvid: Lidvid
     changes: dict[Lidvid, str] = field(default_factory=dict[Lidvid, str])
+    collections: dict[Lidvid, list[Lidvid]] = field(default_factory=dict[Lidvid, list[Lidvid]])
     removed: tuple[Lid, ...] = ()
     checksums: Path = Path()
     size: int = 0
@@ -82,7 +85,7 @@ def build_bundle(bundle: Bundle, folder: Path) -> Built:
     if text := registrations(products_of(bundle)):
         files.write_text(context_path(folder), text)
     return Built(
-        folder, built.lidvid, builder.changes, builder.removed, manifest_path(folder),
+        folder, built.lidvid, builder.changes, builder.collections, builder.removed, manifest_path(folder),
         sum(size for size, _ in builder.written.values()), tuple(builder.losses),
     )  # fmt: skip
 
@@ -125,6 +128,7 @@ class _Builder:
         self.bundle = replace(bundle, citation=bundle.citation or _citation_of(bundle))
         self.versioning = Versioning(bundle.created[:10])
         self.changes: dict[Lidvid, str] = {}
+        self.collections: dict[Lidvid, list[Lidvid]] = {}
         self.written: dict[str, tuple[int, str]] = {}
         self.losses: list[str] = []
         known = {lid for lid, each in previous.items() if each.kind != "Product_Bundle"}
@@ -182,6 +186,7 @@ class _Builder:
             ),
             MEMBERS,
         )  # fmt: skip
+        self.collections[outcome.lidvid] = [each.lidvid for each in made]
         return self.label(home / f"{name}.xml", outcome)
 
     def member(self, member: Product | Kept, home: Path) -> Outcome | None:

@@ -144,6 +144,8 @@ class Collection:
         Members of other collections that belong here, too.
     context : Context or None
         None: all that its products are of.
+    as_found : bool
+        Whether it is called as somebody called it before there was a rule for that.
     """
 
     lid: Lid
@@ -156,8 +158,11 @@ class Collection:
     references: tuple[Reference, ...] = ()
     citation: Citation | None = None
     vid: Vid | None = None
+    as_found: bool = False
 
     def __post_init__(self) -> None:
+        if self.as_found:
+            return
         first = self.type.split(maxsplit=1)[0].lower()
         if not self.lid.name.startswith((first, self.type.replace(" ", "_").lower())):
             hint = f"{self.lid.parent}:{first}_{self.lid.name}"
@@ -202,7 +207,7 @@ class Bundle:
         if not self.collections:
             raise UsageError(f"{self.lid} has no collections")
         for each in self.collections:
-            if each.lid.parent != self.lid:
+            if each.lid.parent != self.lid and not each.as_found:
                 what = f"{each.lid} is no collection of {self.lid}"
                 raise UsageError(what, hint=f"{self.lid}:{each.lid.name}")
         _refuse_repeats(self)
@@ -215,11 +220,12 @@ def products_of(bundle: Bundle) -> list[Product | Kept]:
 
 
 def _refuse_repeats(bundle: Bundle) -> None:
-    seen: set[Lid] = set()
-    for lid in [each.lid for each in (*bundle.collections, *products_of(bundle))]:
-        if lid in seen:
-            raise UsageError(f"two products are called {lid}", hint="each product has a name of its own")
-        seen.add(lid)
+    seen: set[Lid | Lidvid] = set()
+    for each in (*bundle.collections, *products_of(bundle)):
+        called = each.lidvid if isinstance(each, Kept) else each.lid
+        if called in seen:
+            raise UsageError(f"two products are called {called}", hint="each product has a name of its own")
+        seen.add(called)
 
 
 def _refuse_names(bundle: Bundle) -> None:

@@ -141,9 +141,12 @@ _COMPONENTS = {"instrument_host": "Host", "instrument": "Instrument"}
 def resolve(said: Described, registry: Registry, collection: Lid) -> tuple[Subject, Product | None]:
     """Return what labels call something, and the product that describes it if it is not registered.
 
-    An instrument that is not registered has no product: the core wants a list of types that is no part of it.
+    Targets are looked up by name, too. Names of robots and sensors are not unique (a `Lidar` is registered,
+    of another mission), so only their identifiers tell. An instrument that is not registered has no product:
+    the core wants a list of types that is no part of it.
     """
-    known = registry.get(said.lid) if said.lid else registry.find(said.role, said.name)
+    by_name = registry.find(said.role, said.name) if said.role == "target" else None
+    known = registry.get(said.lid) if said.lid else by_name
     type = _COMPONENTS.get(said.role, said.type)
     if known is not None:
         name = said.name if said.name in known.names else known.names[0]

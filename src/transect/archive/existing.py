@@ -59,15 +59,15 @@ def _head(path: Path) -> bytes:
         return stream.read(_HEAD)
 
 
+def find_versions(folder: Path) -> dict[Lidvid, Existing]:
+    """Return all products in a folder, in all their versions."""
+    found = (read_existing(label) for label in (find_labels(folder) if folder.is_dir() else ()))
+    return {each.lidvid: each for each in found}
+
+
 def find_products(folder: Path) -> dict[Lid, Existing]:
     """Return the newest version of every product in a folder, by what it is called."""
-    found: dict[Lid, Existing] = {}
-    for label in find_labels(folder) if folder.is_dir() else ():
-        product = read_existing(label)
-        known = found.get(product.lidvid.lid)
-        if known is None or known.lidvid.vid < product.lidvid.vid:
-            found[product.lidvid.lid] = product
-    return found
+    return {lidvid.lid: each for lidvid, each in sorted(find_versions(folder).items())}
 
 
 def read_existing(label: Path) -> Existing:
@@ -129,21 +129,20 @@ def read_bundle(folder: Path, created: str, standard: Standard = RECENT) -> Bund
     ParseError
         If there is no bundle, or its collections have no inventories.
     """
-    found = find_products(folder)
+    found = find_versions(folder)
     bundles = [each for each in found.values() if each.kind == "Product_Bundle"]
     if not bundles:
         raise ParseError(f"{folder} is no bundle", where=str(folder), why="no label of a Product_Bundle")
-    [bundle, *_] = sorted(bundles, key=lambda each: (len(each.label.parts), each.lidvid))
+    bundle = max(bundles, key=lambda each: each.lidvid.vid)
     root = load_xml(bundle.label.read_bytes(), str(bundle.label))
     collections: list[Collection] = []
     others: list[tuple[Lid | Lidvid, CollectionType]] = []
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
-        said = _text(entry, "lidvid_reference") or _text(entry, "lid_reference")
-        lid = Lid(said.partition("::")[0])
-        if lid in found and lid.is_member_of(bundle.lidvid.lid):
-            collections.append(_collection(found[lid], found))
+        to = identifier_of(_text(entry, "lidvid_reference") or _text(entry, "lid_reference"))
+        here = _find(to, found)
+        if here is not None and _text(entry, "member_status").lower() == "primary":
+            collections.append(_collection(here, found))
         else:
-            to = Lidvid.parse(said) if "::" in said else lid
             others.append((to, _type_of(_text(entry, "reference_type"))))
     readme = next((path for path in bundle.paths if path.is_file()), None)
     return Bundle(
@@ -154,7 +153,20 @@ def read_bundle(folder: Path, created: str, standard: Standard = RECENT) -> Bund
     )  # fmt: skip
 
 
-def _collection(existing: Existing, found: Mapping[Lid, Existing]) -> Collection:
+def identifier_of(text: str) -> Lid | Lidvid:
+    """Return what a label or an inventory refers to, in any version or in one."""
+    return Lidvid.parse(text) if "::" in text else Lid(text)
+
+
+def _find(to: Lid | Lidvid, found: Mapping[Lidvid, Existing]) -> Existing | None:
+    """Return the version that is meant, or the newest."""
+    if isinstance(to, Lidvid):
+        return found.get(to)
+    newest = max((each for each in found if each.lid == to), default=None)
+    return None if newest is None else found[newest]
+
+
+def _collection(existing: Existing, found: Mapping[Lidvid, Existing]) -> Collection:
     """Return a collection with the members that its inventory names; who is not here is secondary."""
     root = load_xml(existing.label.read_bytes(), str(existing.label))
     kind = _text(root.find(f"{PDS}Collection"), "collection_type")
@@ -162,9 +174,8 @@ def _collection(existing: Existing, found: Mapping[Lid, Existing]) -> Collection
     secondary: list[Lid | Lidvid] = []
     home = existing.label.parent
     for status, to in read_inventory(existing):
-        lid = to.lid if isinstance(to, Lidvid) else to
-        product = found.get(lid)
-        if status == "P" and product is not None:
+        product = _find(to, found) if status == "P" else None
+        if product is not None:
             below = product.label.parent.relative_to(home) if product.label.is_relative_to(home) else Path()
             folder = "" if below == Path() else below.as_posix()
             members.append(Kept(product.lidvid, product.label, product.paths, folder))
@@ -173,7 +184,7 @@ def _collection(existing: Existing, found: Mapping[Lid, Existing]) -> Collection
     lid, description = existing.lidvid.lid, _text(root.find(f"{PDS}Collection"), "description")
     return Collection(
         lid, cast("CollectionType", kind), existing.title, members, tuple(secondary), description,
-        vid=existing.lidvid.vid,
+        vid=existing.lidvid.vid, as_found=True,
     )  # fmt: skip
 
 
@@ -194,7 +205,7 @@ def read_inventory(collection: Existing) -> list[tuple[str, Lid | Lidvid]]:
             continue
         status, _, name = (part.strip().strip('"') for part in line.partition(","))
         try:
-            members.append((status.upper(), Lidvid.parse(name) if "::" in name else Lid(name)))
+            members.append((status.upper(), identifier_of(name)))
         except UsageError as error:
             where = f"{inventory}:{number}"
             raise ParseError("this is no member of a collection", where=where, why=error.what) from error

@@ -60,8 +60,8 @@ class Mission:
 
 def processing(
     provenance: Provenance, inputs: Iterable[Lid | Lidvid | str], identifier: str = "file"
-) -> Element:
-    """Return what a product was made from, and by what.
+) -> Element | None:
+    """Return what a product was made from, and by what; None if neither is known.
 
     Parameters
     ----------
@@ -89,7 +89,8 @@ def processing(
     read = f"read as {provenance.format}" if provenance.format else ""
     process = group("proc:Process", leaf("proc:description", read), software if name else None)
     products = group("proc:Input_Product_List", listed) if listed else None
-    return group("proc:Processing_Information", kept, products, process if process.content else None)
+    known = [each for each in (products, process if process.content else None) if each is not None]
+    return group("proc:Processing_Information", kept, known) if known else None
 
 
 def flat_parameters(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from transect.errors import did_you_mean
 from transect.recording import Recording, Stream
 from transect.types import Image
-from transect.types.provenance import Provenance, SourceFile
+from transect.types.provenance import SourceFile
 
 from ..bundle import Bundle, Collection, CollectionType, DataFile, Document, Product
 from ..contents.files import DOCUMENTS, CopiedFile, TextLines
@@ -33,6 +33,10 @@ from .streams import Placement, default_level, stream_products
 NOT_FOR_SUBMISSION = (
     "NOT FOR SUBMISSION: the identifiers begin with a stand-in, because nobody has named an authority yet."
 )
+MOST_SOURCES = 16
+"""Files that a label names as what a result was made from."""
+REGISTERED = "urn:nasa:pds:context:"
+"""How identifiers of registered context products begin."""
 _DATA = {
     "Raw": "data_raw", "Partially Processed": "data_partially_processed", "Calibrated": "data_calibrated",
     "Derived": "data_derived",
@@ -60,15 +64,16 @@ class Material:
     results: tuple[Result, ...] = ()
 
 
-def make_bundle(config: Config, material: Material, registry: Registry) -> Bundle:
-    """Return the bundle that a file describes, of what it names.
+def make_bundle(config: Config, material: Material, registry: Registry) -> tuple[Bundle, list[str]]:
+    """Return the bundle that a file describes, of what it names, and what a person should know of it.
 
     Raises
     ------
     ParseError
         That names the line, for a stream or a file that is not there.
     """
-    return _Maker(config, material, registry).bundle()
+    maker = _Maker(config, material, registry)
+    return maker.bundle(), maker.notes
 
 
 class _Maker:
@@ -83,6 +88,7 @@ class _Maker:
         self._check_streams()
         self.common, self.instruments = self._context(registry)
         self.placed: dict[str, Lid] = {}
+        self.notes: list[str] = []
 
     def bundle(self) -> Bundle:
         """Return the bundle; miscellaneous comes last, since only then all files were read."""
@@ -125,12 +131,15 @@ class _Maker:
                 "target", said.target.name, said.target.type, said.target.description, _lid(said.target.lid)
             ),
         }  # fmt: skip
-        found = {name: self._resolve(each, registry) for name, each in subjects.items()}
+        found = {name: self._resolve(each, registry, name) for name, each in subjects.items()}
         instruments = {
             pattern: self._resolve(
-                Described("instrument", each.name, "Instrument", each.description, _lid(each.lid)), registry
+                Described("instrument", each.name, "Instrument", each.description, _lid(each.lid)),
+                registry,
+                "instruments",
+                number,
             )
-            for each in said.instruments
+            for number, each in enumerate(said.instruments)
             for pattern in each.streams
         }
         context = Context(
@@ -139,7 +148,11 @@ class _Maker:
         )  # fmt: skip
         return context, instruments
 
-    def _resolve(self, said: Described, registry: Registry) -> Subject:
+    def _resolve(self, said: Described, registry: Registry, *where: str | int) -> Subject:
+        """Return what labels call something; its own product is kept, or it is a secondary member."""
+        if said.lid and registry.path and not registry.get(said.lid) and said.lid.text.startswith(REGISTERED):
+            hint = did_you_mean(said.lid.text, [each.lid.text for each in registry.products])
+            raise self.config.error(f"{said.lid} is not registered", *where, "lid", hint=hint)
         subject, product = resolve(said, registry, self.lid.child("context"))
         if product is not None:
             self.members["context"].append(product)
@@ -188,7 +201,10 @@ class _Maker:
     def _place(
         self, stream: Stream, stem: str, disciplines: Sequence[object], times: tuple[str, str] | None = None
     ) -> None:
-        """Make the products of a stream, and put them where its level belongs."""
+        """Make the products of a stream, and put them where its level belongs; PDS4 has no empty tables."""
+        if not len(stream):
+            self.notes.append(f"{stream.name} has no samples, and so no product")
+            return
         text = self._text(stream)
         level = text.level or default_level(stream)
         name = _DATA[level]
@@ -254,7 +270,7 @@ class _Maker:
             if name in self.placed:
                 yield self.placed[name]
         if not any(name in self.placed for name in result.inputs):
-            for source in result.provenance.sources[:16]:
+            for source in result.sources[:MOST_SOURCES]:
                 yield f"{source.path}, {source.size} bytes, sha256 {source.sha256}"
         if text := result.description:
             if text not in described:
@@ -307,9 +323,9 @@ class _Maker:
 
     def _sources(self, recording: Recording | None) -> None:
         def gather() -> list[SourceFile]:
-            records = [each.provenance for each in self.material.results]
-            records += [recording.provenance if recording is not None else Provenance()]
-            return sorted({file for each in records for file in each.sources}, key=lambda file: file.path)
+            found = {each for result in self.material.results for each in result.sources}
+            found |= set(_files_of(recording)) if recording is not None else set()
+            return sorted(found, key=lambda file: file.path)
 
         product = sources_product(gather, self.lid.child("miscellaneous"), self.common)
         self.members["miscellaneous"].append(product)
@@ -337,6 +353,16 @@ class _Maker:
             if self.members[name]:
                 lines.append(f"  {name}/ ({len(self.members[name])} products): {words}")
         return "\n".join(lines)
+
+
+def _files_of(recording: Recording) -> tuple[SourceFile, ...]:
+    """Return the files that were read of a recording; all that it has if its reader does not tell."""
+    known = recording.provenance.sources
+    return known or tuple(
+        SourceFile(name, source.size(name), source.sha256(name))
+        for source in recording.sources
+        for name in source.names
+    )
 
 
 def _lid(text: str) -> Lid | None:

@@ -39,9 +39,10 @@ def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: 
     config = config_of(path)
     registry = find_registry(context)
     with opened(config) as material:
-        built = build_bundle(_bundle(config, material, registry, as_printed), folder)
+        bundle, notes = _bundle(config, material, registry, as_printed)
+        built = build_bundle(bundle, folder)
         lost = () if material.recording is None else material.recording.losses
-    notes = [*_notes(config)]
+    notes += _notes(config)
     if registry.path is None and config.said.profile == "general":
         notes.append("no list of registered context products was found; names and types are as you gave them")
     if context_path(built.folder).is_file():
@@ -54,11 +55,13 @@ def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: 
     )
 
 
-def _bundle(config: Config, material: Material, registry: Registry, as_printed: bool) -> Bundle:
+def _bundle(
+    config: Config, material: Material, registry: Registry, as_printed: bool
+) -> tuple[Bundle, list[str]]:
     if config.said.profile == "ida":
         from ..ida.profile import described_bundle
 
-        return described_bundle(config, material.recording, as_printed=as_printed)
+        return described_bundle(config, material.recording, as_printed=as_printed), []
     if as_printed:
         raise UsageError(
             "no document prints labels of this recording", hint="--as-printed is for InSight's arm"
@@ -82,7 +85,7 @@ def _bundle_time(path: Path) -> str:
     if not any(each.kind == "Product_Bundle" for each in found):
         return ""
     times = [created for each in found for _, created in each.files.values() if created]
-    return max(times, default=NO_TIME)
+    return f"{max(times).removesuffix('Z')}Z" if times else NO_TIME
 
 
 def config_of(path: Path) -> Config:

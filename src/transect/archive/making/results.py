@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transect.errors import ParseError, TransectError, UnsupportedError
+from transect.products import Payload, Product
 from transect.recording import Parsed, Stream, parquet
 from transect.recording.arrow import T_NS
 from transect.types import Record
-from transect.types.provenance import Provenance
-
-if TYPE_CHECKING:
-    from transect.products import Product
+from transect.types.provenance import Provenance, SourceFile
 
 VERDICTS = "verdicts.parquet"
 
@@ -33,6 +31,8 @@ class Result:
         Names of the streams that it was made of.
     description : str
         The compound that made it, as text; "" where there was none.
+    file : Path
+        Where it is kept.
     times_ns : (int, int) or None
         What it is about, in UTC, where the stream itself does not say.
     """
@@ -41,7 +41,16 @@ class Result:
     provenance: Provenance
     inputs: tuple[str, ...] = ()
     description: str = ""
+    file: Path = Path()
     times_ns: tuple[int, int] | None = None
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """The files that it was made from; its own where that is not known."""
+        if self.provenance.sources:
+            return self.provenance.sources
+        made = Payload.of(self.file, "file")
+        return (SourceFile(self.file.name, made.size, made.sha256),)
 
 
 def results_of(path: Path) -> Iterator[Result]:
@@ -112,7 +121,7 @@ def _file_result(file: Path, name: str, record: Provenance) -> Result:
     return Result(
         _open(file).replace(name=name, role="estimate"), replace(record, parameters=parameters),
         tuple(each["stream"] for each in wiring.values() if "stream" in each),
-        str(said.get("description", "")),
+        str(said.get("description", "")), file,
     )  # fmt: skip
 
 

@@ -87,9 +87,9 @@ def _lines(recording: Recording | None, path: str, results: list[str], products:
     yield f"  stop: {_quote(_day(recording, 1) or start)}"
     yield '  lid: ""'
     yield "host:"
-    yield f"  name: {_quote((robot.title or robot.name) if robot else 'robot')}"
+    yield f"  name: {_quote(robot.name if robot else 'robot')}"
     yield "  type: Rover  # Lander, Spacecraft, Aircraft, Balloon, Earth-based or Suborbital Rocket"
-    yield f"  description: {_quote(robot.reference if robot else '')}"
+    yield f"  description: {_quote(f'{robot.title}. {robot.reference}' if robot else '')}"
     yield '  lid: ""'
     yield "target:"
     yield "  name: Earth"

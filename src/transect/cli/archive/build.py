@@ -59,15 +59,10 @@ def _show(built: Built) -> None:
     from transect.base.tables import size_text, table_lines
 
     rows = [("collection", "version", "products", "")]
-    for lidvid in built.changes:
-        if lidvid.lid.level == "collection":
-            inside = [
-                word for each, word in built.changes.items()
-                if each.lid.level == "product" and each.lid.is_member_of(lidvid.lid)
-            ]  # fmt: skip
-            counts = Counter(inside)
-            said = ", ".join(f"{counts[word]} {text}" for word, text in _WORDS.items() if counts[word])
-            rows.append((lidvid.lid.name, str(lidvid.vid), str(len(inside)), said))
+    for lidvid, members in built.collections.items():
+        counts = Counter(built.changes[each] for each in members)
+        said = ", ".join(f"{counts[word]} {text}" for word, text in _WORDS.items() if counts[word])
+        rows.append((lidvid.lid.name, str(lidvid.vid), str(len(members)), said))
     click.echo("\n".join(table_lines(rows, right=(2,))))
     for lid in built.removed:
         click.echo(f"removed: {lid}")

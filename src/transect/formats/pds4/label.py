@@ -248,8 +248,7 @@ class _Reader:
                 yield replace(each, name=f"{each.name}_{number + 1}") if times > 1 else each
 
     def field(self, element: Any, base: int) -> Iterator[Field]:
-        constants = element.find(f"{NAMESPACE}Special_Constants")
-        missing = () if constants is None else tuple(each.text.strip() for each in constants if each.text)
+        missing = _special(element)
         location = self.number(element, "field_location", 0)
         whole = Field(
             self.text(element, "name"), self.text(element, "data_type"), location + base if location else 0,
@@ -286,13 +285,19 @@ class _Reader:
         axes = [Axis(name, size) for _, name, size in sorted(found)]
         if order.lower().startswith("first"):
             axes.reverse()
-        constants = element.find(f"{NAMESPACE}Special_Constants")
-        missing = () if constants is None else tuple(each.text.strip() for each in constants if each.text)
+        missing = _special(element)
         kind = Field(
             part.name, self.text(stored, "data_type"), unit=self.text(stored, "unit"), missing=missing,
             scale=self.real(stored, "scaling_factor", 1.0), offset=self.real(stored, "value_offset", 0.0),
         )  # fmt: skip
         return replace(part, axes=tuple(axes), element=kind)
+
+
+def _special(element: Any) -> tuple[str, ...]:
+    """Return the constants that stand for what is missing; limits of what is valid are none of them."""
+    constants = element.find(f"{NAMESPACE}Special_Constants")
+    found = () if constants is None else constants
+    return tuple(each.text.strip() for each in found if each.text and not _tag(each).startswith("valid_"))
 
 
 def _distinct(fields: tuple[Field, ...]) -> tuple[Field, ...]:
