@@ -13,8 +13,7 @@ from transect.formats.pds4.xml import NAMESPACE as PDS
 from transect.formats.pds4.xml import load_xml
 from transect.recording.citation import Author, Citation, Related
 
-from .deep import find_bundle
-from .existing import Existing, find_labels, read_existing
+from .existing import Existing, child_text, find_bundle, find_versions, read_existing
 
 PUBLISHERS = {
     "nasa": "NASA Planetary Data System", "esa": "ESA Planetary Science Archive",
@@ -57,10 +56,10 @@ def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = 
         )
     lid = bundle.lidvid.lid
     found = Citation(
-        bundle.title, said, int(_text(area, "publication_year") or 0),
+        " ".join(bundle.title.split()), said, int(child_text(area, "publication_year") or 0),
         publisher or PUBLISHERS.get(lid.parts[1], lid.parts[1].upper()), str(bundle.lidvid.vid),
-        _text(area, "doi"), str(bundle.lidvid), "PDS4 bundle",
-        _text(root.find(f"{PDS}Bundle"), "description") or _text(area, "description"),
+        child_text(area, "doi"), str(bundle.lidvid), "PDS4 bundle",
+        child_text(root.find(f"{PDS}Bundle"), "description") or child_text(area, "description"),
         keywords=[each.text.strip() for each in area.iterfind(f"{PDS}keyword") if each.text],
     )  # fmt: skip
     return replace(found, related=list(_related(root)))
@@ -69,25 +68,20 @@ def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = 
 def _bundle(path: Path) -> Existing:
     if path.is_file():
         return read_existing(path)
-    return find_bundle({each.lidvid: each for each in map(read_existing, find_labels(path))}, path)
-
-
-def _text(element: Any, tag: str) -> str:
-    found = None if element is None else element.find(PDS + tag)
-    return " ".join(found.text.split()) if found is not None and found.text else ""
+    return find_bundle(find_versions(path), path)
 
 
 def _authors(area: Any) -> Iterator[Author]:
     """Give the authors: from the list that new models have, else from the text that old ones have."""
     listed = area.find(f"{PDS}List_Author")
     for each in () if listed is None else listed:
-        family, given = _text(each, "family_name"), _text(each, "given_name")
-        name = f"{family}, {given}" if family and given else family or _text(each, "display_full_name")
-        name = name or _text(each, "organization_name")
-        orcid = _text(each, "person_orcid")
+        family, given = child_text(each, "family_name"), child_text(each, "given_name")
+        name = f"{family}, {given}" if family and given else family or child_text(each, "display_full_name")
+        name = name or child_text(each, "organization_name")
+        orcid = child_text(each, "person_orcid")
         if name:
-            yield Author(name, _text(each.find(f"{PDS}Affiliation"), "organization_name"), orcid)
-    text = _text(area, "author_list")
+            yield Author(name, child_text(each.find(f"{PDS}Affiliation"), "organization_name"), orcid)
+    text = child_text(area, "author_list")
     for name in text.split(";") if ";" in text else _BETWEEN.split(text):
         if name.strip() and listed is None:
             yield Author(name.strip())
@@ -96,10 +90,9 @@ def _authors(area: Any) -> Iterator[Author]:
 def _related(root: Any) -> Iterator[Related]:
     """Give collections of other bundles, and what the label refers to in the literature."""
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
-        if _text(entry, "member_status") == "Secondary":
-            yield Related(
-                _text(entry, "lidvid_reference") or _text(entry, "lid_reference"), "IsSupplementedBy"
-            )
+        if child_text(entry, "member_status") == "Secondary":
+            to = child_text(entry, "lidvid_reference") or child_text(entry, "lid_reference")
+            yield Related(to, "IsSupplementedBy")
     for reference in root.iter(f"{PDS}External_Reference"):
-        if doi := _text(reference, "doi"):
+        if doi := child_text(reference, "doi"):
             yield Related(doi, "References")

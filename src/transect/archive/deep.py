@@ -19,8 +19,16 @@ from transect.errors import ParseError, UsageError, did_you_mean
 from transect.formats.pds4.label import NAMESPACE as PDS
 from transect.formats.pds4.xml import load_xml
 
-from .existing import Existing, find_labels, read_existing, read_inventory
-from .identifiers import Lid, Lidvid, Vid
+from .existing import (
+    Existing,
+    child_text,
+    find_bundle,
+    find_product,
+    find_versions,
+    identifier_of,
+    read_inventory,
+)
+from .identifiers import Lid, Lidvid
 from .labels.packages import WIDTH, Manifest, Package, aip_label, sip_label
 
 SITES = (
@@ -70,7 +78,7 @@ def write_packages(bundle: Path, folder: Path, url: str, site: str, created: str
     """
     _refuse(url, site)
     refuse_existing(folder, hint="name a new folder")
-    found = {each.lidvid: each for each in map(read_existing, find_labels(bundle))}
+    found = find_versions(bundle)
     top = find_bundle(found, bundle)
     products = list(primary_products(top, found))
     created = created or max((made for each in products for _, made in each.files.values()), default="")
@@ -94,17 +102,6 @@ def _refuse(url: str, site: str) -> None:
         raise UsageError(f"{url!r} is no address of a folder", hint="https://node.example/data/bundle")
 
 
-def find_bundle(found: Mapping[Lidvid, Existing], folder: Path) -> Existing:
-    """Return the bundle of a folder: the newest of those whose label is highest up."""
-    bundles = [each for each in found.values() if each.kind == "Product_Bundle"]
-    if not bundles:
-        raise ParseError(f"{folder} is no bundle", where=str(folder), why="no label of a Product_Bundle")
-    highest = min(len(each.label.parts) for each in bundles)
-    return max(
-        (each for each in bundles if len(each.label.parts) == highest), key=lambda each: each.lidvid.vid
-    )
-
-
 def primary_products(bundle: Existing, found: Mapping[Lidvid, Existing]) -> Iterator[Existing]:
     """Yield a bundle, its primary collections and their primary members; secondary ones belong elsewhere."""
     yield bundle
@@ -119,30 +116,16 @@ def primary_products(bundle: Existing, found: Mapping[Lidvid, Existing]) -> Iter
 def _primary_collections(bundle: Existing) -> Iterator[Lid | Lidvid]:
     root = load_xml(bundle.label.read_bytes(), str(bundle.label))
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
-        said = {child.tag.removeprefix(PDS): (child.text or "").strip() for child in entry}
-        if said.get("member_status") == "Primary":
-            lidvid = said.get("lidvid_reference", "")
-            yield Lidvid.parse(lidvid) if lidvid else Lid(said.get("lid_reference", ""))
+        if child_text(entry, "member_status").lower() == "primary":
+            said = child_text(entry, "lidvid_reference") or child_text(entry, "lid_reference")
+            yield identifier_of(said)
 
 
 def _find(found: Mapping[Lidvid, Existing], to: Lid | Lidvid, parent: Existing) -> Existing:
-    """Return the product that is meant: that version, or the newest where none is named."""
-    if isinstance(to, Lidvid):
-        product = found.get(to)
-    else:
-        product = max((found[each] for each in found if each.lid == to), key=_vid_of, default=None)
+    product = find_product(to, found)
     if product is None:
-        raise ParseError(
-            f"{to} is not here",
-            where=str(parent.label),
-            why="no label has it",
-            hint="complete the bundle first",
-        )
+        raise ParseError(f"{to} is not here", where=str(parent.label), hint="complete the bundle first")
     return product
-
-
-def _vid_of(product: Existing) -> Vid:
-    return product.lidvid.vid
 
 
 def _entries(products: Sequence[Existing], folder: Path) -> Iterator[Entry]:

@@ -81,13 +81,13 @@ def read_existing(label: Path) -> Existing:
     root = load_xml(label.read_bytes(), str(label))
     area = root.find(f"{PDS}Identification_Area")
     try:
-        lidvid = Lid(_text(area, "logical_identifier")).at(_vid(_text(area, "version_id")))
+        lidvid = Lid(child_text(area, "logical_identifier")).at(_vid(child_text(area, "version_id")))
     except UsageError as error:
         what = f"{label.name} does not identify a product"
         raise ParseError(what, where=f"{label}:1", why=error.what) from error
     files = dict(_files(root, label))
     kind = str(root.tag).removeprefix(PDS)
-    return Existing(lidvid, _text(area, "title"), kind, label, files, tuple(_history(area)))
+    return Existing(lidvid, child_text(area, "title"), kind, label, files, tuple(_history(area)))
 
 
 def _vid(text: str) -> Vid:
@@ -95,25 +95,38 @@ def _vid(text: str) -> Vid:
     return Vid.parse(text if "." in text else f"{text}.0")
 
 
-def _text(element: Any, tag: str) -> str:
+def child_text(element: Any, tag: str) -> str:
+    """Return the text of a part of an element, "" where there is none."""
     found = None if element is None else element.find(PDS + tag)
     return found.text.strip() if found is not None and found.text else ""
 
 
 def _files(root: Any, label: Path) -> Iterator[tuple[str, tuple[str, str]]]:
     for element in root.iter(f"{PDS}File", f"{PDS}Document_File"):
-        path = PurePosixPath(_text(element, "directory_path_name")) / _text(element, "file_name")
+        path = PurePosixPath(child_text(element, "directory_path_name")) / child_text(element, "file_name")
         if not path.name or path.is_absolute() or ".." in path.parts:
             why = f"the file name {str(path)!r} leads elsewhere"
             raise ParseError(f"{label.name} names no file", where=f"{label}:{element.sourceline}", why=why)
-        yield str(path), (_text(element, "md5_checksum").lower(), _text(element, "creation_date_time"))
+        md5, created = (child_text(element, tag) for tag in ("md5_checksum", "creation_date_time"))
+        yield str(path), (md5.lower(), created)
 
 
 def _history(area: Any) -> Iterator[Change]:
     for each in area.iter(f"{PDS}Modification_Detail"):
-        yield Change(
-            _text(each, "modification_date"), _vid(_text(each, "version_id")), _text(each, "description")
+        date, vid, about = (
+            child_text(each, tag) for tag in ("modification_date", "version_id", "description")
         )
+        yield Change(date, _vid(vid), about)
+
+
+def find_bundle(found: Mapping[Lidvid, Existing], folder: Path) -> Existing:
+    """Return the bundle among the products of a folder: the newest of those whose label is highest up."""
+    bundles = [each for each in found.values() if each.kind == "Product_Bundle"]
+    if not bundles:
+        raise ParseError(f"{folder} is no bundle", where=str(folder), why="no label of a Product_Bundle")
+    highest = min(len(each.label.parts) for each in bundles)
+    top = [each for each in bundles if len(each.label.parts) == highest]
+    return max(top, key=lambda each: each.lidvid.vid)
 
 
 # The whole, to build again
@@ -130,24 +143,21 @@ def read_bundle(folder: Path, created: str, standard: Standard = RECENT) -> Bund
         If there is no bundle, or its collections have no inventories.
     """
     found = find_versions(folder)
-    bundles = [each for each in found.values() if each.kind == "Product_Bundle"]
-    if not bundles:
-        raise ParseError(f"{folder} is no bundle", where=str(folder), why="no label of a Product_Bundle")
-    bundle = max(bundles, key=lambda each: each.lidvid.vid)
+    bundle = find_bundle(found, folder)
     root = load_xml(bundle.label.read_bytes(), str(bundle.label))
     collections: list[Collection] = []
     others: list[tuple[Lid | Lidvid, CollectionType]] = []
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
-        to = identifier_of(_text(entry, "lidvid_reference") or _text(entry, "lid_reference"))
-        here = _find(to, found)
-        if here is not None and _text(entry, "member_status").lower() == "primary":
+        to = identifier_of(child_text(entry, "lidvid_reference") or child_text(entry, "lid_reference"))
+        here = find_product(to, found)
+        if here is not None and child_text(entry, "member_status").lower() == "primary":
             collections.append(_collection(here, found))
         else:
-            others.append((to, _type_of(_text(entry, "reference_type"))))
+            others.append((to, _type_of(child_text(entry, "reference_type"))))
     readme = next((path for path in bundle.paths if path.is_file()), None)
     return Bundle(
         bundle.lidvid.lid, bundle.title, tuple(collections), created,
-        _text(root.find(f"{PDS}Bundle"), "description"),
+        child_text(root.find(f"{PDS}Bundle"), "description"),
         readme.read_text("utf-8", "replace") if readme else "",
         tuple(others), standard=standard, vid=bundle.lidvid.vid,
     )  # fmt: skip
@@ -158,7 +168,7 @@ def identifier_of(text: str) -> Lid | Lidvid:
     return Lidvid.parse(text) if "::" in text else Lid(text)
 
 
-def _find(to: Lid | Lidvid, found: Mapping[Lidvid, Existing]) -> Existing | None:
+def find_product(to: Lid | Lidvid, found: Mapping[Lidvid, Existing]) -> Existing | None:
     """Return the version that is meant, or the newest."""
     if isinstance(to, Lidvid):
         return found.get(to)
@@ -169,19 +179,19 @@ def _find(to: Lid | Lidvid, found: Mapping[Lidvid, Existing]) -> Existing | None
 def _collection(existing: Existing, found: Mapping[Lidvid, Existing]) -> Collection:
     """Return a collection with the members that its inventory names; who is not here is secondary."""
     root = load_xml(existing.label.read_bytes(), str(existing.label))
-    kind = _text(root.find(f"{PDS}Collection"), "collection_type")
+    kind = child_text(root.find(f"{PDS}Collection"), "collection_type")
     members: list[Kept] = []
     secondary: list[Lid | Lidvid] = []
     home = existing.label.parent
     for status, to in read_inventory(existing):
-        product = _find(to, found) if status == "P" else None
+        product = find_product(to, found) if status == "P" else None
         if product is not None:
             below = product.label.parent.relative_to(home) if product.label.is_relative_to(home) else Path()
             folder = "" if below == Path() else below.as_posix()
             members.append(Kept(product.lidvid, product.label, product.paths, folder))
         else:
             secondary.append(to)
-    lid, description = existing.lidvid.lid, _text(root.find(f"{PDS}Collection"), "description")
+    lid, description = existing.lidvid.lid, child_text(root.find(f"{PDS}Collection"), "description")
     return Collection(
         lid, cast("CollectionType", kind), existing.title, members, tuple(secondary), description,
         vid=existing.lidvid.vid, as_found=True,
