@@ -95,6 +95,14 @@ def test_the_command_says_what_it_wrote_and_refuses_what_cannot_be_meant(bundle:
     ).stderr  # fmt: skip
 
 
+def test_a_bundle_is_named_by_its_label_where_a_folder_has_several(bundle: Path, made: Path, tmp_path: Path):
+    again = write_packages(bundle / "bundle_sample.xml", tmp_path / "out", URL, "PDS_GEO").folder
+    for path in made.iterdir():
+        assert (again / path.name).read_bytes() == path.read_bytes()
+    with pytest.raises(ParseError, match="no bundle"):
+        write_packages(bundle / "document/paper.xml", tmp_path / "other", URL, "PDS_GEO")
+
+
 def test_a_bundle_that_lacks_a_member_is_not_packed(bundle: Path, tmp_path: Path):
     import shutil
 

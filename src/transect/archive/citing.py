@@ -13,7 +13,7 @@ from transect.formats.pds4.xml import NAMESPACE as PDS
 from transect.formats.pds4.xml import load_xml
 from transect.recording.citation import Author, Citation, Related
 
-from .existing import Existing, child_text, find_bundle, find_versions, read_existing
+from .existing import child_text, open_bundle
 
 PUBLISHERS = {
     "nasa": "NASA Planetary Data System", "esa": "ESA Planetary Science Archive",
@@ -44,7 +44,7 @@ def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = 
     UsageError
         If nobody is named as its author.
     """
-    bundle = _bundle(folder)
+    bundle, _ = open_bundle(folder)
     root = load_xml(bundle.label.read_bytes(), str(bundle.label))
     area = root.find(f"{PDS}Identification_Area/{PDS}Citation_Information")
     if area is None:
@@ -63,12 +63,6 @@ def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = 
         keywords=[each.text.strip() for each in area.iterfind(f"{PDS}keyword") if each.text],
     )  # fmt: skip
     return replace(found, related=list(_related(root)))
-
-
-def _bundle(path: Path) -> Existing:
-    if path.is_file():
-        return read_existing(path)
-    return find_bundle(find_versions(path), path)
 
 
 def _authors(area: Any) -> Iterator[Author]:

@@ -22,10 +22,9 @@ from transect.formats.pds4.xml import load_xml
 from .existing import (
     Existing,
     child_text,
-    find_bundle,
     find_product,
-    find_versions,
     identifier_of,
+    open_bundle,
     read_inventory,
 )
 from .identifiers import Lid, Lidvid
@@ -63,7 +62,7 @@ def write_packages(bundle: Path, folder: Path, url: str, site: str, created: str
     Parameters
     ----------
     bundle : Path
-        The folder of the bundle.
+        Its folder, or its label.
     url : str
         Where that folder is served.
     site : str
@@ -78,15 +77,14 @@ def write_packages(bundle: Path, folder: Path, url: str, site: str, created: str
     """
     _refuse(url, site)
     refuse_existing(folder, hint="name a new folder")
-    found = find_versions(bundle)
-    top = find_bundle(found, bundle)
+    top, found = open_bundle(bundle)
     products = list(primary_products(top, found))
     created = created or max((made for each in products for _, made in each.files.values()), default="")
     if not created:
         raise UsageError(
             "the labels do not say when the bundle was made", hint="--created 2024-05-01T12:00:00Z"
         )
-    entries = sorted(_entries(products, bundle), key=lambda entry: entry.path)
+    entries = sorted(_entries(products, top.label.parent), key=lambda entry: entry.path)
     files = _package_files(top, entries, url.rstrip("/"), site, created)
     with staged(folder) as target:
         for name, content in files.items():

@@ -129,6 +129,17 @@ def find_bundle(found: Mapping[Lidvid, Existing], folder: Path) -> Existing:
     return max(top, key=lambda each: each.lidvid.vid)
 
 
+def open_bundle(path: Path) -> tuple[Existing, dict[Lidvid, Existing]]:
+    """Return a bundle by its folder, or by its label if a folder has several; and all products there."""
+    if path.is_dir():
+        found = find_versions(path)
+        return find_bundle(found, path), found
+    bundle = read_existing(path)
+    if bundle.kind != "Product_Bundle":
+        raise ParseError(f"{path} is no bundle", where=str(path), why=f"it is the label of a {bundle.kind}")
+    return bundle, find_versions(path.parent)
+
+
 # The whole, to build again
 
 

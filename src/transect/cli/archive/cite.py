@@ -10,7 +10,7 @@ from .._options import json_option
 
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=click.Path(path_type=Path, exists=True))
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write DataCite's metadata here, as JSON.")
 @click.option("--author", "authors", multiple=True, metavar="NAME", help="Instead of the label's: Doe, Jane.")
 @click.option("--publisher", default="", metavar="NAME", help="Instead of the agency's archive.")

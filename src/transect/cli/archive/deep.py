@@ -10,7 +10,7 @@ from .._options import json_option, out_option
 
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=click.Path(path_type=Path, exists=True))
 @out_option
 @click.option("--url", required=True, metavar="URL", help="Where the bundle's folder is served.")
 @click.option("--site", required=True, metavar="SITE", help="Who delivers it, such as PDS_GEO.")
