@@ -12,7 +12,7 @@ from transect.formats.pds4.xml import MAX_BYTES, NAMESPACE, local_name
 
 from .files import file_name, file_problems, find_file, manifest_problems, read_manifest
 from .integrity import Seen
-from .inventory import inventory_problems, members_of, parent_problems
+from .inventory import inventory_problems, members_of
 from .labels import FileEntry, Label, text_of
 from .names import name_problems
 from .objects import define_objects, object_problems, undescribed
@@ -80,9 +80,8 @@ class Judge:
             yield from context_problems(label, self.context, self.options.mismatches)
         if self.manifest is not None:
             yield from manifest_problems(self.manifest, label.path, label.name)
-        if label.kind == "Product_Collection":
+        if label.kind == "Product_Collection" and self.options.content:
             yield from inventory_problems(label)
-        yield from parent_problems(label)
         for entry in label.files:
             yield from self._file_problems(label, entry)
 

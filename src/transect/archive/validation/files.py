@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -50,9 +51,18 @@ def file_name(label: Label, entry: FileEntry) -> str:
 
 
 def _other_case(path: Path) -> Path | None:
-    if not path.parent.is_dir():
+    """Return the file whose name differs from this one in upper and lower case only."""
+    folder = path.parent
+    if not folder.is_dir():
         return None
-    return next((each for each in path.parent.iterdir() if each.name.lower() == path.name.lower()), None)
+    name = _names(folder, folder.stat().st_mtime_ns).get(path.name.lower())
+    return None if name is None else folder / name
+
+
+@lru_cache(16)
+def _names(folder: Path, _: int) -> dict[str, str]:
+    """Return the names in a folder by themselves in lower case; listed again only when it has changed."""
+    return {path.name.lower(): path.name for path in folder.iterdir()}
 
 
 def file_problems(entry: FileEntry, path: Path) -> Iterator[Problem]:

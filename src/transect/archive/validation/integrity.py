@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .inventory import Member
 from .problems import Problem, problem
@@ -104,25 +104,32 @@ class Archive:
         yield from self._references()
 
     def _members(self, parent: Seen) -> Iterator[Problem]:
+        twice = {name for name, count in Counter(each.name for each in parent.members).items() if count > 1}
         for member in parent.members:
-            same = self._found.get(member.lid, [])
-            found = [each for each in same if not member.vid or each.vid == member.vid]
             where = {"file": parent.name, "line": member.line, "record": member.record}
-            if not found and member.primary:
-                known = f"; there is version {', '.join(each.vid for each in same)}" if same else ""
-                severity = "error" if self.strict else "warning"
-                text = f"the member {member.name} is not there{known}"
-                yield problem("integrity.member_not_found", text, severity=severity, **where)
-            elif len(found) > 1 and member.vid:
-                names = ", ".join(each.name for each in found)
-                yield problem(
-                    "integrity.duplicate_members", f"{member.name} is several products: {names}", **where
-                )
-            elif len({each.vid for each in found}) < len(found):
-                names = ", ".join(each.name for each in found)
-                yield problem(
-                    "integrity.duplicate_versions", f"{member.name} has one version twice: {names}", **where
-                )
+            for each in (*self._found_problems(member, parent), *_twice(member, twice)):
+                yield replace(each, **where)
+            twice.discard(member.name)
+
+    def _found_problems(self, member: Member, parent: Seen) -> Iterator[Problem]:
+        """Give what is wrong with the products that a member is: none, several, or of another family."""
+        same = self._found.get(member.lid, [])
+        found = [each for each in same if not member.vid or each.vid == member.vid]
+        names = ", ".join(each.name for each in found)
+        if member.primary and not member.vid and parent.kind == "Product_Collection":
+            yield problem("integrity.missing_version", f"the primary member {member.lid} has no version")
+        if not found and member.primary:
+            known = f"; there is version {', '.join(each.vid for each in same)}" if same else ""
+            severity = "error" if self.strict else "warning"
+            text = f"the member {member.name} is not there{known}"
+            yield problem("integrity.member_not_found", text, severity=severity)
+        if found and member.primary and not member.lid.startswith(f"{parent.lid}:"):
+            text = f"the primary member {member.name} should begin with {parent.lid}:"
+            yield problem("integrity.missing_parent_prefix", text)
+        if len(found) > 1 and member.vid:
+            yield problem("integrity.duplicate_members", f"{member.name} is several products: {names}")
+        elif len({each.vid for each in found}) < len(found):
+            yield problem("integrity.duplicate_versions", f"{member.name} has one version twice: {names}")
 
     def _unreferenced(self) -> Iterator[Problem]:
         named = {member.name for each in self.labels for member in each.members}
@@ -167,6 +174,11 @@ class Archive:
             for lid in sorted(missing):
                 text = f"{lid} is a context of its products, but not of the collection"
                 yield problem("integrity.missing_context_reference", text, file=parent.name)
+
+
+def _twice(member: Member, twice: set[str]) -> Iterator[Problem]:
+    if member.name in twice:
+        yield problem("inventory.duplicate_lidvid", f"{member.name} is named more than once")
 
 
 def unlabelled(files: Iterable[str], labels: Iterable[Seen]) -> Iterator[Problem]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +74,7 @@ def _records(path: Path) -> Iterator[Member]:
 
 
 def inventory_problems(label: Label) -> Iterator[Problem]:
-    """Give what is wrong inside the inventories of a collection."""
+    """Give the records of inventories that are neither of a primary nor of a secondary member."""
     for path in _inventories(label):
         statuses = [
             line.decode("utf-8", "replace").partition(",")[0].strip()
@@ -85,21 +84,3 @@ def inventory_problems(label: Label) -> Iterator[Problem]:
             if status and not status.upper().startswith(("P", "S")):
                 text = f"the member status {status!r} should be P or S"
                 yield problem("inventory_table.invalid_member_status", text, data=path.name, record=number)
-        members = list(_records(path))
-        for name, count in Counter(each.name for each in members).items():
-            if count > 1:
-                places = [each.record for each in members if each.name == name]
-                text = f"{name} stands in records {', '.join(map(str, places[:5]))}"
-                yield problem("inventory.duplicate_lidvid", text, data=path.name, record=places[1])
-        for each in members:
-            if each.primary and not each.vid:
-                text = f"the primary member {each.lid} has no version"
-                yield problem("integrity.missing_version", text, data=path.name, record=each.record)
-
-
-def parent_problems(label: Label) -> Iterator[Problem]:
-    """Give the primary members whose identifiers do not begin with that of their collection or bundle."""
-    for each in members_of(label):
-        if each.primary and not each.lid.startswith(f"{label.lid}:"):
-            text = f"the primary member {each.name} should begin with {label.lid}:"
-            yield problem("integrity.missing_parent_prefix", text, line=each.line, record=each.record)

@@ -100,7 +100,8 @@ class Label:
     @cached_property
     def present(self) -> frozenset[str]:
         """Names of all elements."""
-        return frozenset(local_name(each) for each in self.root.iter())
+        tags = {each.tag for each in self.root.iter() if isinstance(each.tag, str)}
+        return frozenset(tag.rpartition("}")[2] for tag in tags)
 
     @cached_property
     def lid(self) -> str:

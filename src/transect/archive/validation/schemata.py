@@ -123,10 +123,10 @@ def _unpaired(label: Label, line: int) -> Iterator[Problem]:
     xsd = {_stem(place) for _, place in label.schema_locations}
     sch = {_stem(model.href) for model in label.models}
     if alone := sorted(xsd ^ sch):
-        names = ", ".join(each.rpartition("/")[2] for each in alone)
+        names = ", ".join(sorted({each.rpartition("/")[2] for each in alone}))
         yield problem(
             "label.schema", severity="warning", line=line,
-            text=f"each schema should be named twice, as .xsd and as .sch: {names} is not",
+            text=f"the addresses of .xsd and .sch should be the same but for that; they are not of {names}",
         )  # fmt: skip
 
 

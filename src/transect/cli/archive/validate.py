@@ -119,11 +119,11 @@ def _lines(each: Problem) -> Iterator[str]:
     ]
     place = ", ".join(part for part in places if part)
     yield f"  {each.type}" + (f"  {place}" if place else "")
-    yield from textwrap.wrap(each.text, width, initial_indent="    ", subsequent_indent="    ")
-    if each.cause:
-        yield from textwrap.wrap(
-            f"cause: {each.cause}", width, initial_indent="    ", subsequent_indent="    "
-        )
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    yield from wrapper.wrap(each.text)
+    yield from wrapper.wrap(f"cause: {each.cause}") if each.cause else ()
 
 
 def _number(count: int, what: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from transect.errors import ParseError
@@ -32,7 +33,7 @@ def load_xml(content: bytes, name: str) -> Any:
         raise ParseError(f"{name} is not well-formed", where=f"{name}:{line}", why=str(error)) from error
     if root.getroottree().docinfo.doctype:  # also in an encoding that hides it from the search above
         raise ParseError(f"{name} has a document type", where=name, hint="labels have none")
-    if _depth(root) > MAX_DEPTH:
+    if _deepest()(root):
         raise ParseError(f"{name} is nested too deeply", where=name)
     return root
 
@@ -42,11 +43,9 @@ def local_name(element: Any) -> str:
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
-def _depth(root: Any) -> int:
-    deepest, pending = 0, [(root, 1)]
-    while pending:
-        element, depth = pending.pop()
-        deepest = max(deepest, depth)
-        if depth <= MAX_DEPTH:
-            pending += [(child, depth + 1) for child in element]
-    return deepest
+@cache
+def _deepest() -> Any:
+    """Return an XPath for what is one level too deep: libxml2 goes down level by level, and stops early."""
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+    return etree.XPath("/*" * (MAX_DEPTH + 1))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from transect.formats.pds4.label import DELIMITERS, MOST_FIELDS, TABLES
@@ -138,7 +139,7 @@ def read_table(element: Any, kind: str) -> TableDef:
     if word and word.lower() not in signs:
         raise DefinitionError(f"{word!r} is no field delimiter", child_line(element, "field_delimiter"))
     fixed = kind in ("Table_Character", "Table_Binary")
-    fields = tuple(_numbered(_fields(how, 0)))
+    fields = tuple(_fields(how, 0, count(1)))
     ends = RECORD_DELIMITERS.get(text_of(element, "record_delimiter").lower(), b"\r\n")
     name = text_of(element, "name") or text_of(element, "local_identifier") or kind
     return TableDef(
@@ -163,27 +164,24 @@ def count_of(element: Any, tag: str, otherwise: int | None = None) -> int:
     DefinitionError
         If it is none.
     """
-    text = text_of(element, tag)
+    found = element.find(NAMESPACE + tag)
+    return _count(text_of(element, tag), tag, element if found is None else found, otherwise)
+
+
+def _count(text: str, tag: str, element: Any, otherwise: int | None) -> int:
     if not text and otherwise is not None:
         return otherwise
     if not _COUNT(text):
         said = f"is {text!r}, and no count" if text else "is missing"
-        raise DefinitionError(f"{tag} {said}", child_line(element, tag))
+        raise DefinitionError(f"{tag} {said}", element.sourceline or 0)
     return int(text)
 
 
-def _numbered(fields: Iterator[FieldDef]) -> Iterator[FieldDef]:
-    for number, each in enumerate(fields, 1):
-        if number > MOST_FIELDS:
-            raise DefinitionError(f"there are more than {MOST_FIELDS} fields", each.line)
-        yield replace(each, number=number)
-
-
-def _fields(parent: Any, base: int, repeated: bool = False) -> Iterator[FieldDef]:
+def _fields(parent: Any, base: int, numbers: Iterator[int], repeated: bool = False) -> Iterator[FieldDef]:
     suffix = local_name(parent).rpartition("_")[2]
     for name, element in children(parent):
         if name == f"Field_{suffix}":
-            yield _field(element, base, repeated)
+            yield _field(element, base, next(numbers), repeated)
         elif name == f"Group_Field_{suffix}":
             times = count_of(element, "repetitions")
             if times > MOST_FIELDS:
@@ -191,18 +189,25 @@ def _fields(parent: Any, base: int, repeated: bool = False) -> Iterator[FieldDef
             start = base + count_of(element, "group_location", 1) - 1
             step = count_of(element, "group_length", 0) // max(times, 1)
             for number in range(times):
-                yield from _fields(element, start + number * step, times > 1)
+                yield from _fields(element, start + number * step, numbers, times > 1)
 
 
-def _field(element: Any, base: int, repeated: bool) -> FieldDef:
-    constants = element.find(f"{NAMESPACE}Special_Constants")
-    statistics = element.find(f"{NAMESPACE}Field_Statistics")
-    packed = element.find(f"{NAMESPACE}Packed_Data_Fields")
+def _field(element: Any, base: int, number: int, repeated: bool) -> FieldDef:
+    if number > MOST_FIELDS:
+        raise DefinitionError(f"there are more than {MOST_FIELDS} fields", element.sourceline or 0)
+    inside = dict(children(element))  # looked through once: a label may have thousands of fields
+    said = {name: (each.text or "").strip() for name, each in inside.items()}
+
+    def size(tag: str, otherwise: int) -> int:
+        return _count(said.get(tag, ""), tag, inside.get(tag, element), otherwise)
+
+    statistics, packed = inside.get("Field_Statistics"), inside.get("Packed_Data_Fields")
     return FieldDef(
-        text_of(element, "name"), 0, text_of(element, "data_type"), element.sourceline or 0,
-        base + max(count_of(element, "field_location", 1), 1) - 1, count_of(element, "field_length", 0),
-        count_of(element, "maximum_field_length", 0),
-        text_of(element, "field_format"), text_of(element, "validation_format"), constants_of(constants),
+        said.get("name", ""), number, said.get("data_type", ""), element.sourceline or 0,
+        base + max(size("field_location", 1), 1) - 1, size("field_length", 0),
+        size("maximum_field_length", 0),
+        said.get("field_format", ""), said.get("validation_format", ""),
+        constants_of(inside.get("Special_Constants")),
         real_of(statistics, "minimum"), real_of(statistics, "maximum"),
         () if packed is None else tuple(_bits(packed)), repeated,
     )  # fmt: skip

@@ -39,9 +39,9 @@ def field_problems(
     values = column
     if delimited:
         values, quoted = column.trimmed().unquoted()
-        yield from _tell(_inner_quotes(values, quoted), values, rows, each, "validation.invalid_field_value",
+        yield from _tell(_quoted_with(values, quoted, '"'), values, rows, each, "validation.invalid_field_value",
                          "{} is in quotation marks and has others inside")  # fmt: skip
-        yield from _tell(_line_breaks(values), values, rows, each, "validation.invalid_field_value",
+        yield from _tell(_quoted_with(values, quoted, r"\r\n"), values, rows, each, "validation.invalid_field_value",
                          "{} has a carriage return or line feed inside")  # fmt: skip
     values = values.trimmed()
     filled = values.lengths > 0
@@ -81,15 +81,9 @@ def _tell(
     )
 
 
-def _inner_quotes(values: Column, quoted: Mask) -> Mask:
-    if not quoted.any():
-        return quoted
-    return quoted & ~matches(values.strings(), r'[^"]*')
-
-
-def _line_breaks(values: Column) -> Mask:
-    signs = np.flatnonzero((values.data == 10) | (values.data == 13))
-    return np.searchsorted(signs, values.starts) < np.searchsorted(signs, values.ends)
+def _quoted_with(values: Column, quoted: Mask, signs: str) -> Mask:
+    """Return which values in quotation marks have one of these signs inside."""
+    return quoted & ~matches(values.strings(), rf"[^{signs}]*") if quoted.any() else quoted
 
 
 def _constants(strings: Any, each: FieldDef) -> Mask:
