@@ -24,13 +24,13 @@ BEYOND_M, SAME_M = 0.3, 0.3
 """Metres by which a sweep saw beyond a place that was free; and from a return for it to be of that place."""
 AROUND, WIDER = 2, 3
 """Directions to each side that must all be beyond; and in which a return may be that of a place."""
-FREE = 3
+FREE = 2
 """Sweeps that saw beyond a place, at least, for it to be free."""
 BEFORE_M = 0.5
 """Metres by which a drop is before what the beams beside it see."""
 LEVEL_M, LEVEL = 0.1, 0.02
 """Metres, and part of the range, by which a place may be off the plane of a sweep that tells of it."""
-TURNING = 0.5
+TURNING = 1.0
 """rad/s: while a laser turns faster, its sweeps are not laid on each other well enough."""
 
 

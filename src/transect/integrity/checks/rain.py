@@ -11,7 +11,7 @@ from transect.engine.params import param
 from transect.integrity.lasers import BackgroundCheck, Early
 from transect.integrity.model import Finding, Limit
 
-TOGETHER = 3
+TOGETHER = 4
 """Windows of a slow laser that count together: of one, drops are too few to be told."""
 APART = np.radians(10.0)
 """Between the directions of drops: somebody far away is one beam of each sweep, but always over there."""
@@ -24,7 +24,7 @@ class Rain(BackgroundCheck, id="C03", group="content", least=3, version=3):
     of the early returns from no surface are alone, they are fewer than 3 % of all beams, and come from all
     over the place: those at the edge of a cloud do not, and where one was just now it is that cloud. One or
     two are insects. Of a slow laser that moves a drop is half a metre before what the beams beside it see,
-    the sweeps around saw through its place, three windows count together, and those in ten degrees as one.
+    the sweeps around saw through its place, four windows count together, and those in ten degrees as one.
     Rain leaves a laser usable: the score is 0.7 at least, and the drops are masked.
 
     Motive: Document 004, 5.2: drops are "isolated, spatially and temporally"; the lasers are "not
