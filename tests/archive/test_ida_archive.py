@@ -190,6 +190,14 @@ def test_a_table_without_records_is_no_product(folder: Path, tmp_path: Path):
     assert [member.lid.name[:5] for member in collection.members] == ["a0088"]
 
 
+def test_coordinates_that_cannot_be_read_are_no_product(tmp_path: Path):
+    for text, count in ((sample.COORDINATES, 1), (sample.COORDINATES.replace("-283", "-28x"), 0)):
+        (tmp_path / "ida_sc_coordinates.csv").write_text(text)
+        (tmp_path / sample.ARM_NAME).write_text(sample.ARM_STATUS)
+        [collection] = arm_bundle(transect.open(tmp_path), CREATED).collections
+        assert len(collection.members) == 1 + count
+
+
 def test_a_column_that_was_not_measured_says_so(tmp_path: Path):
     row = sample.SNAPSHOT.replace("-26.9399", "-99999.0000")
     (tmp_path / "arm").mkdir()

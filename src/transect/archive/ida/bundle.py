@@ -137,7 +137,7 @@ def arm_bundle(
 
 def _collections(arm: Arm, files: Products) -> Iterator[Collection]:
     spans = dict(_spans(arm.recording))
-    ancillary = [*_ancillary(arm, files, spans), *_coordinates(arm, files, spans)]
+    ancillary = [*_ancillary(arm, files, spans), *_coordinates(arm, spans)]
     for lid, kind, title, about, members in (
         (ANCILLARY, "Data", "Ancillary Data", "IDA status, history, and parameters", ancillary),
         (SCIENCE, "Data", "Raw and Calibrated Data", "Hybrid raw and calibrated IDA data products",
@@ -214,18 +214,18 @@ def _ancillary(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
             )  # fmt: skip
 
 
-def _coordinates(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
-    """Give the product of SIS 5.1.4; of several files that have the name, the last."""
-    if not files.coordinates:
+def _coordinates(arm: Arm, spans: Spans) -> Iterator[Product]:
+    """Give the product of SIS 5.1.4, if the recording has it."""
+    place = arm.recording.conditions.get("sc_coordinates")
+    if place is None:
         return
-    file = files.coordinates[-1]
     start = min((first for first, _ in spans.values()), default=0)
     stop = max((last for _, last in spans.values()), default=0)
     title, span = "IDA Position in Spacecraft Coordinates", Span(start, stop)
     context = arm_context(title, span, span.sol, ("Derived",), "Engineering", arm.comment)
     yield Product(
         ANCILLARY.child(product_part(names.COORDINATES)), title,
-        (DataFile(names.COORDINATES, Coordinates(arm.source, file)),), "Product_Ancillary", context,
+        (DataFile(names.COORDINATES, Coordinates(place)),), "Product_Ancillary", context,
         citation=arm.cited(title),
     )  # fmt: skip
 

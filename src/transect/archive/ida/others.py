@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from transect.errors import ParseError
+from transect.formats.ida.writing import coordinates_csv
 from transect.recording import Source
 from transect.recording.stream import Sample
 
@@ -17,24 +18,25 @@ NAMES = ("x_coord", "y_coord", "z_coord")
 
 @dataclass(frozen=True)
 class Coordinates:
-    """`ida_sc_coordinates.csv`: a heading, and a record of three numbers."""
+    """`ida_sc_coordinates.csv`: a heading, and a record of three numbers.
 
-    source: Source
-    file: str
+    Attributes
+    ----------
+    place : sequence of 3 float
+        The origin of the lander frame in the payload frame, m.
+    """
+
+    place: Sequence[float]
 
     def write(self, out: IO[bytes]) -> list[DataObject]:
-        """Write the lines, ended by CRLF; return heading and table."""
-        lines = [line for line in self.source.text(self.file).splitlines() if line.strip()]
-        if len(lines) < 2:
-            raise ParseError(f"{self.file} has no coordinates", where=self.file)
-        data = [f"{line}\r\n".encode() for line in lines]
-        out.write(b"".join(data))
-        heading, records = len(data[0]), len(data) - 1
+        """Write both lines; return heading and table."""
+        heading, record = coordinates_csv(self.place).encode().splitlines(keepends=True)
+        out.write(heading + record)
         about = "coordinate of the origin of the lander frame in the payload frame"
         fields = tuple(Field(name, "ASCII_Real", "mm", f"{name[0]} {about}") for name in NAMES)
         return [
-            Header(heading, description="Column headings", ascii=data[0].isascii()),
-            Table("Table_Delimited", heading, records, fields, 0, "TABLE"),
+            Header(len(heading), description="Column headings"),
+            Table("Table_Delimited", len(heading), 1, fields, 0, "TABLE"),
         ]
 
 

@@ -25,7 +25,7 @@ JOINTS = {
 }  # fmt: skip
 """What is said of each joint, by how its columns are called."""
 WHOLES = {
-    "time": "time, spacecraft clock",
+    "time": "time of the readings",
     "elapsed_time": "time since the readings began",
     "tgrapple": "grapple motor temperature",
     "stat": "bit-mapped status word (SIS Table 13)",

@@ -206,8 +206,13 @@ def _plan_conditions(plan: _Plan) -> None:
     if "parameters" in conditions:
         _plan_parameters(plan, conditions["parameters"], conditions.get("parameter_files", {}))
     if "sc_coordinates" in conditions:
-        place = ",".join(f"{from_si(value, 'mm'):.3f}" for value in conditions["sc_coordinates"])
-        plan.texts[names.COORDINATES] = f"x_coord(mm),y_coord(mm),z_coord(mm)\r\n{place}\r\n"
+        plan.texts[names.COORDINATES] = coordinates_csv(conditions["sc_coordinates"])
+
+
+def coordinates_csv(place: Sequence[float]) -> str:
+    """Return the text of SIS 5.1.4: the lander's origin in the payload frame, given in m, in mm."""
+    numbers = ",".join(f"{from_si(value, 'mm'):.3f}" for value in place)
+    return f"x_coord(mm),y_coord(mm),z_coord(mm){CRLF}{numbers}{CRLF}"
 
 
 def _plan_parameters(plan: _Plan, latest: Mapping[str, Any], files: Mapping[str, Any]) -> None:
