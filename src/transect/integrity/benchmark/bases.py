@@ -154,7 +154,7 @@ SIMULATED = (
     ),
     Base(
         "winding",
-        "receiver, inertial sensor and wheels of a robot that winds its way over bumps",
+        "receiver, inertial sensor and wheels of a robot that winds its way over knolls",
         make_winding,
         faults=("wheel_slip", "lever_arm", "flipped_axis", "gnss_*", "rates_in_degrees", "acceleration_in_g"),
     ),

@@ -1,4 +1,4 @@
-"""A small drive for mistakes of descriptions: a robot that winds its way over bumps, and knows its mounts.
+"""A small drive for mistakes of descriptions: a robot that winds its way over knolls, and knows its mounts.
 
 Its body is moved along a way; what sensors measure follows from that. No world of ours turns as sharply with
 an antenna off the centre.
@@ -18,8 +18,8 @@ from transect.types import Imu, NavFix, Odometry
 START_NS = 1_700_000_000 * NS
 RATE, SECONDS = 100, 60
 """Hz, s."""
-SPEED, TURN, TILT = 1.0, 0.5, 0.08
-"""m/s, rad/s, rad: how fast it drives, how sharply it turns and how far bumps tilt it."""
+SPEED, TURN, TILT = 1.0, 0.6, 0.1
+"""m/s, rad/s, rad: how fast it drives, how sharply it turns and how far the ground tilts it."""
 LATITUDE, LONGITUDE, RADIUS = 0.6, 0.4, 6_371_000.0
 FIX_M, FORCE, GYRO, WHEELS = 0.01, 0.05, 0.002, 0.01
 """Deviations: of a fix, m; of forces, m/s2; of rates, rad/s; of wheels, as a part of their speed."""
@@ -31,7 +31,7 @@ def make_winding(seed: int) -> Recording:
     t = np.arange(RATE * SECONDS) / RATE
     yaw_rate = _waves(draw, t, TURN, (7.0, 13.0))
     yaw = np.cumsum(yaw_rate) / RATE
-    pitch, roll = (_waves(draw, t, TILT, (3.0, 5.0)) for _ in range(2))
+    pitch, roll = (_waves(draw, t, TILT, (9.0, 15.0)) for _ in range(2))
     attitude = rotations.quaternion_from_euler("ZYX", np.column_stack([yaw, pitch, roll]))
     place = np.cumsum(SPEED * np.column_stack([np.cos(yaw), np.sin(yaw), 0 * yaw]), axis=0) / RATE
     arm = np.array([draw.uniform(-0.3, 0.3), draw.uniform(-0.3, 0.3), 0.5])
@@ -45,7 +45,6 @@ def make_winding(seed: int) -> Recording:
     frames = FrameTree()
     mount = np.eye(4)
     mount[:3, 3] = arm
-    frames.add_static("base_link", "imu", np.eye(4))
     frames.add_static("base_link", "antenna", mount)
     return Recording("winding", streams, frames=frames)
 
@@ -67,7 +66,7 @@ def _imu(draw: np.random.Generator, t_ns: Ints, attitude: Floats, place: Floats)
     turned = rate + GYRO * draw.normal(size=rate.shape)
     columns = {f"acc_{axis}": felt[:, k] for k, axis in enumerate("xyz")}
     columns |= {f"gyro_{axis}": turned[:, k] for k, axis in enumerate("xyz")}
-    return stream_of_values("Imu", t_ns, columns, type=Imu, frame="imu")
+    return stream_of_values("Imu", t_ns, columns, type=Imu, frame="base_link")
 
 
 def _wheels(draw: np.random.Generator, t_ns: Ints, yaw_rate: Floats) -> Stream:
