@@ -101,7 +101,7 @@ def test_a_sensor_that_is_bad_for_most_of_the_time_is_not_used(
 ) -> None:
     recording = open_recording(field / "day")
     with open_store(tmp_path / "a.gpkg") as store:
-        found = answer(Request("Pose"), recording, store, verdicts=verdicts_on("Odometry", bad), dry_run=True)
+        found = answer(Request("Pose"), recording, store, check=verdicts_on("Odometry", bad), dry_run=True)
     assert found.plan is not None
     assert found.plan.step is not None
     assert ("Odometry" in dict(found.plan.step.wiring).values()) is used

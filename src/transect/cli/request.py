@@ -11,7 +11,7 @@ from ._options import from_option, json_option, to_option
 from ._tables import show_json
 
 if TYPE_CHECKING:
-    from transect.orchestrator import Answer, Request
+    from transect.orchestrator import Answer, Plan, Request, Rivalry
     from transect.recording import Recording
 
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @click.option("--frame", help="The frame that it must be in.")
 @click.option("--max-age", type=click.FloatRange(0), metavar="S", help="Seconds before the recording's end.")
 @click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest score.")
-@click.option("--check", is_flag=True, help="Check the sensors first, and leave out those that are BAD.")
+@click.option("--check", is_flag=True, help="Check the sensors; others stand in for those that are BAD.")
+@click.option("--policy", type=click.Path(path_type=Path), help="What stands in for what (YAML).")
 @click.option("--preferences", type=click.Path(path_type=Path), help="Which compounds to try first (YAML).")
 @click.option("--mission", default="", help="Which campaign what is made belongs to.")
 @click.option("--dry-run", is_flag=True, help="Only find or plan.")
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 @click.option("--resolution", type=click.FloatRange(0, min_open=True), metavar="M", help="Of a map or cloud.")
 @json_option
 def command(
-    kind: str, paths: tuple[str, ...], store: str, check: bool, preferences: Path | None, mission: str,
-    dry_run: bool, out: Path | None, form: str, in_frame: str, unit: str, resolution: float | None,
-    as_json: bool, **asked: Any,
+    kind: str, paths: tuple[str, ...], store: str, check: bool, policy: Path | None, preferences: Path | None,
+    mission: str, dry_run: bool, out: Path | None, form: str, in_frame: str, unit: str,
+    resolution: float | None, as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Ask for a product instead of how to make it.
 
@@ -52,7 +53,7 @@ def command(
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
     from transect.formats import open as open_recording
-    from transect.orchestrator import answer, load_preferences
+    from transect.orchestrator import answer, load_policy, load_preferences
     from transect.orchestrator.translating import Form, translate
     from transect.products import open_store
 
@@ -66,7 +67,7 @@ def command(
         found = answer(
             _request(kind, recording, asked), recording, opened, mission=mission, dry_run=dry_run,
             preferences=load_preferences(preferences) if preferences else None,
-            verdicts=_check(recording) if check else None,
+            check=check, policy=load_policy(policy) if policy else None,
         )  # fmt: skip
         if out is not None and found.product is not None:
             content = opened.content(found.product.id)
@@ -93,12 +94,6 @@ def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
     return Request(kind, time, area, asked["frame"], asked["max_age"], asked["min_quality"])
 
 
-def _check(recording: Recording) -> Any:
-    from transect import integrity
-
-    return integrity.check(recording)
-
-
 def _show(found: Answer, store: str) -> None:
     from .products import show_products
 
@@ -112,14 +107,25 @@ def _show(found: Answer, store: str) -> None:
         show_products([found.product])
 
 
+def _steps(plan: Plan | Rivalry | None) -> list[str]:
+    from transect.orchestrator import Plan
+
+    if isinstance(plan, Plan):
+        return list(plan.step.lines()) if plan.step else []
+    return plan.lines() if plan else []
+
+
 def _show_json(found: Answer) -> None:
+    from transect.orchestrator import Rivalry
+
     plan = found.plan
     refused = [*found.refused, *(plan.refused if plan else ())]
     show_json(
         {
             "product": found.product.id if found.product else None,
             "stored": plan is None,
-            "steps": list(plan.step.lines()) if plan and plan.step else [],
+            "steps": _steps(plan),
+            "switches": [each.to_dict() for each in plan.switches] if isinstance(plan, Rivalry) else [],
             "refused": [vars(each) for each in refused],
         }
     )

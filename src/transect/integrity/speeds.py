@@ -10,7 +10,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry.robust import NORMAL
-from transect.types import FIX_TYPES, Imu, NavFix, RigidBodyState
+from transect.types import FIX_TYPES, Imu, NavFix, Pose, RigidBodyState
 
 from .motion import GRAVITY
 from .windows import Window
@@ -34,6 +34,8 @@ REMEMBERED, LEAST = 60, 5
 """Windows that tell how far a reference scatters: at most, and at least of those in which it is faster."""
 SLOWEST = 0.05
 """Deviation of a speed that teaches an arm, m/s, at least."""
+WITNESSES = ((RigidBodyState, "measurement"), (Pose, "estimate"))
+"""Types and roles of streams that tell a speed: a navigation system, and odometry of another sensor."""
 
 
 class Speed(NamedTuple):
@@ -139,7 +141,7 @@ def turn_of_gyros(peer: Window[Any], t_ns: Ints) -> tuple[str, Floats] | None:
 def is_reference(peer: Window[Any]) -> bool:
     """Tell whether a stream may show the speed over ground."""
     fixes = issubclass(peer.stream.type, NavFix) and peer.has("lat", "lon")
-    return fixes or (issubclass(peer.stream.type, RigidBodyState) and peer.stream.role == "measurement")
+    return fixes or (peer.stream.type, peer.stream.role) in WITNESSES
 
 
 def newest_ns(peer: Window[Any]) -> int:
@@ -158,7 +160,7 @@ def _usual_step(peer: Window[Any]) -> float:
 def speed_over_ground(peer: Window[Any], grid: Ints) -> Speed | None:
     """Return how fast a reference moved over the ground at times (m,); None where it does not tell."""
     past = peer.history((peer.t1_ns - int(grid[0])) / NS + 2 * SHIFT_S + _usual_step(peer))
-    if issubclass(peer.stream.type, RigidBodyState):
+    if not issubclass(peer.stream.type, NavFix):
         speed = mean_speed(past, shift(grid))
         return Speed(speed[np.isfinite(speed)], 0.0) if speed is not None and _few_unknown(speed) else None
     return _speed_of_fixes(past, grid) if _is_fixed(past) else None

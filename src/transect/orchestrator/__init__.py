@@ -3,20 +3,31 @@
 - `planning`: from a kind of product back to the streams that are there, across all compounds
 - `requesting`: answer a request: from the store, or by running a plan
 - `preferences`: which compound is tried first
+- `policy`: what stands in for what while a sensor is BAD; `switching` decides by it, `handing_over` runs it
 """
 
+from .handing_over import SWITCH, Rivalry, plan_rivalry
 from .planning import Plan, Refusal, Step, make_plan
+from .policy import Policy, load_policy
 from .preferences import Preferences, load_preferences
 from .requesting import Answer, Request, answer
+from .switching import Switch, decide
 
 __all__ = [
+    "SWITCH",
     "Answer",
     "Plan",
+    "Policy",
     "Preferences",
     "Refusal",
     "Request",
+    "Rivalry",
     "Step",
+    "Switch",
     "answer",
+    "decide",
+    "load_policy",
     "load_preferences",
     "make_plan",
+    "plan_rivalry",
 ]

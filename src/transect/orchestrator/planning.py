@@ -29,6 +29,9 @@ DEEPEST = 2
 CHAINED = (Pose,)
 """Types that one compound may give to another: what was found out about where the robot was."""
 
+JOINING = "PoseSwitching"
+"""Makes one product of others: it is told by a policy what to use, and is no way to a product by itself."""
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -110,6 +113,16 @@ def make_plan(
     return Plan(kind, planner.plan(kind, DEEPEST), tuple(planner.refused))
 
 
+def try_step(name: str, kind: str, recording: Recording) -> Step | Refusal:
+    """Return the step of one compound for a product, or why it cannot be."""
+    compound = Compound.of(name)
+    planner = _Planner(recording, (), Preferences(), [])
+    ports = [port for port in compound.graph().outputs if port.casefold() == kind.casefold()]
+    step = planner.try_compound(compound, ports[0], depth=1) if ports else None
+    nothing = Refusal(name, f"it gives no {kind}")
+    return step or (planner.refused[0] if planner.refused else nothing)
+
+
 def _ports(compound: CompoundListing, kind: str) -> list[str]:
     """Return the outputs of a compound that are of a kind: by name, else by type."""
     named = [port.name for port in compound.outputs if port.name.casefold() == kind.casefold()]
@@ -126,7 +139,7 @@ class _Planner:
     def plan(self, kind: str, depth: int, without: str = "") -> Step | None:
         """Return the first way to a product that the recording can feed, without one compound."""
         for compound, port in self._candidates(kind, without):
-            step = self._try(compound, port, depth)
+            step = self.try_compound(compound, port, depth)
             if step is not None:
                 return step
         return None
@@ -136,12 +149,12 @@ class _Planner:
         found = [
             (implementation, ports[0])
             for listing in self.listed
-            if listing.name != without and (ports := _ports(listing, kind))
+            if listing.name not in (without, JOINING) and (ports := _ports(listing, kind))
             for implementation in Compound.of(listing.name).candidates()
         ]
         return sorted(found, key=lambda each: self.preferences.rank(kind, each[0].name))
 
-    def _try(self, compound: Compound, port: str, depth: int) -> Step | None:
+    def try_compound(self, compound: Compound, port: str, depth: int) -> Step | None:
         """Return a step if its inputs can be fed, else note why not."""
         graph = compound.graph()
         if port not in graph.outputs:

@@ -13,7 +13,9 @@ from transect.errors import TransectError
 from transect.products import Area, Product, ProductStore, Wanted
 from transect.products.keeping import keep_run, stream_of
 
+from .handing_over import Rivalry, plan_rivalry, run_rivalry
 from .planning import Plan, Refusal, Step, make_plan
+from .policy import Policy, load_policy
 from .preferences import Preferences, load_preferences
 
 if TYPE_CHECKING:
@@ -63,14 +65,14 @@ class Answer:
     ----------
     product : Product or None
         None if it was only planned.
-    plan : Plan or None
-        None if the product was in the store.
+    plan : Plan, Rivalry or None
+        None if the product was in the store; a `Rivalry` if several compounds or sensors made it in turn.
     refused : tuple of Refusal
         Products of the store that were not good enough.
     """
 
     product: Product | None
-    plan: Plan | None = None
+    plan: Plan | Rivalry | None = None
     refused: tuple[Refusal, ...] = ()
 
 
@@ -80,7 +82,8 @@ def answer(
     store: ProductStore,
     *,
     preferences: Preferences | None = None,
-    verdicts: VerdictTable | None = None,
+    check: bool | VerdictTable = False,
+    policy: Policy | None = None,
     mission: str = "",
     dry_run: bool = False,
 ) -> Answer:
@@ -88,8 +91,11 @@ def answer(
 
     Parameters
     ----------
-    verdicts : VerdictTable
-        How far the streams could be trusted; those that were BAD for too long are not used.
+    check : bool or VerdictTable
+        Check the sensors. Where the policy knows several ways to the product, they take turns as verdicts
+        demand; else streams that were BAD for too long, by these verdicts or by a table, are not used.
+    policy : Policy
+        What stands in for what; by one that is given the product is made anew.
     mission : str
         Which campaign what is made belongs to.
     dry_run : bool
@@ -101,10 +107,15 @@ def answer(
         If there is no way to make it.
     """
     preferences = preferences or load_preferences()
-    found, refused = _look(request, recording, store)
+    rivalry = plan_rivalry(request.kind, recording, policy or load_policy()) if check is True else None
+    maker = rivalry.join.compound.name if rivalry else ""
+    found, refused = _look(request, recording, store, maker) if policy is None else (None, ())
     if found is not None:
         return Answer(found, refused=refused)
-    usable, bad = _leave_out_bad(recording, verdicts, preferences.most_bad)
+    if rivalry is not None:
+        made = None if dry_run else _make_in_turn(rivalry, request, recording, store, mission)
+        return Answer(made[0] if made else None, made[1] if made else rivalry, refused)
+    usable, bad = _leave_out_bad(recording, _verdicts_on(recording, check), preferences.most_bad)
     plan = make_plan(request.kind, usable, preferences, bad)
     if plan.step is None:
         error = NoPlanError(f"there is no way to a {request.kind} from {recording.name}", why=str(plan))
@@ -116,7 +127,7 @@ def answer(
 
 
 def _look(
-    request: Request, recording: Recording, store: ProductStore
+    request: Request, recording: Recording, store: ProductStore, maker: str
 ) -> tuple[Product | None, tuple[Refusal, ...]]:
     """Return the newest product of the recording that is good enough, and why others are not."""
     refused: list[Refusal] = []
@@ -124,16 +135,21 @@ def _look(
     for product in store.find(wanted):
         if request.kind.casefold() not in (product.kind.casefold(), product.name.casefold()):
             continue
-        why = _why_not(product, request, recording, store)
+        why = _why_not(product, request, recording, store, maker)
         if not why:
             return product, tuple(refused)
         refused.append(Refusal(product.id[:12], why))
     return None, tuple(refused)
 
 
-def _why_not(product: Product, request: Request, recording: Recording, store: ProductStore) -> str:
-    """Return why a product is no answer, "" if it is one."""
-    read = [file for each in _ancestors(store, product) for file in each.provenance.sources]
+def _why_not(
+    product: Product, request: Request, recording: Recording, store: ProductStore, maker: str
+) -> str:
+    """Return why a product is no answer, "" if it is one; if a maker is named, it must be of its runs."""
+    ancestors = _ancestors(store, product)
+    if maker and not any(each.name == maker for each in ancestors):
+        return "made without checks"
+    read = [file for each in ancestors for file in each.provenance.sources]
     same = [
         source.sha256(f.path) == f.sha256 for f in read for source in recording.sources if f.path in source
     ]
@@ -155,6 +171,24 @@ def _ancestors(store: ProductStore, product: Product) -> list[Product]:
         found += [lineage.product] if lineage.product else []
         pending += lineage.parents
     return found
+
+
+def _verdicts_on(recording: Recording, check: bool | VerdictTable) -> VerdictTable | None:
+    if isinstance(check, bool):
+        from transect import integrity
+
+        return integrity.check(recording) if check else None
+    return check
+
+
+def _make_in_turn(
+    rivalry: Rivalry, request: Request, recording: Recording, store: ProductStore, mission: str
+) -> tuple[Product, Rivalry]:
+    """Return what several compounds or sensors made in turn, and when they took turns."""
+    start, end = request.time or (None, None)
+    with tempfile.TemporaryDirectory() as folder:
+        made = run_rivalry(rivalry, recording, store, Path(folder), mission, start=start, end=end)
+    return _given(made.join, store, made.made), made
 
 
 def _leave_out_bad(

@@ -70,7 +70,7 @@ def stream_of(product: Product, content: bytes, name: str) -> Stream:
         file = Path(folder) / "poses.tum"
         file.write_bytes(content)
         [stream] = open_recording(file, format="tum")
-        return stream.replace(name=name, source=stream.parsed)
+        return stream.replace(name=name, source=stream.parsed, role="estimate")
 
 
 def products_of_run(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from transect import robots
+from transect.errors import UsageError
 from transect.nodes.lidar._accumulation import VoxelSums
 from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames
 from transect.recording import FrameTree
@@ -101,3 +102,22 @@ def test_sums_of_voxels_do_not_depend_on_how_points_come():
     voxels, sums = at_once.sums()
     assert sums[:, 0].sum() == 2000
     np.testing.assert_array_equal(np.floor(sums[:, 1:4] / sums[:, :1] / 0.5), voxels)
+
+
+def test_a_map_is_made_by_the_sensor_that_is_used_and_says_by_which(frames: FrameTree):
+    half_ns = FIRST_NS + 500_000_000
+    turns = assembled(RecordedFrames(use=f"laser; {half_ns} radar"), frames).map
+    lasers, radar = (turns.points[turns.fields["source"] == number] for number in (0, 1))
+    ahead = 40.0  # m that beams at the rim of the sweep reach to the north
+    assert lasers[:, 0].min() < NORTH + 1.0 < lasers[:, 0].max() <= NORTH + 1.0 + ahead
+    assert np.all(np.abs(radar[:, 0] - (NORTH + 1.6)) <= 0.61)
+    assert len(turns) == len(lasers) + len(radar)
+    both = assembled(RecordedFrames(use="laser+radar"), frames).map
+    alone = assembled(RecordedFrames(), frames)
+    assert len(both) == len(alone.map) + len(alone.radar)
+    assert "source" not in alone.map.fields
+
+
+def test_a_sensor_that_is_not_known_is_refused():
+    with pytest.raises(UsageError, match="sonar"):
+        RecordedFrames(use="laser; 5 sonar").reset()

@@ -18,7 +18,7 @@ from transect.integrity.windows import Window
 from transect.recording import Recording
 from transect.robots.interact.driven import AVERAGE, INS, REPORTED_SPEED, wheel_slip
 from transect.robots.interact.recomputed import ENCODERS
-from transect.types import Imu, NavFix, Odometry, RigidBodyState, Twist, WheelState
+from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Twist, WheelState
 
 SPANS = (2.0, 4.0, 8.0, 16.0)
 """Seconds of the motion that is compared: the shortest that tells."""
@@ -31,7 +31,7 @@ AGREED, AGREEMENTS = 0.1, 3
 SPINNING = 6.0
 """rad/s: no robot turns so fast; such rates are in another unit (S06)."""
 
-Reference = NavFix | RigidBodyState | Imu | Twist
+Reference = NavFix | RigidBodyState | Pose | Imu | Twist
 
 
 class _Motion(NamedTuple):
@@ -71,14 +71,14 @@ class _Slip(NamedTuple):
 class Slip(Check, id="X05", group="cross", version=2):
     """``s = 1 - v_ref / v_wheel`` over two to sixteen seconds, and ``|w_gyro - w_odometry|``.
 
-    `v_ref` is the speed between fixes a second apart, or that of a navigation system that agreed with the
-    wheels before. Gyroscopes are projected on gravity. Stamps of the two may differ by half a second: the
-    shift with the smallest difference counts. A slip of less than three deviations is none: they come from
-    the noise of the fixes, what is declared of them, how far they were faster than the wheels before, and the
-    lever arm, which turns without slip tell. The shortest time counts over which they are less than 0.15, or
-    the second over which they are less than the slip; where there is none, the check is UNKNOWN. Wheels that
-    stand tell nothing, even if the robot slides. On Interact it is the mean slip of the four wheels
-    (`transect table slip`).
+    `v_ref` is the speed between fixes a second apart, or that of a navigation system, or of an odometry by
+    another sensor, that agreed with the wheels before. Gyroscopes are projected on gravity. Stamps of the two
+    may differ by half a second: the shift with the smallest difference counts. A slip of less than three
+    deviations is none: they come from the noise of the fixes, what is declared of them, how far they were
+    faster than the wheels before, and the lever arm, which turns without slip tell. The shortest time counts
+    over which they are less than 0.15, or the second over which they are less than the slip; where there is
+    none, the check is UNKNOWN. Wheels that stand tell nothing, even if the robot slides. On Interact it is
+    the mean slip of the four wheels (`transect table slip`).
 
     Motive: Document 000: "loose terrain ... considerable slip".
     """

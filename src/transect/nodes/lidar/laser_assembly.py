@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
+from transect.base.timelines import Timeline
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.wiring import WiringError
 from transect.errors import UsageError
@@ -31,6 +32,7 @@ PERIOD = 0.1
 """Seconds between two looks at what has come."""
 LASERS = ("scan", "horizontal", "port", "starboard", "vertical")
 SENSORS = (*LASERS, "spectrum")
+LASER, RADAR, BOTH = "laser", "radar", "laser+radar"
 
 
 @outputs
@@ -41,7 +43,8 @@ class Assembled:
     ----------
     map : PointCloud
         Of the lasers; `count` says how many returns made a point. Where checks doubted a laser in the run,
-        `score` is how far the returns of a point can be trusted, on average: 1 fully, 0 not at all.
+        `score` is how far the returns of a point can be trusted, on average: 1 fully, 0 not at all. Where
+        `use` says which sensor makes it when, `source` is 0 for points of lasers and 1 for the radar's.
     radar : PointCloud
         The strongest peak of each spectrum, with `intensity` as the radar scales it.
     """
@@ -70,8 +73,14 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         " the robot of the recording, or what the scans say themselves",
     )
     voxel: float = param(0.1, gt=0, unit="m", doc="edge length of the voxels to which the clouds are thinned")
+    use: str = param(
+        "",
+        doc="which sensor makes the map from when on: `laser; TIME_NS radar; ...`, or laser+radar; if empty,"
+        " lasers make it, and the radar one of its own",
+    )
 
     def reset(self) -> None:
+        self.used = Timeline.parse(self.use, (LASER, RADAR, BOTH)) if self.use else None
         self.lasers, self.radar = VoxelSums(self.voxel), VoxelSums(self.voxel)
         self.frame = ""
         self.seen = self.placed = 0
@@ -123,8 +132,9 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
             self.ctx.conclude(f"{share}, in the frame {self.frame}" if self.frame else share)
         for assumption in self.assumed:
             self.ctx.conclude(assumption)
-        lasers = self._cloud(self.lasers, "laser", any(map(self.ctx.is_fed, LASERS)), "score")
-        return Assembled(lasers, self._cloud(self.radar, "radar", self.ctx.is_fed("spectrum"), "intensity"))
+        lasers = self._cloud(self.lasers, LASER, any(map(self.ctx.is_fed, LASERS)), "score")
+        radar = self._cloud(self.radar, RADAR, self.ctx.is_fed("spectrum"), "intensity")
+        return Assembled(lasers, radar) if self.used is None else Assembled(_join(lasers, radar), radar)
 
     def _cloud(self, sums: VoxelSums, sensor: str, fed: bool, value: str) -> PointCloud | None:
         count, means = sums.means()
@@ -145,12 +155,18 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
     def add(self, scans: Sequence[LaserScan], spectra: Sequence[RadarSpectrum], placed: Placing) -> None:
         """Add measurements, as far as it is known where they are."""
         machine = self.machine
+        scans, spectra = self._keep_used(LASER, scans), self._keep_used(RADAR, spectra)
         for scan in self._keep_directed(scans):
             points = self._count(placed(_beams_of_scan(scan, machine), scan.frame))
             self.lasers.add(points, np.full((len(points), 1), self._score(scan)))
         if spectra:
             beams = _beams_of_spectra(spectra, _gate(machine, "radar"))
             self.radar.add(self._count(placed(beams, spectra[0].frame)), beams.intensity[:, None])
+
+    def _keep_used(self, sensor: str, measured: Sequence[M]) -> list[M]:
+        """Return what was measured while the sensor is used."""
+        used = self.used
+        return [each for each in measured if used is None or sensor in used.at(each.t_ns).split("+")]
 
     def _score(self, scan: LaserScan) -> float:
         """Return how far the laser of a scan could be trusted by then; 1 where nothing is known."""
@@ -278,6 +294,19 @@ class NavStates(LaserAssembly):
         cloud = PointCloud(beams.points, t_ns=t_ns, frame=sensor)
         placed = self.passing.place(cloud, beams.t_ns - t_ns, self.ctx.frames)
         return np.full((len(beams), 3), np.nan) if placed is None else placed
+
+
+def _join(lasers: PointCloud | None, radar: PointCloud | None) -> PointCloud | None:
+    """Return both clouds as one, whose `source` tells the points of lasers (0) from the radar's (1)."""
+    clouds = [(number, cloud) for number, cloud in enumerate((lasers, radar)) if cloud is not None]
+    if not clouds:
+        return None
+    fields = {
+        "count": np.concatenate([cloud.fields["count"] for _, cloud in clouds]),
+        "source": np.concatenate([np.full(len(cloud), number, np.uint8) for number, cloud in clouds]),
+    }
+    points = np.concatenate([cloud.points for _, cloud in clouds])
+    return PointCloud(points, fields, frame=clouds[0][1].frame)
 
 
 @cache

@@ -1,0 +1,251 @@
+"""The Orchestrator on days with faults, beside every fixed way: trajectories and maps.
+
+Trajectories on simulated Rosario days without satellites: wheels slip; cameras are blinded; both, one after
+the other. Maps on simulated Marulan days with dust. Fixed compounds get the verdicts, too (`--check`); the
+filter is also run without them. All are faults of the length and at the times of `DRIVES`.
+
+The policy was made on the seeds in `LOOKED_AT`; those in `SEEDS` were run once, for the page. Days are kept
+in `TRANSECT_BENCH_DAYS`, if set.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import transect
+from benchmarks._harness import quality
+from transect.base.arrays import Floats
+from transect.engine import Run
+from transect.evaluation.absolute import absolute_error
+from transect.evaluation.association import associate
+from transect.evaluation.framing import at_frame_of
+from transect.orchestrator import Request, Rivalry, answer
+from transect.products import open_store
+from transect.products.keeping import stream_of
+from transect.recording import Recording, Stream
+from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.faults import inject
+from transect.types import Trajectory
+
+LOOKED_AT = (1,)
+SEEDS = (921, 922, 923)
+STREAMS = ("Zed/*", "Imu", "Odometry")
+RANGES = ("LaserHorizontal", "Nav", "RadarSpectrum", "RadarRangeBearing")
+SCALE = 0.5
+FILTER, EYES = "PoseFusion/ErrorStateFilter", "VisualOdometry/KltKeyframes"
+MAPPING = "LaserMapping/RecordedFrames"
+CELL, EVERY, FARTHEST = 0.5, 15, 60.0
+"""m: edge of the cells of a map; scans of which one is looked at; m of a beam that show free space."""
+LIMIT = 1.05
+Cells = set[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class Drive:
+    """Seconds of a day, where it starts, when wheels slip, when and how cameras are blinded; and a scene."""
+
+    seconds: float
+    start: str
+    slip: tuple[str, str]
+    blind: tuple[str, str]
+    blinded_by: str
+    scene: str
+
+
+DRIVES = (
+    Drive(26.0, "turn", ("+6s", "+12s"), ("+16s", "+22s"), "overexposure", "houses"),
+    Drive(20.0, "row", ("+11s", "+16s"), ("+5s", "+9s"), "haze", "open"),
+    Drive(30.0, "turn", ("+18s", "+26s"), ("+7s", "+15s"), "overexposure", "houses"),
+)
+
+
+def main(seeds: tuple[int, ...] = SEEDS) -> None:
+    with threadpool_limits(1), tempfile.TemporaryDirectory() as made:
+        folder = Path(os.environ.get("TRANSECT_BENCH_DAYS") or made)
+        for seed in seeds:
+            bench_trajectories(folder, seed, drive_of(seed))
+            bench_dust(folder, seed, drive_of(seed))
+
+
+def drive_of(seed: int) -> Drive:
+    return DRIVES[SEEDS.index(seed) if seed in SEEDS else 0]
+
+
+# Trajectories
+
+
+def bench_trajectories(folder: Path, seed: int, drive: Drive) -> None:
+    """Three days of one drive: wheels that slip, cameras that are blinded, and both."""
+    conditions = {"start": drive.start}
+    clear = kept(folder, "rosario", Options(drive.seconds, seed, SCALE, STREAMS, conditions))
+    slipping = broken(clear, "wheel_slip", seed, "Odometry", drive.slip)
+    days = {
+        "slipping": slipping,
+        "blinded": broken(clear, drive.blinded_by, seed, "Zed/*", drive.blind),
+        "both": broken(slipping, drive.blinded_by, seed, "Zed/*", drive.blind),
+    }
+    for name, day in days.items():
+        bench_trajectory(f"{name}, seed {seed}", day, clear)
+
+
+def broken(day: Recording, fault: str, seed: int, streams: str, when: tuple[str, str]) -> Recording:
+    return inject(day, fault, 1.0, seed, streams=[streams], start=when[0], end=when[1])[0]
+
+
+def bench_trajectory(name: str, day: Recording, clear: Recording) -> None:
+    found, as_given, seen = orchestrated(day, clear)
+    witnessed = day.replace(streams=(*day.streams, seen))
+    eyes = transect.run(EYES, day, check=True)
+    fixed = {
+        f"{FILTER} --check": error_of_run(transect.run(FILTER, witnessed, check=True), clear),
+        FILTER: error_of_run(transect.run(FILTER, day), clear),
+        f"{EYES} --check": error_of_run(eyes, clear),
+    }
+    for words, error in fixed.items():
+        quality(f"{name}: {words}", error, "m")
+    quality(f"{name}: as the robot had it", as_given, "m")
+    quality(f"{name}: orchestrated / best fixed", found, "m", at_most=LIMIT, peer=min(fixed.values()))
+
+
+def orchestrated(day: Recording, clear: Recording) -> tuple[float, float, Stream]:
+    """Return the error (m) of the trajectory, of what the robot had at the time, and the poses by cameras."""
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "day.gpkg") as store:
+        asked = answer(Request("Pose"), day, store, check=True)
+        assert isinstance(asked.plan, Rivalry)
+        for switch in asked.plan.switches:
+            print("   ", switch.line(asked.plan.origin_ns))
+        made = {product.name: product for product in map(store.get, asked.plan.made)}
+        tracks = [stream_of(made[port], store.content(made[port].id), port) for port in ("pose", "given")]
+        join = store.get(asked.plan.made[0])
+        seen = store.get(join.provenance.parents[-1])
+        eyes = stream_of(seen, store.content(seen.id), f"{EYES}:pose")
+        errors = [error_of(trajectory_of(track), clear) for track in tracks]
+        return errors[0], errors[1], eyes
+
+
+def trajectory_of(track: Stream) -> Trajectory:
+    return Trajectory(
+        track.t_ns, track.array("x", "y", "z"), track.array("qx", "qy", "qz", "qw"), child=track.child
+    )
+
+
+def error_of_run(run: Run, clear: Recording) -> float:
+    poses = run["pose"].values
+    places, turned = (np.stack([getattr(p, n) for p in poses]) for n in ("position", "orientation"))
+    frames = [run.replay.frames] if run.replay else []
+    times = np.array([pose.t_ns for pose in poses])
+    return error_of(Trajectory(times, places, turned, child=poses[0].child), clear, *frames)
+
+
+def error_of(found: Trajectory, clear: Recording, *frames: transect.recording.FrameTree) -> float:
+    """Root mean square of the position error, m, after a shift and a turn about the vertical."""
+    truth = trajectory_of(clear["truth/trajectory"].replace(child="base_link"))
+    moved = at_frame_of(truth, found, *frames, clear.frames)
+    assert moved.T_estimate_reference is not None, moved.note
+    return absolute_error(associate(truth, moved.estimate), "yaw").statistics.rmse
+
+
+# Maps
+
+
+def bench_dust(folder: Path, seed: int, drive: Drive) -> None:
+    """Cells of things, and cells in free space, of maps of a dusty day."""
+    clear, dusty = (
+        kept(folder, "marulan", Options(30.0, seed, 1.0, RANGES, {"scene": drive.scene, "air": air}))
+        for air in ("clear", "dust")
+    )
+    things, free = world_of(clear)
+    with tempfile.TemporaryDirectory() as place, open_store(Path(place) / "day.gpkg") as store:
+        asked = answer(Request("map"), dusty, store, check=True)
+        assert isinstance(asked.plan, Rivalry)
+        assert asked.product is not None
+        for switch in asked.plan.switches:
+            print("   ", switch.line(asked.plan.origin_ns))
+        found = points_of(store.content(asked.product.id))
+    checked = transect.run(MAPPING, dusty, check=True)
+    both = transect.run(MAPPING, dusty, check=True, set={"assembly.use": "laser+radar"})
+    fixed = {
+        "LaserMapping --check": checked["map"].values[0].points,
+        "RadarMapping --check": checked["radar"].values[0].points,
+        "laser and radar --check": both["map"].values[0].points,
+        "LaserMapping": transect.run(MAPPING, dusty)["map"].values[0].points,
+    }
+    errors = {words: map_error(points, things, free) for words, points in fixed.items()}
+    for words, error in errors.items():
+        quality(f"dusty, seed {seed}: {words}", error, "of 1")
+    ours, best = map_error(found, things, free), min(errors.values())
+    quality(f"dusty, seed {seed}: orchestrated / best fixed", ours, "of 1", at_most=LIMIT, peer=best)
+
+
+def points_of(content: bytes) -> Floats:
+    """Points (n, 3) of a cloud that is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "map.ply"
+        file.write_bytes(content)
+        [stream] = transect.open(file)
+        return np.asarray(stream[0].payload.points, dtype=np.float64)
+
+
+def world_of(clear: Recording) -> tuple[Cells, Cells]:
+    """Cells of things that the laser met in clear air, by the truth of its beams, and cells of free space."""
+    laser, hits, named = (clear[n] for n in ("LaserHorizontal", "truth/hits", "truth/hit_kinds"))
+    kinds = named.table.to_pydict()
+    ground = [
+        n for n, kind in zip(kinds["number"], kinds["kind"], strict=True) if kind in ("nothing", "ground")
+    ]
+    own = [name == laser.name for name in hits.table.column("stream").to_pylist()]
+    met = hits.table.filter(own).column("kinds").to_pylist()
+    ranges = laser.table.column("ranges").to_pylist()
+    angles = laser.array("start_angle").ravel(), laser.array("angle_increment").ravel()
+    things, touched, free = Cells(), Cells(), Cells()
+    for row in range(0, len(laser), EVERY):
+        T_world_laser = clear.frames.lookup("Navigation", laser.name, int(laser.t_ns[row]), tolerance=1.0)
+        far = np.array(ranges[row], np.float64)
+        came = np.isfinite(far) & (far < 79.0)
+        angle = (angles[0][row] + angles[1][row] * np.arange(len(far)))[came]
+        beams = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(len(angle))])
+        placed = beams @ T_world_laser[:3, :3].T
+        ends = placed * far[came, None] + T_world_laser[:3, 3]
+        touched |= cells_of(ends)
+        things |= cells_of(ends[~np.isin(np.array(met[row])[came], ground)])
+        steps = np.arange(CELL / 2, FARTHEST, CELL / 2)
+        through = steps < (far[came] - CELL / 2)[:, None]
+        free |= cells_of((placed[:, None] * steps[:, None])[through] + T_world_laser[:3, 3])
+    return things, free - widen(touched)
+
+
+def map_error(points: Floats, things: Cells, free: Cells) -> float:
+    """Return 1 - F: of cells of a map that are at things or in free space, and of things that are in it."""
+    cells = cells_of(points)
+    true, false = len(cells & widen(things)), len(cells & free)
+    right, found = true / max(true + false, 1), len(things & widen(cells)) / len(things)
+    return 1 - 2 * right * found / (right + found)
+
+
+def cells_of(points: Floats) -> Cells:
+    numbers = np.unique(np.floor(points / CELL).astype(np.int64), axis=0)
+    return {(x, y, z) for x, y, z in numbers.tolist()}
+
+
+def widen(cells: Iterable[tuple[int, int, int]]) -> Cells:
+    """All cells that touch one of these."""
+    beside = (-1, 0, 1)
+    return {(x + i, y + j, z + k) for x, y, z in cells for i in beside for j in beside for k in beside}
+
+
+def kept(folder: Path, world: str, options: Options) -> Recording:
+    """A day, simulated if it is not in the folder."""
+    path = folder / "-".join([world, str(options.seed), *options.conditions.values()])
+    if not path.exists():
+        write_day(simulate(world, options), path)
+    return transect.open(path)
+
+
+if __name__ == "__main__":
+    main(tuple(map(int, sys.argv[1:])) or SEEDS)

@@ -1,0 +1,89 @@
+"""A request with checks: wheels slip, another odometry takes over; all of it is kept and made again."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import transect
+
+from transect.formats import open as open_recording
+from transect.orchestrator import load_policy, plan_rivalry
+from transect.products import Wanted, open_store
+from transect.products.keeping import stream_of
+
+POLICY = """
+dwell: 3.0
+kinds:
+  Pose:
+    joined_by: PoseSwitching
+    parameter: switch.use
+    choices:
+      - {use: PoseFusion/ErrorStateFilter, unless: [wheels]}
+      - {use: VisualOdometry/KltKeyframes, unless: [camera]}
+      - {use: PoseFusion/FixedLagSmoother}
+"""
+ASKING = ("request", "Pose", "--recording", "slipped", "--check", "--policy", "policy.yaml")
+
+
+@pytest.fixture(scope="module")
+def field(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `slipped`: wheels that slip from 4 s to 8 s, and fixes that show it."""
+    folder = tmp_path_factory.mktemp("slip")
+    streams = [word for name in ("Odometry", "Imu", "Gps/Fix") for word in ("--streams", name)]
+    transect("simulate", "rosario", "-o", "day", "--seconds", 13, *streams, cwd=folder)
+    when = ("--from", "+4s", "--to", "+8s", "--streams", "Odometry")
+    transect("inject", "day", "--fault", "wheel_slip", "--severity", 1, *when, "-o", "slipped", cwd=folder)
+    (folder / "policy.yaml").write_text(POLICY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asked(field: Path) -> dict[str, object]:
+    told = transect(*ASKING, "--json", cwd=field)
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)
+
+
+def test_a_dry_run_shows_what_stands_in_for_what_in_eighty_columns(field: Path) -> None:
+    told = transect(*ASKING, "--dry-run", cwd=field)
+    assert "- PoseFusion/ErrorStateFilter, unless wheels is BAD (Odometry)" in told.stdout
+    assert "not VisualOdometry/KltKeyframes" in told.stdout
+    assert max(map(len, told.stdout.splitlines())) <= 80
+    assert "from the start" not in told.stdout
+
+
+def test_every_switch_is_a_product_with_its_reason(field: Path, asked: dict[str, object]) -> None:
+    with open_store(field / "products.gpkg") as store:
+        kept = [json.loads(store.content(each.id)) for each in store.find(Wanted(kind="Switch"))]
+    away, *_ = sorted(kept, key=lambda switch: switch["t_ns"])
+    told = asked["switches"]
+    assert isinstance(told, list)
+    assert [each["t_ns"] for each in told] == sorted(switch["t_ns"] for switch in kept)
+    assert away["because"] == ["Odometry is BAD (SLIP)"]
+    assert (away["before"], away["after"]) == ("PoseFusion/ErrorStateFilter", "PoseFusion/FixedLagSmoother")
+    start = open_recording(field / "slipped").span
+    assert start is not None
+    assert 3.0 <= (away["since_ns"] - start[0]) / 1e9 < (away["t_ns"] - start[0]) / 1e9 <= 8.0
+
+
+def test_the_trajectory_is_one_whose_poses_know_their_source_and_is_made_again(
+    field: Path, asked: dict[str, object]
+) -> None:
+    with open_store(field / "products.gpkg") as store:
+        product = store.get(str(asked["product"]))
+        [run] = store.lineage(product.id).parents
+        assert run.product is not None
+        assert len(run.parents) == 2
+        track = stream_of(product, store.content(product.id), "pose")
+    assert (product.name, track.child, track.role) == ("pose", "base_link", "estimate")
+    assert np.all(np.diff(track.t_ns) > 0)
+    told = transect("products", "reproduce", "products.gpkg", product.id[:9], cwd=field)
+    assert "identical" in told.stdout
+
+
+def test_one_way_alone_is_no_rivalry(field: Path) -> None:
+    recording = open_recording(field / "slipped")
+    assert plan_rivalry("Pose", recording, load_policy()) is None
+    assert plan_rivalry("map", recording, load_policy()) is None
+    assert plan_rivalry("DEM", recording, load_policy()) is None
