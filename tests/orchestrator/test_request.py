@@ -9,7 +9,7 @@ from tests.commands import transect
 from transect.errors import ParseError, UsageError
 from transect.formats import open as open_recording
 from transect.integrity.table import VerdictTable, table_of
-from transect.orchestrator import Preferences, Request, answer, load_preferences, make_plan
+from transect.orchestrator import Plan, Preferences, Request, answer, load_preferences, make_plan
 from transect.orchestrator.requesting import NoPlanError
 from transect.products import open_store
 from transect.types import Verdict
@@ -74,7 +74,7 @@ def test_compounds_stand_one_behind_the_other(field: Path, tmp_path: Path) -> No
     preferences = Preferences({"DEM": ["DemGeneration/FromPoses"], "Pose": ["PoseFusion"]})
     with open_store(tmp_path / "a.gpkg") as store:
         found = answer(Request("DEM"), recording, store, preferences=preferences)
-        assert found.plan is not None
+        assert isinstance(found.plan, Plan)
         assert found.plan.step is not None
         assert [step.compound.text.name for step in found.plan.step.before] == ["PoseFusion"]
         assert found.product is not None
@@ -102,7 +102,7 @@ def test_a_sensor_that_is_bad_for_most_of_the_time_is_not_used(
     recording = open_recording(field / "day")
     with open_store(tmp_path / "a.gpkg") as store:
         found = answer(Request("Pose"), recording, store, check=verdicts_on("Odometry", bad), dry_run=True)
-    assert found.plan is not None
+    assert isinstance(found.plan, Plan)
     assert found.plan.step is not None
     assert ("Odometry" in dict(found.plan.step.wiring).values()) is used
     assert [(each.what, each.why) for each in found.plan.refused] == (
