@@ -17,8 +17,8 @@ from transect.recording import Recording, Stream, arrow
 from transect.types import PointCloud
 
 CHECKS = [
-    *(f"T0{k}" for k in range(1, 10)), *(f"S0{k}" for k in range(1, 8)),
-    "C04", "C05", "X03", "X04", "X05", "X07", "X08", "X09", "X10", "E01", "E02", "E03", "E04", "E05",
+    *(f"T0{k}" for k in range(1, 10)), *(f"S0{k}" for k in range(1, 8)), *(f"C0{k}" for k in range(1, 6)),
+    "X03", "X04", "X05", "X07", "X08", "X09", "X10", "E01", "E02", "E03", "E04", "E05",
 ]  # fmt: skip
 GPS = {"fix", "imu", "velocity"}
 KNOWN: dict[str, set[tuple[str, str]]] = {
@@ -41,11 +41,21 @@ KNOWN: dict[str, set[tuple[str, str]]] = {
     # the wheels turn by 34 rad, the inertial sensor by 4.4: docs/integrity/jackal.png
     "bags/robot_localization/test2.bag": {("/jackal_velocity_controller/odom", "SLIP")},
     "bags/evo/nav2_turtlebot.mcap": {("/odom", "GAP")},  # 1.76 s
+    "bags/evo/ROS_example.bag": {("ORB-SLAM", "LATE_START"), ("S-PTAM", "LATE_START")},  # 9.5 s
+    "bags/evo/tf_example.bag": set(),
+    "bags/grid_map/grid_map.bag": set(),
     "carmen_2dlaser/mit-csail.clf.bz2": set(),
+    "carmen_2dlaser/aces.clf.bz2": set(),
     "lidar_gtsam_points": set(),
     "nmea/nmea.log": set(),
     # "real gaps (4.0 s in 04)"
     "rosario_gt_odom/sequence04_new_gt_IMU_frame.txt": {("GroundTruth", "GAP"), ("Rtk", "GAP")},
+    "rosario_gt_odom/sequence01_new_gt_IMU_frame.txt": set(),
+    "rosario_gt_odom/sequence03_new_gt_IMU_frame.txt": set(),
+    "canada_planetary_gps/global-pose-utm.txt": set(),
+    "baseprod_rover/kml/2023-07-20_18-12-05.kml": set(),
+    "baseprod_rover/kml/2023-07-22_16-24-27.kml": set(),
+    "gtsam_data/quadraped_imu_data.csv": set(),
     "rock_logs/msgpack": {("/xsens_imu.calibrated_sensors", "EARLY_STOP")},  # 3 s of 30 s
     "rock_logs/pocolog": set(),
     "trajectories_evo/fr2_desk_ORB.txt": set(),
@@ -55,7 +65,10 @@ PARTS = {
     "euroc_v101": (None, "+12s"),
     "bags/robot_localization/test1.bag": ("+350s", "+380s"),
     "bags/robot_localization/test2.bag": (None, "+20s"),
+    "bags/evo/ROS_example.bag": (None, "+60s"),
     "carmen_2dlaser/mit-csail.clf.bz2": (None, "+40s"),
+    "carmen_2dlaser/aces.clf.bz2": ("+100s", "+140s"),
+    "rosario_gt_odom/sequence01_new_gt_IMU_frame.txt": (None, "+60s"),
     "lidar_gtsam_points": (None, "+20s"),
     "trajectories_evo/fr2_desk_ORB.txt": (None, "+20s"),
     "boreas_traj/gt": (None, "+20s"),
