@@ -58,7 +58,7 @@ FAULTS: list[tuple[str, str, float, str, str, dict[str, float]]] = [
     ("stuck", "imu", 0.5, "S01", "STUCK", {}),
     ("noise", "imu", 1.0, "S05", "NOISE", {"factor": 6.0}),
     ("bias_step", "imu", 1.0, "S05", "BIAS", {}),
-    ("gnss_spike", "gps", 1.0, "S03", "NOISE", {}),
+    ("gnss_spike", "gps", 1.0, "S03", "SPIKES", {}),
     ("jitter", "imu", 0.4, "T04", "JITTER", {}),
     ("disorder", "odom", 0.4, "T05", "BACKWARD", {}),
     ("repeated_rows", "imu", 0.4, "T05", "DUPLICATE", {}),

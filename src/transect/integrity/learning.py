@@ -70,6 +70,8 @@ FEW = 5
 """Steps that tell a pace."""
 MEMORY = 200
 """Steps that are remembered."""
+SETTLED = 20
+"""Steps before which every one is taken for usual."""
 LEARNED = 400
 """Steps after which the pace stays as it is."""
 
@@ -82,13 +84,13 @@ class Pace:
         self._first: list[float] = []
         self._known = (math.nan, math.nan)
 
-    def learn(self, steps_s: Floats) -> None:
-        """Take the steps of a window, s."""
+    def learn(self, steps_s: Floats, is_usual: bool = True) -> None:
+        """Take the steps of a window, s; those that are not usual are only the newest."""
         steps = steps_s[steps_s > 0]
         if not len(steps):
             return
         self._steps.extend(steps[-MEMORY:].tolist())
-        if len(self._first) < LEARNED:
+        if len(self._first) < LEARNED and (is_usual or len(self._first) < SETTLED):
             self._first += steps[: LEARNED - len(self._first)].tolist()
             self._known = _middle(self._first)
 

@@ -11,10 +11,10 @@ from .scores import Score
 from .summary import SEVERE, Summary, f1_of, find_human_share, ratio
 
 TIMING = (
-    "dropout", "late_start", "early_stop", "clock_jump", "clock_drift", "latency", "jitter", "disorder",
-    "repeated_rows",
+    "dropout", "late_start", "early_stop", "other_rate", "clock_jump", "clock_drift", "latency", "jitter",
+    "disorder", "repeated_rows",
 )  # fmt: skip
-SIGNAL = ("stuck", "noise", "bias_step", "bias_ramp", "saturation", "nan")
+SIGNAL = ("stuck", "noise", "spikes", "bias_step", "bias_ramp", "saturation", "nan")
 LIGHT = "light"
 """The recording that speed is promised for."""
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +15,18 @@ from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.base.files import write_text
 from transect.integrity.table import VerdictTable
-from transect.recording import Recording, arrow
+from transect.recording import Recording, Stream, arrow
 
 from .cases import Case
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the files; goes up when older ones mean something else."""
 MERGED_S = 1.0
 """Touched samples closer than this are one event."""
 FINE = ("OBJECT", "OBJECT_CONFIRMED")
 """Reasons that tell what a sensor saw, and not that it saw it wrongly."""
+WHOLE = 0.1
+"""Part of a step up to which a jump is one by whole steps."""
 TRACE = 0.01
 """Part of a sample's beams or light below which dust, smoke and fog are a trace that harms nothing."""
 
@@ -49,11 +52,21 @@ class Flag:
 
 @dataclass(frozen=True)
 class Event:
-    """A time for which a fault lasted in one stream: seconds since the stream's first window began."""
+    """A time for which a fault lasted in one stream: seconds since the stream's first window began.
+
+    Attributes
+    ----------
+    windows : tuple of int
+        Numbers of the windows that have a sample that it touched.
+    also : tuple of str
+        Reasons that name this event rightly, beside those of its fault.
+    """
 
     stream: str
     start: float
     end: float
+    windows: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -195,8 +208,27 @@ def _list_events(
             rows = index[(streams == name) & (fraction >= least)]
             t_s = _times(recording, before, name, rows, edges[name])
             step = float(np.median(np.diff(before[name].t_ns[:1000]))) / NS if len(before[name]) > 1 else 0.0
-            found += [Event(name, a, b) for a, b in _merge(t_s, max(MERGED_S, 3 * step))]
+            window = float(edges[name][1] - edges[name][0]) / NS
+            also = _also_named(case, recording[name].t_ns, before[name], rows, step)
+            found += [
+                Event(name, part[0], part[-1], tuple(sorted({int(t / window) for t in part})), also)
+                for part in _merge(t_s, max(MERGED_S, 3 * step))
+            ]
     return found
+
+
+def _also_named(case: Case, stamps: Ints, before: Stream, rows: Ints, step: float) -> tuple[str, ...]:
+    """Return what else names a fault: its stamps may be those of another, and nothing tells them apart.
+
+    Without log times a clock that jumps ahead by whole steps leaves the stamps of lost samples, and one that
+    jumps back by a step those of a sample that is there twice.
+    """
+    if case.fault != "clock_jump" or before.log_ns is not None or not step or not len(rows):
+        return ()
+    steps = float(stamps[rows[0]] - before.t_ns[rows[0]]) / NS / step
+    if abs(steps - round(steps)) > WHOLE:
+        return ()
+    return ("GAP",) if steps > 0 else ("DUPLICATE",) if round(steps) == -1 else ()
 
 
 def _times(recording: Recording, before: Recording, name: str, rows: Ints, edges: Ints) -> list[float]:
@@ -210,13 +242,14 @@ def _times(recording: Recording, before: Recording, name: str, rows: Ints, edges
     return ((np.sort(t_ns) - edges[0]) / NS).tolist()
 
 
-def _merge(times: Sequence[float], apart: float) -> list[tuple[float, float]]:
-    events: list[tuple[float, float]] = []
+def _merge(times: Sequence[float], apart: float) -> list[list[float]]:
+    """Return sorted times in parts, each of which has no longer step than `apart`."""
+    events: list[list[float]] = []
     for t in times:
-        if events and t - events[-1][1] <= apart:
-            events[-1] = (events[-1][0], t)
+        if events and t - events[-1][-1] <= apart:
+            events[-1].append(t)
         else:
-            events.append((t, t))
+            events.append([t])
     return events
 
 
@@ -250,7 +283,12 @@ def read_result(path: Path) -> Result | None:
     )
     return Result(
         Case(**document["case"]), document["seconds"], document["window"], document["types"],
-        document["scored"], tuple(Event(**each) for each in document["events"]), flags, document["cpu"],
+        document["scored"], tuple(_read_event(each) for each in document["events"]), flags, document["cpu"],
         {name: tuple(Said(**each) for each in said) for name, said in document["peers"].items()},
         document["unnamed"],
     )  # fmt: skip
+
+
+def _read_event(document: Mapping[str, Any]) -> Event:
+    windows, also = (tuple(document[name]) for name in ("windows", "also"))
+    return Event(document["stream"], document["start"], document["end"], windows, also)

@@ -6,6 +6,7 @@ leaves a sensor usable), but for what it says of the same window of the recordin
 - The first `PATIENCE` windows of an event are those that a check may need; they count neither way, and so do
   the `FADING` windows after it. An event that is not longer than that counts as one window, which is found if
   it, or one of the next `PATIENCE`, is flagged.
+- A window of an event counts if it has a sample that the fault touched: between bursts some have none.
 - Windows that no check with a word for the fault judges in the clear recording are left out: a check that
   says UNKNOWN does not say OK. How many there are is kept.
 - A window is *found* if it is flagged with a right reason. A flag of any reason elsewhere in the same stream
@@ -145,7 +146,6 @@ def _score_stream(
     judged = clear.judged(stream, namers_of(score.case.fault))
     if not judged:
         return
-    named = {n for n, said in flagged.items() if any(reason in right for _, reason in said)}
     near = {n for event in events for n in _near(event, result.window)}
     score.wrong += len(flagged.keys() - near)
     for event in events:
@@ -154,8 +154,10 @@ def _score_stream(
         if not judged.intersection(span):
             score.unjudged += len(span)
             continue
+        words = right | set(event.also)
+        named = {n for n, said in flagged.items() if any(reason in words for _, reason in said)}
         _count_windows(score, event, span, named, judged, result.window)
-        score.events.append(_find_event(event, span, flagged, right, result.window))
+        score.events.append(_find_event(event, span, flagged, words, result.window))
         _count_checks(score, stream, span, score.events[-1], clear)
     for number, said in flagged.items():
         for _, reason in said:
@@ -170,7 +172,8 @@ def _count_windows(
         score.right, score.missed = score.right + found, score.missed + (not found)
         return
     short = event.end / window - (span.stop - 1) < COVERED
-    body = range(span.start + PATIENCE, span.stop - short)
+    touched = event.windows or span
+    body = [n for n in range(span.start + PATIENCE, span.stop - short) if n in touched]
     known = [n for n in body if n in judged]
     found = sum(n in named for n in known)
     score.right += found

@@ -18,17 +18,19 @@ EVERY = 5
 """Windows from one fit to the next."""
 NO_CLOCK = 1000.0
 """ppm; no quartz is that far off: such stamps are of a simulator, or count something else."""
+NEWEST = 20
+"""Windows that tell a drift that has begun of late; a shorter time tells only a larger one."""
 MOST = 2000
 """Windows that are remembered; every second one is dropped when there are more."""
 
 
-class ClockDrift(Check, id="T07", group="timing"):
+class ClockDrift(Check, id="T07", group="timing", version=2):
     """Slope of the lower hull of ``t_log - t_sample`` over time, less what noise explains.
 
     The smallest delay of each window counts: messages are late in many ways, and early in none. The slope
     is that of the edge of the lower convex hull under the middle of the time. What remains of the delays
-    above that edge says how uncertain it is. Both halves of
-    the time must show it: a jump (T06) is no drift.
+    above that edge says how uncertain it is. Both halves of the time must show it: a jump (T06) is no drift.
+    The newest 20 windows are fitted, too, and the larger drift counts.
 
     Motive: Document 004: clocks by NTP, offsets of "a maximum of a few milliseconds".
     """
@@ -65,15 +67,20 @@ class ClockDrift(Check, id="T07", group="timing"):
     def _fit(self, clock: str) -> Finding | Unknown:
         points = np.array(self._points)
         points = points[np.unique(points[:, 0], return_index=True)[1]]
-        slope, above = _fit_below(points)
-        uncertain = 2 * NORMAL * float(np.median(above)) / float(np.ptp(points[:, 0]))
-        halves = [_fit_below(half)[0] for half in np.array_split(points, 2)]
-        steady = min(abs(each) for each in halves) if halves[0] * halves[1] > 0 else 0.0
-        drift = max(0.0, min(abs(slope), 2 * steady) - uncertain) * 1e6
+        drift, slope, uncertain = max(_drift_of(points), _drift_of(points[-NEWEST:]))
         if drift > NO_CLOCK and clock != "utc":
             return Unknown("OTHER_TIME", "its stamps are of another kind of time than the log's", len(points))
-        evidence = {"slope_ppm": slope * 1e6, "uncertain_ppm": uncertain * 1e6}
+        evidence = {"slope_ppm": slope, "uncertain_ppm": uncertain}
         return Finding({"drift": drift}, len(points), evidence)
+
+
+def _drift_of(points: Floats) -> tuple[float, float, float]:
+    """Return the drift that delays (n, 2) over time show, their slope, and how uncertain it is, ppm."""
+    slope, above = _fit_below(points)
+    uncertain = 2 * NORMAL * float(np.median(above)) / float(np.ptp(points[:, 0]))
+    halves = [_fit_below(half)[0] for half in np.array_split(points, 2)]
+    steady = min(abs(each) for each in halves) if halves[0] * halves[1] > 0 else 0.0
+    return max(0.0, min(abs(slope), 2 * steady) - uncertain) * 1e6, slope * 1e6, uncertain * 1e6
 
 
 def _fit_below(points: Floats) -> tuple[float, Floats]:

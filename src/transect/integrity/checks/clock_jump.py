@@ -19,28 +19,35 @@ REFERENCE = 10
 """Windows whose delays a window is compared with."""
 MANY = 5.0
 """Deviations that are no noise."""
-MANY_LARGEST = 2.0
-"""Times the largest deviation of a step so far that are no jitter."""
-LONGEST = 0.5
+LONGEST = 0.6
 """Seconds of a forward step that may be a jump; after a longer one samples are missing (T02)."""
 QUICKEST = 0.8
 """Part of a jump that the sample with the shortest delay shows, too."""
-BETWEEN = 0.05
-"""Part of a step by which a jump must differ from whole steps, at least: those are lost samples."""
-NEIGHBOURS = 5
-"""Samples before and behind a step that tell whether it lasts."""
+NEIGHBOURS, FEWEST, WAIT = 40, 5, 2
+"""Samples before and behind a step that tell whether its phase lasts; those before at least, and how many
+must follow the first one behind it."""
+ODD = 0.6
+"""Part of the limit `warn` by which a step must differ from the usual one, to be looked at."""
+MOST = 5
+"""Steps of a window that are looked at."""
+UNEVEN = 0.05
+"""Part of a step by which a phase may be uncertain: where stamps scatter there are no whole steps."""
+USUAL = 3.0
+"""Times the largest change of the phase so far, where no step stood out, that is no jump."""
 STEADY = 0.1
 """Jitter up to which a stream without log times shows jumps."""
 
 
-class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=2):
+class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=3):
     """A step in ``t_sample - t_log`` that is more than 5 deviations.
 
     The median of a window is compared with those of the ten windows before; where it is less than two steps
-    between samples, so is the sample with the shortest delay. Without log times a stream of
-    a steady pace shows jumps backwards, and forwards of up to half a second after which the samples have
-    another phase. A jump by a whole number of steps cannot be told from lost samples then, nor a longer one
-    from a sensor that began anew: both are gaps (T02).
+    between samples, so is the sample with the shortest delay. Without log times a stream of a steady pace
+    shows jumps backwards, and forwards of up to half a second after which the samples have another phase:
+    a straight line through the stamps before is prolonged, and the median distance of those behind from it,
+    less whole steps, must be more than 5 deviations, and 3 times what it was anywhere before. A jump ahead by
+    a whole number of steps cannot be told from lost samples then, nor a longer one from a sensor that began
+    anew: both are gaps (T02).
 
     Motive: Document 000 logs the receiver's own time beside that of the middleware (GnssPose).
     """
@@ -52,7 +59,7 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=2):
         self._pace = Pace()
         self._delays: deque[tuple[float, float]] = deque(maxlen=REFERENCE)
         self._origin: int | None = None
-        self._largest = 0.0
+        self._wander, self._looked = 0.0, 0
 
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Compare delays with those before; without log times, steps with the usual one."""
@@ -64,15 +71,37 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=2):
             return self._by_log(stream, stream.log_ns)
         if not (math.isfinite(usual) and self._pace.jitter <= STEADY):
             return Unknown("NO_LOG_TIME", n=len(stream))
-        # The window before: a jump lasts, jitter and disorder do not, which the samples behind it tell.
-        past = stream.history(3 * stream.seconds)
-        rows = slice(len(past) - len(stream) - stream.before, len(past) - len(stream))
-        jump = _jump_of(past.steps_s, usual, self._pace.jitter, rows)
-        jump = jump if jump > MANY_LARGEST * self._largest else 0.0
-        if not jump:
-            off = _off_whole_steps(past.steps_s[rows], usual)
-            self._largest = max(self._largest, float(np.max(np.abs(off), initial=0.0)))
-        return Finding({"jump": jump}, len(stream))
+        return Finding({"jump": self._by_phase(stream, usual)}, len(stream))
+
+    def _by_phase(self, stream: Window[Any], usual: float) -> float:
+        """Return the largest jump that is new, s: the samples behind it tell whether it lasts."""
+        past = stream.history(max(3 * stream.seconds, (NEIGHBOURS + 5) * usual))
+        known = past.stop - max(len(stream), WAIT)
+        rows = np.arange(max(self._looked, past.start + FEWEST), known) - past.start
+        self._looked = max(self._looked, known)
+        if not len(rows):
+            return 0.0
+        t_s, off = (past.t_ns - past.t_ns[0]) / NS, np.nan_to_num(past.steps_s - usual)
+        stands_out = np.abs(off) > ODD * self.jump.warn
+        odd = rows[stands_out[rows] & (off[rows] < LONGEST)]
+        if not len(odd):
+            at = int(rows[len(rows) // 2])
+            if not stands_out[max(0, at - NEIGHBOURS) : at + NEIGHBOURS].any():
+                self._wander = max(self._wander, abs(_phase_at(t_s, at, usual)[0]))
+            return 0.0
+        largest = np.argsort(-np.abs(off[odd]), kind="stable")[:MOST]
+        return max(self._jump_at(t_s, at, usual) for at in odd[largest].tolist())
+
+    def _jump_at(self, t_s: Floats, at: int, usual: float) -> float:
+        """Return by how much stamps (n,) jump at one of them, 0 if they do not."""
+        jump, deviation = _phase_at(t_s, at, usual)
+        if deviation > UNEVEN * usual:
+            return 0.0
+        least = max(MANY * deviation, USUAL * self._wander)
+        # One that came after its successor is followed by a later one.
+        back = t_s[at] < t_s[at - 1] and t_s[at + 1] < t_s[at - 1] + usual / 4
+        between = abs(jump - usual * np.rint(jump / usual)) > least
+        return abs(jump) if abs(jump) > least and (back or between) else 0.0
 
     def _by_log(self, stream: Window[Any], log_ns: Ints) -> Finding | Unknown:
         delays_ns = stream.t_ns - log_ns
@@ -96,27 +125,30 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=2):
         return Finding({"jump": jump if is_jump else 0.0}, len(stream), found)
 
 
-def _off_whole_steps(steps_s: Floats, usual: float) -> Floats:
-    """Return (n,) by how much steps differ from whole numbers of usual ones, s: lost samples do not count."""
-    known = steps_s[np.isfinite(steps_s)]
-    return known - usual * np.maximum(np.rint(known / usual), 1.0)
+def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float]:
+    """Return by how much the stamps from one on are later than those before lead to, and its deviation, s.
 
-
-def _jump_of(steps_s: Floats, usual: float, jitter: float, rows: slice) -> float:
-    """Return the largest jump that some of the steps show, s; 0 if they show none.
-
-    Behind a jump the samples have another phase; where some are lost it stays.
+    Between the two no sample is taken to be lost.
     """
-    off = np.where(np.isfinite(steps_s), steps_s - usual, 0.0)
-    phase, least = np.cumsum(off), max(BETWEEN, MANY * jitter) * usual
-    odd = (np.abs(off) > least) & (off < LONGEST)
-    largest = 0.0
-    for at in np.flatnonzero(odd).tolist():
-        if not rows.start <= at < rows.stop:
-            continue
-        before, behind = phase[max(0, at - NEIGHBOURS) : at], phase[at : at + NEIGHBOURS]
-        lasting = float(np.median(behind) - np.median(before)) if at else 0.0
-        shifted = abs(lasting - usual * np.rint(lasting / usual))
-        if shifted > least or steps_s[at] < 0:
-            largest = max(largest, min(abs(lasting), abs(float(off[at]))))
-    return largest if largest > least else 0.0
+    before, behind = t_s[max(0, at - NEIGHBOURS) : at], t_s[at : at + NEIGHBOURS]
+    places = _places(before, usual)
+    line = np.polyfit(places, before, 1)
+    rest = np.abs(before - np.polyval(line, places))
+    good = rest <= np.maximum(3 * NORMAL * np.median(rest), 1e-9)
+    line = np.polyfit(places[good], before[good], 1) if good.sum() >= FEWEST else line
+    later = _places(behind, usual)
+    # By count, from a few samples: of two that changed places one is not where it belongs.
+    near, far = places[-FEWEST:], later[:FEWEST]
+    start = np.median(near + np.arange(len(near), 0, -1)) - np.median(far - np.arange(len(far)))
+    ahead = behind - np.polyval(line, start + later)
+    jump = float(np.median(ahead))
+    off = np.sort(np.abs(ahead - jump))
+    spread = NORMAL * float(np.median(off)) if len(off) >= 2 * FEWEST else float(off[-1]) / 2
+    sigma = max(NORMAL * float(np.median(rest)), spread)
+    return jump, sigma * float(np.sqrt(np.pi / 2 / len(behind) + 4 / len(before)))
+
+
+def _places(t_s: Floats, usual: float) -> Floats:
+    """Return which steps (n,) from the first one on stamps are at: lost samples leave some out."""
+    count = max(np.rint((t_s[-1] - t_s[0]) / usual), 1.0)
+    return np.rint((t_s - t_s[0]) * (count / max(t_s[-1] - t_s[0], usual)))

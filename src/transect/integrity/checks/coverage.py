@@ -14,19 +14,20 @@ PATIENCE = 3
 """Usual steps without a sample that are no silence."""
 
 
-class Coverage(Check, id="T01", group="timing", least=0, k_on=1, k_off=1):
+class Coverage(Check, id="T01", group="timing", least=0, k_on=1, k_off=1, version=2):
     """Seconds without samples since the session began, or since the last sample.
 
-    ``late = t1 - t_start`` until the first sample; ``silent = t1 - t_last - 3 step`` afterwards, where
-    `step` is the usual one. A window without samples is BAD with NO_DATA once the silence is long enough;
-    at the end of a recording the reason is EARLY_STOP, at its begin LATE_START.
+    ``late = t1 - t_start`` until the first sample, and ``t_first - t_start`` in the window in which it comes;
+    ``silent = t1 - t_last`` afterwards, if it is more than three usual steps. A window without samples is
+    BAD with NO_DATA once the silence is long enough; at the end of a recording the reason is EARLY_STOP, at
+    its begin LATE_START.
 
     Motive: Document 004: lasers and radar "start 14 to 18 seconds later", lasers "stop about 88 seconds
     before".
     """
 
     late = Limit(1.0, 5.0, "LATE_START", "s", "since the session began, without any sample yet")
-    silent = Limit(1.0, 5.0, "NO_DATA", "s", "since the last sample, beyond three usual steps")
+    silent = Limit(1.0, 5.0, "NO_DATA", "s", "since the last sample, if that is more than three usual steps")
 
     def reset(self) -> None:
         """Nothing is known of the stream's pace yet."""
@@ -34,14 +35,15 @@ class Coverage(Check, id="T01", group="timing", least=0, k_on=1, k_off=1):
 
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Measure the silence at the end of the window."""
-        silence = stream.silence_s
+        silence, begin = stream.silence_s, int(stream.track.grid.edges[0])
         if silence is None:
-            late = (stream.t1_ns - int(stream.track.grid.edges[0])) / NS
-            return Finding({"late": late}, 0)
+            return Finding({"late": (stream.t1_ns - begin) / NS}, 0)
         self._pace.learn(stream.steps_s)
+        if not stream.start and len(stream) and (late := (int(stream.t_ns[0]) - begin) / NS) > self.late.warn:
+            return Finding({"late": late}, len(stream))
         step = self._pace.step
         if not (math.isfinite(step) and self._pace.is_steady(stream.stream)):
             return Unknown("IRREGULAR" if math.isfinite(step) else "TOO_FEW", n=len(stream))
-        silent = max(0.0, silence - PATIENCE * step)
+        silent = silence if silence > PATIENCE * step else 0.0
         reason = "EARLY_STOP" if stream.is_over and not len(stream) else ""
         return Finding({"silent": silent}, len(stream), {"step": step}, reason)

@@ -30,11 +30,15 @@ DEVIATIONS = ("std_north", "std_east")
 
 PATIENCE = 3
 """Positions in a row that are off before they are believed: it is no spike any more."""
+REMEMBERED_S = 60.0
+"""Seconds for which a step is remembered."""
+UNDONE = 0.3
+"""Part of a step that may be left of it when it is undone."""
 ALONE_S = 3.0
 """Seconds after which the way before tells nothing."""
 
 
-class Gnss(Check, id="E03", group="state", version=2, k_on=1):
+class Gnss(Check, id="E03", group="state", version=3, k_on=1):
     """Steps of the fix type below the best one so far; positions off from their neighbours in deviations.
 
     ``nu = p1 - (p0 + p2) / 2`` with p0, p2 the fixes before and after, over the root of
@@ -42,7 +46,9 @@ class Gnss(Check, id="E03", group="state", version=2, k_on=1):
     minute, `a` its largest acceleration. A lost fix counts 1 from RTK fixed to float, 2 from RTK to less,
     3 for none. ``6.18 sigma`` is a bound with k deviations and no certified protection level; it is held
     against `alert` where that is set. Positions that are off from where the two good ones before them lead,
-    by more than k deviations and that acceleration, are masked at once.
+    by more than k deviations and that acceleration, are masked at once. If they stay there it was a step:
+    `stepped` is where they are less where they led, until a step back, another type of fix, or a minute has
+    passed; of two places nobody knows which is right, so it is SUSPECT at most.
 
     Motive: Document 000 has fix types 0 to 7, and a column "RTK coverage" for each traverse.
     """
@@ -50,6 +56,7 @@ class Gnss(Check, id="E03", group="state", version=2, k_on=1):
     lost = Limit(0.0, 3.0, "FIX_LOST", "", "steps of the fix type that were lost")
     innovation = Limit(4.0, K, "NIS", "", "largest deviation of a position from its neighbours")
     bound = Limit(1.0, 2.0, "NIS", "", "k-sigma bound over the alert limit")
+    stepped = Limit(K, 10 * K, "BIAS", "", "steps of the position that nothing undid, in deviations")
     acceleration: float = param(3.0, ge=0.0, unit="m/s2", doc="of the robot, at most")
     alert: float = param(0.0, ge=0.0, unit="m", doc="largest k-sigma bound of use; 0: any")
 
@@ -74,15 +81,18 @@ class Gnss(Check, id="E03", group="state", version=2, k_on=1):
         off = np.zeros(len(fixes), np.bool_)
         if fixes.has("lat", "lon"):
             off = self._course.find_spikes(fixes)
+            statistics["stepped"], evidence["stepped_m"] = self._course.step_at(fixes.t1_ns / 1e9, ranks)
             nis = _innovation(fixes, self.acceleration)
             if nis is not None:
                 statistics["innovation"], evidence["off_m"], self._course.usual = nis
         if not statistics:
             return Unknown("TOO_FEW", n=len(fixes))
-        reason = "" if sigma.size or statistics.get("lost", 0.0) else "DISAGREE"
+        others = max(statistics.get("lost", 0.0), statistics.get("stepped", 0.0))
+        reason = "" if sigma.size or others else "DISAGREE"
         spikes = statistics.get("innovation", 0.0) > self.innovation.warn and not statistics.get("lost", 0.0)
         region = off[:, None] if off.any() or spikes else None
-        return Finding(statistics, len(fixes), evidence, reason, region=region)
+        floor = 0.0 if spikes or statistics.get("lost", 0.0) or statistics.get("bound", 0.0) > 1.0 else 0.2
+        return Finding(statistics, len(fixes), evidence, reason, region=region, floor=floor)
 
 
 class Course:
@@ -100,6 +110,19 @@ class Course:
         self._origin: Floats | None = None
         self._good: list[tuple[float, Floats]] = []
         self._row = 0
+        self._met: tuple[float, Floats, float] = (0.0, np.zeros(2), 1.0)
+        self._stepped = (-np.inf, np.zeros(2), 1.0)
+        self._kind = -1
+
+    def step_at(self, t: float, ranks: list[int]) -> tuple[float, float]:
+        """Return how far positions are from where they led before a step: in deviations, and in m."""
+        kind = ranks[-1] if ranks else self._kind
+        since, _, deviation = self._stepped
+        if t - since > REMEMBERED_S or kind != self._kind:
+            self._stepped = (-np.inf, np.zeros(2), 1.0)
+        self._kind = kind
+        length = float(np.linalg.norm(self._stepped[1]))
+        return length / deviation, length
 
     def find_spikes(self, fixes: Window[Any]) -> Mask:
         """Return which positions (n,) of a window are off; windows come in order."""
@@ -118,23 +141,42 @@ class Course:
 
     def _is_off(self, t: float, place: Floats, sigma: float) -> bool:
         """Tell whether a position is a spike; if not, go on from there."""
-        far = self._misses(t, place, sigma)
+        miss, deviation, far = self._miss(t, place, sigma)
         self._row = self._row + 1 if far else 0
+        if far and self._row == 1:
+            stuck = np.array_equal(
+                self._good[0][1], self._good[1][1]
+            )  # it led nowhere, and so misses nothing
+            self._met = t, np.zeros(2) if stuck else miss, deviation
         if far and self._row <= PATIENCE:
             return True
+        if far:
+            self._step(t)
         self._good = [*([] if far else self._good[-1:]), (t, place)]
         return False
 
-    def _misses(self, t: float, place: Floats, sigma: float) -> bool:
+    def _step(self, t: float) -> None:
+        """Add the step that was met to the last one; both together may be none."""
+        met, way, deviation = self._met
+        if t - met > ALONE_S:
+            return
+        since, before, known = self._stepped
+        after, both = way + before, float(np.hypot(deviation, known)) if np.isfinite(since) else deviation
+        undone = np.linalg.norm(after) < max(UNDONE * np.linalg.norm(way), K * both)
+        self._stepped = (-np.inf, np.zeros(2), 1.0) if undone else (t, after, both)
+
+    def _miss(self, t: float, place: Floats, sigma: float) -> tuple[Floats, float, bool]:
+        """Return by how much (2,) m a position misses where the way leads, its deviation, and whether far."""
         if self.usual is None or len(self._good) < 2:
-            return False
+            return np.zeros(2), 1.0, False
         (t0, p0), (t1, p1) = self._good
         if not (0 < t1 - t0 <= ALONE_S and 0 < t - t1 <= ALONE_S):
-            return False
+            return np.zeros(2), 1.0, False
         ahead = (t - t1) / (t1 - t0)
-        miss = float(np.linalg.norm(place - p1 - ahead * (p1 - p0)))
-        deviation = np.hypot(sigma, self.usual / SPREAD) * np.sqrt(1 + (1 + ahead) ** 2 + ahead**2)
-        return miss > K * deviation + self._acceleration * (t - t1) * (t - t0) / 2
+        miss = place - p1 - ahead * (p1 - p0)
+        deviation = float(np.hypot(sigma, self.usual / SPREAD) * np.sqrt(1 + (1 + ahead) ** 2 + ahead**2))
+        drive = self._acceleration * (t - t1) * (t - t0) / 2
+        return miss, deviation, float(np.linalg.norm(miss)) > K * deviation + drive
 
 
 def _ranks(fixes: Window[Any]) -> list[int]:

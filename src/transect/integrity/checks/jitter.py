@@ -12,13 +12,16 @@ from transect.integrity.learning import Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
-STEPS = 20
-"""Steps from which jitter is told: those of the window, or the newest where it has fewer."""
+STEPS, QUIET_STEPS = 20, 8
+"""Steps from which jitter is told, and from which that of a quiet stream is: those of the window, or the
+newest where it has fewer."""
+QUIET = 0.02
+"""Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
 AT_MOST_SUSPECT = 0.2
 """Score of a stream whose steps were never even."""
 
 
-class Jitter(Check, id="T04", group="timing"):
+class Jitter(Check, id="T04", group="timing", version=2):
     """``1.4826 MAD(dt) / median(dt)``: the deviation of the steps, as a part of the step.
 
     Half of the steps must be off before it moves, so lost samples do not count. A stream whose steps are
@@ -36,9 +39,10 @@ class Jitter(Check, id="T04", group="timing"):
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Measure the deviation of the steps."""
         self._pace.learn(stream.steps_s)
+        least = QUIET_STEPS if self._pace.jitter <= QUIET else STEPS
         steps = stream.steps_s[stream.steps_s > 0]
-        steps = steps if len(steps) >= STEPS else self._pace.newest(STEPS)
-        if len(steps) < STEPS or not math.isfinite(self._pace.step):
+        steps = steps if len(steps) >= least else self._pace.newest(least)
+        if len(steps) < least or not math.isfinite(self._pace.step):
             return Unknown("TOO_FEW", n=len(stream))
         if not self._pace.is_steady(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})

@@ -10,6 +10,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry.robust import NORMAL
+from transect.integrity.learning import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.overlap import differences
 from transect.integrity.windows import Window
@@ -17,11 +18,13 @@ from transect.types import LaserScan, PointCloud
 
 LEAST = 10
 """Places that both see, for anything to be said."""
+LEARNED, LEAST_MOVED = 5, 0.01
+"""Windows that tell the usual distance, and its smallest deviation, m."""
 LEAST_SIGMA = 0.03
 """Metres; the deviation of a distance, at least: two ranges of a SICK, and what the mounts are known to."""
 
 
-class LaserLaser(Check, id="X03", group="cross", least=3):
+class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
     """Median of ``|n (p - p_peer)|`` in deviations, where two lasers, or a laser and a lidar, see a surface.
 
     The sweep of one laser goes through the plane of the other at places that both see; beams beside such a
@@ -31,12 +34,18 @@ class LaserLaser(Check, id="X03", group="cross", least=3):
     in the window, and 3 cm at least: rough ground scatters, a wrong range or mount does not. Of several
     peers the one that agrees best counts: of three lasers, two may be right. With one peer it cannot be told
     which is wrong, so both are named. A laser that turns in its own plane leaves walls that it looks at where
-    they were: X04 sees that.
+    they were: X04 sees that. ``moved = |d - d_0| / sigma_d`` compares the median distance d with that of the
+    first windows, of deviation sigma_d (1 cm at least): a bias of ranges is small in it where beams are flat.
 
     Motive: Document 004 has four lasers, which were calibrated together.
     """
 
     off = Limit(3.0, 10.0, "DISAGREE", "", "median distance of the surfaces over its deviation")
+    moved = Limit(3.0, 10.0, "DISAGREE", "", "change of that distance since the first windows, in deviations")
+
+    def reset(self) -> None:
+        """No distance is known yet."""
+        self._usual = Usual(least=LEARNED)
 
     def look(
         self, laser: Window[LaserScan], peers: Sequence[Window[LaserScan | PointCloud]]
@@ -54,8 +63,11 @@ class LaserLaser(Check, id="X03", group="cross", least=3):
         if best is None:
             return Unknown("NO_OVERLAP", "no peer sees a surface that it sees", len(laser))
         evidence = {"difference_m": best[1], "sigma_m": best[2], "places": float(count)}
+        moved = abs(best[1] - self._usual.value) / max(self._usual.spread, LEAST_MOVED)
+        if not moved > self.moved.warn:
+            self._usual.learn(best[1])
         note = f"it and {', '.join(used)} see a surface at two places" if best[0] > self.off.warn else ""
-        return Finding({"off": best[0]}, len(laser), evidence, note=note, peers=tuple(used))
+        return Finding({"off": best[0], "moved": moved}, len(laser), evidence, note=note, peers=tuple(used))
 
     def _compare(self, laser: Window[Any], peer: Window[Any]) -> Floats:
         if not len(peer):

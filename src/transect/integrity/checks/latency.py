@@ -22,17 +22,20 @@ FINEST = 0.25
 """Part of a step between samples to which an offset can be told."""
 FARTHEST_NS = NS
 """Offsets up to this are looked for."""
+NEWEST = 0.4
+"""Part of the span that shows an offset that is new."""
 EVERY = 5
 """Windows from one estimate to the next."""
 PEAKED = 0.1
 """Confidence of a peak that is one."""
 
 
-class Latency(Check, id="T08", group="timing", version=2):
+class Latency(Check, id="T08", group="timing", version=3):
     """Where the normalised cross-correlation of the absolute turn rates of two streams peaks.
 
     A parabola through the peak makes it finer than a sample; a quarter of the coarser step is left off.
-    It counts if the correlation is at least 0.6 and both signals vary. Of several peers the median offset
+    It counts if the correlation is at least 0.6 and both signals vary; of the whole span and its newest part
+    the one with the better correlation counts. Of several peers the median offset
     counts, of an even number the smaller of the middle two, so the stream that is late stands out; of two
     streams it cannot be told which is.
 
@@ -55,14 +58,19 @@ class Latency(Check, id="T08", group="timing", version=2):
         return self._last
 
     def _compare(self, stream: Window[Moving], peers: Sequence[Window[Moving]]) -> Finding | Unknown:
-        own = _signal(stream, self.span)
-        found = {p.stream.name: _offset(own, _signal(p, self.span)) for p in peers} if own else {}
+        found = {p.stream.name: self._best(stream, p) for p in peers}
         known = {name: each for name, each in found.items() if each is not None}
         if not known:
             return Unknown("NO_MOTION", "no turns that two streams show alike", len(stream))
         counted, offset, correlation = sorted(known.values())[(len(known) - 1) // 2]
         evidence = {"offset_s": offset, "correlation": correlation}
         return Finding({"offset": counted}, len(stream), evidence, peers=tuple(known))
+
+    def _best(self, stream: Window[Moving], peer: Window[Moving]) -> tuple[float, float, float] | None:
+        """Return what is found of the whole span, or of its newest part if that fits better, or None."""
+        spans = (self.span, self.span * NEWEST)
+        found = [_offset(_signal(stream, span), _signal(peer, span)) for span in spans]
+        return max((each for each in found if each is not None), key=lambda each: each[2], default=None)
 
 
 def _signal(window: Window[Moving], span: float) -> Signal | None:

@@ -22,10 +22,14 @@ SPAN_S = 6.0
 """Of the past over which squares are added up."""
 FIXES, DEGREE = 9, 3
 """Fixes of a stretch, and the degree of the polynomial in time that is laid through them."""
+NEWEST_S = 2.5
+"""Of it in which squares must be large as well: what is over is said no more."""
 LEAST_STEP_S, LONGEST_STEP_S = 0.1, 0.55
 """From one fix to the next that is used, and within a stretch: a robot's way is no cubic for long."""
 LEAST = 20
 """Degrees of freedom that tell anything."""
+LIKELY = 0.9
+"""Chance of smaller sums of the newest squares of a sound sensor."""
 CHANCE = 1e-4
 """With which sums of a sound sensor are beyond each of the two limits."""
 WHITE = 0.2
@@ -58,16 +62,16 @@ class _Part(NamedTuple):
     kind: str
 
 
-class Nis(Check, id="E01", group="state"):
+class Nis(Check, id="E01", group="state", version=2):
     """Sum of ``nu' S^-1 nu`` over six seconds against the limits of chi-squared, on both sides.
 
     Of fixes nu is what they differ by from a cubic through nine of them, and S what they declare, with a
     `snap` that no cubic follows. Of a fusion whose innovations were recorded it is its NIS, times the factor
     beyond 2 by which it had to widen declared variances. `large` is the sum over chi2(0.9999): errors are
-    larger than declared, or there is a jump. `small` is chi2(0.0001) over the sum, by the squares that were
-    usual for that type of fix, and only if declared deviations have grown and errors are new in each fix:
-    those of most receivers last for minutes. With 95 % one window in twenty of a sound
-    receiver would be SUSPECT.
+    larger than declared, or there is a jump; it counts while the newest squares are beyond chi2(0.9), too.
+    `small` is chi2(0.0001) over the sum, by the squares that were usual for that type of fix, and only if
+    declared deviations have grown and errors are new in each fix: those of most receivers last for minutes.
+    With 95 % one window in twenty of a sound receiver would be SUSPECT.
 
     Motive: Document 003: a "single large error can compromise" an estimate.
     """
@@ -104,7 +108,10 @@ class Nis(Check, id="E01", group="state"):
         mean, usual, before = total / freedom, self._mean[kind].value, self._sigma[kind].value
         self._mean[kind].learn(mean)
         self._sigma[kind].learn(sigma)
-        statistics = {"large": total / limit(1 - CHANCE, freedom)}
+        newest = [part for part in parts if part.t_ns > parts[-1].t_ns - round(NEWEST_S * NS)]
+        large = total / limit(1 - CHANCE, freedom)
+        is_over = sum(part.total for part in newest) < limit(LIKELY, sum(part.freedom for part in newest))
+        statistics = {"large": min(large, self.large.warn) if is_over else large}
         if usual > WHITE and sigma > GREW * before:
             least = min(usual, 1.0) * limit(CHANCE, freedom)
             statistics["small"] = least / max(total, 1e-9)

@@ -25,7 +25,7 @@ LEAST_TARGETS = 10
 """Bearings with a target that tell how much ranges scatter: of one it is known to a third."""
 
 
-class RadarStrength(Check, id="C06", group="content", least=20, version=3):
+class RadarStrength(Check, id="C06", group="content", least=20, version=4):
     """How strong and how steady a radar's targets are, against its first windows.
 
     ``loss = usual - median(peak)`` in dB: of a spectrum the peak above the median of its bins (signal to
@@ -51,15 +51,19 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=3):
         spread = {} if spectra else _find_spread(radar.column("angle"), radar.column("range"))
         usual = self._strength.value
         ratio = self._compare(spread)
-        self._strength.learn(strength)
-        for bearing, each in spread.items():
-            self._scatter.setdefault(bearing, Usual(least=LEARNED)).learn(each)
+        if not (usual - strength > self.loss.warn or ratio > self.scatter.warn):
+            self._learn(strength, spread)
         if np.isnan(usual):
             return Unknown("LEARNING", n=len(radar))
         steady = [each for each in spread.values() if each < STEADY]
         scatter = float(np.median(steady)) if steady else np.nan
         found = {"strength_dB": strength, "usual_dB": usual, "scatter_m": scatter}
         return Finding({"loss": usual - strength, "scatter": ratio}, len(radar), found)
+
+    def _learn(self, strength: float, spread: Mapping[int, float]) -> None:
+        self._strength.learn(strength)
+        for bearing, each in spread.items():
+            self._scatter.setdefault(bearing, Usual(least=LEARNED)).learn(each)
 
     def _compare(self, spread: Mapping[int, float]) -> float:
         """Return the median of spreads over the usual ones, NaN if few bearings usually have a target."""

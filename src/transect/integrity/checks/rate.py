@@ -12,11 +12,14 @@ from transect.integrity.learning import Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
-STEPS = 20
-"""Steps from which a rate is told: those of the window, or the newest where it has fewer."""
+STEPS, QUIET_STEPS = 20, 8
+"""Steps from which a rate is told, and that of a quiet stream: those of the window, or the newest where it
+has fewer."""
+QUIET = 0.02
+"""Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
 
 
-class Rate(Check, id="T03", group="timing"):
+class Rate(Check, id="T03", group="timing", version=2):
     """``|f - f_nominal| / f_nominal``, where f is one over the median step.
 
     Without a nominal rate the one of the stream's first 400 steps is taken, if these were even.
@@ -33,12 +36,17 @@ class Rate(Check, id="T03", group="timing"):
 
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Compare the median step with the nominal one."""
-        usual = self._pace.step
-        self._pace.learn(stream.steps_s)
+        usual, own = self._pace.step, stream.steps_s[stream.steps_s > 0]
+        off = (
+            abs(float(np.median(own)) / usual - 1.0)
+            if len(own) and self._pace.is_even(stream.stream)
+            else 0.0
+        )
+        self._pace.learn(stream.steps_s, is_usual=off <= self.deviation.fail)
         nominal = self.rate or 1 / (usual if math.isfinite(usual) else self._pace.step)
-        steps = stream.steps_s[stream.steps_s > 0]
-        steps = steps if len(steps) >= STEPS else self._pace.newest(STEPS)
-        if not math.isfinite(nominal) or len(steps) < STEPS / 2:
+        least = QUIET_STEPS if self._pace.jitter <= QUIET else STEPS
+        steps = own if len(own) >= least else self._pace.newest(least)
+        if not math.isfinite(nominal) or len(steps) < least / 2:
             return Unknown("TOO_FEW", n=len(stream))
         if not self.rate and not self._pace.is_even(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})

@@ -15,17 +15,22 @@ LEAST = 5
 """Samples at one and the same extreme that are no chance."""
 LEVELS = 200
 """Steps of the converter between a signal's usual value and its extreme: at rest the extremes repeat, too."""
+SMALLEST, ON_STEP = 1e-9, 0.02
+"""Differences that are rounding, and part of a step by which values may be off from it."""
+FEW_VALUES, MANY_VALUES = 10, 1000
+"""Different values that tell the step of a converter, and of a signal that has none."""
 DISTINCT, LEARNED = 0.95, 3
 """Part of the samples of a column that are different if they never repeat, and windows that tell so."""
 
 
-class Saturation(Check, id="S02", group="signal", version=2, least=LEAST, k_on=1):
+class Saturation(Check, id="S02", group="signal", version=3, least=LEAST, k_on=1):
     """Part of the samples at the end of the range, over the worst column.
 
     The range is given by parameters. Where it is not, an extreme counts that at least five samples of the
     window share to the last bit, and either that nothing before exceeded and that is far from the usual
-    value in steps of the converter, or in a column whose samples never repeated before. (For pixels see
-    C08, for ranges C05; a sample that repeats whole is stuck, S01.)
+    value in steps of the converter, or in a column whose samples never repeated before, or that is between
+    two steps of the converter where no sample was before. (For pixels see C08, for ranges C05; a sample that
+    repeats whole is stuck, S01.)
 
     Motive: Document 001: "burned images"; gyroscopes and accelerometers clip, too.
     """
@@ -40,6 +45,7 @@ class Saturation(Check, id="S02", group="signal", version=2, least=LEAST, k_on=1
         """No extremes are known yet."""
         self._extremes: Floats | None = None
         self._windows, self._distinct = 0, np.zeros(0)
+        self._grids: list[_Converter] = []
 
     def look(self, stream: Window[Imu | WheelState | Wrench]) -> Finding | Unknown:
         """Count samples at the limits, or at extremes that repeat."""
@@ -62,10 +68,21 @@ class Saturation(Check, id="S02", group="signal", version=2, least=LEAST, k_on=1
         count = (values == peaks).sum(axis=0)
         kinds = [np.unique(column[np.isfinite(column)]) for column in values.T]
         far = np.array([_levels(column, kind) for column, kind in zip(values.T, kinds, strict=True)])
-        counted = (count >= LEAST) & ((peaks >= before) & (far > LEVELS) | self._never_repeated(kinds))
+        ends = (peaks >= before) & (far > LEVELS) | self._never_repeated(kinds) | self._between(peaks, kinds)
+        counted = (count >= LEAST) & ends
         if not counted.any():
             self._learn(np.array([len(kind) for kind in kinds]) / len(values))
         return np.where(counted, count / len(values), 0.0)
+
+    def _between(self, peaks: Floats, kinds: list[Floats]) -> Mask:
+        """Return (k,) the columns whose extreme is between two steps of their converter."""
+        if len(self._grids) != len(kinds):
+            self._grids = [_Converter() for _ in kinds]
+        found = [grid.is_between(float(peak)) for grid, peak in zip(self._grids, peaks, strict=True)]
+        for grid, kind, between in zip(self._grids, kinds, found, strict=True):
+            if not between:
+                grid.learn(kind)
+        return np.array(found, np.bool_)
 
     def _never_repeated(self, kinds: list[Floats]) -> Mask:
         """Return (k,) the columns whose samples were all different so far; none while all stand still."""
@@ -78,6 +95,35 @@ class Saturation(Check, id="S02", group="signal", version=2, least=LEAST, k_on=1
         same = len(distinct) == len(self._distinct)
         self._distinct = np.minimum(self._distinct, distinct) if same else distinct
         self._windows = self._windows + 1 if same else 1
+
+
+class _Converter:
+    """The steps in which a signal comes, where it comes in steps: all its values are multiples of one."""
+
+    def __init__(self) -> None:
+        self._values, self._step = np.zeros(1), np.inf
+
+    def learn(self, different: Floats) -> None:
+        """Take the different values (n,) of a window; once the steps are known, those that are some."""
+        if len(self._values) < MANY_VALUES:
+            fits = _off_steps(different, self._step) < ON_STEP if self._is_known else different == different
+            self._values = np.union1d(self._values, different[fits])
+            gaps = np.diff(self._values)
+            self._step = float(np.min(gaps, where=gaps > SMALLEST, initial=np.inf))
+
+    def is_between(self, value: float) -> bool:
+        """Tell whether a value is none of the steps."""
+        return self._is_known and bool(_off_steps(np.array([value]), self._step)[0] > ON_STEP)
+
+    @property
+    def _is_known(self) -> bool:
+        enough = FEW_VALUES <= len(self._values) < MANY_VALUES
+        return enough and bool((_off_steps(self._values, self._step) < ON_STEP).all())
+
+
+def _off_steps(values: Floats, step: float) -> Floats:
+    """Return by which part of a step values (n,) are off from whole ones."""
+    return np.abs(values / step - np.rint(values / step))
 
 
 def _levels(values: Floats, different: Floats) -> float:

@@ -29,6 +29,12 @@ NOISY = (Imu, LaserScan, RadarSpectrum)
 """Types whose noise never repeats: a second sample of the same bits was not measured."""
 TURNING = ("wheel_velocity", "drive_ticks")
 """Columns of wheels that change while a robot drives; steering and commands may stay as they are."""
+RESTLESS = 100
+"""Samples of a sensor that stood still and repeated none, after which one that repeats was not measured."""
+SLOWEST, FEWEST = 0.2, 3
+"""Seconds from sample to sample, as which slower ones count; samples of a run at least."""
+SEEN = 0.1
+"""m by which the middle one of a laser's ranges changes in two seconds, if it moves."""
 MOVED, MOVED_S = 0.03, 3.0
 """rad by which a joint must turn from the first half of so many seconds to the second, to move."""
 Stickable = (
@@ -36,12 +42,14 @@ Stickable = (
 )
 
 
-class Stuck(Check, id="S01", group="signal", version=2, k_on=1, k_off=1):
+class Stuck(Check, id="S01", group="signal", version=3, k_on=1, k_off=1):
     """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
 
-    Inertial sensors, lasers and radars have noise, so that is enough. Fixes, wheels, joints and poses may
-    stand still: for them a peer must move meanwhile, for joints another sensor of the same joints. Shorter
-    than `shortest` is a sensor that is logged faster than it measures.
+    Inertial sensors, lasers and radars have noise, so that is enough, and so it is for others that never
+    repeated a sample while they stood still. Else fixes, wheels, joints and poses may stand still: a peer
+    must move meanwhile, for joints another sensor of the same joints; what a laser sees moves, too, if most
+    of its ranges change. A sample that comes less often than every fifth of a second counts for as many.
+    Shorter than `shortest` is a sensor that is logged faster than it measures.
 
     Motive: Document 002, `enc_delta`: an encoder that "changes by less than" this means a fault.
     """
@@ -53,32 +61,60 @@ class Stuck(Check, id="S01", group="signal", version=2, k_on=1, k_off=1):
         """No sample is known yet."""
         self._last: bytes | None = None
         self._run, self._since = 0, 0
+        self._restless = 0
 
     def look(
         self,
         stream: Window[Stickable],
         peers: Sequence[Window[Moving]] = (),
         joints: Sequence[Window[JointState]] = (),
+        lasers: Sequence[Window[LaserScan]] = (),
     ) -> Finding | Unknown:
         """Count how many of the last samples are the same."""
         rows = _bytes_of(stream)
         if rows is None:
             return Unknown("NO_NUMBERS", n=len(stream))
-        longest = 0
-        for row, t_ns in zip(rows, stream.t_ns.tolist(), strict=True):
+        longest, repeats = self._count(rows, stream.t_ns.tolist())
+        kind = stream.stream.type
+        if not issubclass(kind, NOISY):
+            moving = _are_moving(stream, joints) if issubclass(kind, JointState) else _moves(peers, lasers)
+            if longest > self.run.warn:
+                if moving is None and self._restless < RESTLESS:
+                    return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
+                longest = longest if moving or self._restless >= RESTLESS else 0.0
+            elif moving is False:
+                self._restless = 0 if repeats else min(self._restless + len(rows), RESTLESS)
+        return Finding({"run": float(longest)}, len(stream))
+
+    def _count(self, rows: Sequence[bytes | None], times: Sequence[int]) -> tuple[float, int]:
+        """Return the longest run of equal samples, in samples or fifths of a second, and how many repeat."""
+        longest, repeats = 0.0, 0
+        for row, t_ns in zip(rows, times, strict=True):
             if row is not None and row == self._last:
-                self._run += 1
+                self._run, repeats = self._run + 1, repeats + 1
             else:
                 self._last, self._run, self._since = row, 1, t_ns
-            if t_ns - self._since >= self.shortest * NS:
-                longest = max(longest, self._run)
-        kind = stream.stream.type
-        if longest > self.run.warn and not issubclass(kind, NOISY):
-            moving = _are_moving(stream, joints) if issubclass(kind, JointState) else is_moving(peers)
-            if moving is None:
-                return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
-            longest = longest if moving else 0
-        return Finding({"run": float(longest)}, len(stream))
+            lasted = (t_ns - self._since) / NS
+            if lasted >= self.shortest and self._run >= FEWEST:
+                longest = max(longest, self._run, lasted / SLOWEST)
+        return longest, repeats
+
+
+def _moves(peers: Sequence[Window[Moving]], lasers: Sequence[Window[LaserScan]]) -> bool | None:
+    """Tell whether the robot moves, by what shows it, and by what lasers see; None if nothing tells."""
+    told = [is_moving(peers), *(_sees_motion(laser) for laser in lasers if len(laser))]
+    known = [answer for answer in told if answer is not None]
+    return any(known) if known else None
+
+
+def _sees_motion(laser: Window[LaserScan]) -> bool | None:
+    """Tell whether most ranges of a laser change in a second; None where scans cannot be compared."""
+    scans = laser.history(2 * laser.seconds).column("ranges")
+    if not isinstance(scans, np.ndarray) or len(scans) < 2:
+        return None
+    change = np.abs(scans[-1] - scans[0])
+    known = change[np.isfinite(change)]
+    return bool(np.median(known) > SEEN) if len(known) > len(change) / 4 else None
 
 
 def _are_moving(own: Window[Any], others: Sequence[Window[JointState]]) -> bool | None:

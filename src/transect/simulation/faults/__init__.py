@@ -6,7 +6,7 @@ recording's own format, and knows the faults of files, too. Severity 0 is the re
 severity touches at least as much. Same seed, same fault.
 
 - `air`, `obscurants`, `rain`: dust, smoke, fog, rain
-- `timing`, `order`, `signals`: what can happen to any stream, to fixes, wheels and joints
+- `timing`, `order`, `signals`, `spikes`: what can happen to any stream, to fixes, wheels and joints
 - `covariances`: uncertainties that cannot be, or that hide every error
 - `descriptions`: what people get wrong when they describe a robot: units, axes, sides, mounts
 - `occlusion`, `extrinsic`, `pictures`: what happens to one kind of sensor; haze is in `pictures`
@@ -37,6 +37,7 @@ from . import (
     pictures,
     rain,
     signals,
+    spikes,
     timing,
 )
 from ._labels import LABELS, add_labels, is_kept, labels_of
@@ -59,7 +60,7 @@ __all__ = [
 
 _ALL = (
     *(*obscurants.FAULTS, *rain.FAULTS, *pictures.VEIL_FAULTS),
-    *(*timing.FAULTS, *order.FAULTS, *signals.FAULTS, *occlusion.FAULTS, *extrinsic.FAULTS),
+    *(*timing.FAULTS, *order.FAULTS, *signals.FAULTS, *spikes.FAULTS, *occlusion.FAULTS, *extrinsic.FAULTS),
     *(*signals.WHEEL_FAULTS, *signals.GNSS_FAULTS, *signals.JOINT_FAULTS, *covariances.FAULTS),
     *(*descriptions.FAULTS, *pictures.FAULTS, *damage.FAULTS),
 )

@@ -147,12 +147,13 @@ def _add_bias(stream: Stream, event: Event, part: Floats) -> Change:
     for name in names:
         values, row = flat_values(table, name)
         sign = event.generator(stream.name, name, "sign").choice([-1.0, 1.0])
-        size = event.severity * event.parameters["size"] * _bias(stream, name)
+        size = event.severity * event.parameters["size"] * bias_of(stream, name)
         table = with_flat(table, name, values + sign * size * part[row])
     return change_of(stream, table, names, part)
 
 
-def _bias(stream: Stream, name: str) -> float:
+def bias_of(stream: Stream, name: str) -> float:
+    """Return a large bias of a column."""
     return 1.0 / EARTH if name in ("lat", "lon") else BIAS.get(stream.units[name], 0.0)
 
 
@@ -281,7 +282,7 @@ GNSS_FAULTS = (
         spiking,
         parameters={"share": 0.1, "metres": 50.0},
         unit="share of the positions, and their metres",
-        reasons=("NIS", "DISAGREE"),
+        reasons=("NIS", "DISAGREE", "SPIKES"),
     ),
     Fault(
         "gnss_float",

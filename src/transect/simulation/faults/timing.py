@@ -116,6 +116,13 @@ def move_times(stream: Stream, event: Event, by: Ints) -> Change:
     return Change(with_table(changed, table), touched, touched.astype(np.float64))
 
 
+def slow_down(stream: Stream, event: Event) -> Change:
+    """Measure less often, and evenly: of two, four or eight samples one is left."""
+    kept = 2 ** math.ceil(event.severity * event.parameters["halvings"])
+    inside = event.inside(stream)
+    return _without(stream, inside & ((np.cumsum(inside) - 1) % kept > 0))
+
+
 def jumping(stream: Stream, event: Event) -> Change:
     """Let the clock jump once, forwards or backwards as the seed has it."""
     sign = event.generator("sign").choice([-1, 1])
@@ -193,6 +200,16 @@ FAULTS = (
         EVERY,
         stick,
         reasons=("STUCK", "FROZEN_IMAGE"),
+    ),
+    Fault(
+        "other_rate",
+        "a sensor measures less often than before, and evenly",
+        "one sample in eight is left (one in two up to a third, in four up to two thirds)",
+        EVERY,
+        slow_down,
+        parameters={"halvings": 3.0},
+        unit="times that the rate is halved",
+        reasons=("RATE",),
     ),
     Fault(
         "clock_jump",
