@@ -1,0 +1,192 @@
+"""The viewer: what it tells the page, who may ask, and the page itself in a browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import cv2
+import numpy as np
+import pytest
+
+from transect.errors import StreamError
+from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
+from transect.recording.arrow import PAYLOAD
+from transect.types import Image, Imu, LaserScan, Pose
+from transect.view.viewer import Scene, Viewer
+from transect.view.viewer.encoding import encode_picture, scan_points
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+START, S = 1_656_936_023_000_000_000, 1_000_000_000
+COUNT_DRAWN = """() => {
+    const canvas = document.getElementById("space"), gl = canvas.getContext("webgl2");
+    const pixels = new Uint8Array(4 * canvas.width * canvas.height);
+    gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+    return pixels.filter((value, i) => i % 4 === 3 && value > 0).length; }"""
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def drive() -> Recording:
+    """Return ten seconds: a camera whose pictures grow brighter, a laser, an IMU with a spike, and poses."""
+    camera_t, imu_t = START + np.arange(11) * S, START + np.arange(1001) * S // 100
+    acc = np.zeros(1001)
+    acc[500] = 42.0
+    pictures = arrow.table(camera_t, {PAYLOAD: arrow.strings([str(k) for k in range(11)])})
+    scans = {
+        "ranges": np.tile([1.0, 2.0, np.inf], (11, 1)),
+        "start_angle": np.zeros(11),
+        "angle_increment": np.full(11, np.pi / 2),
+    }
+    frames = FrameTree()
+    frames.add_static("base", "laser", np.array([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0, 1, 2], [0, 0, 0, 1]]))
+    poses = {name: np.zeros(11) for name in ("y", "z", "qx", "qy", "qz")}
+    poses |= {"x": np.arange(11.0), "qw": np.ones(11)}
+    return Recording(
+        "drive",
+        (
+            Stream("Cam", Image, pictures, loader=paint),
+            stream_of_values("Laser", camera_t, scans, type=LaserScan, frame="laser"),
+            stream_of_values(HOSTILE, imu_t, {"acc_x": acc}, type=Imu),
+            stream_of_values("Poses", camera_t, poses, type=Pose, frame="map", child="base"),
+        ),
+        frames,
+    )
+
+
+def paint(row: Mapping[str, Any]) -> Image:
+    return Image(np.full((8, 12), 20 * int(row[PAYLOAD]), np.uint8))
+
+
+@pytest.fixture(scope="module")
+def viewer() -> Iterator[Viewer]:
+    """A viewer that answers on a thread."""
+    shown = Viewer(Scene(drive()), check=False)
+    thread = threading.Thread(target=shown.serve, daemon=True)
+    thread.start()
+    yield shown
+    shown.close()
+    thread.join()
+
+
+def ask(viewer: Viewer, path: str, host: str | None = None) -> tuple[int, bytes]:
+    with closing(http.client.HTTPConnection("127.0.0.1", viewer.port)) as connection:
+        connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{viewer.port}"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def numbers(viewer: Viewer, path: str, form: str = "<f4") -> np.ndarray:
+    status, content = ask(viewer, f"/{viewer.token}/{path}")
+    assert status == 200
+    return np.frombuffer(content, form)
+
+
+def test_only_who_knows_the_token_and_asks_this_machine_is_answered(viewer: Viewer) -> None:
+    assert urlsplit(viewer.url).hostname == "127.0.0.1"
+    assert ask(viewer, f"/{viewer.token}/index.json")[0] == 200
+    assert ask(viewer, "/index.json")[0] == 403
+    assert ask(viewer, f"/{viewer.token[:-1]}x/index.json")[0] == 403
+    assert ask(viewer, f"/{viewer.token}/index.json", host=f"evil.example:{viewer.port}")[0] == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../../etc/passwd", "server.py", "sample/0/11", "sample/0/-1", "sample/9/0", "sample/0/nan",
+        "sample/0", "curve/2/0/5/1", "curve/2/0/nan/inf", "path/7", "times/x",
+    ],
+)  # fmt: skip
+def test_what_there_is_not_is_not_found(viewer: Viewer, path: str) -> None:
+    assert ask(viewer, f"/{viewer.token}/{path}")[0] == 404
+
+
+def test_the_page_is_told_what_there_is(viewer: Viewer) -> None:
+    told = json.loads(ask(viewer, f"/{viewer.token}/index.json")[1])
+    kinds = {stream["name"]: (stream["kind"], stream["samples"]) for stream in told["streams"]}
+    assert kinds == {
+        "Cam": ("picture", 11), "Laser": ("points", 11), HOSTILE: ("numbers", 1001), "Poses": ("numbers", 11),
+    }  # fmt: skip
+    assert (told["duration"], told["body"], [p["name"] for p in told["paths"]]) == (10.0, "base", ["Poses"])
+    assert numbers(viewer, "times/0", "<f8").tolist() == list(range(11))
+
+
+def test_pictures_points_paths_and_curves_are_what_was_recorded(viewer: Viewer) -> None:
+    jpeg = ask(viewer, f"/{viewer.token}/sample/0/5")[1]
+    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
+    assert picture is not None
+    assert picture.shape == (8, 12)
+    assert picture.mean() == pytest.approx(100, abs=2)
+    points = numbers(viewer, "sample/1/0")
+    assert points[:16].reshape(4, 4)[:3, 3].tolist() == [0.5, 0, 2]
+    assert points[16:].reshape(-1, 4)[:, :3] == pytest.approx(np.array([[1.0, 0, 0], [0, 2, 0]]), abs=1e-6)
+    path = numbers(viewer, "path/0").reshape(-1, 8)
+    assert path[:, 1].tolist() == list(range(11))
+    curve = numbers(viewer, "curve/2/0/0/10").reshape(-1, 2)
+    assert curve[:, 1].max() == 42.0  # one of 1,001
+    assert numbers(viewer, "curve/2/0/6/10").reshape(-1, 2)[:, 1].max() == 0.0
+
+
+def test_beams_that_did_not_come_back_are_no_points() -> None:
+    scan = LaserScan(np.array([1.0, np.nan, np.inf, 3.0]), 0.0, np.pi / 2)
+    assert scan_points(scan)[:, :2] == pytest.approx(np.array([[1.0, 0.0], [0.0, -3.0]]), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "data", [np.full((4, 4), np.nan, np.float32), np.arange(16, dtype=np.uint16).reshape(4, 4)]
+)
+def test_thermal_and_depth_images_become_pictures(data: np.ndarray) -> None:
+    assert encode_picture(Image(data, mode="thermal"))[:2] == b"\xff\xd8"
+
+
+def test_samples_without_times_are_shown_by_number() -> None:
+    scene = Scene(
+        Recording("pair", (stream_of_values("Pose", np.arange(3), {"x": np.arange(3.0)}, clock="index"),))
+    )
+    assert (scene.axis.clock, scene.axis.duration_s) == ("index", 2.0)
+    assert scene.seconds(scene.streams[0]).tolist() == [0, 1, 2]
+    with pytest.raises(StreamError, match="nothing to show"):
+        Viewer(Scene(Recording("nothing", ())))
+
+
+def test_a_path_of_a_camera_is_laid_level() -> None:
+    z = np.linspace(0, 10, 20)
+    column = {"x": 0 * z, "y": 0 * z, "z": z, "qx": 0 * z, "qy": 0 * z, "qz": 0 * z, "qw": 0 * z + 1}
+    t_ns = START + np.arange(20) * S
+    rec = Recording("cam", (stream_of_values("Pose", t_ns, column, type=Pose, frame="cam0"),))
+    laid = Scene(rec).paths[0].positions
+    assert np.abs(laid[:, 2]).max() < 1e-9
+    assert np.hypot(laid[-1, 0], laid[-1, 1]) == pytest.approx(10)
+
+
+def test_the_page_scrubs_in_a_browser_and_runs_no_name(viewer: Viewer, browser: Browser) -> None:
+    said: list[str] = []
+    page = browser.new_page(viewport={"width": 1100, "height": 800})
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: said.append(dialog.message))
+    page.on(
+        "request", lambda request: None if request.url.startswith(viewer.url) else said.append(request.url)
+    )
+    page.goto(viewer.url)
+    page.wait_for_selector("body[data-ready=yes]")
+    caption = page.locator("#pictures figcaption")
+    caption.filter(has_text="Cam · 0.000 s").wait_for()
+    page.keyboard.press("End")
+    caption.filter(has_text="Cam · 10.000 s").wait_for()
+    assert page.inner_text("#clock") == "10.00 s"
+    page.keyboard.press("Home")
+    page.keyboard.press(".")
+    caption.filter(has_text="Cam · 1.000 s").wait_for()
+    assert page.locator("canvas.plot").count() >= 1
+    page.get_by_text("above").click()
+    pixels = page.evaluate(COUNT_DRAWN)
+    assert pixels > 100  # the grid, the robot and two points of a laser
+    assert [text for text in said if not text.startswith("blob:")] == []
+    page.close()
