@@ -23,6 +23,8 @@ PUBLISHERS = {
 """Who publishes, by the agency in an identifier."""
 _BETWEEN = re.compile(r"(?<=\.),\s+(?:and\s+)?|\s+and\s+|\s+&\s+")
 """Between authors who are not parted by semicolons: `Doe, J., Roe, R. and Poe, E.`"""
+_INITIALS = re.compile(r"^([^,]+?)\s+((?:[A-Z]\.[\s-]*)+)$")
+"""A person whose initials follow without a comma: `Semenov B. V.`"""
 
 
 def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = "") -> Citation:
@@ -78,7 +80,7 @@ def _authors(area: Any) -> Iterator[Author]:
     text = child_text(area, "author_list")
     for name in text.split(";") if ";" in text else _BETWEEN.split(text):
         if name.strip() and listed is None:
-            yield Author(name.strip())
+            yield Author(_INITIALS.sub(r"\1, \2", name.strip()))
 
 
 def _related(root: Any) -> Iterator[Related]:
