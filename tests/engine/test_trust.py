@@ -82,16 +82,16 @@ def recording() -> Recording:
     )
 
 
-def test_masked_beams_reach_no_node_and_a_scan_without_three_fifths_is_left_out() -> None:
+def test_masked_beams_reach_no_node_and_a_scan_without_beams_is_left_out() -> None:
     counting = compound("Counting", {"count": Count}, ["scan -> count.scan", "count.out -> beams"])
-    masks = {1: np.arange(10) < 5, 2: np.arange(10) < 6, 3: np.zeros(10, bool)}
+    masks = {1: np.arange(10) < 5, 2: np.ones(10, bool), 3: np.zeros(10, bool), 4: np.arange(10) < 9}
     result = run(counting, recording(), verdicts=Told({}, masks))
-    assert result["beams"].values == [10.0, 5.0, 10.0, 10.0, 10.0]
+    assert result["beams"].values == [10.0, 5.0, 10.0, 1.0, 10.0]
     assert (np.diff(result["beams"].t_ns) == [NS // 2, NS, NS // 2, NS // 2]).all()
     assert result.stats is not None
-    assert result.stats.streams["laser"] == {"samples": 6, "played": 5, "late": 0, "masked": 2}
+    assert result.stats.streams["laser"] == {"samples": 6, "played": 5, "late": 0, "masked": 3}
     (said,) = result.conclusions
-    assert said.text == "laser: 1 sample masked (50.0% of each), 1 sample left out; +0.5 s to +1.0 s"
+    assert said.text == "laser: 2 samples masked (70.0% of each), 1 sample left out; +0.5 s to +2.0 s"
     untouched = run(counting, recording(), verdicts=Told({}, {3: np.zeros(10, bool)}))
     assert untouched.digest == run(counting, recording()).digest
 
@@ -102,7 +102,8 @@ def test_an_erased_beam_says_nothing_of_what_is_there() -> None:
     assert share == 0.25
     assert np.isnan(left.ranges[0])
     assert left.range_error.tolist() == [OTHER_ERROR, 0, 0, 0]
-    assert erase(scan, np.array([True, True, True, False])) == (None, 0.75)
+    assert np.isfinite(erase(scan, np.array([True, True, True, False]))[0].ranges).sum() == 1
+    assert erase(scan, np.ones(4, bool)) == (None, 1.0)
     assert erase(Twist(np.zeros(3), np.zeros(3)), np.array([True])) == (None, 1.0)
 
 
@@ -114,6 +115,7 @@ def test_points_of_a_cloud_are_erased_and_its_fields_stay() -> None:
     assert left.points.dtype == np.float32
     assert left.fields["intensity"].tolist() == [0, 1, 2]
     assert not np.isnan(cloud.points).any()
+    assert erase(cloud, np.array([False, True, True])) == (None, 1.0)  # two thirds
 
 
 TRUSTING = ["x -> through.x", "through.out -> trust.twist", "y -> trust.other", "trust.out -> trust"]

@@ -31,7 +31,7 @@ from transect.types import Image
 
 from .flow import NEVER, Flow
 from .inboxes import NS
-from .trust import MOST_MASKED, erase
+from .trust import erase
 
 Clock = Literal["sample", "log"]
 CHUNK = 4096
@@ -112,7 +112,7 @@ class Line:
     @property
     def left_out(self) -> int:
         """How many samples were left out: they could not be read, or too much of them is masked."""
-        return len(self.lost) + sum(share >= MOST_MASKED for share in self.masked.values())
+        return len(self.lost) + sum(share == 1.0 for share in self.masked.values())
 
     def _load(self, rows: Iterable[int]) -> Iterator[Any]:
         for row, get in self._ready(rows):

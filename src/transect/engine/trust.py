@@ -25,7 +25,7 @@ from transect.types.returns import OTHER_ERROR
 LEAST_TRUST = 0.05
 """A sensor that a node cannot do without counts for no less: its sigmas are 20 times as large."""
 MOST_MASKED = 0.6
-"""Share of a sample from which on it is left out: what is left of it is no scan any more."""
+"""Share of a cloud, or of any sample but a scan, from which on it is left out. Beams are good one by one."""
 
 
 class Known(NamedTuple):
@@ -68,33 +68,46 @@ VerdictSource = Callable[[Recording, Collection[str]], Verdicts]
 
 
 def erase(value: Any, mask: Mask) -> tuple[Any, float]:
-    """Return a sample without what is masked, None if so much is that it is left out; and the share.
+    """Return a sample without what is masked, None if it is left out; and which share of it is dropped.
 
     Parameters
     ----------
     value : any
-        Beams of a `LaserScan` and points of a `PointCloud` become as if they had not been measured; other
-        samples go whole or not at all.
+        Beams of a `LaserScan` and points of a `PointCloud` become as if they had not been measured; a cloud
+        of which most is masked, and other samples, go whole or not at all.
     mask : (k,) bool array
         Of its beams or points, which may be fewer, or one number for the whole sample.
     """
-    if not isinstance(value, LaserScan | PointCloud):
-        share = float(np.mean(mask))
-        return (None if share >= MOST_MASKED else value), share
-    parts = len(value.ranges) if isinstance(value, LaserScan) else len(value)
+    if isinstance(value, LaserScan):
+        return _erase_beams(value, mask)
+    if isinstance(value, PointCloud):
+        return _erase_points(value, mask)
+    return (None, 1.0) if np.mean(mask) >= MOST_MASKED else (value, float(np.mean(mask)))
+
+
+def _erase_beams(scan: LaserScan, mask: Mask) -> tuple[LaserScan | None, float]:
+    dropped, share = _lay_over(mask, len(scan.ranges))
+    if share == 1.0:
+        return None, share
+    errors = np.zeros(len(dropped), np.uint16) if scan.range_error is None else scan.range_error
+    erased = np.where(dropped, OTHER_ERROR, errors).astype(np.uint16)
+    return dataclasses.replace(scan, ranges=np.where(dropped, np.nan, scan.ranges), range_error=erased), share
+
+
+def _erase_points(cloud: PointCloud, mask: Mask) -> tuple[PointCloud | None, float]:
+    dropped, share = _lay_over(mask, len(cloud))
+    if share >= MOST_MASKED:
+        return None, 1.0
+    points = cloud.points.copy()
+    points[dropped] = np.nan
+    return dataclasses.replace(cloud, points=points), share
+
+
+def _lay_over(mask: Mask, parts: int) -> tuple[Mask, float]:
+    """Return which of so many parts a mask (k,) drops, and their share."""
     dropped = np.zeros(parts, np.bool_)
     dropped[: len(mask)] = mask[:parts]
-    share = float(np.count_nonzero(dropped)) / max(parts, 1)
-    if share >= MOST_MASKED:
-        return None, share
-    if isinstance(value, PointCloud):
-        points = value.points.copy()
-        points[dropped] = np.nan
-        return dataclasses.replace(value, points=points), share
-    errors = np.zeros(parts, np.uint16) if value.range_error is None else value.range_error
-    erased = np.where(dropped, OTHER_ERROR, errors).astype(np.uint16)
-    ranges = np.where(dropped, np.nan, value.ranges)
-    return dataclasses.replace(value, ranges=ranges, range_error=erased), share
+    return dropped, float(np.count_nonzero(dropped)) / max(parts, 1)
 
 
 def worst_of(known: Collection[Known]) -> Known | None:
@@ -153,10 +166,10 @@ class Doubt:
         self._note(t_ns)
 
     def mask(self, t_ns: int, share: float) -> None:
-        """Take note of a sample of which a share is masked."""
-        self.left_out += share >= MOST_MASKED
-        self.masked += share < MOST_MASKED
-        self.share += share if share < MOST_MASKED else 0.0
+        """Take note of a sample of which a share is dropped; 1 is all of it."""
+        self.left_out += share == 1.0
+        self.masked += share < 1.0
+        self.share += share if share < 1.0 else 0.0
         self._note(t_ns)
 
     def _note(self, t_ns: int) -> None:

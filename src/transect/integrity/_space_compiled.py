@@ -1,4 +1,4 @@
-"""Compiled: beams through a grid of cells around a robot, which wraps around as the robot moves."""
+"""Compiled: beams through cells around a robot, and through places that other beams came back from."""
 
 from __future__ import annotations
 
@@ -61,3 +61,40 @@ def lay_beams(
             h = int(np.floor((origins[k, 2] + hit[k] * towards[k, 2]) / cell))
             if abs(i - home[0]) < nx // 2 and abs(j - home[1]) < ny // 2 and abs(h - home[2]) < nz // 2:
                 struck[kind[k], i % nx, j % ny, h % nz] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def count_around(ranges: Any, T: Any, first: float, step: float, later: int, beside: int, near: float) -> Any:
+    """Return how many beams (s, d) of the sweeps around came back from where a return is, and went on there.
+
+    Ranges (s, d) are NaN where nothing was measured, infinite where nothing came back; T (s, 4, 4) is where
+    the laser was. Looked at are so many sweeps before and after, and directions to each side. A beam that
+    comes back within `near` m agrees, one that is longer by twice as much went through; a shorter one tells
+    nothing.
+    """
+    sweeps, directions = ranges.shape
+    agree = np.zeros(ranges.shape, np.int16)
+    through = np.zeros(ranges.shape, np.int16)
+    for s in range(sweeps):
+        for o in range(max(0, s - later), min(sweeps, s + later + 1)):
+            to_other = np.ascontiguousarray(T[o, :3, :3].T)
+            A = to_other @ np.ascontiguousarray(T[s, :3, :3])
+            b = to_other @ (T[s, :3, 3] - T[o, :3, 3])
+            for d in range(directions):
+                if not np.isfinite(ranges[s, d]):
+                    continue
+                x = ranges[s, d] * np.cos(first + d * step)
+                y = ranges[s, d] * np.sin(first + d * step)
+                u, v = A[0, 0] * x + A[0, 1] * y + b[0], A[1, 0] * x + A[1, 1] * y + b[1]
+                if abs(A[2, 0] * x + A[2, 1] * y + b[2]) > near:
+                    continue
+                q, place = np.hypot(u, v), int(np.rint((np.arctan2(v, u) - first) / step))
+                aside = beside if abs(step) * q < near else 0
+                for k in range(max(0, place - aside), min(directions, place + aside + 1)):
+                    if o == s and k == d:
+                        continue
+                    if abs(ranges[o, k] - q) < near:
+                        agree[s, d] += 1
+                    elif ranges[o, k] > q + 2 * near:
+                        through[s, d] += 1
+    return agree, through

@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
-from transect.geometry import se3
 from transect.geometry.robust import NORMAL
 from transect.types import LaserScan
 
 from .model import Check, Finding, Surroundings, Unknown
 from .motion import Moving, is_moving
-from .sight import SLOW_S, Sight, first_scans
-from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, Space, poses_of
+from .porosity import find_again, find_porous, place_sweeps
+from .sight import SLOW_S, Sight
+from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, TAKEN, Space, poses_of
 from .sweeps import BESIDE, Sweeps, count_alike, sweeps_of
 from .windows import Window
 
@@ -31,6 +31,8 @@ LOW = 20.0
 """Percentile of the windows' low ranges that counts as usual: leaves that move in the wind are not early."""
 MARGIN, SIGMAS = 0.5, 5.0
 """Metres, and deviations, by which a return must be nearer than usual to be early."""
+CLOSE = 0.2
+"""Metres by which it must be nearer if other beams go through the place where it is."""
 CLEAR = 0.004
 """Part of the beams that may be early in a window that still tells what is usual."""
 DROPS, THICK = 0.5, 0.03
@@ -56,8 +58,6 @@ SCATTERED = 0.2
 """Part of the early returns of a cloud that scatter, at least."""
 ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
-AGAIN_M = 0.1
-"""Metres by which a thing that stands may differ from one sweep to the next."""
 SOON_M, SPEED = 0.1, 2.0
 """Metres, and m/s, by which an object may differ from one sweep to the next."""
 
@@ -70,24 +70,27 @@ class Early:
     ----------
     sweeps : Sweeps
     which : (s, d) bool array
+    before : (s, d) bool array
+        Returns that are nearer than usual, however little; where it moves, where nothing was known to be.
     moving : bool
         The laser moves, so that a direction is another one in the next sweep.
     again : (s, d) bool array or None
         Returns that the sweeps before and after have, too, where it moves.
     lingers : bool
         There was a cloud a moment ago.
-    doubtful : (s, d) bool array or None
-        Returns that scatter where nobody looked before, while there is a cloud.
+    porous : (s, d) bool array or None
+        Returns from places through which other beams go, and that do not stay, if there is a cloud.
     lone : (s, d) bool array or None
         Returns of a slow laser that moves which hang alone where its other sweeps saw nothing.
     """
 
     sweeps: Sweeps
     which: Mask
+    before: Mask
     moving: bool = False
     again: Mask | None = None
     lingers: bool = False
-    doubtful: Mask | None = None
+    porous: Mask | None = None
     lone: Mask | None = None
 
     @cached_property
@@ -142,9 +145,11 @@ class Early:
     @property
     def cloud(self) -> Mask:
         """(s, d) what a map should leave out, if there is a cloud: all but what is smooth and stays."""
-        stays = self.solid if self.again is None else self.solid & self.sweeps.surface & self.again
-        cloud = self.which & ~stays
-        return cloud if self.doubtful is None else cloud | self.doubtful
+        if not self.moving:
+            cloud = self.which & ~self.solid
+            return cloud if self.porous is None else cloud | self.porous
+        stays = self.sweeps.surface if self.again is None else self.sweeps.surface & self.again
+        return self.which & ~stays if self.porous is None else self.porous
 
     @cached_property
     def roughness(self) -> tuple[float, float]:
@@ -211,7 +216,7 @@ class Background:
         scatter = NORMAL * np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
         padded = np.pad(usual - np.maximum(MARGIN, SIGMAS * scatter), 1, constant_values=np.inf)
         limit = np.minimum(np.minimum(padded[:-2], padded[2:]), padded[1:-1])  # edges of objects are beside
-        return Early(sweeps, sweeps.ranges < limit)
+        return Early(sweeps, sweeps.ranges < limit, sweeps.ranges < usual - CLOSE)
 
     def learn(self, sweeps: Sweeps) -> None:
         """Remember a window that was clear."""
@@ -278,6 +283,8 @@ class Watch:
         if early is None:
             return Unknown("MOVING" if moves and poses is None else "LEARNING", n=len(laser))
         early = replace(early, lingers=self._cloudy > 0)
+        if early.is_cloud:
+            early = replace(early, porous=_find_dust(early, poses))
         self._cloudy = LINGERS if early.is_cloud and not early.is_rain else max(0, self._cloudy - 1)
         return early
 
@@ -298,8 +305,9 @@ class Watch:
             new = seen_before == FREE
             lone = self._sight.find_lone(sweeps, poses) if sweeps.period_s > SLOW_S else None
             new = new if lone is None else new | lone
-            again = _find_again(sweeps, poses) if new.any() or self._cloudy else None
-            early = Early(sweeps, new, moving=True, again=again, lone=lone)
+            again = find_again(sweeps, place_sweeps(sweeps, poses)) if new.any() or self._cloudy else None
+            unknown = (sweeps.ranges < REACH) & (seen_before != TAKEN)
+            early = Early(sweeps, new, unknown, moving=True, again=again, lone=lone)
         cloudy = self._cloudy > 0 or early.is_cloud
         stops = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.which
         smooth = sweeps.surface if early.again is None else sweeps.surface & early.again
@@ -316,32 +324,19 @@ class Watch:
         strange = near & (seen_before == STRANGE)
         if early.share <= CLEAR and np.count_nonzero(strange) > STRANGERS * np.count_nonzero(near):
             return None
-        return replace(early, doubtful=strange & ~sweeps.surface if cloudy else None)
+        return early
 
 
-def _find_again(sweeps: Sweeps, poses: Floats) -> Mask:
-    """Return which returns (s, d) both the sweep before and that after have, seen from where it was then."""
-    T = poses[first_scans(sweeps, len(poses))]
-    found = np.ones(sweeps.ranges.shape, dtype=bool)
-    for later in (-1, 1):
-        other = np.clip(np.arange(len(T)) + later, 0, len(T) - 1)
-        seen = _see_from(sweeps, se3.invert(T) @ T[other], other)
-        alike = [np.abs(np.roll(seen, aside, axis=1) - sweeps.ranges) < AGAIN_M for aside in (-1, 0, 1)]
-        found &= np.any(alike, axis=0) | (other == np.arange(len(T)))[:, None]
-    return found if len(T) > 1 else np.zeros_like(found)
+def _find_dust(early: Early, poses: Floats | None) -> Mask:
+    """Return which returns (s, d) are from places through which beams go, and not smooth and there to stay.
 
-
-def _see_from(sweeps: Sweeps, T: Floats, other: Ints) -> Floats:
-    """Return ranges (s, d) of other sweeps (s,) as seen from these, by ``T_this_other`` (s, 4, 4)."""
-    ranges = sweeps.ranges[other]
-    x, y = ranges * np.cos(sweeps.angles), ranges * np.sin(sweeps.angles)
-    moved = [T[:, k, :1] * x + T[:, k, 1:2] * y + T[:, k, 3:] for k in (0, 1)]
-    step = float(sweeps.angles[1] - sweeps.angles[0]) if len(sweeps.angles) > 1 else 1.0
-    place = np.rint((np.arctan2(moved[1], moved[0]) - sweeps.angles[0]) / step)
-    seen = np.full(ranges.shape, np.nan)
-    row, column = np.nonzero((place >= 0) & (place < ranges.shape[1]))
-    seen[row, place[row, column].astype(np.int64)] = np.hypot(*moved)[row, column]
-    return seen
+    Where no beam tells, what was known before does.
+    """
+    sweeps = early.sweeps
+    T = place_sweeps(sweeps, poses if early.moving else None)
+    porous, untold = find_porous(sweeps, T)
+    near = sweeps.ranges < REACH if early.moving else early.before
+    return ((near & porous) | (early.before & untold)) & ~(sweeps.surface & find_again(sweeps, T))
 
 
 _WATCHES: WeakKeyDictionary[Surroundings, dict[str, Watch]] = WeakKeyDictionary()

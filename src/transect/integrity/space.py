@@ -124,7 +124,7 @@ class Space:
 
     def look_up(self, points: Floats) -> Ints:
         """Return (m,) which of points (m, 3) are at places that were `FREE`, `STRANGE` or `TAKEN`."""
-        return _kernels().look_up(self._passed, self._struck, self._home, points, CELL, THROUGH, STRUCK)
+        return load_kernels().look_up(self._passed, self._struck, self._home, points, CELL, THROUGH, STRUCK)
 
     def lay_beams(
         self, origins: Floats, towards: Floats, free: Floats, hit: Floats, kind: Ints, *, cloudy: bool
@@ -147,14 +147,14 @@ class Space:
         """
         now = np.zeros((3, *SHAPE), np.float32)
         doubtful = cloudy | ((self._passed >= THROUGH) & (self._struck <= STRUCK))
-        _kernels().lay_beams(self._passed, now, self._home, origins, towards, free, hit, kind, CELL)
+        load_kernels().lay_beams(self._passed, now, self._home, origins, towards, free, hit, kind, CELL)
         sure = (now[SMOOTH] >= now[ROUGH] + now[NEW]) | ~doubtful
         self._struck += np.where(sure, now[SMOOTH] + now[ROUGH], 0.0)
         self._doubted += (now[ROUGH] > 0) & ~sure
         self._struck[self._doubted > LASTING] = 1.0
 
 
-def _kernels() -> Any:
+def load_kernels() -> Any:
     """Load the compiled loops; what numba compiles is kept in the user's cache, not beside the source."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
     from . import _space_compiled

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from transect.base.arrays import Mask
 from transect.integrity.growing import grow
 from transect.integrity.lasers import BackgroundCheck, Early
 from transect.integrity.model import Finding, Limit
 
 
-class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=4):
+class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=5):
     """Part of the beams that come back early and from no surface.
 
     An early return (C01) is from a surface if two neighbours in its sweep are within 0.15 m, or those beside
     it in line with it, and two in the sweeps before and after within what 2 m/s make of the time between, and
     0.1 m; while the robot moves, if either holds. The others scatter: Q is their median difference from early
     returns beside, J that from one sweep to the next. In a cloud Q is at least 0.2 m, or J more than objects
-    may differ. Few early returns, most of them alone, are rain (C03). Returns of the cloud are masked, and
-    early ones most of whose neighbours are; while the robot moves, so is what scatters where nobody looked
-    before.
+    may differ. Few early returns, most of them alone, are rain (C03).
+
+    A cloud is porous. Of its returns those are masked from places through which at least half of the beams
+    went on that reached them, up to 0.27 s before and after and 0.1 m beside; unless the return is from
+    a surface that the sweeps before and after have, too. Where no other beam tells, it is masked if nothing
+    was known to be there. While the laser stands only what is nearer than usual by 0.2 m is masked, and with
+    it all that is early and scatters.
 
     Motive: Document 004, 5.1: dust and smoke are "random points in the laser scans".
     """
@@ -30,5 +35,12 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=4):
         if early.is_rain or not early.is_rough:
             return Finding({"share": 0.0}, n, found)
         share = early.sweeps.share(early.scattered)
-        grown = early.cloud | (grow(early.cloud, early.sweeps.ranges) & early.which)
-        return Finding({"share": share}, n, found, region=early.sweeps.region(grown))
+        if not (early.is_cloud or early.lingers):
+            return Finding({"share": share}, n, found)
+        return Finding({"share": share}, n, found, region=early.sweeps.region(_grow(early)))
+
+
+def _grow(early: Early) -> Mask:
+    """Return the cloud (s, d), and while the laser stands early returns most of whose neighbours are its."""
+    cloud = early.cloud
+    return cloud if early.moving else cloud | (grow(cloud, early.sweeps.ranges) & early.which)

@@ -1,0 +1,72 @@
+"""Returns from places through which other beams go: a cloud is porous, a thing is not.
+
+Of the beams that reach a surface all come back from it, at the same moment and just before and after. Of
+those that reach a grain of dust most go on. Beams that come back from before the place tell nothing of it, so
+that what is seen through a cloud, now and then, is told from the cloud.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints, Mask
+from transect.geometry import se3
+
+from .sight import first_scans
+from .space import load_kernels
+from .sweeps import Sweeps
+
+AROUND_S, BESIDE = 0.27, 1
+"""Seconds before and after, and directions to each side, whose beams are asked."""
+NEAR_M = 0.1
+"""Metres between returns from one place; a beam that went through is longer by twice as much."""
+
+
+def place_sweeps(sweeps: Sweeps, poses: Floats | None) -> Floats:
+    """Return where the laser was (s, 4, 4) as each sweep began, by its poses (n, 4, 4) at all scans.
+
+    Without poses it stands.
+    """
+    if poses is None:
+        return np.tile(np.eye(4), (len(sweeps.ranges), 1, 1))
+    return poses[first_scans(sweeps, len(poses))]
+
+
+def find_porous(sweeps: Sweeps, T: Floats) -> tuple[Mask, Mask]:
+    """Return which returns (s, d) are from places that other beams go through, and of which no beam tells.
+
+    ``T_world_laser`` (s, 4, 4) is where the laser was in each sweep. A place is porous if half of the beams
+    that reach it go on, at least.
+    """
+    came = np.isfinite(sweeps.ranges)
+    if len(sweeps.angles) < 2:
+        return np.zeros_like(came), came
+    ranges = np.where(sweeps.asked & ~came, np.inf, sweeps.ranges)
+    first, step = float(sweeps.angles[0]), float(sweeps.angles[1] - sweeps.angles[0])
+    later = max(1, round(AROUND_S / max(sweeps.period_s, 1e-3)))
+    agree, through = load_kernels().count_around(ranges, T, first, step, later, BESIDE, NEAR_M)
+    return came & (through > 0) & (through >= agree), came & (agree + through == 0)
+
+
+def find_again(sweeps: Sweeps, T: Floats) -> Mask:
+    """Return which returns (s, d) both the sweep before and that after have, seen from there: T (s, 4, 4)."""
+    found = np.ones(sweeps.ranges.shape, dtype=bool)
+    for later in (-1, 1):
+        other = np.clip(np.arange(len(T)) + later, 0, len(T) - 1)
+        seen = _see_from(sweeps, se3.invert(T) @ T[other], other)
+        alike = [np.abs(np.roll(seen, aside, axis=1) - sweeps.ranges) < NEAR_M for aside in (-1, 0, 1)]
+        found &= np.any(alike, axis=0) | (other == np.arange(len(T)))[:, None]
+    return found if len(T) > 1 else np.zeros_like(found)
+
+
+def _see_from(sweeps: Sweeps, T: Floats, other: Ints) -> Floats:
+    """Return ranges (s, d) of other sweeps (s,) as seen from these, by ``T_this_other`` (s, 4, 4)."""
+    ranges = sweeps.ranges[other]
+    x, y = ranges * np.cos(sweeps.angles), ranges * np.sin(sweeps.angles)
+    moved = [T[:, k, :1] * x + T[:, k, 1:2] * y + T[:, k, 3:] for k in (0, 1)]
+    step = float(sweeps.angles[1] - sweeps.angles[0]) if len(sweeps.angles) > 1 else 1.0
+    place = np.rint((np.arctan2(moved[1], moved[0]) - sweeps.angles[0]) / step)
+    seen = np.full(ranges.shape, np.nan)
+    row, column = np.nonzero((place >= 0) & (place < ranges.shape[1]))
+    seen[row, place[row, column].astype(np.int64)] = np.hypot(*moved)[row, column]
+    return seen
