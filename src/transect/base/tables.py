@@ -86,6 +86,20 @@ def fit_table(
     return FittedTable(table_lines(table, aligned), tuple(headings[number] for number in sorted(left_out)))
 
 
+def html_table(title: str, rows: Iterable[Sequence[str]], foot: Iterable[str] = ()) -> str:
+    """Return a table as HTML for a notebook: a title, headings and rows, lines below; all text is escaped."""
+    from html import escape
+
+    def cells(row: Sequence[str], tag: str) -> str:
+        return "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+
+    head, *body = rows
+    listed = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in body)
+    below = "".join(f"<div>{escape(line)}</div>" for line in foot)
+    table = f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{listed}</tbody></table>"
+    return f"<div><b>{escape(title)}</b></div>{table}{below}"
+
+
 def shorten(text: str, length: int) -> str:
     """Return a text of at most `length` characters: what is too much is taken out of its middle."""
     if len(text) <= length:

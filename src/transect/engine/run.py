@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from transect._version import __version__
 from transect.base.clocks import TimeLike, resolve
+from transect.base.tables import html_table
 from transect.engine.player import END
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Recording
@@ -86,6 +87,12 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.name!r}, {self.status}, digest {self.digest[:12]})"
+
+    def _repr_html_(self) -> str:
+        rows = [(port, f"{len(trace)}", self.ports.get(port, "")[:12]) for port, trace in self.traces.items()]
+        said = [*(error.what for error in self.errors), *(f"{c.node}: {c.text}" for c in self.conclusions)]
+        title = f"{self.name}: {self.status}, digest {self.digest[:12]}"
+        return html_table(title, [("port", "samples", "hash"), *rows], said)
 
     @property
     def clock(self) -> str:

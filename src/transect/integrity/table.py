@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from transect.base.arrays import Mask
 from transect.base.files import write_bytes
+from transect.base.tables import html_table
 from transect.errors import ParseError
 from transect.recording import arrow, parquet
 from transect.types import STATES, State, Verdict
@@ -60,6 +61,20 @@ class VerdictTable:
 
     def __getitem__(self, index: int) -> Verdict:
         return _verdict_of(self.table.slice(index, 1).to_pylist()[0])
+
+    def _repr_html_(self) -> str:
+        from .report import report_sensors
+
+        rows = [
+            (
+                report.sensor,
+                report.state,
+                "-" if report.mean_score is None else f"{report.mean_score:.2f}",
+                report.problems[0].sentence(report.windows[0].t0_ns) if report.problems else "",
+            )
+            for report in report_sensors(self)
+        ]
+        return html_table(f"{len(self)} verdicts", [("sensor", "worst", "mean score", "why"), *rows])
 
     def column(self, name: str) -> list[Any]:
         """Return a column as a list."""

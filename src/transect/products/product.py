@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from transect.base.tables import html_table
 from transect.errors import ParseError, UsageError
 from transect.types.provenance import Provenance, SourceFile
 
@@ -120,6 +121,13 @@ class Product:
     def score(self) -> float | None:
         """How far it can be trusted, in [0, 1]; None if nobody said."""
         return self.quality.get("score")
+
+    def _repr_html_(self) -> str:
+        from .listing import HEADINGS, row_of
+
+        rows = [(name, text) for name, text in zip(HEADINGS, row_of(self), strict=True) if text]
+        rows += [(name, f"{value:g}") for name, value in self.quality.items() if name != "score"]
+        return html_table(f"{self.kind} {self.name}", [("", ""), *rows])
 
     @cached_property
     def id(self) -> str:

@@ -169,6 +169,11 @@ class Stream:
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, {self.type.__name__}, {len(self)} samples, {self.clock})"
 
+    def _repr_html_(self) -> str:
+        from .summary import html_stream
+
+        return html_stream(self)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the value columns (without times and payload)."""

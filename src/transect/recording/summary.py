@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from transect.base import clocks
-from transect.base.tables import table_lines
+from transect.base.tables import html_table, shorten, table_lines
 
-from .arrow import block_ranges
+from .arrow import T_NS, block_ranges
 from .stream import LOGGED_TYPE
 
 if TYPE_CHECKING:
@@ -253,15 +253,27 @@ def _times(count: int) -> str:
 
 def html_summary(recording: Recording) -> str:
     """Return the table as HTML for a notebook."""
-    import html
-
-    def cells(row: tuple[str, ...], tag: str) -> str:
-        return "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row)
-
     table = stream_table(recording)
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
-    foot = "".join(f"<div>{html.escape(line)}</div>" for line in footer_lines(recording))
-    return (
-        f"<div><b>{html.escape(headline(recording))}</b></div>"
-        f"<table><thead><tr>{cells(table.headings, 'th')}</tr></thead><tbody>{body}</tbody></table>{foot}"
+    return html_table(headline(recording), [table.headings, *table.rows], footer_lines(recording))
+
+
+MOST_SHOWN = 12
+"""Letters of a value in the table of a stream."""
+
+
+def html_stream(stream: Stream) -> str:
+    """Return the columns of a stream as HTML for a notebook: unit, first and last value of each."""
+    names = (T_NS, *stream.columns)
+    ends = [
+        stream.table.slice(row, 1).to_pylist()[0] for row in ((0, len(stream) - 1) if len(stream) else ())
+    ]
+    rows = [
+        (name, stream.units.get(name, ""), *(shorten(str(row[name]), MOST_SHOWN) for row in ends))
+        for name in names
+    ]
+    head = ("column", "unit", *(("first", "last") if ends else ()))
+    timing = stream.timing
+    return html_table(
+        f"{stream.name}: {stream.type.__name__}, {len(stream)} samples, {rate_text(timing.rate)}",
+        [head, *rows],
     )
