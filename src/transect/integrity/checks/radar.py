@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from transect.base.arrays import Floats
 from transect.geometry.robust import NORMAL
 from transect.integrity.learning import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import Moving, is_moving
 from transect.integrity.windows import Window
 from transect.types import RadarRange, RadarSpectrum
 
@@ -30,7 +31,8 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=4):
 
     ``loss = usual - median(peak)`` in dB: of a spectrum the peak above the median of its bins (signal to
     noise), of a range its reflectivity. ``scatter``: the deviation of ranges within the window over the usual
-    one at that bearing, the median over bearings that usually have a target (deviation below 1 m).
+    one at that bearing, the median over bearings that usually have a target (deviation below 1 m). While the
+    robot moves targets are others, some of them slanted or far: then it is UNKNOWN.
 
     Motive: Document 004, 5.1: in dust the radar shows a "slight increase of the level of noise ... and lower
     reflectivities". It stays usable, and this check must say so.
@@ -44,8 +46,13 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=4):
         self._strength = Usual()
         self._scatter: dict[int, Usual] = {}
 
-    def look(self, radar: Window[RadarSpectrum | RadarRange]) -> Finding | Unknown:
+    def look(
+        self, radar: Window[RadarSpectrum | RadarRange], moving: Sequence[Window[Moving]] = ()
+    ) -> Finding | Unknown:
         """Compare strength and scatter with the usual ones."""
+        if is_moving(moving):
+            self.reset()
+            return Unknown("MOVING", "other targets are there than before", len(radar))
         spectra = issubclass(radar.stream.type, RadarSpectrum)
         strength = float(np.median(_above_noise(radar) if spectra else radar.column("reflectivity")))
         spread = {} if spectra else _find_spread(radar.column("angle"), radar.column("range"))
