@@ -1,8 +1,7 @@
 """Text logs larger than memory should be: what `transect info` takes to open them for the first time.
 
 Each log is made, opened and removed again; measured in a process of its own. Anonymous memory is what the
-process alone uses. In the largest resident set are also pages of the cache's files, which the system takes
-back whenever it needs them.
+process alone uses. In the largest resident set are also pages of the cache's files.
 """
 
 import os
@@ -140,7 +139,7 @@ def measure(name: str, log: Log, size: float) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     _, own, resident = done.stdout.splitlines()[-1].split()
     _harness.held(f"{name}, {size:g} GB: memory of its own", int(own), target=GB)
-    _harness.held(f"{name}, {size:g} GB: with pages of files", int(resident))
+    _harness.held(f"{name}, {size:g} GB: with pages of files", int(resident), target=GB)
 
 
 def main() -> None:
