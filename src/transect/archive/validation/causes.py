@@ -68,6 +68,6 @@ def _offset(table: TableDef, feeds: Ints, length: int) -> int | None:
 
 def _fitting(feeds: Ints, offset: int, length: int, records: int) -> int:
     """Return how many records end in a line feed, one after the other, from an offset on."""
-    ends = offset + length * np.arange(1, records + 1) - 1
+    ends = offset + length * np.arange(1, min(records, len(feeds)) + 1) - 1
     found = np.isin(ends, feeds)
     return int(len(found) if found.all() else np.argmin(found))

@@ -122,9 +122,9 @@ def open_label(path: Path, name: str) -> tuple[Label | None, list[Problem]]:
         return None, [problem("label.not_understandable", f"the file {text}", severity=severity, line=line)]
     if not label.is_label:
         text = f"its root is {local_name(label.root)!r}, and no product of PDS4"
-        return None, [
-            problem("label.not_understandable", text, severity=severity, line=label.root.sourceline or 0)
-        ]
+        severity = "error" if path.suffix.lower() == ".lblx" else "info"
+        line = label.root.sourceline or 0
+        return None, [problem("label.not_understandable", text, severity=severity, line=line)]
     return label, []
 
 

@@ -103,6 +103,15 @@ class Label:
         tags = {each.tag for each in self.root.iter() if isinstance(each.tag, str)}
         return frozenset(tag.rpartition("}")[2] for tag in tags)
 
+    @property
+    def text(self) -> str:
+        """The label as text that says nothing of its encoding, unless that is UTF-8."""
+        if (self.root.getroottree().docinfo.encoding or "UTF-8").upper() in ("UTF-8", "US-ASCII", "ASCII"):
+            return self.content.decode("utf-8-sig", "replace")
+        from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+        return etree.tostring(self.root, encoding="unicode")
+
     @cached_property
     def lid(self) -> str:
         """The logical identifier, or nothing."""

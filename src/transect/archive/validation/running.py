@@ -59,12 +59,23 @@ def _run(what: Survey, options: Options, jobs: int) -> Report:
     kept, root = choose_members(seen, what)
     names = {each.name for each in seen} - {each.name for each in kept}
     found = [*what.problems, *(p for each in checked for p in each.problems if p.file not in names)]
+    found = list(_without_data(found, seen))
+    if checked and not seen and all(each.severity == "info" for each in found):
+        found.append(problem("execution.no_products_found", "no file is a label of PDS4", file=found[0].file))
     found += common_problems(kept)
     if what.rule in ("bundle", "collection"):
         found += _tree_problems(what, seen, kept, root, options)
     if options.against is not None:
         found += _growth(options, seen, what)
     return Report((), len(kept), len(names), tuple(_notes(judge, found)), tuple(found))
+
+
+def _without_data(found: Sequence[Problem], seen: Sequence[Seen]) -> Iterator[Problem]:
+    """Give problems, but not that a file is no label if a label says that it is data."""
+    data = {file for each in seen for file in each.files}
+    for each in found:
+        if each.kind != "label.not_understandable" or each.file not in data:
+            yield each
 
 
 def _tree_problems(

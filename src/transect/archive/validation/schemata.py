@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from transect.archive.schemas import Schemas
+from transect.errors import TransectError
 
 from .labels import SCHEMATRON, Label
 from .problems import Problem, Severity, problem
@@ -42,9 +43,9 @@ class Checker:
         """Give what is wrong with how a label names its schemas, and what these say of it."""
         yield from declarations(label)
         if self.schemas or self.own_xsd:
-            yield from self._by_xsd(label)
+            yield from _or_error(self._by_xsd(label))
         if self.schematron and (self.schemas or self.own_sch):
-            yield from self._by_schematron(label)
+            yield from _or_error(self._by_schematron(label))
 
     def _by_xsd(self, label: Label) -> Iterator[Problem]:
         named = label.schema_locations
@@ -76,9 +77,18 @@ class Checker:
         key = tuple(dict.fromkeys(path for path in paths if path.suffix == ".sch"))
         if not key:
             return
-        for each in _schematron(key).failures(label.content, label.present):
+        for each in _schematron(key).failures(label.text, label.present):
             severity = ROLES.get(each.role.lower(), "error")
             yield problem("label.schematron", each.text, severity=severity, line=label.at(each.path))
+
+
+def _or_error(found: Iterator[Problem]) -> Iterator[Problem]:
+    """Give problems; schemas that cannot be used are one, too, and do not end the run."""
+    try:
+        yield from found
+    except TransectError as error:
+        text = f"{error.what} ({error.where}): {error.why}"
+        yield problem("label.unresolvable_resource", text, severity="error")
 
 
 @lru_cache(MOST_KEPT)

@@ -214,12 +214,12 @@ class Schematron:
         """The rules, in the order of the files."""
         return read_rules(self.paths)
 
-    def failures(self, content: bytes, present: frozenset[str]) -> Iterator[Failure]:
+    def failures(self, text: str, present: frozenset[str]) -> Iterator[Failure]:
         """Give the assertions that a label does not fulfil.
 
         Parameters
         ----------
-        content : bytes
+        text : str
             The label, which `load_xml` has accepted.
         present : frozenset of str
             Names of its elements.
@@ -229,7 +229,7 @@ class Schematron:
             program = self._program_for(present, saxon)
             if program is None:
                 return
-            node = saxon.processor.parse_xml(xml_text=content.decode("utf-8-sig"))
+            node = saxon.processor.parse_xml(xml_text=text)
             printed: str = program.transform_to_string(xdm_node=node) or ""
         except saxon.error as error:
             names = ", ".join(path.name for path in self.paths)

@@ -140,6 +140,8 @@ def read_table(element: Any, kind: str) -> TableDef:
         raise DefinitionError(f"{word!r} is no field delimiter", child_line(element, "field_delimiter"))
     fixed = kind in ("Table_Character", "Table_Binary")
     fields = tuple(_fields(how, 0, count(1)))
+    if fixed and not count_of(how, "record_length"):
+        raise DefinitionError("record_length is 0", child_line(how, "record_length"))
     ends = RECORD_DELIMITERS.get(text_of(element, "record_delimiter").lower(), b"\r\n")
     name = text_of(element, "name") or text_of(element, "local_identifier") or kind
     return TableDef(

@@ -39,10 +39,10 @@ def field_problems(
     values = column
     if delimited:
         values, quoted = column.trimmed().unquoted()
-        yield from _tell(_quoted_with(values, quoted, '"'), values, rows, each, "validation.invalid_field_value",
-                         "{} is in quotation marks and has others inside")  # fmt: skip
-        yield from _tell(_quoted_with(values, quoted, r"\r\n"), values, rows, each, "validation.invalid_field_value",
-                         "{} has a carriage return or line feed inside")  # fmt: skip
+        for signs, what in (('"', "has others"), (r"\r\n", "has a carriage return or line feed")):
+            bad = _quoted_with(values, quoted, signs)
+            text = f"{{}} is in quotation marks and {what} inside"
+            yield from _tell(bad, values, rows, each, "validation.invalid_field_value", text)
     values = values.trimmed()
     filled = values.lengths > 0
     if not filled.any():
