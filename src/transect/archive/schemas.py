@@ -131,6 +131,7 @@ def _download(url: str, pin: Pin) -> bytes:
         with urlopen(url, timeout=30) as answer:
             content = answer.read(MAX_BYTES + 1)
     except HTTPError as error:
+        error.close()
         raise TransectError(
             f"{pin.name} cannot be fetched", where=url, why=f"the site answers {error.code} {error.reason}"
         ) from error

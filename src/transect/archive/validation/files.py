@@ -75,9 +75,8 @@ def file_problems(entry: FileEntry, path: Path) -> Iterator[Problem]:
 def _size(entry: FileEntry, path: Path) -> Iterator[Problem]:
     text, size = text_of(entry.element, "file_size"), path.stat().st_size
     if not text:
-        yield problem(
-            "label.missing_filesize", f"the label has no file_size: {entry.name} cannot be compared"
-        )
+        said = f"the label has no file_size: {entry.name} cannot be compared"
+        yield problem("label.missing_filesize", said, severity="info")
     if text.isdecimal() and int(text) != size:
         yield problem(
             "label.filesize_mismatch", f"file_size is {text}, but the file has {size} bytes",
@@ -88,9 +87,8 @@ def _size(entry: FileEntry, path: Path) -> Iterator[Problem]:
 def _checksum(entry: FileEntry, path: Path) -> Iterator[Problem]:
     said = text_of(entry.element, "md5_checksum")
     if not said:
-        yield problem(
-            "label.missing_checksum", f"the label has no md5_checksum: {entry.name} cannot be compared"
-        )
+        text = f"the label has no md5_checksum: {entry.name} cannot be compared"
+        yield problem("label.missing_checksum", text, severity="info")
     if said and (real := md5_of(path)) != said.lower():
         yield problem(
             "label.checksum_mismatch", f"md5_checksum is {said}, but the file has {real}",

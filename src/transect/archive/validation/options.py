@@ -29,6 +29,8 @@ class Options:
         Whether context products must be registered.
     mismatches : bool
         Whether their names and types are compared.
+    context_references : bool
+        Whether a collection must name the context products that its products name.
     products : bool
         Whether labels are checked one by one, besides how they fit together.
     formats : bool
@@ -62,6 +64,7 @@ class Options:
     content: bool = True
     context: bool = True
     mismatches: bool = True
+    context_references: bool = True
     products: bool = True
     formats: bool = True
     strict_fields: bool = False

@@ -23,16 +23,7 @@ WARNINGS = frozenset(
         "product_not_registered",
         "table.characters_between_fields", "table.field_value_out_of_special_constant_min_max_range",
         "array.value_out_of_special_constant_min_max_range", "table.field_value_format_specifier_mismatch",
-        "table.field_value_format_precision_mismatch", "table.invalid_special_constant",
-        "array.invalid_special_constant", "validation.content_validation_not_yet_supported",
-        "data_objects.out_of_order", "data.not_described",
-    }
-)  # fmt: skip
-INFOS = frozenset(
-    {
-        "label.context_ref_found", "table.blank_field_value", "table.field_value_is_special_constant",
-        "array.is_special_constant", "label.missing_checksum", "label.missing_filesize",
-        "integrity.unreferenced_file", "label.context_ref_case_mismatch",
+        "table.field_value_format_precision_mismatch", "data.not_described",
     }
 )  # fmt: skip
 
@@ -90,7 +81,7 @@ class Problem:
 
 def problem(kind: str, text: str, **where: Any) -> Problem:
     """Return a problem of the severity that its kind has, unless one is given."""
-    usual: Severity = "warning" if kind in WARNINGS else "info" if kind in INFOS else "error"
+    usual: Severity = "warning" if kind in WARNINGS else "error"
     return Problem(kind, text, where.pop("severity", usual), **where)
 
 

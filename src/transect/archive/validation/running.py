@@ -96,6 +96,7 @@ def _tree_problems(
     yield from folder_problems(what.folders, 1 if what.rule == "bundle" else 0)
     archive = Archive(kept, root, options.strict_members)
     yield from archive.problems()
+    yield from archive.context_problems() if options.context_references else ()
     if options.unlabelled and options.products:
         yield from unlabelled(what.files, seen)
 

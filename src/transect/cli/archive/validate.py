@@ -28,6 +28,7 @@ choices = add_options(
     click.option("--skip-content", is_flag=True, help="Do not look at data files."),
     click.option("--skip-context", is_flag=True, help="Context products need not be registered."),
     click.option("--skip-context-mismatches", is_flag=True, help="Their names and types are not compared."),
+    click.option("--skip-context-references", is_flag=True, help="Collections need not name them."),
     click.option("--skip-products", is_flag=True, help="Check only how labels fit together."),
     click.option("--skip-formats", is_flag=True, help="Do not compare values with field_format."),
     click.option("--strict-fields", is_flag=True, help="Warn of anything but blanks between fixed fields."),
@@ -74,9 +75,17 @@ def command(paths: tuple[Path, ...], jobs: int, info: bool, as_json: bool, **cho
 
 def _options(choice: dict[str, Any]) -> dict[str, Any]:
     """Return options as the validator calls them: it is told what to check, people what to leave out."""
-    skipped = {"skip_content": "content", "skip_context": "context", "skip_context_mismatches": "mismatches",
-               "skip_products": "products", "skip_formats": "formats", "lenient_members": "strict_members",
-               "allow_unlabelled": "unlabelled", "no_recursion": "recurse"}  # fmt: skip
+    skipped = {
+        "skip_content": "content",
+        "skip_context": "context",
+        "skip_context_mismatches": "mismatches",
+        "skip_context_references": "context_references",
+        "skip_products": "products",
+        "skip_formats": "formats",
+        "lenient_members": "strict_members",
+        "allow_unlabelled": "unlabelled",
+        "no_recursion": "recurse",
+    }
     options = {new: not choice.pop(old) for old, new in skipped.items()}
     extensions = tuple(f".{each}" for each in choice.pop("extensions"))
     if extensions:

@@ -1,0 +1,65 @@
+"""`transect archive validate`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.archive.validation.products import area, label, write
+from tests.commands import transect
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("TRANSECT_PDS4_SCHEMAS", raising=False)
+    return write(tmp_path, "a.xml", label(area("b.dat", more="<file_size>2</file_size>")), b_dat=b"x")
+
+
+def test_it_ends_with_4_if_something_is_invalid_and_says_what_was_not_checked_first(product: Path) -> None:
+    done = transect("archive", "validate", product)
+    assert done.returncode == 4
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("note: XSD and Schematron were not checked")
+    assert "  error.label.filesize_mismatch  line 11, b.dat" in lines
+    assert lines[-1] == "invalid: 1 error, 0 warnings in 1 label"
+
+
+def test_it_ends_with_0_if_there_are_only_warnings(product: Path) -> None:
+    (product.parent / "b.dat").write_bytes(b"xy")
+    product.write_text(product.read_text().replace("b.dat", "B.dat"))
+    done = transect("archive", "validate", product)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+        0, "valid with warnings: 0 errors, 1 warning in 1 label"
+    )  # fmt: skip
+
+
+def test_json_is_what_its_schema_says(product: Path) -> None:
+    done = transect("archive", "validate", product, "--json")
+    report = json.loads(done.stdout)
+    page = (ROOT / "docs" / "pds4.md").read_text()
+    schema = json.loads(page.partition("```json schema\n")[2].partition("```")[0])
+    jsonschema.Draft202012Validator(schema).validate(report)
+    assert (report["verdict"], report["labels"], report["counts"]["error"]) == ("invalid", 1, 1)
+    assert report["types"]["error.label.filesize_mismatch"] == 1
+    (said,) = [each for each in report["problems"] if each["severity"] == "error"]
+    assert (said["file"], said["line"], said["data"]) == ("a.xml", 11, "b.dat")
+
+
+def test_several_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transect.archive.validation.running.FEWEST", 2)
+    for number in range(3):
+        write(tmp_path, f"p{number}.xml", label(vid=f"{number}.x"))
+    one = transect("archive", "validate", tmp_path, "--json").stdout
+    assert transect("archive", "validate", tmp_path, "--json", "--jobs", "2").stdout == one
+    assert json.loads(one)["counts"]["error"] == 3
+
+
+def test_a_typing_mistake_is_a_usage_error(product: Path) -> None:
+    assert transect("archive", "validate", product, "--rule", "bundel").returncode == 2
+    assert transect("archive", "validate").returncode == 2
+    assert transect("archive", "validate", product, "--schemas", "nowhere").returncode == 2
