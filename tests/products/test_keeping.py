@@ -4,10 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.commands import transect
 
-from transect.products import ProductStore, Wanted, open_store
+from transect.formats import open as open_recording
+from transect.products import Area, ProductStore, Wanted, open_store
 from transect.products.keeping import keep_run
 from transect.products.reproducing import NotReproducibleError, reproduce
 
@@ -54,6 +56,16 @@ def test_every_output_of_a_run_is_a_product_and_its_parent_is_the_run(
             store.content(product.id)
             == (kept / "fused" / f"{product.name}.{product.payload.format}").read_bytes()
         )
+
+
+def test_a_track_is_found_by_longitude_and_latitude_where_there_were_fixes(
+    kept: Path, store: ProductStore
+) -> None:
+    fixes = np.degrees(open_recording(kept / "day")["Gps/Fix"].array("lon", "lat"))
+    (west, south), (east, north) = fixes.min(axis=0).tolist(), fixes.max(axis=0).tolist()
+    found = {product.name for product in store.find(Wanted(area=Area(west, south, east, north)))}
+    assert {"pose", "trajectory", "ground"} <= found
+    assert store.find(Wanted(area=Area(west + 1, south, east + 1, north))) == []
 
 
 def test_time_place_and_error_of_a_trajectory_are_those_of_its_file(kept: Path, store: ProductStore) -> None:

@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,9 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.errors import UsageError
 
-from .place import BODIES, Place
+from .place import BODIES, WGS84, Place, Site
 from .product import Product
+from .searching import origin_of
 from .store import ProductStore
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") 
     from transect.draw.tracks import Style, Track, tracks_figure
 
     crs = crs or _usual_system(products)
-    placed = [product for product in products if product.place is not None and product.place.crs == crs]
+    home = next((p.place.site for p in products if p.place and p.place.crs == crs), None)
+    placed = [moved for product in products if (moved := _bring(product, crs, home)) is not None]
     if not placed:
         known = ", ".join(sorted({product.place.crs for product in products if product.place}))
         raise UsageError(f"no product lies in {crs or 'any place'}", why=f"their systems: {known or 'none'}")
@@ -55,6 +58,23 @@ def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") 
     north = middle is not None or all(p.place and p.place.site and p.place.site.origin for p in placed)
     style = Style(caption=caption, names=("east", "north") if north else ("x", "y"), north=bool(north))
     return tracks_figure(tracks, ground, style=style, outlines=areas)
+
+
+def _bring(product: Product, crs: str, home: Site | None) -> Product | None:
+    """Return a product in a coordinate system; None if its place is not known there.
+
+    What lies on Earth is brought to a site whose origin is known.
+    """
+    place = product.place
+    if place is None or place.crs == crs:
+        return product if place is not None else None
+    if home is None or home.origin is None or home.body != WGS84 or place.crs != WGS84:
+        return None
+    from transect.geometry.geodesy import local_from_geodetic
+
+    points = np.radians([(latitude, longitude, 0.0) for longitude, latitude in place.points])
+    local = local_from_geodetic(points, origin_of(home))[:, :2].tolist()
+    return replace(product, place=Place(place.shape, tuple((x, y) for x, y in local), site=home))
 
 
 def _usual_system(products: Sequence[Product]) -> str:

@@ -7,13 +7,14 @@ import math
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.errors import ParseError, TransectError, UnsupportedError
 from transect.types.provenance import Provenance, SourceFile
 
+from .locating import Anchor, find_anchors
 from .place import WGS84, Area, Place, Site
 from .product import Payload, Product
 from .store import Item, ProductStore
@@ -27,6 +28,8 @@ VERDICTS = "verdicts.parquet"
 """What a run acted on, where it did."""
 MOST_POINTS = 200
 """Of the track of a trajectory."""
+OUTLYING, MANY = 0.005, 1000
+"""Part of a cloud's points that its outline leaves out on each side, if it has many: a few are far off."""
 _STAMP = re.compile(r"-?\d+").fullmatch
 _UTM = re.compile(r"EPSG:32([67])(\d\d)").fullmatch
 
@@ -106,18 +109,31 @@ def products_of_run(
     made = Provenance(tool=provenance.tool, parents=(run.id,))
     site = Site(recorded.get("name") or folder.name)
     outputs = dict(content["outputs"])
+    names = [name for output in outputs.values() for name in output["files"] if name.endswith(".tum")]
+    anchors = find_anchors(request, [folder / name for name in names]) if recorded else {}
     if (folder / VERDICTS).is_file():
         outputs["verdicts"] = {"type": "Verdicts", "files": [VERDICTS]}
     for port, output in outputs.items():
         for name in output["files"]:
             for file in _files(folder / name):
-                extent = look_at(file, site)
+                extent = _locate(look_at(file, site), anchors)
                 t0_ns, t1_ns = extent.time_ns or span
                 yield Product(
                     output["type"], Payload.of(file, file.suffix.removeprefix(".").lower() or "bin"), port,
                     frame=extent.frame, t0_ns=t0_ns, t1_ns=t1_ns, place=extent.place,
                     quality=_judgement(content) | _errors(folder, port), provenance=made, **common,
                 ), file  # fmt: skip
+
+
+def _locate(extent: Extent, anchors: Mapping[str, Anchor]) -> Extent:
+    """Return an extent in its place on Earth, where that of its frame, or of the run's only one, is known."""
+    only = next(iter(anchors.values())) if len(anchors) == 1 and not extent.frame else None
+    place, anchor = extent.place, anchors.get(extent.frame, only)
+    if anchor is None or place is None or place.site is None:
+        return extent
+    if anchor.is_north_up:
+        return replace(extent, place=replace(place, site=anchor.site(place.site.name)))
+    return replace(extent, place=anchor.locate(place))
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -236,9 +252,10 @@ def _look_at_cloud(file: Path, site: Site) -> Extent:
     [stream] = open_recording(file, format="pcd")
     cloud = stream[0].payload
     assert isinstance(cloud, PointCloud)
-    points = cloud.points[np.isfinite(cloud.points).all(1)]
+    points = cloud.points[np.isfinite(cloud.points).all(1), :2]
+    frame = "" if cloud.frame == file.stem else cloud.frame  # a file without a frame is called by its name
     if not len(points):
-        return Extent(frame=cloud.frame)
-    (x0, y0), (x1, y1) = points[:, :2].min(0), points[:, :2].max(0)
-    box = Area(float(x0), float(y0), float(x1), float(y1), site.crs)
-    return Extent(place=Place.of_box(box, site), frame=cloud.frame)
+        return Extent(frame=frame)
+    rim = OUTLYING if len(points) >= MANY else 0.0
+    (x0, y0), (x1, y1) = np.quantile(points, (rim, 1 - rim), axis=0, method="nearest").tolist()
+    return Extent(place=Place.of_box(Area(x0, y0, x1, y1, site.crs), site), frame=frame)
