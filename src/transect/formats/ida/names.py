@@ -29,7 +29,7 @@ _NAME = re.compile(
 CAMERAS = {"C": "ICC", "D": "IDC"}
 """The context camera and the one on the forearm, by the first letter of their pictures' names."""
 _PICTURE = re.compile(
-    r"(?P<camera>[CD])\d{3}\w(?P<sol>\d{4})_(?P<sclk>\d{9,10})EDR_F\d{4}_\d{4}\w{1,3}\.(?:png|jpe?g)",
+    r"(?P<camera>[CD])\d{3}\w(?P<sol>\d{4})_(?P<sclk>\d{9,10})EDR_F\d{4}_\d{4}\w{1,3}\.(?:png|jpe?g|img)",
     re.IGNORECASE,
 )
 """As InSight's raw pictures are published: D000M0789_666569938EDR_F0000_2696M_.PNG. The SIS does not say."""

@@ -20,7 +20,6 @@ from transect.recording import (
     Loss,
     Parsed,
     Recording,
-    Robot,
     Role,
     Source,
     Stream,
@@ -32,13 +31,13 @@ from transect.recording.source import Buffer
 from transect.robots.ida.arm import Arm
 from transect.robots.ida.frames import joint_edges, standing_frames
 from transect.robots.ida.parameters import Parameters
-from transect.types import CameraModel, Image, JointState, Record
+from transect.types import JointState, Record
 
-from .._images import file_table, image_loader, image_size
 from .clock import utc_from_sclk
 from .files import Products, mentions, sort_products
-from .names import parse_name, parse_picture
+from .names import parse_name
 from .parameters import ParameterFile, parse_parameters
+from .pictures import read_pictures
 from .status import parse_status
 from .tables import Label, parse_label, parse_science
 from .text import is_number, tokens
@@ -78,7 +77,7 @@ def read(source: Source) -> Recording:
         conditions.update(extra[0])
         losses += extra[1]
         notes += extra[2]
-    pictures = list(_pictures(source, products, robot))
+    pictures = list(read_pictures(source, products.picture, robot.cameras))
     notes += [note for _, note in pictures if note]
     streams = (*_science(source, products), *_status(source, products), *(stream for stream, _ in pictures))
     frames, unmoved = _arm_frames(frames, conditions.get("parameters", {}), streams)
@@ -175,32 +174,6 @@ def _three_numbers(text: str) -> tuple[float, ...] | None:
         if len(words) == 3 and all(map(is_number, words)) and (line[-1] in "\r\n" or len(decimals) == 1):
             return tuple(to_si(float(word), "mm") for word in words)
     return None
-
-
-def _pictures(source: Source, products: Products, robot: Robot) -> Iterator[tuple[Stream, str]]:
-    """Give the pictures of each camera, and what is to be said of them."""
-    taken = [(name, file) for file in products.picture if (name := parse_picture(file))]
-    for camera in sorted({name.camera for name, _ in taken}):
-        pictures = sorted((name.sclk * NS, file) for name, file in taken if name.camera == camera)
-        yield _picture_stream(source, camera, pictures, robot.cameras.get(camera))
-
-
-def _picture_stream(
-    source: Source, camera: str, pictures: Sequence[tuple[int, str]], model: CameraModel | None
-) -> tuple[Stream, str]:
-    """Return the stream of a camera; its model is used if the pictures have that size."""
-    files = [file for _, file in pictures]
-    size = image_size(source.head(files[0]))
-    frame = model.frame if model else ""
-    fits = model is not None and size == (model.width, model.height)
-    stream = Stream(
-        camera, Image, file_table(np.array([t_ns for t_ns, _ in pictures], np.int64), files), clock="sclk",
-        frame=frame, loader=image_loader(source, frame, model if fits else None),
-        camera=camera if fits else "",
-    )  # fmt: skip
-    if fits or model is None or size is None:
-        return stream, ""
-    return stream, f"{camera}: pictures of {size[0]} x {size[1]} pixels, which its model does not fit"
 
 
 def _status(source: Source, products: Products) -> list[Stream]:
