@@ -35,6 +35,7 @@ def command(opening: Opening, format_name: str | None, out: Path, write_options:
     -o out.bag                   ROS 1 bag
     -o out.mcap --format mcap    MCAP with JSON messages, for tools without ROS
     -o out.tum                   one trajectory
+    -o out.mp4 --streams CAMERA  a film of one camera; of all: --format video
     -o out.gpx                   positions on Earth; also .kml, .geojson
     -o out --format csv          a folder with a table for each stream; or parquet
     """  # noqa: D301, the sign is click's

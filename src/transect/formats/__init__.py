@@ -75,8 +75,11 @@ WRITTEN_AS = {
     ".gpx": "gpx",
     ".kml": "kml",
     ".geojson": "geojson",
+    ".mp4": "video",
 }
 """Formats that the suffix of a file to be written names."""
+CALLED = {"mp4": "video", "rosbag2": "rosbag", "msgpack": "cdff_msgpack", "foxglove": "mcap"}
+"""Formats by what other people call them."""
 IN_FOLDERS = ("csv", "parquet")
 """Formats that a suffix would name if they were single files."""
 _NO_OPTIONS = ("source", "recording", "path")
@@ -118,7 +121,8 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Format:
-    """Return a format module by name."""
+    """Return a format module by its name, or by what other people call it."""
+    name = CALLED.get(name, name)
     if name not in names():
         raise UnknownFormatError(f"there is no format {name!r}", hint=did_you_mean(name, names()))
     if name in _outside():

@@ -12,6 +12,8 @@ from .._base import Match, no
 from .._heads import suffix_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transect.recording import Recording, Source
 
 SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
@@ -37,3 +39,16 @@ def read(source: Source) -> Recording:
     from . import reading
 
     return reading.read(source)
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write each stream of images as a film (H.264 in MP4): one `.mp4`, or a folder of them.
+
+    Returns
+    -------
+    tuple of str
+        What is not as it was: films are compressed with loss.
+    """
+    from . import writing
+
+    return writing.write(recording, path)

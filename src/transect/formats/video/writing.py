@@ -1,0 +1,93 @@
+"""Streams of images as films: H.264 in MP4, each frame at its own time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.files import file_paths, staged
+from transect.errors import MissingExtraError, UsageError
+from transect.recording import Recording, Stream
+from transect.types import Image
+
+from .._films import is_readable
+from .._payloads import good_payloads, not_written
+
+TICK = Fraction(1, 1_000_000)
+"""Seconds to which times are kept."""
+RATE = 30
+"""Frames a second that a player is told where times do not tell: frames have their own times anyway."""
+QUALITY = "20"
+"""Of x264, from 0 (no loss) to 51."""
+PIXELS = {"gray": "gray", "thermal": "gray", "rgb": "rgb24", "bgr": "bgr24", "rgba": "rgba"}
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write films; see `transect.formats.video.write`."""
+    if not is_readable():
+        raise MissingExtraError("av", "video")
+    streams = [stream for stream in recording if stream.type is Image and len(stream)]
+    if not streams:
+        raise UsageError(
+            f"{recording.name} has no images to make a film of", hint="transect info lists streams"
+        )
+    if path.suffix and len(streams) > 1:
+        names = ", ".join(stream.name for stream in streams)
+        raise UsageError(
+            f"{path.name} is one film, and there are {len(streams)} streams of images",
+            hint=f"--streams NAME, one of {names}; or a folder for all: -o films --format video",
+        )
+    files = [path] if path.suffix else [path / f"{name}.mp4" for name in file_paths(s.name for s in streams)]
+    said = not_written(recording, streams)
+    for stream, file in zip(streams, files, strict=True):
+        said += _write_film(stream, file)
+    return tuple(said)
+
+
+def _write_film(stream: Stream, file: Path) -> list[str]:
+    """Write a film; return what is not as it was."""
+    import av
+
+    said: list[str] = []
+    frames = _frames(stream, said)
+    first = next(frames, None)
+    if first is None:
+        return [*said, f"{stream.name}: none of its images can be filmed"]
+    height, width = (size - size % 2 for size in first[1].shape[:2])
+    if (height, width) != first[1].shape[:2]:
+        said.append(f"{stream.name}: H.264 wants an even size; films are {width} x {height}")
+    with staged(file) as new, av.open(str(new), "w", format="mp4") as film:
+        track: Any = film.add_stream("libx264", rate=RATE, options={"crf": QUALITY})
+        track.width, track.height, track.pix_fmt = width, height, "yuv420p"
+        track.codec_context.time_base = TICK
+        for ticks, pixels, form in chain([first], frames):
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels[:height, :width]), format=form)
+            frame.pts, frame.time_base = ticks, TICK
+            film.mux(track.encode(frame))
+        film.mux(track.encode())
+    said.append(f"{stream.name}: a film is compressed with loss, and begins at 0 s")
+    return said
+
+
+def _frames(stream: Stream, said: list[str]) -> Iterator[tuple[int, NDArray[Any], str]]:
+    """Yield time in ticks, pixels and their format, in order of time; a time that comes again is left out."""
+    last, skipped, size = -1, 0, None
+    start = int(stream.t_ns.min())
+    samples = (stream[number] for number in np.argsort(stream.t_ns, kind="stable").tolist())
+    for sample, image in good_payloads(samples, lambda sample: sample.value, said):
+        ticks = (sample.t_ns - start) // 1000
+        size = size or image.data.shape[:2]
+        form = PIXELS.get(image.mode)
+        if ticks <= last or form is None or image.data.dtype != np.uint8 or image.data.shape[:2] != size:
+            skipped += 1
+            continue
+        last = ticks
+        yield ticks, image.data, form
+    if skipped:
+        said.append(f"{stream.name}: {skipped} images of another size, type or the same time are left out")
