@@ -19,20 +19,41 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Default: any that is free.")
 @click.option("--browser/--no-browser", default=True, help="Open a browser, or only print the address.")
 @click.option("--check/--no-check", default=True, help="Judge the sensors meanwhile.")
-def command(opening: Opening, port: int, browser: bool, check: bool) -> int:
+@click.option("--rerun", is_flag=True, help="Show it in a window of Rerun instead.")
+@click.option("--save", type=click.Path(path_type=Path), metavar="X.rrd", help="Write it for Rerun instead.")
+def command(opening: Opening, port: int, browser: bool, check: bool, rerun: bool, save: Path | None) -> int:
     """Look at a recording: cameras, lasers and clouds in 3-D, plots, verdicts, all at one time.
 
     PATH is a recording, RUN the folder of a run, whose recording is opened and whose path is shown. The page
     is served on the loopback address, to those who know the address that is printed. Ctrl-C ends it.
     """
+    from ._opening import report_losses
+
+    scene = _open_scene(opening)
+    code = report_losses(scene.recording)
+    if save is not None or rerun:
+        return max(code, _hand_over(scene, save))
+    _serve(scene, port, browser, check)
+    return code
+
+
+def _hand_over(scene: Scene, save: Path | None) -> int:
+    """Give a scene to Rerun, as a file or in a window; return the exit code."""
+    from transect.view.rerun_bridge import save_scene, show_scene
+
+    said = show_scene(scene) if save is None else save_scene(scene, save)
+    for sentence in said:
+        click.echo(f"warning: {sentence}", err=True)
+    if save is not None:
+        click.echo(f"wrote {save}")
+    return 3 if said else 0
+
+
+def _serve(scene: Scene, port: int, browser: bool, check: bool) -> None:
     import webbrowser
 
     from transect.view.viewer import Viewer
 
-    from ._opening import report_losses
-
-    scene = _open_scene(opening)
-    report_losses(scene.recording)
     viewer = Viewer(scene, port, check)
     click.echo(f"{scene.recording.name} is shown at {viewer.url}")
     click.echo("Ctrl-C ends it.")
@@ -44,7 +65,6 @@ def command(opening: Opening, port: int, browser: bool, check: bool) -> int:
         click.echo("ended")
     finally:
         viewer.close()
-    return 0
 
 
 def _open_scene(opening: Opening) -> Scene:

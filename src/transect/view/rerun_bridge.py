@@ -1,0 +1,181 @@
+"""A recording for the Rerun viewer: pictures, points, paths and numbers, in columns (the extra `view`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.base.clocks import NS
+from transect.base.files import refuse_existing, staged
+from transect.errors import MissingExtraError, ParseError, UnsupportedError
+from transect.geometry import rotations
+from transect.recording import Stream
+from transect.recording.arrow import Rows, block_ranges
+from transect.types import LaserScan
+
+from .viewer.encoding import cloud_points, encode_picture, scan_points
+from .viewer.scene import PICTURES, POINTS, Scene
+
+AT_ONCE = 64
+"""Pictures or clouds that are sent together."""
+TIMELINE = "time"
+
+
+def save_scene(scene: Scene, path: Path) -> list[str]:
+    """Write a scene as an .rrd file; return what could not be written, a sentence each."""
+    refuse_existing(path)
+    with staged(path) as new:
+        recording = _start(scene)
+        recording.save(str(new))
+        said = _send(scene, recording)
+        recording.disconnect()
+    return said
+
+
+def show_scene(scene: Scene) -> list[str]:
+    """Show a scene in a window of Rerun's own until it is closed; unasked, Rerun would listen to everybody."""
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "scene.rrd")
+        said = save_scene(scene, file)
+        subprocess.run([sys.executable, "-m", "rerun", "--bind", "127.0.0.1", str(file)], check=True)
+    return said
+
+
+def _start(scene: Scene) -> Any:
+    if find_spec("rerun") is None:
+        raise MissingExtraError("rerun-sdk", "view")
+    import rerun
+
+    return rerun.RecordingStream(f"transect {scene.recording.name}")
+
+
+def _send(scene: Scene, recording: Any) -> list[str]:
+    """Send all that a scene has; pictures and clouds that cannot be read are left out, and counted."""
+    recording.send_blueprint(_blueprint(scene))
+    _send_paths(scene, recording)
+    said: list[str] = []
+    for number, stream in enumerate(scene.streams):
+        if stream.type in PICTURES:
+            said += _send_pictures(scene, stream, recording)
+        elif stream.type in POINTS:
+            said += _send_points(scene, stream, recording)
+        else:
+            _send_curves(scene, number, recording)
+    return said
+
+
+def _name(*parts: str) -> str:
+    """Return an entity's path; a name out of a log is one part of it, whatever signs it has."""
+    import rerun
+
+    return "/".join(rerun.escape_entity_path_part(part) for part in parts)
+
+
+def _times(scene: Scene, seconds: Floats) -> list[Any]:
+    import rerun
+
+    if scene.axis.clock == "index":
+        return [rerun.TimeColumn(TIMELINE, sequence=seconds.astype(np.int64))]
+    t_ns = scene.axis.start_ns + np.round(seconds * NS).astype(np.int64)
+    if scene.axis.clock == "utc":
+        return [rerun.TimeColumn(TIMELINE, timestamp=t_ns.astype("datetime64[ns]"))]
+    return [rerun.TimeColumn(TIMELINE, duration=t_ns.astype("timedelta64[ns]"))]
+
+
+def _send_paths(scene: Scene, recording: Any) -> None:
+    import rerun
+
+    for path in scene.paths:
+        recording.log(_name("world", path.name), rerun.LineStrips3D([path.positions]), static=True)
+    for path in scene.paths[:1]:
+        moved = rerun.Transform3D.columns(translation=path.positions, quaternion=path.orientations)
+        recording.send_columns(_name("world", "robot"), _times(scene, path.seconds), moved)
+
+
+def _send_pictures(scene: Scene, stream: Stream, recording: Any) -> list[str]:
+    import rerun
+
+    def columns(files: list[bytes]) -> Any:
+        blobs = [np.frombuffer(file, np.uint8) for file in files]
+        return rerun.EncodedImage.columns(blob=blobs, media_type=["image/jpeg"] * len(blobs))
+
+    return _send_samples(scene, stream, recording, _name("pictures", stream.name), encode_picture, columns)
+
+
+def _send_points(scene: Scene, stream: Stream, recording: Any) -> list[str]:
+    import rerun
+
+    entity, mount = _name("world", "robot", stream.name), scene.mount(stream, int(stream.t_ns[0]))
+    turned = rerun.Quaternion(xyzw=rotations.quaternion_from_matrix(mount[:3, :3]))
+    recording.log(entity, rerun.Transform3D(translation=mount[:3, 3], quaternion=turned), static=True)
+
+    def columns(clouds: list[Floats]) -> Any:
+        positions = np.concatenate([cloud[:, :3] for cloud in clouds])
+        return rerun.Points3D.columns(positions=positions).partition([len(cloud) for cloud in clouds])
+
+    points = scan_points if stream.type is LaserScan else cloud_points
+    return _send_samples(scene, stream, recording, entity, points, columns)
+
+
+def _send_samples(
+    scene: Scene, stream: Stream, recording: Any, entity: str, take: Callable[[Any], Any],
+    columns: Callable[[list[Any]], Any],
+) -> list[str]:  # fmt: skip
+    """Send what is taken of each sample, some at a time; say how many cannot be read."""
+    bad = 0
+    for begin in range(0, len(stream), AT_ONCE):
+        taken: dict[int, Any] = {}
+        for row in range(begin, min(begin + AT_ONCE, len(stream))):
+            try:
+                taken[row] = take(stream[row].value)
+            except (ParseError, UnsupportedError):
+                bad += 1
+        if taken:
+            times = _times(scene, scene.seconds(stream)[list(taken)])
+            recording.send_columns(entity, times, columns(list(taken.values())))
+    return [f"{stream.name}: {bad} of {len(stream)} samples cannot be read"] if bad else []
+
+
+def _send_curves(scene: Scene, number: int, recording: Any) -> None:
+    import rerun
+
+    stream, seconds = scene.streams[number], scene.seconds(scene.streams[number])
+    for curve in scene.curves[number]:
+        rows = Rows(stream.table, curve.column)
+        for a, b in block_ranges(0, len(stream), overlap=0):
+            values = np.asarray(rows[a:b], np.float64)
+            values = values if curve.part is None else values[:, curve.part]
+            columns = rerun.Scalars.columns(scalars=values)
+            recording.send_columns(
+                _name("plots", stream.name, curve.label), _times(scene, seconds[a:b]), columns
+            )
+
+
+def _blueprint(scene: Scene) -> Any:
+    """Return how it is laid out: 3-D beside the pictures, the plots of each stream below."""
+    import rerun.blueprint as layout
+
+    pictures = [s.name for s in scene.streams if s.type in PICTURES]
+    plotted = [
+        s.name
+        for s, curves in zip(scene.streams, scene.curves, strict=True)
+        if curves and s.type not in POINTS
+    ]
+    views: list[Any] = [layout.Spatial3DView(origin="world", name=scene.recording.name)]
+    if pictures:
+        views.append(
+            layout.Grid(*(layout.Spatial2DView(origin=_name("pictures", n), name=n) for n in pictures))
+        )
+    rows: list[Any] = [layout.Horizontal(*views)]
+    if plotted:
+        rows.append(layout.Grid(*(layout.TimeSeriesView(origin=_name("plots", n), name=n) for n in plotted)))
+    return layout.Blueprint(layout.Vertical(*rows))
