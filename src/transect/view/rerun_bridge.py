@@ -39,7 +39,7 @@ def save_scene(scene: Scene, path: Path) -> list[str]:
 
 
 def show_scene(scene: Scene) -> list[str]:
-    """Show a scene in a window of Rerun's own until it is closed; unasked, Rerun would listen to everybody."""
+    """Show a scene in a window of Rerun's own until it is closed; unasked, it would listen to everybody."""
     import subprocess
     import tempfile
 
