@@ -260,10 +260,11 @@ def list_names(names: Sequence[str]) -> str:
 
 def small_metres(value: float) -> str:
     """Return an error with a unit that suits it: `1.9 cm`, `12 m`."""
-    for factor, unit in ((1e3, "mm"), (1e2, "cm")):
-        if value * factor < 100 * (factor < 1e3) + 10 * (factor == 1e3):
-            return f"{value * factor:.2g} {unit}"
-    return f"{value:.3g} m"
+    if value < 0.01:
+        return f"{1e3 * value:.2g} mm"
+    if value < 1:
+        return f"{1e2 * value:.2g} cm"
+    return f"{value:.3g} m" if value < 100 else f"{value:.0f} m"
 
 
 def _metres(value: float) -> str:

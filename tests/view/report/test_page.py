@@ -1,0 +1,125 @@
+"""The page itself: one file, safe, the same each time, whatever was recorded."""
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import transect
+from tests.view.report.pages import HOSTILE, broken_drive, gather_one, hostile_recording, page_of
+from tests.view.report.test_markup import Seen
+
+from transect.recording import Recording
+from transect.view.report import write_page
+
+
+@pytest.fixture(scope="module")
+def broken() -> str:
+    return page_of(broken_drive())
+
+
+def elements(page: str, name: str) -> list[str]:
+    return re.findall(rf"<{name}[ >].*?</{name}>", page, re.DOTALL)
+
+
+def test_its_policy_allows_its_own_style_and_script_and_nothing_else(broken: str):
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', broken)
+    assert policy
+    rules = dict(rule.strip().split(" ", 1) for rule in policy[1].replace("&#x27;", "'").split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["img-src"] == "data:"
+    for kind, name in (("style-src", "style"), ("script-src", "script")):
+        [content] = re.findall(rf"<{name}>(.*?)</{name}>", broken, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules[kind] == f"'sha256-{digest}'"
+    assert "unsafe" not in policy[1]
+
+
+def test_it_names_no_other_file_and_has_no_style_or_handler_in_an_element(broken: str):
+    seen = Seen(broken)
+    names = {name for name, _ in seen.attributes}
+    assert not {name for name in names if name.startswith("on")}
+    assert "style" not in names
+    addresses = [value for name, value in seen.attributes if name in ("href", "src", "action", "xlink:href")]
+    assert all(value and value.startswith(("#", "data:image/webp;base64,")) for value in addresses)
+    assert "http:" not in broken
+    assert "https:" not in broken
+    assert "eval(" not in broken
+
+
+def test_hostile_names_in_a_log_stay_text_everywhere():
+    page = page_of(hostile_recording())
+    seen = Seen(page)
+    assert "img" not in seen.elements
+    assert "b" in seen.elements
+    assert seen.elements.count("script") == 2
+    assert "onerror" not in {name for name, _ in seen.attributes}
+    assert HOSTILE.replace("\u202e", "\ufffd") in seen.text
+    assert "\u202e" not in page
+    [data] = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(data)["drawings"]
+
+
+def test_the_same_facts_give_the_same_bytes(broken: str):
+    assert write_page(gather_one(broken_drive())) == broken
+
+
+def test_a_recording_of_two_hours_and_720_000_rows_is_a_small_page_that_keeps_its_spike():
+    t = 1_700_000_000_000_000_000 + np.arange(720_000) * 10_000_000
+    value = np.random.default_rng(0).normal(size=len(t))
+    value[345_678] = 99.0
+    from transect.recording import stream_of_values
+    from transect.types import Imu
+
+    page = page_of(Recording("long", (stream_of_values("imu", t, {"gyro_x": value}, type=Imu),)), check=False)
+    assert len(page) < 200_000
+    [data] = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
+    [line] = next(d["lines"] for d in json.loads(data)["drawings"].values() if "lines" in d)
+    assert max(line["y"]) == 99.0
+    assert len(line["y"]) <= 720
+    assert "from 720000 samples: the lowest and the highest of every 20 s" in page
+
+
+def test_tables_verdicts_hashes_and_the_command_are_there(broken: str):
+    text = Seen(broken).text
+    for words in (
+        "What was there",
+        "What broke",
+        "Where the robot went",
+        "How to cite it",
+        "transect report there",
+    ):
+        assert words in text
+    assert "as Table 6 of AMEDS has it" in text
+    assert "Nobody has said yet how these data are to be cited" in text
+    assert len(elements(broken, "svg")) > 5
+    assert len(broken) < 3_000_000
+
+
+def test_pictures_of_bad_moments_are_inside_of_the_page():
+    page = page_of(broken_drive(), pictures=2)
+    pictures = re.findall(r'<img src="data:image/webp;base64,([^"]+)" width="(\d+)"', page)
+    assert 1 <= len(pictures) <= 3
+    assert all(base64.b64decode(content)[8:12] == b"WEBP" and int(width) > 100 for content, width in pictures)
+    assert len(page) < 12_000_000
+
+
+# The command
+
+
+def test_a_path_that_is_not_there_is_refused(tmp_path: Path):
+    done = transect("report", "nowhere", "-o", tmp_path / "r.html")
+    assert done.returncode == 1
+    assert "nowhere" in done.stderr
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_citation_that_lacks_its_authors_is_refused_with_its_line(tmp_path: Path):
+    (tmp_path / "c.yaml").write_text("title: A drive\nyear: 2026\npublisher: us\n", "utf-8")
+    (tmp_path / "t.csv").write_text("t,x,y\n1,0,0\n2,1,0\n3,2,0\n", "utf-8")
+    done = transect("report", "t.csv", "--citation", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "authors" in done.stderr

@@ -1,0 +1,53 @@
+"""Round numbers, labels of time, paths."""
+
+import numpy as np
+import pytest
+
+from transect.base.clocks import NS
+from transect.view.report.axes import Axis
+from transect.view.report.svg import path_of, round_ticks, spread, tick_texts, time_ticks
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0, 10, [0, 5, 10]),
+        (0, 1, [0, 0.5, 1.0]),
+        (-3, 8, [0, 5]),
+        (1e6, 1e6 + 1, [1e6, 1e6 + 0.5, 1e6 + 1]),
+        (2, 2, []),
+        (0, float("nan"), []),
+    ],
+)
+def test_ticks_are_round_and_inside(low, high, ticks):
+    assert round_ticks(low, high, 3) == pytest.approx(ticks)
+
+
+def test_labels_have_as_many_digits_as_tell_them_apart():
+    assert tick_texts([-0.57652, -0.57651]) == ["\u22120.57652", "\u22120.57651"]
+    assert tick_texts([0.0, 0.5, 1.0]) == ["0", "0.5", "1"]
+    assert tick_texts([]) == []
+    assert len(set(tick_texts(round_ticks(1e6, 1e6 + 0.01)))) == len(round_ticks(1e6, 1e6 + 0.01)) > 2
+
+
+def axis(seconds: float, clock: str = "utc") -> Axis:
+    return Axis("a", clock, 5 * NS, 5 * NS + round(seconds * NS))
+
+
+def test_labels_of_time_are_seconds_minutes_hours_or_numbers_of_samples():
+    assert time_ticks(axis(10.0))[1] == (2.0, "2 s")
+    assert time_ticks(axis(1500.0))[1] == (300.0, "5 min")
+    assert time_ticks(axis(36_000.0))[1] == (7200.0, "2 h")
+    assert time_ticks(axis(100.0, "index"))[1] == (20.0, "20")
+    assert time_ticks(axis(0.0)) == []
+
+
+def test_what_is_not_known_interrupts_a_path():
+    assert path_of([0, 1, np.nan, 3, 4], [0, 1, 2, 3, 4.25]) == "M0 0L1 1M3 3L4 4.2"
+    assert path_of([], []) == ""
+
+
+def test_the_spread_of_equal_or_unknown_values_is_not_nothing():
+    assert spread([np.array([2.0, 2.0])]) == (1.8, 2.2)
+    assert spread([np.array([np.nan])]) == (0.0, 1.0)
+    assert spread([np.array([1.0, np.nan]), np.array([-4.0])]) == (-4.0, 1.0)
