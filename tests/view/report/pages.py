@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,12 @@ def broken_drive() -> Recording:
     kept = odom.take((seconds < 20) | (seconds >= 24))
     jumping = stream_of_values("gps", gps.t_ns, fixes, type=gps.type)
     return whole.replace(streams=tuple({"gps": jumping, "odom": kept}.get(s.name, s) for s in whole))
+
+
+@cache
+def broken_report() -> Report:
+    """Return the report on that drive."""
+    return gather_one(broken_drive())
 
 
 def hostile_recording() -> Recording:

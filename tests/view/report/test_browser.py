@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.commands import transect
 from tests.view.conftest import Watched
-from tests.view.report.pages import broken_drive, hostile_recording, page_of, write
+from tests.view.report.pages import broken_report, hostile_recording, page_of, write
 
 from transect import formats
 from transect.engine.run import run
 from transect.evaluation.runs import judge_run
 from transect.simulation.day import Options, simulate, write_day
+from transect.view.report import write_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -171,7 +172,7 @@ def test_hostile_names_run_nothing(browser: Browser, tmp_path: Path):
 
 
 def test_a_bad_moment_is_one_click_away(browser: Browser, tmp_path: Path):
-    broken = Watched(browser, write(page_of(broken_drive()), tmp_path))
+    broken = Watched(browser, write(write_page(broken_report()), tmp_path))
     jump = broken.page.locator(".problem.BAD .jump").first
     jump.click()
     assert len(places(broken.page)) == 1

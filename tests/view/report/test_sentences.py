@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.integrity.recordings import START_NS, drive
-from tests.view.report.pages import broken_drive, gather_one
+from tests.view.report.pages import broken_report, gather_one
 
 from transect.base.clocks import NS
 from transect.recording import Loss, Recording, stream_of_values
@@ -14,7 +14,7 @@ from transect.view.report.sentences import list_names, small_metres, summarise
 
 @pytest.fixture(scope="module")
 def broken() -> Report:
-    return gather_one(broken_drive())
+    return broken_report()
 
 
 def test_a_drive_that_went_well_is_told_in_five_to_eight_sentences():
