@@ -53,6 +53,10 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
     runs = [path.parent.parent.name for path in named if path.name != "products.png"]
     assert runs == ["fused", "fused-with-spikes", "odometry"]
     assert named[-1] == tmp_path / "products.png"
+    assert f"Open {tmp_path / 'report.html'} in a browser" in done.output.splitlines()[-1]
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "The path of fused-with-spikes is" in page
+    assert f"Products in {tmp_path / 'products.gpkg'}" in page
     if shutil.which("ogrinfo"):
         listed = subprocess.run(
             ["ogrinfo", "-so", "-al", tmp_path / "products.gpkg"], capture_output=True, text=True

@@ -59,10 +59,13 @@ def command(out: Path) -> None:
     _say("And make it again from the raw logs: is it the same, byte by byte?")
     _reproduce(store, asked)
     drawn.append(_map(store, out / "products.png"))
+    _say("One page tells the whole story: what was there, what broke, where the robot went.")
+    page = _report(out / "fused-with-spikes", store, out / "report.html")
     click.echo("\nPictures to look at:")
     for path in drawn:
         click.echo(f"  {path}")
     click.echo(f"Next: transect draw streams {drive}; transect run; transect info PATH/OF/YOUR/OWN/DATA")
+    click.echo(f"Open {page} in a browser: it needs no network.")
 
 
 def _simulate(folder: Path, seconds: float, streams: tuple[str, ...], scale: float = 1.0) -> Recording:
@@ -177,6 +180,19 @@ def _map(store: Path, picture: Path) -> Path:
     with open_store(store) as opened:
         save_figure(map_figure(opened, opened.find(Wanted(name="pose"))), picture)
     return picture
+
+
+def _report(run: Path, store: Path, page: Path) -> Path:
+    """Write the page of a run and its recording."""
+    from transect.view.report import Wanted
+
+    from ._opening import Opening
+    from .report import write_report
+
+    typed = f"transect report {run} --store {store} -o {page}"
+    _step(typed)
+    write_report(Opening((str(run),)), page, Wanted(), store=str(store), command=typed)
+    return page
 
 
 def _compare(folders: list[Path]) -> None:

@@ -14,7 +14,9 @@ import click
 from ._opening import Opening, opening
 
 if TYPE_CHECKING:
+    from transect.products import Product
     from transect.recording import Recording
+    from transect.view.report import Wanted
 
 
 @click.command()
@@ -50,11 +52,27 @@ def command(
     PATH is a recording, RUN the folder of a run, whose recording is opened too. Of several runs of one
     recording the paths and errors are drawn together.
     """
-    from transect.base.files import write_text
     from transect.recording.citation import load_citation
-    from transect.view.report import Wanted, gather, write_page
+    from transect.view.report import Wanted
 
     from ._opening import report_losses
+
+    recordings = write_report(
+        opening, out, Wanted(check, pictures), title=title, command=_typed(), over=over, store=store or "",
+        citation=None if citation is None else load_citation(citation),
+    )  # fmt: skip
+    click.echo(f"wrote {out}")
+    return max((report_losses(recording) for recording in recordings), default=0)
+
+
+def write_report(
+    opening: Opening, out: Path, wanted: Wanted, store: str = "", **choice: Any
+) -> list[Recording]:
+    """Write the page of recordings and runs; return the recordings that were opened."""
+    from transect.base.files import write_text
+    from transect.products import open_store
+    from transect.view.report import gather, write_page
+
     from ._progress import Progress
 
     def open_recording(paths: Sequence[str], read_as: str, options: Mapping[str, Any]) -> Recording:
@@ -64,25 +82,17 @@ def command(
         )
         return chosen.open(Progress())
 
+    products: list[Product] = []
+    if store:
+        with open_store(store, create=False) as opened:
+            products = opened.find()
     report, recordings = gather(
-        opening.paths, open_recording, Wanted(check, pictures), title=title, command=_typed(), over=over,
-        products=_products(store), store=store or "",
-        citation=None if citation is None else load_citation(citation),
-    )  # fmt: skip
+        opening.paths, open_recording, wanted, products=products, store=store, **choice
+    )
     write_text(out, write_page(report))
-    click.echo(f"wrote {out}")
-    return max((report_losses(recording) for recording in recordings), default=0)
+    return recordings
 
 
 def _typed() -> str:
     """Return the command as it was typed."""
     return shlex.join(["transect", *sys.argv[1:]])
-
-
-def _products(store: str | None) -> list[Any]:
-    from transect.products import open_store
-
-    if store is None:
-        return []
-    with open_store(store, create=False) as opened:
-        return opened.find()
