@@ -14,7 +14,7 @@ from .facts import Report
 from .maps import draw_tracks
 from .markup import Child, Markup, clean, data_block, join, tag
 from .origins import write_citation, write_frames, write_origins
-from .sections import write_problems, write_signals, write_streams, write_ways
+from .sections import draw_look, write_problems, write_signals, write_streams, write_ways
 from .sentences import summarise
 from .svg import Sheet
 
@@ -88,14 +88,20 @@ def _write_header(report: Report) -> Markup:
 
 
 def _write_first(sheet: Sheet, report: Report) -> Markup:
-    """Return the first screen: the story, and the map."""
+    """Return the first screen: the story, and the map, or a picture where there is none."""
     sentences = [
         tag("p", sentence, class_="bad" if _is_bad(sentence) else None) for sentence in summarise(report)
     ]
-    drawn = draw_tracks(sheet, report.map) if report.map is not None else None
+    drawn = draw_tracks(sheet, report.map) if report.map is not None else _draw_looks(report)
     return tag(
         "section", tag("div", sentences, class_="story"), drawn, class_=f"first{'' if drawn else ' alone'}"
     )
+
+
+def _draw_looks(report: Report) -> Markup | None:
+    """Return what sensors saw, where nothing says where they were."""
+    found = [drawn for recording in report.recordings if (drawn := draw_look(recording))]
+    return tag("div", found) if found else None
 
 
 def _is_bad(sentence: str) -> bool:

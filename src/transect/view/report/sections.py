@@ -17,7 +17,7 @@ from .facts import Picture, RecordingFacts, Report, Signal
 from .maps import data_uri, draw_errors
 from .markup import Child, Markup, join, number, tag
 from .svg import Sheet
-from .timeline import STREAM_HEADINGS, draw_timeline, stream_rows
+from .timeline import STREAM_HEADINGS, STREAM_TEXTS, draw_timeline, stream_rows
 
 MOST_LOSSES, MOST_NOTES = 20, 30
 SIGNAL_HEIGHT = 70
@@ -54,6 +54,14 @@ def draw_picture(picture: Picture) -> Markup:
     )  # fmt: skip
 
 
+def draw_look(recording: RecordingFacts) -> Markup | None:
+    """Return what the sensors saw in the middle of a recording."""
+    if recording.look is None:
+        return None
+    head = tag("figcaption", f"What the sensors saw: {recording.look.text}")
+    return tag("figure", head, draw_picture(recording.look))
+
+
 def fold(summary: str, *children: Child) -> Markup:
     """Return what is folded unless a reader asks for it."""
     return tag("details", tag("summary", summary), *children)
@@ -78,15 +86,10 @@ def write_streams(sheet: Sheet, report: Report) -> Markup:
         parts += [_heading(recording, report), draw_timeline(sheet, recording)]
         if recording.conditions:
             parts.append(_pairs(recording.conditions.items()))
-        if recording.look is not None:
-            picture = tag("figcaption", f"What the sensors saw: {recording.look.text}")
-            parts.append(tag("figure", picture, draw_picture(recording.look)))
-        parts.append(
-            fold(
-                "all numbers of the streams",
-                draw_table(STREAM_HEADINGS, stream_rows(recording.streams), (0, 1, 2, 3, 4, 11)),
-            )
-        )
+        if report.map is not None:  # else it stands on the first screen
+            parts.append(draw_look(recording))
+        numbers = draw_table(STREAM_HEADINGS, stream_rows(recording.streams), STREAM_TEXTS)
+        parts.append(fold("all numbers of the streams", numbers) if recording.streams else None)
         if recording.cameras:
             parts.append(fold("cameras that are calibrated", said(recording.cameras)))
         if recording.notes:

@@ -157,3 +157,5 @@ STREAM_HEADINGS = (
     "stream", "type", "tag", "role", "clock", "samples", "rate", "duration", "longest gap", "gaps", "lost",
     "worst verdict",
 )  # fmt: skip
+STREAM_TEXTS = (0, 1, 2, 3, 4, 11)
+"""Which of these columns are no numbers."""
