@@ -20,6 +20,8 @@ from .svg import Sheet
 from .timeline import STREAM_HEADINGS, STREAM_TEXTS, draw_timeline, stream_rows
 
 MOST_LOSSES, MOST_NOTES = 20, 30
+FEW = 2
+"""Problems of one reason that are all shown at once."""
 SIGNAL_HEIGHT = 70
 """Pixels of a small plot."""
 
@@ -134,7 +136,10 @@ def _write_verdicts(recording: RecordingFacts) -> list[Child]:
     problems = recording.problems
     bad = [problem for problem in problems if problem.state == "BAD"]
     others = [problem for problem in problems if problem.state != "BAD"]
-    parts: list[Child] = [_write_problem(problem, recording) for problem in bad]
+    groups: dict[str, list[Problem]] = {}
+    for problem in bad:
+        groups.setdefault(problem.reason, []).append(problem)
+    parts: list[Child] = [part for alike in groups.values() for part in _write_alike(alike, recording)]
     if not bad:
         checked = len(recording.reports or ())
         parts.append(
@@ -150,6 +155,15 @@ def _write_verdicts(recording: RecordingFacts) -> list[Child]:
             )
         )
     return parts
+
+
+def _write_alike(problems: Sequence[Problem], recording: RecordingFacts) -> list[Child]:
+    """Return problems of one reason: a few as they are, of many the first, and the others folded."""
+    written = [_write_problem(problem, recording) for problem in problems]
+    if len(written) <= FEW:
+        return [*written]
+    names = dict.fromkeys(problem.stream for problem in problems[1:])
+    return [written[0], fold(f"the same of {', '.join(names)}", *written[1:])]
 
 
 def _write_problem(problem: Problem, recording: RecordingFacts) -> Markup:

@@ -49,7 +49,7 @@ NUMBERS = [
     "eleven",
     "twelve",
 ]
-MOST_KINDS, MOST_BAD = 6, 3
+MOST_KINDS, MOST_BAD, MOST_NAMES = 6, 3, 4
 
 
 def summarise(report: Report) -> list[str]:
@@ -162,7 +162,7 @@ def _verdicts(recording: RecordingFacts) -> Iterator[str]:
     bad = [report for report in reports if report.state == "BAD"]
     suspect = [report.sensor for report in reports if report.state == "SUSPECT"]
     if not bad:
-        who = f"; {list_names(suspect)} {_was(len(suspect))} suspect for a while" if suspect else ""
+        who = f"; {_list_some(suspect)} {_was(len(suspect))} suspect for a while" if suspect else ""
         yield f"No sensor was bad{who}."
         return
     clouds = [event for event in recording.events if event.cause in CLOUD and event.sensors][:1]
@@ -177,7 +177,7 @@ def _verdicts(recording: RecordingFacts) -> Iterator[str]:
         yield _bad(problems, recording)
     left = [problem.sensor for problems in list(groups.values())[MOST_BAD:] for problem in problems]
     if left:
-        yield f"{list_names(left)} {_was(len(left))} bad for other reasons."
+        yield f"{_list_some(left)} {_was(len(left))} bad for other reasons."
 
 
 def _bad(problems: Sequence[Problem], recording: RecordingFacts) -> str:
@@ -186,7 +186,7 @@ def _bad(problems: Sequence[Problem], recording: RecordingFacts) -> str:
     start = recording.start_of(first.stream)
     times = [span_text(*span, start) for span in first.spans[:2]]
     times += [_count(len(first.spans) - 2, "more time")] if len(first.spans) > 2 else []
-    names = list_names(list(dict.fromkeys(problem.sensor for problem in problems)))
+    names = _list_some(list(dict.fromkeys(problem.sensor for problem in problems)))
     words = reason_of(first.reason).words
     if len(problems) == 1:
         return f"{names} was bad: it {words} ({list_names(times)})."
@@ -256,6 +256,12 @@ def _compare(runs: Sequence[RunFacts]) -> list[str]:
 def list_names(names: Sequence[str]) -> str:
     """Return names as a person lists them: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _list_some(names: Sequence[str]) -> str:
+    """Return a few names, and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return list_names(names) if more < 2 else list_names([*names[:MOST_NAMES], f"{_number(more)} more"])
 
 
 def small_metres(value: float) -> str:
