@@ -181,7 +181,8 @@ def _draw(
     sheet.rules.append(f"#{key}{{aspect-ratio:{WIDTH}/{number(height, 1)}}}")
     inner = tag(
         "svg", _ground(ground, window), _grid(window), [_lines(path, window) for path in paths],
-        [_ends(path, window) for path in paths], viewBox=f"0 0 {WIDTH} {number(height, 1)}",
+        [_ends(path, window) for path in paths if path.style != "truth" or len(paths) == 1],
+        viewBox=f"0 0 {WIDTH} {number(height, 1)}",
         width="100%", height="100%",
     )  # fmt: skip
     sheet.values[key] = {"tracks": [_times(path, window) for path in paths if path.seconds is not None]}
@@ -220,8 +221,6 @@ def _lines(path: Path, window: Window) -> list[Markup]:
 
 def _ends(path: Path, window: Window) -> list[Markup]:
     """Return a ring where a track starts and a square where it ends."""
-    if path.style == "truth" or not len(path.points):
-        return []
     (x0, y0), (x1, y1) = window.place(path.points[[0, -1]])
     return [
         tag("circle", cx=number(x0, 1), cy=number(y0, 1), r=7, class_=f"end {path.style}"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -14,7 +13,7 @@ from transect.recording.citation import citation_text
 
 from .facts import FrameRow, RecordingFacts, Report, RunFacts
 from .markup import Child, Markup, join, tag
-from .sections import draw_table, fold
+from .sections import draw_table, fold, pairs
 
 NOT_CITED = (
     "Nobody has said yet how these data are to be cited. --citation FILE takes title, authors, year and "
@@ -130,12 +129,6 @@ def _write_run(run: RunFacts) -> Markup:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def pairs(facts: Mapping[str, str]) -> Markup:
-    """Return names and values, those that are known."""
-    known = [(tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
-    return tag("dl", known)
 
 
 # How to cite it

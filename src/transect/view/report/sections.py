@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from .svg import Sheet
 from .timeline import STREAM_HEADINGS, STREAM_TEXTS, draw_timeline, stream_rows
 
 MOST_LOSSES, MOST_NOTES = 20, 30
+LONG = 160
+"""Characters from which on a text is folded."""
 FEW = 2
 """Problems of one reason that are all shown at once."""
 SIGNAL_HEIGHT = 70
@@ -86,8 +88,7 @@ def write_streams(sheet: Sheet, report: Report) -> Markup:
     parts: list[Child] = []
     for recording in report.recordings:
         parts += [_heading(recording, report), draw_timeline(sheet, recording)]
-        if recording.conditions:
-            parts.append(_pairs(recording.conditions.items()))
+        parts += _write_conditions(recording)
         if report.map is not None:  # else it stands on the first screen
             parts.append(draw_look(recording))
         numbers = draw_table(STREAM_HEADINGS, stream_rows(recording.streams), STREAM_TEXTS)
@@ -101,8 +102,18 @@ def write_streams(sheet: Sheet, report: Report) -> Markup:
     return join(*parts)
 
 
-def _pairs(pairs: object) -> Markup:
-    return tag("dl", [(tag("dt", str(key)), tag("dd", _cell(value))) for key, value in pairs])  # type: ignore[union-attr]
+def _write_conditions(recording: RecordingFacts) -> list[Markup]:
+    """Return what the recording says of its day; long texts are folded."""
+    said = {str(key): _cell(value) for key, value in recording.conditions.items()}
+    short = {key: text for key, text in said.items() if len(text) <= LONG}
+    found = [pairs(short)] if short else []
+    return found + [fold(key, tag("pre", text)) for key, text in said.items() if len(text) > LONG]
+
+
+def pairs(facts: Mapping[str, str]) -> Markup:
+    """Return names and values, those that are known."""
+    known = [(tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
+    return tag("dl", known)
 
 
 # What broke

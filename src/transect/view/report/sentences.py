@@ -34,6 +34,8 @@ NOUNS = {
     "Trajectory": ("trajectory", "trajectories"),
 }
 """What a stream of a type is called, one and several; others are records."""
+PLACES = ("Pose", "RigidBodyState", "NavFix", "Odometry")
+"""Types that say where something is."""
 NUMBERS = [
     "no",
     "one",
@@ -199,7 +201,9 @@ def _bad(problems: Sequence[Problem], recording: RecordingFacts) -> str:
 def _driven(recording: RecordingFacts) -> str:
     traverse = recording.traverse
     if traverse is None:
-        return "Nothing in it says where the robot was." if recording.streams else ""
+        known = any(s.role == "truth" and s.type in PLACES and s.samples for s in recording.streams)
+        who = "Only what was kept as truth" if known else "Nothing in it"
+        return f"{who} says where the robot was." if recording.streams else ""
     for_ = f" in {_duration(traverse.duration_s)}" if math.isfinite(traverse.duration_s) else ""
     speed = traverse.moving_speed
     at = f", at {speed:.2f} m/s while it moved" if math.isfinite(speed) and traverse.moving_m > 0 else ""
