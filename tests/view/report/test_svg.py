@@ -25,7 +25,9 @@ def test_ticks_are_round_and_inside(low, high, ticks):
 
 def test_labels_have_as_many_digits_as_tell_them_apart():
     assert tick_texts([-0.57652, -0.57651]) == ["\u22120.57652", "\u22120.57651"]
-    assert tick_texts([0.0, 0.5, 1.0]) == ["0", "0.5", "1"]
+    assert tick_texts([0.0, 0.5, 1.0]) == ["0.0", "0.5", "1.0"]
+    assert tick_texts([0.0, 10.0, 20.0]) == ["0", "10", "20"]
+    assert tick_texts([0.0, 2e9, 4e9]) == ["0e+00", "2e+09", "4e+09"]
     assert tick_texts([]) == []
     assert len(set(tick_texts(round_ticks(1e6, 1e6 + 0.01)))) == len(round_ticks(1e6, 1e6 + 0.01)) > 2
 

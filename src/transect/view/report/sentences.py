@@ -61,6 +61,7 @@ def summarise(report: Report) -> list[str]:
         said += [sentence for sentence in _of_recording(recording) if sentence]
     for run in report.runs:
         said.append(_of_run(run))
+        said += [f"The recording that {run.label} played is not there: {run.gone}."] if run.gone else []
     said += _compare(report.runs)
     return said
 

@@ -107,8 +107,10 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
     """Return round numbers with as many digits as tell them apart."""
     largest = max(map(abs, ticks), default=1.0) or 1.0
     step = min((b - a for a, b in itertools.pairwise(ticks)), default=largest)
-    digits = max(1, math.floor(math.log10(largest)) - math.floor(math.log10(step)) + 1)
-    return [f"{tick if abs(tick) > step / 2 else 0.0:.{digits}g}".replace("-", "\u2212") for tick in ticks]
+    power = math.floor(math.log10(step) + 1e-9)
+    digits = max(0, math.floor(math.log10(largest)) - power)
+    form = f".{max(0, -power)}f" if step >= 1e-7 and largest < 1e7 else f".{digits}e"
+    return [f"{tick if abs(tick) > step / 2 else 0.0:{form}}".replace("-", "\u2212") for tick in ticks]
 
 
 def spread(values: Sequence[Floats]) -> tuple[float, float]:
