@@ -9,7 +9,7 @@ from tests.commands import transect
 from tests.products.samples import MARULAN, T0, S, make
 
 from transect.formats.geotiff.writing import encode_geotiff
-from transect.products import Area, Place, Site, Wanted, open_store
+from transect.products import Area, Payload, Place, Site, Wanted, open_store
 from transect.products.drawing import map_figure
 from transect.products.place import MARS
 from transect.types import GridMap
@@ -28,7 +28,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.put(*make(0, kind="GridMap", content=content, name="heights", place=outline))
         store.put(*make(1, kind="Trajectory", name="drive", place=track))
         store.put(*make(2, place=Place("Point", ((137.4, -4.6),), MARS)))
-        store.put(*make(3, place=Place("Point", ((1.0, 2.0),), site=Site("nowhere"))))
+        told = Payload.of(b"{}", "json")
+        store.put(*make(3, b"{}", payload=told, place=Place("Point", ((1.0, 2.0),), site=Site("nowhere"))))
         store.put(*make(4, place=None, t0_ns=None, t1_ns=None))
     return path
 

@@ -15,6 +15,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.errors import UsageError
 
+from .exporting import on_earth
 from .place import BODIES, WGS84, Place, Site
 from .product import Product
 from .searching import origin_of
@@ -63,16 +64,17 @@ def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") 
 def _bring(product: Product, crs: str, home: Site | None) -> Product | None:
     """Return a product in a coordinate system; None if its place is not known there.
 
-    What lies on Earth is brought to a site whose origin is known.
+    What lies on Earth, also in another site of the same name, is brought to a site whose origin is known.
     """
     place = product.place
-    if place is None or place.crs == crs:
+    if place is None or (place.crs == crs and place.site == home):
         return product if place is not None else None
-    if home is None or home.origin is None or home.body != WGS84 or place.crs != WGS84:
+    earth = on_earth(place) if home and home.origin and home.body == WGS84 else None
+    if home is None or earth is None:
         return None
     from transect.geometry.geodesy import local_from_geodetic
 
-    points = np.radians([(latitude, longitude, 0.0) for longitude, latitude in place.points])
+    points = np.radians([(latitude, longitude, 0.0) for longitude, latitude in earth.points])
     local = local_from_geodetic(points, origin_of(home))[:, :2].tolist()
     return replace(product, place=Place(place.shape, tuple((x, y) for x, y in local), site=home))
 

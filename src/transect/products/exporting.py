@@ -35,15 +35,18 @@ def write_stac(store: ProductStore, products: Sequence[Product], folder: Path) -
     products = [product for product in products if _has_date(product)]
     name = Path(store.address).stem or "products"
     with files.staged(folder) as made:
-        features = [
-            feature_of(product, asset=f"./{product.id}.{product.payload.format}") for product in products
-        ]
+        features = [feature_of(product, asset=f"./{_file_of(product)}") for product in products]
         write_catalogue(features, made, name, f"products of {name}")
         for product in products:
-            with files.atomic_write(made / product.id / f"{product.id}.{product.payload.format}") as out:
+            with files.atomic_write(made / product.id / _file_of(product)) as out:
                 for piece in store.read(product.id):
                     out.write(piece)
     return timeless
+
+
+def _file_of(product: Product) -> str:
+    """Return the name of a payload's file, which is beside the item and never has its name."""
+    return f"payload.{product.payload.format}"
 
 
 def _has_date(product: Product) -> bool:

@@ -8,8 +8,9 @@ import pytest
 from transect import robots
 from transect.errors import UsageError
 from transect.nodes.lidar._accumulation import VoxelSums
-from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames
+from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames, _beams_of_spectra
 from transect.recording import FrameTree
+from transect.robots.argo.clouds import Gate
 from transect.types import LaserScan, RadarSpectrum, RigidBodyState
 
 FIRST_NS = 1_200_000_000_000_000_000
@@ -121,3 +122,13 @@ def test_a_map_is_made_by_the_sensor_that_is_used_and_says_by_which(frames: Fram
 def test_a_sensor_that_is_not_known_is_refused():
     with pytest.raises(UsageError, match="sonar"):
         RecordedFrames(use="laser; 5 sonar").reset()
+
+
+@pytest.mark.parametrize("false_alarm", [0.5, 0.05])
+def test_noise_alone_is_an_echo_as_often_as_is_allowed(false_alarm: float):
+    rng = np.random.default_rng(3)
+    noise = 10 * np.log10(rng.exponential(100.0, (4000, 256)))
+    spectra = [RadarSpectrum(row, 0.0, 0.25, 0.0, t_ns=k, frame="Laser") for k, row in enumerate(noise)]
+    share = len(_beams_of_spectra(spectra, Gate(), false_alarm)) / len(spectra)
+    assert share == pytest.approx(false_alarm, rel=0.2)
+    assert len(_beams_of_spectra(spectra, Gate(), 1.0)) == len(spectra)

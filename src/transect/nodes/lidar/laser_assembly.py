@@ -73,6 +73,12 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         " the robot of the recording, or what the scans say themselves",
     )
     voxel: float = param(0.1, gt=0, unit="m", doc="edge length of the voxels to which the clouds are thinned")
+    false_alarm: float = param(
+        1e-3,
+        gt=0,
+        le=1,
+        doc="probability that noise alone makes an echo of a radar's spectrum; 1 takes every strongest peak",
+    )
     use: str = param(
         "",
         doc="which sensor makes the map from when on: `laser; TIME_NS radar; ...`, or laser+radar; if empty,"
@@ -160,7 +166,7 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
             points = self._count(placed(_beams_of_scan(scan, machine), scan.frame))
             self.lasers.add(points, np.full((len(points), 1), self._score(scan)))
         if spectra:
-            beams = _beams_of_spectra(spectra, _gate(machine, "radar"))
+            beams = _beams_of_spectra(spectra, _gate(machine, "radar"), self.false_alarm)
             self.radar.add(self._count(placed(beams, spectra[0].frame)), beams.intensity[:, None])
 
     def _keep_used(self, sensor: str, measured: Sequence[M]) -> list[M]:
@@ -354,8 +360,8 @@ def _beams_of_scan(scan: LaserScan, robot: Robot | None) -> Beams:
     return beams.where(_gate(robot, "laser").passes(beams.range))
 
 
-def _beams_of_spectra(spectra: Sequence[RadarSpectrum], gate: Gate) -> Beams:
-    """Return the strongest peak of each spectrum; spectra are alike, as one radar gives them."""
+def _beams_of_spectra(spectra: Sequence[RadarSpectrum], gate: Gate, false_alarm: float) -> Beams:
+    """Return the strongest peak of each spectrum, if it is no noise; spectra are alike, of one radar."""
     width, offset = spectra[0].bin_width, spectra[0].range_offset
     alike = [s for s in spectra if (s.bin_width, s.range_offset) == (width, offset)]
     values = np.stack([s.reflectivity for s in alike])
@@ -367,4 +373,19 @@ def _beams_of_spectra(spectra: Sequence[RadarSpectrum], gate: Gate) -> Beams:
         range=peaks.bin[:, 0] * width + offset,
         intensity=peaks.reflectivity[:, 0],
     )
-    return beams.where(np.isfinite(beams.range))
+    found = np.isfinite(beams.range)
+    at = np.where(found, peaks.bin[:, 0], 1.0).round().astype(np.int64) - 1
+    height = np.take_along_axis(values, at[:, None], axis=1)[:, 0] - np.median(values, axis=1)
+    return beams.where(found & (height >= _margin(values.shape[1], false_alarm)))
+
+
+def _margin(bins: int, false_alarm: float) -> float:
+    """Return by how many dB the largest of some bins of noise is over their median, but for a probability.
+
+    The power of noise is distributed exponentially: its median is ln 2 of the mean, and the largest of n is
+    below ``ln n - ln(-ln(1 - p))`` of it but for a probability p (Gumbel).
+    """
+    if false_alarm >= 1.0:
+        return -np.inf
+    largest = np.log(bins) - np.log(-np.log1p(-false_alarm))
+    return float(10 * np.log10(max(largest, np.log(2)) / np.log(2)))
