@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from tests.commands import transect
 
+from transect.errors import UsageError
 from transect.formats import open as open_recording
-from transect.orchestrator import load_policy, plan_rivalry
+from transect.orchestrator import Orchestrator, load_policy, plan_rivalry
+from transect.orchestrator.translating import Form
 from transect.products import Wanted, open_store
 from transect.products.keeping import stream_of
 
@@ -87,3 +89,18 @@ def test_one_way_alone_is_no_rivalry(field: Path) -> None:
     assert plan_rivalry("Pose", recording, load_policy()) is None
     assert plan_rivalry("map", recording, load_policy()) is None
     assert plan_rivalry("DEM", recording, load_policy()) is None
+
+
+def test_an_orchestrator_finds_plans_and_delivers(field: Path, asked: dict[str, object]) -> None:
+    with open_store(field / "products.gpkg") as store:
+        orc = Orchestrator(open_recording(field / "slipped"), store)
+        found = orc.request("Pose", max_age=10.0)
+        assert found.product is not None
+        assert found.plan is None
+        head, first, *_ = orc.deliver(found, Form("csv", unit="mm")).decode().splitlines()
+        planned = orc.request("Pose", max_age=0.0, dry_run=True)
+        assert planned.plan is not None
+        with pytest.raises(UsageError, match="only planned"):
+            orc.deliver(planned, Form())
+    assert "mm" in head
+    assert first.count(",") == head.count(",")

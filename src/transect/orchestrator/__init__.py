@@ -1,11 +1,13 @@
 """Ask for a product instead of how to make it: found in a store, or planned, run and kept.
 
+- `asking`: the `Orchestrator` of a recording and a store
 - `planning`: from a kind of product back to the streams that are there, across all compounds
 - `requesting`: answer a request: from the store, or by running a plan
 - `preferences`: which compound is tried first
 - `policy`: what stands in for what while a sensor is BAD; `switching` decides by it, `handing_over` runs it
 """
 
+from .asking import Orchestrator
 from .handing_over import SWITCH, Rivalry, plan_rivalry
 from .planning import Plan, Refusal, Step, make_plan
 from .policy import Policy, load_policy
@@ -16,6 +18,7 @@ from .switching import Switch, decide
 __all__ = [
     "SWITCH",
     "Answer",
+    "Orchestrator",
     "Plan",
     "Policy",
     "Preferences",
