@@ -1,0 +1,87 @@
+"""Validating PDS4: many labels through XSD and Schematron, one large table, and the memory that both take.
+
+NASA's own tool is a Java archive that is not on PyPI; beside the table stands what pds4_tools needs to read
+it, and beside Schematron the same rules compiled as the ISO skeleton does, each pattern in a mode of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import REAL_DATA
+
+from benchmarks._harness import compare, duration, memory
+from benchmarks.bench_pds4 import TABLE, read_pds4_tools, write_product
+from transect.archive.validation.checking import Judge
+from transect.archive.validation.labels import Label
+from transect.archive.validation.options import Options
+from transect.archive.validation.running import validate
+from transect.archive.validation.schematron import Saxon, read_rules, stylesheet
+
+SCHEMAS = REAL_DATA / "pds4" / "schemas"
+MANY, FEW = 10_000, 1_000
+RULES = ("PDS4_PDS_1B10.sch", "PDS4_MSN_1B00_1100.sch")
+
+
+def write_labels(folder: Path, count: int) -> Path:
+    """Write so many copies of the arm's label, each with an identifier and a file of its own."""
+    [label] = (REAL_DATA / "pds4" / "ida_label").glob("*.xml")
+    text = label.read_text(encoding="utf-8")
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"p{number:05d}.xml").write_text(
+            text.replace("0629192905_eu", f"{number:010d}_eu"), "utf-8"
+        )
+    return folder
+
+
+def check_labels(folder: Path) -> None:
+    """Hold all labels of a folder against XSD and Schematron, by two processes."""
+    report = validate([folder], Options(schemas=(SCHEMAS,), content=False, context=False), jobs=2)
+    assert report.verdict == "valid", report.problems[:3]
+
+
+def command(folder: Path) -> list[str]:
+    """Return the command that does the same in one process."""
+    start = "from transect.cli import main; main()"
+    options = ["--skip-content", "--skip-context", "--schemas", str(SCHEMAS)]
+    return [sys.executable, "-c", start, "archive", "validate", str(folder), *options]
+
+
+def walks() -> tuple[Label, Any, Any]:
+    """Return a label, our one walk over it, and a walk for each pattern."""
+    [path] = (REAL_DATA / "pds4" / "ida_label").glob("*.xml")
+    label = Label(path, path.name, path.read_bytes())
+    rules = read_rules(SCHEMAS / name for name in RULES)
+    apart = [replace(rule, pattern=number) for number, rule in enumerate(rules)]
+    saxon = Saxon.start()
+    return label, saxon.compile(stylesheet(rules)), saxon.compile(stylesheet(apart))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        many, few = write_labels(folder / "many", MANY), write_labels(folder / "few", FEW)
+        duration(f"{MANY} labels, XSD and Schematron", partial(check_labels, many), 30, repeat=1)
+        memory(f"memory, {FEW} labels", command(few))
+        memory(f"memory, {MANY} labels", command(many), 400e6)
+        (folder / "table").mkdir()
+        path = write_product(folder / "table")
+        judge = Judge(Options(schemas=(SCHEMAS,), context=False), path.parent)
+        duration(f"{TABLE} checked", lambda: judge.check(path), 1)
+        compare(
+            f"{TABLE} checked / read by pds4_tools",
+            lambda: judge.check(path),
+            lambda: read_pds4_tools(path),
+            5,
+            2,
+        )
+    label, one, each = walks()
+    node = Saxon.start().processor.parse_xml(xml_text=label.text)
+    ours, theirs = (partial(walk.transform_to_string, xdm_node=node) for walk in (one, each))
+    compare("Schematron, one walk / one per pattern", ours, theirs, 10)
