@@ -60,6 +60,16 @@ def test_special_constants_are_left_out_as_numbers_and_as_bits(tmp_path: Path) -
     assert len(check(tmp_path, values.tobytes(), more=more.format("-998"))) == 1
 
 
+def test_a_constant_that_no_element_can_be_is_a_warning(tmp_path: Path) -> None:
+    constants = "<Special_Constants><missing_constant>{}</missing_constant></Special_Constants>"
+    ones = np.full(6, 0xFFFF, ">u2")
+    more = STATISTICS.format("") + constants
+    assert check(tmp_path, ones.tobytes(), type_="UnsignedMSB2", more=more.format("-1")) == []
+    for text in ("70000", "0x12345", "none"):
+        found = check(tmp_path, VALUES.tobytes(), type_="UnsignedMSB2", more=more.format(text))
+        assert [each.type for each in found] == ["warning.array.invalid_special_constant"]
+
+
 def test_scaled_values_have_limits_of_their_own(tmp_path: Path) -> None:
     scaled = STATISTICS.format("<maximum_scaled_value>{}</maximum_scaled_value>")
     scale = "<scaling_factor>0.1</scaling_factor><value_offset>1</value_offset>"

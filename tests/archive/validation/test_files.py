@@ -168,5 +168,7 @@ def test_objects_that_overlap_or_leave_the_file_are_told(tmp_path: Path) -> None
     (said,) = problems(path)
     assert (said.type, said.cause) == ("error.label.invalid_object_definition", "offset should be at least 4")
     assert types(path, complete=True)[1:] == ["warning.data.not_described"]
+    path = write(tmp_path, "a.xml", label(area("b.dat", header(4, 4) + header(0, 4))))
+    assert types(path) == ["warning.data_objects.out_of_order"]
     path = write(tmp_path, "a.xml", label(area("b.dat", header(0, 9))))
     assert types(path) == ["error.label.invalid_object_definition"]

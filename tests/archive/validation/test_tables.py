@@ -195,6 +195,14 @@ def test_field_format_is_a_wish_for_the_largest_length_and_precision(
     assert check(tmp_path, parts, data, formats=False) == []
 
 
+def test_values_must_stand_at_the_side_that_their_format_says(tmp_path: Path) -> None:
+    one = field("Character", 1, "ASCII_String", (1, 10), "<field_format>%-10s</field_format>")
+    found = check(tmp_path, fixed(one), b"left      \r\n     right\r\n          \r\n")
+    assert [(each.type, each.record) for each in found] == [
+        ("warning.table.field_value_not_left_justified", 2)
+    ]
+
+
 def test_validation_format_is_to_be_met_exactly(tmp_path: Path) -> None:
     more = "<validation_format>%6.2f</validation_format>"
     both = (TWO[0], field("Character", 2, "ASCII_Real", (5, 6), more))

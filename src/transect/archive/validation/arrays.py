@@ -105,10 +105,12 @@ def array_problems(array: ArrayDef, data: Bytes) -> Iterator[Problem]:
 def _values(array: ArrayDef, values: Any) -> Iterator[tuple[int, Problem]]:
     import numpy as np
 
-    from .tables.ranges import is_constant, range_problems
+    from .tables.ranges import constant_problems, is_constant, range_problems
 
     if values.dtype.kind == "c":
         return
+    for each in constant_problems(array.constants, values.dtype, "array"):
+        yield 0, each
     for start in range(0, len(values), BLOCK):
         block = values[start : start + BLOCK]
         checked = ~is_constant(block, array.constants)
@@ -149,7 +151,7 @@ def _merged(found: Iterator[tuple[int, Problem]]) -> Iterator[Problem]:
     for start, each in found:
         known = kinds.get(each.kind)
         if known is None:
-            where = f"element {start + each.record}: {each.text}"
+            where = f"element {start + each.record}: {each.text}" if each.record else each.text
             kinds[each.kind] = dataclasses.replace(each, text=where, record=0)
         else:
             kinds[each.kind] = dataclasses.replace(known, count=known.count + each.count)

@@ -80,7 +80,7 @@ class Judge:
             yield from context_problems(label, self.context, self.options.mismatches)
         if self.manifest is not None:
             yield from manifest_problems(self.manifest, label.path, label.name)
-        if label.kind == "Product_Collection" and self.options.content:
+        if self.options.content:
             yield from inventory_problems(label)
         for entry in label.files:
             yield from self._file_problems(label, entry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -104,12 +104,10 @@ class Archive:
         yield from self._references()
 
     def _members(self, parent: Seen) -> Iterator[Problem]:
-        twice = {name for name, count in Counter(each.name for each in parent.members).items() if count > 1}
         for member in parent.members:
             where = {"file": parent.name, "line": member.line, "record": member.record}
-            for each in (*self._found_problems(member, parent), *_twice(member, twice)):
+            for each in self._found_problems(member, parent):
                 yield replace(each, **where)
-            twice.discard(member.name)
 
     def _found_problems(self, member: Member, parent: Seen) -> Iterator[Problem]:
         """Give what is wrong with the products that a member is: none, several, or of another family."""
@@ -174,11 +172,6 @@ class Archive:
             for lid in sorted(missing):
                 text = f"{lid} is a context of its products, but not of the collection"
                 yield problem("integrity.missing_context_reference", text, file=parent.name)
-
-
-def _twice(member: Member, twice: set[str]) -> Iterator[Problem]:
-    if member.name in twice:
-        yield problem("inventory.duplicate_lidvid", f"{member.name} is named more than once")
 
 
 def unlabelled(files: Iterable[str], labels: Iterable[Seen]) -> Iterator[Problem]:

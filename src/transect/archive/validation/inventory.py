@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,17 +71,22 @@ def _records(path: Path) -> Iterator[Member]:
         status, _, written = line.decode("utf-8", "replace").partition(",")
         lid, _, vid = written.strip().strip('"').partition("::")
         if lid:
-            yield Member(lid.strip(), vid.strip(), status.strip().upper().startswith("P"), 0, number)
+            yield Member(
+                lid.strip(), vid.strip(), status.strip().strip('"').upper().startswith("P"), 0, number
+            )
 
 
 def inventory_problems(label: Label) -> Iterator[Problem]:
-    """Give the records of inventories that are neither of a primary nor of a secondary member."""
-    for path in _inventories(label):
-        statuses = [
-            line.decode("utf-8", "replace").partition(",")[0].strip()
-            for line in path.read_bytes().splitlines()
-        ]
-        for number, status in enumerate(statuses, 1):
+    """Give members that are named twice, and records that are of neither a primary nor a secondary member."""
+    counted = Counter(each.name for each in members_of(label))
+    for each in members_of(label):
+        if counted.pop(each.name, 1) > 1:
+            yield problem(
+                "inventory.duplicate_lidvid", f"{each.name} is named more than once", line=each.line
+            )
+    for path in _inventories(label) if label.kind == "Product_Collection" else ():
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            status = line.decode("utf-8", "replace").partition(",")[0].strip().strip('"')
             if status and not status.upper().startswith(("P", "S")):
                 text = f"the member status {status!r} should be P or S"
                 yield problem("inventory_table.invalid_member_status", text, data=path.name, record=number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +74,10 @@ def _object(element: Any, kind: str, what: TableDef | ArrayDef | None) -> Object
 
 
 def _overlaps(objects: list[Object]) -> Iterator[Problem]:
-    """Give a problem for each object that begins before the one before it, in the label, ends."""
+    """Give a problem for each object that begins before another ends, and a warning for their order."""
+    ordered = sorted(objects, key=lambda each: each.offset)
     end, before = 0, ""
-    for each in objects:
+    for each in ordered:
         if each.offset < end:
             yield problem(
                 "label.invalid_object_definition", line=each.line, part=each.name,
@@ -83,6 +85,10 @@ def _overlaps(objects: list[Object]) -> Iterator[Problem]:
                 cause=f"offset should be at least {end}",
             )  # fmt: skip
         end, before = max(end, each.offset + (each.size or 0)), each.name
+    late = next((b for a, b in pairwise(objects) if b.offset < a.offset), None)
+    if late is not None:
+        text = f"it begins at byte {late.offset}, before the object that the label describes before it"
+        yield problem("data_objects.out_of_order", text, line=late.line, part=late.name)
 
 
 def object_problems(

@@ -24,6 +24,7 @@ WARNINGS = frozenset(
         "table.characters_between_fields", "table.field_value_out_of_special_constant_min_max_range",
         "array.value_out_of_special_constant_min_max_range", "table.field_value_format_specifier_mismatch",
         "table.field_value_format_precision_mismatch", "data.not_described",
+        "data_objects.out_of_order", "field.invalid_special_constant", "array.invalid_special_constant",
     }
 )  # fmt: skip
 

@@ -10,12 +10,12 @@ import numpy as np
 from transect.base.arrays import Bytes
 from transect.formats.pds4.tables import BINARY
 
-from ..problems import Problem, problem
+from ..problems import Problem, located, problem
 from .columns import Column
 from .definition import FieldDef, TableDef
 from .fields import field_problems
 from .fixed import too_short
-from .ranges import LIMITS, is_constant, range_problems
+from .ranges import LIMITS, constant_problems, is_constant, range_problems
 
 
 def binary_problems(table: TableDef, data: Bytes) -> Iterator[Problem]:
@@ -35,6 +35,8 @@ def binary_problems(table: TableDef, data: Bytes) -> Iterator[Problem]:
         elif np.dtype(kind).itemsize != each.length:
             yield _wrong_length(table, each, np.dtype(kind).itemsize)
         else:
+            wrong = constant_problems(each.constants, np.dtype(kind), "field")
+            yield from located(wrong, field=each.title, line=each.line)
             yield from _numbers(each, body[:, each.start : each.end].copy().view(kind)[:, 0])
 
 

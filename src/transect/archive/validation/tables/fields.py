@@ -143,11 +143,11 @@ def _formats(
     def tell(bad: Mask, what: str, text: str) -> Iterator[Problem]:
         return _tell(checked & bad, values, rows, each, f"table.field_value_{what}", text, severity=severity)
 
-    if sign == "+" and exact:
+    if sign == "+":
         yield from tell(
             column.ends > values.ends, "not_right_justified", f"{{}} is not right-justified, as {form} says"
         )
-    elif sign == "-" and exact:
+    elif sign == "-":
         yield from tell(
             column.starts < values.starts, "not_left_justified", f"{{}} is not left-justified, as {form} says"
         )

@@ -64,11 +64,38 @@ def is_constant(values: Any, constants: Mapping[str, str]) -> Mask:
 
 
 def _equal(values: Any, number: float) -> Mask:
-    """Compare in the precision that is stored: -1e32 in four bytes is the constant -1.0E32."""
+    """Compare as it is stored: -1e32 in four bytes is the constant -1.0E32, -1 without a sign all ones."""
     if values.dtype.kind == "f":
         with np.errstate(over="ignore"):
             return values == values.dtype.newbyteorder("=").type(number)
+    if values.dtype.kind == "u" and number < 0:
+        number += 2.0 ** (8 * values.dtype.itemsize)
     return values == number
+
+
+def constant_problems(constants: Mapping[str, str], dtype: np.dtype[Any], group: str) -> Iterator[Problem]:
+    """Give special constants that no binary number of a type can be.
+
+    Parameters
+    ----------
+    group : str
+        `field` or `array`, with which the name of the problem begins.
+    """
+    for name, text in constants.items():
+        value, bits = constant_value(text), bit_pattern(text)
+        if value is None:
+            why = "is no number"
+        elif bits is not None:
+            why = "has too many bits" if bits >= 2 ** (8 * dtype.itemsize) else ""
+        elif dtype.kind in "iu":
+            low, high = np.iinfo(f"i{dtype.itemsize}").min, np.iinfo(dtype).max  # -1 stands for all ones, too
+            why = "" if low <= value <= high else "does not fit"
+        else:
+            why = ""
+        if why:
+            yield problem(
+                f"{group}.invalid_special_constant", f"{name} {text!r} {why} (stored as {dtype.name})"
+            )
 
 
 def range_problems(
