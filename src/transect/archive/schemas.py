@@ -49,9 +49,8 @@ class Schemas:
     def _index(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
         for folder in self.folders:
-            for path in sorted(folder.rglob("PDS4_*")):
-                if path.suffix in (".xsd", ".sch"):
-                    found.setdefault(path.name, path)
+            for path in sorted((*folder.rglob("*.xsd"), *folder.rglob("*.sch"))):
+                found.setdefault(path.name, path)
         return found
 
     @property

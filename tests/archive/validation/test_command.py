@@ -59,6 +59,12 @@ def test_several_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest
     assert json.loads(one)["counts"]["error"] == 3
 
 
+def test_paths_may_stand_in_a_file(product: Path) -> None:
+    listing = product.parent / "targets.txt"
+    listing.write_text(f"{product}\n\n")
+    assert "in 1 label" in transect("archive", "validate", "--targets", listing).stdout
+
+
 def test_a_typing_mistake_is_a_usage_error(product: Path) -> None:
     assert transect("archive", "validate", product, "--rule", "bundel").returncode == 2
     assert transect("archive", "validate").returncode == 2

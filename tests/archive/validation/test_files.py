@@ -109,6 +109,15 @@ def test_a_document_must_be_called_as_its_standard_says_and_a_pdf_say_that_it_is
     assert "pdfaid:part" in said.text
 
 
+def test_an_encrypted_pdf_is_not_for_archives(tmp_path: Path) -> None:
+    good = b"%PDF-1.7\n<pdfaid:part>1</pdfaid:part>" + b" " * (1 << 20) + b"trailer <</Root 1 0 R>>"
+    path = write(tmp_path, "a.xml", document("b.pdf", "PDF/A"), b_pdf=good)
+    assert types(path) == []
+    (tmp_path / "b.pdf").write_bytes(good.replace(b"/Root", b"/Encrypt 9 0 R /Root"))
+    (said,) = problems(path)
+    assert "encrypted" in said.text
+
+
 @pytest.mark.parametrize(
     ("name", "folder", "kind"),
     [

@@ -149,6 +149,19 @@ def test_one_wrong_number_is_one_problem_that_says_which_would_fit(
     assert said.cause == cause
 
 
+@pytest.mark.parametrize("length", [9, 11])
+def test_a_record_of_another_length_is_named_and_what_it_shifts_is_not(tmp_path: Path, length: int) -> None:
+    rows = [b" 12,  1.50\r\n"] * 20
+    rows[6] = b"x" * length + b"\r\n"
+    rows[15] = b" 1x,  1.50\r\n"
+    found = check(tmp_path, fixed(*TWO, records=20), b"".join(rows))
+    assert [each.cause for each in found] == [
+        f"record 7 has {length + 2} bytes, not 12; the rest would fit",
+        "",
+    ]
+    assert (found[1].type, found[1].record) == ("error.table.field_value_data_type_mismatch", 16)
+
+
 def test_records_that_the_file_cannot_hold_are_a_wrong_definition(tmp_path: Path) -> None:
     (said,) = check(tmp_path, fixed(*TWO, records=5), ROWS)
     assert said.type == "error.label.table_definition_problem"

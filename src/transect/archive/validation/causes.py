@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,31 @@ def fitting_layout(table: TableDef, data: Bytes) -> str:
     if count < max(table.records, 1) and count * 10 < table.records * 9:
         return ""
     return f"{' and '.join(said)}: {'all ' if count == table.records else ''}{count} records then fit"
+
+
+class Lines(NamedTuple):
+    """Lines of the length of a record: where they begin, which records they are, and what is with the others."""
+
+    starts: Ints
+    rows: Ints
+    cause: str
+
+
+def whole_lines(table: TableDef, data: Bytes) -> Lines | None:
+    """Return the lines of the right length if only a few have another one; else None.
+
+    One byte too many in one record shifts all that follow, though each of them is right.
+    """
+    feeds = table.offset + np.flatnonzero(data[table.offset :] == LF)[: table.records]
+    starts = np.concatenate([[table.offset], feeds[:-1] + 1])[: len(feeds)]
+    lengths = feeds + 1 - starts
+    odd = np.flatnonzero(lengths != table.record_length)
+    if not odd.size or odd.size > max(1, len(feeds) // 10) or len(feeds) < min(table.records, 3):
+        return None
+    rows = np.flatnonzero(lengths == table.record_length)
+    more = f", and so have {odd.size - 1} others" if odd.size > 1 else ""
+    first = f"record {odd[0] + 1} has {lengths[odd[0]]} bytes, not {table.record_length}"
+    return Lines(starts[rows], rows, f"{first}{more}; the rest would fit")
 
 
 def _spacing(table: TableDef, feeds: Ints) -> int:

@@ -21,7 +21,6 @@ from .problems import Problem, located, problem
 from .references import Context, context_problems, find_context, identifier_problems, local_problems
 from .schemata import Checker
 
-SKIPPED = ("Product_Zipped",)
 PDS4 = b"pds.nasa.gov/pds4"
 
 

@@ -14,6 +14,7 @@ from .problems import Problem, problem
 HEAD = 64
 STANDARDS = ("document_standard_id", "encoding_standard_id", "external_standard_id")
 _PDFA = re.compile(rb"""pdfaid:part\s*(?:>|=\s*["'])\s*[1-4]""").search
+_ENCRYPTED = re.compile(rb"/Encrypt\s+\d+\s+\d+\s+R").search
 PIECE = 1 << 20
 
 
@@ -103,21 +104,33 @@ def _problems(path: Path, standard: str, line: int, kind: Type, document: bool) 
 
 
 def _pdf_problems(path: Path, line: int) -> Iterator[Problem]:
-    is_pdf, marked = look_at_pdf(path)
-    if not is_pdf:
-        yield problem("pdf.file.not_pdfa_compliant", "the file does not begin as a PDF", line=line)
-    elif not marked:
+    found = look_at_pdf(path)
+    if not found.is_pdf:
+        text = "the file does not begin as a PDF"
+    elif not found.marked:
         text = "the PDF does not say that it is PDF/A (no pdfaid:part in its metadata)"
-        yield problem("pdf.file.not_pdfa_compliant", text, line=line)
+    elif found.encrypted:
+        text = "the PDF is encrypted, which PDF/A forbids"
+    else:
+        return
+    yield problem("pdf.file.not_pdfa_compliant", text, line=line)
 
 
-def look_at_pdf(path: Path) -> tuple[bool, bool]:
-    """Return whether a file is a PDF, and whether it says that it is PDF/A."""
+class Pdf(NamedTuple):
+    """What can be seen of a PDF without interpreting it."""
+
+    is_pdf: bool
+    marked: bool
+    encrypted: bool
+
+
+def look_at_pdf(path: Path) -> Pdf:
+    """Return whether a file is a PDF, whether it says that it is PDF/A, and whether it is encrypted."""
+    before, is_pdf, marked, encrypted = b"", False, False, False
     with path.open("rb") as file:
-        piece = file.read(PIECE)
-        is_pdf, before = b"%PDF-" in piece[:1024], b""
-        while piece:
-            if _PDFA(before + piece):
-                return is_pdf, True
-            before, piece = piece[-64:], file.read(PIECE)
-    return is_pdf, False
+        while piece := file.read(PIECE):
+            is_pdf = is_pdf or (not before and b"%PDF-" in piece[:1024])
+            marked = marked or _PDFA(before + piece) is not None
+            encrypted = encrypted or _ENCRYPTED(before + piece) is not None
+            before = piece[-64:]
+    return Pdf(is_pdf, marked, encrypted)

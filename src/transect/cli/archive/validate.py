@@ -47,14 +47,17 @@ choices = add_options(
 
 
 @click.command("validate")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option("--targets", type=FILE, help="File that lists paths, one in a line.")
 @choices
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes side by side."
 )
 @click.option("--info", is_flag=True, help="Show also what is neither an error nor a warning.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(paths: tuple[Path, ...], jobs: int, info: bool, as_json: bool, **choice: Any) -> int:
+def command(
+    paths: tuple[Path, ...], targets: Path | None, jobs: int, info: bool, as_json: bool, **choice: Any
+) -> int:
     """Validate PDS4 labels, folders of labels, collections or bundles.
 
     Well-formedness, XSD and Schematron, then tables, arrays, files, identifiers, inventories and references.
@@ -65,6 +68,10 @@ def command(paths: tuple[Path, ...], jobs: int, info: bool, as_json: bool, **cho
 
     from .._tables import show_json
 
+    listed = targets.read_text("utf-8").split("\n") if targets is not None else []
+    paths = (*paths, *(Path(line.strip()) for line in listed if line.strip()))
+    if not paths:
+        raise click.UsageError("name a PATH, or a file of them by --targets")
     report = validate(paths, Options(**_options(choice)), jobs)
     if as_json:
         show_json(report.to_dict())

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from transect.base.arrays import Bytes
+from transect.base.arrays import Bytes, Ints
 
-from ..causes import fitting_layout
+from ..causes import fitting_layout, whole_lines
 from ..options import Options
 from ..problems import Problem, problem
-from .columns import BLANK, Column
+from .columns import Column
 from .definition import TableDef
 from .fields import field_problems
 from .records import CR, LF, ends_problem
@@ -40,17 +41,34 @@ def fixed_problems(
     short = [too_short(table, available)] if count < table.records else []
     first = [*beyond, *short, *ends]
     cause = fitting_layout(table, data) if first else ""
-    if cause or beyond or short:
+    lines = whole_lines(table, data) if first and not cause and not beyond else None
+    if lines is not None:
+        yield replace(first[0], cause=lines.cause, count=1)
+        yield from _fields(table, Rows(data, lines.starts, lines.rows), options)
+    elif cause or beyond or short:
         yield replace(first[0], cause=cause or first[0].cause, count=1, **_kind(cause, short))
         yield from delimiter_problems(table, data)
-        return
-    yield from ends
-    base = table.offset + np.arange(count) * size
+    else:
+        yield from ends
+        yield from _fields(
+            table, Rows(data, table.offset + np.arange(count) * size, np.arange(count)), options
+        )
+
+
+class Rows(NamedTuple):
+    """Records that can be read: where they begin, and which ones they are, from 0."""
+
+    data: Bytes
+    starts: Ints
+    numbers: Ints
+
+
+def _fields(table: TableDef, rows: Rows, options: Options) -> Iterator[Problem]:
     for each in table.fields:
-        column = Column(data, base + each.start, base + each.end)
-        yield from field_problems(each, column, delimited=False, formats=options.formats)
+        column = Column(rows.data, rows.starts + each.start, rows.starts + each.end)
+        yield from field_problems(each, column, delimited=False, rows=rows.numbers, formats=options.formats)
     if options.strict_fields:
-        yield from _between(table, body)
+        yield from _between(table, rows)
 
 
 def _kind(cause: str, short: list[Problem]) -> dict[str, str]:
@@ -93,17 +111,16 @@ def too_short(table: TableDef, available: int) -> Problem:
     return problem("label.table_definition_problem", text)
 
 
-def _between(table: TableDef, body: Bytes) -> Iterator[Problem]:
+def _between(table: TableDef, rows: Rows) -> Iterator[Problem]:
     """Give a warning if something other than blanks stands between two fields."""
     for a, b in pairwise(table.fields):
-        gap = body[:, a.end : b.start]
-        filled = ~BLANK[gap].all(axis=1) if gap.size else np.zeros(0, bool)
-        rows = np.flatnonzero(filled)
-        if rows.size:
-            shown = gap[rows[0]].tobytes().decode("utf-8", "replace").strip()
-            yield problem(
-                "table.characters_between_fields", record=int(rows[0]) + 1, field=a.title,
-                text=f"{shown!r} stands between fields {a.title} and {b.title}, in {len(rows)} records",
-
-            )  # fmt: skip
+        gap = Column(rows.data, rows.starts + a.end, rows.starts + max(a.end, b.start)).trimmed()
+        filled = np.flatnonzero(gap.lengths)
+        if filled.size:
+            first = int(filled[0])
+            text = (
+                f"{gap.text(first)!r} stands between fields {a.title} and {b.title}, in {len(filled)} records"
+            )
+            record = int(rows.numbers[first]) + 1
+            yield problem("table.characters_between_fields", text, record=record, field=a.title)
             return
