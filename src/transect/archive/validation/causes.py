@@ -46,7 +46,7 @@ def fitting_layout(table: TableDef, data: Bytes) -> str:
 
 
 class Lines(NamedTuple):
-    """Lines of the length of a record: where they begin, which records they are, and what is with the others."""
+    """Lines of the length of a record: where they begin, which records they are, and why not all."""
 
     starts: Ints
     rows: Ints

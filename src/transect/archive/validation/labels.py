@@ -203,5 +203,6 @@ def child_line(element: Any, tag: str) -> int:
 def children(element: Any) -> Iterator[tuple[str, Any]]:
     """Give the children of an element by their names."""
     for each in element:
-        if name := local_name(each):
-            yield name, each
+        tag = each.tag
+        if isinstance(tag, str):
+            yield tag[len(NAMESPACE) :] if tag.startswith(NAMESPACE) else tag.rpartition("}")[2], each
