@@ -150,6 +150,7 @@ def test_a_label_called_bundle_that_is_none_is_a_warning(tmp_path: Path) -> None
         (b"<a>", "warning.label.not_understandable"),
         (label().encode()[:-9], "error.label.not_understandable"),
         (b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + label().encode()[38:], "error.label.not_understandable"),
+        (("<!DOCTYPE a>" + label()[39:]).encode("utf-16"), "warning.label.not_understandable"),
         (b"<a/>", "error.execution.no_products_found"),
     ],
 )
@@ -157,6 +158,12 @@ def test_what_is_no_label_is_said_to_be_none(tmp_path: Path, content: bytes, typ
     path = tmp_path / "a.xml"
     path.write_bytes(content)
     assert types(path) == [type_]
+
+
+def test_a_label_in_another_encoding_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_bytes(label().replace('"UTF-8"', '"UTF-16"').replace("A test", "Ä test").encode("utf-16"))
+    assert types(path) == []
 
 
 def test_paths_without_labels_are_errors(tmp_path: Path) -> None:
