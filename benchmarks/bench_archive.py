@@ -88,14 +88,9 @@ def main() -> None:
         (folder / "table").mkdir()
         path = write_product(folder / "table")
         judge = Judge(Options(schemas=(SCHEMAS,), context=False), path.parent)
-        duration(f"{TABLE} checked", lambda: judge.check(path), 1)
-        compare(
-            f"{TABLE} checked / read by pds4_tools",
-            lambda: judge.check(path),
-            lambda: read_pds4_tools(path),
-            5,
-            2,
-        )
+        duration(f"{TABLE} checked", partial(judge.check, path), 1)
+        check, read = partial(judge.check, path), partial(read_pds4_tools, path)
+        compare(f"{TABLE} checked / read by pds4_tools", check, read, repeat=3)
     label, one, each = walks()
     node = Saxon.start().processor.parse_xml(xml_text=label.text)
     ours, theirs = (partial(walk.transform_to_string, xdm_node=node) for walk in (one, each))

@@ -8,8 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
-from transect.formats.pds4.xml import NAMESPACE
-
 from .file_types import type_problems
 from .labels import FileEntry, Label, child_line, text_of
 from .names import name_problems
@@ -122,8 +120,3 @@ def read_manifest(path: Path, base: Path) -> dict[Path, str]:
         if len(digest) == 32 and name:
             found[(base / name.strip().lstrip("*")).resolve()] = digest.lower()
     return found
-
-
-def objects_of(entry: FileEntry) -> list[object]:
-    """Return the elements that describe what is in a file, in the order of the label."""
-    return [each for each in entry.area if each.find(f"{NAMESPACE}offset") is not None]
