@@ -198,7 +198,7 @@ REAL: tuple[tuple[str, str, str, tuple[str | None, str | None], Mapping[str, tup
     ),
     (
         "euroc", "an inertial sensor that flies", "euroc_v101", (None, "+60s"),
-        {"cam0": ("EARLY_STOP",), "cam1": ("EARLY_STOP",)},
+        {"cam0": ("EARLY_STOP", "GAP"), "cam1": ("EARLY_STOP", "GAP")},
     ),
     (
         "husky", "a Husky: wheels, inertial sensor, receiver", "bags/robot_localization/test1.bag",

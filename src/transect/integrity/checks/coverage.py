@@ -10,6 +10,8 @@ from transect.integrity.learning import Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
+AT_MOST_SUSPECT = 0.2
+"""Score of the window in which a late sensor begins: it is there now."""
 PATIENCE = 3
 """Usual steps without a sample that are no silence."""
 
@@ -40,7 +42,7 @@ class Coverage(Check, id="T01", group="timing", least=0, k_on=1, k_off=1, versio
             return Finding({"late": (stream.t1_ns - begin) / NS}, 0)
         self._pace.learn(stream.steps_s)
         if not stream.start and len(stream) and (late := (int(stream.t_ns[0]) - begin) / NS) > self.late.warn:
-            return Finding({"late": late}, len(stream))
+            return Finding({"late": late}, len(stream), floor=AT_MOST_SUSPECT)
         step = self._pace.step
         if not (math.isfinite(step) and self._pace.is_steady(stream.stream)):
             return Unknown("IRREGULAR" if math.isfinite(step) else "TOO_FEW", n=len(stream))

@@ -17,6 +17,8 @@ STEPS, QUIET_STEPS = 20, 8
 newest where it has fewer."""
 QUIET = 0.02
 """Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
+CHANCE = 3.5
+"""Times the usual jitter over the root of the steps: what chance adds to it, three deviations."""
 AT_MOST_SUSPECT = 0.2
 """Score of a stream whose steps were never even."""
 
@@ -24,7 +26,8 @@ AT_MOST_SUSPECT = 0.2
 class Jitter(Check, id="T04", group="timing", version=2):
     """``1.4826 MAD(dt) / median(dt)``: the deviation of the steps, as a part of the step.
 
-    Half of the steps must be off before it moves, so lost samples do not count. A stream whose steps are
+    Half of the steps must be off before it moves, so lost samples do not count; what chance may add to the
+    usual jitter is taken off. A stream whose steps are
     uneven from the beginning is SUSPECT at most: its sensor may measure when it can, and stamp it well.
 
     Motive: Document 001: cameras "synchronized by software", stamps in ms.
@@ -48,5 +51,6 @@ class Jitter(Check, id="T04", group="timing", version=2):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
         middle = float(np.median(steps))
         jitter = NORMAL * float(np.median(np.abs(steps - middle))) / middle
+        jitter = max(0.0, jitter - CHANCE * self._pace.jitter / math.sqrt(len(steps)))
         floor = 0.0 if self._pace.is_even(stream.stream) else AT_MOST_SUSPECT
         return Finding({"jitter": jitter}, len(steps), {"step_s": middle}, floor=floor)

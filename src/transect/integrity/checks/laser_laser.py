@@ -45,7 +45,7 @@ class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
 
     def reset(self) -> None:
         """No distance is known yet."""
-        self._usual = Usual(least=LEARNED)
+        self._usual, self._moved = Usual(least=LEARNED), 0.0
 
     def look(
         self, laser: Window[LaserScan], peers: Sequence[Window[LaserScan | PointCloud]]
@@ -66,6 +66,7 @@ class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
         moved = abs(best[1] - self._usual.value) / max(self._usual.spread, LEAST_MOVED)
         if not moved > self.moved.warn:
             self._usual.learn(best[1])
+        moved, self._moved = min(moved, self._moved), moved  # somebody who walks by is gone in the next one
         note = f"it and {', '.join(used)} see a surface at two places" if best[0] > self.off.warn else ""
         return Finding({"off": best[0], "moved": moved}, len(laser), evidence, note=note, peers=tuple(used))
 

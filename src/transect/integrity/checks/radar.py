@@ -45,6 +45,7 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=4):
         """Nothing is usual yet."""
         self._strength = Usual()
         self._scatter: dict[int, Usual] = {}
+        self._ratio = np.inf
 
     def look(
         self, radar: Window[RadarSpectrum | RadarRange], moving: Sequence[Window[Moving]] = ()
@@ -63,9 +64,11 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=4):
         if np.isnan(usual):
             return Unknown("LEARNING", n=len(radar))
         steady = [each for each in spread.values() if each < STEADY]
-        scatter = float(np.median(steady)) if steady else np.nan
-        found = {"strength_dB": strength, "usual_dB": usual, "scatter_m": scatter}
-        return Finding({"loss": usual - strength, "scatter": ratio}, len(radar), found)
+        spread_m = float(np.median(steady)) if steady else np.nan
+        found = {"strength_dB": strength, "usual_dB": usual, "scatter_m": spread_m}
+        # What passes by is gone in the next window.
+        scatter, self._ratio = min(ratio, self._ratio), ratio
+        return Finding({"loss": usual - strength, "scatter": scatter}, len(radar), found)
 
     def _learn(self, strength: float, spread: Mapping[int, float]) -> None:
         self._strength.learn(strength)

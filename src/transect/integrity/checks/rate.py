@@ -9,17 +9,17 @@ import numpy as np
 
 from transect.engine.params import param
 from transect.integrity.learning import Pace
-from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.model import NO_DATA, Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
-STEPS, QUIET_STEPS = 20, 8
+STEPS, QUIET_STEPS = 20, 5
 """Steps from which a rate is told, and that of a quiet stream: those of the window, or the newest where it
 has fewer."""
 QUIET = 0.02
 """Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
 
 
-class Rate(Check, id="T03", group="timing", version=2):
+class Rate(Check, id="T03", group="timing", version=2, least=0):
     """``|f - f_nominal| / f_nominal``, where f is one over the median step.
 
     Without a nominal rate the one of the stream's first 400 steps is taken, if these were even.
@@ -44,6 +44,8 @@ class Rate(Check, id="T03", group="timing", version=2):
         )
         self._pace.learn(stream.steps_s, is_usual=off <= self.deviation.fail)
         nominal = self.rate or 1 / (usual if math.isfinite(usual) else self._pace.step)
+        if not stream.stop:
+            return NO_DATA
         least = QUIET_STEPS if self._pace.jitter <= QUIET else STEPS
         steps = own if len(own) >= least else self._pace.newest(least)
         if not math.isfinite(nominal) or len(steps) < least / 2:

@@ -29,8 +29,11 @@ NOISY = (Imu, LaserScan, RadarSpectrum)
 """Types whose noise never repeats: a second sample of the same bits was not measured."""
 TURNING = ("wheel_velocity", "drive_ticks")
 """Columns of wheels that change while a robot drives; steering and commands may stay as they are."""
-RESTLESS = 100
-"""Samples of a sensor that stood still and repeated none, after which one that repeats was not measured."""
+RESTLESS, SLOW = 100, 10
+"""Samples of a sensor that stood still and repeated none, after which one that repeats was not measured; and
+as how many those of a window count at least."""
+RESTED_S = 10.0
+"""Seconds in which a joint that nothing else measures must hardly turn, to stand still."""
 SLOWEST, FEWEST = 0.2, 3
 """Seconds from sample to sample, as which slower ones count; samples of a run at least."""
 SEEN = 0.1
@@ -82,8 +85,8 @@ class Stuck(Check, id="S01", group="signal", version=3, k_on=1, k_off=1):
                 if moving is None and self._restless < RESTLESS:
                     return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
                 longest = longest if moving or self._restless >= RESTLESS else 0.0
-            elif moving is False:
-                self._restless = 0 if repeats else min(self._restless + len(rows), RESTLESS)
+            elif moving is False or (moving is None and _rests(stream)):
+                self._restless = 0 if repeats else min(self._restless + max(len(rows), SLOW), RESTLESS)
         return Finding({"run": float(longest)}, len(stream))
 
     def _count(self, rows: Sequence[bytes | None], times: Sequence[int]) -> tuple[float, int]:
@@ -127,6 +130,14 @@ def _are_moving(own: Window[Any], others: Sequence[Window[JointState]]) -> bool 
         if len(known := _finite(each.history(MOVED_S).array("position"))) > 1
     ]
     return any(told) if told else None
+
+
+def _rests(own: Window[Any]) -> bool:
+    """Tell whether joints hardly turn, by themselves."""
+    if not issubclass(own.stream.type, JointState) or not own.has("position"):
+        return False
+    known = _finite(own.history(RESTED_S).array("position"))
+    return len(known) > 1 and bool((np.ptp(known, axis=0) < MOVED).all())
 
 
 def _half(values: Floats, which: int) -> Floats:
