@@ -63,6 +63,19 @@ def test_a_wrong_name_is_a_miss_and_what_was_said_before_does_not_count() -> Non
     assert (score.right, score.wrong) == (0, 0)
 
 
+def test_a_window_without_a_touched_sample_does_not_count() -> None:
+    event = Event("imu", 10.0, 19.9, windows=(10, 11, 12, 13, 16, 17, 18, 19))
+    score = score_case(result("stuck", (event,), flag("S01", "STUCK", 12, 13, 16, 17, 18)), result())
+    assert (score.right, score.missed, score.unjudged) == (5, 1, 0)
+
+
+def test_a_jump_whose_stamps_are_those_of_lost_samples_may_be_called_so() -> None:
+    said = flag("T02", "GAP", 10)
+    for also, named in (((), False), (("GAP",), True)):
+        jump = result("clock_jump", (Event("imu", 10.2, 39.9, (10, 11), also),), said)
+        assert [event.named for event in score_case(jump, result()).events] == [named]
+
+
 def test_a_short_event_is_one_window_and_a_jump_is_a_moment() -> None:
     short = result("dropout", (Event("imu", 10.6, 11.1),), flag("T02", "GAP", 11))
     assert (score_case(short, result()).right, score_case(short, result()).missed) == (1, 0)

@@ -21,7 +21,7 @@ from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, Twist, WheelState
+from transect.types import Imu, JointState, Twist, WheelState
 
 
 @cache
@@ -59,6 +59,8 @@ FAULTS: list[tuple[str, str, float, str, str, dict[str, float]]] = [
     ("noise", "imu", 1.0, "S05", "NOISE", {"factor": 6.0}),
     ("bias_step", "imu", 1.0, "S05", "BIAS", {}),
     ("gnss_spike", "gps", 1.0, "S03", "SPIKES", {}),
+    ("other_rate", "imu", 0.3, "T03", "RATE", {}),
+    ("spikes", "odom", 1.0, "S03", "SPIKES", {}),
     ("jitter", "imu", 0.4, "T04", "JITTER", {}),
     ("disorder", "odom", 0.4, "T05", "BACKWARD", {}),
     ("repeated_rows", "imu", 0.4, "T05", "DUPLICATE", {}),
@@ -72,6 +74,28 @@ def test_repeated_stamps_are_over_when_they_are_over() -> None:
     recording, _ = inject(drive(40), "repeated_rows", 0.5, streams=["gps"], start="+10s", end="+20s")
     found = check(recording, checks=["T05"]).select(raw=("SUSPECT", "BAD"))
     assert START_NS + 18 * NS <= max(found.column("t0_ns")) <= START_NS + 20 * NS
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.13, -0.02, -0.4])
+def test_stamps_without_log_times_show_a_jump_by_their_phase(seconds: float) -> None:
+    odom = drive(24)["odom"]
+    rng = np.random.default_rng(2)
+    jump = round(seconds * NS) * (odom.t_ns > START_NS + 12 * NS)
+    late = odom.t_ns + rng.integers(0, 1_000_000, len(odom)) + jump
+    columns = {name: odom.column(name) for name in odom.columns}
+    moved = stream_of_values("odom", late, columns, type=odom.type)
+    found = check(Recording("jump", (moved,)), checks=["T06"]).select(raw=("SUSPECT", "BAD"))
+    assert set(found.column("reason")) == {"CLOCK_JUMP"}
+    assert {round((t - START_NS) / NS) for t in found.column("t0_ns")} <= {12, 13}
+
+
+def test_lost_samples_of_a_slow_stream_are_a_gap_and_one_is_not() -> None:
+    t_ns = START_NS + np.arange(60) * NS
+    for lost, said in (((30,), False), ((30, 32, 33), True)):
+        kept = np.delete(t_ns, lost)
+        slow = stream_of_values("slow", kept, {"position": np.zeros((len(kept), 2))}, type=JointState)
+        found = check(Recording("slow", (slow,)), checks=["T02"]).select(raw=("SUSPECT", "BAD"))
+        assert (set(found.column("reason")) == {"GAP"}) is said
 
 
 def test_jitter_and_disorder_are_not_called_jumps_or_drifts() -> None:

@@ -44,6 +44,16 @@ def test_a_lost_fix_and_what_nobody_declares_are_no_faults_of_a_covariance() -> 
     assert set(check(Recording("zero", (silent,)), checks=["E02"]).column("reason")) == {"NOT_DECLARED"}
 
 
+def test_a_step_of_fixes_is_remembered_until_it_is_undone() -> None:
+    stepped, _ = inject(drive(), "bias_step", 1.0, streams=["gps"], start="+16s", end="+30s")
+    found = check(stepped, checks=["E03"]).select(raw=("SUSPECT", "BAD"))
+    windows = sorted({(t - START_NS) // NS for t in found.column("t0_ns")})
+    assert windows[0] in (15, 16)
+    assert set(range(17, 30)) <= set(windows)
+    assert windows[-1] <= 31
+    assert "BIAS" in found.column("reason")
+
+
 def test_a_covered_sector_is_blocked_and_masked_and_the_sky_is_not() -> None:
     clear = yard()
     covered, _ = inject(clear, "occlusion", 0.8, seed=3, streams=["laser"], start="+10s", end="+22s")

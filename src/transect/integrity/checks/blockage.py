@@ -23,11 +23,12 @@ MOVED_M, MOVED = 0.5, 0.2
 """Metres, and the part of the directions that change by more: then the laser has moved."""
 
 
-class Blockage(Check, id="C05", group="content", least=5):
+class Blockage(Check, id="C05", group="content", version=2, least=5):
     """Part of the directions in which returns used to come, and for `lasting` none came.
 
-    They count where `wide` degrees of neighbours have none. A laser that moves, or whose other ranges change,
-    may look into the open: then the check cannot tell. The sector is masked.
+    They used to come where they did for four fifths of all the time: who stood there for a while and left
+    blocks nothing. They count where `wide` degrees of neighbours have none. A laser that moves, or whose
+    other ranges change, may look into the open: then the check cannot tell. The sector is masked.
 
     Motive: Mud, a cover, a load in front of the sensor; a map takes what is not seen for free.
     """
@@ -41,6 +42,7 @@ class Blockage(Check, id="C05", group="content", least=5):
         self._rates: deque[Floats] = deque(maxlen=REMEMBERED)
         self._ranges: Floats | None = None
         self._silent: Floats | None = None
+        self._returned, self._windows = np.zeros(1), 0
 
     def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
         """Count directions that fell silent, and how long ago."""
@@ -50,17 +52,18 @@ class Blockage(Check, id="C05", group="content", least=5):
         if moves or self._has_changed(middle):
             self._rates.clear()
             self._ranges = self._silent = None
+            self._returned, self._windows = np.zeros(len(rate)), 0
             return Unknown("MOVING" if moves else "CHANGED", n=len(laser))
         if len(self._rates) < 3:
-            self._rates.append(rate)
+            self._learn(rate)
             self._ranges = middle if self._ranges is None else self._ranges
             return Unknown("LEARNING", n=len(laser))
-        used = np.median(np.array(self._rates), axis=0) >= USED
+        used = (np.median(np.array(self._rates), axis=0) >= USED) & (self._returned >= USED * self._windows)
         gone = used & (rate <= GONE)
         since = np.zeros(len(rate)) if self._silent is None else self._silent
         self._silent = np.where(gone, since + laser.seconds, 0.0)
         if not gone.any():
-            self._rates.append(rate)
+            self._learn(rate)
         step = float(np.abs(sweeps.angles[1] - sweeps.angles[0])) if len(sweeps.angles) > 1 else np.inf
         blocked = _wide(self._silent >= self.lasting - 1e-9, max(1, round(np.radians(self.wide) / step)))
         share = float(blocked.sum()) / max(int(used.sum()), 1)
@@ -70,6 +73,10 @@ class Blockage(Check, id="C05", group="content", least=5):
         }
         region = sweeps.region(np.broadcast_to(blocked, sweeps.ranges.shape)) if blocked.any() else None
         return Finding({"share": share}, len(laser), evidence, region=region)
+
+    def _learn(self, rate: Floats) -> None:
+        self._rates.append(rate)
+        self._returned, self._windows = self._returned + (rate >= USED), self._windows + 1
 
     def _has_changed(self, middle: Floats) -> bool:
         if self._ranges is None:

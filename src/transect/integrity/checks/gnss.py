@@ -142,6 +142,8 @@ class Course:
     def _is_off(self, t: float, place: Floats, sigma: float) -> bool:
         """Tell whether a position is a spike; if not, go on from there."""
         miss, deviation, far = self._miss(t, place, sigma)
+        # With time more may be driven: one that is near enough by now may still be off as the first was.
+        stays = self._row > 0 and float(np.linalg.norm(miss - self._met[1])) < float(np.linalg.norm(miss))
         self._row = self._row + 1 if far else 0
         if far and self._row == 1:
             stuck = np.array_equal(
@@ -150,7 +152,7 @@ class Course:
             self._met = t, np.zeros(2) if stuck else miss, deviation
         if far and self._row <= PATIENCE:
             return True
-        if far:
+        if far or stays:
             self._step(t)
         self._good = [*([] if far else self._good[-1:]), (t, place)]
         return False
