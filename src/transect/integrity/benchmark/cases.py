@@ -16,6 +16,9 @@ SAME = {"DUST": "OBSCURANT", "SMOKE": "OBSCURANT"}
 SAID = {"T01": ("EARLY_STOP",)}
 """Reasons that a check has beside those of its limits."""
 
+ONLY_OF = {("S05", "BIAS"): ("Imu",)}
+"""Types of streams of which a check says a reason, where it judges others for other reasons."""
+
 
 @dataclass(frozen=True, order=True)
 class Case:
@@ -67,9 +70,16 @@ def reasons_said() -> Mapping[str, frozenset[str]]:
     }
 
 
-def namers_of(fault: str) -> frozenset[str]:
-    """Return the checks that have a word for a fault."""
-    return frozenset(check for check, said in reasons_said().items() if said & reasons_of(fault))
+def namers_of(fault: str, kind: str = "") -> frozenset[str]:
+    """Return the checks that have a word for a fault, of streams of a type; "" for any."""
+    right = reasons_of(fault)
+    return frozenset(
+        check for check, said in reasons_said().items() if any(_says(check, r, kind) for r in said & right)
+    )
+
+
+def _says(check: str, reason: str, kind: str) -> bool:
+    return not kind or kind in ONLY_OF.get((check, reason), (kind,))
 
 
 def choose_faults(patterns: Sequence[str]) -> tuple[str, ...]:

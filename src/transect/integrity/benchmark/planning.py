@@ -58,7 +58,7 @@ def _choose_stream(
 ) -> str:
     able = find_able(recording, FAULTS[fault])
     free = [name for name in able if reasons_of(fault).isdisjoint(known.get(name, ()))]
-    judged = [name for name in free if clear.judged(name, namers_of(fault))]
+    judged = [name for name in free if clear.judged(name, namers_of(fault, recording[name].type.__name__))]
     if not judged:
         return ""
     draw = generator(clear.case.seed, "benchmark", clear.case.base, fault)
@@ -69,7 +69,11 @@ def list_unnamed(recording: Recording, clear: Result, faults: Sequence[str]) -> 
     """Return by fault the types of streams that it can happen to and that no check would name it for."""
     found: dict[str, list[str]] = {}
     for fault in faults:
-        names = [n for n in find_able(recording, FAULTS[fault]) if not clear.judged(n, namers_of(fault))]
+        names = [
+            name
+            for name in find_able(recording, FAULTS[fault])
+            if not clear.judged(name, namers_of(fault, recording[name].type.__name__))
+        ]
         if kinds := sorted({recording[name].type.__name__ for name in names}):
             found[fault] = kinds
     return found

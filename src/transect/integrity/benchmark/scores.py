@@ -143,7 +143,8 @@ def _score_stream(
     score: Score, events: Iterable[Event], flagged: Flagged, result: Result, clear: Result
 ) -> None:
     stream, right = next(iter(events)).stream, reasons_of(score.case.fault)
-    judged = clear.judged(stream, namers_of(score.case.fault))
+    namers = namers_of(score.case.fault, result.types[stream])
+    judged = clear.judged(stream, namers)
     if not judged:
         return
     near = {n for event in events for n in _near(event, result.window)}
@@ -158,7 +159,7 @@ def _score_stream(
         named = {n for n, said in flagged.items() if any(reason in words for _, reason in said)}
         _count_windows(score, event, span, named, judged, result.window)
         score.events.append(_find_event(event, span, flagged, words, result.window))
-        _count_checks(score, stream, span, score.events[-1], clear)
+        _count_checks(score, namers, span, score.events[-1], clear)
     for number, said in flagged.items():
         for _, reason in said:
             (score.said_right if reason in right and number in near else score.said_wrong)[reason] += 1
@@ -193,8 +194,10 @@ def _find_event(
     return FoundEvent(event.stream, bool(reach), bool(named), overlap >= OVERLAP, latency, checks)
 
 
-def _count_checks(score: Score, stream: str, span: range, event: FoundEvent, clear: Result) -> None:
-    for check in namers_of(score.case.fault):
-        if clear.judged(stream, [check]).intersection(span):
+def _count_checks(
+    score: Score, namers: frozenset[str], span: range, event: FoundEvent, clear: Result
+) -> None:
+    for check in namers:
+        if clear.judged(event.stream, [check]).intersection(span):
             score.judged_by[check] += 1
             score.named_by[check] += check in event.checks

@@ -56,7 +56,7 @@ class Gnss(Check, id="E03", group="state", version=3, k_on=1):
     lost = Limit(0.0, 3.0, "FIX_LOST", "", "steps of the fix type that were lost")
     innovation = Limit(4.0, K, "NIS", "", "largest deviation of a position from its neighbours")
     bound = Limit(1.0, 2.0, "NIS", "", "k-sigma bound over the alert limit")
-    stepped = Limit(K, 10 * K, "BIAS", "", "steps of the position that nothing undid, in deviations")
+    stepped = Limit(K, 10 * K, "DISAGREE", "", "steps of the position that nothing undid, in deviations")
     acceleration: float = param(3.0, ge=0.0, unit="m/s2", doc="of the robot, at most")
     alert: float = param(0.0, ge=0.0, unit="m", doc="largest k-sigma bound of use; 0: any")
 
