@@ -198,6 +198,22 @@ def test_coordinates_that_cannot_be_read_are_no_product(tmp_path: Path):
         assert len(collection.members) == 1 + count
 
 
+def test_a_collection_of_which_nothing_can_be_read_is_left_out(tmp_path: Path):
+    (tmp_path / "arm").mkdir()
+    (tmp_path / "arm" / sample.SCIHI_NAME).write_bytes(sample.science().encode())
+    (tmp_path / "arm" / f"{PICTURE}.PNG").write_bytes(encode_image(Image(PIXELS, "rgb"), ".png")[:60])
+    done = command("archive", "build", tmp_path / "arm", "-o", tmp_path / "b", "--json")
+    assert done.returncode == 3  # finished with data lost
+    assert PICTURE in json.loads(done.stdout)["losses"][0]
+    assert sorted(path.name for path in (tmp_path / "b").iterdir() if path.is_dir()) == [
+        "data_raw_calibrated"
+    ]
+    assert "data_camera" not in (tmp_path / "b/bundle_insight_ida.xml").read_text()
+    (tmp_path / "arm" / sample.SCIHI_NAME).unlink()
+    done = command("archive", "build", tmp_path / "arm", "-o", tmp_path / "c")
+    assert (done.returncode, (tmp_path / "c").exists()) == (1, False)
+
+
 def test_a_column_that_was_not_measured_says_so(tmp_path: Path):
     row = sample.SNAPSHOT.replace("-26.9399", "-99999.0000")
     (tmp_path / "arm").mkdir()

@@ -139,12 +139,15 @@ class _Builder:
     def build(self) -> Outcome:
         """Write all of it; the bundle's own label comes last."""
         bundle = self.bundle
-        made = [self.collection(each) for each in bundle.collections]
-        contexts = [_context_of(each) for each in bundle.collections]
+        kept = [(each, done) for each in bundle.collections if (done := self.collection(each)) is not None]
+        if not kept:
+            raise ParseError(f"nothing of {bundle.lid} could be read", why="; ".join(self.losses[:3]))
+        made = [done for _, done in kept]
+        contexts = [_context_of(each) for each, _ in kept]
         context = bundle.context or Context().joined(contexts)
         readme = self.readme()
         members = [
-            *((each.lidvid, about.type, True) for each, about in zip(made, bundle.collections, strict=True)),
+            *((done.lidvid, each.type, True) for each, done in kept),
             *((to, type, False) for to, type in bundle.secondary),
         ]
         previous = self.previous.get(bundle.lid)
@@ -163,11 +166,14 @@ class _Builder:
         written = self.file(self.folder / README, (text,), (readme_object(text),))
         return with_times_kept([written], self.previous.get(self.bundle.lid))[0]
 
-    def collection(self, collection: Collection) -> Outcome:
-        """Write a collection: its products, its inventory, its label."""
+    def collection(self, collection: Collection) -> Outcome | None:
+        """Write a collection: its products, its inventory, its label; None if all products are lost."""
         collection = replace(collection, citation=self.cited(collection))
         home = self.folder / collection.lid.name
         made = [each for each in (self.member(one, home) for one in collection.members) if each is not None]
+        if not made and not collection.secondary:
+            files.remove_tree(home)
+            return None
         name = f"collection_{collection.lid.name}"
         lines = inventory_lines([each.lidvid for each in made], collection.secondary)
         table = InventoryTable(len(lines), max((len(line) for line in lines), default=0))
