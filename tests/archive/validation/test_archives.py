@@ -53,6 +53,12 @@ def test_a_bundle_whose_members_are_all_there_is_valid(archive: Path) -> None:
     assert types(archive / "data", rule="collection") == []
 
 
+def test_a_bundle_that_is_checked_as_a_folder_has_a_note_that_says_what_is_left_out(archive: Path) -> None:
+    report = validate([archive], Options(context=False))
+    assert report.notes[-1] == "members, inventories and references were not checked: --rule bundle"
+    assert validate([archive / "data"], Options(context=False)).notes[-1].endswith("--rule collection")
+
+
 def test_a_member_that_is_not_there_is_an_error_or_if_asked_a_warning(archive: Path) -> None:
     collection(archive / "data", f"P,{LID}:data:one::2.0")
     found = problems(archive, rule="bundle")

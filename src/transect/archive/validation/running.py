@@ -67,7 +67,8 @@ def _run(what: Survey, options: Options, jobs: int) -> Report:
         found += _tree_problems(what, seen, kept, root, options)
     if options.against is not None:
         found += _growth(options, seen, what)
-    return Report((), len(kept), len(names), tuple(_notes(judge, found)), tuple(found))
+    notes = (*_notes(judge, found), *_rule_notes(what, seen))
+    return Report((), len(kept), len(names), notes, tuple(found))
 
 
 def _without_data(found: Sequence[Problem], seen: Sequence[Seen]) -> Iterator[Problem]:
@@ -131,6 +132,15 @@ def _notes(judge: Judge, found: Sequence[Problem]) -> Iterator[str]:
     if lacking:
         names = ", ".join(sorted(lacking)[:6]) + (", ..." if len(lacking) > 6 else "")
         yield f"not checked, since they are not among the schemas: {names}"
+
+
+def _rule_notes(what: Survey, seen: Sequence[Seen]) -> Iterator[str]:
+    """Give a note if a folder is a bundle or a collection, and was not judged as one."""
+    top = {each.kind for each in seen if "/" not in each.name} if what.rule == "folder" else set()
+    for kind, rule in (("Product_Bundle", "bundle"), ("Product_Collection", "collection")):
+        if kind in top:
+            yield f"members, inventories and references were not checked: --rule {rule}"
+            return
 
 
 # Many labels
