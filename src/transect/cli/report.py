@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 @click.option("--over", metavar="MAP", help="What lies below the map: as for draw track.")
 @click.option("--store", metavar="STORE", help="List what this store of products holds.")
 @click.option("--citation", type=click.Path(path_type=Path), help="How to cite the data (YAML).")
+@click.option(
+    "--verdicts", type=click.Path(path_type=Path), metavar="FILE",
+    help="What transect check -o wrote of the recording, instead of checking again.",
+)  # fmt: skip
 @click.option("--check/--no-check", default=True, help="Judge the sensors; --no-check is quicker.")
 @click.option(
     "--pictures", type=click.IntRange(0, 40), default=12, show_default=True, metavar="N",
@@ -41,6 +45,7 @@ def command(
     over: str | None,
     store: str | None,
     citation: Path | None,
+    verdicts: Path | None,
     check: bool,
     pictures: int,
 ) -> int:
@@ -58,7 +63,8 @@ def command(
     from ._opening import report_losses
 
     recordings = write_report(
-        opening, out, Wanted(check, pictures), title=title, command=_typed(), over=over, store=store or "",
+        opening, out, Wanted(check, pictures, verdicts), title=title, command=_typed(), over=over,
+        store=store or "",
         citation=None if citation is None else load_citation(citation),
     )  # fmt: skip
     click.echo(f"wrote {out}")

@@ -13,8 +13,11 @@ from tests.integrity.recordings import drive
 from tests.view.report.pages import HOSTILE, broken_drive, broken_report, hostile_recording, page_of
 from tests.view.report.test_markup import Seen
 
+from transect.errors import ParseError, UsageError
+from transect.integrity import check
 from transect.recording import Recording
 from transect.view.report import write_page
+from transect.view.report.runs import recorded_by
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +127,27 @@ def test_a_citation_that_lacks_its_authors_is_refused_with_its_line(tmp_path: Pa
     done = transect("report", "t.csv", "--citation", "c.yaml", cwd=tmp_path)
     assert done.returncode == 1
     assert "authors" in done.stderr
+
+
+def test_verdicts_of_an_earlier_check_are_used_as_they_are(tmp_path: Path):
+    recording = drive(6)
+    verdicts = check(recording)
+    verdicts.write(tmp_path / "verdicts.parquet")
+    rows = verdicts.table.num_rows
+    again = page_of(recording, verdicts=tmp_path / "verdicts.parquet")
+    assert rows > 0
+    assert again == page_of(recording)
+    with pytest.raises(UsageError, match="is not about"):
+        page_of(recording.select("imu"), verdicts=tmp_path / "verdicts.parquet")
+
+
+def test_a_run_finds_its_recording_from_the_folders_above_it(tmp_path: Path):
+    run = tmp_path / "work" / "runs" / "fused"
+    run.mkdir(parents=True)
+    (tmp_path / "work" / "day").mkdir()
+    request = {"recording": {"paths": ["day", "moved"], "format": "rosario", "options": {}}}
+    (run / "run.json").write_text(json.dumps({"request": request}), "utf-8")
+    assert recorded_by(run)["paths"] == [str(tmp_path / "work" / "day"), "moved"]
+    (run / "run.json").write_text("{", "utf-8")
+    with pytest.raises(ParseError, match="not a whole run"):
+        recorded_by(run)

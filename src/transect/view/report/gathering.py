@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transect.base.arrays import Floats
 from transect.base.clocks import decimal_from_ns
-from transect.errors import TransectError
+from transect.errors import TransectError, UsageError
 from transect.integrity.rules import worst
 from transect.recording import Recording, Stream
 from transect.recording.arrow import Rows
@@ -45,13 +46,13 @@ class Wanted:
         Whether sensors are judged.
     pictures : int
         Pictures of bad moments at most; 0 for no picture at all.
-    progress : callable, optional
-        Called with the share of the checks that is done.
+    verdicts : Path, optional
+        What `transect check -o` wrote of the recording, to be used instead of checking again.
     """
 
     check: bool = True
     pictures: int = 12
-    progress: Callable[[float], None] | None = None
+    verdicts: Path | None = None
 
 
 def gather_recording(recording: Recording, path: str, number: int, wanted: Wanted) -> RecordingFacts:
@@ -145,11 +146,27 @@ def _clip(axis: Axis, start_ns: int, end_ns: int) -> Span:
 def _check(recording: Recording, wanted: Wanted) -> tuple[VerdictTable | None, list[SensorReport] | None]:
     from transect.integrity import check
     from transect.integrity.report import report_sensors
+    from transect.integrity.table import VerdictTable
 
-    if not wanted.check:
+    if wanted.verdicts is not None:
+        table = VerdictTable.read(wanted.verdicts)
+        _refuse_other(table, recording, wanted.verdicts)
+    elif wanted.check:
+        table = check(recording)
+    else:
         return None, None
-    table = check(recording, on_window=wanted.progress)
     return table, report_sensors(table)
+
+
+def _refuse_other(table: VerdictTable, recording: Recording, file: Path) -> None:
+    """Raise if verdicts are on streams that the recording does not have."""
+    others = sorted({name for name in table.column("stream") if name not in recording})
+    if others:
+        raise UsageError(
+            f"{file} is not about {recording.name}",
+            why=f"which has no stream {', '.join(others[:3])}",
+            hint="transect check PATH -o DIR writes verdicts.parquet",
+        )
 
 
 def _events(reports: Sequence[SensorReport] | None, table: VerdictTable | None) -> tuple[Event, ...]:
