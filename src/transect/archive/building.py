@@ -175,7 +175,9 @@ class _Builder:
             files.remove_tree(home)
             return None
         name = f"collection_{collection.lid.name}"
-        lines = inventory_lines([each.lidvid for each in made], collection.secondary)
+        others = {each.lidvid for each in collection.members if isinstance(each, Kept) and each.secondary}
+        primary = [each.lidvid for each in made if each.lidvid not in others]
+        lines = inventory_lines(primary, [*others, *collection.secondary])
         table = InventoryTable(len(lines), max((len(line) for line in lines), default=0))
         text = "".join(lines).encode()
         inventory = self.file(home / f"{name}_inventory.csv", (text,), (table,))

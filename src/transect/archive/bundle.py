@@ -119,12 +119,15 @@ class Kept:
     files : tuple of Path
     folder : str
         Below the folder of its collection.
+    secondary : bool
+        Whether it is a secondary member of its collection, though its files are there.
     """
 
     lidvid: Lidvid
     label: Path
     files: tuple[Path, ...] = ()
     folder: str = ""
+    secondary: bool = False
 
     @property
     def lid(self) -> Lid:

@@ -195,11 +195,12 @@ def _collection(existing: Existing, found: Mapping[Lidvid, Existing]) -> Collect
     secondary: list[Lid | Lidvid] = []
     home = existing.label.parent
     for status, to in read_inventory(existing):
-        product = find_product(to, found) if status == "P" else None
+        product = find_product(to, found)
         if product is not None:
             below = product.label.parent.relative_to(home) if product.label.is_relative_to(home) else Path()
             folder = "" if below == Path() else below.as_posix()
-            members.append(Kept(product.lidvid, product.label, product.paths, folder))
+            kept = Kept(product.lidvid, product.label, product.paths, folder, status == "S")
+            members.append(kept)
         else:
             secondary.append(to)
     lid, description = existing.lidvid.lid, child_text(root.find(f"{PDS}Collection"), "description")

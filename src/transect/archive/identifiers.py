@@ -142,9 +142,12 @@ class Lidvid:
 
 
 def identifier_part(name: str) -> str:
-    """Return one part of an identifier for any name: small letters, digits and . _ -, nothing else."""
-    plain = re.sub(r"[^a-z0-9._-]+", "_", file_name(name.lower())).strip("._-")
-    return plain or "unnamed"
+    """Return one part of an identifier for any name: small letters, digits and . _ -, nothing else.
+
+    A file may be called by it, too.
+    """
+    plain = re.sub(r"[^a-z0-9._-]+", "_", file_name(name.lower())).strip("._-") or "unnamed"
+    return f"{plain}_" if _RESERVED(plain.partition(".")[0]) else plain  # files are called by it
 
 
 def product_part(file: str) -> str:

@@ -191,7 +191,7 @@ class _Maker:
     def _streams(self, recording: Recording) -> None:
         chosen = [each for each in recording.streams if not self._text(each).skip]
         frames = {each.name: each for each in static_frames(recording)}
-        inputs = [self.lid.child("miscellaneous").child("sources")]
+        inputs = [self.lid.child("miscellaneous").child("sources")] if recording.sources else []
         for stream, stem in zip(chosen, identifier_parts(each.name for each in chosen), strict=True):
             where = frames.get(stream.frame)
             lineage = processing(replace(recording.provenance, parameters=recording.options), inputs)
@@ -327,8 +327,9 @@ class _Maker:
             found |= set(_files_of(recording)) if recording is not None else set()
             return sorted(found, key=lambda file: file.path)
 
-        product = sources_product(gather, self.lid.child("miscellaneous"), self.common)
-        self.members["miscellaneous"].append(product)
+        if self.material.results or (recording is not None and recording.sources):
+            product = sources_product(gather, self.lid.child("miscellaneous"), self.common)
+            self.members["miscellaneous"].append(product)
 
     # The whole
 

@@ -49,6 +49,11 @@ def _check_vid(part: Part, vid: str) -> None:
             part.child("vid").wrong(error.what, error.hint)
 
 
+def _check_named(part: Part, name: str) -> None:
+    if not name.strip():
+        part.child("name").wrong("the name is empty", "say what it is called")
+
+
 def date_text(value: Any) -> str:
     """Return a date as text; YAML makes dates of what looks like one."""
     if isinstance(value, dt.datetime):
@@ -98,6 +103,7 @@ class InvestigationText:
 
     def check(self, part: Part) -> None:
         """Note wrong dates and identifiers."""
+        _check_named(part, self.name)
         _check_lid(part, self.lid)
         _check_date(part, "start", self.start)
         _check_date(part, "stop", self.stop)
@@ -114,6 +120,7 @@ class HostText:
 
     def check(self, part: Part) -> None:
         """Note a wrong identifier."""
+        _check_named(part, self.name)
         _check_lid(part, self.lid)
 
 
@@ -128,6 +135,7 @@ class InstrumentText:
 
     def check(self, part: Part) -> None:
         """Note a wrong identifier."""
+        _check_named(part, self.name)
         _check_lid(part, self.lid)
 
 
@@ -142,6 +150,7 @@ class TargetText:
 
     def check(self, part: Part) -> None:
         """Note a wrong identifier."""
+        _check_named(part, self.name)
         _check_lid(part, self.lid)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from .bundles import NOT_FOR_SUBMISSION, Material, make_bundle
 from .config import Config, parse_config, read_config
 from .results import results_of, store_results
 from .template import NO_TIME, template_text
+
+_OURS = re.compile(r"^(bundle|authority|recording|results|products|investigation) *:", re.MULTILINE).search
 
 
 def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: bool = False) -> Built:
@@ -90,9 +93,16 @@ def _bundle_time(path: Path) -> str:
 
 def config_of(path: Path) -> Config:
     """Return what a file says of an archive; of a recording, a run or a store, what `init` would write."""
-    if path.is_file() and path.suffix.lower() in (".yaml", ".yml"):
+    if is_config(path):
         return read_config(path)
     return parse_config(describe(path, path.name), path.absolute())
+
+
+def is_config(path: Path) -> bool:
+    """Tell whether a path is a file that describes an archive; calibrations are YAML, too."""
+    if not path.is_file() or path.suffix.lower() not in (".yaml", ".yml"):
+        return False
+    return bool(_OURS(path.read_text(encoding="utf-8", errors="replace")))
 
 
 def describe(path: Path, named: str) -> str:

@@ -40,9 +40,14 @@ def _picture(stream: Stream, row: int) -> Picture:
 
     image = load(stream, row)
     data = image.data
+    if data.ndim == 3 and data.shape[2] not in (1, 3, 4):
+        data = data[..., 0]
     if data.dtype != np.uint8:
         finite = data[np.isfinite(data)]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         scaled = (np.nan_to_num(data, nan=low) - low) / max(high - low, 1e-12) * 255.0
-        image = replace(image, data=scaled.clip(0, 255).astype(np.uint8))
-    return Picture(encode_image(image, ".png"), "PNG", f"{stream.name}, to look at")
+        data = scaled.clip(0, 255).astype(np.uint8)
+    mode = image.mode if data.ndim == 3 else "gray"
+    return Picture(
+        encode_image(replace(image, data=data, mode=mode), ".png"), "PNG", f"{stream.name}, to look at"
+    )

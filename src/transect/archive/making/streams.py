@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -168,7 +170,7 @@ def _arm_state(stream: Stream) -> ArmState:
 
 def _payload_products(stream: Stream, placement: Placement, names: Mapping[int, str]) -> Iterator[Product]:
     suffix, content, elements = _PAYLOADS[stream.type]
-    folder = placement.stem if len(names) > 1 else ""
+    folder = placement.stem.replace(".", "_") if len(names) > 1 else ""  # folders of an archive have no dots
     times = stream.t_ns
     for row, name in names.items():
         moment = utc_text(int(times[row])) if _is_dated(stream) else None
@@ -291,7 +293,7 @@ def _value_product(stream: Stream, placement: Placement) -> Product:
 
 
 def _values(stream: Stream, placement: Placement) -> DelimitedTable:
-    from transect.engine.keeping.tables import column_of, leaves_of
+    from transect.engine.keeping.tables import KeepingError, column_of, leaves_of
 
     rows = range(0, len(stream), placement.every)
     values = [load(stream, row) for row in rows]
@@ -299,9 +301,24 @@ def _values(stream: Stream, placement: Placement) -> DelimitedTable:
     columns = [time_column(times)] if _is_dated(stream) else []
     columns.append(Column(T_NS, times, "ns", TIMES[T_NS].format(clock=CLOCKS[stream.clock])))
     for leaf in leaves_of("", values):
-        column = pa.chunked_array([column_of(leaf)])
-        columns += _columns(leaf.name, column, leaf.unit, leaf.name.replace("_", " "), placement.formats)
+        try:
+            column = column_of(leaf)
+        except KeepingError:  # lists of things that are no numbers
+            column = arrow.strings([json.dumps(plain_value(each)) for each in leaf.values])
+        said = leaf.name.replace("_", " ")
+        columns += _columns(leaf.name, pa.chunked_array([column]), leaf.unit, said, placement.formats)
     return DelimitedTable(columns, placement.description or summary_of(stream.type))
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays as lists, dataclasses as mappings."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if dataclasses.is_dataclass(value):
+        return {each.name: plain_value(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 # Common

@@ -43,7 +43,7 @@ def template_text(
 
 
 def _lines(recording: Recording | None, path: str, results: list[str], products: str) -> Iterator[str]:
-    name = recording.name if recording else Path((results or [products])[0]).stem
+    name = (recording.name if recording else Path((results or [products])[0]).stem) or "unnamed"
     robot = recording.robot if recording else None
     created = default_created([recording] if recording else [])
     start = _day(recording, 0) or created[:10]
@@ -87,7 +87,7 @@ def _lines(recording: Recording | None, path: str, results: list[str], products:
     yield f"  stop: {_quote(_day(recording, 1) or start)}"
     yield '  lid: ""'
     yield "host:"
-    yield f"  name: {_quote(robot.name if robot else 'robot')}"
+    yield f"  name: {_quote(robot.name if robot and robot.name else 'robot')}"
     yield "  type: Rover  # Lander, Spacecraft, Aircraft, Balloon, Earth-based or Suborbital Rocket"
     yield f"  description: {_quote(f'{robot.title}. {robot.reference}' if robot else '')}"
     yield '  lid: ""'
@@ -114,7 +114,8 @@ def _instruments(recording: Recording) -> Iterator[str]:
     groups: dict[str, list[str]] = {}
     for stream in recording.streams:
         if stream.role != "truth":
-            groups.setdefault(stream.name.partition("/")[0], []).append(stream.name)
+            device = stream.name.strip("/").partition("/")[0] or stream.name
+            groups.setdefault(device, []).append(stream.name)
     if not groups:
         return
     yield "# Which sensor gave which streams; patterns such as Gnss/* match several."

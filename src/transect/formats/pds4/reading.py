@@ -21,6 +21,8 @@ from .tables import BINARY, decode, has_times, read_table
 
 PARSER = "pds4/1"
 TEXT = "Stream_Text"
+_OF_COLLECTIONS = {"Product_Bundle": "/readme", "Product_Collection": "/inventory"}
+"""What they hold is called so, after their own names: products may be called as they are."""
 
 
 def read(source: Source) -> Recording:
@@ -56,6 +58,7 @@ def _describe(source: Source, name: str, label: Label, losses: list[Loss]) -> It
     """Give the name of a stream, the file and the part, of everything in a product that can be one."""
     folder = PurePosixPath(name).parent
     product = label.lid.rpartition(":")[2] or PurePosixPath(name).stem
+    product += _OF_COLLECTIONS.get(label.kind, "")
     for each in label.files:
         path = _find(source, folder, each)
         if path is None:
