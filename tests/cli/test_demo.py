@@ -45,6 +45,8 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
         "touched",
         "4 sensors: ",
         "PoseFusion/ErrorStateFilter: identical, digest ",
+        "urn:nasa:pds:sequence00::1.0",
+        ": 0 errors, ",
     ):
         assert shown in done.output
     named = [

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from transect.base.files import write_text
+
 if TYPE_CHECKING:
     from transect.recording import Recording
 
@@ -27,7 +29,7 @@ def command(out: Path) -> None:
     """Show what transect does, on a drive that it simulates.
 
     It looks at the drive of a weeding robot, finds out where the robot was, breaks its GNSS, finds that out,
-    too, keeps the results, and makes one again.
+    too, keeps the results, makes one again, and archives it all.
 
     Takes a minute or two. Every step is a command that you can type on your own recording.
     """
@@ -61,6 +63,8 @@ def command(out: Path) -> None:
     drawn.append(_map(store, out / "products.png"))
     _say("One page tells the whole story: what was there, what broke, where the robot went.")
     page = _report(out / "fused-with-spikes", store, out / "report.html")
+    _say("Last, publish it: a PDS4 archive of the drive and the fused path, checked by all rules there are.")
+    _archive(drive, out / "fused", out)
     click.echo("\nPictures to look at:")
     for path in drawn:
         click.echo(f"  {path}")
@@ -193,6 +197,29 @@ def _report(run: Path, store: Path, page: Path) -> Path:
     _step(typed)
     write_report(Opening((str(run),)), page, Wanted(), store=str(store), command=typed)
     return page
+
+
+def _archive(recording: Path, run: Path, out: Path) -> None:
+    """Describe, build and validate a bundle of a recording and a run."""
+    from transect.archive.building import context_path
+    from transect.archive.context import find_registry
+    from transect.archive.making.opening import build, describe
+    from transect.archive.validation.options import Options
+    from transect.archive.validation.running import validate
+
+    from .archive.build import show_built
+    from .archive.validate import show_report
+
+    config, bundle = out / "archive.yaml", out / "bundle"
+    _step(f"transect archive init {recording} {run} -o {config}")
+    write_text(config, describe(recording, recording.name, [run.name]))
+    _step(f"transect archive build {config} -o {bundle}")
+    shutil.rmtree(bundle, ignore_errors=True)
+    show_built(build(config, bundle))
+    own = (context_path(bundle),) if find_registry().path else ()  # those of others are not known either
+    added = "".join(f" --add-context {each}" for each in own)
+    _step(f"transect archive validate {bundle} --rule bundle{added}")
+    show_report(validate([bundle], Options("bundle", added_context=own)))
 
 
 def _compare(folders: list[Path]) -> None:

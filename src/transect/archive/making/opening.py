@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -105,12 +105,12 @@ def is_config(path: Path) -> bool:
     return bool(_OURS(path.read_text(encoding="utf-8", errors="replace")))
 
 
-def describe(path: Path, named: str) -> str:
-    """Return the file that describes the archive of a path, which the file calls by `named`."""
+def describe(path: Path, named: str, results: Sequence[str] = ()) -> str:
+    """Return the file that describes the archive of a path, which it calls by `named`, and of results."""
     if (path / "run.json").is_file() or (path / "verdicts.parquet").is_file():
-        return template_text(None, results=[named])
+        return template_text(None, results=[named, *results])
     if path.suffix == ".gpkg":
-        return template_text(None, products=named)
+        return template_text(None, results=results, products=named)
     from transect import formats
 
     recording = formats.open(path)
@@ -118,7 +118,7 @@ def describe(path: Path, named: str) -> str:
         from ..ida.profile import describe_arm
 
         return describe_arm(recording, named)
-    return template_text(recording, named)
+    return template_text(recording, named, results)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def command(path: Path, out: Path, context: Path | None, as_printed: bool, as_js
     if as_json:
         click.echo(json.dumps(_document(built), indent=2))
     else:
-        _show(built)
+        show_built(built)
     return 3 if built.losses else 0
 
 
@@ -55,7 +55,8 @@ def _document(built: Built) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _show(built: Built) -> None:
+def show_built(built: Built) -> None:
+    """Print what became of each collection, and where the bundle is."""
     from transect.base.tables import size_text, table_lines
 
     rows = [("collection", "version", "products", "")]

@@ -1,4 +1,4 @@
-"""`transect archive init PATH -o archive.yaml`: the file that a person completes."""
+"""`transect archive init PATH [RESULTS] -o archive.yaml`: the file that a person completes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import click
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), default=Path("archive.yaml"), show_default=True,
     help="Where to write: a new file.",
 )  # fmt: skip
-def command(path: Path, out: Path) -> int:
+def command(path: Path, results: tuple[Path, ...], out: Path) -> int:
     """Write a commented YAML file that describes the archive of PATH.
 
-    PATH is a recording of any format, the folder of a run, a folder of verdicts, or a store of products.
+    PATH is a recording of any format, the folder of a run, a folder of verdicts, or a store of products;
+    RESULTS are folders of runs and of verdicts, trajectories, maps and clouds of the same archive.
     Complete the file, then: transect archive build FILE -o BUNDLE.
     """
     import os
@@ -25,7 +27,7 @@ def command(path: Path, out: Path) -> int:
     from transect.base import files
 
     files.refuse_existing(out)
-    named = os.path.relpath(path.resolve(), out.absolute().parent)
-    files.write_text(out, describe(path, named))
+    named = [os.path.relpath(each.resolve(), out.absolute().parent) for each in (path, *results)]
+    files.write_text(out, describe(path, named[0], named[1:]))
     click.echo(f"wrote {out}: complete it, then transect archive build {out} -o BUNDLE")
     return 0

@@ -76,7 +76,7 @@ def command(
     if as_json:
         show_json(report.to_dict())
     else:
-        _show(report, info)
+        show_report(report, info)
     return BAD_VERDICT if report.verdict == "invalid" else 0
 
 
@@ -100,7 +100,8 @@ def _options(choice: dict[str, Any]) -> dict[str, Any]:
     return {**options, "complete": choice.pop("complete_descriptions"), **choice}
 
 
-def _show(report: Report, info: bool) -> None:
+def show_report(report: Report, info: bool = False) -> None:
+    """Print what was not checked, what is wrong by file, and the verdict."""
     for note in report.notes:
         click.echo(f"note: {note}")
     shown = [each for each in report.problems if info or each.severity != "info"]

@@ -1,0 +1,67 @@
+"""Building PDS4 bundles: 10,000 products, labels and checksums; and again, nothing changed."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._harness import duration
+from transect.archive.building import build_bundle
+from transect.archive.bundle import Bundle, Collection, DataFile, Product
+from transect.archive.contents.arrays import ImageArray
+from transect.archive.contents.columns import Column, time_column
+from transect.archive.contents.tables import BinaryTable, DelimitedTable
+from transect.archive.identifiers import Lid
+from transect.archive.labels.areas import Context, Subject
+from transect.archive.labels.disciplines import Frame, display, geometry, processing
+from transect.types.provenance import Provenance
+
+PRODUCTS = 10_000
+BUNDLE = Lid("urn:nasa:pds:large")
+
+
+def make_bundle(count: int) -> Bundle:
+    """Return a bundle of tables of 58 fields, images and clouds, in turn."""
+    rng = np.random.default_rng(1)
+    data = BUNDLE.child("data_raw")
+    times = 1_650_000_000_000_000_000 + np.arange(50) * 20_000_000
+    columns = [Column(f"f{number}", rng.normal(size=50), "m", "A number") for number in range(57)]
+    table = DelimitedTable([time_column(times), *columns])
+    image = ImageArray(rng.integers(0, 255, (48, 64, 3), np.uint8))
+    cloud = BinaryTable([Column(name, rng.normal(size=1000).astype("f4"), "m") for name in "xyz"])
+    contents = ((table, ".csv"), (image, ".img"), (cloud, ".dat"))
+    lineage = processing(Provenance(tool="transect 0", format="ameds"), [BUNDLE.child("miscellaneous")])
+    place = geometry([Frame("cam", "body", (0, 0, 1), (0, 0, 0, 1))])
+    context = Context(
+        ("2022-04-15T00:00:00Z", "2022-04-15T00:00:01Z"),
+        ("Raw",),
+        investigations=(Subject("Camp", "Field Campaign", BUNDLE.child("context")),),
+        system=(Subject("rover", "Host", BUNDLE.child("context")),),
+        targets=(Subject("Earth", "Planet", Lid("urn:nasa:pds:context:target:planet.earth")),),
+        disciplines=tuple(each for each in (lineage, place) if each),
+    )
+    shown = Context(**{**vars(context), "disciplines": (*context.disciplines, display(True))})
+    products = [
+        Product(
+            data.child(f"p{number:05d}"), "A product", (DataFile(f"p{number:05d}{suffix}", content),),
+            context=shown if suffix == ".img" else context, folder=f"part_{number // 1000}",
+        )
+        for number in range(count)
+        for content, suffix in [contents[number % 3]]
+    ]  # fmt: skip
+    collection = Collection(data, "Data", "Data", products)
+    return Bundle(BUNDLE, "Large", (collection,), "2024-05-01T00:00:00Z", readme="Ten thousand products.")
+
+
+def main() -> None:
+    bundle = make_bundle(PRODUCTS)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "bundle"
+        duration("build a bundle of 10,000 products", lambda: build_bundle(bundle, target), 120, 1)
+        duration("build it again, nothing changed", lambda: build_bundle(bundle, target), 120, 1)
+
+
+if __name__ == "__main__":
+    main()
