@@ -1,6 +1,6 @@
 """The label of SIS appendix E as it is printed, for a table of the same fields.
 
-What is wrong with it, and `ida_label` does not write:
+What is wrong with it, and right in labels by default:
 
 - it refers to `urn:nasa:pds:insight_ida:document:insight_ida_bundle_sis`, which nobody has (see 4.5);
 - the lander is called `InSight Lander`, which is not how it is registered;
