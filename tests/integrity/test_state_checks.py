@@ -316,3 +316,18 @@ def test_a_coarse_sensor_at_rest_and_one_that_is_stuck_are_not_saturated() -> No
     assert check(quiet, checks=["S02"]).select(raw=("SUSPECT", "BAD")).column("stream") == []
     stuck, _ = inject(drive(), "stuck", 1.0, streams=["imu"])
     assert check(stuck, checks=["S02"]).select(raw=("SUSPECT", "BAD")).column("stream") == []
+
+
+@pytest.mark.parametrize("step", [False, True])
+def test_spikes_in_a_row_are_masked_and_a_receiver_that_stepped_aside_is_believed_soon(step: bool) -> None:
+    rng, rows = np.random.default_rng(2), np.arange(400)  # 100 Hz
+    off = np.zeros(len(rows), bool)
+    off[300 : 400 if step else 305] = True
+    metres = np.column_stack([0.01 * rows, np.zeros(len(rows))]) + rng.normal(0, 0.002, (len(rows), 2))
+    metres[off] += np.array([4.0, -7.0]) if step else rng.uniform(5.0, 50.0, (5, 2))
+    degrees = 0.7 + metres / 6_371_000.0 / np.array([1.0, np.cos(0.7)])
+    columns = {"lat": degrees[:, 0], "lon": degrees[:, 1], "alt": np.zeros(len(rows))}
+    fixes = stream_of_values("gps", START_NS + rows * (NS // 100), columns, type=NavFix)
+    regions = [v.region for v in check(Recording("row", (fixes,)), checks=["E03"])]
+    masked = np.concatenate([np.zeros(100, bool) if each is None else each[:, 0] for each in regions])
+    assert np.flatnonzero(masked).tolist() == ([300, 301, 302] if step else [300, 301, 302, 303, 304])

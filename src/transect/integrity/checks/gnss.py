@@ -29,7 +29,7 @@ DEVIATIONS = ("std_north", "std_east")
 
 
 PATIENCE = 3
-"""Positions in a row that are off before they are believed: it is no spike any more."""
+"""Positions in a row that are off, and go on from one another, before they are believed: no spikes do."""
 REMEMBERED_S = 60.0
 """Seconds for which a step is remembered."""
 UNDONE = 0.3
@@ -38,7 +38,7 @@ ALONE_S = 3.0
 """Seconds after which the way before tells nothing."""
 
 
-class Gnss(Check, id="E03", group="state", version=3, k_on=1):
+class Gnss(Check, id="E03", group="state", version=4, k_on=1):
     """Steps of the fix type below the best one so far; positions off from their neighbours in deviations.
 
     ``nu = p1 - (p0 + p2) / 2`` with p0, p2 the fixes before and after, over the root of
@@ -46,7 +46,8 @@ class Gnss(Check, id="E03", group="state", version=3, k_on=1):
     minute, `a` its largest acceleration. A lost fix counts 1 from RTK fixed to float, 2 from RTK to less,
     3 for none. ``6.18 sigma`` is a bound with k deviations and no certified protection level; it is held
     against `alert` where that is set. Positions that are off from where the two good ones before them lead,
-    by more than k deviations and that acceleration, are masked at once. If they stay there it was a step:
+    by more than k deviations and that acceleration, are masked at once; more than three in a row that go on
+    from one another are believed. If they stay there it was a step:
     `stepped` is where they are less where they led, until a step back, another type of fix, or a minute has
     passed; of two places nobody knows which is right, so it is SUSPECT at most.
 
@@ -110,6 +111,7 @@ class Course:
         self._origin: Floats | None = None
         self._good: list[tuple[float, Floats]] = []
         self._row = 0
+        self._off = (0.0, np.zeros(2))
         self._met: tuple[float, Floats, float] = (0.0, np.zeros(2), 1.0)
         self._stepped = (-np.inf, np.zeros(2), 1.0)
         self._kind = -1
@@ -144,8 +146,9 @@ class Course:
         miss, deviation, far = self._miss(t, place, sigma)
         # With time more may be driven: one that is near enough by now may still be off as the first was.
         stays = self._row > 0 and float(np.linalg.norm(miss - self._met[1])) < float(np.linalg.norm(miss))
-        self._row = self._row + 1 if far else 0
-        if far and self._row == 1:
+        self._row = 0 if not far else self._row + 1 if self._goes_on(t, place, sigma) else 1
+        self._off = t, place
+        if self._row == 1:
             stuck = np.array_equal(
                 self._good[0][1], self._good[1][1]
             )  # it led nowhere, and so misses nothing
@@ -156,6 +159,16 @@ class Course:
             self._step(t)
         self._good = [*([] if far else self._good[-1:]), (t, place)]
         return False
+
+    def _goes_on(self, t: float, place: Floats, sigma: float) -> bool:
+        """Tell whether a position is where the one before, off as well, leads at the good ones' speed."""
+        if not self._row:
+            return False
+        (t0, p0), (t1, p1), (before, last) = *self._good, self._off
+        ahead = (t - before) / (t1 - t0)
+        miss = float(np.linalg.norm(place - last - ahead * (p1 - p0)))
+        deviation = np.hypot(sigma, (self.usual or 0.0) / SPREAD) * np.sqrt(2 + 2 * ahead**2)
+        return miss <= K * deviation + self._acceleration * (t - before) * (t - t0)
 
     def _step(self, t: float) -> None:
         """Add the step that was met to the last one; both together may be none."""
