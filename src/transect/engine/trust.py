@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
@@ -125,9 +125,13 @@ def trust_of(verdict: Verdict) -> float:
     return max(_score(verdict), LEAST_TRUST)
 
 
-def inflate(covariance: Floats, trust: float) -> Floats:
-    """Return a covariance, or variances, of what is trusted so far: R' = R / trust^2."""
-    return covariance if trust == 1.0 else covariance / trust**2
+@overload
+def inflate(covariance: Floats, trust: float) -> Floats: ...
+@overload
+def inflate(covariance: None, trust: float) -> None: ...
+def inflate(covariance: Floats | None, trust: float) -> Floats | None:
+    """Return a covariance, or variances, of what is trusted so far: R' = R / trust^2; None stays unknown."""
+    return covariance if covariance is None or trust == 1.0 else covariance / trust**2
 
 
 @dataclass

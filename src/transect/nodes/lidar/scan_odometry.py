@@ -9,6 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape
+from transect.engine.trust import inflate
 from transect.geometry import se3
 from transect.types import PointCloud, Pose
 
@@ -152,7 +153,7 @@ class ScanOdometry(Node, interface=True):
             converged=step.aligned.converged,
             inliers=step.share,
             degeneracy=_degeneracy(step.aligned, step.points),
-            covariance=step.covariance,
+            covariance=inflate(step.covariance, self.ctx.trust("cloud")),
         )
 
     def _refuse(self, reason: str) -> ScanMotion:

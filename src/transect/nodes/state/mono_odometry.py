@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.engine import At, Node, Shape, outputs, param
+from transect.engine.trust import inflate
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.nodes.image._gray import gray_of
@@ -78,7 +79,7 @@ class MonoOdometry(Node, interface=True):
             return MonoMoved(success=False, inliers=step.inliers)
         turned, place = se3.to_quaternion(step.T_world_body)
         pose = Pose(place, turned, self.ctx.time, frame="odom", child=body)
-        return MonoMoved(pose, True, step.inliers, step.covariance)
+        return MonoMoved(pose, True, step.inliers, inflate(step.covariance, self.ctx.trust("image")))
 
     def finish(self) -> MonoMoved | None:
         """Return the landmarks."""

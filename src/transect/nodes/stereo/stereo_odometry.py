@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.engine import Node, Shape, Synced, outputs, param
+from transect.engine.trust import inflate
 from transect.geometry import se3
 from transect.nodes.image._gray import gray_of
 from transect.types import Image, PointCloud, Pose
@@ -71,7 +72,8 @@ class StereoOdometry(Node, interface=True):
             return Moved(success=False, inliers=step.inliers)
         turned, place = se3.to_quaternion(T_ODOM_WORLD @ step.T_world_camera)
         pose = Pose(place, turned, self.ctx.time, frame="odom", child=left.frame)
-        return Moved(pose, True, step.inliers, step.covariance)
+        trust = min(self.ctx.trust("left"), self.ctx.trust("right"))
+        return Moved(pose, True, step.inliers, inflate(step.covariance, trust))
 
     def finish(self) -> Moved | None:
         """Return the landmarks."""
