@@ -22,7 +22,7 @@ FLAGS = {
     "--skip-context-validation": ["--skip-context"],
     "-skip-context-validation": ["--skip-context"],
     "--disable-context-mismatch-warnings": ["--skip-context-mismatches"],
-    "--skip-context-reference-check": ["--skip-context-references"],
+    "--skip-context-reference-check": [],
     "--skip-product-validation": ["--skip-products"],
     "--skip-strict-collection-membership": ["--lenient-members"],
     "--strict-field-checks": ["--strict-fields"],

@@ -210,15 +210,15 @@ def test_context_products_must_be_registered_as_they_are_named(
     assert types(path, context=False, context_file=registered) == []
 
 
-def test_a_collection_must_name_the_context_of_its_products(archive: Path) -> None:
+def test_a_collection_must_name_the_context_of_its_products_if_asked(archive: Path) -> None:
     text = investigation().replace("</Investigation_Area>", "</Investigation_Area>" + area("one.dat"))
     write(archive / "data", "one.xml", text)
-    (said,) = problems(archive, rule="bundle")
+    (said,) = problems(archive, rule="bundle", context_references=True)
     assert (said.type, said.file) == (
         "warning.integrity.missing_context_reference",
         "data/collection_data.xml",
     )
-    assert types(archive, rule="bundle", context_references=False) == []
+    assert types(archive, rule="bundle") == []
 
 
 def test_context_products_added_by_hand_are_found_and_said_not_to_be_registered(

@@ -117,7 +117,8 @@ def open_label(path: Path, name: str) -> tuple[Label | None, list[Problem]]:
         label = Label(path, name, content)
     except ParseError as error:
         line = int(error.where.rpartition(":")[2]) if error.where.rpartition(":")[2].isdecimal() else 0
-        text = f"{error.what.removeprefix(name).strip()}: {error.why}" if error.why else error.what
+        what = error.what.removeprefix(name).strip()
+        text = f"{what}: {error.why}" if error.why else what
         return None, [problem("label.not_understandable", f"the file {text}", severity=severity, line=line)]
     if not label.is_label:
         text = f"its root is {local_name(label.root)!r}, and no product of PDS4"

@@ -30,7 +30,7 @@ class Options:
     mismatches : bool
         Whether their names and types are compared.
     context_references : bool
-        Whether a collection must name the context products that its products name.
+        Whether a collection must name the context products that its products name; NASA's tool once asked so.
     products : bool
         Whether labels are checked one by one, besides how they fit together.
     formats : bool
@@ -64,7 +64,7 @@ class Options:
     content: bool = True
     context: bool = True
     mismatches: bool = True
-    context_references: bool = True
+    context_references: bool = False
     products: bool = True
     formats: bool = True
     strict_fields: bool = False
