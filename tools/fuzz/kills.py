@@ -218,7 +218,7 @@ class Bench:
             shutil.rmtree(self.target) if self.target.is_dir() else self.target.unlink()
         again = self._begin()
         again.join()
-        if self._strays():  # where nothing had to be written again: in the cache, beside an entry that is whole
+        if self._strays():  # beside an entry of the cache that is whole, nothing is written again
             self._begin(words=("cache", "info")).join()
         return again.exitcode == 0 and self.same(self.written())
 
