@@ -33,6 +33,7 @@ from .streams import Placement, default_level, stream_products
 NOT_FOR_SUBMISSION = (
     "NOT FOR SUBMISSION: the identifiers begin with a stand-in, because nobody has named an authority yet."
 )
+SIMULATED = "Simulated: no sensor measured this."
 MOST_SOURCES = 16
 """Files that a label names as what a result was made from."""
 REGISTERED = "urn:nasa:pds:context:"
@@ -104,7 +105,8 @@ class _Maker:
             said.description or said.title, said.year or int(self.created[:4]), said.authors, said.doi,
             tuple(said.keywords),
         )  # fmt: skip
-        title = f"{said.title} (not for submission)" if self.said.is_stand_in else said.title
+        marks = ["simulated"] * self.said.simulated + ["not for submission"] * self.said.is_stand_in
+        title = f"{said.title} ({', '.join(marks)})" if marks else said.title
         return Bundle(
             self.lid, short_text(title), tuple(self._collections()), self.created,
             said.description or said.title, self._readme(), citation=citation,
@@ -144,7 +146,7 @@ class _Maker:
         }
         context = Context(
             purpose=said.purpose, investigations=(found["investigation"],), system=(found["host"],),
-            targets=(found["target"],),
+            targets=(found["target"],), comment=SIMULATED if said.simulated else "",
         )  # fmt: skip
         return context, instruments
 
@@ -347,6 +349,7 @@ class _Maker:
     def _readme(self) -> str:
         said = self.said
         lines = [NOT_FOR_SUBMISSION, ""] if said.is_stand_in else []
+        lines += [SIMULATED, ""] if said.simulated else []
         lines += [said.bundle.title, "=" * len(said.bundle.title), "", said.readme or said.bundle.description]
         lines += ["", f"Identifier: {self.lid}", f"Authors: {said.bundle.authors or 'not named'}", ""]
         lines += ["Collections:"]

@@ -230,6 +230,7 @@ class ArchiveText:
     profile: ProfileType = "general"
     results: list[str] = field(default_factory=list[str])
     products: str = ""
+    simulated: bool = False
     authority: str = STAND_IN_WORD
     target: TargetText = field(default_factory=TargetText)
     instruments: list[InstrumentText] = field(default_factory=list[InstrumentText])

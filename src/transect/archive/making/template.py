@@ -15,6 +15,7 @@ from .descriptions import summary_of
 from .streams import default_level
 
 EARTH = "urn:nasa:pds:context:target:planet.earth"
+SIMULATED_WORLD = "SimulatedWorld"
 NO_TIME = "1970-01-01T00:00:00Z"
 
 
@@ -58,6 +59,9 @@ def _lines(recording: Recording | None, path: str, results: list[str], products:
     yield f"results: [{', '.join(map(_quote, results))}]"
     yield "# A store of products (transect products), such as mission.gpkg:"
     yield f"products: {_quote(products)}"
+    yield ""
+    yield "# Whether a program made the numbers, and no sensor; every label then says so:"
+    yield f"simulated: {str(_is_simulated(recording)).lower()}"
     yield ""
     yield "# Whose identifiers they are. With the stand-in the bundle is marked not for submission. Ask your"
     yield "# node; the rules of the core accept urn:nasa:pds, urn:esa:psa, urn:jaxa:darts, urn:ros:rssa,"
@@ -108,6 +112,11 @@ def _lines(recording: Recording | None, path: str, results: list[str], products:
     yield "# Papers (PDF/A), videos (MP4), pictures, texts:"
     yield "documents: []"
     yield "# - {file: paper.pdf, title: A paper, authors: 'Doe, Jo', date: 2024-01-01}"
+
+
+def _is_simulated(recording: Recording | None) -> bool:
+    """Tell whether transect simulated a recording: the truth beside it is in a frame of its own."""
+    return recording is not None and any(each.frame == SIMULATED_WORLD for each in recording.streams)
 
 
 def _instruments(recording: Recording) -> Iterator[str]:
