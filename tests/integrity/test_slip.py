@@ -10,6 +10,8 @@ from tests.integrity.recordings import START_NS
 
 from transect.base.clocks import NS
 from transect.integrity import check
+from transect.integrity.pictures import picture_problems
+from transect.integrity.report import report_sensors
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Imu, NavFix, Odometry, WheelState
@@ -80,3 +82,15 @@ def test_a_slip_of_a_third_is_found_and_a_drive_without_is_clear(name: str) -> N
 def test_what_a_poor_receiver_cannot_tell_is_unknown() -> None:
     recording = drive(0.3, wander=3.0)
     assert {v.raw for v in check(recording, checks=["X05"])} == {"UNKNOWN"}
+
+
+def test_the_picture_of_a_slip_has_the_speed_that_it_is_told_by() -> None:
+    changed, _ = inject(drive(1.0, gyros=False), "wheel_slip", 0.75, streams=["wheels"])
+    (report,) = (each for each in report_sensors(check(changed, checks=["X05"])) if each.sensor == "wheels")
+    starts = {stream.name: int(stream.t_ns[0]) for stream in changed}
+    ((_, figure),) = picture_problems(changed, [report], starts)
+    lines = {str(line.get_label()): line for line in figure.axes[0].lines}
+    assert list(lines) == ["wheels", *report.problems[0].worst.peers]
+    told = [np.asarray(line.get_ydata(), np.float64) for line in lines.values()]
+    middle = len(told[0]) // 2
+    assert 1 - told[1][middle] / told[0][middle] == pytest.approx(0.6, abs=0.1)

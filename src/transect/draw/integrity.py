@@ -11,6 +11,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 
+from .evaluation import COLOURS
 from .figures import new_figure
 from .timeline import INK, ROW_HEIGHT
 
@@ -74,4 +75,21 @@ def signal_figure(
         ax.tick_params(labelsize=7)
     axes[-1].set_xlabel("seconds", fontsize=8, color=INK)
     axes[0].set_title(title, fontsize=9, color=INK, loc="left")
+    return figure
+
+
+def curves_figure(
+    curves: Mapping[str, tuple[Floats, Floats]], label: str, marked: tuple[float, float], title: str = ""
+) -> Figure:
+    """Draw what several sensors say of one thing: seconds and values (n,) by name, what was bad shaded."""
+    figure = new_figure(6.0, 2.6)
+    ax = figure.subplots()
+    ax.axvspan(*marked, color=STATE_COLOURS["BAD"], alpha=0.15, lw=0)
+    for number, (name, (seconds, values)) in enumerate(curves.items()):
+        ax.plot(seconds, values, ".-", ms=5, lw=1.2, color=COLOURS[number % len(COLOURS)], label=name)
+    ax.set_ylabel(label, fontsize=8, color=INK)
+    ax.set_xlabel("seconds", fontsize=8, color=INK)
+    ax.tick_params(labelsize=7)
+    ax.legend(fontsize=7, frameon=False)
+    ax.set_title(title, fontsize=9, color=INK, loc="left")
     return figure

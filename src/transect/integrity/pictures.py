@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from transect.base.arrays import Floats
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import file_name
 from transect.draw.figures import save_figure
-from transect.draw.integrity import StateStrip, signal_figure, states_figure
+from transect.draw.integrity import StateStrip, curves_figure, signal_figure, states_figure
 from transect.draw.moment import moment_figure
 from transect.errors import TransectError
 from transect.recording import Recording, Stream
 from transect.robots.moment import KINDS, Choice, Moment, draw_recordings, show_ranges
-from transect.types import Image, LaserScan, RadarRange
+from transect.types import Image, LaserScan, Odometry, RadarRange, WheelState
 
 from .figures import mask_returns
 from .reasons import reason_of
 from .report import Problem, SensorReport, time_text
+from .speeds import grid_of, mean_speed, speed_over_ground
+from .windows import Grid, Track, Window
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +85,7 @@ def _figures_of(recording: Recording, problem: Problem, first: int) -> Iterator[
     at = (t0 + t1) // 2
     said = f"{stream.name} {reason_of(problem.reason).words}, {time_text(t0 - first)}"
     if stream.type not in KINDS:
-        yield from _signals_of(stream, problem, at, said)
+        yield from _signals_of(recording, stream, problem, at, said)
         return
     moment = Moment(recording, stream.clock, at, window=(t0, t1))
     radar = _find_peer(recording, stream, problem.worst.peers, RadarRange)
@@ -110,7 +113,37 @@ def _find_peer(recording: Recording, stream: Stream, compared: Sequence[str], ki
     return next(iter(sorted(others, key=lambda o: o.name not in compared)), None)
 
 
-def _signals_of(stream: Stream, problem: Problem, at: int, title: str) -> Iterator[Figure]:
+def _speeds_of(recording: Recording, problem: Problem, at: int) -> dict[str, tuple[Floats, Floats]]:
+    """Return seconds and m/s of wheels and of what they are compared with, by name, around a time."""
+    edges = np.arange(at - AROUND_NS, at + AROUND_NS + NS, NS)
+    found: dict[str, tuple[Floats, Floats]] = {}
+    for name in (problem.stream, *problem.worst.peers):
+        track = Track[object](recording[name], Grid(edges, NS))
+        windows = [Window(track, k, max(0, k - 2)) for k in range(len(edges) - 1)]
+        speeds = np.array([_speed_in(each) for each in windows])
+        if np.isfinite(speeds).any():
+            found[name] = (edges[1:] - NS - at) / NS, speeds
+    return found
+
+
+def _speed_in(window: Window[object]) -> float:
+    """Return the speed in the last second of a window, m/s; NaN if that is not told."""
+    t_ns = grid_of(window.t1_ns, 1.0)
+    if issubclass(window.stream.type, WheelState | Odometry):
+        speed = mean_speed(window, t_ns[None]) if len(window) else None
+    else:
+        told = speed_over_ground(window, t_ns) if len(window) else None
+        speed = None if told is None else told.values
+    return np.nan if speed is None or not len(speed) else float(np.median(speed))
+
+
+def _signals_of(
+    recording: Recording, stream: Stream, problem: Problem, at: int, title: str
+) -> Iterator[Figure]:
+    if problem.reason == "SLIP" and len(speeds := _speeds_of(recording, problem, at)) > 1:
+        marked = ((problem.worst.t0_ns - at) / NS, (problem.worst.t1_ns - at) / NS)
+        yield curves_figure(speeds, "speed [m/s]", marked, title)
+        return
     near = stream.between(at - AROUND_NS, at + AROUND_NS)
     names = [name for name in stream.columns if near.table.num_rows and _is_plain(near, name)]
     if len(near) < 2:
