@@ -27,9 +27,15 @@ class Element:
 
     def prefixes(self) -> set[str]:
         """Return the prefixes that it and what is inside use, without `xsi`."""
-        own = {self.tag.partition(":")[0]} if ":" in self.tag else set[str]()
-        inside = () if isinstance(self.content, str) else self.content
-        return own.union(*(each.prefixes() for each in inside))
+        found: set[str] = set()
+        pending: list[Element] = [self]
+        while pending:
+            element = pending.pop()
+            if ":" in element.tag:
+                found.add(element.tag.partition(":")[0])
+            if not isinstance(element.content, str):
+                pending += element.content
+        return found
 
 
 Children = Element | Iterable[Element | None] | None

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,12 @@ class Spelled:
 
 def longest_text(texts: pa.Array) -> int:
     """Return how many bytes the longest text has; 0 if there is none."""
-    pc = _compute()
-    return int(pc.max(pc.binary_length(texts)).as_py() or 0)
+    return int(np.diff(ends_of(texts)).max(initial=0))
+
+
+def ends_of(texts: pa.Array) -> NDArray[np.int32]:
+    """Return (n + 1,): where texts, none of which is null, begin and end in their buffer."""
+    return np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
 
 
 def spell(column: Column) -> Spelled:
@@ -131,18 +136,27 @@ def _compute() -> Any:
     return pc
 
 
+@cache
+def _text(text: str) -> Any:
+    """Return a text as Arrow has it; made of one in Python it would wake pandas."""
+    return arrow.strings([text]).cast(pa.string())[0]
+
+
 def _spell_numbers(column: Column, values: pa.Array) -> tuple[pa.Array, str, dict[str, str]]:
     pc = _compute()
     real = pa.types.is_floating(values.type)
-    numbers = np.asarray(arrow.numbers(pa.table({"x": values}), "x"))
+    plain = np.from_dlpack(values) if not values.null_count and len(values) else None
+    numbers = plain if plain is not None else arrow.numbers(pa.table({"x": values}), "x")
     masks = unmeasured(numbers)
     constants = choose_constants(column, numbers, masks, "{}.0" if real else "{}")
     texts = _print(values, column.format)
-    if given := next((text for text in constants.values() if pc.any(pc.equal(texts, text)).as_py()), None):
+    if given := next(
+        (each for each in constants.values() if pc.any(pc.equal(texts, _text(each))).as_py()), None
+    ):
         what = f"{given} stands for what was not measured, and was measured"
         raise UsageError(what, where=column.name, hint="choose another constant")
     for name, mask in masks.items():
-        texts = pc.if_else(arrow.from_numpy(mask), constants[name], texts)
+        texts = pc.if_else(arrow.from_numpy(mask), _text(constants[name]), texts)
     natural = "ASCII_NonNegative_Integer" if pa.types.is_uint64(values.type) else "ASCII_Integer"
     return texts, column.data_type or ("ASCII_Real" if real else natural), constants
 
@@ -185,20 +199,20 @@ def _spell_texts(values: pa.Array) -> pa.Array:
     """Return texts as fields of a table: on one line, no double quotes inside."""
     pc = _compute()
     lines = pc.replace_substring_regex(values, r"[\x00-\x1f\x7f]+", " ")
-    return pc.fill_null(pc.utf8_trim_whitespace(pc.replace_substring(lines, '"', "'")), "")
+    return pc.fill_null(pc.utf8_trim_whitespace(pc.replace_substring(lines, '"', "'")), _text(""))
 
 
 def quoted(texts: pa.Array, delimiter: str) -> pa.Array:
     """Return texts with double quotes around those that contain the delimiter."""
     pc = _compute()
-    marked = pc.binary_join_element_wise('"', texts, '"', "")
+    marked = pc.binary_join_element_wise(_text('"'), texts, _text('"'), _text(""))
     return pc.if_else(pc.match_substring(texts, delimiter), marked, texts)
 
 
 def join_lines(columns: Iterable[pa.Array], delimiter: str, end: str) -> pa.Array:
     """Return the records of some columns, each with its end."""
     join = _compute().binary_join_element_wise
-    return join(join(*columns, delimiter), "", end)
+    return join(join(*columns, _text(delimiter)), _text(""), _text(end))
 
 
 def time_column(t_ns: Any, description: str = "Time, UTC") -> Column:

@@ -17,6 +17,7 @@ from .columns import (
     Column,
     Spelled,
     choose_constants,
+    ends_of,
     join_lines,
     longest_text,
     quoted,
@@ -106,9 +107,8 @@ def _lines(spelled: Sequence[Spelled], records: int) -> Iterator[pa.Array]:
 
 def _bytes_of(texts: pa.Array) -> memoryview:
     """Return texts end to end, as they lie in memory."""
-    _, ends, data = texts.buffers()
-    where = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return memoryview(data)[int(where[0]) : int(where[-1])]
+    where = ends_of(texts)
+    return memoryview(texts.buffers()[2])[int(where[0]) : int(where[-1])]
 
 
 @dataclass(frozen=True)
