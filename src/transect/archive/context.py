@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,11 @@ from transect.errors import ParseError
 from .bundle import Kept, Product
 from .identifiers import Lid, Vid, identifier_part
 from .labels.areas import Subject
+from .schemas import find_schemas
+from .validation.references import REGISTERED, find_context
 from .xml import Element, group, leaf, nil
 
 Role = Literal["investigation", "instrument_host", "instrument", "target"]
-REGISTERED = "registered_context_products.json"
-FOLDERS = "TRANSECT_PDS4_SCHEMAS"
 
 
 @dataclass(frozen=True)
@@ -61,16 +60,8 @@ def find_registry(given: Path | None = None) -> Registry:
     ParseError
         If the list that was found cannot be read.
     """
-    named = [Path(each) for each in os.environ.get(FOLDERS, "").split(os.pathsep) if each]
-    base = os.environ.get("XDG_DATA_HOME")
-    named.append((Path(base) if base else Path.home() / ".local" / "share") / "transect" / "pds4")
-    places = [given] if given else [each / REGISTERED for folder in named for each in (folder, folder.parent)]
-    path = next((each for each in places if each.is_file()), None)
-    if path is None:
-        if given:
-            raise ParseError("the list of context products is not there", where=str(given))
-        return Registry()
-    return Registry(tuple(_read(path)), path)
+    path = given or find_context(find_schemas().folders)
+    return Registry() if path is None else Registry(tuple(_read(path)), path)
 
 
 def _read(path: Path) -> Iterable[Registered]:
