@@ -132,6 +132,33 @@ def widen(cells: Cells) -> Cells:
     return {(x + i, y + j, z + k) for x, y, z in cells for i in beside for j in beside for k in beside}
 
 
+def draw_maps(folder: Path, scene: str, seed: int, path: Path, above: float = 0.4) -> None:
+    """Draw the maps of a day from above: in clear air, in dust, and in dust with `--check`.
+
+    Only what is so many metres above the lowest of its square metre is drawn, so that the ground is not.
+    """
+    from transect.draw.figures import new_figure, save_figure
+
+    clear, dusty = (marulan(folder, scene, seed, air) for air in ("clear", "dust"))
+    ways = {"clear air": (clear, False), "dust": (dusty, False), "dust, --check": (dusty, True)}
+    figure = new_figure(9.0, 3.6)
+    axes = figure.subplots(1, len(ways), sharex=True, sharey=True)
+    middle = None
+    for ax, (title, (day, check)) in zip(axes, ways.items(), strict=True):
+        north, east, down = transect.run(MAPPING, day, check=check)["map"].values[0].points.T
+        middle = (np.median(east), np.median(north)) if middle is None else middle
+        _, square = np.unique(np.floor([north, east]), axis=1, return_inverse=True)
+        ground = np.full(square.max() + 1, -np.inf)
+        np.maximum.at(ground, square.ravel(), down)
+        high = down < ground[square.ravel()] - above
+        ax.plot(
+            east[high] - middle[0], north[high] - middle[1], ".", ms=0.6, color="#1c2b3a", rasterized=True
+        )
+        ax.set(title=title, xlabel="east [m]", aspect="equal")
+    axes[0].set(ylabel="north [m]", xlim=(-25, 25), ylim=(-25, 25))
+    save_figure(figure, path)
+
+
 # Trajectories
 
 
