@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +19,9 @@ from transect.types import LaserScan, PointCloud
 
 LEAST = 10
 """Places that both see, for anything to be said."""
-LEARNED, LEAST_MOVED = 5, 0.01
-"""Windows that tell the usual distance, and its smallest deviation, m."""
+LEARNED, LEAST_MOVED, LASTING = 5, 0.01, 5
+"""Windows that tell the usual distance, its smallest deviation, m, and windows in a row in which it is other:
+what comes by while the robot drives is gone by then."""
 LEAST_SIGMA = 0.03
 """Metres; the deviation of a distance, at least: two ranges of a SICK, and what the mounts are known to."""
 
@@ -45,7 +47,8 @@ class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
 
     def reset(self) -> None:
         """No distance is known yet."""
-        self._usual, self._moved = Usual(least=LEARNED), 0.0
+        self._usual = Usual(least=LEARNED)
+        self._moved: deque[float] = deque([0.0] * LASTING, maxlen=LASTING)
 
     def look(
         self, laser: Window[LaserScan], peers: Sequence[Window[LaserScan | PointCloud]]
@@ -66,9 +69,11 @@ class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
         moved = abs(best[1] - self._usual.value) / max(self._usual.spread, LEAST_MOVED)
         if not moved > self.moved.warn:
             self._usual.learn(best[1])
-        moved, self._moved = min(moved, self._moved), moved  # somebody who walks by is gone in the next one
+        self._moved.append(moved)
         note = f"it and {', '.join(used)} see a surface at two places" if best[0] > self.off.warn else ""
-        return Finding({"off": best[0], "moved": moved}, len(laser), evidence, note=note, peers=tuple(used))
+        return Finding(
+            {"off": best[0], "moved": min(self._moved)}, len(laser), evidence, note=note, peers=tuple(used)
+        )
 
     def _compare(self, laser: Window[Any], peer: Window[Any]) -> Floats:
         if not len(peer):
