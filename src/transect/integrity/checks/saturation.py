@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from transect.base.arrays import Floats, Mask
@@ -19,6 +21,8 @@ SMALLEST, ON_STEP = 1e-9, 0.02
 """Differences that are rounding, and part of a step by which values may be off from it."""
 FEW_VALUES, MANY_VALUES = 10, 1000
 """Different values that tell the step of a converter, and of a signal that has none."""
+SELDOM, REMEMBERED = 10, 60
+"""Percent of the windows that may have samples that repeat, and windows that tell so."""
 DISTINCT, LEARNED = 0.95, 3
 """Part of the samples of a column that are different if they never repeat, and windows that tell so."""
 
@@ -44,7 +48,7 @@ class Saturation(Check, id="S02", group="signal", version=3, least=LEAST, k_on=1
     def reset(self) -> None:
         """No extremes are known yet."""
         self._extremes: Floats | None = None
-        self._windows, self._distinct = 0, np.zeros(0)
+        self._distinct: deque[Floats] = deque(maxlen=REMEMBERED)
         self._grids: list[_Converter] = []
 
     def look(self, stream: Window[Imu | WheelState | Wrench]) -> Finding | Unknown:
@@ -86,15 +90,17 @@ class Saturation(Check, id="S02", group="signal", version=3, least=LEAST, k_on=1
 
     def _never_repeated(self, kinds: list[Floats]) -> Mask:
         """Return (k,) the columns whose samples were all different so far; none while all stand still."""
-        if self._windows < LEARNED or len(kinds) != len(self._distinct) or all(len(k) < 2 for k in kinds):
+        known = len(self._distinct) >= LEARNED and len(self._distinct[0]) == len(kinds)
+        if not known or all(len(kind) < 2 for kind in kinds):
             return np.zeros(len(kinds), np.bool_)
-        return self._distinct > DISTINCT
+        # The window in which a full scale begins has some samples at it, and was not yet known to.
+        return np.percentile(np.array(self._distinct), SELDOM, axis=0) > DISTINCT
 
     def _learn(self, distinct: Floats) -> None:
         """Take which part (k,) of the samples of a window was different."""
-        same = len(distinct) == len(self._distinct)
-        self._distinct = np.minimum(self._distinct, distinct) if same else distinct
-        self._windows = self._windows + 1 if same else 1
+        if self._distinct and len(self._distinct[0]) != len(distinct):
+            self._distinct.clear()
+        self._distinct.append(distinct)
 
 
 class _Converter:
