@@ -21,6 +21,7 @@ from tests.nodes.stereo.drives import (
     played,
 )
 
+from transect.engine.context import Context
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.stereo.stereo_odometry import DescriptorTracks, KltFrameToFrame, KltKeyframes
@@ -97,6 +98,14 @@ def test_a_pose_is_of_the_left_camera_forward_left_up_from_its_start():
     assert (said[1].pose.frame, said[1].pose.child, said[1].pose.t_ns) == ("odom", "left_camera", 100_000_000)
     assert said[1].inliers >= 50
     assert np.all(np.linalg.eigvalsh(said[1].covariance) > 0)
+
+
+def test_a_camera_that_checks_doubt_tells_its_motion_with_a_larger_covariance(monkeypatch):
+    usual = played(KltFrameToFrame(), drive_pairs(2))[1]
+    monkeypatch.setattr(Context, "trust", lambda self, port: {"left": 1.0, "right": 0.1}[port])
+    now = played(KltFrameToFrame(), drive_pairs(2))[1]
+    assert now.covariance == pytest.approx(100 * usual.covariance)
+    assert now.pose.position.tobytes() == usual.pose.position.tobytes()
 
 
 @pytest.mark.parametrize("implementation", [KltFrameToFrame, KltKeyframes])
