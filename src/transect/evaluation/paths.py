@@ -148,4 +148,7 @@ def guides_of(recording: Recording, frame: str) -> Iterator[RecordedPath]:
     for stream in recording:
         there = EARTH if stream.type is NavFix else stream.frame
         if stream.type in TYPES and there == frame and len(stream):
-            yield path_of(stream, f"{recording.name} {stream.name}")
+            try:
+                yield path_of(stream, f"{recording.name} {stream.name}")
+            except StreamError:  # none of its positions was measured, and it leads nowhere
+                continue

@@ -224,7 +224,7 @@ def _group(spans: list[tuple[int, int, Stream]]) -> list[list[tuple[int, int, St
 
 def span_of(stream: Stream) -> tuple[int, int]:
     """Return first and last time of a stream, ns; a few stray stamps far away are left out."""
-    low, high = np.percentile(stream.t_ns, [1, 99], method="nearest")
+    low, high = map(int, np.percentile(stream.t_ns, [1, 99], method="nearest"))  # far apart they overflow
     width = max(int((high - low) * (1 + STRAY)), NS)
     inside = stream.t_ns[(stream.t_ns >= low - width) & (stream.t_ns <= high + width)]
     return int(inside.min()), int(inside.max())

@@ -7,7 +7,7 @@ from tests.view.report.pages import broken_report, gather_one
 
 from transect.base.clocks import NS
 from transect.recording import Loss, Recording, stream_of_values
-from transect.types import Imu, Record
+from transect.types import Imu, Pose, Record
 from transect.view.report.facts import Report
 from transect.view.report.sentences import list_names, small_metres, summarise
 
@@ -72,6 +72,15 @@ def test_a_recording_without_positions_times_or_samples_has_its_story_too():
     said = " ".join(summarise(gather_one(Recording("none", (none,)))))
     assert "imu is empty" in said
     assert "holds no streams" in " ".join(summarise(gather_one(Recording("nothing", ()))))
+
+
+def test_poses_that_were_never_measured_do_not_take_the_map_away():
+    nothing = {name: np.full(60, np.nan) for name in "xyz"}
+    lost = stream_of_values("slam", START_NS + NS * np.arange(60), nothing, type=Pose)
+    whole = drive(12)
+    report = gather_one(whole.replace(streams=(*whole.streams, lost)), check=False)
+    assert report.map is not None
+    assert [track.name for track in report.map.layout.tracks] == ["gps"]
 
 
 def test_a_stream_far_from_the_others_in_time_does_not_stretch_the_axis():

@@ -59,7 +59,8 @@ def gather_map(
 def _lay_out(placed: Sequence[_Placed], recordings: Sequence[Both], ground: Ground) -> MapFacts:
     below, guides, notes = ground
     frame = "" if below is None or getattr(below, "crs", "") else below.frame
-    guides = guides + [g for recording, _ in recordings for g in guides_of(recording, frame) if frame]
+    if frame:
+        guides = guides + [guide for recording, _ in recordings for guide in guides_of(recording, frame)]
     layout = lay_out([each.path for each in placed], below, guides)
     times = tuple(
         None

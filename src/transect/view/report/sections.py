@@ -211,6 +211,8 @@ def write_ways(sheet: Sheet, report: Report) -> Markup:
             remarks += [f"{recording.name}: {remark}" for remark in remarks_of(recording.traverse)]
         elif recording.streams:
             remarks.append(f"It is not known: {recording.no_traverse}")
+    if report.no_map and rows:
+        remarks.append(f"No map is drawn: {report.no_map}")
     judged = [run for run in report.runs if run.judged]
     errors = [np.asarray(run.judged.arrays["ate_translation"]) for run in judged if run.judged]
     highest = max((float(np.percentile(each, 98)) for each in errors if len(each)), default=0.0)
