@@ -179,9 +179,3 @@ def file_name_problem(name: str) -> str:
     if not _FILE(name):
         return "letters, digits and _ - . are allowed, a letter or digit first, and a suffix"
     return ""
-
-
-def refuse_file_name(name: str) -> None:
-    """Raise a UsageError if a file of an archive cannot have a name."""
-    if why := file_name_problem(name):
-        raise UsageError(f"{name!r} is no name for a file of an archive", where=name, why=why)
