@@ -28,7 +28,7 @@ from transect.recording import Recording
 
 pytestmark = pytest.mark.real
 
-RECORDINGS = ("ameds", "rosario", "sdi", "rosbag-ros1", "kitti", "pds4", "calibration-ros", "geotiff")
+RECORDINGS = ("ameds", "rosario", "sdi", "rosbag-ros1", "pds4", "calibration-ros")
 """Small ones of the formats' own tests."""
 
 
