@@ -10,6 +10,10 @@ import pytest
 from tests.archive.validation.products import area, label, write
 from tests.commands import transect
 
+from transect.archive.validation.problems import problem
+from transect.archive.validation.report import Report
+from transect.cli.archive.validate import show_report
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -69,3 +73,16 @@ def test_a_typing_mistake_is_a_usage_error(product: Path) -> None:
     assert transect("archive", "validate", product, "--rule", "bundel").returncode == 2
     assert transect("archive", "validate").returncode == 2
     assert transect("archive", "validate", product, "--schemas", "nowhere").returncode == 2
+
+
+def test_what_is_said_of_many_labels_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    same = [
+        problem("label.context_ref_not_found", "nobody knows x", file=f"{k}.xml", line=9) for k in range(3)
+    ]
+    other = [problem("label.schema", "two labels have it", file=f"{k}.xml", line=4) for k in range(2)]
+    show_report(Report(("bundle",), 3, 0, (), tuple(same + other)))
+    said = capsys.readouterr().out
+    assert said.count("nobody knows x") == 1
+    assert "(in 3 labels, first 0.xml:9)" in said
+    assert said.count("two labels have it") == 2
+    assert said.endswith("invalid: 5 errors, 0 warnings in 3 labels\n")

@@ -90,7 +90,7 @@ def context_problems(label: Label, context: Context, mismatches: bool) -> Iterat
         known = context.products.get(each.lid.lower())
         vid = each.target.partition("::")[2]
         if known is None or (vid and not known.has(vid)):
-            text = f"the context product {each.target} is not registered"
+            text = f"the context product {each.target} is not registered; --add-context FILE names more"
             yield problem("label.context_ref_not_found", text, line=each.line)
         elif mismatches:
             yield from _mismatches(each, known)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 MOST_SHOWN = 200
+OFTEN = 3
+"""Labels of which the same is said, from which on it is said once."""
 
 choices = add_options(
     click.option("--rule", type=click.Choice(["label", "folder", "collection", "bundle"]),
@@ -103,7 +106,7 @@ def show_report(report: Report, info: bool = False) -> None:
     """Print what was not checked, what is wrong by file, and the verdict."""
     for note in report.notes:
         click.echo(f"note: {note}")
-    shown = [each for each in report.problems if info or each.severity != "info"]
+    shown = _merge([each for each in report.problems if info or each.severity != "info"])
     shown.sort(key=lambda each: each.file)  # one heading for each file
     before = None
     for each in shown[:MOST_SHOWN]:
@@ -118,6 +121,23 @@ def show_report(report: Report, info: bool = False) -> None:
     skipped = f", {report.skipped} older ones left out" if report.skipped else ""
     parts = ", ".join(f"{_number(counts[each], each)}" for each in ("error", "warning"))
     click.echo(f"{report.verdict}: {parts} in {_number(report.labels, 'label')}{skipped}")
+
+
+def _merge(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems; what is said of several labels in the same words is said once, of all of them."""
+    same: dict[tuple[str, str], list[Problem]] = {}
+    for each in problems:
+        same.setdefault((each.type, each.text), []).append(each)
+    merged: list[Problem] = []
+    for found in same.values():
+        files = {each.file for each in found}
+        if len(files) < OFTEN:
+            merged += found
+        else:
+            place = f"{found[0].file}:{found[0].line}" if found[0].line else found[0].file
+            said = f"{found[0].text} (in {len(files)} labels, first {place})"
+            merged.append(dataclasses.replace(found[0], text=said, file="", line=0))
+    return merged
 
 
 def _lines(each: Problem) -> Iterator[str]:
