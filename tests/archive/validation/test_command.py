@@ -46,7 +46,7 @@ def test_json_is_what_its_schema_says(product: Path) -> None:
     done = transect("archive", "validate", product, "--json")
     report = json.loads(done.stdout)
     page = (ROOT / "docs" / "pds4.md").read_text()
-    schema = json.loads(page.partition("```json schema\n")[2].partition("```")[0])
+    schema = json.loads(page.rpartition("```json schema\n")[2].partition("```")[0])
     jsonschema.Draft202012Validator(schema).validate(report)
     assert (report["verdict"], report["labels"], report["counts"]["error"]) == ("invalid", 1, 1)
     assert report["types"]["error.label.filesize_mismatch"] == 1
