@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 @click.option("--rerun", is_flag=True, help="Show it in a window of Rerun instead.")
 @click.option("--save", type=click.Path(path_type=Path), metavar="X.rrd", help="Write it for Rerun instead.")
 def command(opening: Opening, port: int, browser: bool, check: bool, rerun: bool, save: Path | None) -> int:
-    """Look at a recording: cameras, lasers and clouds in 3-D, plots, verdicts, all at one time.
+    """Look at a recording in a browser, in 3-D and over time.
 
-    PATH is a recording, RUN the folder of a run, whose recording is opened and whose path is shown. The page
-    is served on the loopback address, to those who know the address that is printed. Ctrl-C ends it.
+    Cameras, lasers and clouds, plots and verdicts follow one cursor. PATH is a recording, RUN the folder of a
+    run, whose recording is opened and whose path is shown. The page is served on the loopback address, to
+    those who know the address that is printed. Ctrl-C ends it.
     """
     from ._opening import report_losses
 

@@ -17,7 +17,7 @@ from .._options import json_option, out_option
 @click.option("--created", default="", metavar="TIME", help="When, in UTC; default when its newest file was.")
 @json_option
 def command(bundle: Path, out: Path, url: str, site: str, created: str, as_json: bool) -> int:
-    """Write the packages with which a bundle goes to the deep archive (AIP and SIP).
+    """Pack a bundle for the deep archive (AIP and SIP).
 
     DIR gets two labels and three manifests: checksums, what is transferred, and what is submitted.
     Files are read where they are; nothing is fetched from URL.
