@@ -28,7 +28,7 @@ from .frames import TF_TYPES
 from .kinds import standard_store
 from .messages import NS
 from .origin import origin_outgoing, topic_names
-from .published import info_topic, published, rectified_cameras, topic_of
+from .published import info_topic, publish, rectify_cameras, topic_of
 from .writing import (
     Outgoing,
     columns_outgoing,
@@ -65,7 +65,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing], list[str]]:
     """Return what goes into each topic, and sentences on what that leaves out."""
-    recording, said = published(recording)
+    recording, said = publish(recording)
     topics: list[tuple[str, Outgoing]] = []
     for stream in recording.streams:
         _refuse_times(stream, stream.t_ns, LATEST_STAMP_S[encoding])
@@ -104,7 +104,7 @@ def _cameras(
 ) -> Iterator[tuple[str, Outgoing]]:
     """Write the calibration of each camera with every image beside it, unless it is there as a stream."""
     there = {folder_of(topic.name) for topic in topics if topic.type == CAMERA_INFO}
-    written, cameras = {topic.name for topic in topics}, rectified_cameras(recording)
+    written, cameras = {topic.name for topic in topics}, rectify_cameras(recording)
     for stream in recording.streams:
         if stream.camera in cameras and stream.camera not in there and stream.name in written:
             there.add(stream.camera)

@@ -12,7 +12,7 @@ from transect.recording import Recording, Stream
 from transect.types import CameraModel, WheelState
 
 
-def published(recording: Recording) -> tuple[Recording, list[str]]:
+def publish(recording: Recording) -> tuple[Recording, list[str]]:
     """Return the recording as its robot publishes it, and sentences on what that leaves out.
 
     Wheels and steering that have a topic of their own are integrated: ROS has no message for them.
@@ -40,7 +40,7 @@ def info_topic(image: str) -> str:
     return f"{folder if folder and last.startswith('image') else image}/camera_info"
 
 
-def rectified_cameras(recording: Recording) -> dict[str, CameraModel]:
+def rectify_cameras(recording: Recording) -> dict[str, CameraModel]:
     """Return the cameras with a `P` each: that of their pair where the frames tell it, else their own `K`."""
     cameras = {
         name: camera
