@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.geometry.decimation import Extremes
 
-from .axes import Axis
+from ..axes import Axis
 from .markup import Markup, number, tag
 from .svg import (
     WIDTH,

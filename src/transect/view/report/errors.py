@@ -13,7 +13,7 @@ from transect.evaluation.figures import view_of
 from transect.evaluation.result import Result
 from transect.evaluation.tables import table_of
 
-from .axes import Axis
+from ..axes import Axis
 from .curves import Across, Line, draw_plot, over_time, over_way, thin_line
 from .facts import Report, RunFacts
 from .markup import Child, Markup, join, tag

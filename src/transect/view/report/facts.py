@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from transect.base.arrays import Floats
 from transect.types import SourceFile, State, Trajectory
 
-from .axes import Axis
+from ..axes import Axis
 
 if TYPE_CHECKING:
     from transect.engine import Run

@@ -19,7 +19,7 @@ from transect.recording.frames import Edge
 from transect.recording.time_axis import find_gaps
 from transect.types import Verdict
 
-from .axes import Axis, find_axes
+from ..axes import Axis, find_axes
 from .facts import FrameRow, Judged, Picture, RecordingFacts, Span, StreamFacts
 from .signals import signals_of
 

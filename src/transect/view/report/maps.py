@@ -15,7 +15,7 @@ from transect.base.clocks import NS
 from transect.evaluation.figures import view_of
 from transect.geometry.decimation import thin_path
 
-from .axes import Axis
+from ..axes import Axis
 from .facts import MapFacts, RunFacts
 from .markup import Markup, number, tag
 from .sentences import small_metres

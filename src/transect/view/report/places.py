@@ -15,7 +15,7 @@ from transect.evaluation.tracks import lay_out
 from transect.recording import Recording, Stream
 from transect.types import GridMap, PointCloud
 
-from .axes import Axis
+from ..axes import Axis
 from .facts import MapFacts, RecordingFacts, RunFacts
 
 Ground = tuple[GridMap | PointCloud | None, list[RecordedPath], list[str]]

@@ -11,7 +11,7 @@ from typing import Any
 from transect.errors import ParseError
 from transect.evaluation.result import SUFFIX, load_result
 
-from .axes import Axis
+from ..axes import Axis
 from .facts import RecordingFacts, RunFacts
 
 

@@ -13,7 +13,7 @@ from transect.geometry.decimation import Extremes
 from transect.recording import Recording, Stream
 from transect.recording.arrow import T_NS, Rows, block_ranges, unit_of
 
-from .axes import Axis
+from ..axes import Axis
 from .facts import Signal
 
 PARTS = 360

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.recording.summary import duration_text
 
-from .axes import Axis
+from ..axes import Axis
 from .markup import Child, Markup, number, tag
 
 WIDTH = 1000

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from transect.recording.summary import duration_text, rate_text
 
-from .axes import Axis
+from ..axes import Axis
 from .facts import RecordingFacts, Span, StreamFacts
 from .markup import Markup, number, tag
 from .svg import WIDTH, Sheet, axis_text, per_cent, short_numbers, stretched, time_ticks

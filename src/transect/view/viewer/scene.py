@@ -19,7 +19,7 @@ from transect.recording import Recording, Stream
 from transect.recording.arrow import unit_of
 from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 
-from ..report.axes import Axis, find_axes
+from ..axes import Axis, find_axes
 
 PICTURES, POINTS = (Image, DepthMap), (LaserScan, PointCloud)
 UP = np.array([0.0, 0.0, 1.0])
