@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transect.base.clocks import NS
-from transect.view.report.axes import Axis
+from transect.view.axes import Axis
 from transect.view.report.svg import path_of, round_ticks, spread, tick_texts, time_ticks
 
 
