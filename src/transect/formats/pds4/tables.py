@@ -252,11 +252,10 @@ def decode(stored: NDArray[Any], each: Field) -> NDArray[Any]:
 
 def _texts(cells: NDArray[np.uint8]) -> pa.Array:
     """Return (n, k) bytes as n texts; what is no UTF-8 is replaced."""
-    width = cells.shape[1]
-    raw, step = cells.tobytes(), max(width, 1)
-    lines = [
-        raw[at : at + width].decode("utf-8", "replace").strip(" \t\r\n\0") for at in range(0, len(raw), step)
-    ]
+    count, width = cells.shape
+    raw = cells.tobytes()
+    each = (raw[row * width : (row + 1) * width] for row in range(count))
+    lines = [text.decode("utf-8", "replace").strip(" \t\r\n\0") for text in each]
     return arrow.strings(lines).cast(pa.string())
 
 
