@@ -104,8 +104,9 @@ class Page {
   _drawGrid() {
     let reach = 20;
     for (const path of this.paths) for (let i = 0; i < path.rows.length; i += 8) reach = Math.max(reach, Math.abs(path.rows[i + 1]), Math.abs(path.rows[i + 2]));
-    const step = 10 ** Math.max(0, Math.floor(Math.log10(reach / 5))), end = Math.ceil(reach / step) * step, lines = [];
-    for (let v = -end; v <= end; v += step) lines.push(v, -end, 0, 0, v, end, 0, 0, -end, v, 0, 0, end, v, 0, 0);
+    const step = 10 ** Math.max(0, Math.floor(Math.log10(reach / 5))), end = Math.ceil(1.3 * reach / step) * step, lines = [];
+    // Cell by cell: a long line that ends behind the camera is not drawn everywhere.
+    for (let v = -end; v <= end; v += step) for (let w = -end; w < end; w += step) lines.push(v, w, 0, 0, v, w + step, 0, 0, w, v, 0, 0, w + step, v, 0, 0);
     const line = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
     const shade = [1, 3, 5].map((k) => parseInt(line.slice(k, k + 2), 16) / 255);
     this.space.set("grid", "lines", new Float32Array(lines), matrices.identity(), [...shade, 1]);
