@@ -77,6 +77,15 @@ def test_timelines_tell_what_was_decided_and_what_was_doubted() -> None:
     assert timelines_of("a", [Switch(9, 7, "a", "b", ())], names) == ("first; 9 second", "first; 7 second")
 
 
+def test_what_was_measured_shortly_before_the_doubts_is_taken_out_but_never_from_before_a_switch() -> None:
+    names = {"a": "a", "b": "b"}
+    switches = [Switch(9 * NS, 7 * NS, "a", "b", ()), Switch(20 * NS, 20 * NS, "b", "a", ()),
+                Switch(23 * NS, 21 * NS, "a", "b", ())]  # fmt: skip
+    decided, revised = timelines_of("a", switches, names, 3.0)
+    assert decided == f"a; {9 * NS} b; {20 * NS} a; {23 * NS} b"
+    assert revised == f"a; {4 * NS} b; {20 * NS} a; {20 * NS} b"
+
+
 def test_a_policy_of_ones_own_replaces_a_kind_and_keeps_the_others(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(
@@ -96,6 +105,7 @@ def test_a_policy_of_ones_own_replaces_a_kind_and_keeps_the_others(tmp_path: Pat
     ("text", "said"),
     [
         ("dwell: -1", "cannot hold"),
+        ("kinds: {map: {joined_by: X, parameter: y, choices: [], margin: -1}}", "cannot be -1 s"),
         ("dwell: soon", "own.yaml:1"),
         ("[1]", "the policy"),
         ("kinds: {Pose: {joined_by: X, parameter: y, choices: [{use: A, unless: [sonar]}]}}", "sonar"),

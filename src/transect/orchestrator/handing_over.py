@@ -50,7 +50,8 @@ class Rivalry:
         Compounds behind the choices; none where the joining compound has the sensors itself.
     members : mapping of str to list of str
         By group of sensors: the streams that are used of it.
-    dwell : float
+    dwell, margin : float
+        Seconds that a choice holds at least, and that are taken out before doubts.
     refused : tuple of Refusal
     switches : tuple of Switch
         Once it has been run.
@@ -65,6 +66,7 @@ class Rivalry:
     rivals: tuple[Step, ...]
     members: dict[str, list[str]]
     dwell: float
+    margin: float = 0.0
     refused: tuple[Refusal, ...] = ()
     switches: tuple[Switch, ...] = ()
     origin_ns: int = 0
@@ -74,7 +76,9 @@ class Rivalry:
         """Say what stands in for what, and what became of it."""
         steps = [line for step in (*self.rivals, self.join) for line in step.lines()]
         rows = [_describe(choice, self.members) for choice in self.choices]
-        told = [f"{self.kind} by the first of these; each choice holds for {self.dwell:g} s at least", *rows]
+        holds = f"each choice holds for {self.dwell:g} s at least"
+        without = f"; {self.margin:g} s before doubts are taken out, too" if self.margin else ""
+        told = [f"{self.kind} by the first of these; {holds}{without}", *rows]
         if self.made:
             told.append(f"from the start: {self.choices[0].use}")
             told += [each.line(self.origin_ns) for each in self.switches] or ["no switch"]
@@ -120,8 +124,8 @@ def _of_compounds(kind: str, contest: Contest, recording: Recording, policy: Pol
     members = _members(policy, recording, used)
     choices = tuple(choice for choice, _ in found)
     return Rivalry(
-        kind, join, contest.parameter, choices, rivals, members, policy.dwell, tuple(refused),
-        origin_ns=_start(recording),
+        kind, join, contest.parameter, choices, rivals, members, policy.dwell, contest.margin,
+        tuple(refused), origin_ns=_start(recording),
     )  # fmt: skip
 
 
@@ -135,8 +139,9 @@ def _of_sensors(kind: str, contest: Contest, recording: Recording, policy: Polic
     if len(choices) < 2:
         return None
     return Rivalry(
-        kind, join, contest.parameter, choices, (), members, policy.dwell, origin_ns=_start(recording)
-    )
+        kind, join, contest.parameter, choices, (), members, policy.dwell, contest.margin,
+        origin_ns=_start(recording),
+    )  # fmt: skip
 
 
 def _start(recording: Recording) -> int:
@@ -206,7 +211,7 @@ def _settings(rivalry: Rivalry, switches: Sequence[Switch]) -> dict[str, str]:
     names = {choice.use: choice.use for choice in rivalry.choices}
     if rivalry.rivals:
         names = {choice.use: port for choice, port in zip(rivalry.choices, PORTS, strict=False)}
-    decided, doubted = timelines_of(rivalry.choices[0].use, switches, names)
+    decided, doubted = timelines_of(rivalry.choices[0].use, switches, names, rivalry.margin)
     # A map is given once, at the end, so that it may leave out what was doubted before the switch.
     return {rivalry.parameter: decided, SINCE: doubted} if rivalry.rivals else {rivalry.parameter: doubted}
 

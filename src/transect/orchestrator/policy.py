@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -39,11 +40,19 @@ class Contest:
     parameter : str
         `NODE.PARAMETER` of it that is told what is used when.
     choices : list of Choice
+    margin : float
+        Seconds before doubts for which a sensor is not used either, once that is known.
     """
 
     joined_by: str
     parameter: str
     choices: list[Choice]
+    margin: float = 0.0
+
+    def check(self, part: Part) -> None:
+        """Note what types alone cannot say."""
+        if not 0 <= self.margin < math.inf:
+            part.child("margin").wrong(f"a margin cannot be {self.margin:g} s")
 
 
 @dataclass(frozen=True)

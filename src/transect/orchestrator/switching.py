@@ -86,10 +86,16 @@ def decide(
     return switches
 
 
-def timelines_of(first: str, switches: Sequence[Switch], names: Mapping[str, str]) -> tuple[str, str]:
-    """Return what is used when, as decided and from when on the doubts began, by other names."""
+def timelines_of(
+    first: str, switches: Sequence[Switch], names: Mapping[str, str], margin: float = 0.0
+) -> tuple[str, str]:
+    """Return what is used when, by other names: as decided, and from some seconds before the doubts on."""
     decided = [(each.t_ns, names[each.after]) for each in switches]
-    doubted = [(each.since_ns, names[each.after]) for each in switches]
+    doubted: list[tuple[int, str]] = []
+    for number, each in enumerate(switches):
+        from_ns = each.since_ns - round(margin * NS) if each.since_ns < each.t_ns else each.t_ns
+        from_ns = max(from_ns, switches[number - 1].t_ns) if number else from_ns
+        doubted.append((from_ns, names[each.after]))
     return str(Timeline(names[first], tuple(decided))), str(Timeline(names[first], tuple(doubted)))
 
 
