@@ -2,17 +2,21 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.commands import transect
 
+from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.formats import open as open_recording
-from transect.orchestrator import Orchestrator, load_policy, plan_rivalry
+from transect.orchestrator import Orchestrator, Request, Rivalry, answer, load_policy, plan_rivalry
 from transect.orchestrator.translating import Form
 from transect.products import Wanted, open_store
 from transect.products.keeping import stream_of
+from transect.simulation.day import Options, simulate
+from transect.types import Verdict
 
 POLICY = """
 dwell: 3.0
@@ -104,3 +108,34 @@ def test_an_orchestrator_finds_plans_and_delivers(field: Path, asked: dict[str, 
             orc.deliver(planned, Form())
     assert "mm" in head
     assert first.count(",") == head.count(",")
+
+
+def test_of_a_map_the_margin_before_doubts_is_taken_out_and_no_switch_is_earlier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = ("LaserHorizontal", "Nav", "RadarSpectrum")
+    day = simulate("marulan", Options(seconds=0.5, streams=streams)).recording
+    assert day.span is not None
+    start_ns, tenth = day.span[0], NS // 10
+    edges = [(start_ns + n * tenth, start_ns + (n + 1) * tenth) for n in range(5)]
+    doubted = [
+        Verdict(
+            "laser", "LaserHorizontal", *edge, state="BAD" if n == 4 else "OK", raw="BAD" if n > 2 else "OK"
+        )
+        for n, edge in enumerate(edges)
+    ]
+    monkeypatch.setattr(
+        "transect.integrity.check", lambda _: SimpleNamespace(by_stream={"LaserHorizontal": doubted})
+    )
+    (tmp_path / "own.yaml").write_text(
+        "dwell: 0.1\nkinds:\n  map: {joined_by: LaserMapping, parameter: assembly.use, margin: 0.2, choices:"
+        " [{use: laser, unless: [laser]}, {use: radar, unless: [radar]}]}\n"
+    )
+    with open_store(tmp_path / "made.gpkg") as store:
+        made = answer(Request("map"), day, store, check=True, policy=load_policy(tmp_path / "own.yaml")).plan
+        assert isinstance(made, Rivalry)
+        told = store.get(made.made[0]).provenance.parameters["request"]["set"]["assembly.use"]
+    [switch] = made.switches
+    assert (switch.since_ns, switch.t_ns) == (start_ns + 3 * tenth, start_ns + 5 * tenth)
+    assert told == f"laser; {start_ns + 1 * tenth} radar"
+    assert "0.2 s before" in str(made)
