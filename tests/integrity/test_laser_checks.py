@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from transect.integrity import check
 from transect.integrity.growing import grow
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Odometry, RadarRange, Verdict
+from transect.types import LaserScan, Odometry, RadarRange, Verdict
 
 from .recordings import START_NS, lane, radar, yard
 
@@ -69,6 +70,44 @@ def test_a_robot_that_drives_through_a_cloud_knows_it_and_masks_it(fault: str):
     masked = np.concatenate([each.region for each in found[10:16] if each.region is not None])
     assert np.mean(masked[nearer[200:320]]) > {"dust": 0.95, "smoke": 0.8}[fault]
     assert np.mean(masked[(now == usual)[200:320]]) < 0.02
+
+
+def test_a_cloud_that_hides_all_around_is_known_while_it_lasts():
+    found = judge(inject(lane(), "smoke", severity=1.0, seed=4, start="+5s", end="+19s")[0])["C02"]
+    assert [each.raw for each in found[8:18]] == ["BAD"] * 10
+    assert {each.state for each in found[22:]} == {"OK"}
+
+
+@cache
+def smoky_lane() -> Recording:
+    return inject(lane(), "smoke", severity=0.5, seed=4, start="+8s", end="+18s")[0]
+
+
+def two_lasers(broken: bool = False) -> Recording:
+    """Return the lane in smoke, and a second laser that is switched on in the midst of it."""
+    smoky = smoky_lane()
+    laser = smoky["laser"]
+    second = laser.take(laser.t_ns >= START_NS + 11 * 10**9).replace(name="second")
+    if broken:
+        columns = {"ranges": laser["ranges"].tolist(), "start_angle": np.zeros(len(laser))}
+        second = stream_of_values("second", laser.t_ns, columns, type=LaserScan)
+    return smoky.replace(streams=(*smoky.streams, second))
+
+
+def test_a_laser_that_knows_a_cloud_tells_one_that_has_just_begun():
+    verdicts = [each for each in check(two_lasers(), checks=["C02"]) if each.stream == "second"]
+    assert [each.raw for each in verdicts[11:16]] == ["BAD"] * 5
+    assert {each.peers for each in verdicts[11:16]} == {("laser",)}
+    assert {each.state for each in verdicts[21:]} == {"OK"}
+    alone = two_lasers()
+    alone = alone.replace(streams=(alone["second"], alone["odometry"]))
+    assert {each.raw for each in check(alone, checks=["C02"])}.isdisjoint({"BAD"})
+
+
+def test_a_laser_that_cannot_be_looked_at_does_not_stop_the_others():
+    verdicts = list(check(two_lasers(broken=True), checks=["C02"]))
+    assert {each.reason for each in verdicts if each.stream == "second"} == {"CHECK_FAILED"}
+    assert [each.raw for each in verdicts if each.stream == "laser"][10:16] == ["BAD"] * 6
 
 
 @pytest.mark.parametrize("walker", [False, True])

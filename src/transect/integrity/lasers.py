@@ -1,51 +1,28 @@
-"""What a laser usually sees, and returns that come too early.
+"""What lasers see that was not there before.
 
 Checks of planar lasers share it: dust, rain and objects are all returns in front of what is usually there.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
-from transect.geometry.robust import NORMAL
 from transect.types import LaserScan
 
+from .early import CLEAR, THICK, Background, Early
 from .model import Check, Finding, Surroundings, Unknown
 from .motion import Moving, is_moving
 from .porosity import find_again, find_porous, place_sweeps
 from .sight import SLOW_S, Sight
 from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, TAKEN, Space, poses_of
-from .sweeps import BESIDE, Sweeps, count_alike, sweeps_of
+from .sweeps import Sweeps, sweeps_of
 from .windows import Window
 
-REMEMBERED, LEAST = 30, 3
-"""Clear windows that tell what is usual: at most, and at least before anything is said."""
-LOW = 20.0
-"""Percentile of the windows' low ranges that counts as usual: leaves that move in the wind are not early."""
-MARGIN, SIGMAS = 0.5, 5.0
-"""Metres, and deviations, by which a return must be nearer than usual to be early."""
-CLOSE = 0.2
-"""Metres by which it must be nearer if other beams go through the place where it is."""
-CLEAR = 0.004
-"""Part of the beams that may be early in a window that still tells what is usual."""
-DROPS, THICK = 0.5, 0.03
-"""Part of the early returns that are alone in rain, at least; part of the beams that are early, less than."""
-SPARSE = 0.01
-"""Part of the beams of a slow laser that moves from which on what scatters is a cloud: so do things that it
-passes."""
-SECTORS, GATHERED, TELLING = 8, 0.75, 10
-"""Parts of the directions; of a cloud's edge two have so many of the returns; returns that tell it."""
-MOVED = 0.05
-"""Part of the directions that see farther than ever, from which on the laser or the scene has moved."""
-APART_M = 0.3
-"""Metres around a drop."""
 STRANGERS = 0.7
 """Part of the returns from places that were not seen before, from which on nothing can be told."""
 STANDING = 5
@@ -54,277 +31,200 @@ LINGERS = 4
 """Windows for which a cloud is expected to be there still."""
 WIDE = np.radians(3.0)
 """Angle to each side in which a beam must see as far, for what it passes to be free."""
-SCATTERED = 0.2
-"""Part of the early returns of a cloud that scatter, at least."""
-ROUGH_M = 0.2
-"""Metres between neighbours in a cloud, at least."""
-SOON_M, SPEED = 0.1, 2.0
-"""Metres, and m/s, by which an object may differ from one sweep to the next."""
+LEAST_SCANS = 3
+"""Scans that a window must have."""
 
 
 @dataclass(frozen=True, eq=False)
-class Early:
-    """Returns of a window that are nearer than what is usually there.
+class Glance:
+    """What a laser sees in a window by itself.
 
     Attributes
     ----------
     sweeps : Sweeps
-    which : (s, d) bool array
-    before : (s, d) bool array
-        Returns that are nearer than usual, however little; where it moves, where nothing was known to be.
-    moving : bool
-        The laser moves, so that a direction is another one in the next sweep.
-    again : (s, d) bool array or None
-        Returns that the sweeps before and after have, too, where it moves.
-    lingers : bool
-        There was a cloud a moment ago.
-    porous : (s, d) bool array or None
-        Returns from places through which other beams go, and that do not stay, if there is a cloud.
-    lone : (s, d) bool array or None
-        Returns of a slow laser that moves which hang alone where its other sweeps saw nothing.
+    moves : bool or None
+    poses : (n, 4, 4) array or None
+        ``T_world_laser`` of the scans.
+    seen_before : (s, d) int array or None
+        What was known of the place of each return, where that tells what is early.
+    early : Early or None
+        None if nothing tells.
     """
 
     sweeps: Sweeps
-    which: Mask
-    before: Mask
-    moving: bool = False
-    again: Mask | None = None
-    lingers: bool = False
-    porous: Mask | None = None
-    lone: Mask | None = None
-
-    @cached_property
-    def share(self) -> float:
-        """Part of all beams that are early."""
-        return self.sweeps.share(self.which)
-
-    @cached_property
-    def before_and_after(self) -> Ints:
-        """(s, d) how many early neighbours in the sweeps before and after are at nearly the same range."""
-        return self._count(-1, self._slack) + self._count(1, self._slack)
-
-    @cached_property
-    def solid(self) -> Mask:
-        """(s, d) early returns from surfaces: neighbours agree in space and, while the laser stands, in time.
-
-        While it moves either is enough: fewer beams meet the same again.
-        """
-        beside = self.which & self.sweeps.surface
-        if self.moving:
-            return beside if self.again is None else beside | (self.which & self.again)
-        return beside & (self.before_and_after >= BESIDE)
-
-    @cached_property
-    def isolated(self) -> Mask:
-        """(s, d) early returns with no other around them, as from drops of rain."""
-        if self.lone is not None:
-            return self.lone
-        around = sum((self._count(later, APART_M) for later in (-1, 0, 1)), np.zeros(self.which.shape, int))
-        return self.which & (around == 0)
+    moves: bool | None
+    poses: Floats | None
+    seen_before: Ints | None
+    early: Early | None
 
     @property
-    def is_rain(self) -> bool:
-        """Whether most early returns from no surface are alone, and they are few, and all over the place."""
-        scattered = self.sweeps.share(self.scattered)
-        alone = self.sweeps.share(self.isolated) >= DROPS * scattered and scattered < THICK
-        few = alone if self.lone is None else scattered < SPARSE
-        return few and not self.lingers and not self.is_gathered
-
-    @property
-    def is_gathered(self) -> bool:
-        """Whether most isolated returns are in a few directions, as at the edge of a cloud."""
-        direction = np.nonzero(self.isolated)[1]
-        sectors = np.bincount(direction * SECTORS // max(self.which.shape[1], 1), minlength=SECTORS)
-        return len(direction) >= TELLING and np.sort(sectors)[-2:].sum() >= GATHERED * len(direction)
-
-    @cached_property
-    def scattered(self) -> Mask:
-        """(s, d) early returns that are from no surface."""
-        return self.which & ~self.solid
-
-    @property
-    def cloud(self) -> Mask:
-        """(s, d) what a map should leave out, if there is a cloud: all but what is smooth and stays."""
-        if not self.moving:
-            cloud = self.which & ~self.solid
-            return cloud if self.porous is None else cloud | self.porous
-        stays = self.sweeps.surface if self.again is None else self.sweeps.surface & self.again
-        return self.which & ~stays if self.porous is None else self.porous
-
-    @cached_property
-    def roughness(self) -> tuple[float, float]:
-        """Median difference of scattered returns from early ones beside, and from the sweep before, m."""
-        r = np.where(self.which, self.sweeps.ranges, np.nan)
-        medians: list[float] = []
-        for axis in (1, 0):
-            either = self.scattered | np.roll(self.scattered, -1, axis)
-            differences = np.abs(np.diff(r, axis=axis))[either[:, :-1] if axis else either[:-1]]
-            known = differences[np.isfinite(differences)]
-            medians.append(float(np.median(known)) if known.size else np.nan)
-        return medians[0], medians[1]
-
-    @property
-    def is_rough(self) -> bool:
-        """Whether scattered returns are as those of a cloud: legs of people scatter less."""
-        beside, since = self.roughness
-        smooth = beside < ROUGH_M and (self.moving or not since >= self._slack)
-        return not smooth
-
-    @property
-    def is_cloud(self) -> bool:
-        """Whether early returns scatter as those of a cloud do."""
-        scattered = self.sweeps.share(self.scattered)
-        least = CLEAR if self.lone is None or self.lingers else SPARSE
-        return scattered > max(least, SCATTERED * self.share) and self.is_rough
-
-    @property
-    def _slack(self) -> float:
-        """Metres by which an object may differ from one sweep to the next."""
-        return SOON_M + SPEED * self.sweeps.period_s
-
-    def _count(self, later: int, within: float) -> Ints:
-        return count_alike(np.where(self.which, self.sweeps.ranges, np.nan), later, within)
-
-
-class Background:
-    """What a laser that stands still usually sees in each direction, and what comes too early.
-
-    Low ranges of clear windows are remembered. Dust and objects come nearer, never farther: where many
-    directions see farther than before, the laser has moved, or it began in a cloud, and all is learned anew.
-    """
-
-    def __init__(self) -> None:
-        self._low: deque[Floats] = deque(maxlen=REMEMBERED)
-        self._high: deque[Floats] = deque(maxlen=REMEMBERED)
-
-    def forget(self) -> None:
-        """Learn anew: the laser has moved."""
-        self._low.clear()
-        self._high.clear()
-
-    def compare(self, sweeps: Sweeps) -> Early | None:
-        """Return what is early in a window; None while too little is known, or where the laser has moved."""
-        low, high = _ends(sweeps)
-        if len(self._low) >= LEAST and self._has_moved(low):
-            self.forget()
-        if len(self._low) < LEAST:
-            self._remember(low, high)
-            return None
-        known = np.array(self._low)
-        usual = np.percentile(known, LOW, axis=0, method="lower")
-        finite = np.where(np.isfinite(known), known, 0.0)
-        scatter = NORMAL * np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
-        padded = np.pad(usual - np.maximum(MARGIN, SIGMAS * scatter), 1, constant_values=np.inf)
-        limit = np.minimum(np.minimum(padded[:-2], padded[2:]), padded[1:-1])  # edges of objects are beside
-        return Early(sweeps, sweeps.ranges < limit, sweeps.ranges < usual - CLOSE)
-
-    def learn(self, sweeps: Sweeps) -> None:
-        """Remember a window that was clear."""
-        self._remember(*_ends(sweeps))
-
-    def _remember(self, low: Floats, high: Floats) -> None:
-        self._low.append(low)
-        self._high.append(high)
-
-    def _has_moved(self, low: Floats) -> bool:
-        """Tell whether many directions see nothing that is as near as what was always there."""
-        highest = np.array(self._high)
-        always = np.isfinite(highest).all(axis=0)
-        farther = np.isfinite(low) & (low > highest.max(axis=0) + MARGIN)
-        return bool(np.count_nonzero(farther & always) > MOVED * max(np.count_nonzero(always), 1))
-
-
-def _ends(sweeps: Sweeps) -> tuple[Floats, Floats]:
-    """Return the second nearest and the farthest range (d,) by direction, infinite where there is none."""
-    r = np.sort(np.where(np.isnan(sweeps.ranges), np.inf, sweeps.ranges), axis=0)
-    if not len(r):
-        empty = np.full(sweeps.ranges.shape[1], np.inf)
-        return empty, empty
-    return r[min(1, len(r) - 1)], r[-1]
+    def is_strange(self) -> bool:
+        """Whether most returns are from places that were not seen before."""
+        if self.seen_before is None:
+            return False
+        near = self.sweeps.ranges < REACH
+        strange = near & (self.seen_before == STRANGE)
+        return bool(np.count_nonzero(strange) > STRANGERS * np.count_nonzero(near))
 
 
 class Watch:
-    """What a laser sees that was not there before; checks of one stream share it.
+    """What a laser sees that was not there before.
 
     While it stands, what is early is told from the usual background. While it moves, and until the background
-    is known, from the space through which beams went of late, if the robot's poses are known.
+    is known, from the space through which beams went of late, if the robot's poses are known. A window is
+    looked at in two steps: what it shows by itself, and what that means where a cloud is expected.
     """
 
     def __init__(self) -> None:
         self._background, self._space, self._sight = Background(), Space(), Sight()
-        self._seen: tuple[int, Early | Unknown] | None = None
         self._cloudy = 0
 
-    @classmethod
-    def over(cls, laser: Window[LaserScan], about: Surroundings) -> Watch:
-        """Return the watch over a stream."""
-        return _WATCHES.setdefault(about, {}).setdefault(laser.stream.name, cls())
-
-    def find_early(
-        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings
-    ) -> Early | Unknown:
-        """Return what is early in a window, which is looked at once; windows come in order."""
-        if self._seen is None or self._seen[0] != laser.t1_ns:
-            self._seen = laser.t1_ns, self._look(laser, moving, about)
-        return self._seen[1]
-
-    def _look(
-        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings
-    ) -> Early | Unknown:
+    def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings) -> Glance:
+        """Look at a window; windows come in order."""
         sweeps, moves = sweeps_of(laser, about), is_moving(moving)
         poses = poses_of(moving, laser.t_ns, about.frames, laser.stream.frame)
         if moves:
             self._background.forget()
-        early = None if moves else self._background.compare(sweeps)
+        early, seen_before = None if moves else self._background.compare(sweeps), None
         if early is not None and early.share <= CLEAR:
             self._background.learn(sweeps)
         if poses is not None:
-            early = self._follow(sweeps, poses, early)
-        if early is None:
-            return Unknown("MOVING" if moves and poses is None else "LEARNING", n=len(laser))
-        early = replace(early, lingers=self._cloudy > 0)
+            self._space.move(poses[-1, :3, 3])
+            if early is None:
+                seen_before = self._look_up(sweeps, poses)
+                early = self._find_new(sweeps, poses, seen_before)
+        return Glance(sweeps, moves, poses, seen_before, early)
+
+    def knows_cloud(self, glance: Glance) -> bool:
+        """Tell whether a window shows a cloud by itself, and enough of it to tell other lasers."""
+        early = self._expect(glance, ())
+        return early is not None and early.is_dense
+
+    def conclude(self, glance: Glance, peers: tuple[str, ...]) -> Early | Unknown:
+        """Return what is early in the window that was looked at; `peers` are lasers that know a cloud."""
+        early = self._expect(glance, peers)
+        if early is not None and glance.early is not None and glance.poses is not None:
+            self._lay_beams(glance.early, glance.poses, cloudy=early.lingers or glance.early.is_cloud)
+        if early is None or (early.share <= CLEAR and glance.is_strange):
+            reason = "MOVING" if glance.moves and glance.poses is None else "LEARNING"
+            return Unknown(reason, n=glance.sweeps.shape[0])
         if early.is_cloud:
-            early = replace(early, porous=_find_dust(early, poses))
+            early = replace(early, porous=_find_dust(early, glance.poses))
         self._cloudy = LINGERS if early.is_cloud and not early.is_rain else max(0, self._cloudy - 1)
         return early
 
-    def _follow(self, sweeps: Sweeps, poses: Floats, early: Early | None) -> Early | None:
-        """Remember where beams went; tell what is early by what was remembered, if nothing else tells."""
-        ranges = sweeps.ranges[sweeps.sweep, sweeps.direction]
-        angles = sweeps.angles[sweeps.direction]
-        T = poses[sweeps.scan]
-        towards = T[:, :3, 0] * np.cos(angles)[:, None] + T[:, :3, 1] * np.sin(angles)[:, None]
-        origins = np.ascontiguousarray(T[:, :3, 3])
-        self._space.move(poses[-1, :3, 3])
-        seen_before = None
-        if early is None:
-            near = np.flatnonzero(ranges < REACH)
-            seen_before = np.full(sweeps.ranges.shape, STRANGE)
-            found = self._space.look_up(origins[near] + ranges[near, None] * towards[near])
-            seen_before[sweeps.sweep[near], sweeps.direction[near]] = found
-            new = seen_before == FREE
-            lone = self._sight.find_lone(sweeps, poses) if sweeps.period_s > SLOW_S else None
-            new = new if lone is None else new | lone
-            again = find_again(sweeps, place_sweeps(sweeps, poses)) if new.any() or self._cloudy else None
-            unknown = (sweeps.ranges < REACH) & (seen_before != TAKEN)
-            early = Early(sweeps, new, unknown, moving=True, again=again, lone=lone)
-        cloudy = self._cloudy > 0 or early.is_cloud
+    def _expect(self, glance: Glance, peers: tuple[str, ...]) -> Early | None:
+        """Return what is early, by what is expected: a cloud that was just there, or that peers know.
+
+        Behind a dense cloud, and where nobody looked before, no place is known to be free. There returns from
+        no surface are the cloud's, too, if they are many.
+        """
+        early = glance.early
+        peers = peers if early is not None and early.moving else ()
+        if early is None or not (self._cloudy or peers):
+            return early
+        if not early.moving:
+            return replace(early, lingers=True)
+        if early.again is None:
+            early = replace(early, again=find_again(early.sweeps, place_sweeps(early.sweeps, glance.poses)))
+        many = early.sweeps.share(early.loose) >= THICK
+        which = early.which | early.loose if many else early.which
+        return replace(early, which=which, lingers=True, peers=peers)
+
+    def _look_up(self, sweeps: Sweeps, poses: Floats) -> Ints:
+        """Return what was known of the place of each return (s, d) before."""
+        origins, towards, ranges = _rays_of(sweeps, poses)
+        near = np.flatnonzero(ranges < REACH)
+        seen_before = np.full(sweeps.ranges.shape, STRANGE)
+        found = self._space.look_up(origins[near] + ranges[near, None] * towards[near])
+        seen_before[sweeps.sweep[near], sweeps.direction[near]] = found
+        return seen_before
+
+    def _find_new(self, sweeps: Sweeps, poses: Floats, seen_before: Ints) -> Early:
+        """Return what comes back from places through which beams went before."""
+        new = seen_before == FREE
+        lone = self._sight.find_lone(sweeps, poses) if sweeps.period_s > SLOW_S else None
+        new = new if lone is None else new | lone
+        again = find_again(sweeps, place_sweeps(sweeps, poses)) if new.any() or self._cloudy else None
+        unknown = (sweeps.ranges < REACH) & (seen_before != TAKEN)
+        return Early(sweeps, new, unknown, moving=True, again=again, lone=lone)
+
+    def _lay_beams(self, early: Early, poses: Floats, *, cloudy: bool) -> None:
+        """Remember where beams went, and what they struck."""
+        sweeps = early.sweeps
         stops = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.which
         smooth = sweeps.surface if early.again is None else sweeps.surface & early.again
         kind = np.where(smooth, SMOOTH, np.where(early.which, NEW, ROUGH))
         free = _clear_way(sweeps, stops)[sweeps.sweep, sweeps.direction]
         what = kind[sweeps.sweep, sweeps.direction]
-        some = slice(None, None, STANDING if seen_before is None else 1)
-        self._space.lay_beams(
-            origins[some], towards[some], free[some], ranges[some], what[some], cloudy=cloudy
-        )
-        if seen_before is None:
-            return early
-        near = sweeps.ranges < REACH
-        strange = near & (seen_before == STRANGE)
-        if early.share <= CLEAR and np.count_nonzero(strange) > STRANGERS * np.count_nonzero(near):
-            return None
-        return early
+        some = slice(None, None, 1 if early.moving else STANDING)
+        origins, towards, ranges = (each[some] for each in _rays_of(sweeps, poses))
+        self._space.lay_beams(origins, towards, free[some], ranges, what[some], cloudy=cloudy)
+
+
+class Lookout:
+    """The lasers of a robot: while it moves, those that know a cloud tell the others.
+
+    All of them look at a window before any of them concludes, so that it does not matter who is asked first.
+    """
+
+    def __init__(self) -> None:
+        self._watches: dict[str, Watch] = {}
+        self._until_ns: int | None = None
+        self._found: dict[str, Early | Unknown | Exception] = {}
+
+    @classmethod
+    def of(cls, about: Surroundings) -> Lookout:
+        """Return the one of a session, which all checks share."""
+        return _LOOKOUTS.setdefault(about, cls())
+
+    def find_early(
+        self,
+        laser: Window[LaserScan],
+        peers: Sequence[Window[LaserScan]],
+        moving: Sequence[Window[Moving]],
+        about: Surroundings,
+    ) -> Early | Unknown:
+        """Return what is early in a window, which is looked at once; windows come in order."""
+        if len(laser) < LEAST_SCANS:
+            return Unknown("TOO_FEW", n=len(laser))
+        if self._until_ns != laser.t1_ns:
+            self._until_ns, self._found = laser.t1_ns, {}
+            self._look([each for each in (laser, *peers) if len(each) >= LEAST_SCANS], moving, about)
+        found = self._found[laser.stream.name]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _look(
+        self, lasers: Sequence[Window[LaserScan]], moving: Sequence[Window[Moving]], about: Surroundings
+    ) -> None:
+        glances: dict[str, Glance] = {}
+        knowing: list[str] = []
+        for laser in sorted(lasers, key=lambda each: each.stream.name):
+            name = laser.stream.name
+            watch = self._watches.setdefault(name, Watch())
+            try:
+                glances[name] = watch.look(laser, moving, about)
+                knowing += [name] if watch.knows_cloud(glances[name]) else []
+            except Exception as error:  # noqa: BLE001 - for who asks of this laser; the others go on
+                self._found[name] = error
+        for name, glance in glances.items():
+            try:
+                others = tuple(each for each in knowing if each != name)
+                self._found[name] = self._watches[name].conclude(glance, others)
+            except Exception as error:  # noqa: BLE001
+                self._found[name] = error
+
+
+_LOOKOUTS: WeakKeyDictionary[Surroundings, Lookout] = WeakKeyDictionary()
+
+
+def _rays_of(sweeps: Sweeps, poses: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return origins (m, 3), unit vectors (m, 3) and ranges (m,) of all beams, by poses (n, 4, 4)."""
+    angles, T = sweeps.angles[sweeps.direction], poses[sweeps.scan]
+    towards = T[:, :3, 0] * np.cos(angles)[:, None] + T[:, :3, 1] * np.sin(angles)[:, None]
+    return np.ascontiguousarray(T[:, :3, 3]), towards, sweeps.ranges[sweeps.sweep, sweeps.direction]
 
 
 def _find_dust(early: Early, poses: Floats | None) -> Mask:
@@ -337,9 +237,6 @@ def _find_dust(early: Early, poses: Floats | None) -> Mask:
     porous, untold = find_porous(sweeps, T)
     near = sweeps.ranges < REACH if early.moving else early.before
     return ((near & porous) | (early.before & untold)) & ~(sweeps.surface & find_again(sweeps, T))
-
-
-_WATCHES: WeakKeyDictionary[Surroundings, dict[str, Watch]] = WeakKeyDictionary()
 
 
 def _clear_way(sweeps: Sweeps, stops: Mask) -> Floats:
@@ -359,9 +256,14 @@ def _clear_way(sweeps: Sweeps, stops: Mask) -> Floats:
 class BackgroundCheck(Check):
     """A check of what a laser sees in front of what was there before; it writes `judge`."""
 
-    def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
+    def look(
+        self,
+        laser: Window[LaserScan],
+        moving: Sequence[Window[Moving]] = (),
+        peers: Sequence[Window[LaserScan]] = (),
+    ) -> Finding | Unknown:
         """Find early returns and judge them."""
-        early = Watch.over(laser, self.about).find_early(laser, moving, self.about)
+        early = Lookout.of(self.about).find_early(laser, peers, moving, self.about)
         return early if isinstance(early, Unknown) else self.judge(early, len(laser))
 
     def judge(self, early: Early, n: int) -> Finding:

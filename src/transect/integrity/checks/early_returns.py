@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.integrity.lasers import BackgroundCheck, Early
+from transect.integrity.early import Early
+from transect.integrity.lasers import BackgroundCheck
 from transect.integrity.model import Finding, Limit
 
 
-class EarlyReturns(BackgroundCheck, id="C01", group="content", least=3, version=3):
+class EarlyReturns(BackgroundCheck, id="C01", group="content", least=3, version=4):
     """Part of the beams that come back early: ``mean(r < B - max(0.5 m, 5 sigma))``.
 
     B is what the direction and its neighbours usually see: a low percentile of the clear windows before. An

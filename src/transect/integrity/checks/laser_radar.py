@@ -9,7 +9,8 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.errors import TransectError
 from transect.geometry.robust import NORMAL
-from transect.integrity.lasers import Early, Watch
+from transect.integrity.early import Early
+from transect.integrity.lasers import Lookout
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving
 from transect.integrity.windows import Window
@@ -27,7 +28,7 @@ LEAST_BEAMS = 20
 """Early beams that the radar can confirm, for anything to be said."""
 
 
-class LaserRadar(Check, id="X01", group="cross", least=5, version=4):
+class LaserRadar(Check, id="X01", group="cross", least=5, version=5):
     """Part of a laser's early returns from no surface (C02) behind which the radar sees farther.
 
     ``short = r_laser < r_radar - (0.5 m + 3 sigma_radar)`` at the radar's bearing, in the radar's frame, for
@@ -49,12 +50,13 @@ class LaserRadar(Check, id="X01", group="cross", least=5, version=4):
         laser: Window[LaserScan],
         radars: Sequence[Window[RadarRange]],
         moving: Sequence[Window[Moving]] = (),
+        lasers: Sequence[Window[LaserScan]] = (),
     ) -> Finding | Unknown:
         """Hold early returns against the ranges of the first radar that has any."""
         radar = next((each for each in radars if len(each)), None)
         if radar is None:
             return Unknown("NO_PEER", n=len(laser))
-        early = Watch.over(laser, self.about).find_early(laser, moving, self.about)
+        early = Lookout.of(self.about).find_early(laser, lasers, moving, self.about)
         if isinstance(early, Unknown):
             return early
         peers, found = (radar.stream.name,), {"early": early.share}

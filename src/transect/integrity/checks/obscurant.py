@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from transect.base.arrays import Mask
+from transect.integrity.early import Early
 from transect.integrity.growing import grow
-from transect.integrity.lasers import BackgroundCheck, Early
+from transect.integrity.lasers import BackgroundCheck
 from transect.integrity.model import Finding, Limit
 
 
-class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=5):
+class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=6):
     """Part of the beams that come back early and from no surface.
 
     An early return (C01) is from a surface if two neighbours in its sweep are within 0.15 m, or those beside
@@ -16,6 +17,11 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=5):
     0.1 m; while the robot moves, if either holds. The others scatter: Q is their median difference from early
     returns beside, J that from one sweep to the next. In a cloud Q is at least 0.2 m, or J more than objects
     may differ. Few early returns, most of them alone, are rain (C03).
+
+    While the robot moves, a dense cloud hides the space in which it would be early, and where nobody looked
+    before none is known. Where a cloud is expected, as there was one in the four windows before, or another
+    laser of the robot (its peer) has 3 % of its beams in one now, returns from places of which nothing is
+    known count as early, too, if they are from no surface and at least 3 % of the beams.
 
     A cloud is porous. Of its returns those are masked from places through which at least half of the beams
     went on that reached them, up to 0.27 s before and after and 0.1 m beside; unless the return is from
@@ -37,7 +43,8 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=5):
         share = early.sweeps.share(early.scattered)
         if not (early.is_cloud or early.lingers):
             return Finding({"share": share}, n, found)
-        return Finding({"share": share}, n, found, region=early.sweeps.region(_grow(early)))
+        region = early.sweeps.region(_grow(early))
+        return Finding({"share": share}, n, found, peers=early.peers, region=region)
 
 
 def _grow(early: Early) -> Mask:

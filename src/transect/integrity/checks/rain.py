@@ -8,7 +8,8 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.engine.params import param
-from transect.integrity.lasers import BackgroundCheck, Early
+from transect.integrity.early import Early
+from transect.integrity.lasers import BackgroundCheck
 from transect.integrity.model import Finding, Limit
 
 TOGETHER = 4
@@ -17,7 +18,7 @@ APART = np.radians(10.0)
 """Between the directions of drops: somebody far away is one beam of each sweep, but always over there."""
 
 
-class Rain(BackgroundCheck, id="C03", group="content", least=3, version=3):
+class Rain(BackgroundCheck, id="C03", group="content", least=3, version=4):
     """Part of the beams that come back early and alone: no other early return is around.
 
     Around is two directions to each side, one sweep before and after, and 0.3 m. It is rain if at least half
