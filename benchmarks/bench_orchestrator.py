@@ -1,4 +1,4 @@
-"""The Orchestrator on days with faults, beside every fixed way: trajectories and maps.
+"""The Orchestrator on days with faults, beside fixed compounds: trajectories and maps.
 
 Trajectories on simulated Rosario days without satellites: wheels slip; cameras are blinded; both, one after
 the other. Maps on simulated Marulan days with dust. Fixed compounds get the same verdicts (`--check`), with
@@ -41,6 +41,8 @@ STREAMS = ("Zed/*", "Imu", "Odometry")
 RANGES = ("LaserHorizontal", "Nav", "RadarSpectrum", "RadarRangeBearing")
 SCALE = 0.3
 FILTER, EYES = "PoseFusion/ErrorStateFilter", "VisualOdometry/KltKeyframes"
+BATCH = "PoseFusion/BatchSmoother"
+OTHER_EYES = ("VisualOdometry/KltFrameToFrame", "VisualOdometry/DescriptorTracks")
 MAPPING = "LaserMapping/RecordedFrames"
 CELL, EVERY, FARTHEST = 0.5, 15, 60.0
 """m: edge of the cells of a map; scans of which one is looked at; m of a beam that show free space."""
@@ -113,8 +115,11 @@ def bench_trajectory(name: str, day: Recording, clear: Recording) -> None:
     fixed = {
         FILTER: error_of(trajectory_of(filtered), clear),
         f"{FILTER} --check": error_of_run(transect.run(FILTER, witnessed, check=True), clear),
+        BATCH: error_of_run(transect.run(BATCH, day), clear),
         EYES: error_of(at_body(trajectory_of(seen), mounted), clear),
     }
+    for eyes in OTHER_EYES:
+        fixed[eyes] = error_of(at_body(poses_of_run(transect.run(eyes, day)), mounted), clear)
     for words, error in fixed.items():
         quality(f"{name}: {words}", error, "m")
     quality(f"{name}: orchestrated, as the robot had it", error_of(trajectory_of(given), clear), "m")
@@ -151,14 +156,23 @@ def trajectory_of(track: Stream) -> Trajectory:
     )
 
 
-def error_of_run(run: Run, clear: Recording) -> float:
+def poses_of_run(run: Run) -> Trajectory:
     poses = run["pose"].values
-    places = np.stack([pose.position for pose in poses])
-    return error_of(Trajectory(np.array([pose.t_ns for pose in poses]), places), clear)
+    return Trajectory(
+        np.array([pose.t_ns for pose in poses]),
+        np.stack([pose.position for pose in poses]),
+        np.stack([pose.orientation for pose in poses]),
+    )
+
+
+def error_of_run(run: Run, clear: Recording) -> float:
+    return error_of(poses_of_run(run), clear)
 
 
 def error_of(found: Trajectory, clear: Recording) -> float:
     """Root mean square of the position error of the body, m, after a shift and a turn about the vertical."""
+    if np.isfinite(found.positions).all(axis=1).sum() < 2:
+        return np.inf  # it lost its way at once
     truth = trajectory_of(clear["truth/trajectory"])
     return absolute_error(associate(truth, found), "yaw").statistics.rmse
 
