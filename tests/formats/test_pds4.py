@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import transect
+from transect.base.xml import MAX_DEPTH
 from transect.errors import ParseError
 from transect.formats.pds4.label import parse_label
-from transect.formats.pds4.xml import MAX_DEPTH
 from transect.types import Image
 
 LABEL = """<?xml version="1.0" encoding="UTF-8"?>

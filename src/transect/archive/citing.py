@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from transect.base.xml import load_xml
 from transect.errors import ParseError, UsageError
-from transect.formats.pds4.xml import NAMESPACE as PDS
-from transect.formats.pds4.xml import load_xml
+from transect.formats.pds4.label import NAMESPACE as PDS
 from transect.recording.citation import Author, Citation, Related
 
 from .existing import child_text, open_bundle

@@ -15,9 +15,9 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from transect.base.files import refuse_existing, staged, write_bytes
+from transect.base.xml import load_xml
 from transect.errors import ParseError, UsageError, did_you_mean
 from transect.formats.pds4.label import NAMESPACE as PDS
-from transect.formats.pds4.xml import load_xml
 
 from .existing import (
     Existing,

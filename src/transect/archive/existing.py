@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
+from transect.base.xml import load_xml
 from transect.errors import ParseError, UsageError
 from transect.formats.pds4 import LABELS, NAMESPACE
 from transect.formats.pds4.label import NAMESPACE as PDS
-from transect.formats.pds4.xml import load_xml
 
 from .bundle import Bundle, Collection, CollectionType, Kept
 from .identifiers import Lid, Lidvid, Vid

@@ -11,6 +11,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import in_64_bits, iso_from_ns, ns_from_iso
+from transect.base.xml import SAFE, refuse_entities
 from transect.errors import ParseError, TimeError, UsageError
 from transect.recording import Loss, Recording, Source, Stream, stream_of_values
 from transect.types import NavFix
@@ -170,13 +171,9 @@ def elements(content: bytes, file: str, names: Sequence[str]) -> Iterator[tuple[
     """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise ParseError(f"{file} has a document type or entities", where=file, hint="tracks have none")
+    refuse_entities(content, file)
     tags = [f"{{*}}{name}" for name in names]
-    safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
-    events = etree.iterparse(
-        BytesIO(content), events=("start", "end"), tag=tags, remove_comments=True, **safe
-    )
+    events = etree.iterparse(BytesIO(content), events=("start", "end"), tag=tags, **SAFE)
     try:
         for event, element in events:
             yield event, element, None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from transect.formats.pds4.xml import NAMESPACE
+from transect.formats.pds4.label import NAMESPACE
 
 from .labels import text_of
 from .problems import Problem, located, problem

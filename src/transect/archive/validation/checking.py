@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from transect.archive.schemas import find_schemas
+from transect.base.xml import MAX_BYTES, local_name
 from transect.errors import ParseError
-from transect.formats.pds4.xml import MAX_BYTES, NAMESPACE, local_name
+from transect.formats.pds4.label import NAMESPACE
 
 from .files import file_name, file_problems, find_file, manifest_problems, read_manifest
 from .integrity import Seen

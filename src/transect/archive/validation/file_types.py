@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transect.formats.pds4.xml import NAMESPACE, local_name
+from transect.base.xml import local_name
+from transect.formats.pds4.label import NAMESPACE
 
 from .problems import Problem, problem
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from transect.formats.pds4.xml import NAMESPACE
+from transect.formats.pds4.label import NAMESPACE
 
 from .files import find_file
 from .labels import Label, text_of

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from transect.formats.pds4.xml import NAMESPACE, load_xml, local_name
+from transect.base.xml import load_xml, local_name
+from transect.formats.pds4.label import NAMESPACE
 
 XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
 SCHEMATRON = "http://purl.oclc.org/dsdl/schematron"

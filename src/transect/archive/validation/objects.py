@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.formats.pds4.xml import local_name
+from transect.base.xml import local_name
 
 from .arrays import ArrayDef, array_problems, define_array
 from .labels import FileEntry, child_line, text_of

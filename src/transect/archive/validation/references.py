@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transect.archive.identifiers import Lid, Vid
+from transect.base.xml import local_name
 from transect.errors import TransectError, UsageError
-from transect.formats.pds4.xml import NAMESPACE, local_name
+from transect.formats.pds4.label import NAMESPACE
 
 from .labels import Label, Reference, child_line, text_of
 from .problems import Problem, problem

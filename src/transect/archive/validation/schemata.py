@@ -103,7 +103,7 @@ def _schematron(paths: tuple[Path, ...]) -> Schematron:
 
 def target_namespace(path: Path) -> str:
     """Return the namespace that an XSD describes."""
-    from transect.formats.pds4.xml import load_xml
+    from transect.base.xml import load_xml
 
     return load_xml(path.read_bytes(), path.name).get("targetNamespace", "")
 

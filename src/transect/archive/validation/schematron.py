@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from transect.base.xml import load_xml, local_name
 from transect.errors import MissingExtraError, ParseError
-from transect.formats.pds4.xml import load_xml, local_name
 
 SCH = "{http://purl.oclc.org/dsdl/schematron}"
 XSL = "http://www.w3.org/1999/XSL/Transform"

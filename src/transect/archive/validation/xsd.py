@@ -13,7 +13,7 @@ from typing import Any
 
 from transect.archive.schemas import Schemas
 from transect.errors import TransectError
-from transect.formats.pds4.xml import NAMESPACE
+from transect.formats.pds4.label import NAMESPACE
 
 from .problems import Problem, problem
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from transect.base.arrays import Floats
+from transect.base.xml import load_xml
 from transect.base.yaml_parts import safe_loader
 from transect.errors import ParseError
 
@@ -66,15 +67,7 @@ def _yaml(text: str, name: str) -> list[dict[str, Any]]:
 
 
 def _xml(data: bytes, name: str) -> dict[str, Any]:
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    try:
-        root = etree.fromstring(data, parser)
-    except etree.XMLSyntaxError as error:
-        raise ParseError(f"{name} is not well-formed XML", where=name, why=str(error)) from error
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise ParseError(f"{name} has a document type", where=name, why="FileStorage has none")
+    root = load_xml(data, name)
     return {str(child.tag): _element(child) for child in root if isinstance(child.tag, str)}
 
 

@@ -21,6 +21,7 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.base.file_bytes import Content
 from transect.base.units import unit_of
+from transect.base.xml import load_xml
 from transect.errors import ParseError
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import HEAD, Buffer
@@ -32,8 +33,6 @@ from .status import NAMED
 
 _FIELD_DELIMITERS = {"comma": ",", "semicolon": ";", "horizontal tab": "\t", "vertical bar": "|"}
 _RECORD_DELIMITERS = {"carriage-return line-feed": "\r\n", "line-feed": "\n"}
-MAX_BYTES = 16 * 2**20
-"""A label larger than this is not one."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def parse_label(content: Buffer, name: str) -> Label:
     ParseError
         If it is not well-formed, has a DTD, or describes no delimited table.
     """
-    root = _root(content, name)
+    root = load_xml(bytes(content), name)
     table = root.find(".//{*}Table_Delimited")
     if table is None:
         raise ParseError(f"{name} describes no delimited table", where=name, why="it has no Table_Delimited")
@@ -118,23 +117,6 @@ def parse_label(content: Buffer, name: str) -> Label:
         records=_number(table, "records", name),
         properties={key: text for key, text in properties.items() if text},
     )
-
-
-def _root(content: Buffer, name: str) -> Any:
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-
-    if len(content) > MAX_BYTES:
-        raise ParseError(f"{name} is too large for a label", where=name, why=f"it has {len(content)} bytes")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    try:
-        root = etree.fromstring(bytes(content), parser)
-    except etree.XMLSyntaxError as error:
-        raise ParseError(f"{name} is not well-formed XML", where=name, why=str(error)) from error
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise ParseError(
-            f"{name} has a document type", where=name, why="labels have none; entities are unsafe"
-        )
-    return root
 
 
 def _field(element: Any) -> Field:

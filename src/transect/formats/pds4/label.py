@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from transect.base.xml import load_xml
 from transect.errors import ParseError
 
-from .xml import NAMESPACE, load_xml
-
+NAMESPACE = "{http://pds.nasa.gov/pds4/pds/v1}"
 MOST_FIELDS = 100_000
 """Of a table, once groups that repeat are laid flat."""
 TABLES = ("Table_Delimited", "Table_Character", "Table_Binary", "Inventory")

@@ -13,7 +13,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-MAX_XML = 1 << 24
+from transect.base.xml import load_xml
+from transect.errors import ParseError
+
 MAX_DEPTH = 32
 MAX_BYTES = 1 << 26
 """Size of one value without its containers; larger ones are taken for damage."""
@@ -142,19 +144,12 @@ def read_registry(xml: bytes) -> Registry:
 
     No DTD is loaded, no entity expanded and nothing fetched.
     """
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-
-    if len(xml) > MAX_XML:
-        raise Unknown(f"its type definition has {len(xml)} bytes")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
-        root = etree.fromstring(xml, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        raise Unknown(f"its type definition is no XML ({error})") from error
-    if root.getroottree().docinfo.doctype:
-        raise Unknown("its type definition has a DTD")
+        root = load_xml(xml, "its type definition")
+    except ParseError as error:
+        raise Unknown(f"{error.what} ({error.why})") from error
     registry = Registry()
-    for element in root.iterchildren(tag=etree.Element):
+    for element in root.iterchildren("{*}*"):
         name = element.attrib.get("name", "")
         if element.tag == "alias":
             registry.aliases[name] = element.attrib.get("source", "")

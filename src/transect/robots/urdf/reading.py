@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from transect.base.xml import load_xml
 from transect.errors import ParseError, UnsupportedError, did_you_mean
 from transect.recording import Loss
 
@@ -58,20 +59,7 @@ def parse(content: bytes, name: str, folder: Path | None = None) -> Urdf:
 
 
 def _root(content: bytes, name: str) -> Any:
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-
-    if len(content) > MAX_BYTES:
-        raise ParseError(f"{name} is too large for a URDF", where=name, why=f"it has {len(content)} bytes")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    try:
-        root = etree.fromstring(content, parser)
-    except etree.XMLSyntaxError as error:
-        where = f"{name}:{error.lineno}" if error.lineno else name
-        raise ParseError(f"{name} is not well-formed XML", where=where, why=str(error)) from error
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise ParseError(
-            f"{name} has a document type", where=name, why="a URDF has none; entities are unsafe"
-        )
+    root = load_xml(content, name, MAX_BYTES)
     if root.tag != "robot":
         raise ParseError(f"{name} is no URDF", where=f"{name}:1", why=f"it begins with <{root.tag}>")
     _refuse_xacro(root, name)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from transect.formats.pds4.label import DELIMITERS, MOST_FIELDS, TABLES
-from transect.formats.pds4.xml import NAMESPACE, local_name
+from transect.base.xml import local_name
+from transect.formats.pds4.label import DELIMITERS, MOST_FIELDS, NAMESPACE, TABLES
 
 from ..labels import child_line, children, text_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from transect.formats.pds4.xml import local_name
+from transect.base.xml import local_name
 
 from ..labels import child_line, children
 from ..problems import Problem, problem

@@ -7,12 +7,20 @@ from typing import Any
 
 from transect.errors import ParseError
 
-NAMESPACE = "{http://pds.nasa.gov/pds4/pds/v1}"
 MAX_BYTES, MAX_DEPTH = 16 << 20, 200
+SAFE = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "huge_tree": False,
+    "remove_comments": True,
+}
+"""Options of lxml's parsers."""
+_UNSAFE = "entities are unsafe, and no file that is read here needs them"
 
 
-def load_xml(content: bytes, name: str) -> Any:
-    """Return the root element of a document; comments are left out, lines are kept.
+def load_xml(content: bytes, name: str, most: int = MAX_BYTES) -> Any:
+    """Return the root element of a document of at most so many bytes; comments are left out, lines are kept.
 
     Raises
     ------
@@ -21,21 +29,26 @@ def load_xml(content: bytes, name: str) -> Any:
     """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-    if len(content) > MAX_BYTES:
-        raise ParseError(f"{name} is too large for a label", where=name, why=f"{len(content)} bytes")
-    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise ParseError(f"{name} has a document type or entities", where=name, hint="labels have none")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    if len(content) > most:
+        why = f"it has {len(content)} bytes, {most} are allowed"
+        raise ParseError(f"{name} is too large", where=name, why=why)
+    refuse_entities(content, name)
     try:
-        root = etree.fromstring(content, parser)
+        root = etree.fromstring(content, etree.XMLParser(**SAFE))
     except (etree.XMLSyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise ParseError(f"{name} is not well-formed", where=f"{name}:{line}", why=str(error)) from error
+        raise ParseError(f"{name} is not well-formed XML", where=f"{name}:{line}", why=str(error)) from error
     if root.getroottree().docinfo.doctype:  # also in an encoding that hides it from the search above
-        raise ParseError(f"{name} has a document type", where=name, hint="labels have none")
+        raise ParseError(f"{name} has a document type", where=name, why=_UNSAFE)
     if _deepest()(root):
         raise ParseError(f"{name} is nested too deeply", where=name)
     return root
+
+
+def refuse_entities(content: bytes, name: str) -> None:
+    """Raise ParseError for a document type or entities."""
+    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+        raise ParseError(f"{name} has a document type or entities", where=name, why=_UNSAFE)
 
 
 def local_name(element: Any) -> str:
