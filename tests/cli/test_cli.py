@@ -30,6 +30,12 @@ def test_info_prints_a_table_and_exits_with_zero(etna: Path) -> None:
     assert "interact" in done.stdout
 
 
+def test_the_package_is_the_command(etna: Path) -> None:
+    command = [sys.executable, "-m", "transect", "info", str(etna)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, run("info", etna).stdout)
+
+
 def test_info_as_json_has_streams_and_nothing_else_on_stdout(etna: Path) -> None:
     done = run("info", etna, "--json", "--clocks", "--frames")
     document = json.loads(done.stdout)
