@@ -25,6 +25,7 @@ GROUPS = (
         "Features2D", "Features3D", "Correspondences2D", "Correspondences3D", "CorrespondenceMaps2D",
         "CorrespondenceMaps3D",
     )),
+    ("Maps of places", ("PlaceMap", "Edges", "Anchor")),
     ("Other", ("Record", "Verdict")),
 )  # fmt: skip
 COMMON = ("t_ns", "frame", "child")

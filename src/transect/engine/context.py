@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 from transect.recording import FrameTree, Robot
-from transect.types import Verdict
+from transect.types import PlaceMap, Verdict
 
 from .statistics import NodeCount
 from .trust import Doubt, Known, Verdicts, trust_of, worst_of
@@ -32,6 +33,37 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True)
+class KeptMap:
+    """The map of an earlier run, for a run that finds itself in it, or goes on with it.
+
+    Attributes
+    ----------
+    path : str
+        As it was asked for.
+    digest : str
+        Of its content.
+    extend : bool
+        Whether this run adds to it; else it stays as it is.
+    """
+
+    places: PlaceMap
+    path: str
+    digest: str
+    extend: bool = False
+
+    @staticmethod
+    def read(path: Path | str, extend: bool = False) -> KeptMap:
+        """Read a map, given its folder or that of its run."""
+        from transect.recording.place_maps import digest_of_map, read_map
+
+        return KeptMap(read_map(path), str(path), digest_of_map(path), extend)
+
+    def describe(self) -> dict[str, Any]:
+        """Return which map it is and what is done with it, as plain values."""
+        return {"kind": self.places.kind, "digest": self.digest, "extend": self.extend}
+
+
+@dataclass(frozen=True)
 class Conclusion:
     """What a node says of the whole run, for a person; `bad` if the result should not be trusted."""
 
@@ -52,6 +84,8 @@ class Context:
     robot : Robot or None
         Of the recording, where it is known.
     store : Store or None
+    map : KeptMap or None
+        The map of an earlier run that this one is to use.
     pass_index : int
         Which replay this is, from 0; more than one only for nodes that say `passes=n`.
     """
@@ -67,6 +101,7 @@ class Context:
         "_streams",
         "_verdicts",
         "frames",
+        "map",
         "pass_index",
         "robot",
         "store",
@@ -87,10 +122,11 @@ class Context:
         robot: Robot | None = None,
         sensors: Mapping[str, Sequence[str]] | None = None,
         doubts: Callable[[str], Doubt] | None = None,
+        map: KeptMap | None = None,
     ) -> None:
         self.time = 0
         self.frames = frames if frames is not None else FrameTree()
-        self.store, self.robot = store, robot
+        self.store, self.robot, self.map = store, robot, map
         self.pass_index = 0
         self._count = count if count is not None else NodeCount()
         self._verdicts, self._seed, self._logged = verdicts, seed, logged
@@ -197,6 +233,7 @@ class Surroundings:
         By input of the graph: the frames of the streams that feed it.
     doubts : callable
         Takes node and input; returns where to note samples of it that are not trusted.
+    map : KeptMap or None
     """
 
     frames: FrameTree = field(default_factory=FrameTree)
@@ -210,6 +247,7 @@ class Surroundings:
     robot: Robot | None = None
     sensors: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     doubts: Callable[[str, str], Doubt] | None = None
+    map: KeptMap | None = None
 
     def context_of(self, part: Part, count: NodeCount) -> Context:
         """Return what one node sees of this."""
@@ -228,4 +266,5 @@ class Surroundings:
             self.robot,
             {port: self.sensors.get(feed.source, ()) for port, feed in part.feeds.items()},
             (lambda port: doubts(part.id, port)) if doubts else None,
+            self.map,
         )

@@ -19,7 +19,7 @@ from transect.recording import Loss, Recording, Stream
 
 from .comparing import Trace
 from .compound import Compound
-from .context import Conclusion, Store, Surroundings
+from .context import Conclusion, KeptMap, Store, Surroundings
 from .controller import ControllerNode
 from .determinism import one_thread_per_library
 from .flow import NEVER, Flow
@@ -128,6 +128,7 @@ class Replay:
         keyframes: float | None = None,
         store: Store | None = None,
         verdicts: VerdictSource | None = None,
+        map: KeptMap | None = None,
         jobs: int = 1,
         chunk: int = CHUNK,
         in_memory: bool = True,
@@ -135,7 +136,7 @@ class Replay:
     ) -> None:
         self.options, self.jobs = options or Options(), jobs
         self.recording, self.folder = recording, folder
-        self.store, self._chunk, self._rate = store, chunk, rate
+        self.store, self.map, self._chunk, self._rate = store, map, chunk, rate
         self.verdict_source, self.verdicts = verdicts, None
         self.doubts: dict[tuple[str, str], Doubt] = {}
         self.part, self.mappings = self._prepare()
@@ -299,6 +300,7 @@ class Replay:
         return Surroundings(
             self.frames, self.store, self.verdicts, self._streams_behind(graph, wiring), unwired, self._log,
             self.conclusions.append, robot=self.recording.robot, sensors=sensors, doubts=self._doubt,
+            map=self.map,
         )  # fmt: skip
 
     def _streams_behind(self, graph: Graph, wiring: Wiring) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from transect.recording import Recording
 
 from .comparing import Difference, RunsDifferError, Trace, difference, settings_that_differ
 from .compound import Compound
-from .context import Conclusion, Store
+from .context import Conclusion, KeptMap, Store
 from .digest import digest_of_ports
 from .inboxes import NS
 from .keeping import Output
@@ -169,6 +169,8 @@ def run(
     keyframes: float | None = None,
     store: Store | None = None,
     verdicts: VerdictSource | None = None,
+    map: KeptMap | Path | str | None = None,
+    extend: bool = False,
 ) -> Run:
     """Run a compound on a recording.
 
@@ -194,6 +196,10 @@ def run(
         What nodes reach through `ctx`.
     verdicts : callable
         Makes what is known of how far streams can be trusted (`engine.trust`).
+    map : path
+        The folder of a map, or of the run that made it: nodes that know places find themselves in it.
+    extend : bool
+        Whether they add to it what they see; the map that is given is not changed.
 
     Returns
     -------
@@ -203,10 +209,11 @@ def run(
     moved = _offsets(offset or {})
     options = Options(settings_from(set or {}), wire or {}, clock, reorder, moved, start, end)
     expected = Run.load(golden) if isinstance(golden, str | Path) else golden
+    known = KeptMap.read(map, extend) if isinstance(map, str | Path) else map
     with new_folder(out) as folder:
         replay = Replay(
             Compound.of(compound), _open_one(recording), options, folder=folder.path if folder else None,
-            rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, jobs=jobs,
+            rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, map=known, jobs=jobs,
         )  # fmt: skip
         result = finish(replay, folder)
     _refuse_failure(result, expected)
@@ -325,6 +332,7 @@ def config_of(replay: Replay) -> dict[str, Any]:
         "inputs": {f.path: f.sha256 for f in replay.recording.provenance.sources},
         "versions": versions(),
         **({"verdicts": replay.verdicts.describe()} if replay.verdicts else {}),
+        **({"map": replay.map.describe()} if replay.map else {}),
     }
 
 
@@ -347,6 +355,7 @@ def request_of(replay: Replay) -> dict[str, Any]:
         "offset": {name: value if value == "auto" else value / NS for name, value in options.offset.items()},
         "start": options.start,
         "end": options.end,
+        **({"map": replay.map.path, "extend": replay.map.extend} if replay.map else {}),
     }
 
 
@@ -368,7 +377,7 @@ def _fork(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]
     at_ns = resolve(at, (parent.span or (0, 0))[0], parent.clock)
     child = Replay(
         parent.compound, parent.recording, parent.options, store=parent.store, verdicts=parent.verdict_source,
-        jobs=parent.jobs,
+        map=parent.map, jobs=parent.jobs,
     )  # fmt: skip
     parts = child.graph.parts
     if unknown := next((name for name in changed if name not in parts), None):

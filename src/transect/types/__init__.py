@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .fixes import FIX_TYPES, NavFix
     from .images import CameraModel, DepthMap, Image
     from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
+    from .places import Anchor, Edges, PlaceMap
     from .provenance import Provenance, SourceFile
     from .record import Record
     from .sensors import Imu, JointState, WheelState, Wrench
@@ -30,12 +31,14 @@ __all__ = [
     "DEM",
     "FIX_TYPES",
     "STATES",
+    "Anchor",
     "CameraModel",
     "CorrespondenceMaps2D",
     "CorrespondenceMaps3D",
     "Correspondences2D",
     "Correspondences3D",
     "DepthMap",
+    "Edges",
     "Features2D",
     "Features3D",
     "GridMap",
@@ -46,6 +49,7 @@ __all__ = [
     "NavFix",
     "Octree",
     "Odometry",
+    "PlaceMap",
     "PointCloud",
     "Pose",
     "Provenance",
@@ -83,6 +87,7 @@ __getattr__ = importer(
         "fixes": ("FIX_TYPES", "NavFix"),
         "images": ("CameraModel", "DepthMap", "Image"),
         "motion": ("Odometry", "Pose", "RigidBodyState", "Trajectory", "Transform", "Twist"),
+        "places": ("Anchor", "Edges", "PlaceMap"),
         "provenance": ("Provenance", "SourceFile"),
         "record": ("Record",),
         "sensors": ("Imu", "JointState", "WheelState", "Wrench"),

@@ -19,6 +19,7 @@ from transect.cli._tables import all_option
 if TYPE_CHECKING:
     from transect.cli._progress import Progress
     from transect.engine import Compound, Options, Replay, Run
+    from transect.engine.context import KeptMap
     from transect.engine.folder import RunFolder
     from transect.engine.trust import VerdictSource
     from transect.evaluation.runs import JudgedRun
@@ -32,7 +33,7 @@ NAMED = "transect.run.named"
 
 @dataclass(frozen=True)
 class Manner:
-    """How a run is played, shown and judged; nothing of it but `verdicts` changes the result."""
+    """How a run is played, shown and judged; nothing of it but `verdicts` and `map` changes the result."""
 
     rate: float | None
     jobs: int
@@ -44,6 +45,7 @@ class Manner:
     progress: Progress
     draw: Callable[[Path], object]
     verdicts: VerdictSource | None
+    map: KeptMap | None
     keep: Callable[[Run], object]
 
 
@@ -114,6 +116,11 @@ class RunCommand(click.Command):
 @click.option(
     "--config", type=click.Path(path_type=Path), help="With --check: limits, mutes, sensors (YAML)."
 )
+@click.option(
+    "--map", "kept_map", type=click.Path(path_type=Path), metavar="DIR",
+    help="The run, or map, in which this one finds itself; the map stays as it is.",
+)  # fmt: skip
+@click.option("--extend", is_flag=True, help="With --map: go on with it; the new map has both.")
 @click.option("--store", metavar="STORE", help="Keep every output as a product there: mission.gpkg.")
 @click.option("--mission", default="", help="With --store: which campaign they belong to.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Threads.")
@@ -135,6 +142,8 @@ def command(
     checks: bool,
     verdicts: Path | None,
     config: Path | None,
+    kept_map: Path | None,
+    extend: bool,
     store: str | None,
     mission: str,
     jobs: int,
@@ -164,12 +173,15 @@ def command(
     drawing = DrawingProcess()
     if store is not None and out is None:
         raise click.UsageError("--store keeps a run that is written: add -o DIR")
+    if extend and kept_map is None:
+        raise click.UsageError("--extend goes on with a map: add --map DIR")
     if compound is not None and out is not None:
         click.get_current_context().with_resource(drawing)  # works while this process still imports
     from transect.cli._compounds import parse_settings, show_compounds
     from transect.cli._options import new_folder, parse_pairs
     from transect.cli._progress import Progress
     from transect.engine import Options, Run
+    from transect.engine.context import KeptMap
     from transect.engine.offsets import parse_offsets
 
     from .implementations import refuse_options_of_one, run_each
@@ -198,7 +210,8 @@ def command(
     recording = opening.open_unread()
     manner = Manner(
         rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json), drawing.draw,
-        _find_verdicts(checks, config, verdicts), _find_keeper(store, mission),
+        _find_verdicts(checks, config, verdicts), KeptMap.read(kept_map, extend) if kept_map else None,
+        _find_keeper(store, mission),
     )  # fmt: skip
     if every and out is not None:
         return run_each(compounds, out, lambda one, place: _run(one, recording, asked, place, manner))
@@ -258,6 +271,7 @@ def _run(compound: Compound, recording: Recording, asked: Options, out: Path | N
             replay = Replay(
                 compound, recording, asked, folder=folder.path if folder else None, rate=manner.rate,
                 jobs=manner.jobs, in_memory=False, strict=manner.strict, verdicts=manner.verdicts,
+                map=manner.map,
             )  # fmt: skip
         used = _streams_used(replay, recording, manner.strict)
         if not manner.as_json:

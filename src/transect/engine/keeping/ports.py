@@ -5,7 +5,8 @@ poses, trajectories              `PORT.tum`; several trajectories also `PORT/000
 states and odometry              `PORT.tum`, and `PORT.parquet` with all that is not a pose
 images, depth maps               `PORT/<t_ns>.png`, `.tiff` for floats
 clouds                           `PORT/<t_ns>.ply`, or `PORT.ply` if there is one
-maps                             `PORT/<t_ns>.tif`, or `PORT.tif` if there is one
+height maps and other grids      `PORT/<t_ns>.tif`, or `PORT.tif` if there is one
+maps of places                   `PORT/`: see `recording.place_maps`
 numbers, texts, other classes    `PORT.parquet`
 ===============================  ======================================================================
 """
@@ -28,11 +29,13 @@ from transect.base.files import write_bytes
 from transect.errors import UnsupportedError
 from transect.recording import Stream, parquet
 from transect.recording.cache import join_pieces
+from transect.recording.place_maps import write_map
 from transect.types import (
     DepthMap,
     GridMap,
     Image,
     Odometry,
+    PlaceMap,
     PointCloud,
     Pose,
     Record,
@@ -103,6 +106,8 @@ class PortWriter:
 def _sinks_for(kind: type, base: Path, port: str, clock: str) -> list[_Sink]:
     if issubclass(kind, Trajectory):
         return [TrajectorySink(base, port)]
+    if issubclass(kind, PlaceMap):
+        return [PlaceSink(base)]
     if issubclass(kind, Pose):
         return [PoseSink(base, port, clock)]
     if issubclass(kind, RigidBodyState | Odometry):
@@ -256,6 +261,22 @@ class FileSink:
         os.replace(file, alone)
         self._base.rmdir()
         return [alone]
+
+
+class PlaceSink:
+    """A folder for a map of places; of several, the last one has all that the others had."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._last: PlaceMap | None = None
+
+    def add(self, t_ns: int, value: PlaceMap) -> None:
+        """Take a map in the place of the one before."""
+        self._last = value
+
+    def close(self) -> list[Path]:
+        """Write the last map."""
+        return [] if self._last is None else write_map(self._last, self._base)
 
 
 class Output:

@@ -131,6 +131,13 @@ def _match(axes: int, kind: Callable[[Any, Any], Any]) -> Any:
     return kind(points, points)
 
 
+def _places() -> types.PlaceMap:
+    still = np.tile(np.eye(4), (2, 1, 1))
+    return types.PlaceMap(
+        "LaserSlam", np.arange(2), still, np.zeros((2, 6, 6)), np.zeros(2, np.int64), observations=({}, {})
+    )
+
+
 _SAMPLES: dict[type, Callable[[], Any]] = {
     bool: lambda: True,
     int: lambda: 1,
@@ -146,6 +153,8 @@ _SAMPLES: dict[type, Callable[[], Any]] = {
     types.Features3D: lambda: types.Features3D(np.zeros((5, 3))),
     types.Octree: lambda: types.Octree(np.zeros(3), 1.0, 1, np.zeros((1, 3), np.int64), np.ones(1, np.int64)),
     types.StereoPair: lambda: types.StereoPair(_gray(), _gray()),
+    types.Anchor: lambda: types.Anchor("EPSG:32633", np.eye(4)),
+    types.Edges: types.Edges.none,
     types.CameraModel: lambda: types.CameraModel("camera", 6, 4, np.eye(3)),
     types.DepthMap: lambda: types.DepthMap(np.ones((4, 6), np.float32)),
     types.GridMap: lambda: types.GridMap({"elevation": np.zeros((3, 4))}, _NORTH_UP),
@@ -155,6 +164,7 @@ _SAMPLES: dict[type, Callable[[], Any]] = {
     types.LaserScan: lambda: types.LaserScan(np.ones(5), -0.2, 0.1),
     types.NavFix: lambda: types.NavFix(0.0, 0.0, 0.0),
     types.Odometry: lambda: types.Odometry(np.zeros(3), np.array(_UPRIGHT)),
+    types.PlaceMap: _places,
     types.PointCloud: lambda: types.PointCloud(np.zeros((5, 3))),
     types.Pose: lambda: types.Pose(np.zeros(3), np.array(_UPRIGHT)),
     types.Provenance: lambda: types.Provenance(),

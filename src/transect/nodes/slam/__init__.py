@@ -1,0 +1,7 @@
+"""Know the place again: maps of places, loops in them, and where a robot is in a map that was kept.
+
+- `recognition`: what a front end offers: places that look alike, and the verified motion between two
+- `graph`: keyframes and edges, and the poses that fit them best (GTSAM)
+- `consistency`: which verified loops are believed
+- `mapper`: what makes a map of a front end's places, or finds a robot in one
+"""

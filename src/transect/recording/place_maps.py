@@ -1,0 +1,238 @@
+"""A map of places on disk: one folder, tables for the graph, arrays for what was seen.
+
+======================  =================================================================================
+`map.json`              kind, frame, calibration, anchor, sha256 of every other file, digest of the whole
+`keyframes.parquet`     time, session, pose and covariance of each keyframe
+`edges.parquet`         ends, motion, covariance and kind of each edge
+`NAME.npy`              what was seen: the arrays of that name of all keyframes, one after the other
+`NAME.offsets.npy`      where that of each keyframe begins, and the end of the last
+======================  =================================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from transect.base import files
+from transect.errors import GeometryError, ParseError, UnsupportedError, UsageError
+from transect.types.places import Anchor, Edges, Observation, PlaceMap
+
+from . import arrow, parquet
+
+MAP, KEYFRAMES, EDGES = "map.json", "keyframes.parquet", "edges.parquet"
+FOLDER = "map"
+"""Where a run keeps its map."""
+LAYOUT = "transect map 1"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}").fullmatch
+
+
+class MapError(ParseError):
+    """A folder that is no map, or a map that was changed or cut short."""
+
+
+def write_map(places: PlaceMap, folder: Path) -> list[Path]:
+    """Write a map to a new folder, which appears when all of it is there; return its files."""
+    contents = _encode(places)
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    head = {"layout": LAYOUT, **_describe(places), "sha256": hashes}
+    head["digest"] = _digest(head)
+    files.refuse_existing(folder)
+    with files.staged(folder) as made:
+        made.mkdir()
+        for name, data in contents.items():
+            files.write_bytes(made / name, data)
+        files.write_text(made / MAP, json.dumps(head, indent=1, sort_keys=True) + "\n")
+    return [folder / name for name in sorted([*contents, MAP])]
+
+
+def read_map(path: Path | str, kind: str = "") -> PlaceMap:
+    """Read a map, whole and unchanged.
+
+    Parameters
+    ----------
+    path : path
+        Its folder, or the folder of the run that made it.
+    kind : str, optional
+        Name of the compound that the map must be of.
+
+    Raises
+    ------
+    UsageError
+        If there is no map, or if it is of another kind.
+    MapError
+        If something in it is missing, was changed or was cut short.
+    """
+    folder = find_map(path)
+    head = _read_head(folder)
+    if kind and head["kind"] != kind:
+        raise UsageError(
+            f"the map is of {head['kind']}, not of {kind}", where=str(folder),
+            hint=f"transect run {head['kind']} ... --map {path}",
+        )  # fmt: skip
+    contents = {name: _read_file(folder / name, sha256) for name, sha256 in head["sha256"].items()}
+    try:
+        return _decode(head, contents)
+    except (KeyError, ValueError, TypeError, pa.ArrowException, GeometryError) as error:
+        raise MapError("this map does not fit together", where=str(folder), why=str(error)) from error
+
+
+def digest_of_map(path: Path | str) -> str:
+    """Return the digest that names a map's content."""
+    return str(_read_head(find_map(path))["digest"])
+
+
+def find_map(path: Path | str) -> Path:
+    """Return the folder of a map, given that or the folder of its run."""
+    for folder in (Path(path), Path(path) / FOLDER):
+        if (folder / MAP).is_file():
+            return folder
+    why = "there is no such folder" if not Path(path).is_dir() else f"it has neither {MAP} nor {FOLDER}/{MAP}"
+    raise UsageError(
+        f"{path} is no map", where=str(path), why=why, hint="transect run LaserSlam PATH -o DIR makes one"
+    )
+
+
+def _describe(places: PlaceMap) -> dict[str, Any]:
+    anchor = places.anchor
+    return {
+        "kind": places.kind,
+        "frame": places.frame,
+        "child": places.child,
+        "calibration": dict(places.calibration),
+        "anchor": None if anchor is None else {"crs": anchor.crs, "T_crs_map": anchor.T_crs_map.tolist()},
+        "observations": sorted({name for each in places.observations for name in each}),
+    }
+
+
+def _digest(head: Mapping[str, Any]) -> str:
+    text = json.dumps({name: value for name, value in head.items() if name != "digest"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _encode(places: PlaceMap) -> dict[str, bytes]:
+    """Return the bytes of every file but the head."""
+    keyframes = arrow.table(
+        places.t_ns,
+        {
+            "session": places.session,
+            "pose": arrow.ragged(list(places.poses.reshape(-1, 16))),
+            "covariance": arrow.ragged(list(places.covariances.reshape(-1, 36))),
+        },
+    )
+    edges = pa.table(
+        {
+            "a": arrow.column(places.edges.a),
+            "b": arrow.column(places.edges.b),
+            "motion": arrow.ragged(list(places.edges.T_a_b.reshape(-1, 16))),
+            "covariance": arrow.ragged(list(places.edges.covariance.reshape(-1, 36))),
+            "what": arrow.strings(places.edges.what),
+        }
+    )
+    contents = {KEYFRAMES: _table_bytes(keyframes), EDGES: _table_bytes(edges)}
+    for name in sorted({name for each in places.observations for name in each}):
+        contents |= _encode_observations(name, places.observations)
+    return contents
+
+
+def _encode_observations(name: str, observations: Sequence[Observation]) -> dict[str, bytes]:
+    if not _NAME(name):
+        raise UnsupportedError(f"an observation cannot be called {name!r}", hint="lower-case letters, digits")
+    given = [np.asarray(each[name]) for each in observations if name in each]
+    alike = {(each.dtype.str, each.shape[1:], each.ndim > 0, each.dtype.hasobject) for each in given}
+    if len(alike) != 1 or not next(iter(alike))[2] or next(iter(alike))[3]:
+        raise UnsupportedError(
+            f"the arrays {name!r} of a map's keyframes are not alike",
+            why=f"types and shapes behind the first axis: {sorted(map(str, alike))}",
+        )
+    nothing = given[0][:0]
+    whole = [np.asarray(each.get(name, nothing)) for each in observations]
+    offsets = np.cumsum([0, *map(len, whole)], dtype=np.int64)
+    return {f"{name}.npy": _array_bytes(np.concatenate(whole)), f"{name}.offsets.npy": _array_bytes(offsets)}
+
+
+def _decode(head: Mapping[str, Any], contents: Mapping[str, bytes]) -> PlaceMap:
+    keyframes = parquet.read_table(contents[KEYFRAMES], KEYFRAMES)
+    edges = parquet.read_table(contents[EDGES], EDGES)
+    seen = {name: _decode_observations(name, contents) for name in head["observations"]}
+    anchor = head["anchor"]
+    return PlaceMap(
+        head["kind"],
+        arrow.numbers(keyframes, "t_ns"),
+        _matrices(keyframes, "pose", 4),
+        _matrices(keyframes, "covariance", 6),
+        arrow.numbers(keyframes, "session"),
+        Edges(
+            arrow.numbers(edges, "a"),
+            arrow.numbers(edges, "b"),
+            _matrices(edges, "motion", 4),
+            _matrices(edges, "covariance", 6),
+            tuple(arrow.texts(edges, "what")),
+        ),
+        [{name: seen[name][k] for name in seen} for k in range(len(keyframes))],
+        head["calibration"],
+        None if anchor is None else Anchor(anchor["crs"], np.array(anchor["T_crs_map"], np.float64)),
+        head["frame"],
+        head["child"],
+    )
+
+
+def _decode_observations(name: str, contents: Mapping[str, bytes]) -> list[NDArray[Any]]:
+    values, offsets = (_array(contents[f"{name}{end}"]) for end in (".npy", ".offsets.npy"))
+    return [values[first:last] for first, last in itertools.pairwise(offsets)]
+
+
+def _matrices(table: pa.Table, name: str, size: int) -> NDArray[np.float64]:
+    flat, _ = arrow.lists_of(table, name)
+    return flat.reshape(len(table), size, size)
+
+
+def _table_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _array_bytes(values: NDArray[Any]) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.ascontiguousarray(values), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    return np.load(io.BytesIO(data), allow_pickle=False)
+
+
+def _read_head(folder: Path) -> dict[str, Any]:
+    try:
+        head = json.loads((folder / MAP).read_text(encoding="utf-8"))
+        if head["layout"] != LAYOUT or head["digest"] != _digest(head):
+            raise ValueError(f"its layout is not {LAYOUT!r}, or it was changed")
+        if unsafe := [name for name in head["sha256"] if Path(name).name != name]:
+            raise ValueError(f"it names a file outside of itself: {unsafe[0]!r}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MapError("this map cannot be read", where=str(folder / MAP), why=str(error)) from error
+    return head
+
+
+def _read_file(path: Path, sha256: str) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MapError("a file of the map is missing", where=str(path), why=str(error)) from error
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise MapError(
+            "a file of the map was changed or cut short", where=str(path),
+            why=f"its {len(data)} bytes are not those that {MAP} names", hint="make the map again",
+        )  # fmt: skip
+    return data
