@@ -1,7 +1,7 @@
 # Every target sets itself up from a bare clone that has python3 (>= 3.11) and pip.
 PYTHON ?= python3
 # The test environment holds what today's code uses; `pip install 'transect[all]'` is for people.
-TEST_EXTRAS := fusion,geo,cdff,video,postgis,archive,view,test
+TEST_EXTRAS := fusion,geo,cdff,video,postgis,archive,view,docs,test
 # Debian packages: a server for the store of products, programs that say whether others can read what we write, a browser.
 APT_EXTRAS ?= postgresql-postgis gdal-bin python3-gdal chromium-headless-shell
 WORKERS ?= 2
@@ -14,7 +14,7 @@ export PYTHON APT_EXTRAS
 # pytest keeps the tests that it has compiled: to compile them again takes every worker ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test lint types imports contracts pytest coverage fuzz bench docs clean
+.PHONY: help setup demo test lint types imports contracts pytest coverage fuzz bench docs pictures clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -48,7 +48,11 @@ coverage: $(full) ## the tests with branch coverage per package; ARGS="tests/for
 fuzz: $(full) ## mutated files, killed commands, new random examples; ARGS="--seconds 600 name" chooses
 	@$(venv) -m tools.fuzz --workers $(WORKERS) $(ARGS)
 
-docs: $(full) ## draw the pictures of docs/robots and docs/field-days again
+docs: $(full) ## the site of all pages, with the reference, in site/
+	@NO_MKDOCS_2_WARNING=1 $(venv) -m mkdocs build --quiet --strict
+	@echo "open site/index.html"
+
+pictures: $(full) ## draw the pictures of docs/robots and docs/field-days again
 	@for r in argo ida interact weeder; do \
 	  .venv/bin/transect draw robot $$r --dpi 100 -o docs/robots && \
 	  .venv/bin/transect draw frames $$r --dpi 90 -o docs/robots/$$r-frames.png || exit 1; \
@@ -61,7 +65,7 @@ bench: $(full) ## ours beside a peer, as a ratio; ARGS="--json FILE name" choose
 setup: $(full) ## only make .venv and install
 
 clean: ## remove .venv and everything generated
-	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	rm -rf .venv dist build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(core): pyproject.toml tools/setup.sh
