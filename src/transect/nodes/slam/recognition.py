@@ -48,7 +48,7 @@ class Recogniser(Protocol):
     """Knows places again. It sees bodies, not sensors: every transform is of the body."""
 
     def add(self, k: int, observation: Observation) -> None:
-        """Remember what was seen from keyframe `k`; they come in order, from 0."""
+        """Remember what was seen from keyframe `k`; numbers grow, and places that were known are left out."""
         ...
 
     def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:
