@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 from transect.recording import Recording, Stream
 
@@ -14,7 +16,6 @@ from .config import STAND_IN_WORD
 from .descriptions import summary_of
 from .streams import default_level
 
-EARTH = "urn:nasa:pds:context:target:planet.earth"
 SIMULATED_WORLD = "SimulatedWorld"
 NO_TIME = "1970-01-01T00:00:00Z"
 
@@ -40,78 +41,39 @@ def template_text(
     products : str
         Address of a store of products.
     """
-    return "\n".join(_lines(recording, path, list(results), products)) + "\n"
+    text = files(__package__).joinpath("template.yaml").read_text(encoding="utf-8")
+    return Template(text).substitute(_fill(recording, path, list(results), products))
 
 
-def _lines(recording: Recording | None, path: str, results: list[str], products: str) -> Iterator[str]:
+def _fill(recording: Recording | None, path: str, results: list[str], products: str) -> dict[str, str]:
+    """Return what stands for each word of `template.yaml`."""
     name = (recording.name if recording else Path((results or [products])[0]).stem) or "unnamed"
     robot = recording.robot if recording else None
     created = default_created([recording] if recording else [])
     start = _day(recording, 0) or created[:10]
-    yield "# What transect archive build makes a PDS4 bundle of. Lines that begin with # are remarks."
-    yield "# Change what is wrong, complete what is empty; everything is checked, with line numbers."
-    yield ""
-    if recording is not None:
-        yield f"recording: {_quote(path)}"
-    else:
-        yield "# recording: PATH"
-    yield "# Folders of runs and of verdicts (transect run, transect check -o), trajectories, DEMs, clouds:"
-    yield f"results: [{', '.join(map(_quote, results))}]"
-    yield "# A store of products (transect products), such as mission.gpkg:"
-    yield f"products: {_quote(products)}"
-    yield ""
-    yield "# Whether a program made the numbers, and no sensor; every label then says so:"
-    yield f"simulated: {str(_is_simulated(recording)).lower()}"
-    yield ""
-    yield "# Whose identifiers they are. With the stand-in the bundle is marked not for submission. Ask your"
-    yield "# node; the rules of the core accept urn:nasa:pds, urn:esa:psa, urn:jaxa:darts, urn:ros:rssa,"
-    yield "# urn:isro:isda and urn:kari:kpds."
-    yield f"authority: {STAND_IN_WORD}"
-    yield ""
-    yield "# When the archive is made, in UTC. Filled in with the end of the recording: no clock is asked, so"
-    yield "# that building twice gives the same bytes."
-    yield f"created: {_quote(created)}"
-    yield ""
-    yield "bundle:"
-    yield f"  name: {_quote(identifier_part(name))}  # small letters, digits and . _ -"
-    yield f"  title: {_quote(name)}"
-    yield f"  description: {_quote(_about(recording))}"
-    yield '  authors: ""  # Doe, Jo; Roe, Ann; A University'
-    yield f"  year: {created[:4]}"
-    yield '  doi: ""  # 10.17189/...'
-    yield "  keywords: [robotics, field robotics]"
-    yield ""
-    yield "# What is registered is referred to by its lid; what has none gets a context product here."
-    yield "investigation:"
-    yield f"  name: {_quote(name)}"
-    yield "  # Mission, Observing Campaign, Individual Investigation, Field Campaign or Other Investigation"
-    yield "  type: Field Campaign"
-    yield '  description: ""'
-    yield f"  start: {_quote(start)}"
-    yield f"  stop: {_quote(_day(recording, 1) or start)}"
-    yield '  lid: ""'
-    yield "host:"
-    yield f"  name: {_quote(robot.name if robot and robot.name else 'robot')}"
-    yield "  type: Rover  # Lander, Spacecraft, Aircraft, Balloon, Earth-based or Suborbital Rocket"
-    yield f"  description: {_quote(f'{robot.title}. {robot.reference}' if robot else '')}"
-    yield '  lid: ""'
-    yield "target:"
-    yield "  name: Earth"
-    yield "  type: Planet"
-    yield f"  lid: {EARTH}"
-    yield ""
-    if recording is not None:
-        yield from _instruments(recording)
-        yield from _streams(recording)
-    yield "# Science, Engineering, Navigation, Calibration, Checkout, ..."
-    yield "purpose: Science"
-    yield "# Of a surface mission: {phase: SURFACE MISSION, start_sol: 209, stop_sol: 210}"
-    yield "mission: {}"
-    yield "# How many images of each camera are also kept as PNG, to look at:"
-    yield "browse: 1"
-    yield "# Papers (PDF/A), videos (MP4), pictures, texts:"
-    yield "documents: []"
-    yield "# - {file: paper.pdf, title: A paper, authors: 'Doe, Jo', date: 2024-01-01}"
+    texts = {
+        "products": products,
+        "created": created,
+        "identifier": identifier_part(name),
+        "name": name,
+        "about": _about(recording),
+        "start": start,
+        "stop": _day(recording, 1) or start,
+        "robot": robot.name if robot and robot.name else "robot",
+        "about_robot": f"{robot.title}. {robot.reference}" if robot else "",
+    }
+    return {word: _quote(text) for word, text in texts.items()} | {
+        "recording": f"recording: {_quote(path)}" if recording else "# recording: PATH",
+        "results": ", ".join(map(_quote, results)),
+        "simulated": str(_is_simulated(recording)).lower(),
+        "authority": STAND_IN_WORD,
+        "year": created[:4],
+        "streams": _describe_streams(recording) if recording else "",
+    }
+
+
+def _describe_streams(recording: Recording) -> str:
+    return "".join(f"{line}\n" for line in (*_instruments(recording), *_streams(recording)))
 
 
 def _is_simulated(recording: Recording | None) -> bool:
