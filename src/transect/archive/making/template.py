@@ -41,7 +41,7 @@ def template_text(
     products : str
         Address of a store of products.
     """
-    text = files(__package__).joinpath("template.yaml").read_text(encoding="utf-8")
+    text = files("transect.archive.making").joinpath("template.yaml").read_text(encoding="utf-8")
     return Template(text).substitute(_fill(recording, path, list(results), products))
 
 
