@@ -28,11 +28,13 @@ from transect.types import (
     Correspondences2D,
     Correspondences3D,
     DepthMap,
+    Edges,
     Features2D,
     Features3D,
     GridMap,
     Image,
     Octree,
+    PlaceMap,
     PointCloud,
     StereoPair,
     Trajectory,
@@ -64,6 +66,15 @@ PAYLOADS: dict[str, Any] = {
     "Path": Trajectory(T_NS, np.zeros((3, 3)), np.tile([0.0, 0, 0, 1], (3, 1))),
     "Mounting": Transform("body", "cam", np.eye(4)),
     "Camera": CAMERA,
+    "Places": PlaceMap(
+        "LaserSlam",
+        T_NS[:2],
+        np.tile(np.eye(4), (2, 1, 1)),
+        np.zeros((2, 6, 6)),
+        np.zeros(2, np.int64),
+        Edges(np.array([0]), np.array([1]), np.eye(4)[None], np.eye(6)[None], ("odometry",)),
+        ({"points": np.ones((2, 2))}, {"points": np.zeros((1, 2))}),
+    ),
     "Judged": Verdict("Imu", "Imu", T0, T0 + 1, "T01", state="BAD", evidence={"rate": 3.0}, peers=("Gps",)),
 }
 COLUMNS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -116,6 +127,7 @@ def test_every_type_of_sample_is_tried() -> None:
     tried = {type(value) for value in PAYLOADS.values()} | {kind for kind, _ in COLUMNS.values()}
     names = [name for name in types.__all__ if name[0].isupper() and not name.isupper()]
     every = {getattr(types, name) for name in names} - {types.Provenance, types.SourceFile, types.State}
+    every -= {types.Anchor, types.Edges}  # parts of a map of places
     assert every <= tried | {types.DEM}
 
 
