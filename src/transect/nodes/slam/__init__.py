@@ -3,5 +3,7 @@
 - `recognition`: what a front end offers: places that look alike, and the verified motion between two
 - `graph`: keyframes and edges, and the poses that fit them best (GTSAM)
 - `consistency`: which verified loops are believed
-- `mapper`: what makes a map of a front end's places, or finds a robot in one
+- `mapper`: makes a map of a front end's places
+- `localiser`: finds a robot in a map that was kept
+- `session`: either of them, as a node runs it: ports, anchors, conclusions
 """

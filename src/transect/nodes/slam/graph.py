@@ -200,10 +200,11 @@ class PoseGraph:
         return [k for k, part in enumerate(self._part) if part == k and k not in held]
 
     def _places(self) -> list[Position]:
-        return self.positions if self._are_enough() else []
+        return self.positions if self.is_held else []
 
-    def _are_enough(self) -> bool:
-        """Tell whether the positions are far enough apart to tell the heading."""
+    @property
+    def is_held(self) -> bool:
+        """Whether there are positions, far enough apart to tell the heading."""
         if len(self.positions) < 3:
             return False
         places = np.array([position.place for position in self.positions])
@@ -212,7 +213,7 @@ class PoseGraph:
 
     def _go_to_positions(self) -> None:
         """Bring all poses to the frame of the positions, turned about the vertical."""
-        if not self._are_enough():
+        if not self.is_held:
             return
         mine = np.array([self.poses[position.k][:3, 3] for position in self.positions])
         theirs = np.array([position.place for position in self.positions])
