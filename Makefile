@@ -1,7 +1,7 @@
 # Every target sets itself up from a bare clone that has python3 (>= 3.11) and pip.
 PYTHON ?= python3
 # The test environment holds what today's code uses; `pip install 'transect[all]'` is for people.
-TEST_EXTRAS := fusion,geo,cdff,video,postgis,archive,view,docs,test
+TEST_EXTRAS := fusion,geo,cdff,video,foxglove,postgis,archive,view,docs,test
 # Debian packages: a server for the store of products, programs that say whether others can read what we write, a browser.
 APT_EXTRAS ?= postgresql-postgis gdal-bin python3-gdal chromium-headless-shell
 WORKERS ?= 2

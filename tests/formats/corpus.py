@@ -167,6 +167,7 @@ WRITERS: dict[str, Write] = {
     "kml": _export("kml", "day.kml", lambda: _of("test_map_tracks").recording()),
     "mcap": _objects,
     "mcap-ours": _export("mcap", "day.mcap", lambda: _of("test_mcap").sample()),
+    "mcap-foxglove": _export("foxglove", "day.mcap", lambda: _of("test_foxglove").sample()),
     "nmea": _sentences,
     "pcd": _clouds(".pcd"),
     "pds4": lambda folder: _of("test_pds4").write_sample(folder),

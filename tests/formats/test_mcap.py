@@ -329,7 +329,7 @@ def test_what_json_cannot_carry_is_said(tmp_path: Path):
     assert said == (
         (
             "Lidar is not written: JSON messages carry columns and images, not a PointCloud; "
-            "a ROS bag in MCAP does (format rosbag)"
+            "--format foxglove does, and so does a ROS bag (--format rosbag)"
         ),
         "the frames are not written",
     )

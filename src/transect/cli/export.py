@@ -29,15 +29,16 @@ def command(opening: Opening, format_name: str | None, out: Path, write_options:
     What the format cannot carry is said. With the recording's own format this cuts it: --from +60s --to +90s.
 
     \b
-    -o out.mcap                  ROS 2 bag, MCAP
-    -o out.db3                   ROS 2 bag, SQLite
-    -o out --format rosbag       ROS 2 bag, a folder with metadata.yaml (SQLite)
-    -o out.bag                   ROS 1 bag
-    -o out.mcap --format mcap    MCAP with JSON messages, for tools without ROS
-    -o out.tum                   one trajectory
-    -o out.mp4 --streams CAMERA  a film of one camera; of all: --format video
-    -o out.gpx                   positions on Earth; also .kml, .geojson
-    -o out --format csv          a folder with a table for each stream; or parquet
+    -o out.mcap                    ROS 2 bag, MCAP
+    -o out.db3                     ROS 2 bag, SQLite
+    -o out --format rosbag         ROS 2 bag, a folder with metadata.yaml (SQLite)
+    -o out.bag                     ROS 1 bag
+    -o out.mcap --format foxglove  MCAP with Foxglove's schemas
+    -o out.mcap --format mcap      MCAP with JSON messages, for tools without ROS
+    -o out.tum                     one trajectory
+    -o out.mp4 --streams CAMERA    a film of one camera; of all: --format video
+    -o out.gpx                     positions on Earth; also .kml, .geojson
+    -o out --format csv            a folder with a table for each stream; or parquet
     """  # noqa: D301, the sign is click's
     from transect import formats
 

@@ -80,6 +80,8 @@ WRITTEN_AS = {
 """Formats that the suffix of a file to be written names."""
 CALLED = {"mp4": "video", "rosbag2": "rosbag", "msgpack": "cdff_msgpack", "foxglove": "mcap"}
 """Formats by what other people call them."""
+CALLED_WITH: dict[str, dict[str, Any]] = {"foxglove": {"messages": "foxglove"}}
+"""Options for writing that such a name stands for."""
 IN_FOLDERS = ("csv", "parquet")
 """Formats that a suffix would name if they were single files."""
 _NO_OPTIONS = ("source", "recording", "path")
@@ -124,7 +126,7 @@ def load(name: str) -> Format:
     """Return a format module by its name, or by what other people call it."""
     name = CALLED.get(name, name)
     if name not in names():
-        raise UnknownFormatError(f"there is no format {name!r}", hint=did_you_mean(name, names()))
+        raise UnknownFormatError(f"there is no format {name!r}", hint=did_you_mean(name, (*names(), *CALLED)))
     if name in _outside():
         return cast(Format, _outside()[name].load())
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))
@@ -351,6 +353,7 @@ def write(recording: Recording, path: PathLike, format: str, **options: Any) -> 
 
     path = Path(path)
     module = check_target(path, format)
+    options = CALLED_WITH.get(format, {}) | options
     _check_options(format, module.write, options)
     with staged(path) as new:
         left_out = module.write(without(recording), new, **options)

@@ -1,8 +1,8 @@
-"""MCAP files without ROS: JSON messages as columns, images of Foxglove's schema, other messages as bytes."""
+"""MCAP files without ROS: rows of JSON, Foxglove's schemas in protobuf or JSON, other protobuf as columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .._base import Match, no
 from ..rosbag import MCAP_MAGIC
@@ -23,31 +23,34 @@ def recognises(source: Source) -> Match:
     return Match(0.9, "an MCAP file")
 
 
+Messages = Literal["json", "foxglove"]
+
+
 def read(source: Source) -> Recording:
-    """Read an MCAP file; each channel is a stream."""
-    from ..rosbag.mcap import McapFile
-    from ..rosbag.streams import recording_of
+    """Read an MCAP file; each channel is a stream, or the frames or calibrations of Foxglove's schemas."""
+    from . import reading
 
-    name = source.names[0]
-    return recording_of(source, [McapFile(name, source.content(name))])
+    return reading.read(source)
 
 
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as JSON messages with a schema, one channel per stream.
-
-    Images are of the schema `foxglove.CompressedImage`: a PNG or JPEG file in base64.
+def write(recording: Recording, path: Path, messages: Messages = "json") -> tuple[str, ...]:
+    """Write a recording as one `.mcap` file.
 
     Parameters
     ----------
     recording : Recording
     path : Path
         The `.mcap` file.
+    messages : {"json", "foxglove"}
+        `json`: rows of JSON with a schema, one channel per stream; images are of the schema
+        `foxglove.CompressedImage`, a PNG or JPEG file in base64. `foxglove`: Foxglove's schemas in protobuf,
+        for scans, clouds, fixes, poses, paths, grids, images, texts, frames and calibrations, else JSON.
 
     Returns
     -------
     tuple of str
-        What the file cannot carry: clouds and other payloads, frames and cameras.
+        What the file cannot carry: of rows of JSON these are clouds and other payloads, frames and cameras.
     """
     from . import writing
 
-    return writing.write(recording, path)
+    return writing.write(recording, path, messages)

@@ -1,95 +1,71 @@
-"""Writing columns and images as JSON messages in an MCAP file."""
+"""Writing MCAP files: rows of JSON, or messages of Foxglove's schemas."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from transect.base.files import atomic_write
-from transect.errors import UnsupportedError, UsageError
+from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
 from .._payloads import LeftOut
-from ..rosbag.json_schema import IMAGES
-from ..rosbag.streams import METADATA
+from ..rosbag.json_schema import IMAGES, messages_of, schema_of
+from .outlets import ChannelText, Outlet, describe, times_of
 
 
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write columns and images as JSON messages; see `transect.formats.mcap.write`."""
-    from mcap.writer import Writer
-
-    from ..rosbag.outgoing import in_log_order
-
+def write(recording: Recording, path: Path, messages: str) -> tuple[str, ...]:
+    """Write a recording; see `transect.formats.mcap.write`."""
     if path.is_dir():
         raise UsageError(
             f"{path} is a folder", where=str(path), hint="MCAP is one file: give it a name ending in .mcap"
         )
     path = path if path.suffix else path.with_suffix(".mcap")
-    carried = [stream for stream in recording.streams if stream.loader is None or stream.type is Image]
-    for stream in carried:
-        _refuse_negative(stream)
-    left_out = [LeftOut(stream.name) for stream in carried]
+    if messages == "foxglove":
+        from .foxglove.writing import list_outlets
+
+        outlets, said = list_outlets(recording)
+    else:
+        carried = [stream for stream in recording.streams if stream.loader is None or stream.type is Image]
+        outlets = [json_outlet(recording, stream) for stream in carried]
+        said = _not_carried(recording, carried)
+    _write_outlets(outlets, path)
+    return (*(sentence for outlet in outlets for sentence in outlet.said), *said)
+
+
+def _write_outlets(outlets: Sequence[Outlet], path: Path) -> None:
+    from mcap.writer import Writer
+
+    from ..rosbag.outgoing import in_log_order
+
     with atomic_write(path) as out:
         writer = Writer(out, enable_data_crcs=True)
         writer.start(library="transect")
-        channels = [_channel(writer, stream) for stream in carried]
-        messages = [_messages(recording, *pair) for pair in zip(carried, left_out, strict=True)]
-        logged = [stream.t_ns if stream.log_ns is None else stream.log_ns for stream in carried]
-        for which, row in in_log_order(logged):
-            message, t_ns = next(messages[which]), int(carried[which].t_ns[row])
-            if message is not None:
-                writer.add_message(channels[which], int(logged[which][row]), message, publish_time=t_ns)
+        channels = [[channel.register(writer) for channel in outlet.channels] for outlet in outlets]
+        for which, row in in_log_order([outlet.log_ns for outlet in outlets]):
+            outlet = outlets[which]
+            times = int(outlet.log_ns[row]), int(outlet.t_ns[row])
+            for channel, message in zip(channels[which], next(outlet.rows), strict=False):
+                writer.add_message(channel, times[0], message, publish_time=times[1])
         writer.finish()
-    lost = [sentence for s, bad in zip(carried, left_out, strict=True) for sentence in bad.said(len(s))]
-    return (*lost, *_not_carried(recording, carried))
 
 
-def _messages(recording: Recording, stream: Stream, left_out: LeftOut) -> Iterator[bytes | None]:
-    """Iterate over the rows of a stream as messages; None for an image that cannot be had."""
+def json_outlet(recording: Recording, stream: Stream) -> Outlet:
+    """Return a stream of columns as rows of JSON, or one of images as foxglove.CompressedImage in JSON."""
     if stream.type is Image:
-        from ..rosbag.json_images import image_messages
+        from ..rosbag.json_images import SCHEMA, image_messages, mosaic_of
 
-        return image_messages(recording, stream, left_out)
-    from ..rosbag.json_schema import messages_of
-
-    return messages_of(stream.table)
-
-
-def _channel(writer: Any, stream: Stream) -> int:
-    from ..rosbag.json_images import SCHEMA, mosaic_of
-    from ..rosbag.json_schema import schema_of
-
+        left_out = LeftOut(stream.name)
+        said = describe(stream) | {"mode": mosaic_of(stream)}
+        channel = ChannelText(stream.name, IMAGES, "json", json.dumps(SCHEMA).encode(), said)
+        rows = (() if m is None else (m,) for m in image_messages(recording, stream, left_out))
+        return Outlet((channel,), *times_of(stream), rows, left_out)
     kind = stream.type.__name__
-    name, schema = f"transect.{kind}", schema_of(stream.table, kind)
-    said = {
-        "type": kind,
-        "clock": stream.clock,
-        "role": stream.role,
-        "tag": stream.tag,
-        "frame": stream.frame,
-        "child": stream.child,
-        "logged": stream.log_ns is not None,
-    }
-    if stream.type is Image:
-        name, schema = IMAGES, SCHEMA
-        said |= {"mode": mosaic_of(stream)}
-    number = writer.register_schema(name, "jsonschema", json.dumps(schema).encode())
-    return writer.register_channel(stream.name, "json", number, {METADATA: json.dumps(said)})
-
-
-def _refuse_negative(stream: Stream) -> None:
-    if (
-        len(stream)
-        and min(stream.t_ns.min(), (stream.t_ns if stream.log_ns is None else stream.log_ns).min()) < 0
-    ):
-        raise UnsupportedError(
-            f"{stream.name} has times before zero",
-            where=stream.name,
-            why="MCAP counts nanoseconds from zero up",
-        )
+    schema = json.dumps(schema_of(stream.table, kind)).encode()
+    channel = ChannelText(stream.name, f"transect.{kind}", "json", schema, describe(stream))
+    return Outlet((channel,), *times_of(stream), ((m,) for m in messages_of(stream.table)))
 
 
 def _not_carried(recording: Recording, carried: list[Stream]) -> list[str]:
@@ -98,7 +74,7 @@ def _not_carried(recording: Recording, carried: list[Stream]) -> list[str]:
     said = [f"{stream.name}: no columns for {', '.join(stream.columns)}" for stream in pictures]
     said += [
         f"{stream.name} is not written: JSON messages carry columns and images, not a "
-        f"{stream.type.__name__}; a ROS bag in MCAP does (format rosbag)"
+        f"{stream.type.__name__}; --format foxglove does, and so does a ROS bag (--format rosbag)"
         for stream in recording.streams
         if stream.name not in kept
     ]

@@ -145,10 +145,11 @@ def messages_of(table: pa.Table) -> Iterator[bytes]:
     names = [name for name in table.column_names if name not in (T_NS, LOG_NS)]
     for batch in table.select(names).to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
-            yield _message(row)
+            yield message_of(row)
 
 
-def _message(row: Row) -> bytes:
+def message_of(row: Row) -> bytes:
+    """Return a row as a JSON object; NaN as null, infinities as text, bytes in base64."""
     try:
         return json.dumps(row, allow_nan=False).encode()
     except (ValueError, TypeError):
@@ -160,4 +161,6 @@ def _plain(value: Any) -> Any:
         return None if math.isnan(value) else str(value) if math.isinf(value) else value
     if isinstance(value, bytes):  # JSON has no bytes: base64, as JSON schemas usually mean them
         return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value

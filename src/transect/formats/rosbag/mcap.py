@@ -258,7 +258,8 @@ class McapFile(ChunkedFile):
             encoding = parsed.message_encoding or _ROS_ENCODINGS.get(kind, "")
             if kind == "ros1msg" and name.count("/") == 1:
                 name = name.replace("/", "/msg/")
-            definition = text.decode("utf-8", "replace") if kind != "protobuf" else ""
+            # a protobuf schema is bytes; latin-1 gives them back
+            definition = text.decode("latin-1") if kind == "protobuf" else text.decode("utf-8", "replace")
             channel = Channel(parsed.topic, name, encoding, definition, kind, parsed.metadata)
             self.channels.setdefault(parsed.id, channel)
         return True

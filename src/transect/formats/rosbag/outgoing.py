@@ -223,7 +223,7 @@ class _Maker:
 
     def image(self, header: Any, image: Image | DepthMap, *, bgr: bool = False) -> Any:
         pixels = np.ascontiguousarray(image.data)
-        encoding = "32FC1" if isinstance(image, DepthMap) else _encoding(image)
+        encoding = "32FC1" if isinstance(image, DepthMap) else pixel_encoding(image)
         if encoding == "rgb8" and bgr:
             pixels, encoding = np.ascontiguousarray(pixels[..., ::-1]), "bgr8"
         height, width = pixels.shape[:2]
@@ -278,7 +278,8 @@ class _Maker:
         return self.types[CAMERA_INFO](header, *size, model, *matrices, 0, 0, roi)
 
 
-def _encoding(image: Image) -> str:
+def pixel_encoding(image: Image) -> str:
+    """Return what ROS, and Foxglove, call the pixels of an image: mono8, bgr8, bayer_rggb8, ..."""
     form = image.data.dtype.str[1:]
     bits = 8 * image.data.dtype.itemsize
     if form == "f4" and image.data.ndim == 2:
@@ -366,7 +367,7 @@ def _compressed_format(stream: Stream, form: str) -> str:
     _, image = next(good_payloads(stream, lambda sample: sample.value, []), (None, None))
     if image is None or not image.mode.startswith("bayer"):
         return form
-    return f"{_encoding(image)}; {form} compressed {_encoding(image)}"
+    return f"{pixel_encoding(image)}; {form} compressed {pixel_encoding(image)}"
 
 
 def camera_outgoing(camera: CameraModel, stream: Stream, encoding: str) -> Outgoing:

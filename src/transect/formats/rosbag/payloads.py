@@ -100,10 +100,11 @@ def _yuv_image(fields: Mapping[str, Any], context: Context, encoding: str) -> Im
 
 def depth_image(fields: Mapping[str, Any], context: Context) -> DepthMap:
     """sensor_msgs/Image of depth (REP 118): 32FC1 is metres, 16UC1 millimetres with 0 where there is none."""
-    return _depth(image(fields, context).data, context)
+    return as_depth(image(fields, context).data, context)
 
 
-def _depth(pixels: NDArray[Any], context: Context) -> DepthMap:
+def as_depth(pixels: NDArray[Any], context: Context) -> DepthMap:
+    """Return pixels as depths: fractions are metres, whole numbers millimetres with 0 where there is none."""
     if pixels.dtype.kind == "u":
         pixels = np.where(pixels == 0, np.float32(np.nan), pixels.astype(np.float32) / np.float32(1000))
     metres = np.where(np.isfinite(pixels), pixels, np.nan).astype(np.float32)
@@ -134,7 +135,7 @@ def compressed_depth(fields: Mapping[str, Any], context: Context) -> DepthMap:
         a, b = data[4:12].view("<f4").tolist()
         with np.errstate(divide="ignore"):
             pixels = np.where(pixels == 0, np.nan, a / (pixels.astype(np.float32) - np.float32(b)))
-    return _depth(pixels, context)
+    return as_depth(pixels, context)
 
 
 def point_cloud(fields: Mapping[str, Any], context: Context) -> PointCloud:

@@ -57,13 +57,15 @@ _TAGS = ("left", "right", "main", "aux", "front", "rear")
 
 
 def recording_of(
-    source: Source, files: Sequence[BagFile], notes: Iterable[str] = (), losses: Iterable[Loss] = ()
+    source: Source,
+    files: Sequence[BagFile],
+    notes: Iterable[str] = (),
+    losses: Iterable[Loss] = (),
+    topics: Sequence[Topic] | None = None,
 ) -> Recording:
-    """Return the recording of a bag's files; messages are read when their stream is."""
-    topics = restore_names(topics_of(files))
-    for file in files:
-        lazy = (n for topic in topics for f, n in topic.parts if f is file and not _has_columns(topic))
-        file.heads = frozenset(lazy)
+    """Return the recording of a bag's files, or of some topics of theirs; messages are read when needed."""
+    topics = restore_names(topics_of(files) if topics is None else topics)
+    read_heads_only(topic for topic in topics if not _has_columns(topic))
     cameras = cameras_of(topics)
     streams = tuple(_stream(source, topic, cameras) for topic in topics)
     tf = [stream for stream, topic in zip(streams, topics, strict=True) if topic.channel.type in TF_TYPES]
@@ -76,6 +78,13 @@ def recording_of(
         notes=(*notes, *(note for file in files for note in file.notes), *cameras.notes),
         reader_losses=(*losses, *(loss for file in files for loss in file.losses)),
     )
+
+
+def read_heads_only(topics: Iterable[Topic]) -> None:
+    """Let the files of topics keep only the beginnings of their messages when they are listed."""
+    for topic in topics:
+        for file, number in topic.parts:
+            file.heads |= {number}
 
 
 def _has_columns(topic: Topic) -> bool:
@@ -97,18 +106,18 @@ def _frames(tf: Sequence[Stream]) -> FrameTree:
 
 def _stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
     if topic.channel.encoding == "json":
-        return (_json_images if topic.channel.type == IMAGES else _json_stream)(source, topic)
+        return (_json_images if topic.channel.type == IMAGES else json_stream)(source, topic)
     if not topic.is_ros:
         return _raw_stream(source, topic)
     if topic.channel.type in PAYLOADS:
         return _payload_stream(source, topic, cameras)
     if topic.channel.type in TF_TYPES:
-        clock = _clock(_first_tf_stamp(topic) or topic.first_log_ns)
+        clock = guess_clock(_first_tf_stamp(topic) or topic.first_log_ns)
         build = partial(tabulate_tf, topic=topic.name, clock=clock)
         return _ros_stream(topic, Record, partial(_parse_columns, source, topic, build), clock=clock)
     raw = topic.first()
     stamp_ns, frame = header_of(raw, topic.channel.encoding) if topic.is_headed else (0, "")
-    said = {"clock": _clock(stamp_ns or topic.first_log_ns), "frame": frame, "child": _child(topic, raw)}
+    said = {"clock": guess_clock(stamp_ns or topic.first_log_ns), "frame": frame, "child": _child(topic, raw)}
     kind = kind_of(topic.channel.type)
     build = partial(tabulate, kind=kind, topic=topic.name, unmeasured=topic.unmeasured, **said)
     return _ros_stream(topic, kind.type, partial(_parse_columns, source, topic, build), **said)
@@ -141,7 +150,8 @@ def _side_of(name: str, cameras: Mapping[str, CameraModel]) -> str:
     return ("right" if pair[name] < 0 else "left") if name in pair else ""
 
 
-def _clock(first_ns: int) -> Clock:
+def guess_clock(first_ns: int) -> Clock:
+    """Return the clock that a first time speaks for."""
     return "device" if 0 < first_ns < NEVER_BEFORE_NS else "utc"
 
 
@@ -165,7 +175,8 @@ def _child(topic: Topic, raw: bytes | None) -> str:
         return ""
 
 
-def _read(source: Source, topic: Topic) -> Gathered:
+def read_topic(source: Source, topic: Topic) -> Gathered:
+    """Read the messages of a topic, of large ones the beginning."""
     for file, _ in topic.parts:
         source.touch(file.name)
     return topic.messages()
@@ -173,7 +184,7 @@ def _read(source: Source, topic: Topic) -> Gathered:
 
 def _parse_columns(source: Source, topic: Topic, build: Callable[..., Tabulated]) -> Parsed:
     """Decode all messages of a topic into a table."""
-    found = _read(source, topic)
+    found = read_topic(source, topic)
     decoder, notes = topic.decoder(found.raws[0]) if found.raws else (None, [])
     if decoder is None and found.raws:
         return _sizes(found, f"{topic.name}: the definition of {topic.channel.type} cannot be used")
@@ -194,8 +205,8 @@ def _raw_stream(source: Source, topic: Topic) -> Stream:
     channel = topic.channel
     described = f"{channel.type or 'without a schema'}, encoding {channel.encoding or 'unknown'}"
     why = f"{topic.name}: messages of this type cannot be read here ({described})"
-    attributes = {"clock": _clock(topic.first_log_ns), "loader": lambda row: topic.raw(row[PAYLOAD])}
-    return _ros_stream(topic, Record, lambda: _sizes(_read(source, topic), why), **attributes)
+    attributes = {"clock": guess_clock(topic.first_log_ns), "loader": lambda row: topic.raw(row[PAYLOAD])}
+    return _ros_stream(topic, Record, lambda: _sizes(read_topic(source, topic), why), **attributes)
 
 
 def _payload_stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
@@ -206,7 +217,7 @@ def _payload_stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
     if _is_depth(topic, raw):
         kind, read = "DepthMap", DEPTH[topic.channel.type]
     stamp_ns, frame = header_of(raw, topic.channel.encoding)
-    clock = _clock(stamp_ns or topic.first_log_ns)
+    clock = guess_clock(stamp_ns or topic.first_log_ns)
     camera = cameras.beside(topic) if kind in ("Image", "DepthMap") else ""
     loader = _loader(topic, read, frame, cameras.models.get(camera))
     said = {"clock": clock, "frame": frame, "camera": camera, "loader": loader}
@@ -216,7 +227,7 @@ def _payload_stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
 
 def _parse_payloads(source: Source, topic: Topic, clock: str) -> Parsed:
     """List the messages of a topic with the stamps in their headers."""
-    found = _read(source, topic)
+    found = read_topic(source, topic)
     stamps = [header_of(raw, topic.channel.encoding)[0] for raw in found.raws]
     t_ns, notes = sample_times(np.array(stamps, dtype=np.int64), found.log_ns, topic.name, clock)
     table = arrow.table(t_ns, {PAYLOAD: arrow.strings(found.names)}, log_ns=found.log_ns)
@@ -260,14 +271,15 @@ def _loader(
     return load
 
 
-def _json_stream(source: Source, topic: Topic) -> Stream:
-    said = _say(topic)
+def json_stream(source: Source, topic: Topic) -> Stream:
+    """Return JSON messages as a stream of columns, as what our own writer says it was."""
+    said = told_of(topic)
     kind = getattr(types, str(said.get("type", "")), Record)
     return Stream(
         topic.name,
         kind if isinstance(kind, type) else Record,
         partial(_parse_json, source, topic, said.get("logged")),
-        clock=_CLOCKS.get(str(said.get("clock")), _clock(topic.first_log_ns)),
+        clock=_CLOCKS.get(str(said.get("clock")), guess_clock(topic.first_log_ns)),
         role=_ROLES.get(str(said.get("role")), _role(topic.name)),
         tag=str(said.get("tag", "")),
         frame=str(said.get("frame", "")),
@@ -280,8 +292,8 @@ def _json_images(source: Source, topic: Topic) -> Stream:
     """Return the stream of images in JSON messages, which are read one by one when they are asked for."""
     from .json_images import frame_of, read_image
 
-    stream = _json_stream(source, topic)
-    said = _say(topic)
+    stream = json_stream(source, topic)
+    said = told_of(topic)
     frame = stream.frame or frame_of(topic.first())
 
     def load(row: Mapping[str, Any]) -> Any:
@@ -302,7 +314,7 @@ def _parse_json_images(source: Source, topic: Topic, logged: bool | None) -> Par
     """List messages with their times: ours are those of publishing, others may stand in the message."""
     from .json_images import stamps_of
 
-    found = _read(source, topic)
+    found = read_topic(source, topic)
     t_ns = np.where((found.publish_ns > 0) | (logged is not None), found.publish_ns, found.log_ns)
     if logged is None:
         stamps = stamps_of(found.raws)
@@ -311,7 +323,7 @@ def _parse_json_images(source: Source, topic: Topic, logged: bool | None) -> Par
     return Parsed(arrow.table(t_ns, {PAYLOAD: arrow.strings(found.names)}, log_ns=log_ns), found.losses)
 
 
-def _say(topic: Topic) -> dict[str, Any]:
+def told_of(topic: Topic) -> dict[str, Any]:
     """What our own writer said of a stream."""
     return _object(topic.channel.metadata.get(METADATA, ""))
 
@@ -327,9 +339,9 @@ def _object(text: str) -> dict[str, Any]:
 
 def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
     """Read JSON messages; `logged` is None where our own writer did not say whether there is a log time."""
-    found = _read(source, topic)
+    found = read_topic(source, topic)
     rows, kept, bad = rows_of(found.raws)
-    properties = _properties(topic.channel.definition)
+    properties = properties_of(topic.channel.definition)
     columns = columns_of(rows, properties)
     units = {
         name: str(text["unit"])
@@ -345,6 +357,7 @@ def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
     return Parsed(table, (*found.losses, *topic.losses(found, bad)))
 
 
-def _properties(schema: str) -> dict[str, Any]:
+def properties_of(schema: str) -> dict[str, Any]:
+    """Return what a JSON Schema says of each property."""
     found = _object(schema).get("properties", {})
     return found if isinstance(found, dict) else {}

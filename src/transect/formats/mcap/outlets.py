@@ -1,0 +1,93 @@
+"""What goes into an MCAP file: channels, and the rows of messages on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transect.base.arrays import Ints
+from transect.errors import UnsupportedError
+from transect.recording import Stream
+
+from .._payloads import LeftOut
+from ..rosbag.streams import METADATA
+
+
+@dataclass(frozen=True)
+class ChannelText:
+    """A channel to be written.
+
+    Attributes
+    ----------
+    topic, schema : str
+    encoding : {"json", "protobuf"}
+    definition : bytes
+        The schema: JSON Schema, or a FileDescriptorSet.
+    said : mapping
+        What our own reader is told of the stream.
+    """
+
+    topic: str
+    schema: str
+    encoding: str
+    definition: bytes
+    said: Mapping[str, Any]
+
+    def register(self, writer: Any) -> int:
+        """Enter the channel in a file that is being written; return its number."""
+        kind = "jsonschema" if self.encoding == "json" else self.encoding
+        schema = writer.register_schema(self.schema, kind, self.definition)
+        return writer.register_channel(self.topic, self.encoding, schema, {METADATA: json.dumps(self.said)})
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """A stream, or the frames, as rows of messages of equal time.
+
+    Attributes
+    ----------
+    channels : tuple of ChannelText
+    t_ns, log_ns : (n,) int64 array
+    rows : iterator of sequences of bytes
+        One message for each channel; nothing at all for a sample that cannot be had.
+    left_out : LeftOut
+        Counts those.
+    """
+
+    channels: tuple[ChannelText, ...]
+    t_ns: Ints
+    log_ns: Ints
+    rows: Iterator[Sequence[bytes]]
+    left_out: LeftOut = field(default_factory=lambda: LeftOut(""))
+
+    @property
+    def said(self) -> list[str]:
+        """The sentence on what could not be had, if there is one; once all rows were asked for."""
+        return self.left_out.said(len(self.t_ns))
+
+
+def describe(stream: Stream) -> dict[str, Any]:
+    """Return what a channel says of its stream, so that it reads back as it was."""
+    return {
+        "type": stream.type.__name__,
+        "clock": stream.clock,
+        "role": stream.role,
+        "tag": stream.tag,
+        "frame": stream.frame,
+        "child": stream.child,
+        "logged": stream.log_ns is not None,
+    }
+
+
+def times_of(stream: Stream) -> tuple[Ints, Ints]:
+    """Return when each sample was measured and logged, both (n,) ns; MCAP has no times before zero."""
+    logged = stream.t_ns if stream.log_ns is None else stream.log_ns
+    if len(stream) and min(stream.t_ns.min(), logged.min()) < 0:
+        raise UnsupportedError(
+            f"{stream.name} has times before zero",
+            where=stream.name,
+            why="MCAP counts nanoseconds from zero up",
+        )
+    return stream.t_ns, logged

@@ -1,0 +1,23 @@
+"""Reading MCAP files without ROS."""
+
+from __future__ import annotations
+
+from transect.recording import Recording, Source
+
+from ..rosbag.mcap import McapFile
+from ..rosbag.streams import recording_of
+from ..rosbag.topics import topics_of
+
+
+def read(source: Source) -> Recording:
+    """Read an MCAP file; see `transect.formats.mcap.read`."""
+    name = source.names[0]
+    file = McapFile(name, source.content(name))
+    topics = topics_of([file])
+    if not any(topic.channel.encoding in ("json", "protobuf") for topic in topics):
+        return recording_of(source, [file], topics=topics)
+    from .foxglove.reading import attach, is_known
+
+    known = [topic for topic in topics if is_known(topic)]
+    others = recording_of(source, [file], topics=[topic for topic in topics if topic not in known])
+    return attach(others, source, known) if known else others
