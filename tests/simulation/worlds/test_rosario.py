@@ -159,6 +159,33 @@ def test_unknown_conditions_are_refused(conditions: dict[str, str], hint: str) -
         simulate("rosario", Options(conditions=conditions))
 
 
+def test_rounds_come_back_to_the_same_places_in_the_same_direction() -> None:
+    options = Options(seconds=170.0, seed=SEED, streams=("Gps/Fix",), conditions={"route": "round"})
+    motion = simulate("rosario", options).truth.motion
+    begin = motion.position[0]
+    later = motion.t_ns - motion.t_ns[0] > 40 * NS
+    back = int(np.argmin(np.where(later, np.linalg.norm(motion.position - begin, axis=1), np.inf)))
+    assert np.linalg.norm(motion.position[back] - begin) < 0.4
+    turned = Rotation.from_quat(motion.quaternion[0]).inv() * Rotation.from_quat(motion.quaternion[back])
+    assert turned.magnitude() < np.radians(5)
+    assert np.ptp(motion.position[:back, 1]) == pytest.approx(10.4, abs=0.3)
+
+
+@pytest.mark.parametrize(("track", "aside"), [("again", 0.0), ("beside", 0.25)])
+def test_another_day_drives_the_same_round_in_its_own_way(track: str, aside: float) -> None:
+    first, other = (
+        simulate(
+            "rosario",
+            Options(
+                seconds=12.0, seed=SEED, streams=("Gps/Fix",), conditions={"route": "round", "track": each}
+            ),
+        ).truth.motion.position
+        for each in ("first", track)
+    )
+    assert other[0, 1] - first[0, 1] == pytest.approx(aside, abs=0.01)
+    assert np.abs(other - first).max() > 0.3
+
+
 def test_a_day_of_no_length_is_refused() -> None:
     with pytest.raises(UsageError, match="too short"):
         simulate("rosario", Options(seconds=0.1))

@@ -232,7 +232,7 @@ class Mapper:
         apart = self.reckoning.breaks(t_ns) if joined is None else not joined
         if apart or self.reckoning.last is None:
             self.reckoning.begin(t_ns, T_odom_body)
-            return self._begin(t_ns, observe())
+            return self._begin(t_ns, T_odom_body, observe())
         self.reckoning.add(t_ns, T_odom_body, covariance)
         if self.reckoning.is_far:
             return self._follow(t_ns, observe())
@@ -240,9 +240,9 @@ class Mapper:
         self.path.add(t_ns, last, self.reckoning.motion)
         return Step(self.graph.poses[last] @ self.reckoning.motion)
 
-    def _begin(self, t_ns: int, seen: Observation) -> Step:
-        """Begin a session, at the origin of the map until a loop says more."""
-        self.graph.begin(np.eye(4))
+    def _begin(self, t_ns: int, T_odom_body: Floats, seen: Observation) -> Step:
+        """Begin a session, where odometry believes it to be until a loop says more: so its z stays up."""
+        self.graph.begin(T_odom_body)
         self.session.append(self.session[-1] + 1 if self.session else 0)
         self.way.append(self.way[-1] if self.way else 0.0)
         return self._take(t_ns, seen)

@@ -6,8 +6,11 @@ in the calibration file), its noise, the robot's track width, the soil. Conditio
 
 - ``depth``: `true` writes the true depth of every picture to `truth/depth/`; else `false`
 - ``light``: `noon`, or `low_sun`
+- ``route``: `lanes` there and back, or `round`: rounds of a small plot, 65 m in about 80 s
 - ``rtk``: `fixed`, or `gaps` for float solutions and four seconds without any
-- ``start``: `row`, or `turn` for a day that begins where the robot turns
+- ``start``: `row`, or `turn` for a day that begins where the robot turns; lanes only
+- ``track``: of rounds the `first` drive, `again` for another day of the same field, or `beside` for another
+  day 0.25 m to the left
 
 Not simulated: the rolling shutter, wind in the leaves, people who walk by, wheels in the picture.
 """
@@ -39,11 +42,13 @@ from .robot import (
     ANTENNA,
     BASE,
     IMU,
+    PLOT_LENGTH,
     ROW_LENGTH,
     ROW_SPACING,
     ROWS,
     calibrate_frames,
     drive_lanes,
+    drive_rounds,
     load_weeder,
     make_chassis,
 )
@@ -65,11 +70,15 @@ WHEEL_SIZE = 0.25
 CONDITIONS = {
     "depth": ("false", "true"),
     "light": ("noon", "low_sun"),
+    "route": ("lanes", "round"),
     "rtk": ("fixed", "gaps"),
     "start": ("row", "turn"),
+    "track": ("first", "again", "beside"),
 }
 """Values that each condition may have, the usual one first."""
 LEAST_SECONDS = 1.0
+ANOTHER_SKY = 1_000_003
+"""Added to the seed of the clouds and of the cameras' noise on another day."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +112,11 @@ def make_day(options: Options) -> Day:
     chosen = options.choose("rosario", CONDITIONS)
     if options.seconds < LEAST_SECONDS:
         raise UsageError(f"{options.seconds:g} s are too short a day", hint=f"at least {LEAST_SECONDS:g} s")
-    world = _make_world(options, at_turn=chosen["start"] == "turn")
+    world = _make_world(options, chosen)
     light = low_sun() if chosen["light"] == "low_sun" else find_noon()
     pair = eyes(
         world.robot, world.frames, options.scale, make_stamps("Zed", options.seconds), world.motion,
-        Scene(world.land), Sky(light, options.seed),
+        Scene(world.land), Sky(light, options.seed + (0 if chosen["track"] == "first" else ANOTHER_SKY)),
     )  # fmt: skip
     streams, truth = _make_streams_and_truth(world, options, pair, chosen)
     recording = Recording(
@@ -131,15 +140,20 @@ def make_stamps(sensor: str, seconds: float) -> Ints:
 
 
 @lru_cache(maxsize=2)
-def make_field(seed: int) -> Terrain:
-    """Return the field of a seed; the last two are kept for further days in them."""
-    return terrain.field(seed, ROW_LENGTH, ROWS, ROW_SPACING, headland=HEADLAND)
+def make_field(seed: int, length: float = ROW_LENGTH) -> Terrain:
+    """Return the field of a seed, its rows so many metres long; the last two are kept for further days."""
+    return terrain.field(seed, length, ROWS, ROW_SPACING, headland=HEADLAND)
 
 
-def _make_world(options: Options, at_turn: bool) -> World:
-    land = make_field(options.seed)
+def _make_world(options: Options, chosen: Mapping[str, str]) -> World:
+    seconds = options.seconds + AFTER
+    if chosen["route"] == "round":
+        land = make_field(options.seed, PLOT_LENGTH)
+        way = drive_rounds(options.seed, seconds, START_NS, chosen["track"])
+    else:
+        land = make_field(options.seed)
+        way = drive_lanes(options.seed, seconds, START_NS, chosen["start"] == "turn")
     robot = load_weeder()
-    way = drive_lanes(options.seed, options.seconds + AFTER, START_NS, at_turn)
     heights, slide = land.smooth(WHEEL_SIZE).at, sensors.SOIL.slide
     motion = driving.drive(way, make_chassis(robot), heights, slide, options.seed)
     return World(land, robot, calibrate_frames(robot), way, motion)

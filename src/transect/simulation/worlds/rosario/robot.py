@@ -2,7 +2,8 @@
 
 It drives along a lane of rows, makes a three-point turn on the headland, and comes back. Document 001, 4.3:
 "180 degree turns require maneuvering and short backwards motions". The robot stands over a row of plants with
-its wheels in furrows; a lane is three rows further than the one before.
+its wheels in furrows; a lane is three rows further than the one before. Or it drives rounds of a small plot,
+always to the left, and so comes to the same places again in the same direction.
 """
 
 from __future__ import annotations
@@ -100,6 +101,12 @@ BEFORE_TURN = 2.5
 """m of row before the first turn, on a day that begins with one."""
 LEAST_LAP = 60.0
 """s; no lane with its turn takes less."""
+PLOT_LENGTH = 14.0
+"""m: rows of the plot that is driven in rounds."""
+ROUND_LANE, ROUND_SPEED = 5.5 * ROW_SPACING, 0.8
+"""y of the southern lane of a round, over a row, m; and m/s in its half circles, each 20 rows wide."""
+BESIDE = 0.25
+"""m to the left of its usual track, with the wheels on the ridges."""
 
 
 def drive_lanes(seed: int, seconds: float, start_ns: int, at_turn: bool = False) -> Course:
@@ -123,6 +130,25 @@ def drive_lanes(seed: int, seconds: float, start_ns: int, at_turn: bool = False)
     return course(legs, seconds, start_ns, (x, FIRST_LANE, 0.0))
 
 
+def drive_rounds(seed: int, seconds: float, start_ns: int, track: str) -> Course:
+    """Return a course round the plot, for as long as asked; each round sways in its own way.
+
+    Parameters
+    ----------
+    seed, seconds, start_ns
+        As in `drive_lanes`.
+    track : {"first", "again", "beside"}
+        Of the first drive, of another one, or of another one `BESIDE` the usual track.
+    """
+    begin, end = WEST, PLOT_LENGTH + 0.5
+    purpose = "round" if track == "first" else f"round {track}"
+    half = turn(np.pi, TURN_RADIUS, ROUND_SPEED)
+    rounds = int(seconds / LEAST_LAP) + 1
+    legs = [leg for lap in range(2 * rounds) for leg in (*_drive_lane(seed, lap, end - begin, purpose), half)]
+    aside = BESIDE if track == "beside" else 0.0
+    return course(legs, seconds, start_ns, (begin, ROUND_LANE + aside, 0.0))
+
+
 def turn_round(side: float, apart: float, radius: float, speed: float) -> list[Leg]:
     """Legs that turn by 180 degrees, to the left (side 1) or right (-1), onto a lane `apart` m away.
 
@@ -135,9 +161,9 @@ def turn_round(side: float, apart: float, radius: float, speed: float) -> list[L
     return [forwards, backwards, forwards]
 
 
-def _drive_lane(seed: int, lap: int, metres: float) -> list[Leg]:
+def _drive_lane(seed: int, lap: int, metres: float, purpose: str = "lane") -> list[Leg]:
     """Stretches at speeds of their own, swaying a few centimetres about the lane; the rest is straight."""
-    rng = generator(seed, "rosario", "lane", lap)
+    rng = generator(seed, "rosario", purpose, lap)
     legs: list[Leg] = []
     stretches = int(metres / STRETCH)
     for _ in range(stretches):
