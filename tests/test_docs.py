@@ -15,7 +15,7 @@ from transect.cli import command
 from transect.robots.ida.faults import table_of_faults
 from transect.robots.ida.parameters import Parameters
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 LARGEST = {
     "robots": 150_000,
     "field-days": 250_000,

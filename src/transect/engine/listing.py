@@ -199,7 +199,7 @@ def _summarise(file: Path) -> NodeSummary | None:
     """Return the node that a file is named after, if there is one."""
     classes = [part for part in ast.parse(file.read_bytes()).body if isinstance(part, ast.ClassDef)]
     named = next((part for part in classes if key_of(part.name) == key_of(file.stem)), None)
-    if named is None:
+    if named is None or not named.bases:  # a class without a base is no node
         return None
     bases = {part.name: {base.id for base in part.bases if isinstance(base, ast.Name)} for part in classes}
     known = [name for name, above in bases.items() if named.name in above]
