@@ -135,6 +135,7 @@ def show_reports(
     recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool = False
 ) -> None:
     """Print what happened, a line for each sensor, and what is wrong in words; `whole` is all of it."""
+    from transect.integrity.report import axis_of
     from transect.recording.summary import headline
 
     click.echo(headline(recording))
@@ -143,9 +144,10 @@ def show_reports(
         return
     _show_events(reports, verdicts, whole)
     name = min(LONGEST_NAME, max(len(report.sensor) for report in reports))
-    _show_scale(reports, name)
+    longest = max(reports, key=lambda report: len(report.windows))
+    _show_scale(longest, name)
     for report in reports:
-        _show_sensor(report, name, whole)
+        _show_sensor(report, axis_of(report, longest), name, whole)
     _show_muted(verdicts)
     if missing := _not_checked(recording):
         _say(f"not checked, as they have no times or are no sensors: {', '.join(missing)}", "")
@@ -167,36 +169,35 @@ def _show_events(reports: Sequence[SensorReport], verdicts: VerdictTable, whole:
         _say(f"and {len(events) - MOST_EVENTS} more that several sensors noticed", "")
 
 
-def _show_scale(reports: Sequence[SensorReport], name: int) -> None:
+def _show_scale(longest: SensorReport, name: int) -> None:
     from transect.base.clocks import NS
     from transect.integrity.report import time_text
 
     room = WIDTH - name - 10
-    longest = max(reports, key=lambda report: len(report.windows)).windows
+    begin, until = longest.span
     marks = "  ".join(f"{mark} {state}" for state, (mark, _) in MARKS.items())
-    end = time_text(longest[-1].t1_ns - longest[0].t0_ns + NS // 2)
-    legend = f"+0 s{'':{max(1, min(room, len(longest)) - 4 - len(end))}}{end}"
+    end = time_text(until - begin + NS // 2)
+    legend = f"+0 s{'':{max(1, min(room, len(longest.windows)) - 4 - len(end))}}{end}"
     click.echo(f"{marks:>{WIDTH}}".rstrip() if not sys.stdout.isatty() else "")
     click.echo(f"{'':{name}}  {legend}")
 
 
-def _show_sensor(report: SensorReport, name: int, whole: bool) -> None:
+def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: bool) -> None:
     from transect.base.tables import shorten
     from transect.integrity.reasons import reason_of
 
     from ._terminal import show_coloured
 
-    cells = report.strip(max(LEAST_STRIP, WIDTH - name - 10))
+    cells = report.strip(max(LEAST_STRIP, WIDTH - name - 10), axis)
     label = f"{shorten(report.sensor, name):{name}}  "
     if sys.stdout.isatty():
-        blocks = [("\u2588", MARKS[state][1]) for state in cells]
+        blocks = [("\u2588", MARKS[state][1]) if state else (" ", "") for state in cells]
         show_coloured(label, [*blocks, (f" {report.state}", MARKS[report.state][1])])
     else:
-        click.echo(f"{label}{''.join(MARKS[state][0] for state in cells)} {report.state}")
-    first = report.windows[0].t0_ns
+        click.echo(f"{label}{''.join(MARKS[state][0] if state else ' ' for state in cells)} {report.state}")
     shown = report.problems if whole else _choose(report.problems)
     for problem in shown:
-        _say(problem.sentence(first), "    ")
+        _say(problem.sentence(axis[0]), "    ")
         if problem.state == "BAD" or whole:
             _say(f"try: {reason_of(problem.reason).mend}", "      ")
     named = {problem.reason for problem in shown}

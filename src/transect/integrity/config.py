@@ -8,6 +8,7 @@
     streams:
       "Laser*": {checks: {rate: {params: {rate: 75}}}}
       "oxts/*": {sensor: oxts}
+      "History/*": {session: history}                 # not logged together with the others
     conditions:
       night: {checks: {exposure: {limits: {entropy: [4, 2]}}}}
     mute:
@@ -53,9 +54,10 @@ def _no_checks() -> dict[str, CheckConfig]:
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Of the streams that match a pattern: which sensor they belong to, and what differs for them."""
+    """Of the streams that match a pattern: their sensor, their session, and what differs for them."""
 
     sensor: str = ""
+    session: str = ""
     checks: dict[str, CheckConfig] = field(default_factory=_no_checks)
 
 
@@ -185,6 +187,11 @@ class Settings:
         """Return the sensor that a stream belongs to; its own name unless a configuration says otherwise."""
         named = [s.sensor for s, _ in self._matching(stream) if s.sensor]
         return named[-1] if named else stream
+
+    def session_of(self, stream: str) -> str:
+        """Return the session that a stream is kept in; "" for that of most streams."""
+        named = [s.session for s, _ in self._matching(stream) if s.session]
+        return named[-1] if named else ""
 
     def skips(self, name: str) -> bool:
         """Tell whether a check is not wanted."""

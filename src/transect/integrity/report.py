@@ -122,12 +122,21 @@ class SensorReport:
         known = [verdict.score for verdict in self.windows if verdict.score is not None]
         return sum(known) / len(known) if known else None
 
-    def strip(self, length: int) -> list[State]:
-        """Return states for a strip of cells over time, each the worst of its windows."""
-        count = len(self.windows)
+    @property
+    def span(self) -> tuple[int, int]:
+        """Begin and end of its session, ns."""
+        return self.windows[0].t0_ns, self.windows[-1].t1_ns
+
+    def strip(self, length: int, axis: tuple[int, int]) -> list[State | None]:
+        """Return states for a strip of cells over a time, ns, each the worst of its windows; None without."""
+        begin, window = axis[0], self.windows[0].t1_ns - self.windows[0].t0_ns
+        count = -(-(axis[1] - begin) // window)
         length = min(length, count)
-        cells = [self.windows[k * count // length : (k + 1) * count // length] for k in range(length)]
-        return [worst(verdict.state for verdict in cell) for cell in cells]
+        cells: list[list[State]] = [[] for _ in range(length)]
+        for verdict in self.windows:
+            at = ((verdict.t0_ns - begin) // window * length + length - 1) // count
+            cells[min(at, length - 1)].append(verdict.state)
+        return [worst(states) if states else None for states in cells]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -147,6 +156,12 @@ def report_sensors(table: VerdictTable) -> list[SensorReport]:
         SensorReport(name, windows, [each for each in problems if each.sensor == name])
         for name, windows in table.by_sensor.items()
     ]
+
+
+def axis_of(report: SensorReport, longest: SensorReport) -> tuple[int, int]:
+    """Return the time, ns, over which a sensor is drawn: that of the longest session, if it began in that."""
+    first, last = longest.span
+    return longest.span if first <= report.span[0] < last else report.span
 
 
 def _problems(table: VerdictTable) -> Iterator[Problem]:

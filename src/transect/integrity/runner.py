@@ -128,7 +128,7 @@ def sessions_of(
     names = list(catalogue.load_all()) if checks is None else [catalogue.find(name) for name in checks]
     names = [name for name in names if not settings.skips(name)]
     sessions: list[Session] = []
-    for grid, streams in _sessions(recording, settings.window):
+    for grid, streams in _sessions(recording, settings):
         tracks = [Track[object](s, grid, settings.sensor_of(s.name)) for s in streams]
         jobs = _jobs_of(recording, tracks, names, settings)
         wanted = [job for job in jobs if judged is None or job.track.stream.name in judged]
@@ -158,22 +158,25 @@ def checkable(stream: Stream) -> bool:
     )
 
 
-def _sessions(recording: Recording, window: float) -> Iterator[tuple[Grid, list[Stream]]]:
+def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, list[Stream]]]:
     """Yield streams that belong together in time, with the windows that tile all of it.
 
-    The session is the union of its streams on one clock. Streams of the same clock that are far from all
-    others have a session of their own: how far is in their grid.
+    The session is the union of its streams on one clock, but for those that a configuration keeps in another.
+    Streams of the same clock that are far from all others have a session of their own: how far is in their
+    grid.
     """
-    streams = [stream for stream in recording if checkable(stream)]
-    for clock in sorted({stream.clock for stream in streams}):
-        groups = group_spans([s for s in streams if s.clock == clock])
+    kept: dict[tuple[str, str], list[Stream]] = {}
+    for stream in filter(checkable, recording):
+        kept.setdefault((stream.clock, settings.session_of(stream.name)), []).append(stream)
+    for _, streams in sorted(kept.items()):
+        groups = group_spans(streams)
         main = max(groups, key=lambda group: (len(group), sum(len(s) for *_, s in group)))
         for group in groups:
             start, end = min(a for a, _, _ in group), max(b for _, b, _ in group)
             apart = 0
             if len(group) < len(main) >= LEAST_OTHERS:
                 apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
-            window_ns = max(round(window * NS), -(-(end + 1 - start) // MOST_WINDOWS))
+            window_ns = max(round(settings.window * NS), -(-(end + 1 - start) // MOST_WINDOWS))
             begin = min(a for a, _, _ in main)
             yield Grid(tile(start, end + 1, window_ns), window_ns, apart / NS, begin), [s for *_, s in group]
 
