@@ -68,6 +68,8 @@ IRREGULAR = 0.5
 """Deviation of steps, as a part of the median, from which on they have no pace."""
 FEW = 5
 """Steps that tell a pace."""
+ALIKE = 0.5
+"""Part of the usual step by which another may differ, if no sample is lost in it."""
 MEMORY = 200
 """Steps that are remembered."""
 SETTLED = 20
@@ -98,6 +100,18 @@ class Pace:
     def step(self) -> float:
         """Usual seconds between samples, NaN while too few are known."""
         return self._known[0] if len(self._first) >= FEW else math.nan
+
+    @property
+    def period(self) -> float:
+        """Mean seconds between samples, without those between which some are lost; NaN as `step`.
+
+        Where a clock is coarse, or samples are picked out of quicker ones, steps are a little shorter or
+        longer by turns: the median is one of the two, and a count by it goes astray.
+        """
+        if len(self._first) < FEW:
+            return math.nan
+        steps = np.asarray(self._first)
+        return float(np.mean(steps[np.abs(steps / self._known[0] - 1) < ALIKE]))
 
     @property
     def jitter(self) -> float:

@@ -36,9 +36,15 @@ USUAL = 3.0
 """Times the largest change of the phase so far, where no step stood out, that is no jump."""
 STEADY = 0.1
 """Jitter up to which a stream without log times shows jumps."""
+LONGER, WHOLE, COMPLETE = 1.5, 0.1, 10
+"""Usual steps from which on a step is longer; part of a step by which it may be off from whole ones; steps
+that were not, at least, for a stream that loses no samples."""
+LEAPED = "samples are lost, or its clock jumped ahead: without log times nothing tells"
+AT_MOST_SUSPECT = 0.2
+"""Score of a leap by whole steps, at least."""
 
 
-class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=3):
+class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
     """A step in ``t_sample - t_log`` that is more than 5 deviations.
 
     The median of a window is compared with those of the ten windows before; where it is less than two steps
@@ -47,7 +53,8 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=3):
     a straight line through the stamps before is prolonged, and the median distance of those behind from it,
     less whole steps, must be more than 5 deviations, and 3 times what it was anywhere before. A jump ahead by
     a whole number of steps cannot be told from lost samples then, nor a longer one from a sensor that began
-    anew: both are gaps (T02).
+    anew: both are gaps (T02). But a stream that had lost no sample before has either lost one, or all that
+    follows is late: that is SUSPECT, with the reason GAP.
 
     Motive: Document 000 logs the receiver's own time beside that of the middleware (GnssPose).
     """
@@ -60,10 +67,11 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=3):
         self._delays: deque[tuple[float, float]] = deque(maxlen=REFERENCE)
         self._origin: int | None = None
         self._wander, self._looked = 0.0, 0
+        self._steps, self._is_complete = 0, True
 
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Compare delays with those before; without log times, steps with the usual one."""
-        usual = self._pace.step
+        usual = self._pace.period
         self._pace.learn(stream.steps_s)
         if stream.stream.role == "estimate":
             return Unknown("ESTIMATE", "it is computed, and logged when it is ready", len(stream))
@@ -71,7 +79,19 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=3):
             return self._by_log(stream, stream.log_ns)
         if not (math.isfinite(usual) and self._pace.jitter <= STEADY):
             return Unknown("NO_LOG_TIME", n=len(stream))
-        return Finding({"jump": self._by_phase(stream, usual)}, len(stream))
+        jump, leap = self._by_phase(stream, usual), self._by_count(stream, usual)
+        if leap > max(jump, self.jump.warn):
+            return Finding({"jump": leap}, len(stream), {}, "GAP", LEAPED, floor=AT_MOST_SUSPECT)
+        return Finding({"jump": jump}, len(stream))
+
+    def _by_count(self, stream: Window[Any], usual: float) -> float:
+        """Return the longest leap by whole steps, s; 0 if there is none, or samples were lost before."""
+        steps = stream.steps_s[np.isfinite(stream.steps_s)]
+        ratio, is_new = steps / usual, self._is_complete and self._steps >= COMPLETE
+        is_long = ratio > LONGER
+        self._steps, self._is_complete = self._steps + len(steps), self._is_complete and not is_long.any()
+        leaps = steps[is_long & (np.abs(ratio - np.rint(ratio)) <= WHOLE) & (steps < LONGEST + usual)]
+        return float(np.max(leaps, initial=usual)) - usual if is_new else 0.0
 
     def _by_phase(self, stream: Window[Any], usual: float) -> float:
         """Return the largest jump that is new, s: the samples behind it tell whether it lasts."""

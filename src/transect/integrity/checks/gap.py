@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.engine.params import param
-from transect.integrity.learning import Pace
+from transect.integrity.learning import EVEN, Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
@@ -20,13 +20,14 @@ LONGER = 1.5
 """Usual steps from which on a step is longer: something is lost in it."""
 
 
-class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=2):
+class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=3):
     """The longest step of a window against the usual step: ``ratio = max dt / median dt``.
 
     Steps shorter than `shortest` are SUSPECT at most: a few lost samples do not make a sensor useless. So is
     a step of at least that length that has not ended when the window does. ``lost = (T / step - n) / (T /
     step)`` is for sensors with few samples in a window: of the newest ten steps, n in T seconds, if some of
-    them are usual ones and some are longer.
+    them are usual ones and some are longer. Where steps are alike, ratios are rounded to whole ones: jitter
+    does not decide what is lost.
 
     Motive: Document 002: "possible to have a gap, or a jump, in the SCLK".
     """
@@ -63,6 +64,7 @@ class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=2):
     def _weigh(self, step: float, usual: float, harmless: bool) -> float:
         """Return a step over the usual one, no more than what is SUSPECT if it is harmless."""
         ratio, limit = step / usual, self.ratio
+        ratio = float(np.rint(ratio)) if self._pace.jitter <= EVEN else ratio
         return min(ratio, limit.warn + 0.5 * (limit.fail - limit.warn)) if harmless else ratio
 
 
