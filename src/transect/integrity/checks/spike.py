@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from transect.base.arrays import Floats, Mask
+from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry.robust import NORMAL
 from transect.integrity.checks._signals import Signals, names_in
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -21,6 +21,8 @@ LEAST_SAMPLES = 40
 """Samples that are filtered; the newest ones where the window has fewer."""
 NEWEST = 40
 """Samples of which a share is told: those of so many windows, at least."""
+LASTING = 5
+"""Windows after one with spikes of which nothing is usual: a fault has milder moments."""
 HARMLESS = {"m/s2": 1.0, "rad/s": 0.2, "m": 0.5, "m/s": 0.1, "rad": 0.02, "N": 5.0}
 """By unit: smaller ones are no spikes."""
 BRAKES = 10.0
@@ -28,13 +30,13 @@ BRAKES = 10.0
 EARTH = 6_371_000.0
 
 
-class Spike(Check, id="S03", group="signal", version=3, k_on=1):
+class Spike(Check, id="S03", group="signal", version=4, k_on=1):
     """Part of the samples with ``|x - median_11| / (1.4826 MAD_11) > 6`` (Hampel), over the worst column.
 
     The last five samples of a window wait for their neighbours in the next one. The deviation is at least
     that of the whole stretch (from the 80th percentile, for vibration has heavy tails) and the smallest
     step. Three samples in a row that stand out are a signal that changes, and no spikes. The share is that of
-    the newest 40 samples, in windows that have a spike; a single one is none, nor are as many as the stream
+    the newest 40 samples, in windows that have a spike; a single one is none, nor are as many as the column
     usually has, with 3 deviations of chance: shaken sensors have some. Those of the window are masked.
 
     Motive: Document 004: the radar's "noisier data"; fixes that are far off one by one.
@@ -44,8 +46,8 @@ class Spike(Check, id="S03", group="signal", version=3, k_on=1):
 
     def reset(self) -> None:
         """No spikes are known yet."""
-        self._counts: deque[tuple[int, int]] = deque()
-        self._usual, self._flagged = np.zeros(2), 0
+        self._counts: deque[tuple[Ints, int]] = deque()
+        self._usual, self._samples, self._flagged = np.zeros(1, np.int64), 0, 0
 
     def look(self, stream: Window[Signals]) -> Finding | Unknown:
         """Filter the newest samples that have all their neighbours."""
@@ -59,24 +61,29 @@ class Spike(Check, id="S03", group="signal", version=3, k_on=1):
             return Unknown("TOO_FEW", n=len(stream))
         step = float(np.nanmedian(past.steps_s))
         out = find_spikes(values, np.array([_harmless(past, name, step) for name in names]))
-        worst = int(np.argmax(out.mean(axis=0)))
-        share, spikes = self._share(int(out[-len(stream) :, worst].sum()), min(len(stream), len(out)))
-        region = _in_window(out, len(stream)) if share > self.share.warn else None
-        return Finding({"share": share}, len(out), {"spikes": float(spikes)}, region=region)
+        shares, spikes = self._share(out[-len(stream) :].sum(axis=0), min(len(stream), len(out)))
+        worst = int(np.argmax(shares))
+        region = _in_window(out, len(stream)) if shares[worst] > self.share.warn else None
+        found = {"spikes": float(spikes[worst])}
+        return Finding({"share": float(shares[worst])}, len(out), found, region=region)
 
-    def _share(self, spikes: int, samples: int) -> tuple[float, int]:
-        """Return the share of the newest samples that are spikes, 0 if there are no more than usual."""
+    def _share(self, spikes: Ints, samples: int) -> tuple[Floats, Ints]:
+        """Return by column (k,) the share of the newest samples that are spikes, 0 for no more than usual.
+
+        And how many these are, whatever is usual. `spikes` (k,) are those of a window of so many samples.
+        """
         self._counts.append((spikes, samples))
         while sum(n for _, n in self._counts) - self._counts[0][1] >= NEWEST:
-            gone = self._counts.popleft()
-            self._usual += gone if not self._flagged else (0, gone[1])
-            self._flagged = max(0, self._flagged - 1)
-        newest, total = (sum(each) for each in zip(*self._counts, strict=True))
-        expected = total * self._usual[0] / max(self._usual[1], NEWEST)
-        if not spikes or newest <= 1 + expected + 3 * np.sqrt(expected):
-            return 0.0, newest
-        self._flagged = len(self._counts)  # of a fault nothing is usual
-        return newest / total, newest
+            gone, count = self._counts.popleft()
+            self._usual = self._usual + (0 if self._flagged else gone)
+            self._samples, self._flagged = self._samples + count, max(0, self._flagged - 1)
+        newest = np.sum([each for each, _ in self._counts], axis=0)
+        total = sum(n for _, n in self._counts)
+        expected = total * self._usual / max(self._samples, NEWEST)
+        more = (spikes > 0) & (newest > 1 + expected + 3 * np.sqrt(expected))
+        if more.any():
+            self._flagged = len(self._counts) + LASTING
+        return np.where(more, newest / total, 0.0), newest
 
 
 def _in_window(out: Mask, samples: int) -> Mask:

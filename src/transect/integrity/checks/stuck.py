@@ -36,23 +36,29 @@ RESTED_S = 10.0
 """Seconds in which a joint that nothing else measures must hardly turn, to stand still."""
 SLOWEST, FEWEST = 0.2, 3
 """Seconds from sample to sample, as which slower ones count; samples of a run at least."""
+PROVED = 2
+"""Windows of a run in which the robot moved, after which that run was not measured, moving or not."""
 SEEN = 0.1
 """m by which the middle one of a laser's ranges changes in two seconds, if it moves."""
-MOVED, MOVED_S = 0.03, 3.0
-"""rad by which a joint must turn from the first half of so many seconds to the second, to move."""
+RESTED = 0.03
+"""rad in which all samples of a joint that stands still lie."""
+MOVED, MOVED_S, LONGEST_S = 0.01, 3.0, 10.0
+"""rad by which a joint must turn to move, between thirds of the run that is judged; which is taken to be at
+least and at most so many seconds long. By as much a joint may differ from its other sensor (X06)."""
 Stickable = (
     Imu | LaserScan | RadarSpectrum | NavFix | Odometry | Twist | WheelState | RigidBodyState | JointState
 )
 
 
-class Stuck(Check, id="S01", group="signal", version=3, k_on=1, k_off=1):
+class Stuck(Check, id="S01", group="signal", version=4, k_on=1, k_off=1):
     """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
 
     Inertial sensors, lasers and radars have noise, so that is enough, and so it is for others that never
     repeated a sample while they stood still. Else fixes, wheels, joints and poses may stand still: a peer
     must move meanwhile, for joints another sensor of the same joints; what a laser sees moves, too, if most
-    of its ranges change. A sample that comes less often than every fifth of a second counts for as many.
-    Shorter than `shortest` is a sensor that is logged faster than it measures.
+    of its ranges change. Once it moved in two windows of a run, nothing of that run was measured. A sample
+    that comes less often than every fifth of a second counts for as many. Shorter than `shortest` is a
+    sensor that is logged faster than it measures.
 
     Motive: Document 002, `enc_delta`: an encoder that "changes by less than" this means a fault.
     """
@@ -64,7 +70,7 @@ class Stuck(Check, id="S01", group="signal", version=3, k_on=1, k_off=1):
         """No sample is known yet."""
         self._last: bytes | None = None
         self._run, self._since = 0, 0
-        self._restless = 0
+        self._restless = self._moved = 0
 
     def look(
         self,
@@ -80,11 +86,13 @@ class Stuck(Check, id="S01", group="signal", version=3, k_on=1, k_off=1):
         longest, repeats = self._count(rows, stream.t_ns.tolist())
         kind = stream.stream.type
         if not issubclass(kind, NOISY):
-            moving = _are_moving(stream, joints) if issubclass(kind, JointState) else _moves(peers, lasers)
+            moving = self._turns(stream, joints) if issubclass(kind, JointState) else _moves(peers, lasers)
             if longest > self.run.warn:
                 if moving is None and self._restless < RESTLESS:
                     return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
-                longest = longest if moving or self._restless >= RESTLESS else 0.0
+                self._moved += bool(moving)
+                proved = moving or self._moved >= PROVED or self._restless >= RESTLESS
+                longest = longest if proved else 0.0
             elif moving is False or (moving is None and _rests(stream)):
                 self._restless = 0 if repeats else min(self._restless + max(len(rows), SLOW), RESTLESS)
         return Finding({"run": float(longest)}, len(stream))
@@ -96,11 +104,23 @@ class Stuck(Check, id="S01", group="signal", version=3, k_on=1, k_off=1):
             if row is not None and row == self._last:
                 self._run, repeats = self._run + 1, repeats + 1
             else:
-                self._last, self._run, self._since = row, 1, t_ns
+                self._last, self._run, self._since, self._moved = row, 1, t_ns, 0
             lasted = (t_ns - self._since) / NS
             if lasted >= self.shortest and self._run >= FEWEST:
                 longest = max(longest, self._run, lasted / SLOWEST)
         return longest, repeats
+
+    def _turns(self, own: Window[Any], others: Sequence[Window[JointState]]) -> bool | None:
+        """Tell whether the joints of a device turned in the run, by its other sensors; None without any."""
+        device = own.stream.name.rpartition("/")[0]
+        span = min(max(MOVED_S, (own.t1_ns - self._since) / NS), LONGEST_S)
+        told = [
+            bool(np.any(np.ptp(_thirds(known), axis=0) > MOVED))
+            for each in others
+            if device and each.stream.name.rpartition("/")[0] == device and each.has("position")
+            if len(known := _finite(each.history(span).array("position"))) > 2
+        ]
+        return any(told) if told else None
 
 
 def _moves(peers: Sequence[Window[Moving]], lasers: Sequence[Window[LaserScan]]) -> bool | None:
@@ -120,29 +140,17 @@ def _sees_motion(laser: Window[LaserScan]) -> bool | None:
     return bool(np.median(known) > SEEN) if len(known) > len(change) / 4 else None
 
 
-def _are_moving(own: Window[Any], others: Sequence[Window[JointState]]) -> bool | None:
-    """Tell whether the joints of a device move, by its other sensors; None if it has none."""
-    device = own.stream.name.rpartition("/")[0]
-    told = [
-        bool(np.any(np.abs(_half(known, 1) - _half(known, 0)) > MOVED))
-        for each in others
-        if device and each.stream.name.rpartition("/")[0] == device and each.has("position")
-        if len(known := _finite(each.history(MOVED_S).array("position"))) > 1
-    ]
-    return any(told) if told else None
-
-
 def _rests(own: Window[Any]) -> bool:
     """Tell whether joints hardly turn, by themselves."""
     if not issubclass(own.stream.type, JointState) or not own.has("position"):
         return False
     known = _finite(own.history(RESTED_S).array("position"))
-    return len(known) > 1 and bool((np.ptp(known, axis=0) < MOVED).all())
+    return len(known) > 1 and bool((np.ptp(known, axis=0) < RESTED).all())
 
 
-def _half(values: Floats, which: int) -> Floats:
-    """Return the medians (k,) of the first or second half of rows (n, k)."""
-    return np.median(np.array_split(values, 2)[which], axis=0)
+def _thirds(values: Floats) -> Floats:
+    """Return the medians (3, k) of the thirds of rows (n, k)."""
+    return np.array([np.median(part, axis=0) for part in np.array_split(values, 3)])
 
 
 def _finite(values: Floats) -> Floats:
