@@ -158,6 +158,21 @@ def test_a_recording_that_begins_in_a_cloud_is_learned_anew():
     assert {each.state for each in found[20:]} == {"OK"}
 
 
+def test_a_vehicle_that_passes_is_no_cloud():
+    """Its flat front comes nearer by 1 m from sweep to sweep, ten times as fast as somebody walks."""
+    base = yard(30)["laser"].take(np.arange(600) % 2 == 0)
+    ranges, first = np.array(base["ranges"]), np.degrees(base["start_angle"])
+    angles, t = first[:, None] + np.arange(ranges.shape[1]), (base.t_ns - base.t_ns[0])[:, None] / 1e9
+    ahead = 60 - 10 * (t - 14)
+    side = (angles > -85) & (angles < -75) & (ahead > 5) & (ahead < 60)
+    ranges = np.where(side, ahead / np.cos(np.radians(angles + 80)), ranges)
+    columns = {name: base.column(name) for name in base.columns}
+    laser = stream_of_values("laser", base.t_ns, {**columns, "ranges": ranges.tolist()}, type=LaserScan)
+    said = check(Recording("road", (laser,)), checks=["C01", "C02", "C03"])
+    assert said.select(raw=("SUSPECT", "BAD")).column("reason") == []
+    assert "OBJECT" in said.select(check="C01").column("reason")
+
+
 @pytest.mark.parametrize("seen", ["dust", "somebody"])
 def test_a_radar_sees_through_a_cloud_and_confirms_an_object(seen: str):
     """The one who walks stands in the radar's ranges, too."""

@@ -16,6 +16,7 @@ from transect.errors import ParseError
 from transect.integrity import Check, Finding, Limit, Unknown, VerdictTable, Window, catalogue, check
 from transect.integrity.catalogue import describe, markdown_table
 from transect.integrity.config import ROBOTS, Config, load_config, read_config
+from transect.integrity.report import axis_of, report_sensors
 from transect.integrity.runner import Job
 from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
@@ -98,6 +99,16 @@ def test_lost_samples_of_a_slow_stream_are_a_gap_and_one_is_not() -> None:
         assert (set(found.column("reason")) == {"GAP"}) is said
 
 
+def test_a_jump_shows_among_steps_that_are_shorter_and_longer_by_turns() -> None:
+    """Samples of 100 Hz that a camera of 9.63 Hz picks are 100 and 110 ms apart, which is no jump."""
+    t_ns = START_NS + 10_000_000 * np.ceil(np.arange(200) * 0.10384 / 0.01).astype(np.int64)
+    for jump_ms, said in ((0, []), (30, [11])):
+        late = t_ns + np.where(np.arange(200) >= 100, jump_ms * 1_000_000, 0)
+        fixes = stream_of_values("speed", late, {"vx": np.arange(200.0)}, type=Twist)
+        found = check(Recording("picked", (fixes,)), checks=["T06"]).select(raw=("SUSPECT", "BAD"))
+        assert [(t - START_NS) // NS for t in found.column("t0_ns")] == said
+
+
 def test_jitter_and_disorder_are_not_called_jumps_or_drifts() -> None:
     recording = drive(24)
     for fault in ("jitter", "disorder"):
@@ -133,6 +144,43 @@ def test_stamps_that_are_far_off_for_a_while_do_not_make_the_session_longer(faul
     assert len(verdicts.select(stream="imu", check="T01")) == 20
     assert "BAD" in verdicts.select(stream="odom").column("state")
     assert set(verdicts.select(stream=("imu", "gps")).column("state")) <= {"OK", "UNKNOWN"}
+
+
+@pytest.mark.parametrize("stuck", ["pots", ""])
+def test_a_potentiometer_of_a_slow_arm_that_sticks_is_told_by_the_encoder(stuck: str) -> None:
+    """The arm turns by 0.01 rad/s to and fro, and halts for three seconds; the potentiometer is coarse."""
+    t = np.arange(400) / 10
+    turn = 0.01 * np.where(t < 20, t, 20 - np.clip(t - 23, 0, None))
+    rng = np.random.default_rng(0)
+    values = {
+        "encoders": np.round(turn, 4),
+        "pots": 0.0014 * np.round((turn + rng.normal(0, 1e-3, 400)) / 0.0014),
+    }
+    if stuck:
+        values[stuck][150:350] = values[stuck][150]
+    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
+    streams = [
+        stream_of_values(f"arm/{name}", t_ns, {"position": column[:, None]}, type=JointState)
+        for name, column in values.items()
+    ]
+    found = check(Recording("arm", tuple(streams)), checks=["S01"]).select(reason="STUCK")
+    windows = {(t - START_NS) // NS for t in found.column("t0_ns")}
+    assert set(found.column("stream")) == ({"arm/pots"} if stuck else set())
+    assert windows == (set(range(min(windows), 35)) if stuck else set())
+    assert not stuck or min(windows) <= 17
+
+
+def test_what_moved_in_a_run_of_equal_samples_is_stuck_while_it_halts() -> None:
+    recording = drive(40)
+    odom = recording["odom"]
+    columns = {name: np.array(odom.column(name)) for name in odom.columns}
+    for column in columns.values():
+        column[(odom.t_ns >= START_NS + 12 * NS)] = column[np.searchsorted(odom.t_ns, START_NS + 12 * NS)]
+    frozen = stream_of_values("odom", odom.t_ns, columns, type=odom.type)
+    found = check(recording.replace(streams=(recording["imu"], recording["gps"], frozen)), checks=["S01"])
+    said = [k for k, v in enumerate(found.select(stream="odom")) if v.reason == "STUCK"]
+    assert said[0] >= 12
+    assert said[1:] == list(range(said[1], 40))
 
 
 def test_wheels_that_only_tell_how_they_are_steered_are_not_stuck() -> None:
@@ -241,6 +289,21 @@ def test_limits_differ_by_stream_and_condition_and_verdicts_can_be_muted() -> No
     assert "T04" not in check(drive(3), config).column("check")
 
 
+def test_streams_that_a_configuration_keeps_in_a_session_of_their_own_make_nobody_late() -> None:
+    """A history that began earlier is drawn over its own time, the others where they belong in it."""
+    recording = drive(10)
+    late = recording.replace(streams=(recording["imu"], recording["gps"].slice("+6s", None)))
+    config = read_config('streams:\n  "gps": {session: now}\n', "robot.yaml")
+    for given, words in ((None, {"LATE_START"}), (config, set[str]())):
+        found = check(late, given, checks=["T01"])
+        assert set(found.select(raw=("SUSPECT", "BAD")).column("reason")) == words
+    reports = {each.sensor: each for each in report_sensors(check(late, config, checks=["T01"]))}
+    axis = axis_of(reports["gps"], reports["imu"])
+    assert reports["gps"].strip(5, axis) == [None, None, None, "OK", "OK"]
+    assert reports["imu"].strip(5, axis) == ["OK"] * 5
+    assert axis_of(reports["imu"], reports["gps"]) == reports["imu"].span
+
+
 def test_a_configuration_says_all_that_is_wrong_with_it() -> None:
     wrong = "checks:\n  gap: {limits: {ration: [1, 2]}}\n  rat: {}\nskip: [T99]\n"
     with pytest.raises(ParseError) as caught:
@@ -321,5 +384,22 @@ def test_without_log_times_a_jump_shows_by_its_phase_and_whole_steps_are_a_gap(j
     assert [round((each.t0_ns - START_NS) / 1e9) for each in jumps] == (
         [] if jump_ms == 400 else [15 + (jump_ms > 0)]
     )
-    gaps = [each for each in verdicts if each.check == "T02" and each.reason == "GAP"]
-    assert bool(gaps) == (jump_ms == 400)
+    gaps = {each.check for each in verdicts if each.reason == "GAP"}
+    assert gaps == ({"T02", "T06"} if jump_ms == 400 else set())
+
+
+@pytest.mark.parametrize(("every", "said"), [(0, [15]), (97, [])])
+def test_a_leap_by_two_steps_is_said_where_a_stream_never_leaps(every: int, said: list[int]):
+    """At 100 Hz a clock that jumps ahead by 20 ms leaves the stamps of two lost samples."""
+    steps = np.full(3000, 10_000_000)
+    steps[1500] += 20_000_000
+    if every:  # a logger that loses some all the time
+        steps[every::every] += 20_000_000
+    t_ns = START_NS + np.cumsum(steps)
+    columns = {"vx": np.random.default_rng(0).normal(size=len(t_ns))}
+    for log_ns in (None, t_ns + 1_000_000):
+        stream = stream_of_values("speed", t_ns, columns, type=Twist, log_ns=log_ns)
+        found = check(Recording("leap", (stream,)), checks=["T02", "T06"]).select(raw=("SUSPECT", "BAD"))
+        assert set(found.column("reason")) <= {"GAP"}
+        assert [round((t - START_NS) / NS) for t in found.column("t0_ns")] == (said if log_ns is None else [])
+        assert all(each.evidence["jump"] == pytest.approx(0.02) for each in found)

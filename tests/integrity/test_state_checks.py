@@ -9,7 +9,7 @@ from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, JointState, NavFix, Odometry, Record
+from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Record
 
 from .recordings import START_NS, declaring, drive, winding, yard
 
@@ -69,6 +69,22 @@ def test_a_covered_sector_is_blocked_and_masked_and_the_sky_is_not() -> None:
     assert not region[after].any()
     for other in (yard(12, walker=True), yard(12, speed=0.3)):
         assert {v.raw for v in check(other, checks=["C05"])} <= {"OK", "UNKNOWN"}
+
+
+@pytest.mark.parametrize("gone", [(-88.0, -70.0), (-88.0, -76.0), (-91.0, 91.0)])
+def test_a_thing_that_goes_away_before_the_sky_blocks_nothing_and_half_of_one_does(gone: tuple[float, float]):
+    """18 degrees of a thing stand before the sky; mud takes part of them, or all that the laser sees."""
+    base = yard(30)["laser"]
+    ranges, first = np.array(base["ranges"]), np.degrees(base["start_angle"])
+    angles = first[:, None] + np.arange(ranges.shape[1])
+    thing, late = (angles > -88) & (angles < -70), (np.arange(len(ranges)) >= 300)[:, None]
+    ranges = np.where(thing, 5.0, ranges)
+    ranges = np.where(late & (angles > gone[0]) & (angles < gone[1]), np.nan, ranges)
+    columns = {name: base.column(name) for name in base.columns}
+    laser = stream_of_values("laser", base.t_ns, {**columns, "ranges": ranges.tolist()}, type=LaserScan)
+    raws = [v.raw for v in check(Recording("yard", (laser,)), checks=["C05"])]
+    leaves = gone == (-88.0, -70.0)
+    assert set(raws[22:28]) == {"OK" if leaves else "SUSPECT" if gone[1] < 0 else "BAD"}
 
 
 @pytest.mark.parametrize(
@@ -331,3 +347,18 @@ def test_spikes_in_a_row_are_masked_and_a_receiver_that_stepped_aside_is_believe
     regions = [v.region for v in check(Recording("row", (fixes,)), checks=["E03"])]
     masked = np.concatenate([np.zeros(100, bool) if each is None else each[:, 0] for each in regions])
     assert np.flatnonzero(masked).tolist() == ([300, 301, 302] if step else [300, 301, 302, 303, 304])
+
+
+def test_spikes_of_a_column_that_has_none_are_told_beside_one_that_has_some() -> None:
+    """Turns are shaken all the time; then speeds have four spikes in a second, and two or one in others."""
+    rng, count = np.random.default_rng(4), 3000
+    columns = {name: rng.normal(0, 0.02, count) for name in ("vx", "wz")}
+    columns["wz"][20::50] += 2.0
+    for second in range(20, 50):
+        spikes = 4 if second == 20 else 1 + second % 2
+        columns["vx"][second * 50 + 12 + 8 * np.arange(spikes)] += 3.0
+    t_ns = START_NS + np.arange(count) * (NS // 50)
+    odom = stream_of_values("odom", t_ns, {**columns, "vy": np.zeros(count)}, type=Odometry)
+    found = check(Recording("shaken", (odom,)), checks=["S03"]).select(raw=("SUSPECT", "BAD"))
+    said = {(t - START_NS) // NS for t in found.column("t0_ns")}
+    assert {20, *range(21, 50, 2)} <= said <= set(range(20, 51))

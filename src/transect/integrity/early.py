@@ -40,6 +40,8 @@ ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
 SOON_M, SPEED = 0.1, 2.0
 """Metres, and m/s, by which an object may differ from one sweep to the next."""
+FASTEST = 30.0
+"""m/s of a vehicle that passes: from sweep to sweep its range changes evenly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +97,26 @@ class Early:
         beside = self.which & self.sweeps.surface
         if self.moving:
             return beside if self.again is None else beside | (self.which & self.again)
-        return beside & (self.before_and_after >= BESIDE)
+        return beside & ((self.before_and_after >= BESIDE) | self._passing)
+
+    @property
+    def _passing(self) -> Mask:
+        """(s, d) early returns that are halfway between those before and after: of what drives past."""
+        r = np.where(self.which, self.sweeps.ranges, np.nan)
+        found = np.zeros(r.shape, dtype=bool)
+        even = np.abs(r[:-2] + r[2:] - 2 * r[1:-1]) < 2 * SOON_M
+        found[1:-1] = even & (np.abs(r[2:] - r[:-2]) < 2 * FASTEST * self.sweeps.period_s)
+        found[:-1] |= found[1:] & self.which[:-1]
+        found[1:] |= found[:-1] & self.which[1:]
+        return found
 
     @cached_property
     def isolated(self) -> Mask:
-        """(s, d) early returns with no other around them, as from drops of rain."""
+        """(s, d) early returns from no surface with no other around them, as from drops of rain."""
         if self.lone is not None:
             return self.lone
         around = sum((self._count(later, APART_M) for later in (-1, 0, 1)), np.zeros(self.which.shape, int))
-        return self.which & (around == 0)
+        return self.scattered & (around == 0)
 
     @property
     def is_rain(self) -> bool:

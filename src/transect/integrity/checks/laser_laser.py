@@ -22,18 +22,22 @@ LEAST = 10
 LEARNED, LEAST_MOVED, LASTING = 5, 0.01, 5
 """Windows that tell the usual distance, its smallest deviation, m, and windows in a row in which it is other:
 what comes by while the robot drives is gone by then."""
+STAYING = 2
+"""Windows in a row in which surfaces must be apart: two lasers meet at a place or two, so that all that a
+window tells is of one edge or slope, however often it was measured. So what stays is declared at once."""
 LEAST_SIGMA = 0.03
 """Metres; the deviation of a distance, at least: two ranges of a SICK, and what the mounts are known to."""
 
 
-class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
+class LaserLaser(Check, id="X03", group="cross", version=3, least=3, k_on=1):
     """Median of ``|n (p - p_peer)|`` in deviations, where two lasers, or a laser and a lidar, see a surface.
 
     The sweep of one laser goes through the plane of the other at places that both see; beams beside such a
     place must be on one surface for both. There p is what the laser sees in the direction of what the peer
     saw, and n the normal of the surface, across both curves. A place that something hides from the laser does
     not count. The deviation is the scatter of the differences
-    in the window, and 3 cm at least: rough ground scatters, a wrong range or mount does not. Of several
+    in the window, and 3 cm at least: rough ground scatters, a wrong range or mount does not, and it stays:
+    the smaller one of two windows counts. Of several
     peers the one that agrees best counts: of three lasers, two may be right. With one peer it cannot be told
     which is wrong, so both are named. A laser that turns in its own plane leaves walls that it looks at where
     they were: X04 sees that. ``moved = |d - d_0| / sigma_d`` compares the median distance d with that of the
@@ -49,6 +53,7 @@ class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
         """No distance is known yet."""
         self._usual = Usual(least=LEARNED)
         self._moved: deque[float] = deque([0.0] * LASTING, maxlen=LASTING)
+        self._off: deque[float] = deque([0.0] * STAYING, maxlen=STAYING)
 
     def look(
         self, laser: Window[LaserScan], peers: Sequence[Window[LaserScan | PointCloud]]
@@ -70,10 +75,11 @@ class LaserLaser(Check, id="X03", group="cross", version=2, least=3):
         if not moved > self.moved.warn:
             self._usual.learn(best[1])
         self._moved.append(moved)
-        note = f"it and {', '.join(used)} see a surface at two places" if best[0] > self.off.warn else ""
-        return Finding(
-            {"off": best[0], "moved": min(self._moved)}, len(laser), evidence, note=note, peers=tuple(used)
-        )
+        self._off.append(best[0])
+        off = min(self._off)
+        note = f"it and {', '.join(used)} see a surface at two places" if off > self.off.warn else ""
+        statistics = {"off": off, "moved": min(self._moved)}
+        return Finding(statistics, len(laser), evidence, note=note, peers=tuple(used))
 
     def _compare(self, laser: Window[Any], peer: Window[Any]) -> Floats:
         if not len(peer):
