@@ -84,6 +84,20 @@ def test_the_site_is_searched_from_the_disk_without_a_network(site: Path, browse
     watched.context.close()
 
 
+def test_a_signature_keeps_its_defaults_and_signs_and_drops_the_quotes_of_annotations():
+    from tools.site.api import signature_of
+
+    def read(
+        self: object, path: str, /, text: Path | None = None, *, unit: str = "", **others: int
+    ) -> str: ...
+
+    line = "read(path: str, /, text: Path | None = None, *, unit: str = '', **others: int) -> str"
+    assert signature_of("read", read) == f"```python\n{line}\n```\n"
+    broken = ["path: str", "/", "text: Path | None = None", "*", "unit: str = ''", "**others: int"]
+    long = signature_of("read" * 20, read)
+    assert [part.strip().rstrip(",") for part in long.splitlines()[2:-2]] == broken
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -114,39 +114,45 @@ def _member(name: str, member: Any) -> str:
     return "\n".join(filter(None, [f"#### .{name}\n", signature, prose_of(function)]))
 
 
+class _Source:
+    """An annotation as it stands in the source, where it is text and not text in quotes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def signature_of(name: str, thing: Any) -> str:
     """Return a signature as a block, a parameter a line where it is long; "" where there is none to tell."""
     try:
         signature = inspect.signature(thing)
     except (TypeError, ValueError):
         return ""
-    if inspect.isclass(thing):
-        signature = signature.replace(return_annotation=inspect.Signature.empty)
-    text = f"{name}{_plain(signature)}"
+    parameters = [p.replace(annotation=_plain(p.annotation)) for p in signature.parameters.values()]
+    parameters = [p for p in parameters if p.name not in ("self", "cls")]
+    returned = inspect.Signature.empty if inspect.isclass(thing) else _plain(signature.return_annotation)
+    text = f"{name}{signature.replace(parameters=parameters, return_annotation=returned)}"
     if len(text) > WIDEST:
-        listed = ",\n    ".join(_listed(signature))
-        returned = signature.replace(parameters=[])
-        text = f"{name}(\n    {listed},\n){str(_plain(returned)).removeprefix('()')}"
+        head, tail = name, str(inspect.Signature(return_annotation=returned)).removeprefix("()")
+        text = f"{head}(\n" + "".join(f"    {line},\n" for line in _listed(parameters)) + f"){tail}"
     return block_of(text, "python")
 
 
-def _listed(signature: inspect.Signature) -> Iterator[str]:
+def _plain(annotation: Any) -> Any:
+    return _Source(annotation) if isinstance(annotation, str) else annotation
+
+
+def _listed(parameters: list[inspect.Parameter]) -> Iterator[str]:
     """Yield the parameters with the signs `/` and `*` where Python has them."""
-    inner = _plain(signature.replace(return_annotation=inspect.Signature.empty))[1:-1]
-    depth, word = 0, ""
-    for sign in inner:
-        depth += (sign in "([{") - (sign in ")]}")
-        if sign == "," and not depth:
-            yield word.strip()
-            word = ""
-        else:
-            word += sign
-    yield word.strip()
-
-
-def _plain(signature: inspect.Signature) -> str:
-    """Return a signature as it stands in the source: annotations are text there, not text in quotes."""
-    return str(signature).replace("'", "")
+    kinds = [p.kind for p in parameters]
+    for k, each in enumerate(parameters):
+        if each.kind is each.KEYWORD_ONLY and not {each.KEYWORD_ONLY, each.VAR_POSITIONAL} & set(kinds[:k]):
+            yield "*"
+        yield str(each)
+        if each.kind is each.POSITIONAL_ONLY and kinds[k + 1 : k + 2] != [each.kind]:
+            yield "/"
 
 
 def prose_of(thing: Any) -> str:
@@ -167,7 +173,7 @@ def _entries(entries: list[Any]) -> str:
     rows = []
     for entry in entries:
         if isinstance(entry, tuple):  # of an example: (kind, text)
-            return "\n\n".join(str(text) for _, text in entries)
+            return "\n".join(block_of(str(text), "pycon") for _, text in entries)
         name = getattr(entry, "name", "") or ""
         kind = str(entry.annotation).replace("`", "") if entry.annotation else ""
         rows.append((name_of(name), name_of(kind), entry.description.replace("``", "`")))
