@@ -35,7 +35,8 @@ from transect.types import (
 
 START = 1_700_000_000_000_000_000
 N = 3
-T_NS = START + np.array([0, 100_000_001, 250_000_000])
+T_NS = START + np.array([0, 100_001_000, 250_000_000])
+"""To the microsecond: finer times are lost, and said to be, by MessagePack logs and films."""
 RNG = np.random.default_rng(21)
 
 
@@ -53,8 +54,10 @@ def _columns(name: str, kind: type, columns: dict[str, Any], **more: Any) -> Str
 
 
 def _payloads(name: str, kind: type, values: Sequence[Any], **more: Any) -> Stream:
-    rows = arrow.table(T_NS[: len(values)], {"number": np.arange(len(values))})
-    return Stream(name, kind, rows, loader=lambda row: values[row["number"]], **more)
+    known = dict(zip(T_NS.tolist(), values, strict=False))
+    return Stream(
+        name, kind, arrow.table(T_NS[: len(values)], {}), loader=lambda row: known[row["t_ns"]], **more
+    )
 
 
 def _images() -> list[Image]:

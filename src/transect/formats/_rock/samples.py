@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.units import from_si
+from transect.base.units import from_si, to_si
 from transect.errors import ParseError
-from transect.recording import Recording, Stream
+from transect.recording import Recording, Stream, arrow
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
 from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
@@ -343,5 +343,17 @@ def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
     left = [name for name in left if name != LOGICAL or not both_times]
     if left:
         yield f"{form.type_name} has no place for {', '.join(left)}"
+    known = getattr(stream.type, "units", dict)()
+    if unsaid := [name for name in names if stream.units.get(name) and name not in known]:
+        yield f"units are not written, here those of {', '.join(unsaid)}"
+    if stream.type is LaserScan and _has_fractions(stream):
+        yield "ranges are written in whole millimetres"
     if stream.clock in ("sclk", "index"):
         yield f"that its times are on the {stream.clock} clock is not written"
+
+
+def _has_fractions(stream: Stream) -> bool:
+    """Tell whether ranges have parts of a millimetre, beyond the digits that a conversion leaves."""
+    ranges = arrow.lists_of(stream.table, "ranges")[0] if "ranges" in stream.columns else np.zeros(0)
+    whole = to_si(np.round(from_si(ranges, "mm")), "mm")
+    return not np.array_equal(whole[np.isfinite(ranges)], ranges[np.isfinite(ranges)])

@@ -138,6 +138,25 @@ _PARTS: tuple[tuple[str, type, Part, tuple[str, ...]], ...] = (
 """Streams of a unit, and the numbers of a packet that each is made of."""
 
 
+_CARRIED: dict[type, tuple[str, ...]] = {
+    NavFix: ("lat", "lon", "alt", "roll", "pitch", "yaw", "std_north", "satellites", *_MODES),
+    Imu: tuple(f"{kind}_{axis}" for kind in ("acc", "gyro") for axis in "xyz"),
+    Twist: tuple(_VELOCITY),
+}
+"""Columns that packets have a place for."""
+
+
+def list_left_out(stream: Stream) -> list[str]:
+    """Return the columns of a stream that packets have no place for: they have one accuracy for all axes."""
+
+    def is_carried(name: str) -> bool:
+        if name in ("std_east", "std_down") and "std_north" in stream.columns:
+            return np.array_equal(stream[name], stream["std_north"], equal_nan=True)
+        return name in _CARRIED[stream.type] or name.removeprefix("levelled_") in _LEVELLED
+
+    return [name for name in stream.columns if not is_carried(name)]
+
+
 def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) -> Floats:
     """Return (n, 30) packets from streams of equal times, the inverse of `oxts_streams`; NaN is not known."""
     known: dict[str, Floats] = {}

@@ -29,7 +29,7 @@ from .._rows import column_or_nan, float_texts, new_file, one_unit, text_rows
 from ..calibration.model import projection
 from . import CAMERAS
 from .calibration import FILES, IMU, VELO
-from .oxts import packets_of
+from .oxts import list_left_out, packets_of
 from .times import SECONDS, STAMPS
 
 
@@ -44,6 +44,7 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
     said = [f"{s.name}: KITTI has no place for {s.type.__name__}" for s in others]
     if not frames and not packets:
         _write_poses(poses[0], new_file(path, f"{recording.name}.txt"))
+        said += _rounded(poses[:1])
         return (*said, *(f"{s.name}: a KITTI pose file holds one trajectory" for s in poses[1:]))
     refuse_existing(path)
     said += _write_frames(recording, frames, path)
@@ -51,7 +52,11 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
     names = files.file_paths(stream.name.removeprefix("poses/").replace("/", "_") for stream in poses)
     for stream, name in zip(poses, names, strict=True):
         _write_poses(stream, path / f"{name}.txt")
-    return tuple(said)
+    return (*said, *_rounded(poses))
+
+
+def _rounded(poses: Sequence[Stream]) -> list[str]:
+    return [f"{s.name}: attitudes are written as matrices, which moves the last digits" for s in poses]
 
 
 def _is_sequence(frames: Sequence[Stream]) -> bool:
@@ -78,6 +83,8 @@ def _write_frames(recording: Recording, frames: Sequence[Stream], path: Path) ->
     folders = {style.format(number): stream for number, stream in cameras.items()}
     folders |= {"velodyne" if sequence else "velodyne_points": clouds[0]} if clouds else {}
     said = [f"{s.name}: KITTI has one lidar" for s in clouds[1:]]
+    if clouds and (rest := _other_fields(clouds[0])):
+        said.append(f"{clouds[0].name}: KITTI's points have no place for {', '.join(rest)}")
     for folder, stream in folders.items():
         if sequence:
             _write_numbered(recording, stream, path / folder, said)
@@ -88,6 +95,12 @@ def _write_frames(recording: Recording, frames: Sequence[Stream], path: Path) ->
         lines = [decimal_from_ns(t) + "\n" for t in frames[0].t_ns.tolist()]
         files.write_text(path / SECONDS, "".join(lines))
     return said + _write_calibration(recording, cameras, path, sequence)
+
+
+def _other_fields(stream: Stream) -> list[str]:
+    """Return the fields of a stream's first cloud that are not its intensity."""
+    _, cloud = next(good_payloads(stream, lambda sample: sample.value, []), (None, None))
+    return [] if cloud is None else [name for name in cloud.fields if name != "intensity"]
 
 
 def _write_numbered(recording: Recording, stream: Stream, folder: Path, said: list[str]) -> None:
@@ -136,6 +149,9 @@ def _write_packets(streams: Sequence[Stream], path: Path) -> list[str]:
             text = " ".join(float_texts(row)) + "\n"
             files.write_text(path / "oxts" / "data" / f"{number:010d}.txt", text)
         said = _write_stamps(next(iter(chosen.values())), path / "oxts" / STAMPS)
+    for stream in chosen.values():
+        if rest := list_left_out(stream):
+            said.append(f"{stream.name}: KITTI's packets have no place for {', '.join(rest)}")
     others = [s.name for s in streams if s not in chosen.values()]
     return said + [f"{name}: a KITTI drive has one oxts unit with one time axis" for name in others]
 

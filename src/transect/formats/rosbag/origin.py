@@ -1,8 +1,8 @@
 """What a bag that we wrote remembers of the streams it was made from.
 
 ROS wants topics with a leading slash and messages without NaN. So that a recording reads back as it was, one
-message on the topic `/transect`, a std_msgs/String with JSON in it, says what each topic was called and which
-of its columns were not measured. Other readers can ignore it.
+message on the topic `/transect`, a std_msgs/String with JSON in it, says what each topic was called, which
+of its columns were not measured, and its clock, role, tag and child frame. Other readers can ignore it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from transect.errors import ParseError
 
 from .kinds import standard_store
-from .topics import Head, Topic
+from .topics import LABELS, Head, Topic
 
 if TYPE_CHECKING:
     from .writing import Outgoing
@@ -55,7 +55,7 @@ def origin_outgoing(topics: Mapping[str, Outgoing], encoding: str) -> list[Outgo
     from .writing import Outgoing, make_serialiser
 
     told = {
-        topic: {"name": outgoing.name, "not measured": list(outgoing.unmeasured)}
+        topic: {"name": outgoing.name, "not measured": list(outgoing.unmeasured), **outgoing.labels}
         for topic, outgoing in topics.items()
         if topic != outgoing.name or outgoing.unmeasured
     }
@@ -79,10 +79,14 @@ def restore_names(topics: Sequence[Topic]) -> list[Topic]:
     if len(set(names)) < len(names):
         names = [topic.name for topic in others]
     restored = [
-        replace(topic, name=name, unmeasured=_texts(told.get(topic.name, {}).get("not measured")))
-        for topic, name in zip(others, names, strict=True)
+        _restore(topic, name, told.get(topic.name, {})) for topic, name in zip(others, names, strict=True)
     ]
     return sorted(restored, key=lambda topic: topic.name)
+
+
+def _restore(topic: Topic, name: str, told: Mapping[str, Any]) -> Topic:
+    labels = {label: told[label] for label in LABELS if isinstance(told.get(label), str)}
+    return replace(topic, name=name, unmeasured=_texts(told.get("not measured")), labels=labels)
 
 
 def _read(note: Topic) -> dict[str, dict[str, Any]]:

@@ -33,6 +33,7 @@ from .writing import (
     Outgoing,
     columns_outgoing,
     header_maker,
+    labels_of,
     log_times,
     make_serialiser,
     transform_maker,
@@ -329,9 +330,10 @@ def payload_outgoing(
         return None, [f"{stream.name} is not written: there is no message for a {stream.type.__name__}"]
     kind, make = _payload_maker(stream, recording, names, encoding)
     store = standard_store(encoding)
-    return Outgoing(
-        stream.name, kind, store, log_times(stream), make_serialiser(store, encoding, kind, make)
-    ), []
+    message = make_serialiser(store, encoding, kind, make)
+    rest = [name for name in stream.columns if name != PAYLOAD]
+    said = [f"{stream.name}: {kind} has no place for {', '.join(rest)}"] if rest else []
+    return Outgoing(stream.name, kind, store, log_times(stream), message, labels=labels_of(stream)), said
 
 
 def _payload_maker(

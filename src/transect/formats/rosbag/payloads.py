@@ -49,6 +49,7 @@ class Context:
     t_ns: int
     frame: str
     camera: CameraModel | None = None
+    child: str = ""
 
     def error(self, what: str, why: str = "") -> ParseError:
         """Return an error that names the message."""
@@ -251,7 +252,8 @@ def path(fields: Mapping[str, Any], context: Context) -> Trajectory:
     t_ns = poses["header.stamp_ns"]
     positions = np.column_stack([poses[f"pose.position.{axis}"] for axis in "xyz"])
     orientations = np.column_stack([poses[f"pose.orientation.{axis}"] for axis in "xyzw"])
-    return Trajectory(np.where(t_ns == 0, context.t_ns, t_ns), positions, orientations, frame=context.frame)
+    times = np.where(t_ns == 0, context.t_ns, t_ns)
+    return Trajectory(times, positions, orientations, frame=context.frame, child=context.child)
 
 
 Read = Callable[[Mapping[str, Any], Context], Any]

@@ -128,8 +128,14 @@ def _ros_stream(topic: Topic, kind: type, parse: Callable[[], Parsed], **attribu
         "channel": topic.channel, "raw": topic.raw, "timeless": is_static(topic.name),
         LOGGED_TYPE: topic.channel.type, UNMEASURED: topic.unmeasured,
     }  # fmt: skip
-    attributes = {"tag": _tag(topic.name), **attributes}
-    return Stream(topic.name, kind, parse, role=_role(topic.name), meta=meta, **attributes)
+    attributes = {"tag": _tag(topic.name), "role": _role(topic.name), **attributes, **_labels(topic)}
+    return Stream(topic.name, kind, parse, meta=meta, **attributes)
+
+
+def _labels(topic: Topic) -> dict[str, str]:
+    """Return what our own writer said of a stream, but no clock or role that there is not."""
+    known = {"clock": _CLOCKS, "role": _ROLES}
+    return {name: text for name, text in topic.labels.items() if text in known.get(name, (text,))}
 
 
 def _role(topic: str) -> Role:
@@ -256,7 +262,8 @@ def _loader(
 
     def load(row: Mapping[str, Any]) -> Any:
         raw = topic.raw(row[PAYLOAD])
-        context = Context(f"{topic.name}, {row[PAYLOAD]}", int(row["t_ns"]), frame, camera)
+        where, child = f"{topic.name}, {row[PAYLOAD]}", topic.labels.get("child", "")
+        context = Context(where, int(row["t_ns"]), frame, camera, child)
         decoder, _ = topic.decoder(raw)
         if decoder is None:
             raise context.error("a message cannot be decoded", f"{topic.channel.type} is not described")

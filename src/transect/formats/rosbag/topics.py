@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,8 @@ from .kinds import candidates, paths_of, standard_types
 from .messages import NS, PAYLOADS, frame_name, kind_of
 
 ROS_ENCODINGS = ("ros1", "cdr")
+LABELS = ("clock", "role", "tag", "child")
+"""What a stream has that ROS has no word for."""
 _COMMENTS_AND_CONSTANTS = r"(?:[ \t]*(?:#[^\n]*|\w+[ \t]+\w+[ \t]*=[^\n]*)?\n)*"
 _HEADER_FIRST = re.compile(_COMMENTS_AND_CONSTANTS + r"[ \t]*(?:std_msgs/)?(?:msg/)?Header[ \t]+header\b")
 
@@ -63,12 +65,15 @@ class Topic:
         Files, and the number of the channel in each.
     unmeasured : tuple of str
         Columns that our own writer had no values for.
+    labels : mapping of str to str
+        What it said of the stream besides: clock, role, tag, child.
     """
 
     name: str
     channel: Channel
     parts: tuple[tuple[BagFile, int], ...]
     unmeasured: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def is_ros(self) -> bool:

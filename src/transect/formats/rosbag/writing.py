@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from .file import Channel
 from .frames import TF_TYPES
 from .kinds import ARRAY, BASE, NAME, candidates, standard_store, store_of
 from .messages import FIX_OF_STATUS, NS, UNMEASURED, kind_of
+from .topics import LABELS
 
 HEADER = "std_msgs/msg/Header"
 TIMES = ("builtin_interfaces/msg/Time", "builtin_interfaces/msg/Duration")
@@ -70,6 +71,8 @@ class Outgoing:
         Returns message number i, serialised.
     unmeasured : tuple of str
         Columns of which nothing was measured; messages hold a number there because ROS expects one.
+    labels : mapping of str to str
+        What ROS has no word for: the stream's clock, role, tag and child frame.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Outgoing:
     log_ns: Ints
     message: Callable[[int], bytes]
     unmeasured: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callable[[int], bytes]:
@@ -89,6 +93,13 @@ def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callabl
 def log_times(stream: Stream) -> Ints:
     """When each sample was logged, or else measured."""
     return stream.t_ns if stream.log_ns is None else stream.log_ns
+
+
+def labels_of(stream: Stream) -> dict[str, str]:
+    """Return what ROS has no word for, of a stream that does not come from ROS."""
+    if "channel" in stream.meta:
+        return {}
+    return {name: getattr(stream, name) for name in LABELS}
 
 
 def types_for(stream: Stream, encoding: str) -> list[tuple[str, Any]]:
@@ -135,14 +146,14 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
     if builder.unused:
         said.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
     said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
+    if builder.rounded:
+        said.append(f"{stream.name}: {kind} has fewer digits, rounded are {', '.join(builder.rounded)}")
     if builder.filled and len(stream):
         unit = " (qw 1)" if "qw" in builder.filled else ""
         said.append(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}")
     message = make_serialiser(builder.store, encoding, kind, builder.make)
-    return (
-        Outgoing(stream.name, kind, builder.store, log_times(stream), message, tuple(builder.unmeasured)),
-        said,
-    )
+    told = (tuple(builder.unmeasured), labels_of(stream))
+    return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *told), said
 
 
 def _values(table: pa.Table, name: str) -> Any:
@@ -158,6 +169,14 @@ def _has_nan(column: Any) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind == "f" and bool(np.isnan(column).any())
 
 
+def _is_rounded(row: Any, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a list of numbers does not fit into a type as it is."""
+    numbers = np.asarray(row)
+    return numbers.dtype != dtype and not np.array_equal(
+        numbers.astype(dtype), numbers, equal_nan=numbers.dtype.kind == "f"
+    )
+
+
 class _Builder:
     """Makes messages from the columns of a stream; fields without a column hold what ROS expects there.
 
@@ -169,6 +188,8 @@ class _Builder:
         Columns of which nothing was measured and whose number could be taken for a measurement.
     unmeasured : list of str
         All columns of fractions of which nothing was measured.
+    rounded : list of str
+        Columns whose numbers have more digits than the message.
     """
 
     def __init__(self, store: Any, stream: Stream, kind: str) -> None:
@@ -176,6 +197,7 @@ class _Builder:
         self.emptied: list[str] = []
         self.filled: list[str] = []
         self.unmeasured: list[str] = []
+        self.rounded: list[str] = []
         self._stream = stream
         self._columns = {name: _values(stream.table, name) for name in stream.columns}
         if len(stream):
@@ -290,6 +312,8 @@ class _Builder:
             absent = np.full(size, self._not_measured(path, dtype) if size else 0, dtype=dtype)
             return lambda _: absent
         values = self._measure(path, column, dtype) if isinstance(column, np.ndarray) else column
+        if isinstance(values, list) and any(_is_rounded(row, dtype) for row in values):
+            self.rounded.append(self._names.get(path, path))
         return lambda i: np.ascontiguousarray(values[i], dtype=dtype)
 
     def _not_measured(self, path: str, dtype: np.dtype[Any]) -> float | int:
@@ -308,7 +332,10 @@ class _Builder:
             if np.isnan(column).any():
                 self.filled.append(self._names.get(path, path))
             column = np.nan_to_num(column)
-        return column.astype(dtype)
+        written = column.astype(dtype)
+        if not np.array_equal(written, column, equal_nan=dtype.kind == "f"):
+            self.rounded.append(self._names.get(path, path))
+        return written
 
     def _structs(self, path: str, kind: str, size: int) -> Make:
         column = self._column(path)

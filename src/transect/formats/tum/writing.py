@@ -32,6 +32,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     files.write_bytes(new_file(path, f"{recording.name}.tum"), text)
     others = [s.name for s in recording.streams if s is not chosen]
     said = [f"a TUM file holds one trajectory, {chosen.name}: {', '.join(others)} left out"] if others else []
+    if rest := [name for name in chosen.columns if name not in COLUMNS]:
+        said.append(f"{chosen.name}: a TUM file has no place for {', '.join(rest)}")
     if unturned:
         said.append(f"{chosen.name} has no attitudes: 0 0 0 1 is written")
     return tuple(said)
