@@ -45,3 +45,9 @@ def test_each_noun_is_shown_as_a_table_and_runs_no_name() -> None:
         assert expected in page, name
         assert "<table>" in page, name
         assert "<script>" not in page, name
+
+
+def test_a_stream_shows_its_times_as_times_and_its_numbers_whole() -> None:
+    page = recording().streams[0]._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert "<td>time</td><td>utc</td><td>2022-07-04T12:00:23.000</td>" in page
+    assert "\u2026" not in page

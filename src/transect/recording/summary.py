@@ -200,6 +200,9 @@ def _backward_notes(recording: Recording) -> list[str]:
     names: dict[str, list[str]] = {}
     for stream in recording:
         merged = _logged_type(stream).lower().endswith("/tfmessage")  # of several nodes, each on its own time
+        merged |= (
+            stream.role == "truth" and stream.type.__name__ == "Record"
+        )  # of sensors one after the other
         if stream.clock != "index" and stream.timing.backwards and not merged:
             names.setdefault(_backward_text(stream), []).append(stream.name)
     return [f"{', '.join(streams)}: {text}" for text, streams in names.items()]
@@ -257,20 +260,22 @@ def html_summary(recording: Recording) -> str:
     return html_table(headline(recording), [table.headings, *table.rows], footer_lines(recording))
 
 
-MOST_SHOWN = 12
-"""Letters of a value in the table of a stream."""
+MOST_SHOWN = 24
+"""Letters of a text in the table of a stream."""
 
 
 def html_stream(stream: Stream) -> str:
     """Return the columns of a stream as HTML for a notebook: unit, first and last value of each."""
-    names = (T_NS, *stream.columns)
     ends = [
         stream.table.slice(row, 1).to_pylist()[0] for row in ((0, len(stream) - 1) if len(stream) else ())
     ]
     rows = [
-        (name, stream.units.get(name, ""), *(shorten(str(row[name]), MOST_SHOWN) for row in ends))
-        for name in names
+        (name, stream.units.get(name, ""), *(shorten(_value_text(row[name]), MOST_SHOWN) for row in ends))
+        for name in stream.columns
     ]
+    if stream.clock != "index":
+        times = (clocks.text_from_ns(row[T_NS], stream.clock) for row in ends)
+        rows.insert(0, ("time", stream.clock, *times))
     head = ("column", "unit", *(("first", "last") if ends else ()))
     timing = stream.timing
     return html_table(
