@@ -202,7 +202,7 @@ def _backward_notes(recording: Recording) -> list[str]:
         merged = _logged_type(stream).lower().endswith("/tfmessage")  # of several nodes, each on its own time
         merged |= (
             stream.role == "truth" and stream.type.__name__ == "Record"
-        )  # of sensors one after the other
+        )  # of several sensors
         if stream.clock != "index" and stream.timing.backwards and not merged:
             names.setdefault(_backward_text(stream), []).append(stream.name)
     return [f"{', '.join(streams)}: {text}" for text, streams in names.items()]
