@@ -109,6 +109,17 @@ def test_a_jump_shows_among_steps_that_are_shorter_and_longer_by_turns() -> None
         assert [(t - START_NS) // NS for t in found.column("t0_ns")] == said
 
 
+def test_a_loop_whose_phase_changes_all_the_time_has_a_clock_that_jumps_once_at_most() -> None:
+    rng = np.random.default_rng(2)
+    late = np.repeat(np.cumsum(rng.uniform(0.02, 0.05, 40)), 50)
+    t_ns = START_NS + np.rint((0.1 * np.arange(2000) + late + rng.normal(0, 1e-3, 2000)) * NS).astype(
+        np.int64
+    )
+    loop = stream_of_values("odom", t_ns, {"vx": np.arange(2000.0)}, type=Twist)
+    found = check(Recording("loop", (loop,)), checks=["T06"]).select(raw=("SUSPECT", "BAD"))
+    assert len(found) == 1
+
+
 def test_jitter_and_disorder_are_not_called_jumps_or_drifts() -> None:
     recording = drive(24)
     for fault in ("jitter", "disorder"):

@@ -34,6 +34,8 @@ UNEVEN = 0.05
 """Part of a step by which a phase may be uncertain: where stamps scatter there are no whole steps."""
 USUAL = 3.0
 """Times the largest change of the phase so far, where no step stood out, that is no jump."""
+SELDOM = 600.0
+"""Seconds in which a clock may jump once more; what changes its phase more often has none that lasts."""
 STEADY = 0.1
 """Jitter up to which a stream without log times shows jumps."""
 LONGER, WHOLE, COMPLETE = 1.5, 0.1, 10
@@ -51,7 +53,9 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
     between samples, so is the sample with the shortest delay. Without log times a stream of a steady pace
     shows jumps backwards, and forwards of up to half a second after which the samples have another phase:
     a straight line through the stamps before is prolonged, and the median distance of those behind from it,
-    less whole steps, must be more than 5 deviations, and 3 times what it was anywhere before. A jump ahead by
+    less whole steps, must be more than 5 deviations, and 3 times what it was anywhere before. Where the phase
+    changes more than once in ten minutes, only the first change is a jump: loops that log when they are done
+    do that. A jump ahead by
     a whole number of steps cannot be told from lost samples then, nor a longer one from a sensor that began
     anew: both are gaps (T02). But a stream that had lost no sample before has either lost one, or all that
     follows is late: that is SUSPECT, with the reason GAP.
@@ -68,6 +72,7 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
         self._origin: int | None = None
         self._wander, self._looked = 0.0, 0
         self._steps, self._is_complete = 0, True
+        self._changes, self._begin = 0, 0
 
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Compare delays with those before; without log times, steps with the usual one."""
@@ -95,6 +100,7 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
 
     def _by_phase(self, stream: Window[Any], usual: float) -> float:
         """Return the largest jump that is new, s: the samples behind it tell whether it lasts."""
+        self._begin = self._begin or stream.t0_ns
         past = stream.history(max(3 * stream.seconds, (NEIGHBOURS + 5) * usual))
         known = past.stop - max(len(stream), WAIT)
         rows = np.arange(max(self._looked, past.start + FEWEST), known) - past.start
@@ -110,7 +116,9 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
                 self._wander = max(self._wander, abs(_phase_at(t_s, at, usual)[0]))
             return 0.0
         largest = np.argsort(-np.abs(off[odd]), kind="stable")[:MOST]
-        return max(self._jump_at(t_s, at, usual) for at in odd[largest].tolist())
+        jump = max(self._jump_at(t_s, at, usual) for at in odd[largest].tolist())
+        self._changes += jump > self.jump.warn
+        return jump if self._changes <= 1 + (stream.t1_ns - self._begin) / NS / SELDOM else 0.0
 
     def _jump_at(self, t_s: Floats, at: int, usual: float) -> float:
         """Return by how much stamps (n,) jump at one of them, 0 if they do not."""
