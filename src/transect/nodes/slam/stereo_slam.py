@@ -25,6 +25,8 @@ SPACING = 0.1
 """Of the median depth: from so far away a scene still looks the same."""
 REACH, RECENT = 4.0, 15.0
 """Spacings within which two places show the same things; and of the way behind, where none is looked for."""
+TRIES = 4
+"""Old places that are verified at each keyframe."""
 DRIFT = (0.01, 0.003)
 """What an odometry's own covariance leaves out, as calibration and lens do; see `Manner.drift`."""
 BLIND = (0.2, 0.3)
@@ -83,7 +85,7 @@ class StereoSlam(Node):
     def _begin(self, pair: Pair, rig: Rig, child: str) -> Session:
         """Begin a map, or a search in one, with keyframes as far apart as the scene is deep."""
         spacing = self.spacing or SPACING * _depth(see(pair, rig, self.features), rig)
-        manner = Manner(spacing, self.turning, REACH * spacing, RECENT * spacing)
+        manner = Manner(spacing, self.turning, REACH * spacing, RECENT * spacing, TRIES)
         calibration = {"fx": rig.fx, "fy": rig.fy, "cx": rig.cx, "cy": rig.cy, "baseline": rig.baseline}
         self.before: Floats | None = None
         self._compare_camera(rig)

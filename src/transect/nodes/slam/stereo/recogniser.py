@@ -13,7 +13,7 @@ from ..recognition import Guess, Loop
 from .index import count_votes
 from .verification import verify_motion
 
-LEAST_VOTES = 12
+LEAST_VOTES = 6
 """Descriptors that a view must have in common with another to be looked at."""
 
 

@@ -20,8 +20,8 @@ ALIKE, CLEAR = 80, 0.9
 """Bits by which two descriptors of one point may differ; and how much nearer it must be than the second."""
 CONSENSUS = 3.0
 """Pixels by which a point may miss in a sampled pose."""
-LEAST, SHARE = 25, 0.25
-"""Points that must agree on the motion, and their share of the matches: chance brings 10 together."""
+LEAST, SHARE = 14, 0.2
+"""Points that must agree on the motion, and their share of the matches: views of two places had 6 at most."""
 UNSURE = 0.03
 """Of the depth: a motion whose sigma is larger is not verified, as of points that are all far away."""
 VIEWS = 2.0

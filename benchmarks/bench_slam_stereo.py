@@ -1,0 +1,244 @@
+"""SLAM by stereo pairs: a real street driven twice (KITTI 06), and simulated rounds of a soybean plot.
+
+The street, the street driven again and the turn are real; their truth was in view when the method was chosen.
+Rosario is rendered, of which every fourth image is kept (3.75 Hz). The seeds of `ROUNDS` were drawn after
+everything was fixed on seed 7. Days are kept in ``TRANSECT_BENCH_DAYS`` for the next time.
+
+A loop is true if its motion is right to 1 m and 10 deg. A keyframe is at a place again if an earlier one,
+more than 10 m of the way ago, is within 3 m and 30 deg; recall counts those of them that have a loop. A
+localised pose is compared with the map's keyframe nearest in truth.
+"""
+
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import transect
+from benchmarks._harness import quality
+from benchmarks.bench_vo import KITTI, REVISIT, TURN, as_trajectory, kept_day
+from transect.evaluation.absolute import absolute_error
+from transect.evaluation.association import associate
+from transect.evaluation.framing import at_frame_of
+from transect.evaluation.loading import trajectory_of
+from transect.geometry import interpolation, se3
+from transect.recording import Recording
+from transect.recording.place_maps import read_map, write_map
+from transect.simulation.day import Options
+from transect.simulation.faults import inject
+from transect.types import Image, PlaceMap, Pose, Trajectory
+
+SLAM, CAMERA = "VisualSlamStereo", "left_camera"
+ROUNDS, SECONDS, AGAIN, EVERY = (6211, 1938, 4470), 130.0, 30.0, 4
+"""Seeds; seconds of a round and a half, and of a drive on another day; every so manyth image is kept."""
+TRUE_LOOP, TRUE_TURN = 1.0, np.radians(10.0)
+PLACE, HEADING, AGO = 3.0, np.radians(30.0), 10.0
+RIGHT, RIGHT_TURN, WRONG = 0.3, np.radians(1.0), 1.0
+"""m and rad within which a localised pose is right, and m from which on it is wrong."""
+OTHER_DAYS = {
+    "another day": ({"track": "again"}, 0.0),
+    "0.25 m beside the track": ({"track": "beside"}, 0.0),
+    "an hour before sunset": ({"track": "again", "light": "low_sun"}, 0.0),
+    "dust for half of the way": ({"track": "again"}, 0.5),
+}
+"""What is different from the map's day: conditions, and severity of dust."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Where the left camera really was."""
+
+    track: Trajectory
+    T_body_camera: np.ndarray
+
+    def at(self, t_ns) -> np.ndarray:
+        """Poses (n, 4, 4) at times (n,)."""
+        place, turn = interpolation.interpolate_poses(
+            self.track.t_ns, self.track.positions, self.track.orientations, np.asarray(t_ns)
+        )
+        return se3.from_quaternion(turn, place) @ self.T_body_camera
+
+
+def field_truth(day: Recording) -> Truth:
+    track = trajectory_of(day.truth)
+    return Truth(track, day.frames.lookup(track.child, CAMERA))
+
+
+def street_truth() -> Truth:
+    """Of the street and of the street driven again: both are in the frame of the drive's first camera."""
+    again = trajectory_of(transect.open(next(REVISIT.glob("*.tum"))).truth)
+    first = trajectory_of(transect.open(KITTI).truth)
+    before = first.t_ns < again.t_ns[0]
+    parts = [(each.t_ns, each.positions, each.orientations) for each in (first, again)]
+    parts[0] = tuple(column[before] for column in parts[0])
+    columns = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Truth(Trajectory(*columns), np.eye(4))
+
+
+def angle(turns) -> np.ndarray:
+    """Angles (n,) of transforms (n, 4, 4), rad."""
+    return np.linalg.norm(se3.log(turns)[..., 3:], axis=-1)
+
+
+def judge_loops(name: str, places: PlaceMap, truth: Truth) -> None:
+    """Precision of the loops, and their recall of places that were seen again."""
+    true, edges = truth.at(places.t_ns), places.edges
+    loops = np.array([what == "loop" for what in edges.what])
+    a, b = edges.a[loops], edges.b[loops]
+    off = se3.invert(se3.invert(true[a]) @ true[b]) @ edges.T_a_b[loops]
+    good = (np.linalg.norm(off[:, :3, 3], axis=1) < TRUE_LOOP) & (angle(off) < TRUE_TURN)
+    quality(f"{name}, loops", int(loops.sum()), "")
+    quality(f"{name}, precision of loops", 100 * good.mean() if len(good) else np.nan, "%", at_least=100)
+    again = [k for k in range(len(places)) if is_again(k, true, places.session)]
+    closed = set(a.tolist()) | set(b.tolist())
+    recall = 100 * np.mean([k in closed for k in again]) if again else np.nan
+    quality(f"{name}, recall of {len(again)} places", recall, "%", at_least=80)
+
+
+def is_again(k: int, true: np.ndarray, session: np.ndarray) -> bool:
+    """Whether an earlier keyframe was at the place of keyframe k, in its direction, but not just now."""
+    steps = np.linalg.norm(np.diff(true[: k + 1, :3, 3], axis=0), axis=1)
+    way = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
+    old = np.flatnonzero((way > AGO) | (session[: k + 1] != session[k]))
+    apart = se3.invert(true[old]) @ true[k]
+    return bool(((np.linalg.norm(apart[:, :3, 3], axis=1) < PLACE) & (angle(apart) < HEADING)).any())
+
+
+def judge_places(name: str, places: PlaceMap, mapped: Truth, run, truth: Truth, asked: bool = True) -> None:
+    """Share of samples that are localised, and how well; nothing may be wrong without saying so."""
+    poses: list[Pose] = run["pose"].values
+    samples = len(run["located"].values)
+    keyframes, true = mapped.at(places.t_ns), truth.at([pose.t_ns for pose in poses])
+    found = np.array([se3.from_quaternion(p.orientation, p.position) for p in poses]).reshape(-1, 4, 4)
+    nearest = [int(np.argmin(np.linalg.norm(keyframes[:, :3, 3] - T[:3, 3], axis=1))) for T in true]
+    said = se3.invert(places.poses[nearest]) @ found
+    off = se3.invert(se3.invert(keyframes[nearest]) @ true) @ said
+    metres, turn = np.linalg.norm(off[:, :3, 3], axis=1), angle(off)
+    good = 100 * np.count_nonzero((metres < RIGHT) & (turn < RIGHT_TURN)) / samples
+    quality(f"{name}, said to be found", 100 * len(poses) / samples, "%")
+    quality(f"{name}, right to 0.3 m and 1 deg", good, "%", at_least=95 if asked else None)
+    quality(f"{name}, wrong by more than 1 m", int(np.count_nonzero(metres > WRONG)), "", at_most=0)
+    if len(poses):
+        quality(f"{name}, median and worst error", float(np.median(metres)), "m")
+        quality(f"{name}, worst error", float(metres.max()), "m")
+
+
+def judge_paths(name: str, day: Recording, run, loops: bool = True) -> None:
+    """Error of the trajectory after closing, and of the odometry alone."""
+    truth = trajectory_of(day.truth)
+
+    def error(track: Trajectory) -> float:
+        moved = at_frame_of(truth, track, day.frames).estimate
+        pairs = associate(truth, moved, by="interpolate", max_diff=0.06)
+        return absolute_error(pairs, "se3").statistics.rmse
+
+    odometry, closed = error(as_trajectory(run["odometry"].values)), error(run["trajectory"].values[-1])
+    quality(f"{name}, ATE of odometry", odometry, "m")
+    quality(f"{name}, ATE after closing", closed, "m", at_most=0.4 if loops else 1.0, peer=odometry)
+
+
+def make_map(name: str, recording: Recording, folder: Path):
+    """Run, keep the map in a folder, and say how long it took and how large it is."""
+    start, cpu = time.perf_counter(), time.process_time()
+    run = transect.run(SLAM, recording, jobs=2)
+    took, used, frames = time.perf_counter() - start, time.process_time() - cpu, len(run["odometry"].values)
+    quality(f"{name}, speed", frames / took, "frames/s", at_least=10)
+    quality(f"{name}, CPU", 1e3 * used / frames, "ms/frame")
+    [places] = run["map"].values
+    size = sum(path.stat().st_size for path in write_map(places, folder))
+    quality(f"{name}, map per 100 m", size / places.length * 100 / 1e6, "MB")
+    return run
+
+
+def bench_street(folder: Path) -> None:
+    truth, street = street_truth(), transect.open(KITTI)
+    made = make_map("KITTI 06", street, folder / "street")
+    places = read_map(folder / "street")
+    judge_paths("KITTI 06, no loop", street, made, loops=False)
+    again = transect.run(SLAM, REVISIT, map=folder / "street")
+    judge_places("KITTI 06, street again", places, truth, again, truth)
+    turn = transect.run(SLAM, TURN, map=folder / "street")
+    quality("KITTI 06, turn in the street's map, found", sum(turn["located"].values), "", at_most=0)
+
+
+def bench_joined() -> None:
+    """Both drives as one recording, 77 s apart."""
+    run = transect.run(SLAM, transect.join([transect.open(KITTI), transect.open(REVISIT)]))
+    [places] = run["map"].values
+    quality("KITTI 06, both drives, sessions", len(set(places.session.tolist())), "", at_most=2)
+    judge_loops("KITTI 06, both drives", places, street_truth())
+
+
+def bench_calibration(folder: Path) -> None:
+    """The street again with a wrong calibration: how much of it is found, and what is said."""
+    places, truth = read_map(folder / "street"), street_truth()
+    for name, columns in (("baseline", [3]), ("focal length", [0, 1])):
+        wrong = miscalibrate(transect.open(REVISIT), columns, 1.1)
+        run = transect.run(SLAM, wrong, map=folder / "street")
+        judge_places(f"KITTI 06, {name} x 1.1", places, truth, run, truth, asked=False)
+        said = sum(each.bad and "calibration" in each.text for each in run.conclusions)
+        quality(f"KITTI 06, {name} x 1.1, said", said, "", at_least=1)
+
+
+def miscalibrate(recording: Recording, columns: list[int], times: float) -> Recording:
+    """A recording in whose cameras some columns of P's first two rows are too large."""
+
+    def load(stream, row):
+        image = stream.loader(row)
+        P = image.camera.P.copy()
+        P[:2, columns] *= times
+        return replace(image, camera=replace(image.camera, P=P))
+
+    streams = [
+        each.replace(loader=partial(load, each)) if each.type is Image else each for each in recording.streams
+    ]
+    return recording.replace(streams=tuple(streams))
+
+
+def rounds(seed: int, seconds: float = SECONDS, **conditions: str) -> Recording:
+    """A simulated day of rounds; images and fixes."""
+    name = "-".join(["rosario-round", str(seed), f"{seconds:g}", *conditions.values()])
+    asked = {"route": "round", **conditions}
+    options = Options(seconds=seconds, seed=seed, streams=("Zed/*", "Gps/*"), conditions=asked)
+    return kept_day("rosario", name, options, every=EVERY)
+
+
+def bench_rounds(folder: Path) -> None:
+    for seed in ROUNDS:
+        day, name = rounds(seed), f"simulated Rosario {seed}"
+        judge_paths(name, day, make_map(name, day, folder / str(seed)))
+        judge_loops(name, read_map(folder / str(seed)), field_truth(day))
+
+
+def bench_other_days(folder: Path) -> None:
+    """The first seed's map on other days; and a field that is not in it, whose rows look alike."""
+    seed, stranger, _ = ROUNDS
+    places, mapped = read_map(folder / str(seed)), field_truth(rounds(seed))
+    for name, (conditions, dust) in OTHER_DAYS.items():
+        day = rounds(seed, AGAIN, **conditions)
+        seen = inject(day, "dust", dust, streams=("Zed/*",))[0] if dust else day
+        run = transect.run(SLAM, seen, map=folder / str(seed))
+        judge_places(f"simulated, {name}", places, mapped, run, field_truth(day), asked=False)
+    day = rounds(seed, AGAIN, track="again")
+    carried = transect.join([day.slice("+0s", "+10s"), day.slice("+20s", None)])
+    run = transect.run(SLAM, carried, map=folder / str(seed))
+    judge_places("simulated, carried 8 m", places, mapped, run, field_truth(day), asked=False)
+    run = transect.run(SLAM, rounds(stranger).slice("+0s", "+30s"), map=folder / str(seed))
+    quality("simulated, another field of the same crop, found", sum(run["located"].values), "", at_most=0)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        bench_street(folder)
+        bench_joined()
+        bench_calibration(folder)
+        bench_rounds(folder)
+        bench_other_days(folder)
+
+
+if __name__ == "__main__":
+    main()
