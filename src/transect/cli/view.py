@@ -19,19 +19,27 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Default: any that is free.")
 @click.option("--browser/--no-browser", default=True, help="Open a browser, or only print the address.")
 @click.option("--check/--no-check", default=True, help="Judge the sensors meanwhile.")
+@click.option("--urdf", type=click.Path(path_type=Path), metavar="FILE", help="What the robot looks like.")
 @click.option("--rerun", is_flag=True, help="Show it in a window of Rerun instead.")
 @click.option("--save", type=click.Path(path_type=Path), metavar="X.rrd", help="Write it for Rerun instead.")
-def command(opening: Opening, port: int, browser: bool, check: bool, rerun: bool, save: Path | None) -> int:
+def command(
+    opening: Opening, port: int, browser: bool, check: bool, urdf: Path | None, rerun: bool, save: Path | None
+) -> int:
     """Look at a recording in a browser, in 3-D and over time.
 
-    Cameras, lasers and clouds, plots and verdicts follow one cursor. PATH is a recording, RUN the folder of a
-    run, whose recording is opened and whose path is shown. The page is served on the loopback address, to
-    those who know the address that is printed. Ctrl-C ends it.
+    Cameras, lasers and clouds, the robot, maps, plots and verdicts follow one cursor. PATH is a recording,
+    RUN the folder of a run, whose recording is opened and whose path, clouds, maps and numbers are shown. The
+    page is served on the loopback address, to those who know the address that is printed. Closing the page,
+    or Ctrl-C, ends it.
+
+    transect run COMPOUND PATH --view shows a compound while it runs.
     """
     from ._opening import report_losses
 
     scene = _open_scene(opening)
     code = report_losses(scene.recording)
+    if urdf is not None:
+        scene = _dress(scene, urdf)
     if save is not None or rerun:
         return max(code, _hand_over(scene, save))
     _serve(scene, port, browser, check)
@@ -57,7 +65,7 @@ def _serve(scene: Scene, port: int, browser: bool, check: bool) -> None:
 
     viewer = Viewer(scene, port, check)
     click.echo(f"{scene.recording.name} is shown at {viewer.url}")
-    click.echo("Ctrl-C ends it.")
+    click.echo("Closing the page, or Ctrl-C, ends it.")
     if browser:
         webbrowser.open(viewer.url)
     try:
@@ -68,13 +76,24 @@ def _serve(scene: Scene, port: int, browser: bool, check: bool) -> None:
         viewer.close()
 
 
+def _dress(scene: Scene, urdf: Path) -> Scene:
+    """Return a scene whose robot looks as a URDF says."""
+    from transect.view.viewer.models import dress
+
+    recording, solids, said = dress(scene.recording, urdf, scene.body)
+    for sentence in said:
+        click.echo(f"warning: {sentence}", err=True)
+    return dataclasses.replace(scene, recording=recording, solids=solids)
+
+
 def _open_scene(opening: Opening) -> Scene:
-    """Open the recording that is meant, by itself or by the first run, and the paths of the runs."""
+    """Open the recording that is meant, by itself or by the first run, and what the runs made of it."""
     from transect.evaluation.loading import split_run
     from transect.evaluation.paths import path_of_trajectory
     from transect.evaluation.runs.figures import own_trajectory
     from transect.view.report.runs import recorded_by
     from transect.view.viewer import Scene
+    from transect.view.viewer.results import streams_of_run
 
     from ._progress import Progress
 
@@ -87,6 +106,17 @@ def _open_scene(opening: Opening) -> Scene:
         opening = dataclasses.replace(
             opening, read_as=opening.read_as or read_as, options=opening.options or options
         )
-    found = [(run.resolve().name, own_trajectory(run)) for run in runs]
-    extra = tuple(path_of_trajectory(path, name) for name, path in found if path is not None)
-    return Scene(dataclasses.replace(opening, paths=paths).open(Progress()), extra)
+    recording = dataclasses.replace(opening, paths=paths).open(Progress())
+    if not runs:
+        return Scene(recording)
+    found = [(run, own_trajectory(run)) for run in runs]
+    extra = tuple(path_of_trajectory(path, run.resolve().name) for run, path in found if path is not None)
+    start_ns = Scene(recording).axis.start_ns
+    made = [
+        stream
+        for run, path in found
+        for stream in streams_of_run(run, path.frame if path is not None else "", start_ns)
+    ]
+    known = {stream.name for stream in recording}
+    new = tuple(stream for stream in made if stream.name not in known)
+    return Scene(recording.replace(streams=(*recording.streams, *new)), extra)

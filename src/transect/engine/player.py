@@ -351,6 +351,10 @@ class Player:
         self._attention_ns = NEVER
         self.state: State = "ready"
 
+    def set_rate(self, rate: float | None) -> None:
+        """Play at another pace from the next `play` on: times real time, None for as fast as possible."""
+        self._pace = Pace(rate) if rate is not None else None
+
     def attend(self, first_ns: int, attention: Attention) -> None:
         """Call a function when the recording has come to a time, before the waves from then on."""
         self._attentions.append((first_ns, attention))

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -171,6 +172,7 @@ def run(
     verdicts: VerdictSource | None = None,
     map: KeptMap | Path | str | None = None,
     extend: bool = False,
+    play: Callable[[Replay], object] | None = None,
 ) -> Run:
     """Run a compound on a recording.
 
@@ -200,6 +202,8 @@ def run(
         The folder of a map, or of the run that made it: nodes that know places find themselves in it.
     extend : bool
         Whether they add to it what they see; the map that is given is not changed.
+    play : callable
+        Plays the replay that it is given; by default to the end. `transect.view.watch` lets a person do it.
 
     Returns
     -------
@@ -215,7 +219,7 @@ def run(
             Compound.of(compound), _open_one(recording), options, folder=folder.path if folder else None,
             rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, map=known, jobs=jobs,
         )  # fmt: skip
-        result = finish(replay, folder)
+        result = finish(replay, folder, partial(play, replay) if play else None)
     _refuse_failure(result, expected)
     return result
 

@@ -1,1 +1,14 @@
-"""What people look at: `report/` is one page about recordings and runs, `viewer/` one that scrubs them."""
+"""What people look at: `report/` is one page about recordings and runs, `viewer/` one that plays them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import importer
+
+if TYPE_CHECKING:
+    from .viewer.sessions import watch
+
+__all__ = ["watch"]
+
+__getattr__ = importer(__name__, {"viewer.sessions": ("watch",)})

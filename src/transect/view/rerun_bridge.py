@@ -96,7 +96,7 @@ def _send_paths(scene: Scene, recording: Any) -> None:
 
     for path in scene.paths:
         recording.log(_name("world", path.name), rerun.LineStrips3D([path.positions]), static=True)
-    for path in scene.paths[:1]:
+    for path in scene.paths[scene.carrier : scene.carrier + 1] if scene.paths else ():
         moved = rerun.Transform3D.columns(translation=path.positions, quaternion=path.orientations)
         recording.send_columns(_name("world", "robot"), _times(scene, path.seconds), moved)
 
@@ -114,7 +114,8 @@ def _send_pictures(scene: Scene, stream: Stream, recording: Any) -> list[str]:
 def _send_points(scene: Scene, stream: Stream, recording: Any) -> list[str]:
     import rerun
 
-    entity, mount = _name("world", "robot", stream.name), scene.mount(stream, int(stream.t_ns[0]))
+    fixed, mount = scene.locate(stream.frame, int(stream.t_ns[0]))
+    entity = _name("world", *(() if fixed else ("robot",)), stream.name)
     turned = rerun.Quaternion(xyzw=rotations.quaternion_from_matrix(mount[:3, :3]))
     recording.log(entity, rerun.Transform3D(translation=mount[:3, 3], quaternion=turned), static=True)
 

@@ -70,6 +70,7 @@ def viewer() -> Iterator[Viewer]:
     shown = Viewer(Scene(drive()), check=False)
     thread = threading.Thread(target=shown.serve, daemon=True)
     thread.start()
+    assert shown.obey("here/0")  # a page that stays, so that others can be closed
     yield shown
     shown.close()
     thread.join()
@@ -124,8 +125,9 @@ def test_pictures_points_paths_and_curves_are_what_was_recorded(viewer: Viewer) 
     assert picture.shape == (8, 12)
     assert picture.mean() == pytest.approx(100, abs=2)
     points = numbers(viewer, "sample/1/0")
-    assert points[:16].reshape(4, 4)[:3, 3].tolist() == [0.5, 0, 2]
-    assert points[16:].reshape(-1, 4)[:, :3] == pytest.approx(np.array([[1.0, 0, 0], [0, 2, 0]]), abs=1e-6)
+    assert points[0] == 0  # fixed to the robot
+    assert points[1:17].reshape(4, 4)[:3, 3].tolist() == [0.5, 0, 2]
+    assert points[17:].reshape(-1, 4)[:, :3] == pytest.approx(np.array([[1.0, 0, 0], [0, 2, 0]]), abs=1e-6)
     path = numbers(viewer, "path/0").reshape(-1, 8)
     assert path[:, 1].tolist() == list(range(11))
     curve = numbers(viewer, "curve/2/0/0/10").reshape(-1, 2)
@@ -185,8 +187,67 @@ def test_the_page_scrubs_in_a_browser_and_runs_no_name(viewer: Viewer, browser: 
     page.keyboard.press(".")
     caption.filter(has_text="Cam · 1.000 s").wait_for()
     assert page.locator("canvas.plot").count() >= 1
-    page.get_by_text("above").click()
+    page.click("#top")
     pixels = page.evaluate(COUNT_DRAWN)
     assert pixels > 100  # the grid, the robot and two points of a laser
     assert [text for text in said if not text.startswith("blob:")] == []
+    page.close()
+
+
+def test_fingers_scrub_and_zoom(viewer: Viewer, browser: Browser) -> None:
+    context = browser.new_context(viewport={"width": 420, "height": 800}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(viewer.url)
+    page.wait_for_selector("body[data-ready=yes]")
+    touch = context.new_cdp_session(page)
+
+    def draw(*fingers: tuple[list[float], list[float]], steps: int = 4) -> None:
+        """Draw each finger from one place to another."""
+        for k in range(steps + 1):
+            at = [np.add(a, np.subtract(b, a) * k / steps) for a, b in fingers]
+            points = [{"x": float(x), "y": float(y), "id": n} for n, (x, y) in enumerate(at)]
+            kind = "touchMove" if k else "touchStart"
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    def seconds() -> float:
+        return float(page.inner_text("#clock").split()[0])
+
+    def middle(selector: str) -> list[float]:
+        page.locator(selector).first.evaluate("(element) => element.scrollIntoView({ block: 'center' })")
+        box = page.locator(selector).first.bounding_box()
+        assert box
+        return [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+
+    x, y = middle("#strips")
+    draw(([x, y], [x + 100, y]))  # a swipe over the strips: to where the finger is
+    assert 4.0 < seconds() < 10.0
+    x, y = middle("#pictures img")
+    before = seconds()
+    draw(([x, y], [x - 80, y]))  # over a picture: back, by as much as the finger went
+    assert seconds() == pytest.approx(before - 80 / 420 * 10, abs=0.4)
+    label = "document.querySelector('canvas.plot').getAttribute('aria-valuetext')"
+    whole = page.evaluate(f"() => {label}")
+    x, y = middle("canvas.plot")
+    draw(([x - 20, y], [x - 80, y]), ([x + 20, y], [x + 80, y]))  # two fingers apart: closer
+    page.wait_for_function(f"(before) => {label} !== before", arg=whole)
+    start, end = map(float, page.evaluate(f"() => {label}").replace(" s", "").split(" to "))
+    assert 2.0 < end - start < 4.5  # four times as close, of ten seconds
+    context.close()
+
+
+def test_keys_zoom_time_and_look_from_above(viewer: Viewer, browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": 1100, "height": 800})
+    page.goto(viewer.url)
+    page.wait_for_selector("body[data-ready=yes]")
+    label = page.locator("canvas.plot").first
+    assert label.get_attribute("aria-valuetext") == "0.00 s to 10.00 s"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("+")
+    assert label.get_attribute("aria-valuetext") == "0.03 s to 6.70 s"  # 1.5 times closer, about 0.1 s
+    pressed = page.locator("#follow")
+    page.keyboard.press("f")
+    assert pressed.get_attribute("aria-pressed") == "false"
+    page.locator("#map").click(position={"x": 5, "y": 5})
+    assert page.inner_text("#clock") == "0.10 s"  # nothing is near there
     page.close()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +39,7 @@ class Manner:
     rate: float | None
     jobs: int
     step: bool
+    show: Callable[[str], object] | None
     strict: bool
     stats: bool
     as_json: bool
@@ -125,6 +127,10 @@ class RunCommand(click.Command):
 @click.option("--mission", default="", help="With --store: which campaign they belong to.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Threads.")
 @click.option("--step", is_flag=True, help="Play nothing by itself: step, play and look from a prompt.")
+@click.option(
+    "--view", is_flag=True, help="The same from a page in the browser, which shows what comes of it."
+)
+@click.option("--browser/--no-browser", default=True, help="With --view: open it, or only print the address.")
 @click.option("--stats", is_flag=True, help="Show what each node took; statistics.txt has it anyway.")
 @all_option
 @json_option
@@ -148,6 +154,8 @@ def command(
     mission: str,
     jobs: int,
     step: bool,
+    view: bool,
+    browser: bool,
     stats: bool,
     as_json: bool,
 ) -> int:
@@ -194,8 +202,9 @@ def command(
         raise click.UsageError(
             f"nothing to open: transect run {compound} PATH...; with --help it says what it needs"
         )
-    if step:
-        refuse_company(jobs, as_json)
+    played_by = "--step" if step else "--view" if view else ""
+    if played_by:
+        refuse_company(played_by, jobs, as_json)
     asked = Options(
         parse_settings(settings), parse_pairs(wires, "--wire", "left=Cam0"), clock, reorder,
         parse_offsets(offsets), opening.start, opening.end,
@@ -203,14 +212,15 @@ def command(
     expected = Run.load(golden) if golden else None
     every = compound.endswith(EVERY)
     if every:
-        refuse_options_of_one(out, as_json, step)
+        refuse_options_of_one(out, as_json, played_by)
     elif out is not None:
         new_folder(out)
     compounds = _find_compounds(compound, asked)
     recording = opening.open_unread()
     manner = Manner(
-        rate, jobs, step, opening.strict, stats, as_json, expected, Progress(quiet=as_json), drawing.draw,
-        _find_verdicts(checks, config, verdicts), KeptMap.read(kept_map, extend) if kept_map else None,
+        rate, jobs, step, _find_shower(browser) if view else None, opening.strict, stats, as_json, expected,
+        Progress(quiet=as_json), drawing.draw, _find_verdicts(checks, config, verdicts),
+        KeptMap.read(kept_map, extend) if kept_map else None,
         _find_keeper(store, mission),
     )  # fmt: skip
     if every and out is not None:
@@ -237,6 +247,20 @@ def _find_keeper(store: str | None, mission: str) -> Callable[[Run], object]:
             show_products(kept)
 
     return keep
+
+
+def _find_shower(browser: bool) -> Callable[[str], object]:
+    """Return what is done with the address of a page."""
+
+    def show(address: str) -> None:
+        import webbrowser
+
+        click.echo(f"to be played at {address}")
+        click.echo("Closing the page, or Ctrl-C, ends it.")
+        if browser:
+            webbrowser.open(address)
+
+    return show
 
 
 def _find_verdicts(checks: bool, config: Path | None, verdicts: Path | None) -> VerdictSource | None:
@@ -316,6 +340,10 @@ def _play(replay: Replay, folder: RunFolder | None, manner: Manner) -> tuple[Run
     if manner.step:
         terminal = Terminal(replay)
         return finish(replay, folder, terminal.talk), terminal.interrupted
+    if manner.show is not None:
+        from transect.view import watch
+
+        return finish(replay, folder, partial(watch, replay, show=manner.show)), False
     with bar(manner.progress, replay), pausing(replay.player):
         result = finish(replay, folder)
     return result, result.status == "interrupted"

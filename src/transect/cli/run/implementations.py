@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transect.engine import Compound
 
 
-def refuse_options_of_one(out: Path | None, as_json: bool, step: bool) -> None:
+def refuse_options_of_one(out: Path | None, as_json: bool, played_by: str) -> None:
     """Refuse what goes with one run only, and a place that has runs already, but for unfinished ones."""
     from transect.base.files import refuse_existing
     from transect.engine.folder import is_unfinished
@@ -25,9 +25,9 @@ def refuse_options_of_one(out: Path | None, as_json: bool, step: bool) -> None:
     finished = (place for place in (out.iterdir() if out.is_dir() else ()) if not is_unfinished(place))
     if out.is_file() or next(finished, None):
         refuse_existing(out, hint="choose another name with -o")
-    if as_json or step:
+    if as_json or played_by:
         raise UsageError(
-            f"{'--json' if as_json else '--step'} is for one run", hint="name one implementation"
+            f"{'--json' if as_json else played_by} is for one run", hint="name one implementation"
         )
 
 

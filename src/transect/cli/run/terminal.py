@@ -170,12 +170,12 @@ class Terminal:
         click.echo(HELP)
 
 
-def refuse_company(jobs: int, as_json: bool) -> None:
-    """Refuse what does not go together with a prompt."""
+def refuse_company(option: str, jobs: int, as_json: bool) -> None:
+    """Refuse what does not go together with a person who plays: at a prompt, or from a page."""
     if as_json:
-        raise UsageError("--step talks to a person, --json to a program", hint="leave one of them out")
+        raise UsageError(f"{option} talks to a person, --json to a program", hint="leave one of them out")
     if jobs > 1:
-        raise UsageError("--step plays one wave after the other", hint="leave --jobs out")
+        raise UsageError(f"{option} plays one wave after the other", hint="leave --jobs out")
 
 
 def _short(value: Any, longest: int) -> str:

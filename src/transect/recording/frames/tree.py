@@ -239,6 +239,14 @@ class FrameTree:
             result._add_or_join(named)
         return result
 
+    def complete(self, other: FrameTree) -> FrameTree:
+        """Return the tree with those edges of another one whose child has no parent in it."""
+        result = self.copy()
+        for edge in other.edges:
+            if edge.child not in result._edges:
+                result._add(edge, replace=False)
+        return result
+
     def slice(self, from_ns: int, to_ns: int, *, clock: str | None = None) -> FrameTree:
         """Return the tree for lookups in [from_ns, to_ns), which give what they gave before.
 

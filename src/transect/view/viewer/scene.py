@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import FrameError, StreamError, TransectError
 from transect.evaluation.paths import EARTH, RecordedPath, best_stream, path_of
-from transect.geometry import geodesy, rotations
-from transect.geometry.ground import forward_axis
+from transect.geometry.ground import VIEWS
 from transect.recording import Recording, Stream
 from transect.recording.arrow import unit_of
 from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 
 from ..axes import Axis, find_axes
+from .placing import Layout, Path, centre_map, lay_first, lay_map
 
-PICTURES, POINTS = (Image, DepthMap), (LaserScan, PointCloud)
-UP = np.array([0.0, 0.0, 1.0])
-MOST_POSES = 20_000
-"""Of a path that is sent to the page."""
+if TYPE_CHECKING:
+    from .models import Solid
+
+PICTURES, POINTS, SURFACES = (Image, DepthMap), (LaserScan, PointCloud), (GridMap,)
+KINDS: dict[str, tuple[type, ...]] = {"picture": PICTURES, "points": POINTS, "surface": SURFACES}
 WIDEST = 4
 """Numbers of a list that are plotted, each by itself."""
+
+
+def kind_of(sample: type) -> str:
+    """Return how samples of a type are shown: `picture`, `points`, `surface`; "" for numbers."""
+    return next((name for name, types in KINDS.items() if sample in types), "")
 
 
 @dataclass(frozen=True)
@@ -51,29 +57,6 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Path:
-    """Where something went.
-
-    Attributes
-    ----------
-    name, kind : str
-        The kind is `truth`, `measured` or `run`.
-    seconds : (n,) array
-        After the start of the scene.
-    positions : (n, 3) array
-        Metres from the scene's origin.
-    orientations : (n, 4) array
-        x, y, z, w; of a path that has none, as it moves.
-    """
-
-    name: str
-    kind: str
-    seconds: Floats
-    positions: Floats
-    orientations: Floats
-
-
-@dataclass(frozen=True)
 class Scene:
     """A recording, and what runs made of it, over one stretch of time.
 
@@ -82,10 +65,13 @@ class Scene:
     recording : Recording
     extra : tuple of RecordedPath
         Paths of runs.
+    solids : tuple of Solid
+        What the robot looks like; by default as its description says.
     """
 
     recording: Recording
     extra: tuple[RecordedPath, ...] = ()
+    solids: tuple[Solid, ...] | None = field(default=None, compare=False)
 
     @cached_property
     def axis(self) -> Axis:
@@ -102,15 +88,14 @@ class Scene:
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:
-        """Streams on the axis, pictures and points first."""
+        """Streams on the axis, pictures, points and maps first."""
         _, axis_of = find_axes(self.recording, "")
-        there = [s for s in self.recording if axis_of.get(s.name, self.axis) == self.axis]
-        shown = [s for s in there if s.type is not GridMap and len(s)]
-        return tuple(sorted(shown, key=lambda s: s.type not in (*PICTURES, *POINTS)))
+        shown = [s for s in self.recording if axis_of.get(s.name, self.axis) == self.axis and len(s)]
+        return tuple(sorted(shown, key=lambda s: not kind_of(s.type)))
 
     def seconds(self, stream: Stream) -> Floats:
         """Return the times (n,) of a stream after the start, in the order recorded."""
-        if stream.clock != self.axis.clock or self.axis.clock == "index":
+        if stream.clock != self.axis.clock or self.axis.clock == "index" or stream.meta.get("timeless"):
             return np.arange(len(stream), dtype=np.float64)
         return (stream.t_ns - self.axis.start_ns) / NS
 
@@ -119,54 +104,121 @@ class Scene:
         """What can be plotted of each stream."""
         return tuple(_curves_of(stream) for stream in self.streams)
 
-    @cached_property
-    def paths(self) -> tuple[Path, ...]:
-        """Where the robot went, by runs, by what measured it and by truth, all in the frame of the first.
+    # Paths
 
-        The robot is drawn on the first, which has orientations if any has.
-        """
+    @cached_property
+    def _laid(self) -> tuple[Layout, tuple[Path, ...], dict[str, Floats]]:
+        """The layout, the paths in it, and T_scene_frame (4, 4) of their frames."""
         found = [(path, "run") for path in self.extra]
         for stream in _position_streams(self.recording):
-            kind = "truth" if stream.role == "truth" else "measured"
-            found.append((path_of(stream, stream.name), kind))
-        found.sort(key=lambda each: each[0].orientations is None)
+            found.append((path_of(stream, stream.name), "truth" if stream.role == "truth" else "measured"))
         usable = [each for each in found if each[0].clock == self.axis.clock and len(each[0].t_ns) > 1]
         if not usable:
-            return ()
-        alike = [each for each in usable if each[0].frame == usable[0][0].frame]
-        laid = [_lay(path, kind, self.axis, alike[0][0].places[0]) for path, kind in alike]
-        up = _upward(laid[0], alike[0][0], self.z_down)
-        return tuple(_level(path, rotations.rotation_between(up, UP)) for path in laid)
+            return Layout(start_ns=self.axis.start_ns, z_down=self.z_down), (), {}
+        first, *others = sorted(usable, key=_rank)
+        layout, laid = lay_first(*first, self.axis.start_ns, self.z_down)
+        paths, fixed = [laid], {layout.frame: layout.matrix}
+        for path, kind in others:
+            laid, matrix = layout.lay(path, kind)
+            paths.append(laid)
+            fixed.setdefault(path.frame, matrix)
+        return layout, tuple(paths), fixed
+
+    @property
+    def layout(self) -> Layout:
+        """Where frames lie that do not move."""
+        return self._laid[0]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Where the robot went, by runs, by what measured it and by truth, all in one frame."""
+        return self._laid[1]
+
+    @property
+    def carrier(self) -> int:
+        """Which of the paths the robot is drawn on: one with orientations, of a run only if no other has."""
+        ranked = sorted(range(len(self.paths)), key=lambda k: self.paths[k].kind == "run")
+        return min(ranked, key=lambda k: not self.paths[k].turned, default=-1)
+
+    # Frames
 
     @property
     def z_down(self) -> bool:
         """Whether z of the robot points down."""
         return self.recording.robot is not None and self.recording.robot.z_down
 
-    @property
+    @cached_property
     def body(self) -> str:
-        """The frame that moves along the first path."""
+        """The frame that moves along the paths."""
         tree = self.recording.frames
         moved = {s.child for s in _position_streams(self.recording) if s.child}
         known = [name for name in moved if name in tree.frames]
         return known[0] if known else next(iter(tree.roots), "")
 
-    def mount(self, stream: Stream, t_ns: int) -> Floats:
-        """Return T_body_sensor (4, 4); that of no rotation where the frames do not tell."""
+    def mount(self, frame: str, t_ns: int) -> Floats | None:
+        """Return T_body_frame (4, 4) at a time; None where the frames do not tell."""
         try:
-            return self.recording.frames.lookup(self.body, stream.frame, t_ns, tolerance=1.0)
+            return self.recording.frames.lookup(self.body, frame, t_ns, tolerance=1.0)
         except FrameError:
-            return np.eye(4)
+            return None
 
-    def frames(self) -> list[tuple[str, Floats]]:
-        """Return each frame that does not move on the robot, with T_body_frame (4, 4)."""
-        tree, found = self.recording.frames, list[tuple[str, Floats]]()
+    def locate(self, frame: str, t_ns: int) -> tuple[bool, Floats]:
+        """Return whether a frame is fixed to the scene, and its place (4, 4) there or on the robot."""
+        mount, fixed = self.mount(frame, t_ns), self._laid[2]
+        if mount is None and frame in fixed:
+            return True, fixed[frame]
+        return False, np.eye(4) if mount is None else mount
+
+    def place_map(self, grid: GridMap, t_ns: int) -> tuple[tuple[bool, Floats], GridMap]:
+        """Return where a map lies, as `locate` does, and the map in coordinates that are small enough.
+
+        One of the Earth lies under a receiver's path, its heights moved onto that: they may count from
+        another zero. Without a path a map lies about its own middle.
+        """
+        frame = grid.frame or self.layout.frame
+        if self.layout.first is None:
+            return (True, np.eye(4)), centre_map(grid)
+        if grid.crs:
+            return (True, np.eye(4)), lay_map(grid, self.layout)
+        fixed, place = self.locate(frame, t_ns)
+        known = fixed or self.mount(frame, t_ns) is not None
+        return ((fixed, place) if known else (True, self.layout.matrix)), grid
+
+    @cached_property
+    def frames(self) -> dict[str, Floats]:
+        """Each frame that does not move on the robot, with T_body_frame (4, 4)."""
+        return self._frames_at(None)
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """Frames that move on the robot, such as those of an arm."""
+        tree = self.recording.frames
+        outside = {self.layout.frame, *(s.frame for s in _position_streams(self.recording))}
+        above = set(tree.ancestry(self.body)[1:]) if self.body in tree else set[str]()
+        hanging = (f for f in tree.frames if self.body in tree and self.body in tree.ancestry(f))
+        return tuple(f for f in hanging if f not in self.frames and f not in outside | above)
+
+    def place_moving(self, t_ns: int) -> Floats:
+        """Return T_body_frame (n, 4, 4) of the frames that move; NaN where the time does not tell."""
+        unknown = np.full((4, 4), np.nan)
+        found = [self.mount(name, t_ns) for name in self.moving]
+        return np.array([unknown if each is None else each for each in found]).reshape(-1, 4, 4)
+
+    def _frames_at(self, t_ns: int | None) -> dict[str, Floats]:
+        tree, found = self.recording.frames, dict[str, Floats]()
         for name in tree.frames:
             try:
-                found.append((name, tree.lookup(self.body, name)))
+                found[name] = tree.lookup(self.body, name, t_ns)
             except FrameError:
                 continue  # it moves, or hangs on nothing
         return found
+
+
+def _rank(each: tuple[RecordedPath, str]) -> tuple[bool, ...]:
+    """Sort paths: best to lay others by is one with orientations whose north is known, then a receiver's."""
+    path, kind = each
+    oriented, north = path.orientations is not None, path.frame.upper() in VIEWS
+    return (not (oriented and north), path.frame != EARTH, not oriented, kind == "run")
 
 
 def _position_streams(recording: Recording) -> list[Stream]:
@@ -194,46 +246,9 @@ def _curves_of(stream: Stream) -> tuple[Curve, ...]:
     return tuple(found)
 
 
-def _lay(path: RecordedPath, kind: str, axis: Axis, origin: Floats) -> Path:
-    """Return a path in metres from an origin, which is a place in the path's frame."""
-    on_earth = path.frame == EARTH
-    places = geodesy.local_from_geodetic(path.places, origin) if on_earth else path.places - origin
-    step = max(1, -(-len(places) // MOST_POSES))
-    places, t_ns = places[::step], path.t_ns[::step]
-    turned = path.orientations[::step] if path.orientations is not None else _headings(places)
-    return Path(path.name, kind, (t_ns - axis.start_ns) / NS, places, turned)
-
-
-def _upward(path: Path, recorded: RecordedPath, z_down: bool) -> Floats:
-    """Return the axis (3,) of a path's frame that points up, as the body that went along it stood."""
-    if recorded.orientations is None:
-        return -UP if recorded.frame == "NED" else UP
-    camera = forward_axis(path.positions, path.orientations) == 2
-    body = np.array([0.0, -1.0, 0.0]) if camera else -UP if z_down else UP
-    mean = rotations.rotate(path.orientations, np.broadcast_to(body, path.positions.shape)).mean(axis=0)
-    axis = int(np.argmax(np.abs(mean)))
-    return np.eye(3)[axis] * np.sign(mean[axis])
-
-
-def _level(path: Path, R: Floats) -> Path:
-    turn = rotations.quaternion_from_matrix(R)
-    turned = rotations.multiply(np.broadcast_to(turn, path.orientations.shape), path.orientations)
-    return replace(path, positions=path.positions @ R.T, orientations=turned)
-
-
-def _headings(places: Floats) -> Floats:
-    """Return orientations (n, 4) that look where a path goes next; where it stands, as it stood before."""
-    step = np.gradient(places[:, :2], axis=0)
-    moving = np.hypot(step[:, 0], step[:, 1]) > 1e-4
-    last: Ints = np.maximum.accumulate(np.where(moving, np.arange(len(step)), 0))
-    heading = np.arctan2(step[last, 1], step[last, 0])
-    zeros = np.zeros(len(heading))
-    return np.column_stack([zeros, zeros, np.sin(heading / 2), np.cos(heading / 2)])
-
-
-def describe(scene: Scene) -> dict[str, Any]:
+def describe(scene: Scene, solids: tuple[Solid, ...] = ()) -> dict[str, Any]:
     """Return what the page is told of a scene when it opens, as JSON can hold it."""
-    axis = scene.axis
+    axis, tree = scene.axis, scene.recording.frames
     return {
         "name": scene.recording.name,
         "robot": scene.recording.robot.title if scene.recording.robot else "",
@@ -242,21 +257,27 @@ def describe(scene: Scene) -> dict[str, Any]:
         "timed": axis.clock != "index",
         "body": scene.body,
         "z_down": scene.z_down,
+        "north": scene.layout.is_north_up,
         "streams": [_describe_stream(scene, number) for number in range(len(scene.streams))],
         "paths": [{"name": path.name, "kind": path.kind} for path in scene.paths],
-        "frames": [{"name": name, "matrix": place.ravel().tolist()} for name, place in scene.frames()],
+        "carrier": scene.carrier,
+        "frames": [
+            {"name": name, "parent": tree.parent_of(name), "matrix": place.ravel().tolist()}
+            for name, place in scene.frames.items()
+        ],
+        "moving": [{"name": name, "parent": tree.parent_of(name)} for name in scene.moving],
+        "solids": [solid.describe() for solid in solids],
     }
 
 
 def _describe_stream(scene: Scene, number: int) -> dict[str, Any]:
     stream = scene.streams[number]
     seconds, rate = scene.seconds(stream), stream.timing.rate
-    kinds = {"picture": PICTURES, "points": POINTS}
     return {
         "name": stream.name,
         "type": stream.type.__name__,
         "role": stream.role,
-        "kind": next((name for name, types in kinds.items() if stream.type in types), "numbers"),
+        "kind": kind_of(stream.type) or "numbers",
         "samples": len(stream),
         "rate": None if np.isnan(rate) else rate,
         "span": [float(seconds.min()), float(seconds.max())],

@@ -1,45 +1,28 @@
-// Points and lines in 3-D by WebGL2: an orbit camera, and buffers that are drawn with a matrix each.
-"use strict";
-
-const matrices = {
-  identity: () => [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1],
-  // Row by row, as the server has them: T_a_c = multiply(T_a_b, T_b_c).
-  multiply(a, b) {
-    const out = new Array(16).fill(0);
-    for (let i = 0; i < 4; i++) for (let j = 0; j < 4; j++) for (let k = 0; k < 4; k++) out[4 * i + j] += a[4 * i + k] * b[4 * k + j];
-    return out;
-  },
-  pose(x, y, z, qx, qy, qz, qw) {
-    return [
-      1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qz * qw), 2 * (qx * qz + qy * qw), x,
-      2 * (qx * qy + qz * qw), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qx * qw), y,
-      2 * (qx * qz - qy * qw), 2 * (qy * qz + qx * qw), 1 - 2 * (qx * qx + qy * qy), z,
-      0, 0, 0, 1];
-  },
-  perspective(angle, aspect, near, far) {
-    const f = 1 / Math.tan(angle / 2), d = near - far;
-    return [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (far + near) / d, 2 * far * near / d, 0, 0, -1, 0];
-  },
-  lookAt(eye, at, up) {
-    const sub = (a, b) => a.map((v, i) => v - b[i]);
-    const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
-    const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-    const unit = (a) => { const n = Math.hypot(...a) || 1; return a.map((v) => v / n); };
-    const back = unit(sub(eye, at)), right = unit(cross(up, back)), above = cross(back, right);
-    return [...right, -dot(right, eye), ...above, -dot(above, eye), ...back, -dot(back, eye), 0, 0, 0, 1];
-  },
-};
+// Points, lines and lit surfaces in 3-D by WebGL2: an orbit camera, and buffers that are drawn with a matrix each.
+import { listen } from "./gestures.js";
+import { identity, lookAt, multiply, perspective } from "./matrices.js";
 
 const VERTEX = `#version 300 es
-layout(location=0) in vec4 point;  // w: a value from 0 to 1
-uniform mat4 whole; uniform float size; uniform vec4 colour; out vec4 shade;
+layout(location=0) in vec4 point;   // w: a value from 0 to 1
+layout(location=1) in vec4 colours; // of the corners of a surface, where it has them
+uniform mat4 view, place; uniform float size; uniform vec4 colour; out vec4 shade; out vec3 at;
 vec3 scale(float v) {  // dark blue over green to yellow: also told apart by those who do not see red
   return mix(mix(vec3(.20,.22,.55), vec3(.13,.57,.55), smoothstep(0.,.5,v)), vec3(.95,.85,.20), smoothstep(.5,1.,v)); }
-void main() { gl_Position = whole * vec4(point.xyz, 1.); gl_PointSize = size; shade = colour.a > 0. ? colour : vec4(scale(point.w), 1.); }`;
+void main() {
+  vec4 there = place * vec4(point.xyz, 1.); at = there.xyz;
+  gl_Position = view * there; gl_PointSize = size;
+  shade = colour.a > 0. ? colour : colours.a > 0. ? colours : vec4(scale(point.w), 1.); }`;
+// The side that a surface turns to the light follows from how its place changes from pixel to pixel.
 const FRAGMENT = `#version 300 es
-precision mediump float; in vec4 shade; out vec4 result; void main() { result = shade; }`;
+precision highp float; in vec4 shade; in vec3 at; uniform float lit; uniform vec3 eye; out vec4 result;
+void main() {
+  result = shade;
+  if (lit > 0.) {
+    vec3 n = normalize(cross(dFdx(at), dFdy(at))); if (dot(n, eye - at) < 0.) n = -n;
+    result.rgb *= .45 + .6 * max(0., dot(n, normalize(vec3(.45, -.35, .82)))); } }`;
+const HIGHEST = 1.57;
 
-class Space {
+export class Space {
   constructor(canvas) {
     this.canvas = canvas;
     this.gl = canvas.getContext("webgl2", { antialias: true, preserveDrawingBuffer: true });
@@ -52,21 +35,43 @@ class Space {
   get works() { return this.gl !== null; }
 
   // Put a thing of points (x, y, z, value each): kind "points" or "lines"; without a colour, by value.
-  set(name, kind, points, matrix = matrices.identity(), colour = null, size = 2) {
+  set(name, kind, points, matrix = identity(), colour = null, size = 2) {
     if (!this.gl) return;
-    const gl = this.gl, known = this.things.get(name) ?? { buffer: gl.createBuffer() };
-    if (points) {
-      gl.bindBuffer(gl.ARRAY_BUFFER, known.buffer);
-      gl.bufferData(gl.ARRAY_BUFFER, points, gl.DYNAMIC_DRAW);
-      known.count = points.length / 4;
-    }
-    this.things.set(name, Object.assign(known, { kind, matrix, colour, size }));
+    const thing = this._thing(name, { kind, matrix, colour, size, width: 4 });
+    if (points) { this._fill(thing, "points", this.gl.ARRAY_BUFFER, points); thing.count = points.length / 4; }
+    this.draw();
+  }
+
+  // Put a surface of corners (x, y, z each): three by three, or as `index` says; `colours` are four bytes a corner.
+  setSurface(name, corners, { matrix = identity(), colour = null, colours = null, index = null } = {}) {
+    if (!this.gl) return;
+    const gl = this.gl, thing = this._thing(name, { kind: "surface", matrix, colour, size: 1, width: 3 });
+    this._fill(thing, "points", gl.ARRAY_BUFFER, corners);
+    if (colours) this._fill(thing, "colours", gl.ARRAY_BUFFER, colours);
+    if (index) this._fill(thing, "index", gl.ELEMENT_ARRAY_BUFFER, index);
+    thing.count = index ? index.length : corners.length / 3;
     this.draw();
   }
 
   move(name, matrix) { const thing = this.things.get(name); if (thing) { thing.matrix = matrix; this.draw(); } }
 
+  hide(name, hidden) { const thing = this.things.get(name); if (thing && thing.hidden !== hidden) { thing.hidden = hidden; this.draw(); } }
+
   draw() { if (this.gl && !this.waiting) { this.waiting = true; requestAnimationFrame(() => { this.waiting = false; this._draw(); }); } }
+
+  lookDown() { this.tilt = HIGHEST; this.turn = -Math.PI / 2; this.draw(); }
+
+  _thing(name, what) {
+    const thing = Object.assign(this.things.get(name) ?? {}, what);
+    this.things.set(name, thing);
+    return thing;
+  }
+
+  _fill(thing, part, target, content) {
+    thing[part] ??= this.gl.createBuffer();
+    this.gl.bindBuffer(target, thing[part]);
+    this.gl.bufferData(target, content, this.gl.DYNAMIC_DRAW);
+  }
 
   _prepare() {
     const gl = this.gl, program = gl.createProgram();
@@ -75,7 +80,7 @@ class Space {
       gl.shaderSource(shader, text); gl.compileShader(shader); gl.attachShader(program, shader);
     }
     gl.linkProgram(program); gl.useProgram(program);
-    this.places = Object.fromEntries(["whole", "size", "colour"].map((n) => [n, gl.getUniformLocation(program, n)]));
+    this.places = Object.fromEntries(["view", "place", "size", "colour", "lit", "eye"].map((n) => [n, gl.getUniformLocation(program, n)]));
     gl.enable(gl.DEPTH_TEST); gl.enableVertexAttribArray(0);
   }
 
@@ -88,40 +93,43 @@ class Space {
     const c = Math.cos(this.tilt), eye = [this.at[0] + this.distance * c * Math.cos(this.turn),
       this.at[1] + this.distance * c * Math.sin(this.turn), this.at[2] + this.distance * Math.sin(this.tilt)];
     const up = this.tilt > 1.5 ? [-Math.cos(this.turn), -Math.sin(this.turn), 0] : [0, 0, 1];
-    const view = matrices.multiply(matrices.perspective(0.9, width / Math.max(height, 1), this.distance / 200, this.distance * 200), matrices.lookAt(eye, this.at, up));
-    for (const thing of this.things.values()) {
-      if (!thing.count) continue;
-      gl.bindBuffer(gl.ARRAY_BUFFER, thing.buffer);
-      gl.vertexAttribPointer(0, 4, gl.FLOAT, false, 0, 0);
-      gl.uniformMatrix4fv(this.places.whole, true, matrices.multiply(view, thing.matrix));
-      gl.uniform1f(this.places.size, thing.size * ratio);
-      gl.uniform4fv(this.places.colour, thing.colour ?? [0, 0, 0, 0]);
-      gl.drawArrays(thing.kind === "lines" ? gl.LINES : gl.POINTS, 0, thing.count);
-    }
+    const lens = perspective(0.9, width / Math.max(height, 1), this.distance / 200, this.distance * 200);
+    gl.uniformMatrix4fv(this.places.view, true, multiply(lens, lookAt(eye, this.at, up)));
+    gl.uniform3fv(this.places.eye, eye);
+    for (const thing of this.things.values()) if (thing.count && !thing.hidden) this._drawThing(thing, ratio);
+  }
+
+  _drawThing(thing, ratio) {
+    const gl = this.gl;
+    gl.bindBuffer(gl.ARRAY_BUFFER, thing.points);
+    gl.vertexAttribPointer(0, thing.width, gl.FLOAT, false, 0, 0);
+    if (thing.colours) {
+      gl.enableVertexAttribArray(1);
+      gl.bindBuffer(gl.ARRAY_BUFFER, thing.colours);
+      gl.vertexAttribPointer(1, 4, gl.UNSIGNED_BYTE, true, 0, 0);
+    } else { gl.disableVertexAttribArray(1); gl.vertexAttrib4f(1, 0, 0, 0, 0); }
+    gl.uniformMatrix4fv(this.places.place, true, thing.matrix);
+    gl.uniform1f(this.places.size, thing.size * ratio);
+    gl.uniform1f(this.places.lit, thing.kind === "surface" ? 1 : 0);
+    gl.uniform4fv(this.places.colour, thing.colour ?? [0, 0, 0, 0]);
+    if (thing.index) { gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, thing.index); gl.drawElements(gl.TRIANGLES, thing.count, gl.UNSIGNED_INT, 0); }
+    else gl.drawArrays({ points: gl.POINTS, lines: gl.LINES, surface: gl.TRIANGLES }[thing.kind], 0, thing.count);
   }
 
   _listen() {
-    const fingers = new Map();
-    const spread = () => { const [a, b] = [...fingers.values()]; return Math.hypot(a.x - b.x, a.y - b.y); };
-    this.canvas.addEventListener("pointerdown", (e) => { fingers.set(e.pointerId, { x: e.clientX, y: e.clientY }); this.canvas.setPointerCapture(e.pointerId); });
-    this.canvas.addEventListener("pointermove", (e) => {
-      const before = fingers.get(e.pointerId);
-      if (!before) return;
-      const two = fingers.size === 2 ? spread() : 0, dx = e.clientX - before.x, dy = e.clientY - before.y;
-      fingers.set(e.pointerId, { x: e.clientX, y: e.clientY });
-      if (two) this.distance *= two / Math.max(spread(), 1);
-      else if (e.shiftKey) this.pan(dx, dy);
-      else { this.turn -= dx * 0.008; this.tilt = Math.min(1.57, Math.max(-1.5, this.tilt + dy * 0.008)); }
-      this.draw();
+    const turn = (dx, dy) => { this.turn -= dx * 0.008; this.tilt = Math.min(HIGHEST, Math.max(-1.5, this.tilt + dy * 0.008)); };
+    listen(this.canvas, {
+      drag: (e, dx, dy) => { if (e.shiftKey) this.pan(dx, dy); else turn(dx, dy); this.draw(); },
+      zoom: (factor) => { this.distance /= factor; this.draw(); },
+      slide: (dx, dy) => { if (dx || dy) this.pan(dx, dy); },
     });
-    for (const kind of ["pointerup", "pointercancel"]) this.canvas.addEventListener(kind, (e) => fingers.delete(e.pointerId));
-    this.canvas.addEventListener("wheel", (e) => { e.preventDefault(); this.distance *= Math.exp(e.deltaY * 0.001); this.draw(); }, { passive: false });
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
 
   pan(dx, dy) {
     const step = this.distance / this.canvas.clientHeight, s = Math.sin(this.turn), c = Math.cos(this.turn);
-    this.at = [this.at[0] + step * (s * dx + c * dy * -1), this.at[1] + step * (-c * dx + s * dy * -1), this.at[2]];
+    this.at = [this.at[0] + step * (s * dx - c * dy), this.at[1] + step * (-c * dx - s * dy), this.at[2]];
     this.onpan?.();
+    this.draw();
   }
 }

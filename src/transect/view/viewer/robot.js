@@ -1,0 +1,74 @@
+// The robot: its shapes and frames, which move with its pose and by themselves.
+import { identity, multiply } from "./matrices.js";
+import { bytes } from "./samples.js";
+
+const ROLES = { body: [0.86, 0.55, 0.25, 1], wheel: [0.28, 0.30, 0.33, 1] };
+const AXES = [[0.8, 0.2, 0.2, 1], [0.2, 0.6, 0.2, 1], [0.2, 0.3, 0.9, 1]];
+const AXIS = 0.25;
+
+export class Robot {
+  constructor(scene, space) {
+    this.scene = scene; this.space = space; this.pose = identity(); this.asked = null; this.shown = null;
+    this.places = new Map(scene.frames.map(({ name, matrix }) => [name, matrix]));
+    this.parents = [...scene.frames, ...scene.moving].filter(({ parent }) => parent);
+    if (!scene.solids.length) this._drawArrow();
+    this._drawFrames();
+  }
+
+  // Ask for the shapes; the page is of use before they are there.
+  async open() {
+    await Promise.all(this.scene.solids.map(async ({ frame, role }, n) => {
+      this.space.setSurface(`solid${n}`, new Float32Array(await bytes(`solid/${n}`)), { colour: ROLES[role] });
+    }));
+    this.move(this.pose);
+  }
+
+  move(pose) {
+    this.pose = pose;
+    for (const name of ["robot", "links", "axis0", "axis1", "axis2"]) this.space.move(name, pose);
+    this.scene.solids.forEach(({ frame }, n) => {
+      const place = this.places.get(frame);
+      this.space.hide(`solid${n}`, !place);
+      if (place) this.space.move(`solid${n}`, multiply(pose, place));
+    });
+  }
+
+  // Ask where the frames are that move on the robot; only the newest time that was wished for counts.
+  async seek(time) {
+    if (!this.scene.moving.length) return;
+    this.asked = time;
+    if (this.busy) return;
+    this.busy = true;
+    while (this.shown !== this.asked) {
+      this.shown = this.asked;
+      this._place(new Float32Array(await bytes(`frames/${this.shown}`)));
+    }
+    this.busy = false;
+  }
+
+  _place(numbers) {
+    this.scene.moving.forEach(({ name }, n) => {
+      const matrix = Array.from(numbers.subarray(16 * n, 16 * n + 16));
+      if (Number.isNaN(matrix[0])) this.places.delete(name); else this.places.set(name, matrix);
+    });
+    this._drawFrames();
+    this.move(this.pose);
+  }
+
+  // Without shapes, an arrow of one metre looks where the robot looks.
+  _drawArrow() {
+    const c = [[-.5, -.3, 0], [.5, -.3, 0], [.5, .3, 0], [-.5, .3, 0], [.9, 0, 0]], edges = [[0, 1], [1, 2], [2, 3], [3, 0], [1, 4], [2, 4]];
+    this.space.set("robot", "lines", new Float32Array(edges.flatMap(([a, b]) => [...c[a], 0, ...c[b], 0])), this.pose, [0.85, 0.37, 0.01, 1]);
+  }
+
+  // Each frame is three short lines, x red, y green, z blue; a grey line leads to the frame that it hangs on.
+  _drawFrames() {
+    AXES.forEach((colour, axis) => {
+      const rows = [...this.places.values()].flatMap((m) => [m[3], m[7], m[11], 0, m[3] + AXIS * m[axis], m[7] + AXIS * m[4 + axis], m[11] + AXIS * m[8 + axis], 0]);
+      this.space.set(`axis${axis}`, "lines", new Float32Array(rows), this.pose, colour);
+    });
+    const links = this.parents.filter(({ name, parent }) => this.places.has(name) && this.places.has(parent));
+    const ends = links.flatMap(({ name, parent }) => [name, parent].flatMap((each) => { const m = this.places.get(each); return [m[3], m[7], m[11], 0]; }));
+    this.space.set("links", "lines", new Float32Array(ends), this.pose, [0.55, 0.58, 0.6, 1]);
+  }
+}

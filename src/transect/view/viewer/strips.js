@@ -1,0 +1,78 @@
+// A strip for each stream: when it was recorded, and how far it could be trusted.
+import { listen } from "./gestures.js";
+
+const STATES = { OK: "#3a9d8f", SUSPECT: "#e2b13c", BAD: "#c2452d", UNKNOWN: "#9aa1a7" };
+const STRIP = 12, LABEL = 160, MOST = 12;
+
+export class Strips {
+  constructor(canvas, said, page) {
+    this.canvas = canvas; this.said = said; this.page = page; this.verdicts = {}; this.time = 0; this.played = null;
+    canvas.setAttribute("aria-valuemin", 0); canvas.setAttribute("aria-valuemax", page.scene.duration);
+    listen(canvas, {
+      drag: (e) => page.seek((e.offsetX - this.left) / (canvas.clientWidth - this.left) * page.scene.duration),
+      zoom: (factor, x) => page.plots.zoom(factor, (x - this.left) / (canvas.clientWidth - this.left) * page.scene.duration),
+    });
+    this.ask();
+  }
+
+  // Ask for the verdicts, again and again until the checks are done.
+  async ask() {
+    const found = await (await fetch("verdicts.json")).json();
+    this.verdicts = found.streams; this.judged = found.done; this.strips = null;
+    this.draw();
+    if (!found.done) setTimeout(() => this.ask(), 1000);
+  }
+
+  seek(time) {
+    this.time = time;
+    this.canvas.setAttribute("aria-valuenow", time.toFixed(2));
+    this.draw();
+  }
+
+  // The strips are drawn once; the cursor over them as often as it moves.
+  draw() {
+    const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth, duration = this.page.scene.duration || 1;
+    if (!width) return;
+    if (!this.strips || this.strips.width !== Math.round(width * ratio)) this._drawStrips(width, ratio);
+    if (this.canvas.width !== this.strips.width || this.canvas.height !== this.strips.height) { this.canvas.width = this.strips.width; this.canvas.height = this.strips.height; }
+    const g = this.canvas.getContext("2d"), height = this.strips.height / ratio, x = (t) => this.left + t / duration * (width - this.left);
+    g.setTransform(1, 0, 0, 1, 0, 0); g.clearRect(0, 0, this.canvas.width, this.canvas.height); g.drawImage(this.strips, 0, 0); g.scale(ratio, ratio);
+    if (this.played !== null) this._fade(g, x(this.played), width, height);
+    g.fillStyle = getComputedStyle(document.body).color; g.fillRect(x(this.time) - 0.75, 0, 1.5, height);
+    this._say();
+  }
+
+  // What a run has still before it is pale.
+  _fade(g, from, width, height) {
+    g.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--paper"); g.globalAlpha = 0.65;
+    g.fillRect(from, 0, width - from, height);
+    g.globalAlpha = 1;
+  }
+
+  // Those that a run plays come first.
+  _streams() {
+    const wired = new Set(this.page.scene.run?.wiring.map(([, stream]) => stream)), shown = this.page.scene.streams.filter((s) => s.samples > 1 || s.kind !== "surface");
+    return [...shown.filter((s) => wired.has(s.name)), ...shown.filter((s) => !wired.has(s.name))].slice(0, MOST);
+  }
+
+  _drawStrips(width, ratio) {
+    const streams = this._streams(), height = streams.length * STRIP + 4, duration = this.page.scene.duration || 1;
+    this.canvas.style.height = `${height}px`;
+    this.strips = new OffscreenCanvas(Math.round(width * ratio), Math.round(height * ratio));
+    this.left = Math.min(LABEL, width * 0.3);
+    const g = this.strips.getContext("2d"), x = (t) => this.left + t / duration * (width - this.left);
+    g.scale(ratio, ratio); g.font = "11px system-ui, sans-serif"; g.textBaseline = "middle";
+    streams.forEach((stream, n) => {
+      const y = n * STRIP + 2, bar = (a, b) => g.fillRect(x(a), y + 2, Math.max(1, x(Math.min(b, duration)) - x(a)), STRIP - 4);
+      g.fillStyle = getComputedStyle(document.body).color; g.fillText(stream.name, 0, y + STRIP / 2, this.left - 8);
+      g.fillStyle = "#8b959c66"; bar(...stream.span);
+      for (const [a, b, state] of this.verdicts[stream.name] ?? []) { g.fillStyle = STATES[state]; bar(a, b); }
+    });
+  }
+
+  _say() {
+    const now = Object.entries(this.verdicts).flatMap(([name, windows]) => windows.filter(([a, b, state]) => a <= this.time && this.time < b && state === "BAD").map(([, , , why]) => `${name} BAD (${why})`));
+    this.said.textContent = now.join(", ") || (this.judged ? "" : "judging the sensors ...");
+    this.said.style.color = now.length ? STATES.BAD : "";
+  }
+}
