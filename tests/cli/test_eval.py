@@ -295,10 +295,16 @@ def test_the_folder_of_a_run_says_what_it_consumed(run: Run, truth: Path, tmp_pa
         assert "not independent" in done.out
         assert metrics(run("eval", named, truth, "--json"))["ate"]["translation"]["rmse"] < 1e-6  # type: ignore[index]
     written(folder / "icp.pose.tum", circle())
-    for pair in ((truth, folder), (folder, truth), (truth, f"{folder}:gone"), (f"{folder}:gone", truth)):
+    assert run("eval", truth, folder).code == 0, "of several it is `pose`"
+    for pair in ((truth, f"{folder}:gone"), (f"{folder}:gone", truth)):
+        gone = run("eval", *pair)
+        assert gone.code == 2
+        assert "there are icp.pose, pose" in gone.err
+    (folder / "pose.tum").rename(folder / "state.tum")
+    for pair in ((truth, folder), (folder, truth)):
         several = run("eval", *pair)
         assert several.code == 2
-        assert "there are icp.pose, pose" in several.err
+        assert "there are icp.pose, state" in several.err
 
 
 def test_an_option_is_for_the_recordings_whose_format_has_it(run: Run, truth: Path, tmp_path: Path) -> None:

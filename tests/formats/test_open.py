@@ -268,3 +268,10 @@ def test_papers_are_not_offered_as_data(tmp_path: Path):
     first, *files = caught.value.why.split("\n         ")
     assert first == "these files of it open by themselves"
     assert files == [f"{tmp_path / name} (carmen)" for name in ("a.clf", "b.clf")]
+
+
+def test_descriptions_of_compounds_are_no_recording_and_the_error_says_what_looks_at_them(tmp_path: Path):
+    (tmp_path / "filter.yaml").write_text("name: Filter\ninput_ports: []\n")
+    with pytest.raises(UnknownFormatError) as caught:
+        transect.open(tmp_path)
+    assert f"transect graph check {tmp_path / 'filter.yaml'}  looks" in caught.value.hint

@@ -246,3 +246,9 @@ def test_the_main_clock_is_the_one_that_covers_most() -> None:
     rec = recording(stream("static", [1778234353 * NS]), stream("odom", [0, 90 * NS], clock="device"))
     assert rec.clock == "device"
     assert rec.span == (0, 90 * NS)
+
+
+def test_columns_in_which_no_stream_has_anything_are_left_out():
+    rec = Recording("clouds", (stream_of_values("a", np.arange(3), {"v": np.zeros(3)}, clock="index"),))
+    heading = str(rec).splitlines()[1]
+    assert heading.split() == ["stream", "type", "samples", "role"]

@@ -223,17 +223,20 @@ def split_run(source: Path | str) -> tuple[Path, str] | None:
 
 
 def find_output(folder: Path, port: str, *suffixes: str) -> Path:
-    """Return the file of a port of a run, or the only file with one of these suffixes.
+    """Return the file of a port of a run; without a port the only one with one of these suffixes, or `pose`.
 
     Raises
     ------
     UsageError
-        If there is none, or several and no port is named.
+        If there is none, or several, of which none is `pose`, and no port is named.
     """
-    found = [(path, name) for path, name in list_outputs(folder, *suffixes) if port in ("", name)]
+    listed = list_outputs(folder, *suffixes)
+    found = [path for path, name in listed if port in ("", name)]
+    if len(found) != 1 and not port:
+        found = [path for path, name in listed if name == POSE] or found
     if len(found) == 1:
-        return found[0][0]
-    ports = [name for _, name in list_outputs(folder, *suffixes)]
+        return found[0]
+    ports = [name for _, name in listed]
     kinds = " or ".join(suffixes)
     none = f"no {kinds} file of {port}" if port else f"no {kinds} file"
     raise UsageError(

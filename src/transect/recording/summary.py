@@ -69,9 +69,9 @@ def rate_text(rate: float) -> str:
 
 
 def stream_table(recording: Recording) -> StreamTable:
-    """Return a row of text for each stream; the type in the log only where a log has types of its own."""
-    names = [n for n in HEADINGS if n != "logged as" or any(map(_logged_type, recording.streams))]
+    """Return a row of text for each stream; columns in which no stream has anything are left out."""
     rows = [dict(zip(HEADINGS, _stream_row(stream), strict=True)) for stream in recording.streams]
+    names = [name for name in HEADINGS if not rows or any(row[name] not in ("", "-") for row in rows)]
     return StreamTable(
         tuple(names),
         [tuple(row[name] for name in names) for row in rows],
@@ -200,9 +200,7 @@ def _backward_notes(recording: Recording) -> list[str]:
     names: dict[str, list[str]] = {}
     for stream in recording:
         merged = _logged_type(stream).lower().endswith("/tfmessage")  # of several nodes, each on its own time
-        merged |= (
-            stream.role == "truth" and stream.type.__name__ == "Record"
-        )  # of several sensors
+        merged |= stream.role == "truth" and stream.type.__name__ == "Record"  # of several sensors
         if stream.clock != "index" and stream.timing.backwards and not merged:
             names.setdefault(_backward_text(stream), []).append(stream.name)
     return [f"{', '.join(streams)}: {text}" for text, streams in names.items()]
