@@ -20,6 +20,8 @@ from .recognition import Recogniser
 
 GAP_S, GAP_PERIODS = 2.0, 20
 """A gap that is longer than both begins a new session."""
+ASIDE = 2.0
+"""Metres that a place counts as further away for each radian that the body looks aside."""
 SIGMAS = 3.0
 """How far around the believed place old ones are looked for."""
 
@@ -284,7 +286,7 @@ class Mapper:
         return believed
 
     def _allowed(self, k: int, relative: Relative) -> Ints:
-        """Return old keyframes that may show the same place, the nearest first."""
+        """Return old keyframes that may show the same place, the nearest that look the same way first."""
         old = np.arange(k)
         session, way = np.array(self.session), np.array(self.way)
         far = (session[:k] != session[k]) | (way[k] - way[:k] > self.manner.recent)
@@ -296,8 +298,9 @@ class Mapper:
         )
         near = ~known | (away <= self.manner.reach + SIGMAS * np.sqrt(spread))
         chosen = old[far & useful & near]
-        order = np.argsort(np.where(known, away, np.inf)[chosen], kind="stable")
-        return chosen[order]
+        turned = np.linalg.norm(rotations.rotation_vector_from_matrix(relative.T_i_k[chosen, :3, :3]), axis=1)
+        cost = np.where(known[chosen], away[chosen] + ASIDE * turned, np.inf)
+        return chosen[np.argsort(cost, kind="stable")]
 
     def _is_same_place(self, found: Found) -> bool:
         """Tell whether a loop leads to a keyframe that saw what this one sees."""

@@ -1,0 +1,63 @@
+"""Odometry that leads the matching of scans: where it says the body is at the time of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.base.clocks import NS
+from transect.geometry import se3
+from transect.types import Pose
+
+from ..mapper import GAP_PERIODS, GAP_S
+from .field import flatten_pose
+from .odometer import compose, relate
+
+AHEAD_S = 0.5
+"""Seconds by which odometry is carried on, at most."""
+FASTEST = 5.0
+"""m/s: a jump of odometry that is faster begins anew."""
+
+
+class Lead:
+    """The last two poses of an odometry, and the times of the last scans."""
+
+    def __init__(self) -> None:
+        self.poses: list[tuple[int, Floats]] = []
+        self.scans: list[int] = []
+        self.known: tuple[int, Floats] | None = None
+
+    def add(self, poses: Sequence[Pose]) -> None:
+        """Take poses as they come."""
+        for pose in poses[-2:]:
+            flat = flatten_pose(se3.from_quaternion(pose.orientation, pose.position))
+            if np.isfinite(flat).all() and (not self.poses or pose.t_ns > self.poses[-1][0]):
+                self.poses = [*self.poses[-1:], (pose.t_ns, flat)]
+
+    def at(self, t_ns: int) -> Floats | None:
+        """Return the pose (3,) at a time, carried on from the last two; None without odometry."""
+        if not self.poses:
+            return None
+        last_ns, last = self.poses[-1]
+        if len(self.poses) < 2:
+            return last
+        first_ns, first = self.poses[0]
+        ahead = np.clip(t_ns - last_ns, 0, AHEAD_S * NS) / max(last_ns - first_ns, 1)
+        return compose(last, relate(first, last) * min(ahead, 2.0))
+
+    def joins(self, t_ns: int) -> bool:
+        """Tell whether the motion from the scan before to one at a time is known; the first joins nothing."""
+        now, before = self.at(t_ns), self.known
+        last_ns = self.scans[-1] if self.scans else None
+        periods = np.diff(self.scans)
+        self.scans = [*self.scans[-50:], t_ns]
+        self.known = None if now is None else (t_ns, now)
+        if last_ns is None:
+            return False
+        passed = (t_ns - last_ns) / NS
+        if now is not None and before is not None:
+            return float(np.hypot(*relate(before[1], now)[:2])) <= FASTEST * max(passed, 0.2)
+        usual = float(np.median(periods)) / NS if len(periods) else 0.0
+        return passed <= max(GAP_S, GAP_PERIODS * usual)

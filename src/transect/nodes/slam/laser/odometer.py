@@ -1,0 +1,164 @@
+"""Where the body is, by matching each scan with the walls that the last ones saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.base.clocks import NS
+
+from .field import FLOOR, Field, Match, Window, lift_covariance, lift_pose
+from .scans import thin, walls_of
+
+SPACING = 0.05
+"""Metres between points of a wall."""
+THINNED = 0.1
+"""Metres: one point of a scan per square of this size is matched."""
+REACH, REACH_SHARE = 0.1, 0.15
+"""A scan is looked for within 0.1 m and 15 % of the way since the last one, and in angle alike."""
+TURN, TURN_SHARE = 0.04, 0.15
+WIDE_REACH, WIDE_TURN = 0.6, 0.5
+"""Where odometry is missing, or led nowhere: m and rad."""
+MOVED, TURNED, WAIT_NS = 0.05, 0.03, NS
+"""A scan is matched after so many metres, radians or nanoseconds since the last one that was."""
+KEY_DISTANCE, KEY_TURN, KEYS = 0.5, 0.3, 12
+"""A scan becomes part of the local map after metres or radians; so many of them are kept."""
+LEAST = 0.5
+"""Score below which a match is not believed."""
+DRIFT = (0.1, 0.1)
+"""Sigma of an odometry alone, where no scan fits: parts of the way and of the turn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Where the body is by its scans.
+
+    Attributes
+    ----------
+    pose : (3,)
+        x, y and heading from where the first scan was taken.
+    covariance : (6, 6)
+        Of the motion since the last sample, in the axes of the body.
+    joined : bool
+        Whether it is known how the body came here from the last sample.
+    """
+
+    pose: Floats
+    covariance: Floats
+    joined: bool = True
+
+
+class Odometer:
+    """Follows a body by its scans, led by odometry where there is some."""
+
+    def __init__(self, beam: float) -> None:
+        self.beam = beam
+        self.pose = np.zeros(3)
+        self.known: Floats | None = None
+        self.speed = np.zeros(3)
+        self.matched_ns = self.t_ns = 0
+        self.since = np.zeros(3)
+        self.keys: list[tuple[Floats, Floats]] = []
+        self.field: LocalField | None = None
+        self.failed = self.matches = 0
+
+    def step(self, t_ns: int, points: Floats, known: Floats | None) -> Moved:
+        """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one."""
+        motion = self._predict(t_ns, known)
+        self.known, self.t_ns = known, t_ns
+        self.pose = compose(self.pose, motion)
+        if self.field is None:
+            self._keep(points)
+            return Moved(self.pose, lift_covariance(np.diag(FLOOR**2), 0.0))
+        self.since = self.since + np.abs([np.hypot(*motion[:2]), 0.0, motion[2]])
+        due = self.since[0] >= MOVED or self.since[2] >= TURNED or t_ns - self.matched_ns >= WAIT_NS
+        if not (due or known is None) or len(points) < 10:
+            return Moved(self.pose, self._spread(None, motion))
+        match = self._match(points, known is not None)
+        spread = self._spread(match, motion)
+        if match is not None:
+            self._follow(t_ns, match)
+            if self._is_far():
+                self._keep(points)
+        return Moved(self.pose, spread)
+
+    def _predict(self, t_ns: int, known: Floats | None) -> Floats:
+        """Return the motion (3,) since the last scan: by odometry, else as fast as before."""
+        if known is not None and self.known is not None:
+            return relate(self.known, known)
+        if known is None and self.t_ns:
+            return self.speed * (t_ns - self.t_ns) / NS
+        return np.zeros(3)
+
+    def _match(self, points: Floats, led: bool) -> Match | None:
+        """Look for a scan where it is expected, then in a wider window; None if it fits nowhere."""
+        assert self.field is not None
+        near = Window(self.pose, REACH + REACH_SHARE * self.since[0], TURN + TURN_SHARE * self.since[2])
+        wide = Window(self.pose, WIDE_REACH, WIDE_TURN)
+        scan = thin(walls_of(points, self.beam, SPACING), THINNED)
+        self.matches += 1
+        for window in (near, wide) if led else (wide,):
+            match = self.field.field.search(scan, window, LEAST)
+            if match is not None and match.score >= LEAST:
+                return match
+        self.failed += 1
+        return None
+
+    def _follow(self, t_ns: int, match: Match) -> None:
+        seconds = (t_ns - self.matched_ns) / NS
+        if self.matched_ns and seconds > 0:
+            moved = relate(self.last, match.pose)
+            self.speed = moved / seconds
+        self.pose = self.last = match.pose
+        self.matched_ns, self.since = t_ns, np.zeros(3)
+
+    def _spread(self, match: Match | None, motion: Floats) -> Floats:
+        """Return the covariance of a motion: of a match, for its part of the way to the next key."""
+        way, turn = float(np.hypot(*motion[:2])), abs(float(motion[2]))
+        if match is None:
+            sigma = np.array([DRIFT[0] * way, DRIFT[0] * way, DRIFT[1] * (turn + way)]) + 1e-4
+            return lift_covariance(np.diag(sigma**2), 0.0)
+        share = np.clip(way / KEY_DISTANCE + turn / KEY_TURN, 1e-3, 1.0)
+        return lift_covariance(match.covariance * share, float(match.pose[2]))
+
+    def _is_far(self) -> bool:
+        moved = relate(self.keys[-1][0], self.pose)
+        return bool(np.hypot(*moved[:2]) >= KEY_DISTANCE or abs(moved[2]) >= KEY_TURN)
+
+    def _keep(self, points: Floats) -> None:
+        """Make a scan part of the local map."""
+        self.last = self.pose
+        self.keys = [*self.keys[1 - KEYS :], (self.pose, walls_of(points, self.beam, SPACING))]
+        self.field = LocalField(self.keys)
+
+
+class LocalField:
+    """The field of the last scans; a copy of it may be shared, for it never changes."""
+
+    def __init__(self, keys: list[tuple[Floats, Floats]]) -> None:
+        self.field = Field(place_walls(keys))
+
+    def __deepcopy__(self, memo: object) -> LocalField:
+        return self
+
+
+def place_walls(keys: list[tuple[Floats, Floats]]) -> Floats:
+    """Return the walls (n, 2) of scans at their poses (3,)."""
+    placed = [walls @ lift_pose(pose)[:2, :2].T + pose[:2] for pose, walls in keys]
+    return np.concatenate(placed)
+
+
+def relate(first: Floats, second: Floats) -> Floats:
+    """Return the motion (3,) from one pose (3,) to another in the axes of the first."""
+    c, s = np.cos(first[2]), np.sin(first[2])
+    x, y, turn = second - first
+    return np.array([c * x + s * y, c * y - s * x, (turn + np.pi) % (2 * np.pi) - np.pi])
+
+
+def compose(first: Floats, motion: Floats) -> Floats:
+    """Return the pose (3,) after a motion (3,) in the axes of a pose (3,)."""
+    c, s = np.cos(first[2]), np.sin(first[2])
+    x, y, turn = motion
+    return np.array([first[0] + c * x - s * y, first[1] + s * x + c * y, first[2] + turn])

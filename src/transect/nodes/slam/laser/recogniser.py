@@ -1,0 +1,131 @@
+"""Known places by planar scans: each is matched with the walls that were seen around an old keyframe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.types.places import Observation
+
+from ..recognition import Guess, Loop
+from .field import Field, Window, flatten_pose, loop_of
+from .odometer import SPACING, THINNED, place_walls, relate
+from .scans import thin, walls_of
+
+LEAST, RIVAL = 0.6, 0.9
+"""Least score of a known place, and the part of it that no other pose in the window may have."""
+SIGMAS, SLACK, SLACK_TURN = 3.0, 0.3, 0.06
+"""A place is looked for within three sigmas, and a bit more: m and rad."""
+MOST_REACH, MOST_TURN = 8.0, np.pi
+LOST_REACH = 4.0
+"""Metres around a keyframe in which a body is looked for of which nothing is known."""
+AROUND, MOST = 4.0, 8
+"""A submap: scans within so many metres of a keyframe, so many before and after it at most."""
+APART = 2.0
+"""Metres between candidates: nearer ones have the same submap."""
+KEPT_FIELDS = 24
+BINS, BIN = 40, 0.5
+ALIKE = 12
+"""Places that look most alike are tried, where nothing is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """What was seen from a keyframe: returns (n, 2), pose (3,) by the front end, its segment, its looks."""
+
+    points: Floats
+    pose: Floats
+    segment: float
+    looks: Floats
+
+
+class LaserRecogniser:
+    """Keeps the scans of all keyframes; submaps are made of them when they are asked for."""
+
+    def __init__(self, beam: float) -> None:
+        self.beam = beam
+        self.places: dict[int, Place] = {}
+        self._fields: dict[int, Field] = {}
+
+    def __deepcopy__(self, memo: object) -> LaserRecogniser:
+        other = LaserRecogniser(self.beam)
+        other.places = dict(self.places)
+        return other
+
+    def add(self, k: int, observation: Observation) -> None:
+        """Remember a scan; submaps that it belongs to are made anew."""
+        points = np.asarray(observation["points"], np.float64)
+        front = np.asarray(observation["front"], np.float64)[0]
+        self.places[k] = Place(points, front[:3], float(front[3]), looks_of(points))
+        self._fields = {old: field for old, field in self._fields.items() if not self._are_near(old, k)}
+
+    def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:
+        """Return the first of the places that are allowed, a few metres apart; all those that look alike."""
+        chosen: list[int] = []
+        for k in allowed.tolist():
+            if not any(self._are_near(k, other) for other in chosen):
+                chosen.append(k)
+        looks = looks_of(np.asarray(observation["points"], np.float64))
+        alike = sorted(chosen[2:], key=lambda k: -float(self.places[k].looks @ looks))
+        return [*chosen[:2], *alike[:ALIKE]]
+
+    def verify(self, old: int, observation: Observation, guess: Guess | None) -> Loop | None:
+        """Return where a scan fits into the walls around an old keyframe, if it fits nowhere else."""
+        points = np.asarray(observation["points"], np.float64)
+        if len(points) < 20:
+            return None
+        window = window_of(guess)
+        scan = thin(walls_of(points, self.beam, SPACING), THINNED)
+        match = self._field(old).search(scan, window, LEAST, RIVAL)
+        if match is None or match.score < LEAST or match.rival >= RIVAL:
+            return None
+        return loop_of(match)
+
+    def _are_near(self, a: int, b: int) -> bool:
+        first, second = self.places[a], self.places[b]
+        moved = relate(first.pose, second.pose)
+        return first.segment == second.segment and float(np.hypot(*moved[:2])) < APART and abs(moved[2]) < 1.0
+
+    def _field(self, old: int) -> Field:
+        """Return the walls around an old keyframe, in its axes."""
+        if old not in self._fields:
+            keys = [(relate(self.places[old].pose, p.pose), self._walls(p)) for p in self._around(old)]
+            while len(self._fields) >= KEPT_FIELDS:
+                self._fields.pop(next(iter(self._fields)))
+            self._fields[old] = Field(place_walls(keys))
+        return self._fields[old]
+
+    def _walls(self, place: Place) -> Floats:
+        return walls_of(place.points, self.beam, SPACING)
+
+    def _around(self, old: int) -> list[Place]:
+        here = self.places[old]
+        numbers = list(self.places)
+        at = numbers.index(old)
+        near = [self.places[k] for k in numbers[max(at - MOST, 0) : at + MOST + 1]]
+        return [
+            each
+            for each in near
+            if each.segment == here.segment and np.hypot(*(each.pose - here.pose)[:2]) <= AROUND
+        ]
+
+
+def window_of(guess: Guess | None) -> Window:
+    """Return where to look for a body of which the graph says so much."""
+    if guess is None:
+        return Window(np.zeros(3), LOST_REACH, np.pi)
+    spread = guess.covariance
+    reach = SLACK + SIGMAS * np.sqrt(np.linalg.eigvalsh(spread[:2, :2])[-1])
+    turn = SLACK_TURN + SIGMAS * np.sqrt(spread[5, 5])
+    return Window(flatten_pose(guess.T_old_new), min(reach, MOST_REACH), min(turn, MOST_TURN))
+
+
+def looks_of(points: Floats) -> Floats:
+    """Return how often points (n, 2) are how far from each other (40,): the same however they are turned."""
+    few = points[:: max(len(points) // 90, 1)]
+    away = np.linalg.norm(few[:, None] - few[None], axis=-1)[np.triu_indices(len(few), 1)]
+    counts = np.histogram(away, BINS, (0.0, BINS * BIN))[0].astype(np.float64)
+    return np.sqrt(counts / max(counts.sum(), 1.0))

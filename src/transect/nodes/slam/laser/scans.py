@@ -1,0 +1,64 @@
+"""Returns of a planar scan as points of the body, and the walls between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.base.arrays import Floats, Mask
+from transect.types import LaserScan
+
+GAP, GAP_BEAMS = 0.1, 3.0
+"""Two returns are on one wall if they are nearer than 0.1 m and three times the way between beams there."""
+STRAIGHT, LONGEST = 0.99, 2.0
+"""Cosine between steps that go on along one wall, and metres between its returns at most."""
+
+
+def points_of(scan: LaserScan, T_body_laser: Floats, farthest: float) -> Floats:
+    """Return the returns (n, 2) of a scan in the body's plane, in the order of the beams."""
+    returned = scan.returned(farthest=farthest)
+    ranges, angles = scan.ranges[returned], scan.angles[returned]
+    flat = np.stack([ranges * np.cos(angles), ranges * np.sin(angles)], axis=-1)
+    return flat @ T_body_laser[:2, :2].T + T_body_laser[:2, 3]
+
+
+def walls_of(points: Floats, beam: float, spacing: float) -> Floats:
+    """Return points (m, 2) along the walls between neighbouring returns, not further apart than `spacing`.
+
+    Beams fall thinly on walls that are far away; without what is between them a scan is drawn to the very
+    places where another one's beams fell.
+
+    Parameters
+    ----------
+    points : (n, 2)
+        Returns in the order of their beams, about a body near the laser.
+    beam : float
+        Angle between neighbouring beams, rad.
+    """
+    if len(points) < 2:
+        return points
+    steps = np.diff(points, axis=0)
+    length = np.linalg.norm(steps, axis=1)
+    joined = _are_joined(points, steps, length, beam)
+    count = np.where(joined, np.maximum(np.ceil(length / spacing), 1), 1).astype(np.int64)
+    first = np.repeat(np.arange(len(steps)), count)
+    share = (np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)) / count[first]
+    return np.concatenate([points[first] + share[:, None] * steps[first] * joined[first, None], points[-1:]])
+
+
+def _are_joined(points: Floats, steps: Floats, length: Floats, beam: float) -> Mask:
+    """Tell which neighbouring returns are on one wall: near ones, and further ones of a wall seen aslant."""
+    away = np.linalg.norm(points[:-1], axis=1)
+    across = GAP_BEAMS * beam * away
+    ahead = steps / np.maximum(length, 1e-9)[:, None]
+    straight = np.sum(ahead[1:] * ahead[:-1], axis=1) > STRAIGHT
+    goes_on = np.concatenate([[False], straight]) | np.concatenate([straight, [False]])
+    aslant = np.abs(points[:-1, 0] * ahead[:, 1] - points[:-1, 1] * ahead[:, 0]) / np.maximum(away, 1e-9)
+    longest = np.minimum(GAP + across / np.maximum(aslant, 1e-2), LONGEST)
+    return (length <= GAP + across) | (goes_on & (length <= longest))
+
+
+def thin(points: Floats, size: float) -> Floats:
+    """Return at most one point (m, 2) per square: near walls, which many beams meet, count as others do."""
+    cells = np.floor(points / size).astype(np.int64)
+    _, first = np.unique(cells, axis=0, return_index=True)
+    return points[np.sort(first)]

@@ -1,0 +1,119 @@
+"""A map of what a planar laser sees, and where the body is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.engine import Batch, Node, param
+from transect.errors import FrameError
+from transect.types import LaserScan, NavFix, Pose
+from transect.types.places import Observation
+
+from .consistency import Rules
+from .laser.field import lift_pose
+from .laser.lead import Lead
+from .laser.odometer import KEY_DISTANCE, KEY_TURN, Odometer
+from .laser.recogniser import LaserRecogniser
+from .laser.scans import points_of
+from .mapper import Manner
+from .session import Placed, Session, check_map
+
+KIND = "LaserSlam"
+LEAST_BEAMS = 20
+"""Returns that a scan must have to be of use."""
+
+
+class LaserPlaces(Node):
+    """Matches each scan with the last ones, knows places again, and corrects the way between.
+
+    The body is that of the odometry; without one it is the laser.
+
+    Inputs
+    ------
+    scan
+        Of one laser that is mounted level.
+    pose
+        By any odometry; it leads the matching, and may be missing.
+    fix
+        Satellite fixes, which anchor the map.
+    """
+
+    farthest: float = param(30.0, gt=0, unit="m", doc="ranges beyond are not used")
+    reach: float = param(6.0, gt=0, unit="m", doc="how near an old place must be to be looked at")
+    recent: float = param(8.0, gt=0, unit="m", doc="metres of the way behind in which no loop is looked for")
+    lone: float = param(
+        3.0, gt=0, unit="m", doc="where the graph is surer than this, a loop that fits needs no second one"
+    )
+
+    def reset(self) -> None:
+        self.odometer: Odometer | None = None
+        self.session: Session | None = None
+        self.lead = Lead()
+        self.mounting = np.eye(4)
+        self.segment = 0.0
+
+    def ready(self) -> None:
+        """Refuse a map of another kind."""
+        check_map(self.ctx, KIND)
+
+    def process(self, scan: LaserScan, pose: Batch[Pose] = (), fix: Batch[NavFix] = ()) -> Placed | None:
+        self.lead.add(pose)
+        session = self.session = self.session or self._begin(scan, pose)
+        for each in fix:
+            session.add_fix(each)
+        points = points_of(scan, self.mounting, self.farthest)
+        if len(points) < LEAST_BEAMS:
+            return self.ctx.skip("too few beams came back")
+        joined = self.lead.joins(scan.t_ns)
+        if self.odometer is None or not joined:
+            self.odometer = Odometer(abs(scan.angle_increment))
+            self.segment = self.segment + 1.0
+        moved = self.odometer.step(scan.t_ns, points, self.lead.at(scan.t_ns))
+        front = np.array([[*moved.pose, self.segment]])
+        return session.step(
+            scan.t_ns, lift_pose(moved.pose), moved.covariance, lambda: observe(points, front), joined=joined
+        )
+
+    def finish(self) -> Placed | None:
+        """Return trajectory and map, and say how it went."""
+        if self.session is None or self.odometer is None:
+            return None
+        if self.odometer.failed:
+            self.ctx.log(f"{self.odometer.failed} of {self.odometer.matches} scans did not fit those before")
+        return self.session.finish(self.ctx)
+
+    def _begin(self, scan: LaserScan, poses: Sequence[Pose]) -> Session:
+        child = (poses[-1].child if poses else "") or scan.frame
+        self.mounting = self._find_mounting(child, scan.frame)
+        known = self.ctx.map
+        self.segment = max_segment(known.places.observations) if known is not None and known.extend else 0.0
+        manner = Manner(
+            KEY_DISTANCE, KEY_TURN, self.reach, self.recent, tries=2,
+            rules=Rules(lone=self.lone, beyond=False),
+        )  # fmt: skip
+        beam = abs(float(scan.angle_increment))
+        calibration = {"beam": beam, "farthest": self.farthest, "T_body_laser": self.mounting.tolist()}
+        return Session(self.ctx, KIND, LaserRecogniser(beam), manner, calibration, child)
+
+    def _find_mounting(self, body: str, laser: str) -> Floats:
+        """Return T_body_laser; where frames do not tell, the laser is the body."""
+        if body == laser:
+            return np.eye(4)
+        try:
+            return np.asarray(self.ctx.frames.lookup(body, laser), np.float64).reshape(-1, 4, 4)[0]
+        except FrameError:
+            self.ctx.log(f"no frames lead from {body or 'the body'} to {laser or 'the laser'}: taken as one")
+            return np.eye(4)
+
+
+def observe(points: Floats, front: Floats) -> Observation:
+    """Return what a keyframe keeps: returns (n, 2) in the body's plane, and the pose by the scans alone."""
+    return {"points": points.astype(np.float32), "front": front}
+
+
+def max_segment(observations: Sequence[Observation]) -> float:
+    """Return the largest number of a segment in a map."""
+    return max((float(each["front"][0, 3]) for each in observations if len(each["front"])), default=0.0)

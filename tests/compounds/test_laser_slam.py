@@ -1,0 +1,96 @@
+"""LaserSlam on simulated corridors: loops closed, robots found and lost, the same bytes again."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, walk
+
+import transect
+from transect.engine import Run
+from transect.errors import UsageError
+from transect.nodes.slam.laser.field import flatten_pose
+from transect.recording.place_maps import read_map
+from transect.types import PlaceMap, Trajectory
+
+pytest.importorskip("gtsam")
+SET = {"places.recent": 6.0}
+
+
+@cache
+def driven() -> np.ndarray:
+    return walk([*ROUND, (3.0, 0.0)], step=0.15)
+
+
+@cache
+def mapped() -> Run:
+    return transect.run("LaserSlam", record(block(), driven()), set=SET)
+
+
+def errors(path: Trajectory, truth: np.ndarray) -> np.ndarray:
+    """Return the error of each position, where the first poses are put together."""
+    c, s = np.cos(truth[0, 2]), np.sin(truth[0, 2])
+    placed = path.positions[:, :2] @ np.array([[c, s], [-s, c]]) + truth[0, :2]
+    return np.linalg.norm(placed - truth[:, :2], axis=1)
+
+
+def test_the_way_round_a_block_is_closed() -> None:
+    run, truth = mapped(), driven()
+    [path], [places] = run["trajectory"].values, run["map"].values
+    wheels = np.linalg.norm(odometry_of(truth)[:, :2] - truth[:, :2], axis=1)
+    assert isinstance(places, PlaceMap)
+    assert "loop" in places.edges.what
+    assert "doubted" not in places.edges.what
+    assert np.sqrt(np.mean(errors(path, truth) ** 2)) < 0.1 * np.sqrt(np.mean(wheels**2))
+    assert errors(path, truth).max() < 0.15
+    loops = [n for n, what in enumerate(places.edges.what) if what == "loop"]
+    at = {int(t): truth[n] for n, t in enumerate(path.t_ns)}
+    for n in loops:
+        a, b = (at[int(places.t_ns[k])] for k in (places.edges.a[n], places.edges.b[n]))
+        c, s = np.cos(a[2]), np.sin(a[2])
+        x, y, turn = b - a
+        said = flatten_pose(places.edges.T_a_b[n])
+        assert np.hypot(said[0] - c * x - s * y, said[1] - c * y + s * x) < 0.1
+        assert abs((said[2] - turn + np.pi) % (2 * np.pi) - np.pi) < 0.06
+
+
+def test_without_odometry_scans_alone_lead() -> None:
+    truth = walk([(0.0, 0.0), (8.0, 0.0)], step=0.15)
+    run = transect.run("LaserSlam", record(block(), truth, odometry=False), set=SET)
+    [path] = run["trajectory"].values
+    assert errors(path, truth).max() < 0.2
+
+
+def test_a_second_drive_is_found_in_the_map_and_two_jobs_change_nothing(tmp_path: Path) -> None:
+    recording = record(block(), driven())
+    made = transect.run("LaserSlam", recording, set=SET, out=tmp_path / "map", jobs=2)
+    assert made.digest == mapped().digest
+    kept = read_map(tmp_path / "map", "LaserSlam")
+    again = walk([(5.0, 0.2), (12.0, 0.2), (12.0, 4.0)], step=0.15)
+    there = record(block(), again, seed=5, start_ns=10**12)
+    run = transect.run("LaserSlam", there, set=SET, map=tmp_path / "map")
+    assert run.config["map"]["kind"] == "LaserSlam"
+    located = np.array(run["located"].values)
+    assert located[len(located) // 3 :].all()
+    [path] = run["trajectory"].values
+    truth = again[located]
+    assert np.linalg.norm(path.positions[:, :2] - truth[:, :2], axis=1).max() < 0.2
+    assert "map" not in [name for name, output in run.outputs.items() if len(output)]
+    assert any(said.text.startswith("FOUND") for said in run.conclusions)
+    both = transect.run("LaserSlam", there, set=SET, map=tmp_path / "map", extend=True)
+    [joined] = both["map"].values
+    assert sorted(set(joined.session.tolist())) == [0, 1]
+    assert len(joined) > len(kept)
+
+
+def test_a_map_of_another_place_says_lost(tmp_path: Path) -> None:
+    transect.run("LaserSlam", record(block(), driven()[:60]), set=SET, out=tmp_path / "map")
+    other = record(block(seed=8, niches=30) * 1.9, walk([(8.0, -0.2), (12.0, 0.0)], step=0.2))
+    run = transect.run("LaserSlam", other, set=SET, map=tmp_path / "map")
+    assert not any(run["located"].values)
+    assert any(said.bad and said.text.startswith("LOST") for said in run.conclusions)
+    with pytest.raises(UsageError, match="no map"):
+        transect.run("LaserSlam", other, map=tmp_path / "nothing")

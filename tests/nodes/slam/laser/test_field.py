@@ -1,0 +1,80 @@
+"""Matching scans with walls: the pose that is found, how sure it is, and rooms that look alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transect.nodes.slam.laser.field import Field, Window, flatten_pose, lift_covariance, lift_pose
+from transect.nodes.slam.laser.odometer import compose, relate
+from transect.nodes.slam.laser.scans import points_of, thin, walls_of
+from transect.types import LaserScan
+
+from ..rooms import block, box, cast
+
+BEAM = np.pi / 180
+
+
+def seen(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
+    """Return the returns of a scan about the body."""
+    return points_of(LaserScan(cast(walls, pose), -np.pi / 2, BEAM), np.eye(4), 30.0)
+
+
+def scan_at(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
+    return thin(walls_of(seen(walls, pose), BEAM, 0.05), 0.1)
+
+
+@pytest.mark.parametrize("moved", [(0.31, -0.17, 0.2), (-0.05, 0.08, -0.4), (1.1, 0.3, 0.05)])
+def test_the_pose_of_a_scan_is_found_between_cells(moved: tuple[float, float, float]) -> None:
+    walls = block()
+    field = Field(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    found = field.search(scan_at(walls, moved), Window(np.zeros(3), 1.5, 0.6), 0.3)
+    assert found is not None
+    assert np.abs(found.pose - moved)[:2].max() < 0.03
+    assert abs(found.pose[2] - moved[2]) < 0.01
+    assert found.score > 0.6
+
+
+def test_a_scan_of_another_place_does_not_fit() -> None:
+    walls = block()
+    field = Field(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    elsewhere = scan_at(block(seed=9, niches=40) * 1.7, (5.0, 9.0, 2.0))
+    assert field.search(elsewhere, Window(np.zeros(3), 1.0, 0.5), 0.6) is None
+
+
+def test_in_a_corridor_the_match_is_unsure_along_it_and_sure_across() -> None:
+    walls = np.array([(-50.0, -1.0, 50.0, -1.0), (-50.0, 1.0, 50.0, 1.0)])
+    around = [walls_of(seen(walls, (x, 0.0, 0.0)), BEAM, 0.05) + np.array([x, 0.0]) for x in (-8, 0, 8)]
+    found = Field(np.concatenate(around)).climb(scan_at(walls, (0.0, 0.0, 0.0)), np.zeros(3))
+    along, across = np.sqrt(np.diag(found.covariance))[:2]
+    assert along > 5 * across
+    assert across < 0.05
+
+
+def test_two_rooms_that_look_alike_are_rivals() -> None:
+    walls = np.array([*box(-2, -2, 2, 2), *box(4, -2, 8, 2)])
+    both = np.concatenate([seen(walls, (0.0, 0.0, 0.0)), seen(walls, (6.0, 0.0, 0.0)) + np.array([6.0, 0.0])])
+    field = Field(both)
+    scan = scan_at(walls, (0.3, 0.2, 0.1))
+    wide = field.search(scan, Window(np.array([3.0, 0.0, 0.0]), 4.0, 0.3), 0.3, 0.8)
+    near = field.search(scan, Window(np.zeros(3), 1.0, 0.3), 0.3, 0.8)
+    assert wide is not None
+    assert wide.rival > 0.9
+    assert near is not None
+    assert near.rival == 0.0
+
+
+def test_walls_are_filled_between_beams_and_not_across_doors() -> None:
+    wall = np.stack([np.full(9, 5.0), np.linspace(-0.4, 0.4, 9)], axis=-1)
+    door = np.concatenate([wall[:4], wall[:4] + np.array([3.0, 0.0])])
+    assert len(walls_of(wall, BEAM, 0.02)) > 35
+    assert not np.any((walls_of(door, BEAM, 0.05)[:, 0] > 5.01) & (walls_of(door, BEAM, 0.05)[:, 0] < 7.99))
+
+
+def test_poses_of_the_plane_compose_and_lift_as_transforms_do() -> None:
+    first, motion = np.array([1.0, -2.0, 2.5]), np.array([0.3, 0.2, 1.2])
+    lifted = flatten_pose(lift_pose(first) @ lift_pose(motion))
+    np.testing.assert_allclose(np.cos(compose(first, motion) - lifted), [*np.cos((0, 0)), 1.0], atol=1e-12)
+    np.testing.assert_allclose(relate(first, compose(first, motion)), motion, atol=1e-12)
+    turned = lift_covariance(np.diag([4.0, 1.0, 0.1]), np.pi / 2)
+    np.testing.assert_allclose(np.diag(turned)[[0, 1, 5]], [1.0, 4.0, 0.1], atol=1e-12)
