@@ -324,7 +324,9 @@ def _hint_compounds(source: Source) -> list[str]:
     """Return what to do with descriptions of nodes or compounds, if there are any: they are no recording."""
     written = (name for name in source.names[:MOST_PARTS] if name.endswith((".yaml", ".yml")))
     found = [name for name in written if b"input_ports" in source.head(name)][:1]
-    return [f"transect graph check {source.local(name) or name}  looks at what it describes" for name in found]
+    return [
+        f"transect graph check {source.local(name) or name}  looks at what it describes" for name in found
+    ]
 
 
 def _list_lines(words: list[str]) -> str:
