@@ -20,7 +20,7 @@ from transect.geometry._arrays import floats, measured_rows
 from transect.recording import Recording
 from transect.types import GridMap
 
-from .maps.grid import Heights, cell_size, heights_of
+from transect.geometry.rasters import Heights, cell_size, heights_of
 
 Cells = NDArray[np.int64]
 

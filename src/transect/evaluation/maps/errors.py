@@ -16,8 +16,8 @@ from transect.base.arrays import Floats, Mask
 from transect.geometry._arrays import floats
 from transect.types import GridMap
 
-from .grid import ELEVATION, Heights, cell_size, centres_of, heights_of
-from .plane import Plane, plane_between
+from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, heights_of
+from transect.geometry.map_planes import Plane, plane_between
 from .registration import register
 from .scores import HeightStatistics, Score, score_at
 

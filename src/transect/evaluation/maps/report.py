@@ -19,7 +19,7 @@ from transect.recording import Loss
 from transect.types import GridMap, Provenance, SourceFile
 
 from .errors import NO_SHIFT, MapErrors, map_errors
-from .grid import ELEVATION, heights_of
+from transect.geometry.rasters import ELEVATION, heights_of
 
 METRIC = "map"
 SUFFIXES = (".tif", ".tiff")

@@ -1,4 +1,4 @@
-"""Where the cells of a map are, and what a map says between them."""
+"""Where the cells of a map are, what a map says between them, and how steep it is there."""
 
 from __future__ import annotations
 
@@ -37,6 +37,63 @@ class Heights:
         a, b, c = self.cells_from_plane[0]
         d, e, f = self.cells_from_plane[1]
         return bilinear(self.values, d * x + e * y + f, a * x + b * y + c)
+
+    @property
+    def plane_from_cells(self) -> Floats:
+        """(2, 3): takes column, row, 1 of a cell's centre to x, y."""
+        inverse = np.linalg.inv(self.cells_from_plane[:, :2])
+        return np.column_stack([inverse, -inverse @ self.cells_from_plane[:, 2]])
+
+    @property
+    def cell(self) -> float:
+        """Edge of a cell in units of the plane: the mean of its two."""
+        return float(np.mean(np.linalg.norm(self.plane_from_cells[:, :2], axis=0)))
+
+    @property
+    def centres(self) -> tuple[Floats, Floats]:
+        """x and y (rows, cols) of the centres of cells."""
+        row, col = np.indices(self.values.shape, dtype=np.float64)
+        (a, b, c), (d, e, f) = self.plane_from_cells
+        return a * col + b * row + c, d * col + e * row + f
+
+    def close_holes(self) -> Heights:
+        """Return heights in which single unknown cells lie between the known ones on either side of them."""
+        inner = np.pad(self.values, 1, constant_values=np.nan)
+        rows, cols = self.values.shape
+        total, count = np.zeros((2, rows, cols))
+        for i, j in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            pair = inner[1 + i : 1 + i + rows, 1 + j : 1 + j + cols], inner[1 - i :, 1 - j :][:rows, :cols]
+            mean = (pair[0] + pair[1]) / 2
+            known = np.isfinite(mean)
+            total[known] += mean[known]
+            count += known
+        open_ = np.isnan(self.values) & (count > 0)
+        return Heights(np.where(open_, total / np.maximum(count, 1), self.values), self.cells_from_plane)
+
+    def measure_slopes(self) -> Floats:
+        """Return (rows, cols, 2) rises along x and y, by the two neighbours; NaN beside what is not known."""
+        if min(self.values.shape) < 2:
+            return np.full((*self.values.shape, 2), np.nan)
+        down, across = np.gradient(self.values)
+        return np.stack([across, down], axis=-1) @ self.cells_from_plane[:, :2]
+
+    def reduce(self, factor: int, known: float = 0.5) -> Heights:
+        """Return means over blocks of `factor` cells a side; NaN where less than a share of them is known.
+
+        Rows and columns at the end that fill no block are left out.
+        """
+        if factor <= 1:
+            return self
+        rows, cols = (n // factor for n in self.values.shape)
+        blocks = self.values[: rows * factor, : cols * factor].reshape(rows, factor, cols, factor)
+        there = np.isfinite(blocks)
+        count = there.sum(axis=(1, 3))
+        mean = np.where(there, blocks, 0.0).sum(axis=(1, 3)) / np.maximum(count, 1)
+        # The centre of the first block lies half of what is left of it further on.
+        shift = (factor - 1) / 2
+        cells = self.cells_from_plane.copy()
+        cells[:, 2] -= shift
+        return Heights(np.where(count >= known * factor**2, mean, np.nan), cells / factor)
 
 
 def heights_of(grid: GridMap, layer: str = ELEVATION) -> Heights:

@@ -14,7 +14,9 @@ Plane = Callable[[Floats, Floats], tuple[Floats, Floats]]
 """Takes x and y of the reference's plane to the estimate's."""
 
 
-def plane_between(reference: GridMap, estimate: GridMap, *, placed: bool) -> tuple[Plane, tuple[str, ...]]:
+def plane_between(
+    reference: GridMap, estimate: GridMap, *, placed: bool, degrees: bool = False
+) -> tuple[Plane, tuple[str, ...]]:
     """Return the way from the reference's plane to the estimate's, and what a person should know of it.
 
     Parameters
@@ -22,12 +24,14 @@ def plane_between(reference: GridMap, estimate: GridMap, *, placed: bool) -> tup
     placed : bool
         Whether the caller says where the estimate is: then a map in a site frame may be held against one with
         a coordinate reference system.
+    degrees : bool
+        Whether cells of the reference may be measured in degrees.
 
     Raises
     ------
     UsageError
         If only one map has a reference system and nobody says where the other is, if a system is not known,
-        or if the reference's cells are measured in degrees.
+        or if the reference's cells are measured in degrees and may not be.
     """
     if not reference.crs and not estimate.crs:
         return _same, ()
@@ -40,14 +44,14 @@ def plane_between(reference: GridMap, estimate: GridMap, *, placed: bool) -> tup
             why=f"the other is in {reference.crs or estimate.crs}",
             hint="--shift X,Y,Z (in Python shift=): where the origin of its frame is in the other system",
         )
-    return _between(reference.crs, estimate.crs)
+    return _between(reference.crs, estimate.crs, degrees)
 
 
 def _same(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x, y
 
 
-def _between(reference: str, estimate: str) -> tuple[Plane, tuple[str, ...]]:
+def _between(reference: str, estimate: str, degrees: bool) -> tuple[Plane, tuple[str, ...]]:
     import pyproj
     from pyproj.exceptions import CRSError
 
@@ -55,7 +59,7 @@ def _between(reference: str, estimate: str) -> tuple[Plane, tuple[str, ...]]:
         ours, theirs = pyproj.CRS.from_user_input(reference), pyproj.CRS.from_user_input(estimate)
     except CRSError as error:
         raise UsageError("a coordinate reference system is not known", why=str(error)) from error
-    if ours.is_geographic:
+    if ours.is_geographic and not degrees:
         raise UsageError(
             "the cells of the reference are measured in degrees",
             why=f"it is in {reference}; distances are in metres",

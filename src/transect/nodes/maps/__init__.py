@@ -1,0 +1,1 @@
+"""Maps brought together: where one height map lies in another."""

@@ -1,0 +1,6 @@
+"""One height map laid on another of the same ground: search, least squares, covariance, and refusal."""
+
+from .aligning import Alignment, align_maps
+from .locating import Hypothesis, Localisation, locate_map
+
+__all__ = ["Alignment", "Hypothesis", "Localisation", "align_maps", "locate_map"]

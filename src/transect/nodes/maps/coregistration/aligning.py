@@ -1,0 +1,287 @@
+"""One height map laid on another: searched, refined from coarse to fine, judged, with a covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transect.base.arrays import Floats
+from transect.errors import GeometryError
+from transect.geometry.rasters import Heights
+from transect.types import GridMap
+
+from .placement import Placement, begin_at
+from .planes import MapPair, MetricPlane, bring_together
+from .refinement import LEAST_CELLS, Fit, measure_covariance, refine
+from .search import Span, Sweep, drop_spikes, search
+from .significance import Likeness, compare_slopes
+
+CANDIDATES = 5
+"""Places of the search that are refined."""
+REACH = 0.25
+"""Of the moved map's size: how far it may be off, unless somebody says it."""
+TURN = np.radians(15.0)
+HELD = 1.0
+"""Cells that the deviation of the place may be at most, along any direction."""
+SAME = 2.0
+"""Cells of the search within which two fits are one place."""
+RIVAL = 1.1
+"""A place elsewhere whose residuals are less than this times as large fits as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Where a map lies in a reference.
+
+    Attributes
+    ----------
+    placement : Placement
+        In metres of `plane`.
+    covariance : (6, 6) or (7, 7) float64
+        Of the place of the map's middle, m, its turn in the reference's axes, rad, and the logarithm of its
+        scale where that was found.
+    plane : MetricPlane
+        Of the reference.
+    fit : Fit
+        On the cells of `map`: residuals are heights of the map less the reference's.
+    reference, map : Heights
+        What was compared: in metres of the plane, the finer one averaged to the cells of the other.
+    overlap : float
+        Share of the map's known cells that lie on known ground of the reference.
+    likeness : Likeness
+    before : float
+        Deviation of the differences in metres where the map was believed to be, but for the height; NaN
+        without overlap.
+    """
+
+    placement: Placement
+    covariance: Floats
+    plane: MetricPlane
+    fit: Fit
+    reference: Heights
+    map: Heights
+    overlap: float
+    likeness: Likeness
+    before: float
+
+    @cached_property
+    def T_reference_map(self) -> Floats:
+        """(4, 4): takes points of the map to the reference, in metres of the plane; with its scale."""
+        return self.placement.matrix
+
+    @property
+    def deviations(self) -> Floats:
+        """Standard deviations (6,) or (7,): m, rad, and of the scale."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def horizontal_deviation(self) -> float:
+        """Largest standard deviation of the place along any horizontal direction, m."""
+        if not np.isfinite(self.covariance).all():
+            return np.inf
+        return float(np.sqrt(max(np.linalg.eigvalsh(self.covariance[:2, :2])[-1], 0.0)))
+
+    def covariance_at(self, point: ArrayLike) -> Floats:
+        """Return the covariance of the place of another point (3,) of the map, and of the turn: m, rad."""
+        arm = self.placement.turn(np.asarray(point, np.float64) - self.placement.middle)
+        moves = np.eye(len(self.covariance))
+        moves[:3, 3:6] = -np.array([[0, -arm[2], arm[1]], [arm[2], 0, -arm[0]], [-arm[1], arm[0], 0]])
+        if len(moves) > 6:
+            moves[:3, 6] = arm
+        return moves @ self.covariance @ moves.T
+
+
+def align_maps(
+    reference: GridMap,
+    moved: GridMap,
+    *,
+    reach: float | None = None,
+    turn: float = TURN,
+    scale: bool = False,
+    tilt: bool = True,
+    at: ArrayLike | None = None,
+    overlap: float = 0.3,
+) -> Alignment:
+    """Lay a height map on another one of the same ground.
+
+    Parameters
+    ----------
+    reference : GridMap
+        The map that stays.
+    moved : GridMap
+        The map that is laid on it.
+    reach : float, optional
+        Metres that it may be off; by default a quarter of its size.
+    turn : float
+        Rad that it may be turned about the vertical.
+    scale : bool
+        Whether its lengths may be wrong by a factor.
+    tilt : bool
+        Whether it may lean.
+    at : (2,), optional
+        Where the middle of the map is believed to be, in the reference's coordinates; by default where its
+        own say.
+    overlap : float
+        Share of the map's known cells that must lie on the reference.
+
+    Raises
+    ------
+    GeometryError
+        If the maps do not overlap, are not alike, or if the ground is too flat to hold one on the other.
+    UsageError
+        If their reference systems cannot be brought together.
+    """
+    pair, begin = prepare(reference, moved, at)
+    size = max(pair.moved.values.shape) * pair.moved.cell
+    span = Span(REACH * size if reach is None else reach, turn, overlap)
+    fits, sweep = find_fits(pair, begin, span, CANDIDATES, scale=scale, tilt=tilt)
+    found = describe(choose(fits, sweep.cell), pair, begin)
+    if (doubt := doubt_alignment(found, sweep.tried)) is not None:
+        raise doubt
+    return found
+
+
+def prepare(reference: GridMap, moved: GridMap, at: ArrayLike | None) -> tuple[MapPair, Placement]:
+    """Return both maps with cells alike and without spikes, and where the moved one is believed to be."""
+    pair = bring_together(reference, moved, placed=at is not None)
+    pair = match_cells(MapPair(drop_spikes(pair.reference), drop_spikes(pair.moved), pair.plane))
+    refuse_empty(pair)
+    begin = begin_at(pair.moved)
+    if at is None:
+        return pair, begin
+    shift = pair.plane.place(np.asarray(at, np.float64)) - begin.middle[:2]
+    return pair, begin_at(pair.moved, np.array([*shift, 0.0]))
+
+
+def find_fits(
+    pair: MapPair, begin: Placement, span: Span, most: int, *, scale: bool = False, tilt: bool = True
+) -> tuple[list[Fit], Sweep]:
+    """Return fits at the best places within a span, the one with the smallest residuals first.
+
+    Raises
+    ------
+    GeometryError
+        If the maps do not overlap.
+    """
+    sweep = search(pair.reference, pair.moved, span, most, begin)
+    fits = [descend(pair, each.placement, sweep.cell, scale=scale, tilt=tilt) for each in sweep.candidates]
+    fits = [fit for fit in fits if fit.count >= span.overlap * known_cells(pair.moved)]
+    if not fits:
+        raise GeometryError(
+            "the maps do not overlap",
+            why=f"nowhere within {span.reach:.3g} m lie {span.overlap:.0%} of the map's cells on known ground",
+            hint="check frames and reference systems; say where it is, or allow a larger reach",
+        )
+    return sorted(fits, key=lambda fit: fit.deviation), sweep
+
+
+def known_cells(heights: Heights) -> int:
+    """Return how many cells have a height."""
+    return int(np.isfinite(heights.values).sum())
+
+
+def refuse_empty(pair: MapPair) -> None:
+    """Raise if a map has too few cells to be compared."""
+    for name, heights in (("reference", pair.reference), ("map", pair.moved)):
+        if min(heights.values.shape) < 3 or known_cells(heights) < LEAST_CELLS:
+            raise GeometryError(
+                f"the {name} is too small to be compared",
+                why=f"it has {known_cells(heights)} known cells of {heights.cell:.3g} m",
+                hint="maps of the other's resolution or finer, and of more ground",
+            )
+
+
+def match_cells(pair: MapPair) -> MapPair:
+    """Return both maps with cells of about the same size: the finer one is averaged."""
+    coarse = max(pair.reference.cell, pair.moved.cell)
+    ours, theirs = (each.reduce(round(coarse / each.cell)) for each in (pair.reference, pair.moved))
+    return MapPair(ours, theirs, pair.plane)
+
+
+def descend(pair: MapPair, begin: Placement, cell: float, *, scale: bool, tilt: bool) -> Fit:
+    """Refine a placement from cells of the search down to those of the maps."""
+    factor = max(int(cell / pair.moved.cell), 1)
+    placement = begin
+    while factor > 1:
+        reference, moved = pair.reference.reduce(factor), pair.moved.reduce(factor)
+        if min(*reference.values.shape, *moved.values.shape) >= 3 and known_cells(moved) >= LEAST_CELLS:
+            placement = refine(reference, moved, _on_ground(reference, moved, placement), tilt=tilt).placement
+        factor //= 2
+    begin = _on_ground(pair.reference, pair.moved, placement)
+    return refine(pair.reference, pair.moved, begin, scale=scale, tilt=tilt)
+
+
+def _on_ground(reference: Heights, moved: Heights, placement: Placement) -> Placement:
+    """Return a placement at the height of the reference: a step may not see ground that is far below."""
+    x, y = moved.centres
+    places = placement.carry(np.stack([x, y, moved.values], axis=-1) - placement.middle)
+    rise = reference.at(places[..., 0], places[..., 1]) - places[..., 2]
+    known = np.isfinite(rise)
+    up = float(np.median(rise[known])) if known.any() else 0.0
+    return placement.step(np.array([0.0, 0.0, up, 0.0, 0.0, 0.0]))
+
+
+def choose(fits: list[Fit], cell: float) -> Fit:
+    """Return the first of fits, which are in order; raise if one elsewhere is as good.
+
+    `cell` is the edge of the search's cells in metres.
+    """
+    best = fits[0]
+    for other in fits[1:]:
+        away = float(np.linalg.norm((other.placement.shift - best.placement.shift)[:2]))
+        if away > SAME * cell and other.deviation < RIVAL * best.deviation:
+            raise GeometryError(
+                "the maps fit at several places equally well",
+                why=f"{best.deviation:.3g} m are left here, {other.deviation:.3g} m at a place {away:.3g} m away",
+                hint="a smaller reach, larger maps, or AbsoluteLocalisation, which lists the places",
+            )
+    return best
+
+
+def describe(fit: Fit, pair: MapPair, begin: Placement) -> Alignment:
+    """Return an alignment: a fit with its covariance and how alike the maps are."""
+    return Alignment(
+        fit.placement,
+        measure_covariance(fit),
+        pair.plane,
+        fit,
+        pair.reference,
+        pair.moved,
+        fit.count / known_cells(pair.moved),
+        compare_slopes(fit, pair.moved),
+        _measure_before(pair, begin),
+    )
+
+
+def doubt_alignment(found: Alignment, tried: int) -> GeometryError | None:
+    """Return why an alignment is not believed; None if it is.
+
+    `tried` is the number of places of which it is the best.
+    """
+    cell, sigma = found.map.cell, found.horizontal_deviation
+    if not np.isfinite(sigma) or sigma > HELD * cell:
+        known = f"its place would be known to {sigma:.3g} m, cells are {cell:.3g} m"
+        return GeometryError(
+            "the ground is too flat to tell where the map lies",
+            why=known if np.isfinite(sigma) else "slopes of both maps have nothing in common",
+            hint="maps with relief: rocks, slopes that change, edges",
+        )
+    likeness = found.likeness
+    if likeness.correlation <= (limit := likeness.limit(tried)):
+        return GeometryError(
+            "the maps are not alike",
+            why=f"correlation of their slopes {likeness.correlation:.2f}, by chance up to {limit:.2f}",
+            hint="are they of the same ground? A larger reach or turn, if they may be further off",
+        )
+    return None
+
+
+def _measure_before(pair: MapPair, begin: Placement) -> float:
+    x, y = pair.moved.centres
+    places = begin.carry(np.stack([x, y, pair.moved.values], axis=-1) - begin.middle)
+    off = places[..., 2] - pair.reference.at(places[..., 0], places[..., 1])
+    known = off[np.isfinite(off)]
+    return float(known.std()) if len(known) else float("nan")

@@ -1,0 +1,288 @@
+"""The last part of the way: least squares on heights, and how well the ground holds the result.
+
+A cell of the moved map, carried to the reference, has a residual: its height less the reference's there. The
+motion is found at which residuals do not depend on the slopes of the *moved* map any more. Those slopes share
+no noise with the reference, which is interpolated and so smoother between its cells than at them; by its own
+slopes a noisy map would be drawn to half cells.
+
+The covariance is that of such an estimate (a sandwich): the slopes of both maps tell how a motion changes the
+residuals, and the residuals' own correlation over the map how much of them is chance. Errors of maps are
+alike over metres, so counting cells would promise too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.base.arrays import Floats, Mask
+from transect.geometry import robust
+from transect.geometry.rasters import Heights
+
+from .placement import Placement
+
+ITERATIONS = 30
+CONVERGED = 1e-3
+"""Cells, at the edge of the map."""
+LEAST_CELLS = 30
+TUKEY = 4.685
+"""Deviations beyond which a residual does not count: keeps 95 % efficiency."""
+LARGEST_STEP = 2.0
+"""Cells that a step may move the edge of the map."""
+LAGS = 0.25
+"""Share of the map over which residuals may be alike."""
+SAMPLING = 0.005
+"""Cells, a deviation: how a map's cells were averaged is not known, nor the same in both."""
+SHARPER = 1e-4
+"""Of the largest deviation: less cannot be told from nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A placement and what was left of the heights.
+
+    Attributes
+    ----------
+    placement : Placement
+    residual : (rows, cols) float64
+        Height of the moved map less the reference's, metres; NaN where one is not known.
+    weight : (rows, cols) float64
+        1 for cells that count in full, 0 for outliers and unknown ones.
+    bread : (k, k) float64
+        How residuals, weighted by the moved map's slopes, change with the motion.
+    gradient : (rows, cols, k) float64
+        Of the residuals by the motion, by the moved map's slopes.
+    cell : float
+        Edge of the moved map's cells in metres.
+    converged : bool
+    """
+
+    placement: Placement
+    residual: Floats
+    weight: Floats
+    bread: Floats
+    gradient: Floats
+    cell: float
+    converged: bool
+
+    @property
+    def deviation(self) -> float:
+        """Of the residuals that count, in metres."""
+        used = self.weight > 0
+        total = max(float(self.weight[used].sum()), 1.0)
+        return float(np.sqrt((self.weight * np.nan_to_num(self.residual) ** 2)[used].sum() / total))
+
+    @property
+    def count(self) -> int:
+        """Cells at which both maps are known."""
+        return int(np.isfinite(self.residual).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Template:
+    """The moved map: offsets of its cells from the middle (rows, cols, 3) and its slopes."""
+
+    offsets: Floats
+    slopes: Floats
+    cell: float
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Under:
+    """The reference: splines of its heights (rows, cols), 0 or NaN with its slopes (rows, cols, 3).
+
+    Heights between cells are cubic: linear ones move what is small by a hundredth of a cell.
+    """
+
+    spline: Floats
+    slopes: Floats
+    cells_from_plane: Floats
+
+
+def refine(
+    reference: Heights, moved: Heights, begin: Placement, *, scale: bool = False, tilt: bool = True
+) -> Fit:
+    """Lay a map on a reference from a placement nearby.
+
+    Parameters
+    ----------
+    reference, moved : Heights
+        In metres of one plane, of about the same cells.
+    begin : Placement
+        Off by a few cells at most.
+    scale : bool
+        Whether lengths of the moved map may be wrong by a factor.
+    tilt : bool
+        Whether it may lean.
+    """
+    template = _template(moved, begin)
+    under = _prepare(reference)
+    free = _free(scale, tilt)
+    placement, converged = begin, False
+    for _ in range(ITERATIONS):
+        step, size = _solve(_linearise(under, template, placement, free), template, free)
+        placement = placement.step(step)
+        if size < CONVERGED * template.cell:
+            converged = True
+            break
+    residual, weight, g_moved, g_reference = _linearise(under, template, placement, free)
+    bread = np.einsum("ij,ijp,ijq->pq", weight, np.nan_to_num(g_moved), np.nan_to_num(g_reference))
+    return Fit(placement, residual, weight, bread, g_moved, template.cell, converged)
+
+
+def _free(scale: bool, tilt: bool) -> Mask:
+    """Return which of shift, turn and scale (7,) are found."""
+    return np.array([True, True, True, tilt, tilt, True, scale])
+
+
+def _template(moved: Heights, begin: Placement) -> _Template:
+    x, y = moved.centres
+    offsets = np.stack([x, y, moved.values], axis=-1) - begin.middle
+    known = np.isfinite(moved.values)
+    radius = float(np.sqrt(np.mean(np.sum(offsets[known][:, :2] ** 2, axis=1)))) if known.any() else 1.0
+    return _Template(offsets, moved.close_holes().measure_slopes(), moved.cell, max(radius, moved.cell))
+
+
+def _linearise(
+    under: _Under, template: _Template, placement: Placement, free: Mask
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return residuals and weights (rows, cols), and gradients (rows, cols, k) by either map's slopes."""
+    arms = placement.turn(template.offsets)
+    places = placement.middle + placement.shift + arms
+    below = _sample(under, places[..., :2])
+    residual = places[..., 2] - below[..., 0]
+    ups = np.dstack([-template.slopes, np.ones(residual.shape)]) @ placement.rotation.T
+    g_moved = _gradient(ups / ups[..., 2:], arms)[..., free]
+    g_reference = _gradient(np.dstack([-below[..., 1:], np.ones(residual.shape)]), arms)[..., free]
+    known = np.isfinite(residual) & np.isfinite(g_moved).all(axis=-1) & np.isfinite(g_reference).all(axis=-1)
+    return residual, _weigh(residual, known), g_moved, g_reference
+
+
+def _prepare(reference: Heights) -> _Under:
+    from scipy.ndimage import distance_transform_edt, spline_filter
+
+    known = np.isfinite(reference.values)
+    nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
+    spline = np.asarray(spline_filter(reference.values[tuple(np.asarray(nearest))], order=3, mode="mirror"))
+    slopes = np.dstack([np.where(known, 0.0, np.nan), reference.close_holes().measure_slopes()])
+    return _Under(spline, slopes, reference.cells_from_plane)
+
+
+def _sample(under: _Under, places: Floats) -> Floats:
+    """Return heights and slopes (..., 3) at places (..., 2); NaN outside and beside unknown cells."""
+    from scipy.ndimage import map_coordinates
+
+    rows, cols = under.spline.shape
+    cells = places @ under.cells_from_plane[:, :2].T + under.cells_from_plane[:, 2]
+    inside = ((cells >= 0) & (cells <= (cols - 1, rows - 1))).all(axis=-1)
+    at = np.where(inside[..., None], cells, 0.0)
+    j, i = (np.minimum(at[..., k].astype(np.int64), n - 2) for k, n in ((0, cols), (1, rows)))
+    u, v = (at[..., 0] - j)[..., None], (at[..., 1] - i)[..., None]
+    top = (1 - u) * under.slopes[i, j] + u * under.slopes[i, j + 1]
+    bottom = (1 - u) * under.slopes[i + 1, j] + u * under.slopes[i + 1, j + 1]
+    found = np.where(inside[..., None], (1 - v) * top + v * bottom, np.nan)
+    found[..., 0] += map_coordinates(under.spline, [at[..., 1], at[..., 0]], order=3, mode="mirror", prefilter=False)
+    return found
+
+
+def _gradient(ups: Floats, arms: Floats) -> Floats:
+    """Return (..., 7): how a height over a surface changes with shift, turn and scale.
+
+    `ups` (..., 3) are normals of length 1 along z, `arms` (..., 3) the way from the middle.
+    """
+    return np.concatenate([ups, np.cross(arms, ups), np.sum(ups * arms, axis=-1, keepdims=True)], axis=-1)
+
+
+def _weigh(residual: Floats, known: Mask) -> Floats:
+    """Return Tukey's weights (rows, cols) about the median; 0 where something is not known."""
+    if known.sum() < LEAST_CELLS:
+        return np.zeros(residual.shape)
+    middle = float(robust.median(residual[known]))
+    spread = max(float(robust.nmad(residual[known])), 1e-9)
+    share = np.where(known, (residual - middle) / (TUKEY * spread), 2.0)
+    return np.where(np.abs(share) < 1, (1 - share**2) ** 2, 0.0)
+
+
+def _solve(
+    lines: tuple[Floats, Floats, Floats, Floats], template: _Template, free: Mask
+) -> tuple[Floats, float]:
+    """Return a step (7,), and how far it moves the edge of the map in metres."""
+    residual, weight, g_moved, g_reference = lines
+    used = weight > 0
+    lengths = np.array([1, 1, 1, *[template.radius] * 4])[free]
+    if used.sum() < LEAST_CELLS:
+        return np.zeros(7), np.inf
+    a, b, w = g_moved[used] / lengths, g_reference[used] / lengths, weight[used]
+    # Between the two maps' slopes: the moved one's alone would give too short steps, both alone may be singular.
+    normal = np.einsum("n,np,nq->pq", w, a, (a + b) / 2)
+    small = -np.linalg.lstsq(normal, np.einsum("n,np,n->p", w, a, residual[used]), rcond=1e-9)[0]
+    size = float(np.abs(small).max())
+    small *= min(1.0, LARGEST_STEP * template.cell / max(size, 1e-12))
+    step = np.zeros(7)
+    step[free] = small / lengths
+    return step, size
+
+
+def measure_covariance(fit: Fit) -> Floats:
+    """Return the covariance (k, k) of a fit: metres and rad of the middle; infinite where nothing holds it."""
+    k = len(fit.bread)
+    used = fit.weight > 0
+    forms = np.where(used[..., None], fit.weight[..., None] * np.nan_to_num(fit.gradient), 0.0)
+    filling = _correlate_residuals(fit, forms)
+    lengths = np.sqrt(np.maximum(np.diag(fit.bread), 1e-300))
+    scaled = (fit.bread + fit.bread.T) / 2 / np.outer(lengths, lengths)
+    if not (np.diag(fit.bread) > 0).all() or np.linalg.eigvalsh(scaled)[0] < SHARPER:
+        return np.diag(np.full(k, np.inf))
+    inverse = np.linalg.inv(fit.bread)
+    found = inverse @ filling @ inverse.T
+    found[:2, :2] += np.eye(2) * (SAMPLING * fit.cell) ** 2
+    return (found + found.T) / 2
+
+
+def _correlate_residuals(fit: Fit, forms: Floats) -> Floats:
+    """Return (k, k): the covariance of the sum of `forms` (rows, cols, k) times residuals.
+
+    By the residuals' autocovariance, tapered so that it stays one; sums over all pairs of cells are made by
+    Fourier transforms.
+    """
+    from scipy.fft import irfft2, rfft2
+
+    rows, cols = fit.residual.shape
+    alike = measure_autocovariance(fit)
+    shape = alike.shape
+    spectrum = np.maximum(np.asarray(rfft2(alike)).real, 0.0)
+    k = forms.shape[-1]
+    spread = [np.asarray(irfft2(np.asarray(rfft2(forms[..., p], shape)) * spectrum, shape)) for p in range(k)]
+    sums = [[float((forms[..., q] * spread[p][:rows, :cols]).sum()) for q in range(k)] for p in range(k)]
+    filling = np.array(sums)
+    return (filling + filling.T) / 2
+
+
+def measure_autocovariance(fit: Fit) -> Floats:
+    """Return the autocovariance of the residuals that count, m^2, by lag as the Fourier transform orders them."""
+    from scipy.fft import irfft2, next_fast_len, rfft2
+
+    size = fit.residual.shape
+    shape = [next_fast_len(2 * n - 1, real=True) for n in size]
+    used = (fit.weight > 0).astype(np.float64)
+    middle = float((fit.weight * np.nan_to_num(fit.residual)).sum() / max(fit.weight.sum(), 1e-12))
+    r = np.where(used > 0, np.nan_to_num(fit.residual) - middle, 0.0)
+    power, pairs = (np.asarray(irfft2(np.abs(np.asarray(rfft2(each, shape))) ** 2, shape)) for each in (r, used))
+    return np.where(pairs > 0.5, power / np.maximum(np.round(pairs), 1), 0.0) * taper_lags(shape, size)
+
+
+def count_independent(fit: Fit) -> float:
+    """Return how many residuals that know nothing of each other would tell as much as all of them do."""
+    alike = measure_autocovariance(fit)
+    together = max(float(alike.sum()) / max(float(alike[0, 0]), 1e-300), 1.0)
+    return max(float((fit.weight > 0).sum()) / together, 1.0)
+
+
+def taper_lags(shape: Sequence[int], size: Sequence[int]) -> Floats:
+    """Return weights of lags, as the Fourier transform orders them: 1 at none, 0 beyond a part of the map."""
+    lags = [np.minimum(np.arange(n), n - np.arange(n)) for n in shape]
+    reach = [max(LAGS * n, 1.0) for n in size]
+    return np.outer(*[np.maximum(1 - lag / most, 0.0) for lag, most in zip(lags, reach, strict=True)])
