@@ -13,10 +13,10 @@ from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import align, se3
 from transect.geometry._arrays import floats, measured_rows
+from transect.geometry.rasters import ELEVATION, cell_size, centres_of, heights_of
 from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.types import GridMap, PointCloud
 
-from transect.geometry.rasters import ELEVATION, cell_size, centres_of, heights_of
 from .maps.scores import HeightStatistics, Score, score_at
 
 DISTANCES = (0.05, 0.1, 0.2)

@@ -42,7 +42,7 @@ class Heights:
     def plane_from_cells(self) -> Floats:
         """(2, 3): takes column, row, 1 of a cell's centre to x, y."""
         inverse = np.linalg.inv(self.cells_from_plane[:, :2])
-        return np.column_stack([inverse, -inverse @ self.cells_from_plane[:, 2]])
+        return np.asarray(np.column_stack([inverse, -inverse @ self.cells_from_plane[:, 2]]), np.float64)
 
     @property
     def cell(self) -> float:
@@ -51,7 +51,7 @@ class Heights:
 
     @property
     def centres(self) -> tuple[Floats, Floats]:
-        """x and y (rows, cols) of the centres of cells."""
+        """Centres of cells: x and y (rows, cols)."""
         row, col = np.indices(self.values.shape, dtype=np.float64)
         (a, b, c), (d, e, f) = self.plane_from_cells
         return a * col + b * row + c, d * col + e * row + f

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Mask
 from transect.geometry._arrays import floats
+from transect.geometry.map_planes import Plane, plane_between
+from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, heights_of
 from transect.types import GridMap
 
-from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, heights_of
-from transect.geometry.map_planes import Plane, plane_between
 from .registration import register
 from .scores import HeightStatistics, Score, score_at
 

@@ -15,11 +15,11 @@ from transect.errors import GeometryError, UsageError
 from transect.evaluation.loading import Reader, find_output, list_outputs, open_named, split_run
 from transect.evaluation.result import Result
 from transect.geometry import rotations
+from transect.geometry.rasters import ELEVATION, heights_of
 from transect.recording import Loss
 from transect.types import GridMap, Provenance, SourceFile
 
 from .errors import NO_SHIFT, MapErrors, map_errors
-from transect.geometry.rasters import ELEVATION, heights_of
 
 METRIC = "map"
 SUFFIXES = (".tif", ".tiff")

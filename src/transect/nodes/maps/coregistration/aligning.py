@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +29,10 @@ HELD = 1.0
 """Cells that the deviation of the place may be at most, along any direction."""
 SAME = 2.0
 """Cells of the search within which two fits are one place."""
+ENOUGH_CELLS = 150
+"""Of a map that is averaged to be refined from coarse to fine."""
+WORSE, MOST_KEPT = 2.0, 6
+"""Times the residuals of the best place with which others are still followed, and how many of them."""
 RIVAL = 1.1
 """A place elsewhere whose residuals are less than this times as large fits as well."""
 
@@ -138,8 +143,9 @@ def align_maps(
     size = max(pair.moved.values.shape) * pair.moved.cell
     span = Span(REACH * size if reach is None else reach, turn, overlap)
     fits, sweep = find_fits(pair, begin, span, CANDIDATES, scale=scale, tilt=tilt)
-    found = describe(choose(fits, sweep.cell), pair, begin)
-    if (doubt := doubt_alignment(found, sweep.tried)) is not None:
+    found = describe(fits[0], pair, begin)
+    doubt = doubt_alignment(found, sweep.tried) or doubt_place(fits, sweep.cell)
+    if doubt is not None:
         raise doubt
     return found
 
@@ -167,15 +173,15 @@ def find_fits(
         If the maps do not overlap.
     """
     sweep = search(pair.reference, pair.moved, span, most, begin)
-    fits = [descend(pair, each.placement, sweep.cell, scale=scale, tilt=tilt) for each in sweep.candidates]
-    fits = [fit for fit in fits if fit.count >= span.overlap * known_cells(pair.moved)]
+    begins = [each.placement for each in sweep.candidates]
+    fits = descend(pair, begins, sweep.cell, span.overlap, scale=scale, tilt=tilt)
     if not fits:
         raise GeometryError(
             "the maps do not overlap",
-            why=f"nowhere within {span.reach:.3g} m lie {span.overlap:.0%} of the map's cells on known ground",
+            why=f"nowhere within {span.reach:.3g} m lies {span.overlap:.0%} of the map on known ground",
             hint="check frames and reference systems; say where it is, or allow a larger reach",
         )
-    return sorted(fits, key=lambda fit: fit.deviation), sweep
+    return fits, sweep
 
 
 def known_cells(heights: Heights) -> int:
@@ -201,17 +207,36 @@ def match_cells(pair: MapPair) -> MapPair:
     return MapPair(ours, theirs, pair.plane)
 
 
-def descend(pair: MapPair, begin: Placement, cell: float, *, scale: bool, tilt: bool) -> Fit:
-    """Refine a placement from cells of the search down to those of the maps."""
-    factor = max(int(cell / pair.moved.cell), 1)
-    placement = begin
-    while factor > 1:
+def descend(
+    pair: MapPair, begins: Sequence[Placement], cell: float, overlap: float, *, scale: bool, tilt: bool
+) -> list[Fit]:
+    """Refine placements from cells of the search, `cell` metres, down to those of the maps, the best first.
+
+    On the way those are left behind that fit much worse than the best one.
+    """
+    factor = 2 ** int(np.log2(max(cell / pair.moved.cell, 1.0)))
+    fits: list[Fit] = []
+    while factor >= 1 and begins:
         reference, moved = pair.reference.reduce(factor), pair.moved.reduce(factor)
-        if min(*reference.values.shape, *moved.values.shape) >= 3 and known_cells(moved) >= LEAST_CELLS:
-            placement = refine(reference, moved, _on_ground(reference, moved, placement), tilt=tilt).placement
+        if factor == 1 or (min(reference.values.shape) >= 3 and known_cells(moved) >= ENOUGH_CELLS):
+            free = {"scale": scale and factor == 1, "tilt": tilt}
+            starts = (_on_ground(reference, moved, each) for each in begins)
+            least = overlap * known_cells(moved)
+            fits = [
+                fit
+                for fit in (refine(reference, moved, each, **free) for each in starts)
+                if fit.count >= least
+            ]
+            fits = _keep_good(fits)
+            begins = [fit.placement for fit in fits]
         factor //= 2
-    begin = _on_ground(pair.reference, pair.moved, placement)
-    return refine(pair.reference, pair.moved, begin, scale=scale, tilt=tilt)
+    return fits
+
+
+def _keep_good(fits: list[Fit]) -> list[Fit]:
+    """Return fits, the best first, without those that are much worse than it."""
+    ordered = sorted(fits, key=lambda fit: fit.deviation)
+    return [fit for fit in ordered[:MOST_KEPT] if fit.deviation <= WORSE * ordered[0].deviation + 1e-9]
 
 
 def _on_ground(reference: Heights, moved: Heights, placement: Placement) -> Placement:
@@ -224,8 +249,8 @@ def _on_ground(reference: Heights, moved: Heights, placement: Placement) -> Plac
     return placement.step(np.array([0.0, 0.0, up, 0.0, 0.0, 0.0]))
 
 
-def choose(fits: list[Fit], cell: float) -> Fit:
-    """Return the first of fits, which are in order; raise if one elsewhere is as good.
+def doubt_place(fits: list[Fit], cell: float) -> GeometryError | None:
+    """Return the doubt that another place is as good as the first of fits (in order); None if none is.
 
     `cell` is the edge of the search's cells in metres.
     """
@@ -233,12 +258,12 @@ def choose(fits: list[Fit], cell: float) -> Fit:
     for other in fits[1:]:
         away = float(np.linalg.norm((other.placement.shift - best.placement.shift)[:2]))
         if away > SAME * cell and other.deviation < RIVAL * best.deviation:
-            raise GeometryError(
+            return GeometryError(
                 "the maps fit at several places equally well",
-                why=f"{best.deviation:.3g} m are left here, {other.deviation:.3g} m at a place {away:.3g} m away",
+                why=f"{best.deviation:.3g} m are left here, {other.deviation:.3g} m {away:.3g} m away",
                 hint="a smaller reach, larger maps, or AbsoluteLocalisation, which lists the places",
             )
-    return best
+    return None
 
 
 def describe(fit: Fit, pair: MapPair, begin: Placement) -> Alignment:

@@ -39,7 +39,7 @@ class Placement:
         return self.scale * offsets @ self.rotation.T
 
     def step(self, small: Floats) -> Placement:
-        """Return the placement after a small motion (6,) or (7,): shift, turn in the reference's axes, scale."""
+        """Return it after a small motion (6,) or (7,): shift, turn in the reference's axes, scale."""
         scale = self.scale * float(np.exp(small[6])) if len(small) > 6 else self.scale
         turned = rotations.matrix_from_rotation_vector(small[3:6]) @ self.rotation
         return replace(self, shift=self.shift + small[:3], rotation=turned, scale=scale)
@@ -68,6 +68,6 @@ def begin_at(heights: Heights, shift: Floats | None = None, heading: float = 0.0
     """Return a placement of a map about the middle of its known cells."""
     x, y = heights.centres
     known = np.isfinite(heights.values)
-    middle = np.array([np.mean(each[known]) for each in (x, y, heights.values)])
+    middle = np.array([float(np.mean(each[known])) for each in (x, y, heights.values)])
     turn = rotations.matrix_from_rotation_vector(np.array([0.0, 0.0, heading]))
     return Placement(middle, np.zeros(3) if shift is None else np.asarray(shift, np.float64), turn)

@@ -109,7 +109,7 @@ def _in_plane(grid: GridMap, plane: MetricPlane) -> Heights:
 
 def _with_affine(values: Floats, affine: Floats) -> Heights:
     inverse = np.linalg.inv(affine[:, :2])
-    return Heights(values, np.column_stack([inverse, -inverse @ affine[:, 2]]))
+    return Heights(values, np.asarray(np.column_stack([inverse, -inverse @ affine[:, 2]]), np.float64))
 
 
 def _spread_cells(heights: Heights) -> tuple[Floats, Floats]:
@@ -127,7 +127,7 @@ def _apply(affine: Floats, columns: Floats | float, rows: Floats | float) -> tup
 def _fit_affine(columns: Floats, rows: Floats, places: Floats) -> Floats:
     """Return (2, 3) that takes cells to places (n, 2); raise if it bends the map."""
     design = np.column_stack([columns, rows, np.ones(len(rows))])
-    affine = np.linalg.lstsq(design, places, rcond=None)[0].T
+    affine = np.asarray(np.linalg.lstsq(design, places, rcond=None)[0].T, np.float64)
     cell = float(np.mean(np.linalg.norm(affine[:, :2], axis=0)))
     off = float(np.abs(design @ affine.T - places).max()) / cell
     if off > CURVED:

@@ -12,7 +12,6 @@ alike over metres, so counting cells would promise too much.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,17 +21,16 @@ from transect.geometry import robust
 from transect.geometry.rasters import Heights
 
 from .placement import Placement
+from .spectra import autocorrelate, taper_lags, transform, transform_back
 
-ITERATIONS = 30
-CONVERGED = 1e-3
+ITERATIONS = 20
+CONVERGED = 2e-3
 """Cells, at the edge of the map."""
 LEAST_CELLS = 30
 TUKEY = 4.685
 """Deviations beyond which a residual does not count: keeps 95 % efficiency."""
 LARGEST_STEP = 2.0
 """Cells that a step may move the edge of the map."""
-LAGS = 0.25
-"""Share of the map over which residuals may be alike."""
 SAMPLING = 0.005
 """Cells, a deviation: how a map's cells were averaged is not known, nor the same in both."""
 SHARPER = 1e-4
@@ -177,14 +175,17 @@ def _sample(under: _Under, places: Floats) -> Floats:
 
     rows, cols = under.spline.shape
     cells = places @ under.cells_from_plane[:, :2].T + under.cells_from_plane[:, 2]
-    inside = ((cells >= 0) & (cells <= (cols - 1, rows - 1))).all(axis=-1)
-    at = np.where(inside[..., None], cells, 0.0)
+    inside = np.all((cells >= 0) & (cells <= (cols - 1, rows - 1)), axis=-1)
+    beside = ~inside[..., None]
+    at = np.where(beside, 0.0, cells)
     j, i = (np.minimum(at[..., k].astype(np.int64), n - 2) for k, n in ((0, cols), (1, rows)))
     u, v = (at[..., 0] - j)[..., None], (at[..., 1] - i)[..., None]
     top = (1 - u) * under.slopes[i, j] + u * under.slopes[i, j + 1]
     bottom = (1 - u) * under.slopes[i + 1, j] + u * under.slopes[i + 1, j + 1]
-    found = np.where(inside[..., None], (1 - v) * top + v * bottom, np.nan)
-    found[..., 0] += map_coordinates(under.spline, [at[..., 1], at[..., 0]], order=3, mode="mirror", prefilter=False)
+    found = np.where(beside, np.nan, (1 - v) * top + v * bottom)
+    found[..., 0] += map_coordinates(
+        under.spline, [at[..., 1], at[..., 0]], order=3, mode="mirror", prefilter=False
+    )
     return found
 
 
@@ -216,7 +217,7 @@ def _solve(
     if used.sum() < LEAST_CELLS:
         return np.zeros(7), np.inf
     a, b, w = g_moved[used] / lengths, g_reference[used] / lengths, weight[used]
-    # Between the two maps' slopes: the moved one's alone would give too short steps, both alone may be singular.
+    # Between the two maps' slopes: noise in the moved one's alone would make the steps too short.
     normal = np.einsum("n,np,nq->pq", w, a, (a + b) / 2)
     small = -np.linalg.lstsq(normal, np.einsum("n,np,n->p", w, a, residual[used]), rcond=1e-9)[0]
     size = float(np.abs(small).max())
@@ -227,7 +228,7 @@ def _solve(
 
 
 def measure_covariance(fit: Fit) -> Floats:
-    """Return the covariance (k, k) of a fit: metres and rad of the middle; infinite where nothing holds it."""
+    """Return the covariance (k, k) of a fit, m and rad of the middle; infinite where nothing holds it."""
     k = len(fit.bread)
     used = fit.weight > 0
     forms = np.where(used[..., None], fit.weight[..., None] * np.nan_to_num(fit.gradient), 0.0)
@@ -248,30 +249,23 @@ def _correlate_residuals(fit: Fit, forms: Floats) -> Floats:
     By the residuals' autocovariance, tapered so that it stays one; sums over all pairs of cells are made by
     Fourier transforms.
     """
-    from scipy.fft import irfft2, rfft2
-
     rows, cols = fit.residual.shape
     alike = measure_autocovariance(fit)
-    shape = alike.shape
-    spectrum = np.maximum(np.asarray(rfft2(alike)).real, 0.0)
-    k = forms.shape[-1]
-    spread = [np.asarray(irfft2(np.asarray(rfft2(forms[..., p], shape)) * spectrum, shape)) for p in range(k)]
-    sums = [[float((forms[..., q] * spread[p][:rows, :cols]).sum()) for q in range(k)] for p in range(k)]
-    filling = np.array(sums)
+    spectrum = np.maximum(np.real(transform(alike, alike.shape)), 0.0)
+    layers = np.moveaxis(forms, -1, 0)
+    spread = transform_back(transform(layers, alike.shape) * spectrum, alike.shape)[:, :rows, :cols]
+    filling = np.einsum("pij,qij->pq", spread, layers)
     return (filling + filling.T) / 2
 
 
 def measure_autocovariance(fit: Fit) -> Floats:
-    """Return the autocovariance of the residuals that count, m^2, by lag as the Fourier transform orders them."""
-    from scipy.fft import irfft2, next_fast_len, rfft2
-
-    size = fit.residual.shape
-    shape = [next_fast_len(2 * n - 1, real=True) for n in size]
+    """Return the autocovariance, m^2, of residuals that count, by lag as `autocorrelate` orders them."""
     used = (fit.weight > 0).astype(np.float64)
     middle = float((fit.weight * np.nan_to_num(fit.residual)).sum() / max(fit.weight.sum(), 1e-12))
-    r = np.where(used > 0, np.nan_to_num(fit.residual) - middle, 0.0)
-    power, pairs = (np.asarray(irfft2(np.abs(np.asarray(rfft2(each, shape))) ** 2, shape)) for each in (r, used))
-    return np.where(pairs > 0.5, power / np.maximum(np.round(pairs), 1), 0.0) * taper_lags(shape, size)
+    off = np.where(used > 0, np.nan_to_num(fit.residual) - middle, 0.0)
+    power, pairs = autocorrelate(off), np.round(autocorrelate(used))
+    alike = np.where(pairs > 0, power / np.maximum(pairs, 1), 0.0)
+    return alike * taper_lags(alike.shape, fit.residual.shape)
 
 
 def count_independent(fit: Fit) -> float:
@@ -279,10 +273,3 @@ def count_independent(fit: Fit) -> float:
     alike = measure_autocovariance(fit)
     together = max(float(alike.sum()) / max(float(alike[0, 0]), 1e-300), 1.0)
     return max(float((fit.weight > 0).sum()) / together, 1.0)
-
-
-def taper_lags(shape: Sequence[int], size: Sequence[int]) -> Floats:
-    """Return weights of lags, as the Fourier transform orders them: 1 at none, 0 beyond a part of the map."""
-    lags = [np.minimum(np.arange(n), n - np.arange(n)) for n in shape]
-    reach = [max(LAGS * n, 1.0) for n in size]
-    return np.outer(*[np.maximum(1 - lag / most, 0.0) for lag, most in zip(lags, reach, strict=True)])

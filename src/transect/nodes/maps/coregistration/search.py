@@ -16,6 +16,7 @@ from transect.base.arrays import Floats, Mask
 from transect.geometry.rasters import Heights
 
 from .placement import Placement, begin_at
+from .spectra import Spectrum, pad_sizes, transform, transform_back
 
 ACROSS = 48
 """Cells of the search along the longer side of the moved map, at most."""
@@ -68,18 +69,18 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Transforms of the reference: of its mask, heights and squares; `corner` (2,) is its first cell's place."""
+    """Transforms of the reference's mask, heights and squares; `corner` (2,) is its first cell's place."""
 
-    mask: NDArray[np.complex128]
-    heights: NDArray[np.complex128]
-    squares: NDArray[np.complex128]
+    mask: Spectrum
+    heights: Spectrum
+    squares: Spectrum
     corner: Floats
     shape: tuple[int, int]
-    padded: list[int]
+    padded: tuple[int, ...]
 
 
 def drop_spikes(heights: Heights) -> Heights:
-    """Return heights without single cells that stand out of those around them: birds, masts, wrong matches."""
+    """Return heights without cells that stand out of those around them: birds, masts, wrong matches."""
     from scipy.ndimage import distance_transform_edt, median_filter
 
     known = np.isfinite(heights.values)
@@ -93,7 +94,9 @@ def drop_spikes(heights: Heights) -> Heights:
     return Heights(np.where(off > SPIKE * max(usual, 1e-9), np.nan, heights.values), heights.cells_from_plane)
 
 
-def search(reference: Heights, moved: Heights, span: Span, most: int, begin: Placement | None = None) -> Sweep:
+def search(
+    reference: Heights, moved: Heights, span: Span, most: int, begin: Placement | None = None
+) -> Sweep:
     """Try every shift and turn within a span; return the best places, best first.
 
     Parameters
@@ -143,7 +146,7 @@ def _list_turns(most: float, step: float) -> Floats:
     """Return turns (n,) in rad from -most to most; all around without the first one again."""
     step = float(np.clip(step, LEAST_STEP, MOST_STEP))
     count = int(np.ceil(most / step))
-    turns = np.arange(-count, count + 1) * (most / max(count, 1))
+    turns = np.asarray(np.arange(-count, count + 1) * (most / max(count, 1)), np.float64)
     return turns[:-1] if most >= np.pi else turns
 
 
@@ -151,8 +154,6 @@ def _grid_reference(
     reference: Heights, begin: Placement, cell: float, reach: float, size: float
 ) -> _Side | None:
     """Return the part of the reference that may lie under the map, on a grid of cells along x and y."""
-    from scipy.fft import next_fast_len, rfft2
-
     coarse = reference.reduce(int(cell / reference.cell))
     x, y = coarse.centres
     middle = (begin.middle + begin.shift)[:2]
@@ -169,8 +170,8 @@ def _grid_reference(
         return None
     z = np.where(there, values - values[there].mean(), 0.0)
     template = 2 * int(np.ceil(size / 2 / cell)) + 1
-    padded = [next_fast_len(n + template - 1, real=True) for n in (rows, columns)]
-    mask, heights, squares = (np.asarray(rfft2(each, padded)) for each in (there.astype(np.float64), z, z * z))
+    padded = pad_sizes(rows + template - 1, columns + template - 1)
+    mask, heights, squares = (transform(each, padded) for each in (there.astype(np.float64), z, z * z))
     return _Side(mask, heights, squares, low, (rows, columns), padded)
 
 
@@ -186,29 +187,27 @@ def _grid_moved(template: Heights, begin: Placement, cell: float, radius: float,
 
 def _score(ground: _Side, heights: Floats, overlap: float) -> Floats:
     """Return the variance (rows, cols) of the differences at every shift; inf where too little overlaps."""
-    from scipy.fft import irfft2, rfft2
-
     there = np.isfinite(heights)
     m = there.astype(np.float64)
     z = np.where(there, heights - heights[there].mean(), 0.0) if there.any() else m
     v, u = (each / max(heights.shape) for each in np.indices(heights.shape, dtype=np.float64))
     u, v = u - u.mean(), v - v.mean()
 
-    def turned(part: Floats) -> NDArray[np.complex128]:
-        return np.conj(np.asarray(rfft2(part, ground.padded)))
+    def turned(part: Floats) -> Spectrum:
+        return np.conj(transform(part, ground.padded))
 
-    def back(spectrum: NDArray[np.complex128]) -> Floats:
-        return np.asarray(irfft2(spectrum, ground.padded))
+    def back(spectrum: Spectrum) -> Floats:
+        return transform_back(spectrum, ground.padded)
 
     n, su, sv, suu, suv, svv = (back(ground.mask * turned(m * w)) for w in (1.0, u, v, u * u, u * v, v * v))
     d, du, dv = (
         back(ground.heights * turned(m * w) - ground.mask * turned(z * w)) for w in (np.ones_like(u), u, v)
     )
-    dd = back(
-        ground.squares * turned(m) - 2 * ground.heights * turned(z) + ground.mask * turned(z * z)
-    )
+    dd = back(ground.squares * turned(m) - 2 * ground.heights * turned(z) + ground.mask * turned(z * z))
     enough = n >= max(overlap * m.sum(), 6)
-    return np.where(enough, _take_plane_out(np.where(enough, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf)
+    return np.where(
+        enough, _take_plane_out(np.where(enough, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf
+    )
 
 
 def _take_plane_out(
@@ -244,9 +243,7 @@ def _pick(
     order = np.argsort(inside[lowest], kind="stable")[:most]
     places = np.argwhere(lowest)[order]
     found = [
-        Candidate(
-            begin_again(begin, x[j], y[i], float(turns[which[i, j]])), float(inside[i, j])
-        )
+        Candidate(begin_again(begin, x[j], y[i], float(turns[which[i, j]])), float(inside[i, j]))
         for i, j in places
     ]
     return Sweep(tuple(found), cell, int(tried.sum()) * len(turns))

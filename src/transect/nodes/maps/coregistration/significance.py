@@ -1,10 +1,10 @@
 """Whether two maps are alike at all, or only as alike as any two pieces of such ground are.
 
-Two pieces of ground that have nothing to do with each other are often alike by chance, the more so the smaller
-they are. How much, follows from how far each is like itself when it is shifted (Bartlett 1946): the variance of
-the correlation of two such fields is the sum over all shifts of the product of their autocorrelations. Heights
-of hills are alike over the whole map, their slopes are not, so slopes are compared; with cells that are
-averaged more and more, as noise hides the small ones.
+Two pieces of ground that have nothing to do with each other are often alike by chance, the more so the
+smaller they are. How much, follows from how far each is like itself when it is shifted (Bartlett 1946): the
+variance of the correlation of two such fields is the sum over all shifts of the product of their
+autocorrelations. Heights of hills are alike over the whole map, their slopes are not, so slopes are compared;
+with cells that are averaged more and more, as noise hides the small ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.geometry.rasters import Heights
 
-from .refinement import Fit, taper_lags
+from .refinement import Fit
+from .spectra import autocorrelate, taper_lags
 
 SURE = 3.0
 """Deviations beyond what the best of all places that were tried has by chance."""
@@ -51,7 +52,7 @@ class Likeness:
 
 
 def compare_slopes(fit: Fit, moved: Heights) -> Likeness:
-    """Compare slopes of the moved map with those of the reference below it, where they are alike most surely."""
+    """Compare slopes of the moved map with the reference's below it, at the scale that tells most."""
     # A cell without a slope has a residual but no weight; it still tells the slopes beside it.
     outlier = np.where((fit.weight == 0) & np.isfinite(fit.gradient).all(axis=-1), np.nan, 0.0)
     ours = Heights(moved.values + 0 * fit.residual + outlier, moved.cells_from_plane).close_holes()
@@ -66,22 +67,13 @@ def compare_slopes(fit: Fit, moved: Heights) -> Likeness:
 
 def _compare(a: Floats, b: Floats) -> Likeness:
     """Return how alike two fields of slopes (rows, cols, 2) are."""
-    used = np.isfinite(a).all(axis=-1) & np.isfinite(b).all(axis=-1)
+    used = np.asarray(np.isfinite(a + b).all(axis=-1, keepdims=True))
     if used.sum() < LEAST_SIDE**2:
         return Likeness()
-    a, b = (np.where(used[..., None], each - each[used].mean(axis=0), 0.0) for each in (a, b))
+    a, b = (np.where(used, each - each[used[..., 0]].mean(axis=0), 0.0) for each in (a, b))
     size = float(np.sqrt((a**2).sum() * (b**2).sum()))
     if size == 0:
         return Likeness()
-    alike = np.multiply(*(_autocorrelate(each) for each in (a, b))).sum() / used.sum()
-    return Likeness(float((a * b).sum()) / size, float(np.sqrt(max(alike, 0.0))) / size)
-
-
-def _autocorrelate(field: Floats) -> Floats:
-    """Return the sums of products (2, rows, cols) of each component (rows, cols, 2) with itself, by shift."""
-    from scipy.fft import irfft2, next_fast_len, rfft2
-
-    shape = [next_fast_len(2 * n - 1, real=True) for n in field.shape[:2]]
-    parts = np.moveaxis(field, -1, 0)
-    alike = np.asarray(irfft2(np.abs(np.asarray(rfft2(parts, shape))) ** 2, shape))
-    return alike * taper_lags(shape, field.shape[:2])
+    alike = np.multiply(*(autocorrelate(np.moveaxis(each, -1, 0)) for each in (a, b)))
+    together = float((alike * taper_lags(alike.shape[1:], used.shape[:2])).sum()) / float(used.sum())
+    return Likeness(float((a * b).sum()) / size, float(np.sqrt(max(together, 0.0))) / size)

@@ -1,0 +1,216 @@
+"""Maps of files brought together: opened, laid on each other, told in plain values, and drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect._version import __version__
+from transect.base.arrays import Floats
+from transect.base.files import staged, write_bytes, write_text
+from transect.errors import UsageError
+from transect.evaluation.loading import Reader, open_named
+from transect.formats.geotiff.writing import encode_geotiff
+from transect.geometry.rasters import Heights
+from transect.nodes.cloud._clouds import find_measured
+from transect.nodes.cloud.dem_building import GroundElevation
+from transect.nodes.maps.coregistration import Alignment, Localisation, lay_map
+from transect.nodes.maps.coregistration.laying import sample_placed
+from transect.nodes.maps.coregistration.placement import Placement
+from transect.recording import Loss
+from transect.types import PointCloud
+
+from .report import MapInput, is_map, open_map
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_DRAWN = 1200
+"""Cells along a side of a picture."""
+PER_CELL = 8
+"""Points of a cloud in a cell, on average, where nobody says how large cells are."""
+
+
+def open_ground(
+    source: str, cell: float | None = None, reader: Reader | None = None
+) -> tuple[MapInput, tuple[Loss, ...]]:
+    """Open a height map, or a cloud with z up, of which one is made; return it and what could not be read.
+
+    Parameters
+    ----------
+    source : str
+        A map as for `open_map`, or a file of a cloud.
+    cell : float, optional
+        Edge in metres of the cells of a cloud's map; by default so that each has some points.
+    """
+    if is_map(source, reader):
+        return open_map(source, reader)
+    recording, name = open_named(source, reader)
+    clouds = [each for each in recording if each.type is PointCloud and name in ("", each.name)]
+    if not clouds:
+        return open_map(source, reader)
+    if len(clouds) > 1 or len(clouds[0]) != 1:
+        raise UsageError(
+            f"{source} has {sum(len(each) for each in clouds)} clouds",
+            hint="one cloud, or a map: PATH:STREAM",
+        )
+    made = _grid(clouds[0][0].payload, cell)
+    named = MapInput(recording.name, made, tuple(recording.provenance.sources))
+    return named, tuple(clouds[0].losses)
+
+
+def _grid(cloud: PointCloud, cell: float | None) -> Any:
+    points = np.asarray(cloud.points[find_measured(cloud)], np.float64)
+    if not len(points):
+        raise UsageError("the cloud has no points")
+    if cell is None:
+        area = float(np.prod(np.ptp(np.quantile(points[:, :2], (0.02, 0.98), axis=0), axis=0)))
+        cell = max(float(np.sqrt(PER_CELL * max(area, 1e-6) / len(points))), 1e-3)
+    node = GroundElevation(cell=cell)
+    node(cloud)
+    return node.finish()
+
+
+def tell_alignment(found: Alignment) -> dict[str, Any]:
+    """Return plain values of an alignment: JSON can hold them."""
+    place, sigma = found.placement, found.deviations
+    vector = _tilts(place)
+    return {
+        "shift_m": place.shift.tolist(),
+        "heading_deg": float(np.degrees(place.heading)),
+        "tilt_deg": vector,
+        "scale": place.scale,
+        "deviation_shift_m": sigma[:3].tolist(),
+        "deviation_turn_deg": np.degrees(sigma[3:6]).tolist(),
+        "deviation_scale": float(sigma[6]) if len(sigma) > 6 else None,
+        "middle": place.middle.tolist(),
+        "T_reference_map": found.T_reference_map.tolist(),
+        "covariance": found.covariance.tolist(),
+        "origin": found.plane.origin.tolist(),
+        "crs": found.plane.crs,
+        "metres_per_unit": found.plane.unit.tolist(),
+        "cell_m": found.map.cell,
+        "overlap": found.overlap,
+        "before_m": None if np.isnan(found.before) else found.before,
+        "residual_m": found.fit.deviation,
+        "correlation": found.likeness.correlation,
+        "version": f"transect {__version__}",
+    }
+
+
+def _tilts(place: Placement) -> list[float]:
+    """Return the lean about x and y in degrees, without the turn about the vertical."""
+    up = place.rotation[:, 2]
+    return np.degrees([np.arctan2(-up[1], up[2]), np.arctan2(up[0], up[2])]).tolist()
+
+
+def tell_localisation(found: Localisation) -> dict[str, Any]:
+    """Return plain values of all places; JSON can hold them."""
+    plane = found.hypotheses[0].alignment.plane
+    rows = [
+        {
+            "probability": each.probability,
+            "place": plane.locate(_place_of(each.alignment.placement)[:2]).tolist(),
+            **tell_alignment(each.alignment),
+        }
+        for each in found.hypotheses
+    ]
+    return {"sure": found.is_sure, "hypotheses": rows}
+
+
+def _place_of(placement: Placement) -> Floats:
+    return placement.middle + placement.shift
+
+
+def save_alignment(folder: Path, reference: MapInput, moved: MapInput, found: Alignment) -> list[Path]:
+    """Write `alignment.json`, `aligned.tif` and `difference.png` into a new folder."""
+    from transect.draw.figures import save_figure
+
+    with staged(folder) as new:
+        new.mkdir()
+        write_text(new / "alignment.json", json.dumps(tell_alignment(found), indent=1) + "\n")
+        write_bytes(new / "aligned.tif", encode_geotiff(lay_map(reference.grid, moved.grid, found)))
+        save_figure(draw_alignment(found, moved.name), new / "difference.png")
+    return [folder / name for name in ("alignment.json", "aligned.tif", "difference.png")]
+
+
+def save_localisation(folder: Path, moved: MapInput, found: Localisation) -> list[Path]:
+    """Write `places.json` and `places.png` into a new folder."""
+    from transect.draw.figures import save_figure
+
+    with staged(folder) as new:
+        new.mkdir()
+        write_text(new / "places.json", json.dumps(tell_localisation(found), indent=1) + "\n")
+        save_figure(draw_localisation(found, moved.name), new / "places.png")
+    return [folder / name for name in ("places.json", "places.png")]
+
+
+def draw_alignment(found: Alignment, name: str = "") -> Figure:
+    """Draw differences of a map where it was and where it was laid."""
+    from transect.draw.coregistration import alignment_figure
+
+    low, high = _bounds(found, found.placement)
+    x, y, extent = _picture_grid(found.reference, low, high)
+    ground = found.reference.at(x, y)
+    begun = Placement(found.placement.middle)
+    before, after = (sample_placed(found.map, each, x, y) - ground for each in (begun, found.placement))
+    known = before[np.isfinite(before)]
+    before = before - (np.median(known) if len(known) else 0.0)
+    left = "no overlap" if np.isnan(found.before) else f"{found.before:.3g} m, but for the height"
+    titles = (f"{name} as it was\n{left}", f"{name} aligned\n{found.fit.deviation:.3g} m")
+    return alignment_figure(before, after, ground, extent, titles=titles)
+
+
+def draw_localisation(found: Localisation, name: str = "") -> Figure:
+    """Draw where a map may lie over the reference."""
+    from transect.draw.coregistration import Outline, localisation_figure
+
+    best = found.hypotheses[0].alignment
+    gx, gy = best.reference.centres
+    low, high = np.array([gx.min(), gy.min()]), np.array([gx.max(), gy.max()])
+    x, y, extent = _picture_grid(best.reference, low, high)
+    outlines = [
+        Outline(each.alignment.placement.carry(_corners(each.alignment.map))[:, :2], each.probability)
+        for each in found.hypotheses
+    ]
+    sure = "surely there" if found.is_sure else f"{len(outlines)} places"
+    return localisation_figure(best.reference.at(x, y), extent, outlines, title=f"{name}: {sure}")
+
+
+def _corners(heights: Heights) -> Floats:
+    """Return the corners (4, 3) of a map's known cells, from their middle."""
+    x, y = heights.centres
+    known = np.isfinite(heights.values)
+    x, y = x[known], y[known]
+    middle = x.mean(), y.mean()
+    box = [(x.min(), y.min()), (x.max(), y.min()), (x.max(), y.max()), (x.min(), y.max())]
+    return np.array([[a - middle[0], b - middle[1], 0.0] for a, b in box])
+
+
+def _bounds(found: Alignment, placement: Placement) -> tuple[Floats, Floats]:
+    """Return the corners of what a picture of an alignment shows: the map, where it was and where it is."""
+    offsets = _corners(found.map)
+    both = np.vstack([placement.carry(offsets), placement.middle + offsets])[:, :2]
+    now = placement.carry(offsets)[:, :2]
+    far = np.linalg.norm(placement.shift[:2]) > np.ptp(now, axis=0).max()
+    shown = now if far else both
+    return shown.min(axis=0), shown.max(axis=0)
+
+
+def _picture_grid(
+    reference: Heights, low: Floats, high: Floats
+) -> tuple[Floats, Floats, tuple[float, float, float, float]]:
+    """Return x and y (rows, cols) of a picture's cells, first row northmost, and its extent."""
+    step = max(reference.cell, float((high - low).max()) / MOST_DRAWN)
+    east = np.arange(low[0], high[0] + step, step)
+    north = np.arange(low[1], high[1] + step, step)[::-1]
+    x, y = np.meshgrid(east, north)
+    half = step / 2
+    return (
+        x,
+        y,
+        (float(east[0] - half), float(east[-1] + half), float(north[-1] - half), float(north[0] + half)),
+    )

@@ -1,0 +1,53 @@
+import json
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+from tests.commands import transect
+
+from transect.base.files import write_bytes
+from transect.formats.geotiff.writing import encode_geotiff
+from transect.types import GridMap
+
+GROUND = 6 * gaussian_filter(np.random.default_rng(3).normal(size=(90, 90)), 3)
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory):
+    """A drone's map, and a part of it that begins five cells further east and two further south."""
+    folder = tmp_path_factory.mktemp("maps")
+    part = GROUND[20:70, 25:75] + 10.0
+    transforms = (1.0, 0, 0.0, 0, -1.0, 90.0), (1.0, 0, 20.0, 0, -1.0, 72.0)
+    for name, heights, transform in zip(("drone", "rover"), (GROUND, part), transforms, strict=True):
+        write_bytes(folder / f"{name}.tif", encode_geotiff(GridMap({"elevation": heights}, transform)))
+    write_bytes(
+        folder / "flat.tif", encode_geotiff(GridMap({"elevation": np.zeros((40, 40))}, transforms[0]))
+    )
+    return folder
+
+
+def test_align_writes_the_shift_the_map_and_a_picture(maps, tmp_path):
+    done = transect("maps", "align", maps / "drone.tif", maps / "rover.tif", "-o", tmp_path / "out", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["shift_m"] == pytest.approx([5.0, -2.0, -10.0], abs=0.02)
+    assert json.loads((tmp_path / "out" / "alignment.json").read_text()) == told
+    assert (tmp_path / "out" / "difference.png").stat().st_size > 1000
+    shown = transect(
+        "eval", maps / "drone.tif", tmp_path / "out" / "aligned.tif", "--align", "none", "--json"
+    )
+    assert shown.returncode == 0, shown.stderr
+
+
+def test_locate_lists_places(maps):
+    done = transect("maps", "locate", maps / "drone.tif", maps / "rover.tif", "--turn", "10", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["sure"]
+    assert told["hypotheses"][0]["place"] == pytest.approx([50.0, 45.0], abs=0.05)
+
+
+def test_flat_ground_is_refused_in_words(maps):
+    done = transect("maps", "align", maps / "flat.tif", maps / "flat.tif")
+    assert done.returncode == 1
+    assert "flat" in done.stderr
