@@ -8,7 +8,7 @@ from tests.nodes.stereo import drives
 from transect.geometry import rotations, se3
 from transect.nodes.slam.stereo import StereoRecogniser, median_depth, see
 from transect.nodes.slam.stereo.verification import count_bits, match, verify_motion
-from transect.nodes.slam.stereo.views import points_of
+from transect.nodes.slam.stereo.views import pixels_of
 from transect.nodes.stereo.vo import Pair, rig_of
 
 
@@ -22,10 +22,19 @@ def moved(ahead=0.0, aside=0.0, turn=0.0):
 
 
 def test_points_of_a_view_lie_on_the_ground_and_the_wall():
-    points = points_of(view_from(np.eye(4)))
+    points = view_from(np.eye(4))["points"]
     off = np.minimum(np.abs(points[:, 1] - drives.DOWN), np.abs(points[:, 2] - drives.AHEAD))
     assert len(points) > 100
     assert np.median(off) < 0.02 * drives.AHEAD
+
+
+def test_the_pixels_of_points_are_those_in_which_both_cameras_saw_them():
+    view = view_from(moved(ahead=2.0))
+    left, row, right = pixels_of(view).T
+    np.testing.assert_allclose(left, np.rint(left), atol=1e-3)  # corners are found at whole pixels
+    np.testing.assert_allclose(row, np.rint(row), atol=1e-3)
+    on_wall = np.abs(view["points"][:, 2] - 4.0) < 0.2
+    assert np.median((left - right)[on_wall]) == pytest.approx(drives.FOCAL * drives.BASELINE / 4.0, rel=0.01)
 
 
 def test_the_depth_of_a_wall_is_the_median_depth():
@@ -51,7 +60,7 @@ def test_a_pattern_that_repeats_verifies_no_place():
     first, second = (
         see(Pair(walls[:200, a : a + 320], walls[:200, a + 4 : a + 324]), RIG, 300) for a in (8, 28)
     )
-    assert len(first["pixels"]) > 100
+    assert len(first["points"]) > 100
     assert verify_motion(first, second) is None
 
 
@@ -69,7 +78,7 @@ def test_nothing_is_recognised_in_a_view_without_corners():
     blank = see(Pair(np.full((200, 320), 90, np.uint8), np.full((200, 320), 90, np.uint8)), RIG, 300)
     places = StereoRecogniser()
     places.add(0, view_from(np.eye(4)))
-    assert len(blank["pixels"]) == 0
+    assert len(blank["points"]) == 0
     assert np.isnan(median_depth(blank))
     assert places.candidates(blank, np.array([0])) == []
     assert places.verify(0, blank, None) is None

@@ -14,7 +14,7 @@ from transect.nodes.stereo.vo import locate
 from transect.types.places import Observation
 
 from ..recognition import Loop
-from .views import points_of, stereo_camera
+from .views import pixels_of, stereo_camera
 
 ALIKE, CLEAR = 80, 0.9
 """Bits by which two descriptors of one point may differ; and how much nearer it must be than the second."""
@@ -36,7 +36,7 @@ def verify_motion(old: Observation, new: Observation) -> Loop | None:
     if len(mine) < LEAST:
         return None
     rig = stereo_camera(new)
-    points, seen = points_of(old)[theirs], new["pixels"][mine].astype(np.float64)
+    points, seen = old["points"][theirs].astype(np.float64), pixels_of(new)[mine]
     start = pose_of_most(points, np.ascontiguousarray(seen[:, :2]), rig.K, CONSENSUS)
     located = None if start is None else locate(points, seen, rig, start)
     if located is None:

@@ -14,6 +14,7 @@ from transect.base.arrays import Bytes, Floats, Ints
 from transect.geometry import robust
 from transect.nodes.stereo.vo import Pair, Rig, coarse_disparities
 from transect.nodes.stereo.vo.fronts import LARGEST
+from transect.nodes.stereo.vo.odometer import FARTHEST
 from transect.nodes.stereo.vo.tracking import match_right
 from transect.types.places import Observation
 
@@ -23,8 +24,6 @@ QUALITY, APART = 0.002, 7
 """Weakest corner against the strongest; and pixels between two of them."""
 DIAMETER, SCALE = 7.0, 5.0
 """Pixels of a corner, and how many times as large what is described around it is."""
-LEAST_DISPARITY = 0.5
-"""Pixels; of points farther away than that the pair measures no depth."""
 
 
 def see(pair: Pair, rig: Rig, features: int) -> Observation:
@@ -41,20 +40,19 @@ def see(pair: Pair, rig: Rig, features: int) -> Observation:
     Returns
     -------
     mapping
-        `pixels` (n, 3) float32: left column, left row, right column as if the principal points were equal;
-        `descriptors` (n, 32) uint8; `camera` (1, 5): fx, fy, cx, cy in pixels and the baseline in metres.
+        `points` (n, 3) float32: metres in the left camera; `descriptors` (n, 32) uint8; `camera` (1, 5): fx,
+        fy, cx, cy in pixels and the baseline in metres.
     """
     corners = _find_corners(pair, features)
     disparity = coarse_disparities(pair.left, pair.right, corners, LARGEST * rig.width)
     usual = robust.median(np.append(disparity, 0.1 * LARGEST * rig.width))
     guess = np.where(np.isnan(disparity), usual, disparity)
     column, found = match_right(pair.left, pair.right, corners, guess)
-    column = column + rig.offset
-    found &= corners[:, 0] - column > LEAST_DISPARITY
+    found &= corners[:, 0] - column - rig.offset > rig.fx / FARTHEST
     kept, descriptors = _describe(pair.left, corners[found])
-    pixels = np.column_stack([corners, column])[found][kept]
+    points = rig.points(np.column_stack([corners, column])[found][kept])
     camera = np.array([[rig.fx, rig.fy, rig.cx, rig.cy, rig.baseline]])
-    return {"pixels": pixels.astype(np.float32), "descriptors": descriptors, "camera": camera}
+    return {"points": points.astype(np.float32), "descriptors": descriptors, "camera": camera}
 
 
 def stereo_camera(view: Observation) -> Rig:
@@ -63,14 +61,14 @@ def stereo_camera(view: Observation) -> Rig:
     return Rig(fx, fy, cx, cy, baseline, 0, 0)
 
 
-def points_of(view: Observation) -> Floats:
-    """Return the points (n, 3) of a view in the left camera, metres."""
-    return stereo_camera(view).points(view["pixels"].astype(np.float64))
+def pixels_of(view: Observation) -> Floats:
+    """Return left column, left row, right column (n, 3) of the points, as if principal points were equal."""
+    return stereo_camera(view).pixels(view["points"].astype(np.float64))
 
 
 def median_depth(view: Observation) -> float:
     """Return how far away what is seen is, metres; NaN where nothing is."""
-    depth = points_of(view)[:, 2]
+    depth = view["points"][:, 2]
     return float(np.median(depth)) if len(depth) else float("nan")
 
 
