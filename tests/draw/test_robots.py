@@ -53,7 +53,7 @@ def test_axes_point_as_their_view_has_it(view, tips, marker):
 
 def test_a_hull_has_the_corners_only_and_runs_against_the_clock():
     points = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.5], [0.5, 0], [0, 0]], dtype=float)
-    np.testing.assert_allclose(robots._hull(points), [[0, 0], [1, 0], [1, 1], [0, 1]])
+    np.testing.assert_allclose(robots.hull_of(points), [[0, 0], [1, 0], [1, 1], [0, 1]])
 
 
 @pytest.mark.parametrize(

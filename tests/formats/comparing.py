@@ -53,7 +53,7 @@ def _attributes(one: Stream, other: Stream) -> Iterator[str]:
             yield f"{name} {getattr(one, name)!r} became {getattr(other, name)!r}"
     if not np.array_equal(one.t_ns, other.t_ns):
         yield "times"
-    if one.log_ns is not None and not np.array_equal(one.log_ns, other.log_ns):
+    if one.log_ns is not None and (other.log_ns is None or not np.array_equal(one.log_ns, other.log_ns)):
         yield "log times"
 
 
@@ -78,9 +78,10 @@ def _plain(value: Any) -> Any:
 def _payloads(one: Stream, other: Stream) -> Iterator[str]:
     if one.loader is not None:
         for index in sorted({0, len(one) // 2, len(one) - 1} & set(range(len(one)))):
-            values = (one[index].value, other[index].value)
-            shown = map(_picture, values) if one.type is other.type is Image else values
-            yield from _values(*shown, one.type.__name__)
+            before, after = one[index].value, other[index].value
+            if one.type is other.type is Image:
+                before, after = _picture(before), _picture(after)
+            yield from _values(before, after, one.type.__name__)
 
 
 def _values(one: Any, other: Any, name: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,7 +24,25 @@ from ._options import out_option
     "--write-option", "write_options", multiple=True, metavar="KEY=VALUE",
     help="For the format that is written, such as chunk=10000; --option is for the one that is read.",
 )  # fmt: skip
-def command(opening: Opening, format_name: str | None, out: Path, write_options: tuple[str, ...]) -> int:
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="With mp4: a film of the arm as it moved, or of the rover over its map, not of the cameras.",
+)
+@click.option("--over", metavar="MAP", help="With --replay: what lies below a rover, as for draw track.")
+@click.option(
+    "--verdicts",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --replay: colours by what transect check -o wrote.",
+)
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), metavar="X",
+    help="With --replay: so many times as fast; default: a film of 40 s at most.",
+)  # fmt: skip
+def command(
+    opening: Opening, format_name: str | None, out: Path, write_options: tuple[str, ...], **choice: Any
+) -> int:
     """Write a recording, or a part of it, in a format.
 
     What the format cannot carry is said. With the recording's own format this cuts it: --from +60s --to +90s.
@@ -37,6 +56,7 @@ def command(opening: Opening, format_name: str | None, out: Path, write_options:
     -o out.mcap --format mcap      MCAP with JSON messages, for tools without ROS
     -o out.tum                     one trajectory
     -o out.mp4 --streams CAMERA    a film of one camera; of all: --format video
+    -o out.mp4 --replay            the arm as it moved, or the rover over its map
     -o out.gpx                     positions on Earth; also .kml, .geojson
     -o out --format csv            a folder with a table for each stream; or parquet
     """  # noqa: D301, the sign is click's
@@ -49,6 +69,9 @@ def command(opening: Opening, format_name: str | None, out: Path, write_options:
 
     format_name = format_name or formats.format_of_suffix(out)
     formats.check_target(out, format_name)
+    _refuse_mixed(choice, format_name)
+    if choice["replay"]:
+        return _write_replay(opening, out, choice)
     progress = Progress()
     whole = opening.open(progress)
     part = opening.cut(whole)
@@ -61,6 +84,36 @@ def command(opening: Opening, format_name: str | None, out: Path, write_options:
     click.echo(f"wrote {_written(out)}")
     code = report_losses(whole)
     return LOSSY if any(isinstance(sentence, formats.DataLost) for sentence in left_out) else code
+
+
+def _refuse_mixed(choice: dict[str, Any], format_name: str) -> None:
+    """Raise if options of a replay are given without one, or a replay that is no film."""
+    from transect.errors import UsageError
+
+    given = [name for name in ("over", "verdicts", "speed") if choice[name] is not None]
+    if given and not choice["replay"]:
+        raise UsageError(f"--{given[0]} is for --replay", hint="transect export PATH --replay -o replay.mp4")
+    if choice["replay"] and format_name not in ("mp4", "video"):
+        raise UsageError(f"a replay is a film, not {format_name}", hint="-o replay.mp4")
+
+
+def _write_replay(opening: Opening, out: Path, choice: dict[str, Any]) -> int:
+    from transect.integrity.table import VerdictTable
+    from transect.view.replay import replay
+
+    from ._opening import report_losses
+    from ._progress import Progress
+
+    out = out if out.suffix else out.with_suffix(".mp4")
+    progress = Progress()
+    whole = opening.open(progress)
+    verdicts = None if choice["verdicts"] is None else VerdictTable.read(choice["verdicts"])
+    film = replay(opening.cut(whole), over=choice["over"], verdicts=verdicts, speed=choice["speed"])
+    for note in film.notes:
+        click.echo(f"note: {note}", err=True)
+    film.write(out, progress.over(film.seconds, "drawing", "{:.1f} s".format))
+    click.echo(f"wrote {out}: {film.duration:.1f} s, {film.speed:g} times as fast")
+    return report_losses(whole)
 
 
 def _written(out: Path) -> Path:

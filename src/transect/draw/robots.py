@@ -264,13 +264,13 @@ def _draw_view(figure: Figure, sheet: _Sheet, name: str) -> None:
 def _draw_solid(ax: Axes, projection: Floats, solid: Solid) -> None:
     from matplotlib.patches import Polygon
 
-    corners = _hull(solid.points @ projection.T)
+    corners = hull_of(solid.points @ projection.T)
     if len(corners) > 2:
         dashed = {"ls": (0, (4, 2))} if solid.invented else {}
         ax.add_patch(Polygon(corners, closed=True, **STYLES[solid.kind], **dashed))
 
 
-def _hull(points: Floats) -> Floats:
+def hull_of(points: Floats) -> Floats:
     """Return the corners (k, 2) of the convex hull of points (n, 2), counter-clockwise (Andrew's chain)."""
     ordered = np.unique(points.round(9), axis=0)
 

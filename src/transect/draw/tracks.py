@@ -135,7 +135,9 @@ def tracks_figure(
     columns = min(len(groups), COLUMNS)
     rows = -(-len(groups) // columns)
     least = 0.3 if ground is None else 0.6
-    windows = [_window([*(known[k].points for k in group), *outlines], places, least) for group in groups]
+    windows = [
+        window_around([*(known[k].points for k in group), *outlines], places, least) for group in groups
+    ]
     windows = _same_size([widen(window, ground) for window in windows])
     shape = float(np.divide(*(windows[0][1] - windows[0][0])[::-1]))
     bars = (style.colour == "time") + (ground is not None and ground.kind == "heights")
@@ -157,7 +159,7 @@ def tracks_figure(
             wider = len(group) - 1 - k if len(group) <= FEW and ground is None else 0
             pen = _Pen(COLOURS[k % len(COLOURS)], LINE + 1.4 * wider, cased=ground is not None)
             lines = _draw_track(axes, known[k], pen, style, (latest, unit[0])) or lines
-        _frame(axes, window, style)
+        frame_map(axes, window, style)
         _name(figure, axes, [known[k] for k in group], group, places, style)
     _explain(figure, panels[: len(groups)], style, known)
     if lines is not None:
@@ -170,7 +172,9 @@ def tracks_figure(
     return figure
 
 
-def _window(tracks: Sequence[Floats], places: Mapping[str, Floats], least: float) -> tuple[Floats, Floats]:
+def window_around(
+    tracks: Sequence[Floats], places: Mapping[str, Floats], least: float
+) -> tuple[Floats, Floats]:
     """Return the corners (2,) of what is shown; the shorter side is at least so much of the longer."""
     every = np.concatenate([*tracks, *(np.reshape(place, (1, 2)) for place in places.values())])
     low, high = every.min(axis=0), every.max(axis=0)
@@ -249,7 +253,7 @@ def _draw_direction(axes: Axes, points: Floats, colour: str) -> None:
 # Around them
 
 
-def _frame(axes: Axes, window: tuple[Floats, Floats], style: Style) -> None:
+def frame_map(axes: Axes, window: tuple[Floats, Floats], style: Style) -> None:
     """Draw axes, a quiet grid, a scale bar, and an arrow to the north."""
     from matplotlib import patheffects
 

@@ -39,11 +39,18 @@ def load_scene(name: str | Path) -> tuple[str, Scene]:
     return robot.name, scene_of(robot)
 
 
-def scene_of(robot: Robot) -> Scene:
+def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> Scene:
     """Return the drawing of a robot that is described in YAML.
 
-    Arms stand in the posture that its `body` gives. Frames whose place only a recording knows are left out
-    and named among the facts.
+    Parameters
+    ----------
+    posture : mapping of str to (k,) array
+        Joint angles, rad, of arms by the name of their base frame.
+
+    Notes
+    -----
+    Other arms stand in the posture that its `body` gives. Frames whose place only a recording knows are left
+    out and named among the facts.
 
     Raises
     ------
@@ -57,7 +64,7 @@ def scene_of(robot: Robot) -> Scene:
             f"the robot {robot.name} has no frames to draw", hint="describe its frames in YAML"
         )
     body, arms = body_of(robot), arms_of(robot)
-    tree = _posed(robot, body, arms)
+    tree = _posed(robot, body, arms, {**body.posture, **(posture or {})})
     poses = _poses(tree, robot.z_down)
     solids = [*_boxes(robot, body, poses), *_wheels(robot, body, poses)]
     shown = [arm for arm in arms if arm.frames[-1] in poses]
@@ -107,11 +114,11 @@ def scene_of_urdf(urdf: Urdf) -> Scene:
 # Frames
 
 
-def _posed(robot: Robot, body: Body, arms: Iterable[Arm]) -> FrameTree:
+def _posed(robot: Robot, body: Body, arms: Iterable[Arm], posture: Mapping[str, ArrayLike]) -> FrameTree:
     """Return the robot's frames with its arms in a posture, and with what only the picture places."""
     tree = robot.frames.copy()
     for arm in arms:
-        q = np.asarray(body.posture.get(arm.frames[0], np.zeros(arm.chain.joints)), dtype=np.float64)
+        q = np.asarray(posture.get(arm.frames[0], np.zeros(arm.chain.joints)), dtype=np.float64)
         if q.shape != (arm.chain.joints,):
             raise TransectError(
                 f"the posture of {arm.frames[0]} has {q.size} angles, expected {arm.chain.joints}",

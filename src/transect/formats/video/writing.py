@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -25,6 +25,7 @@ RATE = 30
 """Frames a second that a player is told where times do not tell: frames have their own times anyway."""
 QUALITY = "20"
 """Of x264, from 0 (no loss) to 51."""
+Frame = tuple[int, NDArray[Any], str]
 PIXELS = {"gray": "gray", "thermal": "gray", "rgb": "rgb24", "bgr": "bgr24", "rgba": "rgba"}
 
 
@@ -52,30 +53,47 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 def _write_film(stream: Stream, file: Path) -> list[str]:
     """Write a film; return what is not as it was."""
-    import av
-
     said: list[str] = []
     frames = _frames(stream, said)
     first = next(frames, None)
     if first is None:
         return [*said, f"{stream.name}: none of its images can be filmed"]
-    height, width = (size - size % 2 for size in first[1].shape[:2])
-    if (height, width) != first[1].shape[:2]:
-        said.append(f"{stream.name}: H.264 wants an even size; films are {width} x {height}")
-    with staged(file) as new, av.open(str(new), "w", format="mp4") as film:
-        track: Any = film.add_stream("libx264", rate=RATE, options={"crf": QUALITY})
-        track.width, track.height, track.pix_fmt = width, height, "yuv420p"
-        track.codec_context.time_base = TICK
-        for ticks, pixels, form in chain([first], frames):
-            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels[:height, :width]), format=form)
-            frame.pts, frame.time_base = ticks, TICK
-            film.mux(track.encode(frame))
-        film.mux(track.encode())
+    height, width = first[1].shape[:2]
+    if height % 2 or width % 2:
+        said.append(f"{stream.name}: H.264 wants an even size; films are {width & ~1} x {height & ~1}")
+    encode_film(chain([first], frames), file)
     said.append(f"{stream.name}: a film is compressed with loss, and begins at 0 s")
     return said
 
 
-def _frames(stream: Stream, said: list[str]) -> Iterator[tuple[int, NDArray[Any], str]]:
+def encode_film(frames: Iterable[Frame], file: Path) -> None:
+    """Write pictures of one size as H.264 in MP4.
+
+    Parameters
+    ----------
+    frames : iterable of (int, (h, w) or (h, w, channels) uint8 array, str)
+        Time in microseconds, going up; pixels; and what PyAV calls their format: `gray`, `rgb24`, ...
+    file : Path
+    """
+    if not is_readable():
+        raise MissingExtraError("av", "video")
+    import av
+
+    track: Any = None
+    with staged(file) as new, av.open(str(new), "w", format="mp4") as film:
+        for ticks, pixels, form in frames:
+            height, width = (size & ~1 for size in pixels.shape[:2])  # H.264 wants an even size
+            if track is None:
+                track = film.add_stream("libx264", rate=RATE, options={"crf": QUALITY})
+                track.width, track.height, track.pix_fmt = width, height, "yuv420p"
+                track.codec_context.time_base = TICK
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels[:height, :width]), format=form)
+            frame.pts, frame.time_base = ticks, TICK
+            film.mux(track.encode(frame))
+        film.mux(track.encode())
+
+
+def _frames(stream: Stream, said: list[str]) -> Iterator[Frame]:
     """Yield time in ticks, pixels and their format, in order of time; a time that comes again is left out."""
     last, skipped, size = -1, 0, None
     start = int(stream.t_ns.min())

@@ -1,0 +1,201 @@
+"""A picture of which most stands still, drawn once, and what moves on it, drawn for every frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
+
+from ..integrity import STATE_COLOURS
+from ..timeline import INK, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+WIDTH, HEIGHT, DPI = 12.8, 7.2, 100
+"""Inches, and pixels to an inch: a frame has 1280 x 720 pixels."""
+BLUE, PALE = "#2f6fb3", "#e8ecf0"
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How far sensors could be trusted from one time to another, s: the worst of all verdicts then."""
+
+    start: float
+    end: float
+    state: str
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A number over time: its name, unit, times (n,) in s and values (n,)."""
+
+    name: str
+    unit: str
+    seconds: Floats
+    values: Floats
+
+    def at(self, second: float) -> float:
+        """Return the value at a time."""
+        return float(np.interp(second, self.seconds, self.values))
+
+
+class Stage:
+    """A figure whose pixels are kept.
+
+    Parameters
+    ----------
+    figure : Figure
+        What moves on it is `animated`, and so left out when it is drawn.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        figure.set_dpi(DPI)
+        self._figure = figure
+        self._canvas = FigureCanvasAgg(figure)
+        self._canvas.draw()
+        self._still = self._canvas.copy_from_bbox(figure.bbox)
+
+    def keep(self, artists: Iterable[Artist]) -> None:
+        """Draw for good: all later frames show it."""
+        self._canvas.restore_region(self._still)
+        for artist in artists:
+            self._figure.draw_artist(artist)
+        self._still = self._canvas.copy_from_bbox(self._figure.bbox)
+
+    def show(self, artists: Iterable[Artist]) -> Pixels:
+        """Return the pixels (h, w, 3) with what moves."""
+        self._canvas.restore_region(self._still)
+        for artist in artists:
+            self._figure.draw_artist(artist)
+        return np.asarray(self._canvas.buffer_rgba())[:, :, :3].copy()
+
+
+def new_stage_figure(title: str, subtitle: str) -> Figure:
+    """Return an empty figure with a title."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, HEIGHT), facecolor="white")
+    figure.text(0.04, 0.957, title, fontsize=15, weight="bold", color=INK, va="center")
+    figure.text(0.04, 0.921, subtitle, fontsize=9.5, color="#5a6570", va="center")
+    return figure
+
+
+def moving_text(figure: Figure, x: float, y: float, size: float, **look: Any) -> Artist:
+    """Return a text that changes from frame to frame."""
+    return figure.text(x, y, "", fontsize=size, color=INK, va="center", animated=True, **look)
+
+
+class Progress:
+    """The strip below: how much of the time has passed, and the verdicts."""
+
+    def __init__(self, figure: Figure, duration: float, states: Sequence[Judged]) -> None:
+        axes = figure.add_axes((0.055, 0.052, 0.915, 0.026))
+        axes.set(xlim=(0, max(duration, 1e-9)), ylim=(0, 1), yticks=[])
+        axes.spines[:].set_visible(False)
+        axes.tick_params(labelsize=8, colors="#5a6570", length=2)
+        axes.set_xticks(_ticks(duration), [_format_seconds(tick, duration) for tick in _ticks(duration)])
+        axes.axvspan(0, duration, color=PALE, lw=0)
+        for judged in states:
+            axes.axvspan(judged.start, judged.end, color=STATE_COLOURS[judged.state], lw=0)
+        if states:
+            _name_states(figure)
+        self._cursor: Line2D = axes.plot(
+            [0, 0], [-0.3, 1.3], color=INK, lw=2.2, animated=True, clip_on=False
+        )[0]
+        self._passed: Line2D | None = None
+        if not states:
+            self._passed = axes.plot(
+                [0, 0], [0.5, 0.5], color=BLUE, lw=6, animated=True, solid_capstyle="butt"
+            )[0]
+
+    def at(self, second: float) -> list[Artist]:
+        """Return what moves, at a time."""
+        self._cursor.set_xdata([second, second])
+        if self._passed is None:
+            return [self._cursor]
+        self._passed.set_xdata([0, second])
+        return [self._passed, self._cursor]
+
+
+def _ticks(duration: float) -> Floats:
+    """Return round times, at most ten."""
+    steps = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200)
+    step = next((step for step in steps if duration / step <= 10), steps[-1])
+    return np.arange(0, duration + step / 1e6, step)
+
+
+def _format_seconds(second: float, duration: float) -> str:
+    if duration < 60:
+        return f"{second:g} s"
+    minutes, rest = divmod(round(second), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def _name_states(figure: Figure) -> None:
+    from matplotlib.patches import Patch
+
+    names = {"OK": "trusted", "SUSPECT": "suspect", "BAD": "bad", "UNKNOWN": "not known"}
+    patches = [Patch(color=STATE_COLOURS[state], label=text) for state, text in names.items()]
+    figure.legend(
+        handles=patches, loc="lower right", bbox_to_anchor=(0.975, 0.078), ncols=4, frameon=False, fontsize=8,
+        labelcolor=INK, handlelength=1.1, columnspacing=1.2,
+    )  # fmt: skip
+
+
+class Strip:
+    """A curve with a dot that moves along it, and its value."""
+
+    def __init__(
+        self, figure: Figure, box: tuple[float, float, float, float], curve: Curve, span: float
+    ) -> None:
+        axes = figure.add_axes(box)
+        self._curve = curve
+        low, high = _room(curve.values)
+        axes.set(xlim=(0, max(span, 1e-9)), ylim=(low, high), xticks=[])
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+        axes.spines["left"].set_color(QUIET)
+        axes.tick_params(labelsize=7.5, colors="#5a6570", length=2)
+        axes.locator_params(axis="y", nbins=3)
+        axes.ticklabel_format(axis="y", useOffset=False)
+        axes.plot(curve.seconds, curve.values, color="#b8c4d0", lw=1.3)
+        left, bottom, width, height = box
+        figure.text(left, bottom + height + 0.014, curve.name, fontsize=9, color="#5a6570", va="center")
+        self._value = moving_text(
+            figure, left + width, bottom + height + 0.014, 10.5, ha="right", weight="bold"
+        )
+        self._past: Line2D = axes.plot([], [], color=BLUE, lw=1.8, animated=True)[0]
+        self._dot: Line2D = axes.plot([], [], "o", color=INK, ms=4.5, animated=True, clip_on=False)[0]
+
+    def at(self, second: float) -> list[Artist]:
+        """Return what moves, at a time."""
+        curve, value = self._curve, self._curve.at(second)
+        until = int(np.searchsorted(curve.seconds, second, side="right"))
+        self._past.set_data([*curve.seconds[:until], second], [*curve.values[:until], value])
+        self._dot.set_data([second], [value])
+        self._value.set_text(f"{value:.2f} {curve.unit}".replace("-", "\N{MINUS SIGN}"))  # pyright: ignore[reportAttributeAccessIssue]
+        return [self._past, self._dot, self._value]
+
+
+def _room(values: Floats) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    around = max(0.08 * (high - low), 1e-3)
+    return low - around, high + around
+
+
+def clean_axes(axes: Axes) -> None:
+    """Take away what axes usually have around them."""
+    axes.set_axis_off()
+    axes.set_aspect("equal")
