@@ -10,7 +10,7 @@ import pytest
 from transect.base import files
 from transect.cli import main
 from transect.cli._progress import Progress
-from transect.cli._terminal import PlainStream, escape
+from transect.cli._terminal import PlainStream, escape, show_coloured
 from transect.cli.run.playing import bar
 
 HOSTILE = "\x1b]0;owned\x07 \x1b[2J \r \x9b31m \u202egnp \x7f"
@@ -65,3 +65,14 @@ def test_bars_move_the_cursor_of_the_terminal_itself(tmp_path: Path, monkeypatch
     assert "\x1b[" in terminal.getvalue()
     assert "\\x1b" not in terminal.getvalue()
     assert escape("done\x1b[0m") == "done\x1b[0m"
+
+
+@pytest.mark.parametrize(("no_color", "shown"), [("", "a\x1b[31m#\x1b[0m\n"), ("1", "a#\n")])
+def test_parts_are_coloured_on_a_terminal_unless_a_person_wants_none(
+    monkeypatch: pytest.MonkeyPatch, no_color: str, shown: str
+):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", PlainStream(terminal))
+    monkeypatch.setenv("NO_COLOR", no_color)
+    show_coloured("a", [("#", "red")])
+    assert terminal.getvalue() == shown

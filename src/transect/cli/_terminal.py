@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -40,12 +41,15 @@ def bar_stream() -> TextIO:
 
 
 def show_coloured(text: str, parts: Iterable[tuple[str, str]]) -> None:
-    """Print a line: a text, escaped, then parts of our own, each in a colour, which are not escaped."""
+    """Print a line: a text, escaped, then parts of our own, each in a colour, which are not escaped.
+
+    Colours are for terminals, and for people who did not set NO_COLOR.
+    """
     import click
 
     line = escape(text) + "".join(click.style(part, fg=colour) for part, colour in parts)
     stream = sys.stdout.stream if isinstance(sys.stdout, PlainStream) else sys.stdout
-    click.echo(line, file=stream)
+    click.echo(line, file=stream, color=False if os.environ.get("NO_COLOR") else None)
 
 
 class PlainStream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MARKS = {"OK": ("-", "green"), "SUSPECT": ("!", "yellow"), "BAD": ("#", "red"), "UNKNOWN": (".", "white")}
-"""A cell of a strip: as a character, and the colour of a block on a terminal."""
+"""A cell of a strip: its sign, which the colour-blind read too, and its colour on a terminal."""
 LONGEST_NAME, LEAST_STRIP = 24, 20
 MOST_EVENTS = 3
 """Sentences over sensors of one screen."""
@@ -155,7 +154,8 @@ def show_reports(
         _show_lacking(verdicts)
     counts = {state: sum(report.state == state for report in reports) for state in MARKS}
     said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    click.echo(f"{len(reports)} sensors: {said}" + ("" if whole else "; --all shows every problem"))
+    sensors = f"{len(reports)} sensor{'s' * (len(reports) > 1)}"
+    click.echo(f"{sensors}: {said}" + ("" if whole else "; --all shows every problem"))
 
 
 def _show_events(reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool) -> None:
@@ -178,7 +178,7 @@ def _show_scale(longest: SensorReport, name: int) -> None:
     marks = "  ".join(f"{mark} {state}" for state, (mark, _) in MARKS.items())
     end = time_text(until - begin + NS // 2)
     legend = f"+0 s{'':{max(1, min(room, len(longest.windows)) - 4 - len(end))}}{end}"
-    click.echo(f"{marks:>{WIDTH}}".rstrip() if not sys.stdout.isatty() else "")
+    click.echo(f"{marks:>{WIDTH}}")
     click.echo(f"{'':{name}}  {legend}")
 
 
@@ -190,11 +190,8 @@ def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: 
 
     cells = report.strip(max(LEAST_STRIP, WIDTH - name - 10), axis)
     label = f"{shorten(report.sensor, name):{name}}  "
-    if sys.stdout.isatty():
-        blocks = [("\u2588", MARKS[state][1]) if state else (" ", "") for state in cells]
-        show_coloured(label, [*blocks, (f" {report.state}", MARKS[report.state][1])])
-    else:
-        click.echo(f"{label}{''.join(MARKS[state][0] if state else ' ' for state in cells)} {report.state}")
+    strip = [MARKS[state] if state else (" ", "white") for state in cells]
+    show_coloured(label, [*strip, (f" {report.state}", MARKS[report.state][1])])
     shown = report.problems if whole else _choose(report.problems)
     for problem in shown:
         _say(problem.sentence(axis[0]), "    ")

@@ -68,7 +68,7 @@ def command(out: Path) -> None:
     click.echo("\nPictures to look at:")
     for path in drawn:
         click.echo(f"  {path}")
-    click.echo(f"Next: transect draw streams {drive}; transect run; transect info PATH/OF/YOUR/OWN/DATA")
+    click.echo(f"Next: transect view {drive}; transect run; transect info PATH/OF/YOUR/OWN/DATA")
     click.echo(f"Open {page} in a browser: it needs no network.")
 
 

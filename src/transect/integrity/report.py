@@ -50,7 +50,8 @@ class Problem:
     def sentence(self, start_ns: int) -> str:
         """Return what is wrong, when, and how much, as a sentence."""
         times = [span_text(*span, start_ns) for span in self.spans[:3]]
-        more = f" and {len(self.spans) - 3} more times" if len(self.spans) > 3 else ""
+        left = len(self.spans) - 3
+        more = f" and {left} more time{'s' * (left > 1)}" if left > 0 else ""
         who = "" if self.stream == self.sensor else f"{self.stream} "
         said = f"{who}{reason_of(self.reason).words}: {', '.join(times)}{more}"
         if measured := self._measured():
