@@ -185,3 +185,21 @@ def test_an_export_that_leaves_a_damaged_image_out_exits_with_three(tmp_path: Pa
 def test_no_sentence_of_the_help_is_cut_at_80_columns(group: tuple[str, ...]) -> None:
     shown = run(*group, "--help", COLUMNS="80").stdout.splitlines()
     assert not [line for line in shown[1:] if line.endswith("...") or len(line) > 80]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("inof", "x"), "there is no verb 'inof'; did you mean 'info'?"),
+        (("archive", "biuld"), "there is no command 'biuld'; did you mean 'build'?"),
+        (("graph", "chek"), "there is no command 'chek'; did you mean 'check'"),
+    ],
+)
+def test_a_typo_in_a_command_is_told_what_was_meant(typed: tuple[str, ...], meant: str) -> None:
+    done = run(*typed)
+    assert done.returncode == 2
+    assert meant in done.stderr
+
+
+def test_times_that_look_like_seconds_are_told_how_they_are_written(etna: Path) -> None:
+    assert "did you mean +5s?" in run("check", etna, "--from", "5s").stderr

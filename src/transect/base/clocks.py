@@ -127,9 +127,10 @@ def _resolve(time: TimeLike, first_ns: int, clock: str) -> int:
     try:
         return ns_from_decimal(text)
     except TimeError:
+        meant = f"did you mean +{text}? Known are " if _RELATIVE.match(f"+{text}") else ""
         raise TimeError(
             f"cannot read {time!r} as a time",
-            hint="+60s, 12:04:31.2, 2022-07-01T12:04:31.2, or decimal seconds on the clock",
+            hint=f"{meant}+60s, 12:04:31.2, 2022-07-01T12:04:31.2, or decimal seconds on the clock",
         ) from None
 
 

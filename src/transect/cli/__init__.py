@@ -18,6 +18,7 @@ import click
 from transect._version import __version__
 from transect.errors import TransectError
 
+from ._groups import FileGroup
 from ._terminal import PlainStream
 
 LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
@@ -28,8 +29,10 @@ def _list_verbs() -> tuple[str, ...]:
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
 
 
-class Verbs(click.Group):
+class Verbs(FileGroup):
     """The verbs are the files of this package; only the one that is called is imported."""
+
+    kind = "verb"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_list_verbs())
@@ -38,16 +41,6 @@ class Verbs(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         return importlib.import_module(f"{__name__}.{cmd_name}").command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        from transect.errors import did_you_mean
-
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], self.list_commands(ctx))
-            raise click.UsageError(f"there is no verb {args[0]!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -132,7 +132,8 @@ def cut_times(recording: Recording, start: str | None, end: str | None) -> Recor
             hint="--streams takes those of one clock; +60s counts from the first sample on each clock",
         )
     if empty:
-        raise UsageError("there is nothing between these times", why=describe_span(recording))
+        hint = "+60s counts from the first sample; a bare number is seconds on the clock"
+        raise UsageError("there is nothing between these times", why=describe_span(recording), hint=hint)
     return part
 
 

@@ -7,8 +7,10 @@ import pkgutil
 
 import click
 
+from .._groups import FileGroup
 
-class Jobs(click.Group):
+
+class Jobs(FileGroup):
     """The files of this package without an underscore; only the one that is called is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
