@@ -114,7 +114,7 @@ def test_two_clouds_with_a_pause_are_two_events_and_other_reasons_are_not_mixed(
     assert sentences(verdicts) == [
         "A cloud from +25 s to +30 s: seen by port and starboard.",
         "A cloud from +5 s to +9 s: seen by port and starboard.",
-        "Lost samples from +6 s to +9 s: left and right.",
+        "Each of left and right lost samples from +6 s to +9 s.",
     ]
 
 

@@ -61,8 +61,7 @@ class Event:
         if self.cause == RAIN:
             return f"Rain {when}: {_join(self.sensors)} saw drops, and can be used all the same."
         if self.cause not in CLOUD:
-            words = reason_of(self.cause).words
-            return f"{words[0].upper()}{words[1:]} {when}: {_join(self.sensors + self.suspect)}."
+            return f"Each of {_join(self.sensors + self.suspect)} {reason_of(self.cause).words} {when}."
         what = "Haze" if self.reasons == frozenset({"HAZE"}) else "A cloud"
         seen = [f"seen by {_join(self.sensors)}"] if self.sensors else []
         seen += [f"a little by {_join(self.suspect)}"] if self.suspect else []
