@@ -9,9 +9,10 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.engine import Batch, Node, param
 from transect.errors import FrameError
-from transect.types import LaserScan, NavFix, Pose
+from transect.types import LaserScan, NavFix, Odometry, Pose, Twist
 from transect.types.places import Observation
 
+from ..lidar._passing import Reckoning
 from .consistency import Rules
 from .laser.field import lift_pose
 from .laser.lead import Lead
@@ -35,8 +36,8 @@ class LaserPlaces(Node):
     ------
     scan
         Of one laser that is mounted level.
-    pose
-        By any odometry; it leads the matching, and may be missing.
+    odometry, pose, twist
+        By wheels or anything else; they lead the matching. One of them will do, and all may be missing.
     fix
         Satellite fixes, which anchor the map.
     """
@@ -51,7 +52,8 @@ class LaserPlaces(Node):
     def reset(self) -> None:
         self.odometer: Odometer | None = None
         self.session: Session | None = None
-        self.lead = Lead()
+        self.lead, self.assumed = Lead(), dict[str, None]()
+        self.reckoning = Reckoning(self.assumed)
         self.mounting = np.eye(4)
         self.segment = 0.0
 
@@ -59,9 +61,17 @@ class LaserPlaces(Node):
         """Refuse a map of another kind."""
         check_map(self.ctx, KIND)
 
-    def process(self, scan: LaserScan, pose: Batch[Pose] = (), fix: Batch[NavFix] = ()) -> Placed | None:
-        self.lead.add(pose)
-        session = self.session = self.session or self._begin(scan, pose)
+    def process(
+        self,
+        scan: LaserScan,
+        odometry: Batch[Odometry] = (),
+        pose: Batch[Pose] = (),
+        twist: Batch[Twist] = (),
+        fix: Batch[NavFix] = (),
+    ) -> Placed | None:
+        poses = self.reckoning.poses_of([*odometry, *pose, *twist])
+        self.lead.add(poses)
+        session = self.session = self.session or self._begin(scan, poses)
         for each in fix:
             session.add_fix(each)
         points = points_of(scan, self.mounting, self.farthest)
@@ -81,6 +91,8 @@ class LaserPlaces(Node):
         """Return trajectory and map, and say how it went."""
         if self.session is None or self.odometer is None:
             return None
+        for said in self.assumed:
+            self.ctx.log(said)
         if self.odometer.failed:
             self.ctx.log(f"{self.odometer.failed} of {self.odometer.matches} scans did not fit those before")
         return self.session.finish(self.ctx)

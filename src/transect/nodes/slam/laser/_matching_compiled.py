@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
+MOST = 100_000
+"""Squares of the window that are looked into."""
+
 
 @njit(cache=True, nogil=True)
 def stamp(grid: Any, points: Any, sigma: float) -> None:
@@ -85,7 +88,12 @@ def search(
                 if bound >= least:
                     heap.append((-bound, top, a, i, j))
     heapq.heapify(heap)
-    while len(heap):
+    for looked in range(MOST + 1):
+        if not len(heap):
+            break
+        if looked == MOST:  # poses that fit alike are too many to tell them apart
+            found[1] = found[0]
+            break
         bound, level, a, i, j = heapq.heappop(heap)
         if found[0, 0] > 0.0 and -bound < rival * found[0, 0]:
             break

@@ -25,6 +25,8 @@ LEAST_BEND = 3e-4
 """Least sharpness of a score, as a part of that of points that all lie on walls across: else it can slide."""
 FLOOR = np.array([0.01, 0.01, 0.002])
 """Least sigma of a match: m, m and rad."""
+LOOP_FLOOR = np.array([0.02, 0.02, 0.005])
+"""What a loop is worse than a match with the last scans: m, m and rad. Its submap bends as odometry did."""
 FLAT = np.array([1e-3, 1e-3, 1e-3])
 """Sigma of height, roll and pitch of a body that stays in its plane: m and rad."""
 PLANAR = np.array([0, 1, 5])
@@ -190,4 +192,5 @@ def lift_covariance(covariance: Floats, heading: float) -> Floats:
 
 def loop_of(match: Match) -> Loop:
     """Return a match in the frame of an old keyframe as a loop."""
-    return Loop(lift_pose(match.pose), lift_covariance(match.covariance, float(match.pose[2])), match.score)
+    spread = match.covariance + np.diag(LOOP_FLOOR**2)
+    return Loop(lift_pose(match.pose), lift_covariance(spread, float(match.pose[2])), match.score)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,10 @@ KEY_DISTANCE, KEY_TURN, KEYS = 0.5, 0.3, 12
 """A scan becomes part of the local map after metres or radians; so many of them are kept."""
 LEAST = 0.5
 """Score below which a match is not believed."""
+LED, LED_FLOOR = (0.1, 0.2), np.array([0.02, 0.02, 0.02])
+"""Sigma of odometry between two matches: parts of the way and of the turn, and m, m and rad at least."""
+SLIPPED = 12.0
+"""Squared sigmas from which on wheels slipped, and scans alone are believed."""
 DRIFT = (0.1, 0.1)
 """Sigma of an odometry alone, where no scan fits: parts of the way and of the turn."""
 
@@ -77,6 +81,8 @@ class Odometer:
         if not (due or known is None) or len(points) < 10:
             return Moved(self.pose, self._spread(None, motion))
         match = self._match(points, known is not None)
+        if match is not None and known is not None:
+            match = self._weigh(match)
         spread = self._spread(match, motion)
         if match is not None:
             self._follow(t_ns, match)
@@ -105,6 +111,18 @@ class Odometer:
                 return match
         self.failed += 1
         return None
+
+    def _weigh(self, match: Match) -> Match:
+        """Return a match weighed with what odometry says: along a corridor scans do not tell the way."""
+        way, turn = self.since[0], self.since[2]
+        sigma = np.array([LED[0] * way, LED[0] * way, LED[1] * turn + LED[0] * way]) + LED_FLOOR
+        weight = np.linalg.inv(np.diag(sigma**2) + match.covariance)
+        off = match.pose - self.pose
+        off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
+        if off @ weight @ off > SLIPPED:
+            return match
+        gain = np.diag(sigma**2) @ weight
+        return replace(match, pose=self.pose + gain @ off, covariance=gain @ match.covariance)
 
     def _follow(self, t_ns: int, match: Match) -> None:
         seconds = (t_ns - self.matched_ns) / NS

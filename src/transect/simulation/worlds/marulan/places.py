@@ -206,6 +206,16 @@ def build_houses(seed: int) -> Place:
     return Place(ground, put_on_ground(ground, things), route, walk)
 
 
+def build_row(seed: int) -> Place:
+    """Return a street between equal houses at equal distances, in which one place looks like the next."""
+    ground = open_ground(seed, SIDE, CELL, relief=0.05, tufts=0)
+    middles = [(x, side * 9.0) for x in np.arange(-54.0, 55.0, 12.0) for side in (-1.0, 1.0)]
+    things = [part for middle in middles for part in _build_house(middle, (7.0, 5.0), 2.8)]
+    route = np.array([(-46.0, 0.0), (46.0, 0.0), (46.0, 1.0), (-46.0, 1.0)])
+    walk = np.array([(-14.0, -1.0), (14.0, -1.5), (14.0, 1.5), (-14.0, 1.0)])
+    return Place(ground, put_on_ground(ground, things), route, walk)
+
+
 def build_dam(seed: int) -> Place:
     """Return an area beside a lake, with a small eucalyptus forest in the south."""
     ground = _dig_lake(open_ground(seed, SIDE, CELL, relief=0.25, slope=(0.01, -0.015), tufts=4000))

@@ -1,0 +1,163 @@
+"""LaserSlam: real logs against Kümmerle's relations and single walls; simulated drives against truth.
+
+`python -m benchmarks.bench_slam_laser [aces fr079 mit-csail houses row] [--seeds 11 12 13]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import transect
+from transect.base.clocks import NS
+from transect.engine import Run
+from transect.evaluation.maps import count_double_walls
+from transect.evaluation.relations import read_relations, relation_errors
+from transect.geometry import se3
+from transect.geometry.interpolation import Limits, interpolate_poses
+from transect.nodes.slam.laser.occupancy import occupancy_of
+from transect.recording import Recording
+from transect.simulation.day import Options, simulate
+from transect.types import PlaceMap, Trajectory
+
+DATA = Path(os.environ.get("TRANSECT_TEST_DATA", "../shared/data")) / "carmen_2dlaser"
+LOGS = ("aces", "fr079", "mit-csail")
+LASER, WHEELS = "LaserStarboard", "Payload/VelocityTurnRate"
+SECONDS = {"houses": 240.0, "row": 55.0}
+NEAR, ASIDE, AGO = 3.0, np.radians(30.0), 20.0
+"""A revisit: within metres and radians of a place that was left at least so many metres of the way ago."""
+WRONG, WRONG_TURN = 0.5, np.radians(5.0)
+"""A loop that is further from the truth is false."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """How good the loops of a map are: share that is true, share of the revisits that were found."""
+
+    loops: int
+    false: int
+    revisits: int
+    found: int
+
+
+def run_slam(recording: Recording | Path, **options: object) -> tuple[Run, PlaceMap, Trajectory, float]:
+    """Return a run, its map, its trajectory, and the CPU seconds that it took."""
+    began = time.process_time()
+    run = transect.run("LaserSlam", recording, **options)  # pyright: ignore[reportArgumentType]
+    spent = time.process_time() - began
+    [places], [path] = run["map"].values, run["trajectory"].values
+    return run, places, path, spent
+
+
+def judge_log(name: str) -> None:
+    """Print speed, walls and relations of a real log."""
+    log = DATA / f"{name}.clf.bz2"
+    run, places, path, spent = run_slam(log)
+    seconds = (path.t_ns[-1] - path.t_ns[0]) / NS
+    size = sum(each.nbytes for seen in places.observations for each in seen.values()) / 1e6
+    walls = count_double_walls(occupancy_of(places))
+    print(f"{name}: {len(places)} places, {places.length:.0f} m, {places.edges.what.count('loop')} loops")
+    print(f"  {seconds / spent:.1f} times real time of one core ({spent:.0f} s for {seconds:.0f} s)")
+    print(f"  double walls {100 * walls.share:.1f} % of {walls.cells} cells")
+    print(f"  {size:.1f} MB kept, {100 * size / places.length:.2f} MB per 100 m; digest {run.digest[:12]}")
+    if (relations := log.parent / f"{name}.relations").is_file():
+        found = relation_errors(read_relations(relations), path)
+        moved, turned = found.absolute
+        print(f"  relations: {moved.mean:.4f} m, {np.degrees(turned.mean):.3f} deg, of {moved.count}")
+
+
+def simulate_drive(scene: str, seed: int) -> tuple[Recording, Trajectory]:
+    """Return a drive at Marulan with one level laser and the speeds of the wheels, and the truth."""
+    options = Options(seconds=SECONDS[scene], seed=seed, streams=(LASER, WHEELS), conditions={"scene": scene})
+    day = simulate("marulan", options)
+    motion = day.truth.motion
+    assert motion is not None
+    return day.recording, Trajectory(motion.t_ns, motion.position, motion.quaternion)
+
+
+def place_truth(truth: Trajectory, t_ns: np.ndarray) -> np.ndarray:
+    """Return the true poses (n, 4, 4) at times, body x ahead, y right, z down as the Argo's."""
+    assert truth.orientations is not None
+    places, turns = interpolate_poses(truth.t_ns, truth.positions, truth.orientations, t_ns, Limits())
+    return se3.from_quaternion(turns, places) @ np.diag([1.0, -1.0, -1.0, 1.0])
+
+
+def judge_loops(places: PlaceMap, truth: Trajectory) -> Closed:
+    """Count loops that are false, and revisits in the same direction that were found."""
+    poses = place_truth(truth, places.t_ns)
+    chosen = [n for n, what in enumerate(places.edges.what) if what == "loop"]
+    a, b = places.edges.a[chosen], places.edges.b[chosen]
+    off = se3.log(se3.invert(places.edges.T_a_b[chosen]) @ se3.invert(poses[a]) @ poses[b])
+    false = (np.hypot(off[:, 0], off[:, 1]) > WRONG) | (np.abs(off[:, 5]) > WRONG_TURN)
+    way = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(poses[:, :2, 3], axis=0), axis=1))]
+    apart = np.linalg.norm(poses[:, None, :2, 3] - poses[None, :, :2, 3], axis=-1)
+    heading = np.arctan2(poses[:, 1, 0], poses[:, 0, 0])
+    turned = np.abs((heading[:, None] - heading[None] + np.pi) % (2 * np.pi) - np.pi)
+    before = way[:, None] - way[None] > AGO
+    again = (before & (apart < NEAR) & (turned < ASIDE)).any(axis=1)
+    return Closed(
+        len(chosen), int(false.sum()), int(again.sum()), int(np.isin(np.flatnonzero(again), b).sum())
+    )
+
+
+def error_of(path: Trajectory, truth: Trajectory) -> float:
+    """Return the root mean square error of positions in the plane, m, at the best place of the path."""
+    true = place_truth(truth, path.t_ns)[:, :3, 3]
+    flat = true * (1.0, 1.0, 0.0)
+    from transect.geometry.align import umeyama
+
+    moved = umeyama(path.positions * (1.0, 1.0, 0.0), flat)
+    return float(np.sqrt(np.mean(np.sum((moved.apply(path.positions * (1, 1, 0)) - flat) ** 2, axis=1))))
+
+
+def reckon(day: Recording, t_ns: np.ndarray) -> Trajectory:
+    """Return the path of the wheels alone at times."""
+    from transect.nodes.lidar._passing import Reckoning
+
+    poses = Reckoning({}).poses_of([sample.value for sample in day[WHEELS]])
+    stamps = np.array([pose.t_ns for pose in poses])
+    inside = t_ns[(t_ns >= stamps[0]) & (t_ns <= stamps[-1])]
+    places, turns = interpolate_poses(
+        stamps,
+        np.array([p.position for p in poses]),
+        np.array([p.orientation for p in poses]),
+        inside,
+        Limits(),
+    )
+    return Trajectory(inside, places, turns)
+
+
+def judge_drive(scene: str, seed: int) -> None:
+    """Print how well a simulated drive was closed."""
+    day, truth = simulate_drive(scene, seed)
+    _, places, path, spent = run_slam(day)
+    wheels = reckon(day, path.t_ns)
+    closed = judge_loops(places, truth)
+    scans, odometry = error_of(path, truth), error_of(wheels, truth)
+    print(f"{scene}, seed {seed} (simulated): {places.length:.0f} m, {len(places)} places, {spent:.0f} s CPU")
+    print(f"  ATE {scans:.3f} m, of the wheels {odometry:.3f} m: {scans / odometry:.3f} times")
+    share = closed.found / closed.revisits if closed.revisits else float("nan")
+    print(f"  loops {closed.loops}, false {closed.false}; recall {share:.3f} of {closed.revisits} revisits")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Judge what is named, by default everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=[*LOGS, *SECONDS])
+    parser.add_argument("--seeds", nargs="*", type=int, default=[21, 22, 23])
+    asked = parser.parse_args(arguments)
+    for name in asked.names:
+        if name in LOGS:
+            judge_log(name)
+        else:
+            for seed in asked.seeds:
+                judge_drive(name, seed)
+
+
+if __name__ == "__main__":
+    main()

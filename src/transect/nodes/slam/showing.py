@@ -1,0 +1,78 @@
+"""A map of places in words and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.types.places import LOOP, PlaceMap
+
+from .graph import DOUBTED, PoseGraph
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from transect.draw.places import Drawn
+
+
+def describe_places(places: PlaceMap) -> dict[str, Any]:
+    """Return what a map is made of, as plain values."""
+    sizes = [sum(values.nbytes for values in seen.values()) for seen in places.observations]
+    return {
+        "kind": places.kind,
+        "frame": places.frame,
+        "anchor": places.anchor.crs if places.anchor else "none",
+        "places": len(places),
+        "length [m]": round(places.length, 1),
+        "sessions": len(set(places.session.tolist())),
+        "parts": len(PoseGraph.of(places).firsts()),
+        "loops": sum(what == LOOP for what in places.edges.what),
+        "doubted": sum(what == DOUBTED for what in places.edges.what),
+        "MB seen": round(sum(sizes) / 1e6, 2),
+        "MB per 100 m": round(sum(sizes) / 1e4 / max(places.length, 1.0), 2),
+    }
+
+
+def draw_map(places: PlaceMap, cell: float = 0.05) -> Figure:
+    """Draw a map from above."""
+    from transect.draw.places import draw_places
+
+    loops = sum(what == LOOP for what in places.edges.what)
+    title = f"{places.kind}: {len(places)} places, {places.length:.0f} m, {loops} loops"
+    return draw_places([(title, drawn_of(places, cell))])
+
+
+def drawn_of(places: PlaceMap, cell: float) -> Drawn:
+    """Return what is drawn of a map: the grid of a planar laser, points of other sensors."""
+    from transect.draw.places import Drawn
+
+    drawn = Drawn(
+        places.poses[:, :2, 3], places.session, _pairs(places, LOOP), _pairs(places, DOUBTED), _points(places)
+    )
+    if places.kind != "LaserSlam":
+        return drawn
+    from .laser.occupancy import occupancy_of, pixels_of
+
+    grid = occupancy_of(replace(places, anchor=None), cell)
+    a, _, left, _, _, top = grid.transform
+    rows, columns = grid.layers["occupancy"].shape
+    return replace(drawn, image=pixels_of(grid), extent=(left, left + a * columns, top - a * rows, top))
+
+
+def _pairs(places: PlaceMap, what: str) -> Ints:
+    chosen = np.array([each == what for each in places.edges.what], bool)
+    return np.stack([places.edges.a[chosen], places.edges.b[chosen]], axis=-1).astype(np.int64)
+
+
+def _points(places: PlaceMap) -> Floats:
+    """Return what was seen (n, 2) from above, where a map keeps points of the body."""
+    found: list[Floats] = []
+    for pose, seen in zip(places.poses, places.observations, strict=True):
+        points = np.asarray(seen.get("points", np.zeros((0, 2))), np.float64)
+        if points.ndim == 2 and points.shape[1] in (2, 3):
+            size = points.shape[1]
+            found.append((points @ pose[:size, :size].T + pose[:size, 3])[:, :2])
+    return np.concatenate(found) if found else np.zeros((0, 2))

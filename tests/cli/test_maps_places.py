@@ -1,0 +1,81 @@
+"""`transect maps show` and `maps export` of a map that LaserSlam made of simulated corridors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from tests.commands import transect as typed
+from tests.nodes.slam.rooms import block, record, walk
+
+import transect
+from transect.nodes.slam.laser.occupancy import occupancy_of
+from transect.recording.place_maps import read_map
+
+pytest.importorskip("gtsam")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("maps") / "run"
+    truth = walk([(0.0, 0.0), (6.0, 0.0)], step=0.2)
+    transect.run("LaserSlam", record(block(), truth), out=folder)
+    return folder
+
+
+def test_a_map_is_described_and_drawn(kept: Path, tmp_path: Path) -> None:
+    shown = typed("maps", "show", kept, "--json", "-o", tmp_path / "map.png")
+    assert shown.returncode == 0
+    facts = json.loads(shown.stdout)
+    assert facts["kind"] == "LaserSlam"
+    assert facts["places"] == len(read_map(kept))
+    assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_map_is_exported_as_map_server_and_as_geotiff_read_it(kept: Path, tmp_path: Path) -> None:
+    done = typed("maps", "export", kept, "-o", tmp_path / "floor.yaml")
+    assert done.returncode == 0
+    about = yaml.safe_load((tmp_path / "floor.yaml").read_text())
+    gray = np.asarray(next(iter(transect.open(tmp_path / about["image"])))[0].payload.data)
+    x, y = about["origin"][:2]
+
+    def value(east: float, north: float) -> int:
+        row = gray.shape[0] - 1 - int((north - y) / about["resolution"])
+        return int(gray[row, int((east - x) / about["resolution"])])
+
+    assert value(3.0, 0.0) == 254  # along the way it is free
+    assert value(-20.0 if x < -20 else x + 0.01, y + 0.01) == 205  # the corner was never seen
+    near = [value(4.0, 1.2 + shift) for shift in np.arange(-0.1, 0.11, 0.05)]
+    assert 0 in near  # the wall of the block, 1.2 m to the left
+    assert typed("maps", "export", kept, "-o", tmp_path / "floor.tif").returncode == 0
+    [stream] = transect.open(tmp_path / "floor.tif")
+    assert stream[0].payload.layers["occupancy"].shape == gray.shape
+
+
+def test_bad_requests_are_said(kept: Path, tmp_path: Path) -> None:
+    assert typed("maps", "show", tmp_path).returncode == 2
+    assert typed("maps", "export", kept, "-o", tmp_path / "floor.jpg").returncode == 2
+    cut = next((kept / "map").glob("points.npy"))
+    whole = cut.read_bytes()
+    cut.write_bytes(whole[:100])
+    failed = typed("maps", "show", kept)
+    cut.write_bytes(whole)
+    assert failed.returncode == 1
+    assert "cut short" in failed.stderr
+
+
+def test_walls_of_the_grid_are_where_they_are(kept: Path) -> None:
+    grid = occupancy_of(read_map(kept))
+    cell, _, left, _, _, top = grid.transform
+    rows, columns = np.nonzero(grid.layers["occupancy"] > 0.65)
+    x, y = left + (columns + 0.5) * cell, top - (rows + 0.5) * cell
+    walls = block()
+    a, b = walls[:, :2], walls[:, 2:]
+    along = np.clip(
+        np.sum((np.stack([x, y], -1)[:, None] - a) * (b - a), -1) / np.sum((b - a) ** 2, -1), 0, 1
+    )
+    away = np.linalg.norm(a + along[..., None] * (b - a) - np.stack([x, y], -1)[:, None], axis=-1).min(axis=1)
+    assert np.percentile(away, 90) < 0.1
