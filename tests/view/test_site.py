@@ -104,6 +104,7 @@ def test_a_signature_keeps_its_defaults_and_signs_and_drops_the_quotes_of_annota
         ("So:\n- a\n- b\n", "So:\n\n- a\n- b\n"),
         ("- a\n  more\n- b\n", "- a\n  more\n- b\n"),
         ("```json schema\nSo:\n- a\n```\n", "```json\nSo:\n- a\n```\n"),
+        ("| `a\\|b` | c\\|d |\n", "| `a|b` | c\\|d |\n"),
         ("~~~sh\n```\n- a\n~~~\n1. b\n", "~~~sh\n```\n- a\n~~~\n1. b\n"),
     ],
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 FENCE = re.compile(r" *(```|~~~)\w*")
+CODE = re.compile(r"`[^`]*`")
 ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 
@@ -34,7 +35,7 @@ def block_of(text: str, language: str = "text") -> str:
 
 
 def adapt(text: str) -> str:
-    """Return a page of GitHub for mkdocs: a blank line above each list, and one word after a fence."""
+    """Return a page of GitHub for mkdocs: blanks above lists, one word after a fence, bars in code."""
     lines: list[str] = []
     fence, before = "", ""
     for line in text.splitlines():
@@ -42,6 +43,8 @@ def adapt(text: str) -> str:
             fence, line = "" if fence else found[1], found[0]
         elif not fence and ITEM.match(line) and _is_paragraph(before):
             lines.append("")
+        elif not fence and line.startswith("|"):
+            line = CODE.sub(lambda code: code[0].replace("\\|", "|"), line)
         lines.append(line)
         before = "" if found else line
     return "\n".join(lines) + "\n"
