@@ -101,6 +101,14 @@ def judge_loops(name: str, places: PlaceMap, truth: Truth) -> None:
     quality(f"{name}, recall of {len(again)} places", recall, "%", at_least=80)
 
 
+def judge_growth(name: str, places: PlaceMap) -> None:
+    """What a keyframe adds to the map, on new ground and on ground that it has."""
+    size = np.array([sum(values.nbytes for values in seen.values()) for seen in places.observations])
+    again = np.isin(np.arange(len(places)), places.edges.b[[what == "loop" for what in places.edges.what]])
+    quality(f"{name}, a place on new ground", size[~again].mean() / 1e3, "kB")
+    quality(f"{name}, a place on old ground", size[again].mean() / 1e3, "kB")
+
+
 def is_again(k: int, true: np.ndarray, session: np.ndarray) -> bool:
     """Whether an earlier keyframe was at the place of keyframe k, in its direction, but not just now."""
     steps = np.linalg.norm(np.diff(true[: k + 1, :3, 3], axis=0), axis=1)
@@ -175,6 +183,7 @@ def bench_joined() -> None:
     [places] = run["map"].values
     quality("KITTI 06, both drives, sessions", len(set(places.session.tolist())), "", at_most=2)
     judge_loops("KITTI 06, both drives", places, street_truth())
+    judge_growth("KITTI 06, both drives", places)
 
 
 def bench_calibration(folder: Path) -> None:
