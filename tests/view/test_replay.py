@@ -160,6 +160,11 @@ def test_what_cannot_be_replayed_is_said() -> None:
         replay(Recording("still", (imu,)))
 
 
+def test_a_map_lies_below_no_arm() -> None:
+    with pytest.raises(UsageError, match=r"dem\.tif lies below nothing"):
+        replay(arm(), over="dem.tif")
+
+
 def test_options_of_a_replay_need_one(tmp_path: Path) -> None:
     path = _written(tmp_path)
     found = command("export", path, "--speed", "3", "-o", tmp_path / "a.gpx")

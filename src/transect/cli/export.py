@@ -58,7 +58,7 @@ def command(
     -o out.mp4 --streams CAMERA    a film of one camera; of all: --format video
     -o out.mp4 --replay            the arm as it moved, or the rover over its map
     -o out.gpx                     positions on Earth; also .kml, .geojson
-    -o out --format csv            a folder with a table for each stream; or parquet
+    -o out --format csv            a table for each stream; or parquet
     """  # noqa: D301, the sign is click's
     from transect import formats
 

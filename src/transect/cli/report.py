@@ -63,7 +63,7 @@ def command(
     from ._opening import report_losses
 
     recordings = write_report(
-        opening, out, Wanted(check, pictures, verdicts), title=title, command=_typed(), over=over,
+        opening, out, Wanted(check, pictures, verdicts, kept=True), title=title, command=_typed(), over=over,
         store=store or "",
         citation=None if citation is None else load_citation(citation),
     )  # fmt: skip

@@ -34,6 +34,8 @@ LOCAL, RANKS = 3, (50.0, 90.0, 99.0)
 """Pixels of the reduced image over which contrast is measured, and the percentiles that are kept."""
 PATCH = 15
 """Pixels of the reduced image over which the dark channel is taken."""
+KEPT = 4
+"""Images of a stream that are kept for the other checks of a window."""
 REMEMBERED, LEAST = 30, 3
 """Clear windows that tell what is usual: at most, and at least before anything is said."""
 _COLOURS = {"rgb": (0, 1, 2), "rgba": (0, 1, 2), "bgr": (2, 1, 0)}
@@ -115,6 +117,15 @@ class _Album:
     def __init__(self) -> None:
         self.white = 2.0 ** DEPTHS[0] - 1
         self.pictures: dict[int, Picture] = {}
+        self._images: dict[int, Image] = {}
+
+    def image(self, window: Window[Image], row: int) -> Image:
+        """Return an image of the stream; the last few are kept, as to decode one takes longest of all."""
+        if row not in self._images:
+            [self._images[row]] = values_between(window.stream, row, row + 1)
+            for old in list(self._images)[:-KEPT]:
+                del self._images[old]
+        return self._images[row]
 
     def look(self, window: Window[Image], most: int) -> list[Picture]:
         rows = np.unique(np.linspace(window.start, window.stop - 1, min(most, len(window))).astype(int))
@@ -124,8 +135,7 @@ class _Album:
         self.pictures = {row: each for row, each in self.pictures.items() if row >= window.start}
         for row in rows:
             if row not in self.pictures:
-                [image] = values_between(window.stream, row, row + 1)
-                self.pictures[row] = self._measure(row, image)
+                self.pictures[row] = self._measure(row, self.image(window, row))
         return [self.pictures[row] for row in rows]
 
     def _measure(self, row: int, image: Image) -> Picture:
@@ -181,6 +191,11 @@ def pictures_near(window: Window[Image], t_ns: Ints) -> list[Picture]:
     """Return what is measured in the images of a window that are nearest to times (n,)."""
     rows = window.start + np.abs(window.t_ns[:, None] - t_ns).argmin(axis=0)
     return _ALBUMS.setdefault(window.track, _Album()).look_at(window, rows.tolist())
+
+
+def image_at(window: Window[Image], row: int) -> Image:
+    """Return an image of the stream of a window, decoded once for all checks of the window."""
+    return _ALBUMS.setdefault(window.track, _Album()).image(window, row)
 
 
 class CameraCheck(Check):

@@ -34,7 +34,9 @@ REASONS: dict[str, Reason] = {
     "SATURATED": Reason("was at the end of its range", "set a larger range, or damp the mount"),
     "RANGE_LIMIT": Reason("was at the end of its range", "set a larger range"),
     "NAN": Reason("has values that are none", "find out what the driver writes where it measures nothing"),
-    "NOISE": Reason("was noisier than usual", "check mount, cable and power; weight it less"),
+    "NOISE": Reason(
+        "was noisier than usual", "check its mount, cable and power; give it less weight when it is fused"
+    ),
     "SPIKES": Reason("has single values that are far off", "leave the masked samples out"),
     "BIAS": Reason("has a bias that moved", "calibrate at rest; check its temperature"),
     "UNIT": Reason("has numbers that cannot be in their unit", "correct the unit in the robot's description"),

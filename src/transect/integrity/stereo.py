@@ -22,9 +22,9 @@ from transect.nodes.features._pnp import pixel_distances, pose_of_most
 from transect.nodes.features._views import focal_length, homogeneous, places_of
 from transect.nodes.features.features_extraction_2d import OrbDetectorDescriptor
 from transect.nodes.stereo._pairs import is_rectified_pair, pair_baseline
-from transect.recording.values import values_between
 from transect.types import CameraModel, Features2D, Image
 
+from .images import image_at
 from .model import Surroundings, Unknown
 from .windows import Window
 
@@ -105,7 +105,7 @@ def _glance(left: Window[Image], right: Window[Image], about: Surroundings) -> G
     rows = [pair for row in range(first, left.stop) if (pair := _pair(left, right, row)) is not None]
     if not rows or rows[-1][0] != left.stop - 1:
         return Unknown("NO_PEER", "the other camera has no image at that time", len(left))
-    [sample] = values_between(left.stream, left.stop - 1, left.stop)
+    sample = image_at(left, left.stop - 1)
     if sample.width < LEAST_WIDTH:
         return Unknown("TOO_FEW", f"its images are only {sample.width} pixels wide", len(left))
     images = [(_features(left, one), _features(right, other)) for one, other in rows]
@@ -141,7 +141,7 @@ def _features(camera: Window[Image], row: int) -> Features2D:
     """Return the strongest features of an image; pixels are those of the image in full size."""
     import cv2
 
-    [image] = values_between(camera.stream, row, row + 1)
+    image = image_at(camera, row)
     part = min(1.0, WIDTH / image.width)
     if part < 1.0:
         size = (WIDTH, round(image.height * part))

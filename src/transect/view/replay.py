@@ -105,6 +105,10 @@ def replay(
                 why="no stream says where the robot was, and none has the joints of an arm that is described",
                 hint="transect info PATH lists the streams",
             ) from error
+        if over is not None:
+            raise UsageError(
+                f"{over} lies below nothing", why="it is an arm that moves, not a rover"
+            ) from error
         return _replay_arm(recording, *moved, verdicts, speed)
     return _replay_drive(recording, stream, over, verdicts, speed)
 

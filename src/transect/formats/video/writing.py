@@ -36,7 +36,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     streams = [stream for stream in recording if stream.type is Image and len(stream)]
     if not streams:
         raise UsageError(
-            f"{recording.name} has no images to make a film of", hint="transect info lists streams"
+            f"{recording.name} has no images to make a film of",
+            hint="--replay makes a film of the robot; transect info lists streams",
         )
     if path.suffix and len(streams) > 1:
         names = ", ".join(stream.name for stream in streams)

@@ -48,11 +48,14 @@ class Wanted:
         Pictures of bad moments at most; 0 for no picture at all.
     verdicts : Path, optional
         What `transect check -o` wrote of the recording, to be used instead of checking again.
+    kept : bool
+        Whether the recording is as it lies on the disk, so that verdicts of an earlier check will do.
     """
 
     check: bool = True
     pictures: int = 12
     verdicts: Path | None = None
+    kept: bool = False
 
 
 def gather_recording(recording: Recording, path: str, number: int, wanted: Wanted) -> RecordingFacts:
@@ -145,6 +148,7 @@ def _clip(axis: Axis, start_ns: int, end_ns: int) -> Span:
 
 def _check(recording: Recording, wanted: Wanted) -> tuple[VerdictTable | None, list[SensorReport] | None]:
     from transect.integrity import check
+    from transect.integrity.keeping import check_once
     from transect.integrity.report import report_sensors
     from transect.integrity.table import VerdictTable
 
@@ -152,7 +156,7 @@ def _check(recording: Recording, wanted: Wanted) -> tuple[VerdictTable | None, l
         table = VerdictTable.read(wanted.verdicts)
         _refuse_other(table, recording, wanted.verdicts)
     elif wanted.check:
-        table = check(recording)
+        table = check_once(recording) if wanted.kept else check(recording)
     else:
         return None, None
     return table, report_sensors(table)

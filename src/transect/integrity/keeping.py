@@ -1,0 +1,77 @@
+"""Verdicts that were found before: to check half an hour of two cameras takes minutes, to read them none."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from transect.recording import Recording
+from transect.recording.cache import remember
+from transect.recording.source import identity_of
+
+from .runner import check
+from .table import VerdictTable
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def check_once(recording: Recording) -> VerdictTable:
+    """Return what `check` says of a recording as it lies on the disk, from the cache if nothing has changed.
+
+    Nothing is: no file of it (by size, times and inode), no choice of streams or times, no option, no module
+    of transect. Not for recordings whose values were changed after they were opened.
+    """
+    if not recording.sources:
+        return check(recording)
+    text = remember(f"integrity.check_once/1|{_identity(recording)}", lambda: _pack(check(recording)))
+    return VerdictTable(parquet.read_table(pa.BufferReader(base64.b64decode(text))))
+
+
+def _pack(verdicts: VerdictTable) -> str:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(verdicts.table, sink, compression="zstd")
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
+
+
+def _identity(recording: Recording) -> str:
+    """Return what verdicts depend on, as text."""
+    files = [_identities(source.path) for source in recording.sources]
+    streams = [
+        (
+            s.name,
+            s.type.__name__,
+            s.clock,
+            s.role,
+            s.tag,
+            s.frame,
+            s.camera,
+            len(s),
+            list(s.t_ns[[0, -1]]) if len(s) else [],
+        )
+        for s in recording
+    ]
+    said = {
+        "files": files,
+        "streams": streams,
+        "options": dict(recording.options),
+        "conditions": dict(recording.conditions),
+        "robot": recording.robot.name if recording.robot else "",
+        "program": _identities(PACKAGE, ".py"),
+    }
+    return json.dumps(said, sort_keys=True, default=str)
+
+
+def _identities(path: Path, suffix: str = "") -> list[tuple[str, list[int]]]:
+    """Return each file of a folder, or a file itself, with what changes when it does."""
+    if path.is_file():
+        return [(str(path), identity_of(path.stat()))]
+    found: list[tuple[str, list[int]]] = []
+    for folder, _, names in os.walk(path):
+        chosen = (Path(folder) / name for name in names if name.endswith(suffix))
+        found += [(str(file), identity_of(file.stat())) for file in chosen if file.is_file()]
+    return sorted(found)
