@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transect.base.clocks import NS, text_from_ns
-from transect.integrity.runner import group_spans
 from transect.recording import Recording
+from transect.recording.sessions import group_spans
 
 
 @dataclass(frozen=True)

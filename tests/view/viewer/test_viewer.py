@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -251,3 +252,16 @@ def test_keys_zoom_time_and_look_from_above(viewer: Viewer, browser: Browser) ->
     page.locator("#map").click(position={"x": 5, "y": 5})
     assert page.inner_text("#clock") == "0.10 s"  # nothing is near there
     page.close()
+
+
+def test_verdicts_come_from_a_process_of_their_own(tmp_path: Path) -> None:
+    from transect import formats
+    from transect.view.viewer.judging import judge, judge_apart
+
+    day = drive().select("Poses", HOSTILE)
+    formats.write(day, tmp_path / "day", "parquet")
+    opened = formats.open(tmp_path / "day")
+    found = judge_apart(opened, START)
+    assert found == json.loads(json.dumps(judge(opened, START)))
+    assert {name for name, windows in found.items() if windows} == {"Poses", HOSTILE}
+    assert judge_apart(day, START).keys() == found.keys()  # one that is in memory alone

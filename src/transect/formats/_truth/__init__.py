@@ -39,7 +39,7 @@ def list_trajectories(source: Source) -> list[str]:
 
     A text file is one only if its name says so: `groundtruth.txt`.
     """
-    here = [name for name in source.names if "/" not in name and not source.path.is_file()]
+    here = [] if source.path.is_file() else [name for name in source.names if "/" not in name]
     named = [n for n in here if n.endswith(TRAJECTORY) or (n.endswith(".txt") and _WORDS.search(n.lower()))]
     if not named:
         return []

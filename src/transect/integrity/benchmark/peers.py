@@ -25,8 +25,9 @@ from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.geometry.neighbours import dynamic_radius_inliers
 from transect.integrity.rules import K_OFF
-from transect.integrity.runner import checkable, span_of
+from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, arrow
+from transect.recording.sessions import span_of
 from transect.types import LaserScan, RadarSpectrum
 
 from .results import Said, runs_of

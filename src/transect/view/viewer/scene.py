@@ -173,21 +173,31 @@ class Scene:
         """Return where a map lies, as `locate` does, and the map in coordinates that are small enough.
 
         One of the Earth lies under a receiver's path, its heights moved onto that: they may count from
-        another zero. Without a path a map lies about its own middle.
+        another zero. Without any path or frame a map lies about its own middle.
+
+        Raises
+        ------
+        StreamError
+            If nothing tells how it lies to the robot.
         """
-        frame = grid.frame or self.layout.frame
+        if not grid.crs and grid.frame:
+            fixed, place = self.locate(grid.frame, t_ns)
+            if fixed or self.mount(grid.frame, t_ns) is not None:
+                return (fixed, place), grid
         if self.layout.first is None:
+            if len(self.recording.frames):
+                raise StreamError("nothing tells where the map lies", why=f"its frame is {grid.frame!r}")
             return (True, np.eye(4)), centre_map(grid)
-        if grid.crs:
-            return (True, np.eye(4)), lay_map(grid, self.layout)
-        fixed, place = self.locate(frame, t_ns)
-        known = fixed or self.mount(frame, t_ns) is not None
-        return ((fixed, place) if known else (True, self.layout.matrix)), grid
+        return (True, self.layout.matrix), lay_map(grid, self.layout) if grid.crs else grid
 
     @cached_property
     def frames(self) -> dict[str, Floats]:
         """Each frame that does not move on the robot, with T_body_frame (4, 4)."""
-        return self._frames_at(None)
+        tree, found = self.recording.frames, {self.body} if self.body in self.recording.frames else set[str]()
+        fixed = [{edge.parent, edge.child} for edge in tree.edges if not edge.moving]
+        while new := [pair for pair in fixed if len(pair & found) == 1]:
+            found = found.union(*new)
+        return {name: tree.lookup(self.body, name) for name in sorted(found)}
 
     @cached_property
     def moving(self) -> tuple[str, ...]:
@@ -203,15 +213,6 @@ class Scene:
         unknown = np.full((4, 4), np.nan)
         found = [self.mount(name, t_ns) for name in self.moving]
         return np.array([unknown if each is None else each for each in found]).reshape(-1, 4, 4)
-
-    def _frames_at(self, t_ns: int | None) -> dict[str, Floats]:
-        tree, found = self.recording.frames, dict[str, Floats]()
-        for name in tree.frames:
-            try:
-                found[name] = tree.lookup(self.body, name, t_ns)
-            except FrameError:
-                continue  # it moves, or hangs on nothing
-        return found
 
 
 def _rank(each: tuple[RecordedPath, str]) -> tuple[bool, ...]:

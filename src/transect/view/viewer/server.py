@@ -11,7 +11,7 @@ from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from transect.errors import TransectError
 from .encoding import encode_curve, encode_path, encode_picture, encode_points, encode_surface
 from .models import Solid, solids_of
 from .scene import Scene, describe, kind_of
-from .watching import Port, Watch
+
+if TYPE_CHECKING:
+    from .watching import Port, Watch
 
 HOST = "127.0.0.1"
 PACKAGE = "transect.view.viewer"
@@ -72,8 +74,7 @@ class Viewer:
         self._verdicts: dict[str, Any] = {"done": not check, "streams": {}}
         self._pages: set[float] = set()
         self._left = float("inf")
-        if check:
-            threading.Thread(target=self._check, daemon=True).start()
+        self._judging = check
 
     @property
     def port(self) -> int:
@@ -156,7 +157,9 @@ class Viewer:
 
     def _sample(self, number: float, index: float) -> Answer:
         stream = self.scene.streams[_whole(number)]
-        sample = stream[_whole(index)]
+        if not 0 <= index < len(stream):
+            raise IndexError(index)
+        sample = stream[int(index)]
         return self._show(sample.value, stream.frame, sample.t_ns)
 
     def _output(self, port: Port, number: int) -> Answer:
@@ -205,8 +208,12 @@ class Viewer:
     # Orders
 
     def _welcome(self, page: float) -> Answer:
+        """Take note of a page that is ready; the checks begin with the first, so as not to hold it up."""
         self._pages.add(page)
         self._left = float("inf")
+        if self._judging:
+            self._judging = False
+            threading.Thread(target=self._check, daemon=True).start()
         return _json({})
 
     def _take_leave(self, page: float) -> Answer:
@@ -227,18 +234,13 @@ class Viewer:
 
     def _check(self) -> None:
         """Judge the sensors; the page asks now and then whether it is done."""
-        from transect.integrity import check
+        from .judging import judge_apart
 
         try:
-            table = check(self.scene.recording)
+            found = judge_apart(self.scene.recording, self.scene.axis.start_ns)
         except TransectError as error:
             self._verdicts = {"done": True, "streams": {}, "why": str(error)}
             return
-        start = self.scene.axis.start_ns
-        found = {
-            name: [[(v.t0_ns - start) / NS, (v.t1_ns - start) / NS, v.state, v.reason] for v in verdicts]
-            for name, verdicts in table.by_stream.items()
-        }
         self._verdicts = {"done": True, "streams": found}
 
 
@@ -250,6 +252,8 @@ def _call(known: Mapping[str, Callable[..., Answer]], path: str) -> Answer | Non
         return None
     try:
         return asked(*map(float, numbers))
+    except TransectError:
+        raise
     except (TypeError, ValueError, LookupError, OverflowError):
         return None
 
@@ -274,6 +278,7 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
         """Answers one request."""
 
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else a body waits 40 ms for the browser to confirm its head
 
         def do_GET(self) -> None:
             self._respond(viewer.answer)

@@ -22,10 +22,18 @@ void main() {
     result.rgb *= .45 + .6 * max(0., dot(n, normalize(vec3(.45, -.35, .82)))); } }`;
 const HIGHEST = 1.57;
 
+// Whether the processor has to draw, for want of a graphics card: smooth edges would take it six times as long.
+function isSoftware() {
+  const gl = document.createElement("canvas").getContext("webgl2"), known = gl?.getExtension("WEBGL_debug_renderer_info");
+  const renderer = known ? String(gl.getParameter(known.UNMASKED_RENDERER_WEBGL)) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software/i.test(renderer);
+}
+
 export class Space {
   constructor(canvas) {
     this.canvas = canvas;
-    this.gl = canvas.getContext("webgl2", { antialias: true, preserveDrawingBuffer: true });
+    this.gl = canvas.getContext("webgl2", { antialias: !isSoftware(), preserveDrawingBuffer: true });
     this.things = new Map();
     this.at = [0, 0, 0]; this.distance = 12; this.turn = -2.2; this.tilt = 0.6;
     if (this.gl) this._prepare();

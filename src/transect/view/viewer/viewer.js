@@ -28,6 +28,7 @@ class Page {
     this.plots.open(this.scene.run ? 1 : 3);
     if (this.scene.run) this.run = new Run(this.scene.run, this);
     this._listen(); this._say();
+    if (!this.carrier && this.robot.reach > 0) this.space.distance = Math.max(3, 3 * this.robot.reach);
     this.seek(this.run ? this.run.start : 0);
     document.body.dataset.ready = "yes";
     this._stay();
@@ -145,7 +146,8 @@ class Page {
   seek(time) {
     this.time = Math.min(this.scene.duration, Math.max(0, time));
     $("clock").textContent = this.scene.timed ? `${this.time.toFixed(2)} s` : `number ${Math.floor(this.time)}`;
-    for (const each of this.samples) { each.seek(this.time); each.mark(each.isOld(this.time)); }
+    const shown = this.samples.map((each) => { each.mark(each.isOld(this.time)); return each.seek(this.time); }), sought = this.time;
+    Promise.all(shown).then(() => { document.body.dataset.shown = sought.toFixed(3); });
     const pose = this.poseAt(this.time);
     this.robot.move(pose); this.robot.seek(this.time);
     this.space.move("grid", [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, pose[11], 0, 0, 0, 1]);
