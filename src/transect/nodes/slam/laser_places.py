@@ -17,12 +17,14 @@ from .consistency import Rules
 from .laser.field import lift_pose
 from .laser.lead import Lead
 from .laser.odometer import KEY_DISTANCE, KEY_TURN, Odometer
-from .laser.recogniser import LaserRecogniser
+from .laser.recogniser import LaserRecogniser, max_segment
 from .laser.scans import points_of
 from .mapper import Manner
 from .session import Placed, Session, check_map
 
 KIND = "LaserSlam"
+REACH, RECENT, LONE = 6.0, 8.0, 3.0
+"""Metres, as in `Manner` and `Rules`."""
 LEAST_BEAMS = 20
 """Returns that a scan must have to be of use."""
 
@@ -43,10 +45,12 @@ class LaserPlaces(Node):
     """
 
     farthest: float = param(30.0, gt=0, unit="m", doc="ranges beyond are not used")
-    reach: float = param(6.0, gt=0, unit="m", doc="how near an old place must be to be looked at")
-    recent: float = param(8.0, gt=0, unit="m", doc="metres of the way behind in which no loop is looked for")
+    reach: float = param(REACH, gt=0, unit="m", doc="how near an old place must be to be looked at")
+    recent: float = param(
+        RECENT, gt=0, unit="m", doc="metres of the way behind in which no loop is looked for"
+    )
     lone: float = param(
-        3.0, gt=0, unit="m", doc="where the graph is surer than this, a loop that fits needs no second one"
+        LONE, gt=0, unit="m", doc="where the graph is surer than this, a loop that fits needs no second one"
     )
 
     def reset(self) -> None:
@@ -80,11 +84,16 @@ class LaserPlaces(Node):
         joined = self.lead.joins(scan.t_ns)
         if self.odometer is None or not joined:
             self.odometer = Odometer(abs(scan.angle_increment))
-            self.segment = self.segment + 1.0
+            self.segment += 1.0
         moved = self.odometer.step(scan.t_ns, points, self.lead.at(scan.t_ns))
+        self.segment += not moved.joined
         front = np.array([[*moved.pose, self.segment]])
         return session.step(
-            scan.t_ns, lift_pose(moved.pose), moved.covariance, lambda: observe(points, front), joined=joined
+            scan.t_ns,
+            lift_pose(moved.pose),
+            moved.covariance,
+            lambda: observe(points, front),
+            joined=joined and moved.joined,
         )
 
     def finish(self) -> Placed | None:
@@ -102,10 +111,7 @@ class LaserPlaces(Node):
         self.mounting = self._find_mounting(child, scan.frame)
         known = self.ctx.map
         self.segment = max_segment(known.places.observations) if known is not None and known.extend else 0.0
-        manner = Manner(
-            KEY_DISTANCE, KEY_TURN, self.reach, self.recent, tries=2,
-            rules=Rules(lone=self.lone, beyond=False),
-        )  # fmt: skip
+        manner = manner_of(self.reach, self.recent, self.lone)
         beam = abs(float(scan.angle_increment))
         calibration = {"beam": beam, "farthest": self.farthest, "T_body_laser": self.mounting.tolist()}
         return Session(self.ctx, KIND, LaserRecogniser(beam), manner, calibration, child)
@@ -121,11 +127,12 @@ class LaserPlaces(Node):
             return np.eye(4)
 
 
+def manner_of(reach: float = REACH, recent: float = RECENT, lone: float = LONE) -> Manner:
+    """Return how a map of a planar laser is made."""
+    rules = Rules(lone=lone, beyond=False)
+    return Manner(KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, rules=rules)
+
+
 def observe(points: Floats, front: Floats) -> Observation:
     """Return what a keyframe keeps: returns (n, 2) in the body's plane, and the pose by the scans alone."""
     return {"points": points.astype(np.float32), "front": front}
-
-
-def max_segment(observations: Sequence[Observation]) -> float:
-    """Return the largest number of a segment in a map."""
-    return max((float(each["front"][0, 3]) for each in observations if len(each["front"])), default=0.0)

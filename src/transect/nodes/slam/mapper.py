@@ -264,7 +264,7 @@ class Mapper:
         loops = self._close_loops(k, seen)
         known = any(self._is_same_place(each) for each in loops if each.new == k)
         self.observations.append({name: values[:0] for name, values in seen.items()} if known else seen)
-        if not known:
+        if not known and is_seen(seen):
             self.recogniser.add(k, seen)
         return Step(self.graph.poses[k], True, loops, k)
 

@@ -29,6 +29,8 @@ LEAST = 0.5
 """Score below which a match is not believed."""
 LED, LED_FLOOR = (0.1, 0.2), np.array([0.02, 0.02, 0.02])
 """Sigma of odometry between two matches: parts of the way and of the turn, and m, m and rad at least."""
+LOST_SCANS, LOST_WAY, LOST_TURN = 10, 1.0, 1.0
+"""Scans, metres or radians without a match after which the local map begins anew."""
 SLIPPED = 12.0
 """Squared sigmas from which on wheels slipped, and scans alone are believed."""
 DRIFT = (0.1, 0.1)
@@ -66,7 +68,7 @@ class Odometer:
         self.since = np.zeros(3)
         self.keys: list[tuple[Floats, Floats]] = []
         self.field: LocalField | None = None
-        self.failed = self.matches = 0
+        self.failed = self.matches = self.missed = 0
 
     def step(self, t_ns: int, points: Floats, known: Floats | None) -> Moved:
         """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one."""
@@ -84,10 +86,11 @@ class Odometer:
         if match is not None and known is not None:
             match = self._weigh(match)
         spread = self._spread(match, motion)
-        if match is not None:
-            self._follow(t_ns, match)
-            if self._is_far():
-                self._keep(points)
+        if match is None:
+            return Moved(self.pose, spread, joined=not self._restart(t_ns, points) or known is not None)
+        self._follow(t_ns, match)
+        if self._is_far():
+            self._keep(points)
         return Moved(self.pose, spread)
 
     def _predict(self, t_ns: int, known: Floats | None) -> Floats:
@@ -101,7 +104,8 @@ class Odometer:
     def _match(self, points: Floats, led: bool) -> Match | None:
         """Look for a scan where it is expected, then in a wider window; None if it fits nowhere."""
         assert self.field is not None
-        near = Window(self.pose, REACH + REACH_SHARE * self.since[0], TURN + TURN_SHARE * self.since[2])
+        reach, turn = REACH + REACH_SHARE * self.since[0], TURN + TURN_SHARE * self.since[2]
+        near = Window(self.pose, min(reach, WIDE_REACH), min(turn, WIDE_TURN))
         wide = Window(self.pose, WIDE_REACH, WIDE_TURN)
         scan = thin(walls_of(points, self.beam, SPACING), THINNED)
         self.matches += 1
@@ -111,6 +115,16 @@ class Odometer:
                 return match
         self.failed += 1
         return None
+
+    def _restart(self, t_ns: int, points: Floats) -> bool:
+        """Begin a new local map once the last one is left behind unmatched; return whether it was."""
+        self.missed += 1
+        if self.missed < LOST_SCANS and self.since[0] < LOST_WAY and self.since[2] < LOST_TURN:
+            return False
+        self.keys, self.since, self.speed = [], np.zeros(3), np.zeros(3)
+        self.matched_ns, self.missed = t_ns, 0
+        self._keep(points)
+        return True
 
     def _weigh(self, match: Match) -> Match:
         """Return a match weighed with what odometry says: along a corridor scans do not tell the way."""
@@ -130,7 +144,7 @@ class Odometer:
             moved = relate(self.last, match.pose)
             self.speed = moved / seconds
         self.pose = self.last = match.pose
-        self.matched_ns, self.since = t_ns, np.zeros(3)
+        self.matched_ns, self.since, self.missed = t_ns, np.zeros(3), 0
 
     def _spread(self, match: Match | None, motion: Floats) -> Floats:
         """Return the covariance of a motion: of a match, for its part of the way to the next key."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.types.places import Observation
+from transect.types.places import Observation, PlaceMap
 
 from ..recognition import Guess, Loop
 from .field import Field, Window, flatten_pose, loop_of
@@ -129,3 +129,14 @@ def looks_of(points: Floats) -> Floats:
     away = np.linalg.norm(few[:, None] - few[None], axis=-1)[np.triu_indices(len(few), 1)]
     counts = np.histogram(away, BINS, (0.0, BINS * BIN))[0].astype(np.float64)
     return np.sqrt(counts / max(counts.sum(), 1.0))
+
+
+def max_segment(observations: Sequence[Observation]) -> float:
+    """Return the largest number of a segment in a map."""
+    return max((float(each["front"][0, 3]) for each in observations if len(each["front"])), default=0.0)
+
+
+def separate(first: PlaceMap, second: PlaceMap) -> list[Observation]:
+    """Return what was seen in a second map, its segments numbered after those of a first one."""
+    after = np.array([0.0, 0.0, 0.0, max_segment(first.observations)])
+    return [{**seen, "front": seen["front"] + after} for seen in second.observations]

@@ -1,0 +1,30 @@
+"""`transect maps merge MAP MAP -o DIR`: two maps of places as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("first", type=click.Path(path_type=Path), metavar="MAP")
+@click.argument("second", type=click.Path(path_type=Path), metavar="MAP")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="A new folder for the map.")
+def command(first: Path, second: Path, out: Path) -> int:
+    """Bring two maps together by the places that both have: of two days, or of two robots.
+
+    The new map is in the frame of the first one. Exits with 1 if no place was known again.
+    """
+    from transect.base.files import refuse_existing
+    from transect.nodes.slam.merging import count_shared, merge_maps
+    from transect.recording.place_maps import FOLDER, read_map, write_map
+
+    refuse_existing(out)
+    one, other = read_map(first), read_map(second)
+    merged = merge_maps(one, other)
+    write_map(merged, out / FOLDER)
+    shared = count_shared(merged, len(set(one.session.tolist())))
+    click.echo(f"{len(one)} and {len(other)} places became {len(merged)}; {shared} loops join the two")
+    click.echo(f"wrote {out}")
+    return 0
