@@ -41,9 +41,10 @@ def bench(day: Recording, seed: int) -> None:
     show(f"Etna {seed}, DEM with LidarOdometry", ground, placed(day, poses), None)
 
 
-def placed(day: Recording, poses: list[Pose]) -> GridMap:
-    """The map of the scans at the lidar's poses, which begin at the true one."""
+def placed(day: Recording, poses: list[Pose], off: np.ndarray | None = None) -> GridMap:
+    """The map of the scans at the lidar's poses, which begin at the true one; then moved by `off` (4, 4)."""
     start = true_poses(day)(np.array([poses[0].t_ns]))[0]
+    start = start if off is None else off @ start
     placement, dem = ScanPlacement(), GroundElevation()
     found = {pose.t_ns: pose for pose in poses}
     for sample in day["Lidar"]:

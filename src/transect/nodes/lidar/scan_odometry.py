@@ -125,7 +125,7 @@ class ScanOdometry(Node, interface=True):
     def _begin(self, scan: PointCloud) -> ScanMotion:
         """Take the first scan: its place is the origin, and its motion is not known before a second fits."""
         self.first, self.last_ns = scan, scan.t_ns
-        self.edge = self.voxel or _edge_for(scan.points)
+        self.edge = self.voxel or choose_edge(scan.points)
         self.sums = VoxelSums(self.edge)
         origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
         return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
@@ -199,7 +199,7 @@ class PointToPlane(ScanOdometry):
         return Submap(self.edge / 2, self.keyframes, self.spacing, self.turning)
 
 
-def _edge_for(points: Floats) -> float:
+def choose_edge(points: Floats) -> float:
     """Return the finest voxel (m) that leaves few enough of the points (n, 3) of a scan."""
     return next((edge for edge in VOXELS if thinned_size(points, edge) <= ENOUGH_POINTS), VOXELS[-1])
 

@@ -112,6 +112,11 @@ def thin(points: ArrayLike, voxel: float) -> Prepared:
     return Prepared(_with_covariances(_sample(points, voxel)), None)
 
 
+def thin_points(points: ArrayLike, voxel: float) -> Floats:
+    """Return the means (m, 3) of points (n, 3) in voxels of that edge (m); rows with NaN are left out."""
+    return np.array(_sample(points, voxel).points(), dtype=np.float64)[:, :3]
+
+
 def thinned_size(points: ArrayLike, voxel: float) -> int:
     """Return how many of the points (n, 3) are left in voxels of that edge (m)."""
     return int(_sample(points, voxel).size())

@@ -14,6 +14,8 @@ depth : {"off", "on"}
     Truth gets the depth of every image.
 task : {"traverse", "rock_picking"}
     The rover stands and AuxArm puts a rock into the container (section 5.2, where it takes 105 and 141 s).
+route : {"lap", "return"}
+    Around the lander again and again; or out past it, back over the same ground, and out again.
 
 A smaller `scale` makes smaller images and, in the same measure, thinner clouds. AMEDS has no place for the
 intrinsics: its reader scales those of full size to the images.

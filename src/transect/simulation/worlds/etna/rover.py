@@ -194,6 +194,22 @@ def _plan_side() -> list[Leg]:
     ]
 
 
+def plan_return(seconds: float, start_ns: int) -> Course:
+    """The course out past the lander, back, and out again, as often as it takes: one ground both ways."""
+    speed, about = 0.7, driving.spot_turn(np.pi, 0.35)
+    ways: list[tuple[float, float]] = [(6.0, 0.6), (6.0, -0.9), (8.0, 0.7), (6.0, 0.0)]
+    out = [leg for length, bend in ways for leg in _plan_bend(length, bend, speed)]
+    home = [leg for length, bend in ways[::-1] for leg in _plan_bend(length, -bend, speed)[::-1]]
+    once = [*out, about, *home, about]
+    legs = once * (int(seconds / sum(leg.seconds for leg in once)) + 1)
+    return driving.course(legs, seconds, start_ns, start=(-15.0, -14.0, 0.1))
+
+
+def _plan_bend(length: float, bend: float, speed: float) -> list[Leg]:
+    """Straight on for metres, then a bend in rad."""
+    return [driving.straight(length, speed), *([driving.turn(bend, 5.0, speed)] if bend else [])]
+
+
 def plan_lap(seconds: float, start_ns: int) -> Course:
     """The course around the lander for a time, as often as it takes; it begins in the south-west."""
     side = _plan_side()

@@ -21,7 +21,7 @@ from ...raycast import Hits, Scene
 from ...solids import Look, Solid, Solids, box, rod
 from ...terrain import Terrain
 from .picking import Picking
-from .rover import JOINTS, Rover, plan_lap
+from .rover import JOINTS, Rover, plan_lap, plan_return
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC, in the weeks of the campaign."""
@@ -45,6 +45,7 @@ KNOWN = {
     "light": PRESETS,
     "depth": ("off", "on"),
     "task": ("traverse", "rock_picking"),
+    "route": ("lap", "return"),
 }
 """Conditions and their values, the usual one first."""
 METAL = Look(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
@@ -94,7 +95,8 @@ class State:
         if self.conditions["task"] == "rock_picking":
             x, y, yaw = plan_lap(self.options.seconds, START_NS).pose[0]
             return driving.course([driving.stop(1.0)], self.options.seconds, START_NS, start=(x, y, yaw))
-        return plan_lap(self.options.seconds, START_NS)
+        plan = {"lap": plan_lap, "return": plan_return}[self.conditions["route"]]
+        return plan(self.options.seconds, START_NS)
 
     @cached_property
     def motion(self) -> Motion:

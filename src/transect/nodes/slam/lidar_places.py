@@ -1,0 +1,95 @@
+"""SLAM by a lidar: its odometry, and places that it knows again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
+from transect.engine import Batch, Latest, Node, Shape, param
+from transect.geometry import se3
+from transect.nodes.lidar.scan_odometry import choose_edge
+from transect.types import NavFix, PointCloud, Pose
+
+from .consistency import Rules
+from .lidar import LidarRecogniser, Passing
+from .mapper import Manner, drift_of
+from .session import Placed, Session, check_map
+
+KIND = "LidarSlam"
+EDGE = 0.75
+"""Of the voxels of the odometry: some scans together are denser than one."""
+DRIFT = (0.002, 0.0005)
+"""What the odometry's own covariance leaves out; see `Manner.drift`."""
+UNKNOWN = (0.02, 0.01)
+"""The same where it tells none."""
+
+
+class LidarPlaces(Node):
+    """Corrects the odometry of a lidar by places that were seen before; or finds it in a map.
+
+    Poses are of the lidar. A keyframe keeps the scans of the last metre as one thinned cloud. An old place is
+    verified by registration (GICP) from where the graph has it, or, where that is not known, from where its
+    relief fits; then believed if odometry or another place bears it out (`consistency`).
+    """
+
+    voxel: float = param(
+        0.0,
+        ge=0,
+        le=5,
+        unit="m",
+        doc="edge of the voxels of what a keyframe keeps; 0: chosen from the first scan",
+    )
+    near: float = param(1.0, ge=0, unit="m", doc="smallest range of the returns that are used")
+    far: float = param(40.0, gt=0, unit="m", doc="largest range of the returns that are kept in the map")
+    spacing: float = param(1.0, gt=0, unit="m", doc="distance between keyframes")
+    turning: float = param(0.5, gt=0, unit="rad", doc="rotation between keyframes")
+    reach: float = param(5.0, gt=0, unit="m", doc="how near an old place must be to be looked at")
+    recent: float = param(15.0, gt=0, unit="m", doc="way behind the lidar in which no loop is looked for")
+
+    def reset(self) -> None:
+        self.session: Session | None = None
+        self.passing: Passing | None = None
+        self.before: Floats | None = None
+
+    def ready(self) -> None:
+        """Refuse a map of another kind of SLAM."""
+        check_map(self.ctx, KIND)
+
+    def process(
+        self,
+        pose: Pose,
+        cloud: PointCloud,
+        covariance: Annotated[Latest[NDArray[np.float64]], Shape(6, 6)] | None = None,
+        fix: Batch[NavFix] = (),
+    ) -> Placed:
+        if self.session is None or self.passing is None:
+            self.session, self.passing = self._begin(cloud, pose.child)
+        for each in fix:
+            self.session.add_fix(each)
+        T_odom_lidar = se3.from_quaternion(pose.orientation, pose.position)
+        self.passing.add(cloud, T_odom_lidar)
+        spread = self._spread(T_odom_lidar, covariance)
+        return self.session.step(pose.t_ns, T_odom_lidar, spread, self.passing.observe)
+
+    def finish(self) -> Placed | None:
+        """Return the corrected trajectory and the map."""
+        return None if self.session is None else self.session.finish(self.ctx)
+
+    def _begin(self, cloud: PointCloud, child: str) -> tuple[Session, Passing]:
+        """Begin a map, or a search in one whose clouds are as thin as that map's."""
+        known = {} if self.ctx.map is None else self.ctx.map.places.calibration
+        edge = float(known.get("voxel", 0.0)) or self.voxel or EDGE * choose_edge(np.asarray(cloud.points))
+        manner = Manner(self.spacing, self.turning, self.reach, self.recent, tries=3, rules=Rules(lone=2.0))
+        session = Session(
+            self.ctx, KIND, LidarRecogniser(edge), manner, {"voxel": edge, "far": self.far}, child
+        )
+        return session, Passing(edge, self.near, self.far, self.spacing)
+
+    def _spread(self, T: Floats, covariance: Floats | None) -> Floats:
+        """Return the covariance of the motion since the pose before, with what the odometry does not know."""
+        motion = np.eye(4) if self.before is None else se3.invert(self.before) @ T
+        self.before = T
+        return drift_of(motion, UNKNOWN) if covariance is None else covariance + drift_of(motion, DRIFT)
