@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -265,3 +267,16 @@ def test_verdicts_come_from_a_process_of_their_own(tmp_path: Path) -> None:
     assert found == json.loads(json.dumps(judge(opened, START)))
     assert {name for name, windows in found.items() if windows} == {"Poses", HOSTILE}
     assert judge_apart(day, START).keys() == found.keys()  # one that is in memory alone
+
+
+def test_the_process_that_judges_ends_with_the_one_that_asked() -> None:
+    slow = (
+        "import time, transect.view.viewer.judging as j\n"
+        "j.answer = lambda request: time.sleep(60)\n"
+        "j.main()\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", slow], stdin=subprocess.PIPE, text=True)
+    assert child.stdin is not None
+    child.stdin.write("{}\n")
+    child.stdin.close()  # as the system does for a process that was killed
+    assert child.wait(timeout=50) == 1

@@ -1,6 +1,6 @@
 """Judges the sensors beside the server: in a process of its own, so that answers do not wait for the checks.
 
-``python -m transect.view.viewer.judging`` reads a request as JSON, and writes the verdicts.
+``python -m transect.view.viewer.judging`` reads a request as a line of JSON, and writes the verdicts.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from threading import Thread
 from typing import Any
 
 from transect.base.clocks import NS
@@ -41,11 +43,27 @@ def judge_apart(recording: Recording, start_ns: int) -> Windows:
         "streams": [stream.name for stream in recording],
         "start_ns": start_ns,
     }
+    return json.loads(_ask(json.dumps(request)))
+
+
+def _ask(request: str) -> str:
+    """Return what a process answers to a request; its standard input stays open for as long as it is wanted."""
     command = [sys.executable, "-m", __name__]
-    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise TransectError("the sensors could not be judged", why=done.stderr.strip()[-300:])
-    return json.loads(done.stdout)
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{request}\n")
+        process.stdin.flush()
+        answered = process.stdout.read()
+        if process.wait():
+            said.seek(0)
+            raise TransectError("the sensors could not be judged", why=said.read().strip()[-300:])
+        return answered
 
 
 def answer(request: dict[str, Any]) -> Windows:
@@ -59,9 +77,17 @@ def answer(request: dict[str, Any]) -> Windows:
 
 
 def main() -> None:
-    """Answer standard input, without getting in the way of others."""
+    """Answer a line of standard input, without getting in the way of others."""
     os.nice(NICENESS)
-    sys.stdout.write(json.dumps(answer(json.load(sys.stdin))))
+    request = json.loads(sys.stdin.readline())
+    Thread(target=_end_with_asker, daemon=True).start()
+    sys.stdout.write(json.dumps(answer(request)))
+
+
+def _end_with_asker() -> None:
+    """Stop at once when the process that asked is gone, however it ended: its end of the pipe closes."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
 
 
 if __name__ == "__main__":
