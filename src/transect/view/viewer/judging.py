@@ -47,7 +47,7 @@ def judge_apart(recording: Recording, start_ns: int) -> Windows:
 
 
 def _ask(request: str) -> str:
-    """Return what a process answers to a request; its standard input stays open for as long as it is wanted."""
+    """Return what a process answers to a request; its input stays open while it is wanted."""
     command = [sys.executable, "-m", __name__]
     with (
         tempfile.TemporaryFile("w+") as said,
