@@ -54,6 +54,7 @@ class StereoSlam(Node):
 
     def reset(self) -> None:
         self.session: Session | None = None
+        self.before: Floats | None = None
 
     def ready(self) -> None:
         """Refuse a map of another kind of SLAM."""
@@ -87,7 +88,6 @@ class StereoSlam(Node):
         spacing = self.spacing or SPACING * _depth(see(pair, rig, self.features), rig)
         manner = Manner(spacing, self.turning, REACH * spacing, RECENT * spacing, TRIES)
         calibration = {"fx": rig.fx, "fy": rig.fy, "cx": rig.cx, "cy": rig.cy, "baseline": rig.baseline}
-        self.before: Floats | None = None
         self._compare_camera(rig)
         return Session(self.ctx, KIND, StereoRecogniser(), manner, calibration, child)
 
