@@ -130,7 +130,8 @@ class Line:
         if not issubclass(self.stream.type, Image):
             yield from ((row, partial(self._value, row)) for row in rows)
             return
-        with ThreadPoolExecutor(1) as reader:
+        reader = ThreadPoolExecutor(1)
+        try:
             waiting = deque[tuple[int, Future[Any]]]()
             for row in rows:
                 waiting.append((row, reader.submit(self._value, row)))
@@ -139,6 +140,9 @@ class Line:
                     yield first, value.result
             for first, value in waiting:
                 yield first, value.result
+        finally:
+            # Garbage may be collected on the reader's own thread, which cannot wait for itself.
+            reader.shutdown(wait=False, cancel_futures=True)
 
     def _value(self, row: int) -> Any:
         if row in self._kept:
