@@ -80,10 +80,10 @@ def _dress(scene: Scene, urdf: Path) -> Scene:
     """Return a scene whose robot looks as a URDF says."""
     from transect.view.viewer.models import dress
 
-    recording, solids, said = dress(scene.recording, urdf, scene.body)
+    dressed, said = dress(scene, urdf)
     for sentence in said:
         click.echo(f"warning: {sentence}", err=True)
-    return dataclasses.replace(scene, recording=recording, solids=solids)
+    return dressed
 
 
 def _open_scene(opening: Opening) -> Scene:

@@ -116,8 +116,9 @@ def test_a_urdf_dresses_a_recording_and_its_joints_move(tmp_path: Path) -> None:
     joints = stream_of_values("Neck", TIMES, angles, type=JointState)
     day = drive()
     day = day.replace(streams=(*day.streams, joints))
-    dressed, solids, said = dress(day, tmp_path / "pan.urdf", "base")
-    scene = Scene(dressed, solids=solids)
+    scene, said = dress(Scene(day), tmp_path / "pan.urdf")
+    solids = scene.solids
+    assert solids
     assert [(solid.frame, solid.role) for solid in solids] == [("base", "body"), ("head", "body")]
     assert ["gone.stl" in sentence for sentence in said] == [True]
     assert scene.mount("head", int(TIMES[0])) is not None
@@ -129,8 +130,7 @@ def test_joints_that_a_stream_names_move_the_frames(tmp_path: Path) -> None:
     table = arrow.table(TIMES, {"position": np.linspace(0, np.pi / 2, 11)[:, None]})
     stream = Stream("Neck", JointState, table.append_column("names", pa.array([["neck"]] * 11)))
     day = drive()
-    dressed, solids, _ = dress(day.replace(streams=(*day.streams, stream)), tmp_path / "pan.urdf", "base")
-    scene = Scene(dressed, solids=solids)
+    scene, _ = dress(Scene(day.replace(streams=(*day.streams, stream))), tmp_path / "pan.urdf")
     assert scene.moving == ("head",)
     turned = scene.place_moving(int(TIMES[-1]))[0]
     assert turned[:3, :3] == pytest.approx(rotations.matrix_from_euler("z", [np.pi / 2]), abs=1e-9)

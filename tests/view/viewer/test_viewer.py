@@ -165,9 +165,13 @@ def test_a_path_of_a_camera_is_laid_level() -> None:
     column = {"x": 0 * z, "y": 0 * z, "z": z, "qx": 0 * z, "qy": 0 * z, "qz": 0 * z, "qw": 0 * z + 1}
     t_ns = START + np.arange(20) * S
     rec = Recording("cam", (stream_of_values("Pose", t_ns, column, type=Pose, frame="cam0"),))
-    laid = Scene(rec).paths[0].positions
+    path = Scene(rec).paths[0]
+    laid = path.positions
     assert np.abs(laid[:, 2]).max() < 1e-9
     assert np.hypot(laid[-1, 0], laid[-1, 1]) == pytest.approx(10)
+    robot = path.pose(5.0)  # which looks where it goes, and stands upright
+    assert robot[:3, 0] == pytest.approx((laid[-1] - laid[0]) / 10, abs=1e-9)
+    assert robot[:3, 2] == pytest.approx([0, 0, 1], abs=1e-9)
 
 
 def test_the_page_scrubs_in_a_browser_and_runs_no_name(viewer: Viewer, browser: Browser) -> None:

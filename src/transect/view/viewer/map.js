@@ -1,7 +1,7 @@
 // The map: tracks from above over what is known of the ground, with a scale and north; it moves with the cursor.
 import { listen } from "./gestures.js";
 
-const MARGIN = 0.12;
+const MARGIN = 0.12, LEAST = 6; // metres that are shown
 
 export class MapPanel {
   constructor(canvas, { north, onseek }) {
@@ -34,7 +34,7 @@ export class MapPanel {
   }
 
   _fit(width, height) {
-    const [low, high] = this._bounds(), size = [0, 1].map((k) => Math.max(high[k] - low[k], 2));
+    const [low, high] = this._bounds(), size = [0, 1].map((k) => Math.max(high[k] - low[k], LEAST));
     this.centre = [0, 1].map((k) => (low[k] + high[k]) / 2);
     this.scale = Math.min(width / size[0], height / size[1]) * (1 - 2 * MARGIN);
   }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,27 +71,21 @@ def _solids_of_robot(robot: Robot) -> Iterator[Solid]:
         yield Solid(wheel.frame, "wheel", numbers_of(robot, wheel.xyz) + rolling)
 
 
-def dress(
-    recording: Recording, path: Path | str, body: str
-) -> tuple[Recording, tuple[Solid, ...], list[str]]:
-    """Return a recording with the frames of a URDF, what its links look like, and what could not be drawn.
+def dress(scene: Scene, path: Path | str) -> tuple[Scene, list[str]]:
+    """Return a scene with the frames of a URDF and what its links look like, and what could not be drawn.
 
     Joints that a stream of joint states names move; the others stand at zero. The URDF's root is the frame
-    of that name, else it is put onto the body.
-
-    Parameters
-    ----------
-    body : str
-        The frame that moves along the path.
+    of that name, else it is put onto the body, z up as URDF has it.
     """
     from transect.robots import urdf as urdfs
 
     urdf = urdfs.read(path)
+    recording, body = scene.recording, scene.body
     tree = recording.frames.copy()
     for part in (*_moving_parts(urdf, recording), urdf.frames(dict.fromkeys(urdf.driven, 0.0))):
         tree = tree.complete(part)
     if body and urdf.root != body and urdf.root in tree and tree.parent_of(urdf.root) is None:
-        tree.add_static(body, urdf.root, np.eye(4), source=urdf.name)
+        tree.add_static(body, urdf.root, scene.stance, source=urdf.name)
     said = [f"{loss.file}:{loss.line}: {loss.reason}" for loss in urdf.losses]
     solids: list[Solid] = []
     for link in urdf.links:
@@ -100,7 +94,7 @@ def dress(
                 triangles, why = _triangles_of(shape)
                 said += [f"{link.name}: {why}"] if why else []
                 solids += [Solid(link.name, "body", triangles)] if len(triangles) else []
-    return recording.replace(frames=tree), tuple(solids), said
+    return replace(scene, recording=recording.replace(frames=tree), solids=tuple(solids)), said
 
 
 def _moving_parts(urdf: Urdf, recording: Recording) -> Iterator[FrameTree]:

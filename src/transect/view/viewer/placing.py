@@ -18,6 +18,8 @@ from transect.types import GridMap
 UP = np.array([0.0, 0.0, 1.0])
 MOST_POSES = 20_000
 """Of a path that is sent to the page."""
+CAMERA_BODY = np.array([0.5, -0.5, 0.5, 0.5])
+"""Quaternion x, y, z, w that takes x forward, y left, z up to a camera's x right, y down, z forward."""
 FEW, FAR = 3, 1.0
 """Common times, and metres that were driven, without which a path cannot be turned onto another one."""
 MOST_PAIRS = 500
@@ -98,8 +100,11 @@ class Layout:
             return np.eye(4)
         return se3.from_matrix(self.level, -self.level @ self.origin)
 
-    def lay(self, path: RecordedPath, kind: str) -> tuple[Path, Floats]:
-        """Return a path in the scene, and T_scene_frame (4, 4) of its frame."""
+    def lay(self, path: RecordedPath, kind: str, mounted: bool = False) -> tuple[Path, Floats]:
+        """Return a path in the scene, and T_scene_frame (4, 4) of its frame.
+
+        A camera whose place on the robot is not known (`mounted`) is taken for the robot, x forward and z up.
+        """
         step = max(1, -(-len(path.t_ns) // MOST_POSES))
         seconds, places = (path.t_ns[::step] - self.start_ns) / NS, path.places[::step]
         turned = None if path.orientations is None else path.orientations[::step]
@@ -111,6 +116,7 @@ class Layout:
         if turned is None:
             return Path(path.name, kind, seconds, places, head_along(places, self.z_down), False), matrix
         turn = rotations.quaternion_from_matrix(matrix[:3, :3])
+        turned = turned if mounted else stand_up(path.places[::step], turned)
         turned = rotations.multiply(np.broadcast_to(turn, turned.shape), turned)
         return Path(path.name, kind, seconds, places, turned), matrix
 
@@ -140,6 +146,7 @@ class Layout:
         common = np.flatnonzero((seconds >= first.seconds[0]) & (seconds <= first.seconds[-1]))
         if len(common) and turned is not None and first.turned:
             begun = common[0]
+            turned = stand_up(places, turned) if mount is None else turned
             own = se3.from_quaternion(turned[begun], places[begun])
             body = first.pose(float(seconds[begun])) @ (np.eye(4) if mount is None else mount)
             return body @ se3.invert(own)
@@ -162,7 +169,16 @@ def _fit(
     return se3.from_matrix(np.eye(3), (other - own).mean(axis=0)) @ level
 
 
-def lay_first(path: RecordedPath, kind: str, start_ns: int, z_down: bool) -> tuple[Layout, Path]:
+def stand_up(places: Floats, turned: Floats) -> Floats:
+    """Return orientations (n, 4) of what moves along its own z, as a camera does, with x forward and z up."""
+    if forward_axis(places, turned) != 2:
+        return turned
+    return rotations.multiply(turned, np.broadcast_to(CAMERA_BODY, turned.shape))
+
+
+def lay_first(
+    path: RecordedPath, kind: str, mounted: bool, start_ns: int, z_down: bool
+) -> tuple[Layout, Path]:
     """Return the layout that begins with a path, and that path in it."""
     origin = path.places[0]
     level = np.eye(3)
@@ -172,7 +188,7 @@ def lay_first(path: RecordedPath, kind: str, start_ns: int, z_down: bool) -> tup
             up = upward(path.places, path.orientations, path.frame, z_down)
             level = rotations.rotation_between(up, UP)
     layout = Layout(path.frame, origin, level, start_ns, z_down)
-    laid, _ = layout.lay(path, kind)
+    laid, _ = layout.lay(path, kind, mounted)
     return replace(layout, first=laid), laid
 
 

@@ -29,7 +29,8 @@ export class Robot {
 
   move(pose) {
     this.pose = pose;
-    for (const name of ["robot", "arms", "links", "axis0", "axis1", "axis2"]) this.space.move(name, pose);
+    this.space.move("robot", multiply(pose, this.scene.stance));
+    for (const name of ["arms", "links", "axis0", "axis1", "axis2"]) this.space.move(name, pose);
     this.scene.solids.forEach(({ frame }, n) => {
       const place = this.places.get(frame);
       this.space.hide(`solid${n}`, !place);

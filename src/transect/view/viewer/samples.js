@@ -22,11 +22,11 @@ export class Samples {
     Object.assign(this, { address, show, fail, lasting, times: [], kept: new Map(), shown: -1, asked: -1, busy: false });
   }
 
-  // Whether the newest sample is too long ago to be what was there at that time: nothing came, or not yet.
+  // Whether the newest sample is too long ago to be what was there at that time: nothing came, or not yet. A single one lasts.
   isOld(time) {
     if (!this.times.length) return true;
     const step = (this.times.at(-1) - this.times[0]) / Math.max(1, this.times.length - 1), age = time - this.times[indexAt(this.times, time)];
-    return age < -step || (!this.lasting && age > Math.max(1, 3 * step));
+    return age < -step || (!this.lasting && this.times.length > 1 && age > Math.max(1, 3 * step));
   }
 
   seek(time) { if (this.times.length) { this.asked = indexAt(this.times, time); return this._pull(); } }

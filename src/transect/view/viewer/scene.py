@@ -13,13 +13,14 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import FrameError, StreamError, TransectError
 from transect.evaluation.paths import EARTH, RecordedPath, best_stream, path_of
-from transect.geometry.ground import VIEWS
+from transect.geometry import se3
+from transect.geometry.ground import VIEWS, forward_axis
 from transect.recording import Recording, Stream
 from transect.recording.arrow import unit_of
 from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 
 from ..axes import Axis, find_axes
-from .placing import Layout, Path, centre_map, lay_first, lay_map
+from .placing import CAMERA_BODY, Layout, Path, centre_map, lay_first, lay_map
 
 if TYPE_CHECKING:
     from .models import Solid
@@ -109,20 +110,27 @@ class Scene:
     @cached_property
     def _laid(self) -> tuple[Layout, tuple[Path, ...], dict[str, Floats]]:
         """The layout, the paths in it, and T_scene_frame (4, 4) of their frames."""
-        found = [(path, "run") for path in self.extra]
+        found = [(path, "run", False) for path in self.extra]
         for stream in _position_streams(self.recording):
-            found.append((path_of(stream, stream.name), "truth" if stream.role == "truth" else "measured"))
+            kind, mounted = (
+                stream.role if stream.role == "truth" else "measured",
+                self._is_known(stream.child),
+            )
+            found.append((path_of(stream, stream.name), kind, mounted))
         usable = [each for each in found if each[0].clock == self.axis.clock and len(each[0].t_ns) > 1]
         if not usable:
             return Layout(start_ns=self.axis.start_ns, z_down=self.z_down), (), {}
         first, *others = sorted(usable, key=_rank)
         layout, laid = lay_first(*first, self.axis.start_ns, self.z_down)
         paths, fixed = [laid], {layout.frame: layout.matrix}
-        for path, kind in others:
-            laid, matrix = layout.lay(path, kind)
+        for path, kind, mounted in others:
+            laid, matrix = layout.lay(path, kind, mounted)
             paths.append(laid)
             fixed.setdefault(path.frame, matrix)
         return layout, tuple(paths), fixed
+
+    def _is_known(self, frame: str) -> bool:
+        return bool(frame) and frame in self.recording.frames
 
     @property
     def layout(self) -> Layout:
@@ -154,6 +162,14 @@ class Scene:
         moved = {s.child for s in _position_streams(self.recording) if s.child}
         known = [name for name in moved if name in tree.frames]
         return known[0] if known else next(iter(tree.roots), "")
+
+    @cached_property
+    def stance(self) -> Floats:
+        """T_body_upright (4, 4): how something with x forward and z up stands on the body's axes."""
+        path = self.paths[self.carrier] if self.paths else None
+        if path is not None and path.turned and forward_axis(path.positions, path.orientations) == 2:
+            return se3.from_quaternion(CAMERA_BODY, (0.0, 0.0, 0.0))
+        return np.diag([1.0, -1.0, -1.0, 1.0]) if self.z_down else np.eye(4)
 
     def mount(self, frame: str, t_ns: int) -> Floats | None:
         """Return T_body_frame (4, 4) at a time; None where the frames do not tell."""
@@ -215,9 +231,9 @@ class Scene:
         return np.array([unknown if each is None else each for each in found]).reshape(-1, 4, 4)
 
 
-def _rank(each: tuple[RecordedPath, str]) -> tuple[bool, ...]:
+def _rank(each: tuple[RecordedPath, str, bool]) -> tuple[bool, ...]:
     """Sort paths: best to lay others by is one with orientations whose north is known, then a receiver's."""
-    path, kind = each
+    path, kind, _ = each
     oriented, north = path.orientations is not None, path.frame.upper() in VIEWS
     return (not (oriented and north), path.frame != EARTH, not oriented, kind == "run")
 
@@ -258,6 +274,7 @@ def describe(scene: Scene, solids: tuple[Solid, ...] = ()) -> dict[str, Any]:
         "timed": axis.clock != "index",
         "body": scene.body,
         "z_down": scene.z_down,
+        "stance": scene.stance.ravel().tolist(),
         "north": scene.layout.is_north_up,
         "streams": [_describe_stream(scene, number) for number in range(len(scene.streams))],
         "paths": [{"name": path.name, "kind": path.kind} for path in scene.paths],

@@ -104,7 +104,8 @@ class Page {
   // Paths
 
   async _openTracks() {
-    const tracks = await Promise.all(this.scene.paths.map(async (path, n) => new Track(path, new Float32Array(await bytes(`path/${n}`)))));
+    const tracks = this.scene.paths.map((path) => new Track(path));
+    await Promise.all(tracks.map(async (track, n) => { track.rows = new Float32Array(await bytes(`path/${n}`)); }));
     tracks.forEach((track) => this.addTrack(track));
     this.carrier = tracks[this.scene.carrier] ?? null;
     this._drawGrid();
@@ -152,7 +153,7 @@ class Page {
     this.robot.move(pose); this.robot.seek(this.time);
     this.space.move("grid", [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, pose[11], 0, 0, 0, 1]);
     if (this.following) { this.space.at = [pose[3], pose[7], pose[11]]; this.space.draw(); }
-    this.map.seek(this.carrier ? pose : null, this.time);
+    this.map.seek(this.carrier ? multiply(pose, this.scene.stance) : null, this.time);
     this.strips.seek(this.time);
     this.plots.seek(this.time);
   }
