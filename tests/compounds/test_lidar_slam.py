@@ -16,7 +16,7 @@ from transect.recording.place_maps import read_map
 from transect.types import PointCloud
 
 STEP, LENGTH = 0.6, 8
-HOW = {"places.recent": 3.0, "places.voxel": 0.6, "places.spacing": 1.2}
+HOW = {"places.recent": 3.0, "places.voxel": 0.8, "places.spacing": 1.2}
 
 
 def drive(offset: float = 0.0) -> list[np.ndarray]:

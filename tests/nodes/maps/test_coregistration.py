@@ -172,6 +172,6 @@ def test_the_nodes_give_the_pose_of_the_map():
     assert given.success
     # The origin of the frame lies 90 m from the map's middle.
     assert given.transform.position == pytest.approx(truth[:3, 3], abs=0.3)
-    located = MapLocalisation(turn=20.0)(REFERENCE, moved)
+    located = MapLocalisation(turn=10.0, east=64.0, north=64.0, within=6.0)(REFERENCE, moved)
     assert located.success
     assert located.hypotheses[0, 4] == pytest.approx(0.05, abs=0.01)

@@ -127,7 +127,9 @@ def refine(
             converged = True
             break
     residual, weight, g_moved, g_reference = _linearise(under, template, placement, free)
-    bread = np.einsum("ij,ijp,ijq->pq", weight, np.nan_to_num(g_moved), np.nan_to_num(g_reference))
+    # By how much a weighted residual changes with the residual: less than its weight, as that falls too.
+    change = np.sqrt(weight) * (5 * np.sqrt(weight) - 4)
+    bread = np.einsum("ij,ijp,ijq->pq", change, np.nan_to_num(g_moved), np.nan_to_num(g_reference))
     return Fit(placement, residual, weight, bread, g_moved, template.cell, converged)
 
 

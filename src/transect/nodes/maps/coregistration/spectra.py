@@ -39,8 +39,11 @@ def autocorrelate(field: Floats) -> Floats:
     return transform_back(np.abs(transform(field, shape)) ** 2, shape)
 
 
-def taper_lags(shape: Sequence[int], size: Sequence[int], share: float = 0.25) -> Floats:
-    """Return weights of lags in the order of `autocorrelate`: 1 at none, 0 beyond a share of the field."""
+def taper_lags(shape: Sequence[int], size: Sequence[int]) -> Floats:
+    """Return weights of lags in the order of `autocorrelate`: 1 up to an eighth of the field, 0 from 3/8 on.
+
+    Far lags are known by few pairs; but weights that fall at once would take from the near ones.
+    """
     lags = [np.minimum(np.arange(n), n - np.arange(n)) for n in shape]
-    reach = [max(share * n, 1.0) for n in size]
-    return np.outer(*[np.maximum(1 - lag / most, 0.0) for lag, most in zip(lags, reach, strict=True)])
+    shares = [lag / max(length, 1) for lag, length in zip(lags, size, strict=True)]
+    return np.outer(*[np.clip((0.375 - share) / 0.25, 0.0, 1.0) for share in shares])
