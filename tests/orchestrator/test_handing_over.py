@@ -1,6 +1,7 @@
 """A request with checks: wheels slip, another odometry takes over; all of it is kept and made again."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,12 @@ from tests.commands import transect
 from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.formats import open as open_recording
-from transect.orchestrator import Orchestrator, Request, Rivalry, answer, load_policy, plan_rivalry
+from transect.orchestrator import Orchestrator, Request, answer, load_policy, plan_rivalry
+from transect.orchestrator.switching import Doubted
 from transect.orchestrator.translating import Form
 from transect.products import Wanted, open_store
 from transect.products.keeping import stream_of
+from transect.recording import Recording
 from transect.simulation.day import Options, simulate
 from transect.types import Verdict
 
@@ -57,6 +60,8 @@ def test_a_dry_run_shows_what_stands_in_for_what_in_eighty_columns(field: Path) 
     assert "not VisualOdometry/KltKeyframes" in told.stdout
     assert max(map(len, told.stdout.splitlines())) <= 80
     assert "from the start" not in told.stdout
+    transect(*ASKING, "--dry-run", "--store", "none.gpkg", cwd=field)
+    assert not (field / "none.gpkg").exists()
 
 
 def test_every_switch_is_a_product_with_its_reason(field: Path, asked: dict[str, object]) -> None:
@@ -133,9 +138,41 @@ def test_of_a_map_the_margin_before_doubts_is_taken_out_and_no_switch_is_earlier
     )
     with open_store(tmp_path / "made.gpkg") as store:
         made = answer(Request("map"), day, store, check=True, policy=load_policy(tmp_path / "own.yaml")).plan
-        assert isinstance(made, Rivalry)
-        told = store.get(made.made[0]).provenance.parameters["request"]["set"]["assembly.use"]
-    [switch] = made.switches
+        assert made is not None
+        assert made.rivalry is not None
+        told = store.get(made.rivalry.made[0]).provenance.parameters["request"]["set"]["assembly.use"]
+    [switch] = made.rivalry.switches
     assert (switch.since_ns, switch.t_ns) == (start_ns + 3 * tenth, start_ns + 5 * tenth)
     assert told == f"laser; {start_ns + 1 * tenth} radar"
     assert "0.2 s before" in str(made)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Recording:
+    """A robot with wheels, an IMU and two cameras."""
+    streams = ("Odometry", "Imu", "Zed/*")
+    return simulate("rosario", Options(seconds=1.0, scale=0.05, streams=streams)).recording
+
+
+@pytest.mark.parametrize("kind", ["map", "DEM"])
+def test_a_map_is_planned_along_the_path_that_several_odometries_make(
+    seen: Recording, tmp_path: Path, kind: str
+) -> None:
+    with open_store(tmp_path / "a.gpkg") as store:
+        plan = answer(Request(kind), seen, store, check=True, dry_run=True).plan
+    assert plan is not None
+    assert plan.step is not None
+    assert plan.rivalry is not None
+    assert plan.step.compound.name == "DemGeneration/FromStereoAndPoses"
+    fed = dict(plan.step.wiring)
+    assert (fed["left"], fed["right"]) == ("Zed/Left", "Zed/Right")
+    assert fed["pose"] == plan.rivalry.last.name == "PoseFusion/BatchSmoother:pose"
+    assert max(map(len, str(plan).splitlines())) <= 80
+
+
+def test_a_map_is_made_along_the_odometry_of_its_own_sensor_unless_that_was_doubted(seen: Recording) -> None:
+    rivalry = plan_rivalry("Pose", seen, load_policy())
+    assert rivalry is not None
+    assert rivalry.guide.name == "VisualOdometry/KltKeyframes:pose"
+    assert replace(rivalry, left_out=(Doubted("wheels", 0, 1),)).guide == rivalry.guide
+    assert replace(rivalry, left_out=(Doubted("motion", 0, 1),)).guide == rivalry.smoothing

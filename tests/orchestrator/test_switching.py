@@ -1,6 +1,7 @@
 """When a sensor is BAD another one stands in: decided causally, without flapping, kept with the reason."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from transect.base.clocks import NS
 from transect.errors import ParseError
 from transect.orchestrator import decide, load_policy
 from transect.orchestrator.policy import Choice
-from transect.orchestrator.switching import Switch, timelines_of
+from transect.orchestrator.switching import Switch, find_doubted, timelines_of
 from transect.types import State, Verdict
 
 CHOICES = (Choice("wheels first", ["wheels"]), Choice("camera then", ["camera"]))
@@ -117,3 +118,30 @@ def test_what_is_wrong_with_a_policy_is_said(tmp_path: Path, text: str, said: st
     own.write_text(text)
     with pytest.raises(ParseError, match=said):
         load_policy(own)
+
+
+def left_out(**said: tuple[str, str]) -> list[tuple[str, float, float]]:
+    """What is left out by declared and raw states; SUSPECT lacks half, BAD everything."""
+    scores = {"OK": 1.0, "SUSPECT": 0.5, "BAD": 0.0, "UNKNOWN": None}
+    judged = {
+        name: [replace(each, score=scores[each.raw]) for each in windows(name, *texts)]
+        for name, texts in said.items()
+    }
+    found = find_doubted({"wheels": ["Odometry"], "motion": ["Left", "Right"]}, judged)
+    return [(each.what, each.t0_ns / NS, each.t1_ns / NS) for each in found]
+
+
+def test_doubts_that_led_to_bad_are_left_out_with_the_window_beside_them() -> None:
+    assert left_out(Odometry=("-----###---", "----###----")) == [("wheels", 3.0, 8.0)]
+    assert left_out(Odometry=("-!!--!!----", "-!!--!!----")) == []
+
+
+def test_of_two_that_are_doubted_at_once_the_better_one_stays() -> None:
+    cameras = ("-------##--", "---!!!###--")
+    found = left_out(Odometry=("--###------", "--####-----"), Left=cameras, Right=cameras)
+    assert found == [("wheels", 1.0, 6.0), ("motion", 6.0, 10.0)]
+
+
+def test_what_cannot_be_trusted_at_all_is_left_out_even_if_nothing_else_can() -> None:
+    both = ("--###--", "--###--")
+    assert left_out(Odometry=both, Left=both, Right=both)[0] == ("wheels", 2.0, 5.0)

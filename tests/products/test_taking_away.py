@@ -94,6 +94,16 @@ def test_the_map_is_drawn_over_the_newest_heights(stored: Path, tmp_path: Path) 
     assert "no product lies" in nothing.stderr
 
 
+def test_an_outline_beside_which_nothing_could_be_seen_is_left_out(tmp_path: Path) -> None:
+    track = Place("LineString", ((0.0, 0.0), (9.0, 4.0)), site=MARULAN)
+    near, far = (Place.of_box(Area(0.0, 0.0, width, 5.0, MARULAN.crs), MARULAN) for width in (20.0, 900.0))
+    with open_store(tmp_path / "a.gpkg") as store:
+        store.put(*make(0, kind="Trajectory", name="drive", place=track))
+        store.put(*make(1, kind="PointCloud", name="near", place=near))
+        store.put(*make(2, kind="PointCloud", name="far", place=far))
+        assert 20 < map_figure(store, store.find()).axes[0].get_xlim()[1] < 100
+
+
 def test_a_newcomer_finds_shows_follows_and_cleans(stored: Path, tmp_path: Path) -> None:
     area = ["--area", "149.89,-34.61,149.91,-34.59"]
     found = json.loads(transect("products", "find", stored, *area, "--json").stdout)["products"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +14,8 @@ from ._options import from_option, json_option, to_option
 from ._tables import show_json
 
 if TYPE_CHECKING:
-    from transect.orchestrator import Answer, Plan, Request, Rivalry
+    from transect.orchestrator import Answer, Request
+    from transect.products import ProductStore
     from transect.recording import Recording
 
 
@@ -55,7 +59,6 @@ def command(
     from transect.formats import open as open_recording
     from transect.orchestrator import answer, load_policy, load_preferences
     from transect.orchestrator.translating import Form, translate
-    from transect.products import open_store
 
     wish = Form(form, in_frame, unit, resolution)
     if out is not None:
@@ -63,7 +66,7 @@ def command(
     elif wish != Form():
         raise UsageError("there is no file to write in that form", hint="-o FILE")
     recording = open_recording(*paths)
-    with open_store(store) as opened:
+    with _open(store, dry_run) as opened:
         found = answer(
             _request(kind, recording, asked), recording, opened, mission=mission, dry_run=dry_run,
             preferences=load_preferences(preferences) if preferences else None,
@@ -76,6 +79,17 @@ def command(
         _show_json(found)
     else:
         _show(found, store)
+
+
+@contextmanager
+def _open(store: str, dry_run: bool) -> Iterator[ProductStore]:
+    """Open a store; one that is not there yet is not made by a dry run."""
+    from transect.products import open_store
+
+    with TemporaryDirectory() as folder:
+        is_new = "://" not in store and not Path(store).exists()
+        with open_store(Path(folder) / "empty.gpkg" if dry_run and is_new else store) as opened:
+            yield opened
 
 
 def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
@@ -107,25 +121,17 @@ def _show(found: Answer, store: str) -> None:
         show_products([found.product])
 
 
-def _steps(plan: Plan | Rivalry | None) -> list[str]:
-    from transect.orchestrator import Plan
-
-    if isinstance(plan, Plan):
-        return list(plan.step.lines()) if plan.step else []
-    return plan.lines() if plan else []
-
-
 def _show_json(found: Answer) -> None:
-    from transect.orchestrator import Rivalry
-
     plan = found.plan
+    rivalry = plan.rivalry if plan else None
     refused = [*found.refused, *(plan.refused if plan else ())]
     show_json(
         {
             "product": found.product.id if found.product else None,
             "stored": plan is None,
-            "steps": _steps(plan),
-            "switches": [each.to_dict() for each in plan.switches] if isinstance(plan, Rivalry) else [],
+            "steps": plan.steps() if plan else [],
+            "switches": [each.to_dict() for each in rivalry.switches] if rivalry else [],
+            "left_out": [vars(each) for each in rivalry.left_out] if rivalry else [],
             "refused": [vars(each) for each in refused],
         }
     )

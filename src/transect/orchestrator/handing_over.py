@@ -2,7 +2,8 @@
 
 All rivals run from the start, so that one that is needed knows its biases and its map already. What they
 found is also a witness: an odometry by camera shows that wheels slip. At a switch the new one goes on from
-the last pose that nobody doubted. Every switch is kept as a product, with its reason.
+the last pose that nobody doubted. Every switch is kept as a product, with its reason. In the end, when all
+verdicts are known, a smoother makes the trajectory of everything but what was doubted.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ from typing import TYPE_CHECKING, Any
 from transect.engine import Compound
 from transect.products import Payload, Product, ProductStore
 from transect.products.keeping import keep_run, stream_of
+from transect.types import Odometry, WheelState
 from transect.types.provenance import Provenance
 
 from .planning import Refusal, Step, try_step
 from .policy import Choice, Contest, Policy
-from .switching import Switch, decide, timelines_of
+from .switching import Doubted, Switch, Windows, decide, find_doubted, timelines_of
 
 if TYPE_CHECKING:
     from transect.base.arrays import Floats
-    from transect.recording import FrameTree, Recording
+    from transect.recording import FrameTree, Recording, Stream
 
 SWITCH = "Switch"
 """Kind of the product that a change of what is used is."""
 PORTS = ("first", "second", "third")
-SINCE = "switch.since"
-MOUNTED = "switch.mounted"
+SINCE, MOUNTED, WITHOUT = "switch.since", "switch.mounted", "fusion.without"
+"""Parameters of the compounds that join trajectories, and smooth them."""
+MOTION = "motion"
+"""Input of the smoother for the odometry by another sensor."""
 
 
 @dataclass(frozen=True)
@@ -41,40 +45,73 @@ class Rivalry:
     ----------
     kind : str
     join : Step
-        What makes one product of it.
+        What makes one product of it; the compounds behind the choices stand before it, none where the joining
+        compound has the sensors itself.
     parameter : str
         Of the joining compound: it is told what is used when.
     choices : tuple of Choice
         Those that the recording can feed, the best first.
-    rivals : tuple of Step
-        Compounds behind the choices; none where the joining compound has the sensors itself.
     members : mapping of str to list of str
         By group of sensors: the streams that are used of it.
     dwell, margin : float
         Seconds that a choice holds at least, and that are taken out before doubts.
     refused : tuple of Refusal
     switches : tuple of Switch
-        Once it has been run.
+        Once it has been run: as they were decided.
+    smoothing : Step or None
+        What makes the trajectory in the end, after `join`; None where what is joined is the product.
+    set : mapping of str to float
+        Parameters of what smooths.
+    left_out : tuple of Doubted
+        What it did without, once it has been run.
     origin_ns : int
         From which the times of switches are counted when they are told.
+    made : tuple of str
+        Ids of what the last step gave.
+    poses : mapping of str to str
+        By the name of a rival: the id of its poses.
     """
 
     kind: str
     join: Step
     parameter: str
     choices: tuple[Choice, ...]
-    rivals: tuple[Step, ...]
     members: dict[str, list[str]]
     dwell: float
     margin: float = 0.0
     refused: tuple[Refusal, ...] = ()
     switches: tuple[Switch, ...] = ()
+    smoothing: Step | None = None
+    set: dict[str, float] = field(default_factory=dict[str, float])
+    left_out: tuple[Doubted, ...] = ()
     origin_ns: int = 0
     made: tuple[str, ...] = field(default=(), repr=False)
+    poses: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
-    def lines(self) -> list[str]:
+    @property
+    def rivals(self) -> tuple[Step, ...]:
+        """Compounds behind the choices."""
+        return self.join.before
+
+    @property
+    def last(self) -> Step:
+        """The step that gives the product."""
+        return self.smoothing or self.join
+
+    @property
+    def guide(self) -> Step:
+        """The step whose poses a map is made along, once it has been run.
+
+        An odometry by the sensor that maps: its errors from scan to scan, or pair to pair, are the smallest.
+        Where that was doubted, what gives the product.
+        """
+        if self.smoothing is None or any(each.what == MOTION for each in self.left_out):
+            return self.last
+        name = dict(self.smoothing.wiring)[MOTION]
+        return next(step for step in self.rivals if step.name == name)
+
+    def tell(self) -> list[str]:
         """Say what stands in for what, and what became of it."""
-        steps = [line for step in (*self.rivals, self.join) for line in step.lines()]
         rows = [_describe(choice, self.members) for choice in self.choices]
         holds = f"each choice holds for {self.dwell:g} s at least"
         without = f"; {self.margin:g} s before doubts are taken out, too" if self.margin else ""
@@ -82,12 +119,14 @@ class Rivalry:
         if self.made:
             told.append(f"from the start: {self.choices[0].use}")
             told += [each.line(self.origin_ns) for each in self.switches] or ["no switch"]
-        return [*steps, *told, *(f"not {each.what}: {each.why}" for each in self.refused)]
+        if self.made and self.smoothing:
+            told.append(f"in the end: {self.smoothing.compound.name} {self._tell_left_out()}")
+        return told
 
-    def __str__(self) -> str:
-        import textwrap
-
-        return "\n".join("\n".join(textwrap.wrap(line, 78, subsequent_indent="  ")) for line in self.lines())
+    def _tell_left_out(self) -> str:
+        if not self.left_out:
+            return "of everything: nothing was BAD"
+        return "without " + " and ".join(each.describe(self.origin_ns) for each in self.left_out)
 
 
 def _describe(choice: Choice, members: dict[str, list[str]]) -> str:
@@ -119,14 +158,28 @@ def _of_compounds(kind: str, contest: Contest, recording: Recording, policy: Pol
         return None
     rivals = tuple(step for _, step in found)
     wiring = tuple((port, step.name) for port, step in zip(PORTS, rivals, strict=False))
-    join = Step(Compound.of(contest.joined_by).candidates()[0], kind.lower(), wiring)
+    join = Step(Compound.of(contest.joined_by).candidates()[0], kind.lower(), wiring, rivals)
     used = {stream for step in rivals for _, stream in step.wiring}
     members = _members(policy, recording, used)
     choices = tuple(choice for choice, _ in found)
     return Rivalry(
-        kind, join, contest.parameter, choices, rivals, members, policy.dwell, contest.margin,
-        tuple(refused), origin_ns=_start(recording),
+        kind, join, contest.parameter, choices, members, policy.dwell, contest.margin, tuple(refused),
+        smoothing=_plan_smoothing(contest, recording, join), set=contest.set, origin_ns=_start(recording),
     )  # fmt: skip
+
+
+def _plan_smoothing(contest: Contest, recording: Recording, join: Step) -> Step | None:
+    """Return what smooths what the sensors and the first odometry without wheels say; None if nothing can."""
+    step = try_step(contest.smoothed_by, join.port, recording) if contest.smoothed_by else None
+    witness = next((each for each in join.before if not _has_wheels(each, recording)), None)
+    if not isinstance(step, Step) or witness is None or not _has_wheels(step, recording):
+        return None
+    return replace(step, wiring=(*step.wiring, (MOTION, witness.name)), before=(join,))
+
+
+def _has_wheels(step: Step, recording: Recording) -> bool:
+    """Tell whether a step is fed with wheels: then it is no witness of what they do."""
+    return any(issubclass(recording[name].type, WheelState | Odometry) for _, name in step.wiring)
 
 
 def _of_sensors(kind: str, contest: Contest, recording: Recording, policy: Policy) -> Rivalry | None:
@@ -139,7 +192,7 @@ def _of_sensors(kind: str, contest: Contest, recording: Recording, policy: Polic
     if len(choices) < 2:
         return None
     return Rivalry(
-        kind, join, contest.parameter, choices, (), members, policy.dwell, contest.margin,
+        kind, join, contest.parameter, choices, members, policy.dwell, contest.margin,
         origin_ns=_start(recording),
     )  # fmt: skip
 
@@ -170,35 +223,83 @@ def run_rivalry(
     """
     from transect.integrity import check, run
 
-    plain, parents = recording, list[str]()
-    frames: dict[str, FrameTree] = {}
-    children: dict[str, str] = {}
-    for number, step in enumerate(rivalry.rivals):
-        # Without verdicts: a fault is acted on once, by the switch. One that is not used may be led astray by
-        # its BAD sensor; were that weighed down instead, it would drift, and need long to find back.
-        made = run(step.compound, plain, out=folder / f"rival{number}", **span)
-        ids = keep_run(store, folder / f"rival{number}", mission)
-        given = _poses_of(step, store, ids)
-        stream = stream_of(given, store.content(given.id), step.name)
-        recording = recording.replace(streams=(*recording.streams, stream))
-        parents.append(given.id)
-        children[step.name] = stream.child
-        frames[step.name] = made.replay.frames if made.replay else recording.frames
-    windows = check(recording.slice(span.get("start"), span.get("end"))).by_stream
+    given = _run_rivals(rivalry, recording, store, folder, mission, **span)
+    witnesses = [each.stream for each in given if not _has_wheels(each.step, recording)]
+    witnessed = recording.replace(streams=(*recording.streams, *witnesses))
+    windows = check(witnessed.slice(span.get("start"), span.get("end"))).by_stream
     used = {name for names in rivalry.members.values() for name in names}
     judged = {name: each for name, each in windows.items() if name in used}
     switches = decide(rivalry.choices, rivalry.members, judged, rivalry.dwell)
-    settings = _settings(rivalry, switches)
-    if rivalry.rivals:
-        settings[MOUNTED] = _mounted(rivalry, children, frames)
-    run(
-        rivalry.join.compound, recording, check=not rivalry.rivals, out=folder / "joined", set=settings,
-        wire=dict(rivalry.join.wiring) if rivalry.rivals else {}, **span,
-    )  # fmt: skip
-    made_ids = keep_run(store, folder / "joined", mission, parents=parents)
-    joined = store.get(made_ids[0])
-    store.put_many([_product_of(each, rivalry.kind, joined) for each in switches])
-    return replace(rivalry, switches=tuple(switches), made=tuple(made_ids))
+    fed = recording.replace(streams=(*recording.streams, *(each.stream for each in given)))
+    settings = _settings(rivalry, switches) | _mount(given)
+    wire, out = dict(rivalry.join.wiring) if given else {}, folder / "joined"
+    run(rivalry.join.compound, fed, check=not given, set=settings, wire=wire, out=out, **span)
+    made = keep_run(store, out, mission, parents=[each.product.id for each in given])
+    store.put_many([_product_of(each, rivalry.kind, store.get(made[0])) for each in switches])
+    poses = {each.step.name: each.product.id for each in given}
+    done = replace(rivalry, switches=tuple(switches), made=tuple(made), poses=poses)
+    return _smooth(done, given, judged, recording, store, folder, mission, **span) if done.smoothing else done
+
+
+def _smooth(
+    rivalry: Rivalry, given: Sequence[_Given], windows: Windows, recording: Recording, store: ProductStore,
+    folder: Path, mission: str, **span: Any,
+) -> Rivalry:  # fmt: skip
+    """Run the smoother on everything but what was doubted, and keep what it gives."""
+    from transect.integrity import run
+
+    assert rivalry.smoothing is not None
+    wiring = dict(rivalry.smoothing.wiring)
+    [witness] = (each for each in given if each.step.name == wiring[MOTION])
+    left_out = find_doubted(_sensors_of(rivalry, witness.step), windows)
+    text = "; ".join(f"{each.what} {each.t0_ns} {each.t1_ns}" for each in left_out)
+    fed = recording.replace(streams=(*recording.streams, witness.stream))
+    out = folder / "smoothed"
+    settings = {**rivalry.set, WITHOUT: text}
+    run(rivalry.smoothing.compound, fed, wire=wiring, set=settings, out=out, **span)
+    joined = _poses_of(rivalry.join, store, rivalry.made)
+    made = keep_run(store, out, mission, parents=[witness.product.id, joined.id])
+    return replace(rivalry, left_out=tuple(left_out), made=tuple(made))
+
+
+def _sensors_of(rivalry: Rivalry, witness: Step) -> dict[str, list[str]]:
+    """Return the streams behind each input of the smoother that is judged."""
+    assert rivalry.smoothing is not None
+    judged = {name for names in rivalry.members.values() for name in names}
+    behind = {port: [stream] for port, stream in rivalry.smoothing.wiring} | {
+        MOTION: [stream for _, stream in witness.wiring]
+    }
+    return {port: found for port, names in behind.items() if (found := [n for n in names if n in judged])}
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a rival gave: the product, its poses as a stream, and the frames that it knew."""
+
+    step: Step
+    product: Product
+    stream: Stream
+    frames: FrameTree
+
+
+def _run_rivals(
+    rivalry: Rivalry, recording: Recording, store: ProductStore, folder: Path, mission: str, **span: Any
+) -> list[_Given]:
+    """Run the compounds behind the choices, without verdicts: a fault is acted on once, by the switch.
+
+    One that is not used may be led astray by its BAD sensor; were that weighed down instead, it would drift,
+    and need long to find back.
+    """
+    from transect.engine import run
+
+    given: list[_Given] = []
+    for number, step in enumerate(rivalry.rivals):
+        out = folder / f"rival{number}"
+        made = run(step.compound, recording, out=out, **span)
+        product = _poses_of(step, store, keep_run(store, out, mission))
+        stream = stream_of(product, store.content(product.id), step.name)
+        given.append(_Given(step, product, stream, made.replay.frames if made.replay else recording.frames))
+    return given
 
 
 def _poses_of(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:
@@ -209,20 +310,21 @@ def _poses_of(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:
 def _settings(rivalry: Rivalry, switches: Sequence[Switch]) -> dict[str, str]:
     """Return what the joining compound is told of what is used when."""
     names = {choice.use: choice.use for choice in rivalry.choices}
-    if rivalry.rivals:
-        names = {choice.use: port for choice, port in zip(rivalry.choices, PORTS, strict=False)}
+    names |= {step.compound.name: port for step, port in zip(rivalry.rivals, PORTS, strict=False)}
     decided, doubted = timelines_of(rivalry.choices[0].use, switches, names, rivalry.margin)
     # A map is given once, at the end, so that it may leave out what was doubted before the switch.
     return {rivalry.parameter: decided, SINCE: doubted} if rivalry.rivals else {rivalry.parameter: doubted}
 
 
-def _mounted(rivalry: Rivalry, children: dict[str, str], frames: dict[str, FrameTree]) -> str:
-    """Return where the bodies of the other odometries are on that of the first."""
-    first, *others = (step.name for step in rivalry.rivals)
-    return "; ".join(_written(frames[name].lookup(children[first], children[name])) for name in others)
+def _mount(given: Sequence[_Given]) -> dict[str, str]:
+    """Return where the bodies of the other odometries are on that of the first, as a setting."""
+    if not given:
+        return {}
+    child = given[0].stream.child
+    return {MOUNTED: "; ".join(_write(each.frames.lookup(child, each.stream.child)) for each in given[1:])}
 
 
-def _written(T_first_other: Floats) -> str:
+def _write(T_first_other: Floats) -> str:
     from transect.geometry import se3
 
     quaternion, place = se3.to_quaternion(T_first_other)

@@ -11,12 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from transect.engine import Compound
 from transect.engine.listing import CompoundListing, list_compounds
 from transect.engine.replay import Options, Replay
 from transect.engine.wiring import WiringError, fits
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Recording
+from transect.recording.stream import stream_of_values
 from transect.types import Pose
 
 from .preferences import Preferences
@@ -24,11 +27,15 @@ from .preferences import Preferences
 if TYPE_CHECKING:
     from transect.engine.graph import Graph
 
+    from .handing_over import Rivalry
+
 DEEPEST = 2
 """Compounds that may stand one behind the other."""
 CHAINED = (Pose,)
 """Types that one compound may give to another: what was found out about where the robot was."""
 
+ALSO = {"map": ("gridmap",)}
+"""Types that a kind means besides those of its name, in small letters: a map may be one of heights."""
 JOINING = "PoseSwitching"
 """Makes one product of others: it is told by a policy what to use, and is no way to a product by itself."""
 
@@ -76,20 +83,50 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a product is made: a step, or None if there is no way; and what was refused."""
+    """How a product is made.
+
+    Attributes
+    ----------
+    kind : str
+    step : Step or None
+        The last one; None if there is no way.
+    refused : tuple of Refusal
+    rivalry : Rivalry or None
+        What several compounds or sensors make in turn: the product itself, or the poses that it needs.
+    """
 
     kind: str
     step: Step | None
     refused: tuple[Refusal, ...] = ()
+    rivalry: Rivalry | None = None
+
+    def steps(self) -> list[str]:
+        """Say what is run, the first thing first."""
+        if self.step is None:
+            return []
+        lines = list(self.step.lines())
+        if self.rivalry is None or self.step == self.rivalry.last:
+            return lines
+        return [*self.rivalry.last.lines(), lines[-1]]
+
+    def lines(self) -> list[str]:
+        """Say what is run, what takes turns, and what was refused."""
+        steps = self.steps() or [f"there is no way to a {self.kind}"]
+        told = self.rivalry.tell() if self.rivalry else []
+        return [*steps, *told, *(f"not {refusal.what}: {refusal.why}" for refusal in self.refused)]
 
     def __str__(self) -> str:
-        lines = list(self.step.lines()) if self.step else [f"there is no way to a {self.kind}"]
-        lines += [f"not {refusal.what}: {refusal.why}" for refusal in self.refused]
-        return "\n".join(lines)
+        import textwrap
+
+        return "\n".join("\n".join(textwrap.wrap(line, 78, subsequent_indent="  ")) for line in self.lines())
 
 
 def make_plan(
-    kind: str, recording: Recording, preferences: Preferences, refused: Sequence[Refusal] = ()
+    kind: str,
+    recording: Recording,
+    preferences: Preferences,
+    refused: Sequence[Refusal] = (),
+    rivalry: Rivalry | None = None,
 ) -> Plan:
     """Return how a product can be made from a recording.
 
@@ -99,6 +136,8 @@ def make_plan(
         Name of an output port, or of its type: `DEM`, `Pose`, `Trajectory`, `PointCloud`, `map`.
     refused : sequence of Refusal
         What was refused before: streams that are not in `recording` any more.
+    rivalry : Rivalry
+        What makes poses in turn; compounds that need poses come first, and get them from it.
 
     Raises
     ------
@@ -109,8 +148,10 @@ def make_plan(
     if not any(_ports(compound, kind) for compound in listed):
         known = sorted({name for each in listed for port in each.outputs for name in (port.name, port.type)})
         raise UsageError(f"no compound gives a {kind}", hint=did_you_mean(kind, known))
-    planner = _Planner(recording, listed, preferences, list(refused))
-    return Plan(kind, planner.plan(kind, DEEPEST), tuple(planner.refused))
+    planner = _Planner(recording, listed, preferences, list(refused), rivalry.last if rivalry else None)
+    step = planner.plan(kind, DEEPEST)
+    used = rivalry if rivalry and step and rivalry.last in step.before else None
+    return Plan(kind, step, tuple(planner.refused), used)
 
 
 def try_step(name: str, kind: str, recording: Recording) -> Step | Refusal:
@@ -123,10 +164,25 @@ def try_step(name: str, kind: str, recording: Recording) -> Step | Refusal:
     return step or (planner.refused[0] if planner.refused else nothing)
 
 
+def is_of_kind(kind: str, name: str, type_name: str) -> bool:
+    """Tell whether an output, or a product, of a name and a type is what is asked for by a kind."""
+    meant = {kind.casefold(), *ALSO.get(kind.casefold(), ())}
+    return not meant.isdisjoint({name.casefold(), type_name.casefold()})
+
+
 def _ports(compound: CompoundListing, kind: str) -> list[str]:
-    """Return the outputs of a compound that are of a kind: by name, else by type."""
-    named = [port.name for port in compound.outputs if port.name.casefold() == kind.casefold()]
-    return named or [port.name for port in compound.outputs if port.type.casefold() == kind.casefold()]
+    """Return the outputs of a compound that are of a kind, those of its name first."""
+    found = [port.name for port in compound.outputs if is_of_kind(kind, port.name, port.type)]
+    return sorted(found, key=lambda name: name.casefold() != kind.casefold())
+
+
+def _list_wires(replay: Replay) -> tuple[tuple[str, str], ...]:
+    return tuple((name, stream.name) for name, stream in replay.wiring.pairs)
+
+
+def _needs_poses(compound: Compound) -> bool:
+    graph = compound.graph()
+    return any(graph.inputs[name].type is Pose for name in graph.needed_inputs())
 
 
 @dataclass
@@ -135,6 +191,7 @@ class _Planner:
     listed: Sequence[CompoundListing]
     preferences: Preferences
     refused: list[Refusal]
+    poses: Step | None = None
 
     def plan(self, kind: str, depth: int, without: str = "") -> Step | None:
         """Return the first way to a product that the recording can feed, without one compound."""
@@ -152,7 +209,8 @@ class _Planner:
             if listing.name not in (without, JOINING) and (ports := _ports(listing, kind))
             for implementation in Compound.of(listing.name).candidates()
         ]
-        return sorted(found, key=lambda each: self.preferences.rank(kind, each[0].name))
+        ranked = sorted(found, key=lambda each: self.preferences.rank(kind, each[0].name))
+        return sorted(ranked, key=lambda each: not _needs_poses(each[0])) if self.poses else ranked
 
     def try_compound(self, compound: Compound, port: str, depth: int) -> Step | None:
         """Return a step if its inputs can be fed, else note why not."""
@@ -165,8 +223,7 @@ class _Planner:
             return self._chain(compound, port, depth, graph) or self._refuse(compound, error)
         except TransectError as error:
             return self._refuse(compound, error)
-        wiring = tuple((name, stream.name) for name, stream in replay.wiring.pairs)
-        return Step(compound, port, wiring)
+        return Step(compound, port, _list_wires(replay))
 
     def _chain(self, compound: Compound, port: str, depth: int, graph: Graph) -> Step | None:
         """Return a step whose only missing input another compound can give."""
@@ -174,16 +231,18 @@ class _Planner:
         if depth <= 1 or len(missing) != 1 or graph.inputs[missing[0]].type not in CHAINED:
             return None
         [name] = missing
-        before = self.plan(graph.inputs[name].type.__name__, depth - 1, compound.text.name)
+        before = self.poses or self.plan(graph.inputs[name].type.__name__, depth - 1, compound.text.name)
         if before is None:
             return None
-        fed = [
-            (other, stream.name)
-            for other in sorted(graph.used_inputs() - {name})
-            for stream in self.recording
-            if stream.role == "measurement" and fits(graph.inputs[other].type, stream.type)
-        ]
-        return Step(compound, port, (*dict(fed).items(), (name, before.name)), (before,))
+        poses = stream_of_values(
+            before.name, np.empty(0, np.int64), {}, type=Pose, role="estimate", clock=self.recording.clock
+        )
+        fed = self.recording.replace(streams=(*self.recording.streams, poses))
+        try:
+            replay = Replay(compound, fed, Options(wire={name: before.name}), in_memory=False)
+        except TransectError:
+            return None
+        return Step(compound, port, _list_wires(replay), (before,))
 
     def _is_there(self, kind: type) -> bool:
         return any(stream.role == "measurement" and fits(kind, stream.type) for stream in self.recording)

@@ -42,12 +42,18 @@ class Contest:
     choices : list of Choice
     margin : float
         Seconds before doubts for which a sensor is not used either, once that is known.
+    smoothed_by : str
+        Compound that makes a trajectory in the end, of everything but what was doubted; "" for none.
+    set : mapping of str to float
+        `NODE.PARAMETER` of that compound, and what it is.
     """
 
     joined_by: str
     parameter: str
     choices: list[Choice]
     margin: float = 0.0
+    smoothed_by: str = ""
+    set: dict[str, float] = field(default_factory=dict[str, float])
 
     def check(self, part: Part) -> None:
         """Note what types alone cannot say."""

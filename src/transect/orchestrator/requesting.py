@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transect.base.clocks import NS
 from transect.errors import TransectError
@@ -14,7 +14,7 @@ from transect.products import Area, Product, ProductStore, Wanted
 from transect.products.keeping import keep_run, stream_of
 
 from .handing_over import Rivalry, plan_rivalry, run_rivalry
-from .planning import Plan, Refusal, Step, make_plan
+from .planning import Plan, Refusal, Step, is_of_kind, make_plan
 from .policy import Policy, load_policy
 from .preferences import Preferences, load_preferences
 
@@ -65,14 +65,14 @@ class Answer:
     ----------
     product : Product or None
         None if it was only planned.
-    plan : Plan, Rivalry or None
-        None if the product was in the store; a `Rivalry` if several compounds or sensors made it in turn.
+    plan : Plan or None
+        None if the product was in the store; its rivalry tells what took turns.
     refused : tuple of Refusal
         Products of the store that were not good enough.
     """
 
     product: Product | None
-    plan: Plan | Rivalry | None = None
+    plan: Plan | None = None
     refused: tuple[Refusal, ...] = ()
 
 
@@ -107,23 +107,36 @@ def answer(
         If there is no way to make it.
     """
     preferences = preferences or load_preferences()
-    rivalry = plan_rivalry(request.kind, recording, policy or load_policy()) if check is True else None
-    maker = rivalry.join.compound.name if rivalry else ""
+    in_turn = (
+        _plan_in_turn(request.kind, recording, preferences, policy or load_policy())
+        if check is True
+        else None
+    )
+    maker = in_turn.rivalry.join.compound.name if in_turn and in_turn.rivalry else ""
     found, refused = _look(request, recording, store, maker) if policy is None else (None, ())
     if found is not None:
         return Answer(found, refused=refused)
-    if rivalry is not None:
-        made = None if dry_run else _make_in_turn(rivalry, request, recording, store, mission)
-        return Answer(made[0] if made else None, made[1] if made else rivalry, refused)
-    usable, bad = _leave_out_bad(recording, _verdicts_on(recording, check), preferences.most_bad)
-    plan = make_plan(request.kind, usable, preferences, bad)
+    plan, usable = in_turn, recording
+    if plan is None:
+        usable, bad = _leave_out_bad(recording, _verdicts_on(recording, check), preferences.most_bad)
+        plan = make_plan(request.kind, usable, preferences, bad)
     if plan.step is None:
         error = NoPlanError(f"there is no way to a {request.kind} from {recording.name}", why=str(plan))
         error.plan = plan
         raise error
     if dry_run:
         return Answer(None, plan, refused)
-    return Answer(_make(plan.step, request, usable, store, mission), plan, refused)
+    return Answer(*_make(plan, plan.step, request, usable, store, mission), refused)
+
+
+def _plan_in_turn(kind: str, recording: Recording, preferences: Preferences, policy: Policy) -> Plan | None:
+    """Return how several ways take turns to make a product, or the poses that it needs; None if none do."""
+    rivalry = plan_rivalry(kind, recording, policy)
+    if rivalry is not None:
+        return Plan(kind, rivalry.last, rivalry.refused, rivalry)
+    poses = plan_rivalry("Pose", recording, policy)
+    plan = make_plan(kind, recording, preferences, rivalry=poses) if poses else None
+    return plan if plan and plan.rivalry else None
 
 
 def _look(
@@ -133,7 +146,7 @@ def _look(
     refused: list[Refusal] = []
     wanted = Wanted(time=request.time, clock=recording.clock, area=request.area, frame=request.frame)
     for product in store.find(wanted):
-        if request.kind.casefold() not in (product.kind.casefold(), product.name.casefold()):
+        if not is_of_kind(request.kind, product.name, product.kind):
             continue
         why = _why_not(product, request, recording, store, maker)
         if not why:
@@ -181,16 +194,6 @@ def _verdicts_on(recording: Recording, check: bool | VerdictTable) -> VerdictTab
     return check
 
 
-def _make_in_turn(
-    rivalry: Rivalry, request: Request, recording: Recording, store: ProductStore, mission: str
-) -> tuple[Product, Rivalry]:
-    """Return what several compounds or sensors made in turn, and when they took turns."""
-    start, end = request.time or (None, None)
-    with tempfile.TemporaryDirectory() as folder:
-        made = run_rivalry(rivalry, recording, store, Path(folder), mission, start=start, end=end)
-    return _given(made.join, store, made.made), made
-
-
 def _leave_out_bad(
     recording: Recording, verdicts: VerdictTable | None, most_bad: float
 ) -> tuple[Recording, list[Refusal]]:
@@ -207,30 +210,61 @@ def _leave_out_bad(
     return recording.replace(streams=left), refused
 
 
-def _make(step: Step, request: Request, recording: Recording, store: ProductStore, mission: str) -> Product:
+def _make(
+    plan: Plan, step: Step, request: Request, recording: Recording, store: ProductStore, mission: str
+) -> tuple[Product, Plan]:
     """Run a plan, keep everything that it gives, and return the product that was asked for."""
-    with tempfile.TemporaryDirectory() as folder:
-        return _given(step, store, _run(step, request, recording, store, mission, Path(folder)))
-
-
-def _run(
-    step: Step, request: Request, recording: Recording, store: ProductStore, mission: str, folder: Path
-) -> Sequence[str]:
-    """Run a step after those before it; return the ids of what it gave."""
-    from transect.engine import run
-
-    parents: list[str] = []
-    for number, before in enumerate(step.before):
-        inner = folder / f"before{number}"
-        inner.mkdir()
-        given = _given(before, store, _run(before, request, recording, store, mission, inner))
-        parents.append(given.id)
-        stream = stream_of(given, store.content(given.id), before.name)
-        recording = recording.replace(streams=(*recording.streams, stream))
-    wire = {name: stream for name, stream in step.wiring if stream in {each.name for each in step.before}}
     start, end = request.time or (None, None)
-    run(step.compound, recording, wire=wire, start=start, end=end, out=folder / "run")
-    return keep_run(store, folder / "run", mission, parents=parents)
+    known: dict[str, Product] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        if plan.rivalry is not None:
+            done = run_rivalry(plan.rivalry, recording, store, Path(folder), mission, start=start, end=end)
+            known = {name: store.get(each) for name, each in done.poses.items()}
+            known[done.last.name] = _given(done.last, store, done.made)
+            step = step if step == done.last else _lead(step, done.last, done.guide)
+            plan = replace(plan, step=step, rivalry=done)
+        runner = _Runner(recording, store, mission, {"start": start, "end": end}, plan.rivalry, known)
+        return runner.run(step, Path(folder)), plan
+
+
+def _lead(step: Step, planned: Step, guide: Step) -> Step:
+    """Return a step that gets its poses from another one than was planned."""
+    wiring = tuple((port, guide.name if name == planned.name else name) for port, name in step.wiring)
+    return replace(
+        step, wiring=wiring, before=tuple(guide if each == planned else each for each in step.before)
+    )
+
+
+@dataclass
+class _Runner:
+    """Runs the steps of a plan, and keeps what they give; `known` is there already, by the steps' names."""
+
+    recording: Recording
+    store: ProductStore
+    mission: str
+    span: dict[str, Any]
+    rivalry: Rivalry | None
+    known: dict[str, Product]
+
+    def run(self, step: Step, folder: Path) -> Product:
+        """Run a step after those before it; return the product that was wanted of it."""
+        from transect.integrity import run
+
+        if step.name in self.known:
+            return self.known[step.name]
+        given: dict[str, Product] = {}
+        for number, before in enumerate(step.before):
+            inner = folder / f"before{number}"
+            inner.mkdir()
+            given[before.name] = self.run(before, inner)
+        streams = [stream_of(each, self.store.content(each.id), name) for name, each in given.items()]
+        fed = self.recording.replace(streams=(*self.recording.streams, *streams))
+        wire = {name: stream for name, stream in step.wiring if stream in given}
+        run(step.compound, fed, wire=wire, check=bool(self.rivalry), out=folder / "run", **self.span)
+        # What the verdicts were acted on by is an ancestor, whichever poses were used.
+        acted = [self.known[self.rivalry.last.name]] if self.rivalry else []
+        parents = list(dict.fromkeys(each.id for each in (*given.values(), *acted)))
+        return _given(step, self.store, keep_run(self.store, folder / "run", self.mission, parents=parents))
 
 
 def _given(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from transect.base.clocks import NS
@@ -13,6 +14,9 @@ from transect.types import Verdict
 from .policy import Choice
 
 BAD = "BAD"
+DOUBTED = (BAD, "SUSPECT")
+BESIDE = 0.1
+"""What the window before doubts and the one after count: a fault may begin and end within them."""
 Windows = Mapping[str, Sequence[Verdict]]
 """By stream: what all checks say together of each window, in order of time."""
 
@@ -99,6 +103,59 @@ def timelines_of(
     return str(Timeline(names[first], tuple(decided))), str(Timeline(names[first], tuple(doubted)))
 
 
+@dataclass(frozen=True)
+class Doubted:
+    """What is left out from when to when, [t0_ns, t1_ns)."""
+
+    what: str
+    t0_ns: int
+    t1_ns: int
+
+    def describe(self, origin_ns: int) -> str:
+        """Return it as words; times count from an origin (ns)."""
+        return f"{self.what} {_seconds(self.t0_ns, origin_ns)} to {_seconds(self.t1_ns, origin_ns)}"
+
+
+def find_doubted(sensors: Mapping[str, Sequence[str]], windows: Windows) -> list[Doubted]:
+    """Return what is better left out of a fusion, once all verdicts are known.
+
+    Only doubts that led to BAD count, by what the score of a window lacks to 1. While several are doubted at
+    once the one that lacks least stays, unless it cannot be trusted at all.
+
+    Parameters
+    ----------
+    sensors : mapping of str to sequence of str
+        By what can be left out: its streams, of which the worst counts.
+    """
+    lacks = {name: _find_lacks(each) for name, each in windows.items()}
+    by_what: dict[str, dict[int, float]] = {}
+    for what, streams in sensors.items():
+        judged = [lacks[name] for name in streams if name in lacks]
+        by_what[what] = {t: max(each.get(t, 0.0) for each in judged) for times in judged for t in times}
+    ends = {window.t0_ns: window.t1_ns for each in windows.values() for window in each}
+    found: list[Doubted] = []
+    for what, lacking in by_what.items():
+        for t0_ns, lack in sorted(lacking.items()):
+            least = min(each.get(t0_ns, 0.0) for each in by_what.values())
+            if lack <= least < 1.0:
+                continue
+            joins = bool(found) and (found[-1].what, found[-1].t1_ns) == (what, t0_ns)
+            found.append(Doubted(what, found.pop().t0_ns if joins else t0_ns, ends[t0_ns]))
+    return found
+
+
+def _find_lacks(windows: Sequence[Verdict]) -> dict[int, float]:
+    """Return by its start (ns) what a window lacks to be trusted, if it is one of doubts that led to BAD."""
+    found: dict[int, float] = {}
+    for doubted, group in groupby(range(len(windows)), key=lambda n: windows[n].raw in DOUBTED):
+        chain = list(group)
+        if doubted and any(windows[n].state == BAD for n in chain):
+            for n in (max(chain[0] - 1, 0), min(chain[-1] + 1, len(windows) - 1)):
+                found.setdefault(windows[n].t0_ns, BESIDE)
+            found |= {windows[n].t0_ns: 1.0 - (windows[n].score or 0.0) for n in chain}
+    return found
+
+
 class _Seen:
     """What was known of a stream by a time."""
 
@@ -110,7 +167,7 @@ class _Seen:
         """Take the windows that ended until a time."""
         while self.count < len(self.windows) and self.windows[self.count].t1_ns <= t_ns:
             window = self.windows[self.count]
-            doubted = window.raw in (BAD, "SUSPECT")
+            doubted = window.raw in DOUBTED
             if doubted and not self._chained:
                 self.since_ns = window.t0_ns
             self._chained = doubted

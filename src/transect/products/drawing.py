@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from transect.draw.ground import Ground
 
+HUGE = 10
+"""Times as wide as tracks and height maps an outline may be."""
 GROUNDS = ("GridMap", "DEM")
 """Kinds that lie under the others."""
 
@@ -51,9 +53,11 @@ def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") 
     middle = _middle(placed) if crs in BODIES else None
     ground = next((found for product in placed if (found := _ground(store, product, middle))), None)
     lines = [(product, _metres(product.place, middle)) for product in placed if product.place]
-    areas = [points for product, points in lines if _is_area(product)]
-    tracks = [Track(_name(product), points) for product, points in lines if not _is_area(product)]
-    caption = f"{len(placed)} products in {crs}"
+    areas, huge = _leave_out_huge(lines)
+    tracks = [Track(_name(store, product), points) for product, points in lines if not _is_area(product)]
+    caption = f"{len(placed) - huge} products in {crs}"
+    if huge:
+        caption += f", without {huge} that would be {HUGE} times as wide"
     if middle is not None:
         caption += f", metres from {middle[0]:.6f} E {middle[1]:.6f} N"
     north = middle is not None or all(p.place and p.place.site and p.place.site.origin for p in placed)
@@ -88,8 +92,26 @@ def _is_area(product: Product) -> bool:
     return product.place is not None and product.place.shape == "Polygon"
 
 
-def _name(product: Product) -> str:
-    return " ".join(filter(None, (product.robot, product.name or product.kind)))
+def _leave_out_huge(lines: Sequence[tuple[Product, Floats]]) -> tuple[list[Floats], int]:
+    """Return outlines, but for those beside which nothing else could be seen; and how many these are."""
+    widths = [float(np.ptp(points, axis=0).max()) for _, points in lines]
+    kept = [width for (each, _), width in zip(lines, widths, strict=True) if _is_chosen(each)]
+    most = HUGE * max(kept, default=math.inf)
+    areas = [(points, width) for (each, points), width in zip(lines, widths, strict=True) if _is_area(each)]
+    found = [points for points, width in areas if width <= most]
+    return found, len(areas) - len(found)
+
+
+def _is_chosen(product: Product) -> bool:
+    """Tell whether a product sets the size of the picture: tracks and height maps do."""
+    return not _is_area(product) or product.kind in GROUNDS
+
+
+def _name(store: ProductStore, product: Product) -> str:
+    """Return whose it is, what it is, and which implementation made it."""
+    runs = [store.lineage(each).product for each in product.provenance.parents[:1]]
+    maker = runs[0].name.rpartition("/")[2] if runs and runs[0] else ""
+    return " ".join(filter(None, (product.robot, maker, product.name or product.kind)))
 
 
 def _middle(products: Sequence[Product]) -> tuple[float, float]:

@@ -12,9 +12,9 @@ pytest.importorskip("gtsam")
 
 from transect import run
 from transect.engine import compound
-from transect.errors import TimeError, TransectError
+from transect.errors import TimeError, TransectError, UsageError
 from transect.geometry import planar, rotations, se3
-from transect.nodes.state.batch_smoother import BatchSmoother
+from transect.nodes.state.batch_smoother import BatchSmoother, parse_intervals
 from transect.nodes.state.fixed_lag_smoother import FixedLagSmoother
 from transect.nodes.state.fusion.events import Inertial, Place, Step
 from transect.nodes.state.smoothing.batch import Smoothed, first_values, smooth
@@ -397,6 +397,25 @@ def test_the_same_recording_gives_the_same_bytes_and_poses_near_the_truth(kind, 
     off, sigma = path.positions[:, :2] - at, np.sqrt(np.trace(path.covariances[:, :2, :2], axis1=1, axis2=2))
     assert np.mean(np.linalg.norm(off, axis=1) < 3 * sigma) > 0.95
     assert all(first["success"].values[-20:])
+
+
+def test_what_steps_say_that_are_left_out_does_not_matter(recording: Recording):
+    odometry = recording["Odometry"]
+    leaping = odometry.array("x").ravel() + 2.0 * ((odometry.t_ns > 3.2 * NS) & (odometry.t_ns < 4.8 * NS))
+    table = odometry.table.set_column(odometry.table.column_names.index("x"), "x", [leaping])
+    spoilt = recording.replace(streams=(odometry.replace(source=table), recording["Rtk"]))
+    wires = ["odometry -> fusion.odometry", "position -> fusion.position", "fusion.trajectory -> trajectory"]
+    smoother = compound("Smooth", {"fusion": BatchSmoother(without=f"odometry {3 * NS} {5 * NS}")}, wires)
+    good, same = (run(smoother, each)["trajectory"].values[0] for each in (recording, spoilt))
+    np.testing.assert_array_equal(good.positions, same.positions)
+    bad = run(compound("Smooth", {"fusion": BatchSmoother}, wires), spoilt)["trajectory"].values[0]
+    assert np.abs(bad.positions - good.positions).max() > 0.05
+
+
+@pytest.mark.parametrize("text", ["fix 1 2", "wheels 1", "wheels a 2", "motion 1 2 3"])
+def test_what_cannot_be_left_out_is_refused(text: str):
+    with pytest.raises(UsageError, match="no steps that can be left out"):
+        parse_intervals(text)
 
 
 def test_the_state_of_a_node_can_be_copied_while_it_runs(recording: Recording):

@@ -23,7 +23,8 @@ from ._passing import PassingPoses
 UP = np.array([0.0, 0.0, 1.0])
 LEAST_POSES = 5
 """From which start, speed and gravity are told apart."""
-LEVEL = "level"
+LEVEL, ODOM = "level", "odom"
+"""Frame of clouds that were turned upright, and that of poses of which nobody says that they are."""
 
 
 class ScanPlacement(Node):
@@ -34,7 +35,8 @@ class ScanPlacement(Node):
 
     An odometry begins with the axes of its sensor, which nobody mounted level. With an IMU the clouds are
     turned upright into the frame `level`; the first ones wait until it has felt for some seconds where up is,
-    and are given as one. An IMU that no frames connect with the sensor is not used, which is said.
+    and are given as one. Poses in a frame that is not `odom` stay as they are. An IMU that no frames connect
+    with the sensor is not used, which is said.
     """
 
     out_name = "cloud"
@@ -90,7 +92,7 @@ class ScanPlacement(Node):
     def _level(self) -> tuple[Floats, str]:
         """Return the rotation (3, 3) into the frame of all clouds, and that frame."""
         felt, self.felt, poses = self.felt, [], self.passing.poses
-        if not felt:
+        if not felt or poses[0].frame not in ("", ODOM):
             return np.eye(3), poses[0].frame
         body, sensor = poses[0].child, felt[0].frame
         if not body or not sensor:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 
 import numpy as np
 
 from transect.base.clocks import NS
 from transect.engine import param
+from transect.errors import UsageError
 from transect.types import Pose, Trajectory
 
 from .error_state_filter import follow
-from .fusion import Batches, Place, conclude, contradiction
-from .pose_fusion import PERIOD, FusedPose, PoseFusion, refuse_too_little
+from .fusion import Batches, Event, Place, Step, conclude, contradiction
+from .pose_fusion import PERIOD, RECKONING, FusedPose, PoseFusion, refuse_too_little
 from .smoothing import (
     Evidence,
     Follower,
@@ -24,6 +26,8 @@ from .smoothing import (
     smooth,
     tallies,
 )
+
+_IS_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII).fullmatch
 
 
 class BatchSmoother(PoseFusion, passes=2):
@@ -40,8 +44,11 @@ class BatchSmoother(PoseFusion, passes=2):
     unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels that set off")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
 
+    without: str = param("", doc="steps that are left out: `wheels FROM_NS TO_NS; motion FROM_NS TO_NS`")
+
     def reset(self) -> None:
         self.gathered = self.new_inputs()
+        self.left_out = parse_intervals(self.without)
         self.evidence = Evidence()
         self.follower: Follower | None = None
         self.failed = False
@@ -55,7 +62,7 @@ class BatchSmoother(PoseFusion, passes=2):
         if self.failed:
             self.ctx.skip("the smoother has no solution: see the judgement")
             return FusedPose(success=False)
-        events = self.gathered.gather(self.ctx, *given)
+        events = [each for each in self.gathered.gather(self.ctx, *given) if not self._is_left_out(each)]
         self.evidence.add(events)
         if self.gathered.alone:
             self.follower = self.follower or Follower(follow(self.gathered, gravity=self.gravity))
@@ -80,6 +87,12 @@ class BatchSmoother(PoseFusion, passes=2):
         inside = ticks[(ticks >= found.times[0]) & (ticks <= found.times[-1])]
         self.path = found.trajectory(inside, self._frame(), self.gathered.body)
         return None
+
+    def _is_left_out(self, event: Event) -> bool:
+        """Tell whether an event is a step of which some part is to be left out."""
+        if not isinstance(event, Step):
+            return False
+        return any(t0 < event.t_ns and event.since_ns < t1 for t0, t1 in self.left_out.get(event.sensor, ()))
 
     def _smooth(self) -> Smoothed | None:
         """Smooth; without the positions if they do not tell the heading. None if no motion fits."""
@@ -132,3 +145,14 @@ class BatchSmoother(PoseFusion, passes=2):
 
 def _time(place: Place) -> int:
     return place.t_ns
+
+
+def parse_intervals(text: str) -> dict[str, list[tuple[int, int]]]:
+    """Return times [from, to) in ns by input, of a text such as `wheels FROM_NS TO_NS; motion ...`."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for words in (part.split() for part in text.split(";") if part.strip()):
+        if len(words) != 3 or words[0] not in RECKONING or not all(_IS_NUMBER(word) for word in words[1:]):
+            hint = f"INPUT FROM_NS TO_NS; ... with inputs {', '.join(RECKONING)}"
+            raise UsageError(f"{' '.join(words)!r} are no steps that can be left out", hint=hint)
+        found.setdefault(words[0], []).append((int(words[1]), int(words[2])))
+    return found
