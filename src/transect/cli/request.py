@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,7 +82,7 @@ def command(
 
 
 @contextmanager
-def _open(store: str, dry_run: bool) -> Iterator[ProductStore]:
+def _open(store: str, dry_run: bool) -> Generator[ProductStore]:
     """Open a store; one that is not there yet is not made by a dry run."""
     from transect.products import open_store
 
