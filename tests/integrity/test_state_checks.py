@@ -362,18 +362,3 @@ def test_spikes_of_a_column_that_has_none_are_told_beside_one_that_has_some() ->
     found = check(Recording("shaken", (odom,)), checks=["S03"]).select(raw=("SUSPECT", "BAD"))
     said = {(t - START_NS) // NS for t in found.column("t0_ns")}
     assert {20, *range(21, 50, 2)} <= said <= set(range(20, 51))
-
-
-@pytest.mark.parametrize("late_s", [0.0, 0.08])
-def test_bumps_that_come_before_turns_make_no_sensor_late(late_s: float) -> None:
-    """A robot that pitches a little before it turns; its wheels know turns in the plane alone."""
-    t = np.arange(3000) / 100
-    turn, pitch = 0.5 * np.sin(2 * np.pi * t / 5), 0.4 * np.sin(2 * np.pi * (t + 0.6) / 5)
-    columns = {name: np.zeros(3000) for name in ("acc_x", "acc_y", "gyro_x")}
-    columns |= {"acc_z": np.full(3000, 9.81), "gyro_y": pitch, "gyro_z": turn}
-    imu = stream_of_values("imu", START_NS + np.rint(t * NS).astype(np.int64), columns, type=Imu)
-    flat = {name: np.zeros(600) for name in ("vx", "vy", "vz", "wx", "wy")}
-    t_ns = START_NS + np.rint((t[::5] + late_s) * NS).astype(np.int64)
-    wheels = stream_of_values("wheels", t_ns, {**flat, "wz": turn[::5]}, type=Odometry)
-    said = check(Recording("bumps", (imu, wheels)), checks=["T08"])
-    assert ("LATENCY" in said.column("reason")) == bool(late_s)

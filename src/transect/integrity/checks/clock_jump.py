@@ -55,10 +55,9 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
     a straight line through the stamps before is prolonged, and the median distance of those behind from it,
     less whole steps, must be more than 5 deviations, and 3 times what it was anywhere before. Where the phase
     changes more than once in ten minutes, only the first change is a jump: loops that log when they are done
-    do that. A jump ahead by
-    a whole number of steps cannot be told from lost samples then, nor a longer one from a sensor that began
-    anew: both are gaps (T02). But a stream that had lost no sample before has either lost one, or all that
-    follows is late: that is SUSPECT, with the reason GAP.
+    do that. A jump ahead by a whole number of steps cannot be told from lost samples then, nor a longer one
+    from a sensor that began anew: both are gaps (T02). But a stream that had lost no sample before has either
+    lost one, or all that follows is late: that is SUSPECT, with the reason GAP.
 
     Motive: Document 000 logs the receiver's own time beside that of the middleware (GnssPose).
     """

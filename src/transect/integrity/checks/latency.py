@@ -18,7 +18,6 @@ from transect.integrity.windows import Window
 LEAST_CORRELATION = 0.6
 SIGNAL, VARIES = "rate of turn", 0.05
 """rad/s: standard deviation of turn rates that show an offset."""
-GYRO, ACC = ("gyro_x", "gyro_y", "gyro_z"), ("acc_x", "acc_y", "acc_z")
 FINEST = 0.25
 """Part of a step between samples to which an offset can be told."""
 FARTHEST_NS = NS
@@ -31,11 +30,9 @@ PEAKED = 0.1
 """Confidence of a peak that is one."""
 
 
-class Latency(Check, id="T08", group="timing", version=4):
+class Latency(Check, id="T08", group="timing", version=3):
     """Where the normalised cross-correlation of the absolute turn rates of two streams peaks.
 
-    Of an inertial sensor beside one that knows turns in the plane alone, the rate about the mean acceleration
-    counts: bumps turn a robot, too, sooner or later than its wheels.
     A parabola through the peak makes it finer than a sample; a quarter of the coarser step is left off.
     It counts if the correlation is at least 0.6 and both signals vary; of the whole span and its newest part
     the one with the better correlation counts. Of several peers the median offset
@@ -72,25 +69,14 @@ class Latency(Check, id="T08", group="timing", version=4):
     def _best(self, stream: Window[Moving], peer: Window[Moving]) -> tuple[float, float, float] | None:
         """Return what is found of the whole span, or of its newest part if that fits better, or None."""
         spans = (self.span, self.span * NEWEST)
-        flat = _is_planar(stream) or _is_planar(peer)
-        found = [_offset(_signal(stream, span, flat), _signal(peer, span, flat)) for span in spans]
+        found = [_offset(_signal(stream, span), _signal(peer, span)) for span in spans]
         return max((each for each in found if each is not None), key=lambda each: each[2], default=None)
 
 
-def _is_planar(window: Window[Moving]) -> bool:
-    """Tell whether a stream knows turns about one axis alone: all its others are 0."""
-    across = [name for name in ("wx", "wy", "qx", "qy") if window.has(name)]
-    return bool(across) and not window.array(*across).any()
-
-
-def _signal(window: Window[Moving], span: float, flat: bool) -> Signal | None:
-    """Return the turn rate in the last seconds, or that about the vertical; None if it hardly varies."""
-    past = window.history(span)
-    signal = next((each for each in signals_of(past.as_stream()) if each.name == SIGNAL), None)
-    if signal is not None and flat and past.has(*GYRO, *ACC):
-        t_ns, order = np.unique(past.t_ns, return_index=True)
-        up = np.nanmean(past.array(*ACC), axis=0)
-        signal = Signal(SIGNAL, t_ns, np.abs(past.array(*GYRO)[order] @ up) / np.linalg.norm(up))
+def _signal(window: Window[Moving], span: float) -> Signal | None:
+    """Return the turn rate in the last seconds, None if it hardly varies."""
+    past = window.history(span).as_stream()
+    signal = next((each for each in signals_of(past) if each.name == SIGNAL), None)
     if signal is None:
         return None
     known = np.isfinite(signal.values)
