@@ -34,7 +34,7 @@ class Placed:
     located : bool
         Whether it is known where in the map the body is.
     loops : int
-        Loops that are believed so far; given when there are more.
+        Loops that are believed so far; given when there are more, and at the end.
     trajectory : Trajectory
         All poses, corrected by everything, with their covariances.
     map : PlaceMap
@@ -151,7 +151,7 @@ class Session:
         if found is None:
             return None
         ctx.conclude(describe_map(mapper, found[1]))
-        return Placed(trajectory=found[0], map=found[1])
+        return Placed(loops=mapper.loops, trajectory=found[0], map=found[1])
 
 
 def anchor_at(origin: Floats) -> Anchor:

@@ -209,9 +209,9 @@ def build_houses(seed: int) -> Place:
 def build_row(seed: int) -> Place:
     """Return a street between equal houses at equal distances, in which one place looks like the next."""
     ground = open_ground(seed, SIDE, CELL, relief=0.05, tufts=0)
-    middles = [(x, side * 9.0) for x in np.arange(-54.0, 55.0, 12.0) for side in (-1.0, 1.0)]
+    middles = [(x, side * 9.0) for x in np.arange(-54.0, 43.0, 12.0) for side in (-1.0, 1.0)]
     things = [part for middle in middles for part in _build_house(middle, (7.0, 5.0), 2.8)]
-    route = np.array([(-46.0, 0.0), (46.0, 0.0), (46.0, 1.0), (-46.0, 1.0)])
+    route = np.array([(-50.0, 0.0), (50.0, 0.0), (50.0, 20.0), (-61.0, 20.0), (-61.0, 0.0)])
     walk = np.array([(-14.0, -1.0), (14.0, -1.5), (14.0, 1.5), (-14.0, 1.0)])
     return Place(ground, put_on_ground(ground, things), route, walk)
 
