@@ -21,9 +21,12 @@ export class MapPanel {
 
   setGround(name, painted) { this.grounds.set(name, painted); this.draw(); }
 
-  seek(pose, time) { this.pose = pose; this.time = time; this.draw(); }
+  seek(pose) { this.pose = pose; this._wait(); }
 
-  draw() { if (!this.waiting) { this.waiting = true; requestAnimationFrame(() => { this.waiting = false; this._draw(); }); } }
+  // The ground and the tracks have changed, or how they are looked at.
+  draw() { this.below = null; this._wait(); }
+
+  _wait() { if (!this.waiting) { this.waiting = true; requestAnimationFrame(() => { this.waiting = false; this._draw(); }); } }
 
   _bounds() {
     const all = [[Infinity, Infinity], [-Infinity, -Infinity]];
@@ -64,14 +67,23 @@ export class MapPanel {
   _draw() {
     const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth, height = this.canvas.clientHeight;
     if (!width || !height) return;
+    this.below ??= this._drawBelow(width, height, ratio);
     this.canvas.width = width * ratio; this.canvas.height = height * ratio;
-    if (!this.touched) this._fit(width, height);
     const g = this.canvas.getContext("2d");
+    g.drawImage(this.below, 0, 0);
+    g.scale(ratio, ratio);
+    if (this.pose) this._drawRobot(g);
+  }
+
+  // What does not move with the cursor is drawn once.
+  _drawBelow(width, height, ratio) {
+    if (!this.touched) this._fit(width, height);
+    const below = new OffscreenCanvas(Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))), g = below.getContext("2d");
     g.scale(ratio, ratio);
     for (const ground of this.grounds.values()) this._drawGround(g, ratio, ground);
     for (const track of [...this.tracks].reverse()) this._drawTrack(g, track);
-    if (this.pose) this._drawRobot(g);
     this._drawScale(g, width, height);
+    return below;
   }
 
   _drawGround(g, ratio, { canvas, first, across, down }) {

@@ -153,7 +153,7 @@ class Page {
     this.robot.move(pose); this.robot.seek(this.time);
     this.space.move("grid", [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, pose[11], 0, 0, 0, 1]);
     if (this.following) { this.space.at = [pose[3], pose[7], pose[11]]; this.space.draw(); }
-    this.map.seek(this.carrier ? multiply(pose, this.scene.stance) : null, this.time);
+    this.map.seek(this.carrier ? multiply(pose, this.scene.stance) : null);
     this.strips.seek(this.time);
     this.plots.seek(this.time);
   }
