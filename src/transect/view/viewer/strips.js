@@ -51,7 +51,7 @@ export class Strips {
 
   // Those that a run plays come first.
   _streams() {
-    const wired = new Set(this.page.scene.run?.wiring.map(([, stream]) => stream)), shown = this.page.scene.streams.filter((s) => s.samples > 1 || s.kind !== "surface");
+    const wired = new Set(this.page.scene.run?.wiring.map(([, stream]) => stream)), shown = this.page.scene.streams.filter((s) => s.samples > 1 || s.kind === "numbers");
     return [...shown.filter((s) => wired.has(s.name)), ...shown.filter((s) => !wired.has(s.name))].slice(0, MOST);
   }
 
