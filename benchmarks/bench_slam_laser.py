@@ -94,6 +94,8 @@ def judge_loops(places: PlaceMap, truth: Trajectory) -> Closed:
     a, b = places.edges.a[chosen], places.edges.b[chosen]
     off = se3.log(se3.invert(places.edges.T_a_b[chosen]) @ se3.invert(poses[a]) @ poses[b])
     false = (np.hypot(off[:, 0], off[:, 1]) > WRONG) | (np.abs(off[:, 5]) > WRONG_TURN)
+    for n in np.flatnonzero(false):
+        print(f"  false: {off[n, :2].round(2)} m, {np.degrees(off[n, 5]):.1f} deg")
     way = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(poses[:, :2, 3], axis=0), axis=1))]
     apart = np.linalg.norm(poses[:, None, :2, 3] - poses[None, :, :2, 3], axis=-1)
     heading = np.arctan2(poses[:, 1, 0], poses[:, 0, 0])

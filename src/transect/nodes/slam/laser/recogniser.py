@@ -11,12 +11,14 @@ from transect.base.arrays import Floats, Ints
 from transect.types.places import Observation, PlaceMap
 
 from ..recognition import Guess, Loop
-from .field import Field, Window, flatten_pose, loop_of
+from .field import Field, Match, Window, flatten_pose, loop_of
 from .odometer import SPACING, THINNED, place_walls, relate
 from .scans import thin, walls_of
 
 LEAST, RIVAL = 0.6, 0.9
 """Least score of a known place, and the part of it that no other pose in the window may have."""
+SLIDES = 0.15
+"""Metres: sigma from which on a match tells too little of where along a wall it is."""
 SIGMAS, SLACK, SLACK_TURN = 3.0, 0.3, 0.06
 """A place is looked for within three sigmas, and a bit more: m and rad."""
 MOST_REACH, MOST_TURN = 8.0, np.pi
@@ -80,7 +82,7 @@ class LaserRecogniser:
         window = window_of(guess)
         scan = thin(walls_of(points, self.beam, SPACING), THINNED)
         match = self._field(old).search(scan, window, LEAST, RIVAL)
-        if match is None or match.score < LEAST or match.rival >= RIVAL:
+        if match is None or match.score < LEAST or match.rival >= RIVAL or slides(match):
             return None
         return loop_of(match)
 
@@ -111,6 +113,11 @@ class LaserRecogniser:
             for each in near
             if each.segment == here.segment and np.hypot(*(each.pose - here.pose)[:2]) <= AROUND
         ]
+
+
+def slides(match: Match) -> bool:
+    """Tell whether a scan could as well be elsewhere along a wall."""
+    return bool(np.linalg.eigvalsh(match.covariance[:2, :2])[-1] > SLIDES**2)
 
 
 def window_of(guess: Guess | None) -> Window:
