@@ -120,6 +120,7 @@ def quality(
     at_most, at_least : float, optional
         The limit, one of them; with a peer it is a limit of ours / peer.
     """
+    value = float(value)  # numpy's own numbers are none of JSON's
     limit = at_most if at_most is not None else at_least
     ratio = None if peer is None else value / peer
     judged = value if ratio is None else ratio
