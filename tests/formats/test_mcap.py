@@ -333,6 +333,9 @@ def test_what_json_cannot_carry_is_said(tmp_path: Path):
         ),
         "the frames are not written",
     )
+    with pytest.raises(UnsupportedError, match="nothing of r can be written as mcap"):
+        transect.formats.write(Recording("r", (cloud,)), tmp_path / "empty.mcap", "mcap")
+    assert not (tmp_path / "empty.mcap").exists()
 
 
 def test_times_before_zero_are_refused(tmp_path: Path):

@@ -31,7 +31,8 @@ def write(recording: Recording, path: Path, messages: str) -> tuple[str, ...]:
         carried = [stream for stream in recording.streams if stream.loader is None or stream.type is Image]
         outlets = [json_outlet(recording, stream) for stream in carried]
         said = _not_carried(recording, carried)
-    _write_outlets(outlets, path)
+    if outlets or not said:  # nothing to write is no empty file, unless there was nothing
+        _write_outlets(outlets, path)
     return (*(sentence for outlet in outlets for sentence in outlet.said), *said)
 
 
