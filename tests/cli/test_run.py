@@ -328,10 +328,10 @@ def test_the_folder_of_a_run_is_not_there_before_it_is_judged(
 
 def test_what_an_interrupted_run_left_is_not_in_the_way_of_all_implementations(tmp_path: Path):
     (tmp_path / "Plain.interrupted-3").mkdir()
-    refuse_options_of_one(tmp_path, as_json=False, step=False)
+    refuse_options_of_one(tmp_path, as_json=False, played_by="")
     (tmp_path / "Plain").mkdir()
     with pytest.raises(UsageError, match="there already"):
-        refuse_options_of_one(tmp_path, as_json=False, step=False)
+        refuse_options_of_one(tmp_path, as_json=False, played_by="")
 
 
 @pytest.fixture

@@ -47,9 +47,9 @@ def template_text(
 
 def _fill(recording: Recording | None, path: str, results: list[str], products: str) -> dict[str, str]:
     """Return what stands for each word of `template.yaml`."""
-    name = (recording.name if recording else Path((results or [products])[0]).stem) or "unnamed"
-    robot = recording.robot if recording else None
-    created = default_created([recording] if recording else [])
+    name = (recording.name if recording is not None else Path((results or [products])[0]).stem) or "unnamed"
+    robot = recording.robot if recording is not None else None
+    created = default_created([] if recording is None else [recording])
     start = _day(recording, 0) or created[:10]
     texts = {
         "products": products,
@@ -63,12 +63,12 @@ def _fill(recording: Recording | None, path: str, results: list[str], products: 
         "about_robot": f"{robot.title}. {robot.reference}" if robot else "",
     }
     return {word: _quote(text) for word, text in texts.items()} | {
-        "recording": f"recording: {_quote(path)}" if recording else "# recording: PATH",
+        "recording": "# recording: PATH" if recording is None else f"recording: {_quote(path)}",
         "results": ", ".join(map(_quote, results)),
         "simulated": str(_is_simulated(recording)).lower(),
         "authority": STAND_IN_WORD,
         "year": created[:4],
-        "streams": _describe_streams(recording) if recording else "",
+        "streams": "" if recording is None else _describe_streams(recording),
     }
 
 

@@ -17,7 +17,7 @@ def command(first: Path, second: Path, out: Path) -> int:
     The new map is in the frame of the first one. Exits with 1 if no place was known again.
     """
     from transect.base.files import refuse_existing
-    from transect.nodes.slam.merging import count_shared, merge_maps
+    from transect.nodes.slam.backend.merging import count_shared, merge_maps
     from transect.recording.place_maps import FOLDER, read_map, write_map
 
     refuse_existing(out)

@@ -26,7 +26,7 @@ def command(path: Path, out: Path | None, cell: float, as_json: bool) -> int:
     import json
 
     from transect.cli._tables import show_table
-    from transect.nodes.slam.showing import describe_places, draw_map
+    from transect.nodes.slam.backend.showing import describe_places, draw_map
     from transect.recording.place_maps import digest_of_map, read_map
 
     places = read_map(path)

@@ -1,9 +1,1 @@
-"""Know the place again: maps of places, loops in them, and where a robot is in a map that was kept.
-
-- `recognition`: what a front end offers: places that look alike, and the verified motion between two
-- `graph`: keyframes and edges, and the poses that fit them best (GTSAM)
-- `consistency`: which verified loops are believed
-- `mapper`: makes a map of a front end's places
-- `localiser`: finds a robot in a map that was kept
-- `session`: either of them, as a node runs it: ports, anchors, conclusions
-"""
+"""Know the place again: a node for each kind of sensor, its front end beside it, one `backend/`."""

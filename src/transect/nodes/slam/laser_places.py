@@ -13,17 +13,19 @@ from transect.types import LaserScan, NavFix, Odometry, Pose, Twist
 from transect.types.places import Observation
 
 from ..lidar._passing import Reckoning
-from .consistency import Rules
+from .backend.consistency import Rules
+from .backend.mapper import Manner
+from .backend.session import Placed, Session, check_map
 from .laser.field import lift_pose
 from .laser.lead import Lead
 from .laser.odometer import KEY_DISTANCE, KEY_TURN, Odometer
 from .laser.recogniser import LaserRecogniser, max_segment
 from .laser.scans import points_of
-from .mapper import Manner
-from .session import Placed, Session, check_map
 
 KIND = "LaserSlam"
-REACH, RECENT, LONE = 6.0, 8.0, 3.0
+REACH = 6.0
+RECENT = 8.0
+LONE = 3.0
 """Metres, as in `Manner` and `Rules`."""
 LEAST_BEAMS = 20
 """Returns that a scan must have to be of use."""

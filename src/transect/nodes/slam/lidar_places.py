@@ -13,10 +13,10 @@ from transect.geometry import se3
 from transect.nodes.lidar.scan_odometry import choose_edge
 from transect.types import NavFix, PointCloud, Pose
 
-from .consistency import Rules
+from .backend.consistency import Rules
+from .backend.mapper import Manner, drift_of
+from .backend.session import Placed, Session, check_map
 from .lidar import LidarRecogniser, Passing
-from .mapper import Manner, drift_of
-from .session import Placed, Session, check_map
 
 KIND = "LidarSlam"
 EDGE = 0.75

@@ -16,8 +16,8 @@ from transect.nodes.stereo.vo import Pair, Rig, rig_of
 from transect.types import Image, NavFix, Pose
 from transect.types.places import Observation
 
-from .mapper import Manner, drift_of
-from .session import Placed, Session, check_map
+from .backend.mapper import Manner, drift_of
+from .backend.session import Placed, Session, check_map
 from .stereo import StereoRecogniser, median_depth, see
 
 KIND = "VisualSlamStereo"

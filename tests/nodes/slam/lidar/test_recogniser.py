@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from transect.geometry import rotations, se3
+from transect.nodes.slam.backend.recognition import Guess
 from transect.nodes.slam.lidar import LidarRecogniser, Passing
 from transect.nodes.slam.lidar.relief import find_in, find_level, see_relief
-from transect.nodes.slam.recognition import Guess
 from transect.types import PointCloud
 
 EDGE = 0.5

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
-from ..recognition import Loop
+from ..backend.recognition import Loop
 
 LEVELS = 6
 STEPS = 20

@@ -11,7 +11,7 @@ from transect.base.clocks import NS
 from transect.geometry import se3
 from transect.types import Pose
 
-from ..mapper import GAP_PERIODS, GAP_S
+from ..backend.mapper import GAP_PERIODS, GAP_S
 from .field import flatten_pose
 from .odometer import compose, relate
 

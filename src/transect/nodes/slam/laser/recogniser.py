@@ -10,7 +10,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.types.places import Observation, PlaceMap
 
-from ..recognition import Guess, Loop
+from ..backend.recognition import Guess, Loop
 from .field import Field, Match, Window, flatten_pose, loop_of
 from .odometer import SPACING, THINNED, place_walls, relate
 from .scans import thin, walls_of

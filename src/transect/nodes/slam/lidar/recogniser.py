@@ -12,7 +12,7 @@ from transect.geometry import rotations, se3
 from transect.nodes.registration._refinement import Scales, quality_of, refine
 from transect.types.places import Observation
 
-from ..recognition import Guess, Loop
+from ..backend.recognition import Guess, Loop
 from .relief import Relief, find_in, see_relief
 
 NEAREST = 2

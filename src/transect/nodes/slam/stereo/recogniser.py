@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Ints
 from transect.types.places import Observation
 
-from ..recognition import Guess, Loop
+from ..backend.recognition import Guess, Loop
 from .index import count_votes
 from .verification import verify_motion
 

@@ -13,7 +13,7 @@ from transect.nodes.features._pnp import pose_of_most
 from transect.nodes.stereo.vo import locate
 from transect.types.places import Observation
 
-from ..recognition import Loop
+from ..backend.recognition import Loop
 from .views import pixels_of, stereo_camera
 
 ALIKE, CLEAR = 80, 0.9

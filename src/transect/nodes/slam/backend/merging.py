@@ -34,8 +34,8 @@ class Kind:
 
 
 def _laser() -> Kind:
-    from .laser.recogniser import LaserRecogniser, separate
-    from .laser_places import manner_of
+    from ..laser.recogniser import LaserRecogniser, separate
+    from ..laser_places import manner_of
 
     return Kind(lambda places: LaserRecogniser(float(places.calibration["beam"])), manner_of, separate)
 

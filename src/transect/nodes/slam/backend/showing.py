@@ -54,7 +54,7 @@ def drawn_of(places: PlaceMap, cell: float) -> Drawn:
     )
     if places.kind != "LaserSlam":
         return drawn
-    from .laser.occupancy import occupancy_of, pixels_of
+    from ..laser.occupancy import occupancy_of, pixels_of
 
     grid = occupancy_of(replace(places, anchor=None), cell)
     a, _, left, _, _, top = grid.transform

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.commands import transect as typed
+from tests.nodes.slam.rooms import block, record, walk
 
 import transect
 from transect.errors import TransectError, UsageError
-from transect.nodes.slam.merging import count_shared, merge_maps
+from transect.nodes.slam.backend.merging import count_shared, merge_maps
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap
-
-from .rooms import block, record, walk
 
 pytest.importorskip("gtsam")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from transect.geometry import se3
-from transect.nodes.slam.consistency import Rules
-from transect.nodes.slam.localiser import Localiser
-from transect.nodes.slam.mapper import Manner, Mapper
+from transect.nodes.slam.backend.consistency import Rules
+from transect.nodes.slam.backend.localiser import Localiser
+from transect.nodes.slam.backend.mapper import Manner, Mapper
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.geometry import align, se3
-from transect.nodes.slam.recognition import Guess, Loop
+from transect.nodes.slam.backend.recognition import Guess, Loop
 
 SIGHT = 4.0
 NOISE = np.diag([0.02, 0.02, 0.02, 0.01, 0.01, 0.01]) ** 2

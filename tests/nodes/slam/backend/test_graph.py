@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from transect.geometry import se3
-from transect.nodes.slam.graph import DOUBTED, PoseGraph
+from transect.nodes.slam.backend.graph import DOUBTED, PoseGraph
 from transect.types.places import PlaceMap
 
 pytest.importorskip("gtsam")

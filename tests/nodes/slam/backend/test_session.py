@@ -10,8 +10,8 @@ import pytest
 from transect.engine.context import Context, KeptMap
 from transect.errors import UsageError
 from transect.geometry import geodesy, se3
-from transect.nodes.slam.mapper import Manner
-from transect.nodes.slam.session import Session, anchor_at, check_map
+from transect.nodes.slam.backend.mapper import Manner
+from transect.nodes.slam.backend.session import Session, anchor_at, check_map
 from transect.recording.place_maps import write_map
 from transect.types import NavFix
 
