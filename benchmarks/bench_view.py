@@ -32,7 +32,6 @@ REAL: dict[str, tuple[str, ...]] = {
     "CARMEN laser log, 18 minutes": ("carmen_2dlaser/fr079.clf.bz2",),
     "RADIATE, radar and lidar in fog": ("radiate_fog",),
     "CDFF MessagePack log": ("rock_logs/msgpack/xsens_imu_01.msg",),
-    "comma2k19, 60 s of a car": ("comma2k19_ex1",),
 }
 SCRUB = """async (times) => {
     const strips = document.getElementById("strips"), body = document.body, taken = [];
