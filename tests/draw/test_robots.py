@@ -51,11 +51,6 @@ def test_axes_point_as_their_view_has_it(view, tips, marker):
     assert [line.get_marker() for line in ax.lines] == ["o", marker]
 
 
-def test_a_hull_has_the_corners_only_and_runs_against_the_clock():
-    points = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.5], [0.5, 0], [0, 0]], dtype=float)
-    np.testing.assert_allclose(robots.hull_of(points), [[0, 0], [1, 0], [1, 1], [0, 1]])
-
-
 @pytest.mark.parametrize(
     ("metres", "told"), [(1.6, "1.60 m"), (0.402, "0.402 m"), (1.0, "1.00 m"), (0.97666, "0.977 m")]
 )

@@ -58,3 +58,8 @@ def test_after_a_motion_that_is_not_known_the_pose_is_not_either():
 
 def test_no_motion_leaves_the_start():
     np.testing.assert_array_equal(planar.integrate(np.zeros((0, 3)), (1.0, 2.0, 3.0)), [[1.0, 2.0, 3.0]])
+
+
+def test_a_hull_has_the_corners_only_and_runs_against_the_clock():
+    points = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.5], [0.5, 0], [0, 0]], dtype=float)
+    np.testing.assert_allclose(planar.hull_of(points), [[0, 0], [1, 0], [1, 1], [0, 1]])

@@ -10,7 +10,7 @@ import pytest
 
 from transect.errors import GeometryError, UnsupportedError, UsageError
 from transect.geometry import se3
-from transect.recording.place_maps import MAP, MapError, digest_of_map, read_map, write_map
+from transect.recording.place_maps import MAP, MapError, digest_of_map, pack_map, read_map, write_map
 from transect.types import Anchor, Edges, PlaceMap
 
 
@@ -53,6 +53,27 @@ def test_equal_maps_have_equal_files_and_digests(tmp_path: Path) -> None:
     first, second = (write_map(small_map(), tmp_path / name) for name in ("first", "second"))
     assert [a.read_bytes() for a in first] == [b.read_bytes() for b in second]
     assert digest_of_map(tmp_path / "first") == digest_of_map(tmp_path / "second")
+
+
+def test_a_map_is_packed_as_one_file_with_the_same_bytes_and_opens_again(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        write_map(small_map(), tmp_path / name / "map")
+    assert pack_map(tmp_path / "first") == pack_map(tmp_path / "second")
+    file = tmp_path / "packed.zip"
+    file.write_bytes(pack_map(tmp_path / "first"))
+    assert digest_of_map(file) == digest_of_map(tmp_path / "first")
+    np.testing.assert_array_equal(read_map(file).poses, small_map().poses)
+    with pytest.raises(UsageError, match="of LaserSlam, not of LidarSlam"):
+        read_map(file, "LidarSlam")
+
+
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.9])
+def test_a_packed_map_that_is_cut_short_is_refused(tmp_path: Path, part: float) -> None:
+    write_map(small_map(), tmp_path / "map")
+    whole = pack_map(tmp_path)
+    (tmp_path / "cut.zip").write_bytes(whole[: int(part * len(whole))])
+    with pytest.raises(MapError):
+        read_map(tmp_path / "cut.zip")
 
 
 @pytest.mark.parametrize("name", ["points.npy", "flags.offsets.npy", "keyframes.parquet", "edges.parquet"])

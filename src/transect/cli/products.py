@@ -148,7 +148,7 @@ def show(store: str, identifier: str, as_json: bool) -> None:
 @id_argument
 @out_option
 def get(store: str, identifier: str, out: Path) -> None:
-    """Write the bytes of a product to a file."""
+    """Write the bytes of a product to a file; that of a map of places is one that `run --map` takes."""
     from transect.base.files import atomic_write, refuse_existing
 
     refuse_existing(out)
@@ -356,7 +356,7 @@ def keep(store: str, run: Path, mission: str) -> None:
 @id_argument
 @click.option(
     "--look-in", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
-    help="Where to look, by content, for a recording that was moved; may be repeated.",
+    help="Where to look, by content, for a recording or a map that was moved; may be repeated.",
 )  # fmt: skip
 @json_option
 def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], as_json: bool) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.errors import UsageError, did_you_mean
+from transect.geometry.planar import hull_of
 
 from .frames import AXIS_COLOURS, INK, LEADER, QUIET
 from .labels import write_names
@@ -268,26 +269,6 @@ def _draw_solid(ax: Axes, projection: Floats, solid: Solid) -> None:
     if len(corners) > 2:
         dashed = {"ls": (0, (4, 2))} if solid.invented else {}
         ax.add_patch(Polygon(corners, closed=True, **STYLES[solid.kind], **dashed))
-
-
-def hull_of(points: Floats) -> Floats:
-    """Return the corners (k, 2) of the convex hull of points (n, 2), counter-clockwise (Andrew's chain)."""
-    ordered = np.unique(points.round(9), axis=0)
-
-    def half(line: Floats) -> list[Floats]:
-        kept: list[Floats] = []
-        for point in line:
-            while len(kept) > 1 and _turn(kept[-2], kept[-1], point) <= 0:
-                kept.pop()
-            kept.append(point)
-        return kept[:-1]
-
-    return np.array([*half(ordered), *half(ordered[::-1])]).reshape(-1, 2)
-
-
-def _turn(a: Floats, b: Floats, c: Floats) -> float:
-    (ux, uy), (vx, vy) = b - a, c - a
-    return float(ux * vy - uy * vx)
 
 
 def _draw_axes(ax: Axes, projection: Floats, pose: Floats, size: float) -> None:

@@ -10,7 +10,6 @@ import io
 import json
 import math
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,14 +19,13 @@ import numpy as np
 
 from transect.base.arrays import Array
 from transect.base.files import write_bytes
+from transect.base.zip_bytes import zip_of
 from transect.errors import ParseError, UsageError
 from transect.recording import FrameTree, Loss, source_of
 from transect.types import Provenance, SourceFile, Trajectory
 
 VERSION = 1
 DOCUMENT, SUFFIX = "result.json", ".result"
-NO_DATE = (1980, 1, 1, 0, 0, 0)
-"""The earliest that a zip can say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,13 +116,9 @@ class Result:
 
     def save(self, path: Path | str) -> None:
         """Write the file."""
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-            text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-            _add(archive, DOCUMENT, text.encode())
-            for name in sorted(self.arrays):
-                _add(archive, f"{name}.npy", _npy(self.arrays[name]))
-        write_bytes(path, content.getvalue())
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        arrays = {f"{name}.npy": _npy(self.arrays[name]) for name in sorted(self.arrays)}
+        write_bytes(path, zip_of({DOCUMENT: text.encode(), **arrays}))
 
 
 def plain(value: Any) -> Any:
@@ -201,12 +195,6 @@ def _of(kind: type, document: dict[str, Any], name: str) -> Any:
     if not isinstance(document[name], kind):
         raise TypeError(f"its {name} is no {kind.__name__}")
     return document[name]
-
-
-def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    info = zipfile.ZipInfo(name, NO_DATE)
-    info.external_attr = 0o644 << 16
-    archive.writestr(info, content)
 
 
 def _npy(array: Array) -> bytes:

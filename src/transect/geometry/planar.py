@@ -55,3 +55,23 @@ def points_from_polar(ranges: ArrayLike, angles: ArrayLike) -> Floats:
     """Points (..., 3) in a sensor's frame: ranges (...) in m at bearings (...) in rad, in its x-y plane."""
     r, a = np.asarray(ranges, dtype=np.float64), np.asarray(angles, dtype=np.float64)
     return np.stack([r * np.cos(a), r * np.sin(a), np.zeros(np.broadcast(r, a).shape)], axis=-1)
+
+
+def hull_of(points: Floats) -> Floats:
+    """Return the corners (k, 2) of the convex hull of points (n, 2), counter-clockwise (Andrew's chain)."""
+    ordered = np.unique(points.round(9), axis=0)
+
+    def half(line: Floats) -> list[Floats]:
+        kept: list[Floats] = []
+        for point in line:
+            while len(kept) > 1 and _turn(kept[-2], kept[-1], point) <= 0:
+                kept.pop()
+            kept.append(point)
+        return kept[:-1]
+
+    return np.array([*half(ordered), *half(ordered[::-1])]).reshape(-1, 2)
+
+
+def _turn(a: Floats, b: Floats, c: Floats) -> float:
+    (ux, uy), (vx, vy) = b - a, c - a
+    return float(ux * vy - uy * vx)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.errors import ParseError, TransectError, UnsupportedError
+from transect.errors import ParseError, UnsupportedError
 from transect.types.provenance import Provenance, SourceFile
 
 from .locating import Anchor, find_anchors
-from .place import WGS84, Area, Place, Site
+from .looking import Extent, look_at, look_at_places
+from .place import Site
 from .product import Payload, Product
-from .store import Item, ProductStore
+from .store import Item, ProductStore, Wanted
 
 if TYPE_CHECKING:
     from transect.recording import Stream
@@ -26,21 +26,18 @@ RUN = "Run"
 """The kind of the product that a run itself is; its payload is the trace to hold a second run against."""
 VERDICTS = "verdicts.parquet"
 """What a run acted on, where it did."""
-MOST_POINTS = 200
-"""Of the track of a trajectory."""
-OUTLYING, MANY = 0.005, 1000
-"""Part of a cloud's points that its outline leaves out on each side, if it has many: a few are far off."""
-_STAMP = re.compile(r"-?\d+").fullmatch
-_UTM = re.compile(r"EPSG:32([67])(\d\d)").fullmatch
+PLACES = "PlaceMap"
+"""The kind of a map of places, which is kept as one file."""
 
 
 @dataclass(frozen=True)
-class Extent:
-    """The time and the place of a file's content, as far as the file tells."""
+class Part:
+    """What becomes one product of an output: bytes, their format, time and place, and what else it says."""
 
-    time_ns: tuple[int, int] | None = None
-    place: Place | None = None
-    frame: str = ""
+    content: bytes | Path
+    format: str
+    extent: Extent
+    said: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def keep_run(
@@ -55,9 +52,19 @@ def keep_run(
     command : str
         What was typed.
     parents : sequence of str
-        Products that the run was fed with, besides the recording (`stream_of`).
+        Products that the run was fed with, besides the recording (`stream_of`). The map that it was given is
+        one, too, if the store has it.
     """
-    return store.put_many(list(products_of_run(folder, mission, command, parents)))
+    given = _read_json(folder / "run.json")["config"].get("map")
+    kept = find_kept_map(store, given["digest"]) if given else None
+    whole = (*parents, kept.id) if kept else parents
+    return store.put_many(list(products_of_run(folder, mission, command, whole)))
+
+
+def find_kept_map(store: ProductStore, digest: str) -> Product | None:
+    """Return the newest map of places with this digest (`recording.place_maps`) that a store has."""
+    found = store.find(Wanted(kind=PLACES))
+    return next((each for each in found if each.provenance.parameters.get("digest") == digest), None)
 
 
 def stream_of(product: Product, content: bytes, name: str) -> Stream:
@@ -114,15 +121,28 @@ def products_of_run(
     if (folder / VERDICTS).is_file():
         outputs["verdicts"] = {"type": "Verdicts", "files": [VERDICTS]}
     for port, output in outputs.items():
-        for name in output["files"]:
-            for file in _files(folder / name):
-                extent = _locate(look_at(file, site), anchors)
-                t0_ns, t1_ns = extent.time_ns or span
-                yield Product(
-                    output["type"], Payload.of(file, file.suffix.removeprefix(".").lower() or "bin"), port,
-                    frame=extent.frame, t0_ns=t0_ns, t1_ns=t1_ns, place=extent.place,
-                    quality=_judgement(content) | _errors(folder, port), provenance=made, **common,
-                ), file  # fmt: skip
+        for part in _parts_of(folder, output, site):
+            extent = _locate(part.extent, anchors)
+            t0_ns, t1_ns = extent.time_ns or span
+            yield Product(
+                output["type"], Payload.of(part.content, part.format), port,
+                frame=extent.frame, t0_ns=t0_ns, t1_ns=t1_ns, place=extent.place,
+                quality=_judgement(content) | _errors(folder, port),
+                provenance=replace(made, parameters=part.said), **common,
+            ), part.content  # fmt: skip
+
+
+def _parts_of(folder: Path, output: Mapping[str, Any], site: Site) -> Iterator[Part]:
+    """Give each file of an output; of a map of places, which is a folder, one file of all."""
+    if output["type"] == PLACES:
+        from transect.recording.place_maps import digest_of_map, pack_map, read_map
+
+        for place in sorted({(folder / name).parent for name in output["files"]}):
+            said = {"digest": digest_of_map(place)}
+            yield Part(pack_map(place), "zip", look_at_places(read_map(place), site), said)
+        return
+    for file in (file for name in output["files"] for file in _files(folder / name)):
+        yield Part(file, file.suffix.removeprefix(".").lower() or "bin", look_at(file, site))
 
 
 def _locate(extent: Extent, anchors: Mapping[str, Anchor]) -> Extent:
@@ -176,86 +196,3 @@ def _errors(folder: Path, port: str) -> dict[str, float]:
 
 def _files(path: Path) -> list[Path]:
     return sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-
-
-def look_at(file: Path, site: Site) -> Extent:
-    """Return the time and place of what a file holds; a file that nobody reads has none.
-
-    Parameters
-    ----------
-    site : Site
-        Whose frame positions without a coordinate system are taken to be in.
-    """
-    stamp = (int(file.stem), int(file.stem)) if _STAMP(file.stem) else None
-    looks = {".tum": _look_at_poses, ".tif": _look_at_map, ".ply": _look_at_cloud, ".pcd": _look_at_cloud}
-    if file.suffix not in looks:
-        return Extent(stamp)
-    try:
-        found = looks[file.suffix](file, site)
-    except TransectError:
-        return Extent(stamp)  # an empty trajectory, a map of nothing: kept as it is, and nowhere
-    return Extent(found.time_ns or stamp, found.place, found.frame)
-
-
-def _look_at_poses(file: Path, site: Site) -> Extent:
-    from transect.formats import open as open_recording
-    from transect.recording import arrow
-
-    [stream] = open_recording(file, format="tum")
-    table = stream.table
-    if not len(table):
-        return Extent()
-    x, y, times = (arrow.numbers(table, name) for name in ("x", "y", "t_ns"))
-    chosen = [*range(0, len(x), max(1, len(x) // MOST_POINTS)), len(x) - 1]
-    points = tuple(dict.fromkeys((float(x[n]), float(y[n])) for n in chosen))
-    place = Place("LineString", points, site=site) if len(points) > 1 else Place("Point", points, site=site)
-    return Extent((int(times[0]), int(times[-1])), place, stream.frame)
-
-
-def _look_at_map(file: Path, site: Site) -> Extent:
-    from transect.formats import open as open_recording
-    from transect.types import GridMap
-
-    [stream] = open_recording(file, format="geotiff")
-    grid = stream[0].payload
-    assert isinstance(grid, GridMap)
-    a, b, c, d, e, f = grid.transform
-    rows, columns = next(iter(grid.layers.values())).shape
-    corners = [(0, 0), (columns, 0), (columns, rows), (0, rows), (0, 0)]
-    points = [(a * col + b * row + c, d * col + e * row + f) for col, row in corners]
-    if not grid.crs:
-        return Extent(place=Place("Polygon", tuple(points), site=site), frame=grid.frame)
-    return Extent(place=_on_earth(points, grid.crs), frame=grid.frame)
-
-
-def _on_earth(points: list[tuple[float, float]], crs: str) -> Place | None:
-    """Return an outline in longitude and latitude; None for a coordinate system that is not known here."""
-    if crs == WGS84:
-        return Place("Polygon", tuple(points))
-    utm = _UTM(crs)
-    if utm is None:
-        return None
-    from math import degrees
-
-    from transect.geometry.geodesy import Zone, geodetic_from_utm
-
-    found = geodetic_from_utm([(x, y, 0.0) for x, y in points], Zone(int(utm[2]), utm[1] == "6"))
-    return Place("Polygon", tuple((degrees(lon), degrees(lat)) for lat, lon, _ in found))
-
-
-def _look_at_cloud(file: Path, site: Site) -> Extent:
-    import numpy as np
-
-    from transect.formats import open as open_recording
-    from transect.types import PointCloud
-
-    [stream] = open_recording(file, format="pcd")
-    cloud = stream[0].payload
-    assert isinstance(cloud, PointCloud)
-    points = cloud.points[np.isfinite(cloud.points).all(1), :2]
-    frame = "" if cloud.frame == file.stem else cloud.frame  # a file without a frame is called by its name
-    if not len(points):
-        return Extent(frame=frame)
-    rim = OUTLYING if len(points) >= MANY else 0.0
-    (x0, y0), (x1, y1) = np.quantile(points, (rim, 1 - rim), axis=0, method="nearest").tolist()
-    return Extent(place=Place.of_box(Area(x0, y0, x1, y1, site.crs), site), frame=frame)

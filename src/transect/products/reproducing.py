@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.errors import TransectError
+from transect.recording.place_maps import MAP, digest_of_map
 
-from .keeping import RUN, VERDICTS, plain, stream_of
+from .keeping import PLACES, RUN, VERDICTS, find_kept_map, plain, stream_of
 from .product import Payload, Product
 from .store import ProductStore, StoreError
 
 if TYPE_CHECKING:
     from transect.engine import Compound, Run
     from transect.engine.comparing import Difference
+    from transect.engine.context import KeptMap
     from transect.recording import Recording, Stream
 
 
@@ -39,7 +41,7 @@ class Reproduction:
     difference : Difference
         False if every node output is the same; else it says which port differed first, and when.
     moved : mapping of str to str
-        Recordings that were found elsewhere, by where they were.
+        Recordings, and maps of places, that were found elsewhere, by where they were.
     """
 
     product: Product
@@ -62,7 +64,7 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     identifier : str
         Of a run, or of something that a run gave.
     look_in : sequence of Path
-        Folders in which to look, by hash, for recordings that are not where they were.
+        Folders in which to look, by hash, for recordings and maps that are not where they were.
 
     Raises
     ------
@@ -74,10 +76,12 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     said = run.provenance.parameters
     recording, moved = _open_recording(run, look_in)
     recording = recording.replace(streams=(*recording.streams, *_given_streams(store, run)))
-    request = said["request"]
-    again = _run_again(_find_compound(said), recording, request, _verdicts_of(store, run))
+    known, elsewhere = _find_map(store, said, look_in)
+    again = _run_again(
+        _find_compound(said), recording, said["request"], _verdicts_of(store, run) | {"map": known}
+    )
     _check_inputs(run, recording)
-    return Reproduction(product, run, again.digest, _compare(store, run, again), moved)
+    return Reproduction(product, run, again.digest, _compare(store, run, again), moved | elsewhere)
 
 
 def _find_run(store: ProductStore, product: Product) -> Product:
@@ -129,8 +133,9 @@ def _open_recording(run: Product, look_in: Sequence[Path]) -> tuple[Recording, d
 
 def _given_streams(store: ProductStore, run: Product) -> Iterator[Stream]:
     """Give what the run was fed with of other runs, under the names that it was wired by."""
-    for parent in run.provenance.parents:
-        product = store.get(parent)
+    for product in map(store.get, run.provenance.parents):
+        if product.kind == PLACES:
+            continue
         made_by = _find_run(store, product)
         yield stream_of(product, store.content(product.id), f"{made_by.name}:{product.name}")
 
@@ -151,13 +156,19 @@ def _candidates(path: Path, wanted: Iterable[str], look_in: Sequence[Path]) -> I
     """Give files of the same suffix, and folders that have a file of a wanted name; nearest first."""
     names = {Path(name).name: name for name in wanted}
     for top in look_in:
-        for found in sorted(top.rglob("*"), key=lambda each: (len(each.parts), each)):
-            if path.suffix and found.suffix == path.suffix and found.is_file():
+        for found in _files_below(top):
+            if path.suffix and found.suffix == path.suffix:
                 yield found
-            elif found.name in names and found.is_file():
+            elif found.name in names:
                 inside = len(Path(names[found.name]).parts)
                 yield found.parents[inside - 1]
                 yield found
+
+
+def _files_below(top: Path) -> list[Path]:
+    """Return all files below a folder, the nearest first."""
+    found = sorted(top.rglob("*"), key=lambda each: (len(each.parts), each))
+    return [each for each in found if each.is_file()]
 
 
 def _has_files(candidate: Path, wanted: Mapping[str, str]) -> bool:
@@ -170,6 +181,49 @@ def _has_files(candidate: Path, wanted: Mapping[str, str]) -> bool:
         return all(source.sha256(name) == digest for name, digest in wanted.items())
     except (TransectError, OSError, KeyError):
         return False
+
+
+def _find_map(
+    store: ProductStore, said: Mapping[str, Any], look_in: Sequence[Path]
+) -> tuple[KeptMap | None, dict[str, str]]:
+    """Return the map of places that a run was given, if it was; and where it is, by where it was."""
+    asked: Mapping[str, Any] = said["request"]
+    if "map" not in asked:
+        return None, {}
+    path, digest = str(asked["map"]), str(said["config"]["map"]["digest"])
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, place in _map_candidates(store, path, digest, Path(scratch) / "map.zip", look_in):
+            if (found := _read_map(place, digest, asked["extend"])) is not None:
+                return found, {} if name == path else {path: name}
+    wrong = "not what it was" if Path(path).exists() else "gone"
+    why = f"no whole map of the digest {digest[:12]} is there, in the store, or where it was looked for"
+    hint = "--look-in DIR finds it by its digest; products keep STORE RUN of the run that made it, too"
+    raise NotReproducibleError(f"the map {path} is {wrong}", why=why, hint=hint)
+
+
+def _map_candidates(
+    store: ProductStore, path: str, digest: str, copy: Path, look_in: Sequence[Path]
+) -> Iterator[tuple[str, Path]]:
+    """Give what may be a map, and what to call it: where it was, the store's (as a file), and others."""
+    yield path, Path(path)
+    if (kept := find_kept_map(store, digest)) is not None:
+        copy.write_bytes(store.content(kept.id))
+        yield f"the product {kept.id[:12]}", copy
+    for found in (each for top in look_in for each in _files_below(top)):
+        if found.name == MAP:
+            yield str(found.parent), found.parent
+        elif found.suffix == ".zip":
+            yield str(found), found
+
+
+def _read_map(path: Path, digest: str, extend: bool) -> KeptMap | None:
+    """Return a map, if there is a whole one with this digest."""
+    from transect.engine.context import KeptMap
+
+    try:
+        return KeptMap.read(path, extend) if digest_of_map(path) == digest else None
+    except TransectError:
+        return None
 
 
 def _verdicts_of(store: ProductStore, run: Product) -> dict[str, Any]:

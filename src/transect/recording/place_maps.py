@@ -1,4 +1,4 @@
-"""A map of places on disk: one folder, tables for the graph, arrays for what was seen.
+"""A map of places on disk: one folder, or a zip of it; tables for the graph, arrays for what was seen.
 
 ======================  =================================================================================
 `map.json`              kind, frame, calibration, anchor, sha256 of every other file, digest of the whole
@@ -25,10 +25,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base import files
-from transect.errors import GeometryError, ParseError, UnsupportedError, UsageError
+from transect.base.zip_bytes import zip_of
+from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError, UsageError
 from transect.types.places import Anchor, Edges, Observation, PlaceMap
 
 from . import arrow, parquet
+from .source import Source, source_of
 
 MAP, KEYFRAMES, EDGES = "map.json", "keyframes.parquet", "edges.parquet"
 FOLDER = "map"
@@ -62,7 +64,7 @@ def read_map(path: Path | str, kind: str = "") -> PlaceMap:
     Parameters
     ----------
     path : path
-        Its folder, or the folder of the run that made it.
+        Its folder, the folder of the run that made it, or what `pack_map` gave as a file.
     kind : str, optional
         Name of the compound that the map must be of.
 
@@ -73,18 +75,30 @@ def read_map(path: Path | str, kind: str = "") -> PlaceMap:
     MapError
         If something in it is missing, was changed or was cut short.
     """
-    folder = find_map(path)
-    head = _read_head(folder)
+    source = find_map(path)
+    head = _read_head(source)
     if kind and head["kind"] != kind:
         raise UsageError(
-            f"the map is of {head['kind']}, not of {kind}", where=str(folder),
+            f"the map is of {head['kind']}, not of {kind}", where=str(source.path),
             hint=f"transect run {head['kind']} ... --map {path}",
         )  # fmt: skip
-    contents = {name: _read_file(folder / name, sha256) for name, sha256 in head["sha256"].items()}
     try:
-        return _decode(head, contents)
+        return _decode(head, _read_files(source, head))
     except (KeyError, ValueError, TypeError, pa.ArrowException, GeometryError) as error:
-        raise MapError("this map does not fit together", where=str(folder), why=str(error)) from error
+        raise MapError("this map does not fit together", where=str(source.path), why=str(error)) from error
+
+
+def pack_map(path: Path | str) -> bytes:
+    """Return a map as the bytes of one file, a zip, which `read_map` reads; equal maps have equal bytes.
+
+    Raises
+    ------
+    MapError
+        If something in the map is missing, was changed or was cut short.
+    """
+    source = find_map(path)
+    contents = _read_files(source, _read_head(source))
+    return zip_of({MAP: source.read(MAP), **dict(sorted(contents.items()))})
 
 
 def digest_of_map(path: Path | str) -> str:
@@ -92,15 +106,18 @@ def digest_of_map(path: Path | str) -> str:
     return str(_read_head(find_map(path))["digest"])
 
 
-def find_map(path: Path | str) -> Path:
-    """Return the folder of a map, given that or the folder of its run."""
-    for folder in (Path(path), Path(path) / FOLDER):
-        if (folder / MAP).is_file():
+def find_map(path: Path | str) -> Source:
+    """Return the files of a map, given its folder, that of its run, or a zip of either."""
+    hint = "transect run LaserSlam PATH -o DIR makes one"
+    try:
+        source = source_of(path)
+    except TransectError as error:
+        raise UsageError(f"{path} is no map", where=str(path), why=error.what, hint=hint) from error
+    for folder in (source, source.at(FOLDER)):
+        if MAP in folder:
             return folder
-    why = "there is no such folder" if not Path(path).is_dir() else f"it has neither {MAP} nor {FOLDER}/{MAP}"
-    raise UsageError(
-        f"{path} is no map", where=str(path), why=why, hint="transect run LaserSlam PATH -o DIR makes one"
-    )
+    why = f"it has neither {MAP} nor {FOLDER}/{MAP}"
+    raise UsageError(f"{path} is no map", where=str(path), why=why, hint=hint)
 
 
 def _describe(places: PlaceMap) -> dict[str, Any]:
@@ -213,26 +230,32 @@ def _array(data: bytes) -> NDArray[Any]:
     return np.load(io.BytesIO(data), allow_pickle=False)
 
 
-def _read_head(folder: Path) -> dict[str, Any]:
+def _read_head(source: Source) -> dict[str, Any]:
     try:
-        head = json.loads((folder / MAP).read_text(encoding="utf-8"))
+        head = json.loads(source.text(MAP))
         if head["layout"] != LAYOUT or head["digest"] != _digest(head):
             raise ValueError(f"its layout is not {LAYOUT!r}, or it was changed")
         if unsafe := [name for name in head["sha256"] if Path(name).name != name]:
             raise ValueError(f"it names a file outside of itself: {unsafe[0]!r}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise MapError("this map cannot be read", where=str(folder / MAP), why=str(error)) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ParseError) as error:
+        raise MapError("this map cannot be read", where=str(source.path / MAP), why=str(error)) from error
     return head
 
 
-def _read_file(path: Path, sha256: str) -> bytes:
+def _read_files(source: Source, head: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return every file but the head, as the head names it."""
+    return {name: _read_file(source, name, sha256) for name, sha256 in head["sha256"].items()}
+
+
+def _read_file(source: Source, name: str, sha256: str) -> bytes:
+    where = str(source.path / name)
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise MapError("a file of the map is missing", where=str(path), why=str(error)) from error
+        data = source.read(name)
+    except (OSError, KeyError, ParseError) as error:
+        raise MapError("a file of the map is missing", where=where, why=str(error)) from error
     if hashlib.sha256(data).hexdigest() != sha256:
         raise MapError(
-            "a file of the map was changed or cut short", where=str(path),
+            "a file of the map was changed or cut short", where=where,
             why=f"its {len(data)} bytes are not those that {MAP} names", hint="make the map again",
         )  # fmt: skip
     return data

@@ -119,8 +119,8 @@ class RunCommand(click.Command):
     "--config", type=click.Path(path_type=Path), help="With --check: limits, mutes, sensors (YAML)."
 )
 @click.option(
-    "--map", "kept_map", type=click.Path(path_type=Path), metavar="DIR",
-    help="The run, or map, in which this one finds itself; the map stays as it is.",
+    "--map", "kept_map", type=click.Path(path_type=Path), metavar="MAP",
+    help="The run, or map (a folder or its zip), in which this one finds itself; the map stays as it is.",
 )  # fmt: skip
 @click.option("--extend", is_flag=True, help="With --map: go on with it; the new map has both.")
 @click.option("--store", metavar="STORE", help="Keep every output as a product there: mission.gpkg.")
@@ -182,7 +182,7 @@ def command(
     if store is not None and out is None:
         raise click.UsageError("--store keeps a run that is written: add -o DIR")
     if extend and kept_map is None:
-        raise click.UsageError("--extend goes on with a map: add --map DIR")
+        raise click.UsageError("--extend goes on with a map: add --map MAP")
     if compound is not None and out is not None:
         click.get_current_context().with_resource(drawing)  # works while this process still imports
     from transect.cli._compounds import parse_settings, show_compounds

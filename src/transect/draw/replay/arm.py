@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.geometry.planar import hull_of
 
 from ..frames import AXIS_COLOURS
-from ..robots import Scene, Solid, hull_of
+from ..robots import Scene, Solid
 from ..timeline import INK
 from .stage import (
     HEIGHT,
