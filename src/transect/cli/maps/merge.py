@@ -14,7 +14,8 @@ import click
 def command(first: Path, second: Path, out: Path) -> int:
     """Bring two maps together by the places that both have: of two days, or of two robots.
 
-    The new map is in the frame of the first one. Exits with 1 if no place was known again.
+    Each is a map of places, or its run; both of LaserSlam, of LidarSlam, or of VisualSlamStereo. The new map
+    is in the frame of the first one. Exits with 1 if no place was known again.
     """
     from transect.base.files import refuse_existing
     from transect.nodes.slam.backend.merging import count_shared, merge_maps
@@ -24,7 +25,7 @@ def command(first: Path, second: Path, out: Path) -> int:
     one, other = read_map(first), read_map(second)
     merged = merge_maps(one, other)
     write_map(merged, out / FOLDER)
-    shared = count_shared(merged, len(set(one.session.tolist())))
+    shared = count_shared(merged, len(one))
     click.echo(f"{len(one)} and {len(other)} places became {len(merged)}; {shared} loops join the two")
     click.echo(f"wrote {out}")
     return 0

@@ -19,6 +19,8 @@ from .backend.session import Placed, Session, check_map
 from .lidar import LidarRecogniser, Passing
 
 KIND = "LidarSlam"
+SPACING, TURNING, REACH, RECENT = 1.0, 0.5, 5.0, 15.0
+"""Metres and radians, as in `Manner`."""
 EDGE = 0.75
 """Of the voxels of the odometry: some scans together are denser than one."""
 DRIFT = (0.002, 0.0005)
@@ -44,10 +46,10 @@ class LidarPlaces(Node):
     )
     near: float = param(1.0, ge=0, unit="m", doc="smallest range of the returns that are used")
     far: float = param(40.0, gt=0, unit="m", doc="largest range of the returns that are kept in the map")
-    spacing: float = param(1.0, gt=0, unit="m", doc="distance between keyframes")
-    turning: float = param(0.5, gt=0, unit="rad", doc="rotation between keyframes")
-    reach: float = param(5.0, gt=0, unit="m", doc="how near an old place must be to be looked at")
-    recent: float = param(15.0, gt=0, unit="m", doc="way behind the lidar in which no loop is looked for")
+    spacing: float = param(SPACING, gt=0, unit="m", doc="distance between keyframes")
+    turning: float = param(TURNING, gt=0, unit="rad", doc="rotation between keyframes")
+    reach: float = param(REACH, gt=0, unit="m", doc="how near an old place must be to be looked at")
+    recent: float = param(RECENT, gt=0, unit="m", doc="way behind the lidar in which no loop is looked for")
 
     def reset(self) -> None:
         self.session: Session | None = None
@@ -82,7 +84,7 @@ class LidarPlaces(Node):
         """Begin a map, or a search in one whose clouds are as thin as that map's."""
         known = {} if self.ctx.map is None else self.ctx.map.places.calibration
         edge = float(known.get("voxel", 0.0)) or self.voxel or EDGE * choose_edge(np.asarray(cloud.points))
-        manner = Manner(self.spacing, self.turning, self.reach, self.recent, tries=3, rules=Rules(lone=2.0))
+        manner = manner_of(self.spacing, self.turning, self.reach, self.recent)
         session = Session(
             self.ctx, KIND, LidarRecogniser(edge), manner, {"voxel": edge, "far": self.far}, child
         )
@@ -93,3 +95,10 @@ class LidarPlaces(Node):
         motion = np.eye(4) if self.before is None else se3.invert(self.before) @ T
         self.before = T
         return drift_of(motion, UNKNOWN) if covariance is None else covariance + drift_of(motion, DRIFT)
+
+
+def manner_of(
+    spacing: float = SPACING, turning: float = TURNING, reach: float = REACH, recent: float = RECENT
+) -> Manner:
+    """Return how a map of a lidar is made."""
+    return Manner(spacing, turning, reach, recent, tries=3, rules=Rules(lone=2.0))

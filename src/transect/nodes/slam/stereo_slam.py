@@ -25,6 +25,10 @@ SPACING = 0.1
 """Of the median depth: from so far away a scene still looks the same."""
 REACH, RECENT = 4.0, 15.0
 """Spacings within which two places show the same things; and of the way behind, where none is looked for."""
+EMPTY = 40.0
+"""Baselines that a scene counts as deep in which nothing is seen."""
+TURNING = 0.25
+"""Radians between keyframes."""
 TRIES = 4
 """Old places that are verified at each keyframe."""
 DRIFT = (0.01, 0.003)
@@ -50,7 +54,7 @@ class StereoSlam(Node):
         unit="m",
         doc="distance between keyframes; 0: a tenth of the depth that the first pair sees",
     )
-    turning: float = param(0.25, gt=0, unit="rad", doc="rotation between keyframes")
+    turning: float = param(TURNING, gt=0, unit="rad", doc="rotation between keyframes")
 
     def reset(self) -> None:
         self.session: Session | None = None
@@ -85,8 +89,8 @@ class StereoSlam(Node):
 
     def _begin(self, pair: Pair, rig: Rig, child: str) -> Session:
         """Begin a map, or a search in one, with keyframes as far apart as the scene is deep."""
-        spacing = self.spacing or SPACING * _depth(see(pair, rig, self.features), rig)
-        manner = Manner(spacing, self.turning, REACH * spacing, RECENT * spacing, TRIES)
+        spacing = self.spacing or spacing_of(see(pair, rig, self.features), rig.baseline)
+        manner = manner_of(spacing, self.turning)
         calibration = {"fx": rig.fx, "fy": rig.fy, "cx": rig.cx, "cy": rig.cy, "baseline": rig.baseline}
         self._compare_camera(rig)
         return Session(self.ctx, KIND, StereoRecogniser(), manner, calibration, child)
@@ -111,7 +115,12 @@ class StereoSlam(Node):
                 )
 
 
-def _depth(view: Observation, rig: Rig) -> float:
-    """Return how deep a scene is, metres; where nothing is seen, as deep as forty baselines."""
+def spacing_of(view: Observation, baseline: float) -> float:
+    """Return the distance between keyframes, m, by the first view; where that is empty, by the baseline."""
     depth = median_depth(view)
-    return depth if np.isfinite(depth) else 40.0 * rig.baseline
+    return SPACING * (depth if np.isfinite(depth) else EMPTY * baseline)
+
+
+def manner_of(spacing: float, turning: float = TURNING) -> Manner:
+    """Return how a map is made whose keyframes are so far, m, and so much, rad, apart."""
+    return Manner(spacing, turning, REACH * spacing, RECENT * spacing, TRIES)

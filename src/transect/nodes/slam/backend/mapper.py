@@ -269,6 +269,8 @@ class Mapper:
         return Step(self.graph.poses[k], True, loops, k)
 
     def _close_loops(self, k: int, seen: Observation) -> list[Found]:
+        if not is_seen(seen):
+            return []
         relative = self.graph.relative(k)
         allowed = self._allowed(k, relative)
         found: list[Found] = []

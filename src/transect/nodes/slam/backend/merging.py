@@ -8,10 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transect.errors import TransectError, UnsupportedError, UsageError
-from transect.types.places import ODOMETRY, Observation, PlaceMap
+from transect.types.places import LOOP, ODOMETRY, Observation, PlaceMap
 
-from .mapper import Manner, Mapper
+from .mapper import Manner, Mapper, Reckoning
 from .recognition import Recogniser
+
+
+def _take_as_seen(first: PlaceMap, second: PlaceMap) -> Sequence[Observation]:
+    """Return what was seen in a second map, where nothing in it is numbered."""
+    return second.observations
 
 
 @dataclass(frozen=True)
@@ -23,24 +28,51 @@ class Kind:
     recogniser : callable
         Makes a new one for a map.
     manner : callable
-        Returns how such maps are made.
+        Returns how a map was made.
     separate : callable
         Takes two maps; returns what was seen in the second one so that it is not taken for the first one's.
     """
 
     recogniser: Callable[[PlaceMap], Recogniser]
-    manner: Callable[[], Manner]
-    separate: Callable[[PlaceMap, PlaceMap], Sequence[Observation]]
+    manner: Callable[[PlaceMap], Manner]
+    separate: Callable[[PlaceMap, PlaceMap], Sequence[Observation]] = _take_as_seen
 
 
 def _laser() -> Kind:
     from ..laser.recogniser import LaserRecogniser, separate
     from ..laser_places import manner_of
 
-    return Kind(lambda places: LaserRecogniser(float(places.calibration["beam"])), manner_of, separate)
+    def recogniser(places: PlaceMap) -> LaserRecogniser:
+        return LaserRecogniser(float(places.calibration["beam"]))
+
+    return Kind(recogniser, lambda places: manner_of(), separate)
 
 
-KINDS: Mapping[str, Callable[[], Kind]] = {"LaserSlam": _laser}
+def _stereo() -> Kind:
+    from ..stereo import StereoRecogniser
+    from ..stereo_slam import manner_of, spacing_of
+
+    def manner(places: PlaceMap) -> Manner:
+        return manner_of(spacing_of(places.observations[0], float(places.calibration["baseline"])))
+
+    return Kind(lambda places: StereoRecogniser(), manner)
+
+
+def _lidar() -> Kind:
+    from ..lidar import LidarRecogniser
+    from ..lidar_places import manner_of
+
+    def recogniser(places: PlaceMap) -> LidarRecogniser:
+        return LidarRecogniser(float(places.calibration["voxel"]))
+
+    return Kind(recogniser, lambda places: manner_of())
+
+
+KINDS: Mapping[str, Callable[[], Kind]] = {
+    "LaserSlam": _laser,
+    "LidarSlam": _lidar,
+    "VisualSlamStereo": _stereo,
+}
 
 
 def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
@@ -54,23 +86,29 @@ def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
         If no place of the second one was found in the first one.
     """
     if first.kind != second.kind:
-        raise UsageError(f"a map of {first.kind} and one of {second.kind} have no places in common")
+        raise UsageError(
+            f"a map of {first.kind} and one of {second.kind} cannot be merged",
+            why="each kind knows places by what its own sensor saw",
+        )
     if first.kind not in KINDS:
         raise UnsupportedError(
-            f"maps of {first.kind} cannot be merged",
-            hint=f"go on with one: transect run {first.kind} ... --extend",
+            f"maps of {first.kind} cannot be merged", why=f"only those of {', '.join(KINDS)} can"
         )
     kind = KINDS[first.kind]()
-    mapper = Mapper(first.kind, kind.recogniser(first), kind.manner(), first.calibration)
+    manner = kind.manner(first)
+    mapper = Mapper(first.kind, kind.recogniser(first), manner, first.calibration)
     mapper.extend(first)
     mapper.child = first.child
+    mapper.reckoning = Reckoning(replace(manner, distance=0.0, turn=0.0))  # every keyframe stays one
     _drive(mapper, replace(second, observations=kind.separate(first, second)))
     found = mapper.finish()
     assert found is not None
-    if len(mapper.graph.firsts()) > 1:
+    if not count_shared(found[1], len(first)):
+        alike = len(mapper.judge.waiting)
         raise TransectError(
             "the two maps have no place in common that was known again",
-            why=f"{len(mapper.judge.waiting)} places looked alike, and no two of them agree",
+            why=f"{alike} looked alike, and no two agree" if alike else "none looked alike",
+            hint="transect maps show MAP -o map.png draws each of them",
         )
     return found[1]
 
@@ -93,7 +131,6 @@ def _drive(mapper: Mapper, places: PlaceMap) -> None:
 
 
 def count_shared(merged: PlaceMap, first: int) -> int:
-    """Return how many loops of a merged map join the first so many sessions with the others."""
-    sessions = merged.session[np.stack([merged.edges.a, merged.edges.b])]
-    loops = np.array([what == "loop" for what in merged.edges.what], bool)
-    return int((loops & ((sessions[0] < first) != (sessions[1] < first))).sum())
+    """Return how many loops of a merged map join its first so many keyframes with the others."""
+    loops = np.array([what == LOOP for what in merged.edges.what], bool)
+    return int((loops & ((merged.edges.a < first) != (merged.edges.b < first))).sum())
