@@ -21,11 +21,13 @@ import numpy as np
 import transect
 from benchmarks._harness import quality
 from benchmarks.bench_vo import KITTI, REVISIT, TURN, as_trajectory, kept_day
+from transect.errors import TransectError
 from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
 from transect.geometry import interpolation, se3
+from transect.nodes.slam.backend.merging import count_shared, merge_maps
 from transect.recording import Recording
 from transect.recording.place_maps import read_map, write_map
 from transect.simulation.day import Options
@@ -186,6 +188,18 @@ def bench_joined() -> None:
     judge_growth("KITTI 06, both drives", places)
 
 
+def bench_merged(folder: Path) -> None:
+    """Each drive mapped alone, and their maps merged; that of the turn shares no place with the street's."""
+    street = read_map(folder / "street")
+    [again], [turn] = (transect.run(SLAM, path)["map"].values for path in (REVISIT, TURN))
+    judge_loops("KITTI 06, two maps merged", merge_maps(street, again), street_truth())
+    try:
+        joined = count_shared(merge_maps(street, turn), len(street))
+    except TransectError:
+        joined = 0
+    quality("KITTI 06, map of the turn merged, loops", joined, "", at_most=0)
+
+
 def bench_calibration(folder: Path) -> None:
     """The street again with a wrong calibration: how much of it is found, and what is said."""
     places, truth = read_map(folder / "street"), street_truth()
@@ -255,6 +269,7 @@ def main() -> None:
         folder = Path(place)
         bench_street(folder)
         bench_joined()
+        bench_merged(folder)
         bench_calibration(folder)
         bench_rounds(folder)
         bench_other_days(folder)

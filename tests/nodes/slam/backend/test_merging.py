@@ -126,6 +126,19 @@ def test_maps_of_stereo_pairs_become_one_or_are_refused() -> None:
         merge_maps(first, map_by_stereo(aside, seed=1))
 
 
+def test_what_a_second_map_had_joined_stays_joined() -> None:
+    pytest.importorskip("faiss")
+    ways = [[se3.from_matrix(np.eye(3), [x, 0.0, 0.4 * n]) for n in range(3)] for x in (0.0, 0.2, -0.2)]
+    first, second, third = map(map_by_stereo, ways)
+    both = merge_maps(second, third)
+    # Nothing is left of what the third drive saw: only the loops of this map say where it was.
+    kept = [*second.observations, *({name: v[:0] for name, v in seen.items()} for seen in third.observations)]
+    merged = merge_maps(first, replace(both, observations=kept))
+    assert sorted(set(merged.session.tolist())) == [0, 1, 2]
+    error = se3.log(se3.invert(ways[2][0]) @ merged.poses[len(first) + len(second)])
+    assert np.linalg.norm(error[:3]) < 0.05
+
+
 def test_maps_of_lidars_become_one_though_one_drove_back() -> None:
     first = map_by_lidar([stand(1.2 * n, 0.0, 0.0) for n in range(2)])
     back = [stand(1.5 - 1.2 * n, 0.5, np.pi, 0.05) for n in range(2)]

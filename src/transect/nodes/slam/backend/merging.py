@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transect.errors import TransectError, UnsupportedError, UsageError
-from transect.types.places import LOOP, ODOMETRY, Observation, PlaceMap
+from transect.types.places import LOOP, ODOMETRY, Edges, Observation, PlaceMap
 
 from .mapper import Manner, Mapper, Reckoning
 from .recognition import Recogniser
@@ -114,20 +114,27 @@ def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
 
 
 def _drive(mapper: Mapper, places: PlaceMap) -> None:
-    """Let a mapper see the keyframes of a map as they were driven."""
-    spread = {
-        int(b): covariance
-        for b, covariance, what in zip(
-            places.edges.b, places.edges.covariance, places.edges.what, strict=True
-        )
-        if what == ODOMETRY
-    }
-    for k in range(len(places)):
-        joined = k > 0 and places.session[k] == places.session[k - 1]
-        seen = places.observations[k]
-        mapper.step(
-            int(places.t_ns[k]), places.poses[k], spread.get(k), lambda seen=seen: seen, joined=bool(joined)
-        )
+    """Let a mapper see the keyframes of a map as they were driven, and take over its loops."""
+    edges, before = places.edges, len(mapper.graph)
+    ends, pose = np.maximum(edges.a, edges.b), np.eye(4)
+    for k, seen in enumerate(places.observations):
+        here = np.flatnonzero(ends == k).tolist()
+        led = next((n for n in here if edges.what[n] == ODOMETRY), None)
+        pose = places.poses[k] if led is None else pose @ edges.T_a_b[led]
+        spread = None if led is None else edges.covariance[led]
+        mapper.step(int(places.t_ns[k]), pose, spread, lambda seen=seen: seen, joined=led is not None)
+        _take_over(mapper, edges, [n for n in here if edges.what[n] == LOOP], before)
+
+
+def _take_over(mapper: Mapper, edges: Edges, loops: Sequence[int], before: int) -> None:
+    """Add loops of a map, whose keyframes come after so many others, unless they were found again."""
+    known = {(edge.a, edge.b) for edge in mapper.graph.edges}
+    for n in loops:
+        a, b = before + int(edges.a[n]), before + int(edges.b[n])
+        if (a, b) not in known:
+            mapper.graph.join(a, b, edges.T_a_b[n], edges.covariance[n])
+    if loops:
+        mapper.graph.optimise()
 
 
 def count_shared(merged: PlaceMap, first: int) -> int:
