@@ -13,6 +13,7 @@ from tests.commands import transect as typed
 from tests.nodes.slam.rooms import block, cast, odometry_of, walk
 
 import transect
+from transect.archive.making.opening import build
 from transect.geometry import geodesy, se3
 from transect.products import Site, Wanted, open_store
 from transect.products.keeping import keep_run
@@ -119,6 +120,14 @@ def test_a_map_that_no_store_has_is_found_by_its_digest_or_named(found: Path, ke
             reproduce(store, identifier)
     told = typed("products", "reproduce", "b.gpkg", identifier[:10], cwd=found)
     assert told.returncode == 4
+
+
+def test_an_archive_of_a_run_or_a_store_says_that_it_leaves_the_map_out(kept: Path, tmp_path: Path) -> None:
+    made_by = json.loads((kept / "floor" / "run.json").read_text())["name"]
+    for source, name in (("floor", "floor"), ("a.gpkg", made_by)):
+        built = build(kept / source, tmp_path / source)
+        assert any(note.startswith(f"{name}/map is a map of places") for note in built.notes)
+        assert not list((tmp_path / source).rglob("*map*"))
 
 
 def corners(places: PlaceMap) -> PlaceMap:

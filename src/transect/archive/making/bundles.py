@@ -27,7 +27,7 @@ from .circumstances import (
 )
 from .config import Config, DocumentText, StreamText, date_text
 from .pictures import browse_products
-from .results import Result
+from .results import LeftOut, Result
 from .streams import Placement, default_level, stream_products
 
 NOT_FOR_SUBMISSION = (
@@ -59,10 +59,11 @@ _TITLES: dict[str, tuple[CollectionType, str]] = {
 
 @dataclass(frozen=True)
 class Material:
-    """What is to be archived: a recording, results, or both."""
+    """What is to be archived: a recording, results, or both; and what cannot be."""
 
     recording: Recording | None = None
     results: tuple[Result, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def make_bundle(config: Config, material: Material, registry: Registry) -> tuple[Bundle, list[str]]:
@@ -89,7 +90,7 @@ class _Maker:
         self._check_streams()
         self.common, self.instruments = self._context(registry)
         self.placed: dict[str, Lid] = {}
-        self.notes: list[str] = []
+        self.notes = [str(each) for each in material.left_out]
 
     def bundle(self) -> Bundle:
         """Return the bundle; miscellaneous comes last, since only then all files were read."""

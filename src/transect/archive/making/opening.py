@@ -19,7 +19,7 @@ from ..existing import find_labels, read_bundle, read_existing
 from ..identifiers import Lid
 from .bundles import NOT_FOR_SUBMISSION, Material, make_bundle
 from .config import Config, parse_config, read_config
-from .results import results_of, store_results
+from .results import LeftOut, Result, results_of, store_results
 from .template import NO_TIME, template_text
 
 _OURS = re.compile(r"^(bundle|authority|recording|results|products|investigation) *:", re.MULTILINE).search
@@ -130,7 +130,9 @@ def opened(config: Config) -> Generator[Material]:
         if said.products:
             address = said.products if "://" in said.products else str(config.path(said.products))
             results += store_results(address, Path(scratch))
-        yield Material(_recording(config), tuple(results))
+        made = tuple(each for each in results if isinstance(each, Result))
+        left = tuple(each for each in results if isinstance(each, LeftOut))
+        yield Material(_recording(config), made, left)
 
 
 def _recording(config: Config) -> Recording | None:

@@ -53,7 +53,17 @@ class Result:
         return (SourceFile(self.file.name, made.size, made.sha256),)
 
 
-def results_of(path: Path) -> Iterator[Result]:
+@dataclass(frozen=True)
+class LeftOut:
+    """A map of places, `RUN/PORT`: neither table nor picture, so that an archive has no product for it."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} is a map of places, and no product is made of it"
+
+
+def results_of(path: Path) -> Iterator[Result | LeftOut]:
     """Give the results in the folder of a run, in a folder of verdicts, or in a file.
 
     Raises
@@ -72,10 +82,10 @@ def results_of(path: Path) -> Iterator[Result]:
         raise ParseError(f"{path} holds no results", where=str(path), hint=hint)
 
 
-def store_results(address: str, scratch: Path) -> Iterator[Result]:
+def store_results(address: str, scratch: Path) -> Iterator[Result | LeftOut]:
     """Give the products of a store; their payloads go to a folder that has to last as long as they."""
     from transect.products import open_store
-    from transect.products.keeping import RUN
+    from transect.products.keeping import PLACES, RUN
 
     with open_store(address, create=False) as store:
         products = sorted(store.find(), key=lambda each: (each.name, each.id))
@@ -83,23 +93,28 @@ def store_results(address: str, scratch: Path) -> Iterator[Result]:
         for product in products:
             if product.kind == RUN:
                 continue
+            parent = next((runs[each] for each in product.provenance.parents if each in runs), None)
+            name = f"{parent.name}/{product.name}" if parent else product.name or product.kind
+            if product.kind == PLACES:
+                yield LeftOut(name)
+                continue
             file = scratch / product.id / f"payload.{product.payload.format}"
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("wb") as out:
                 out.writelines(store.read(product.id))
-            parent = next((runs[each] for each in product.provenance.parents if each in runs), None)
-            name = f"{parent.name}/{product.name}" if parent else product.name or product.kind
             made = _file_result(file, name, parent.provenance if parent else product.provenance)
             yield replace(made, times_ns=_times(product))
 
 
-def _run_results(folder: Path) -> Iterator[Result]:
-    from transect.products.keeping import RUN, products_of_run
+def _run_results(folder: Path) -> Iterator[Result | LeftOut]:
+    from transect.products.keeping import PLACES, RUN, products_of_run
 
     record = Provenance()
     for product, content in products_of_run(folder):
         if product.kind == RUN:
             record = product.provenance
+        elif product.kind == PLACES:
+            yield LeftOut(f"{folder.name}/{product.name}")
         elif isinstance(content, Path):
             made = _file_result(content, f"{folder.name}/{product.name}", record)
             yield replace(made, times_ns=_times(product))
