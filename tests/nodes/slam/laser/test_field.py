@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transect.nodes.slam.laser.field import Field, Window, flatten_pose, lift_covariance, lift_pose
-from transect.nodes.slam.laser.odometer import compose, relate
-from transect.nodes.slam.laser.scans import points_of, thin, walls_of
+from transect.nodes.slam.backend.recognition import Guess
+from transect.nodes.slam.laser.field import Field, Match, Window, flatten_pose, lift_covariance, lift_pose
+from transect.nodes.slam.laser.odometer import Odometer, compose, relate
+from transect.nodes.slam.laser.recogniser import LaserRecogniser
+from transect.nodes.slam.laser.scans import count_across, points_of, thin, walls_of
 from transect.types import LaserScan
 
 from ..rooms import block, box, cast
@@ -78,3 +80,34 @@ def test_poses_of_the_plane_compose_and_lift_as_transforms_do() -> None:
     np.testing.assert_allclose(relate(first, compose(first, motion)), motion, atol=1e-12)
     turned = lift_covariance(np.diag([4.0, 1.0, 0.1]), np.pi / 2)
     np.testing.assert_allclose(np.diag(turned)[[0, 1, 5]], [1.0, 4.0, 0.1], atol=1e-12)
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.3, 1.2])
+def test_points_across_are_those_of_the_other_wall(angle: float) -> None:
+    rng = np.random.default_rng(4)
+    along = np.stack([np.arange(0, 10, 0.1), rng.normal(0, 0.01, 100)], axis=-1)
+    across = np.stack([rng.normal(0, 0.01, 40), np.arange(1, 5, 0.1)], axis=-1)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    assert count_across(along @ turn.T) < 2
+    assert count_across(np.concatenate([along, across]) @ turn.T) == pytest.approx(40, abs=3)
+
+
+@pytest.mark.parametrize(("corner", "known"), [(True, True), (False, False)])
+def test_the_ends_of_one_wall_do_not_tell_a_place_from_further_away(corner: bool, known: bool) -> None:
+    walls = np.array([(4.0, -4.0, 4.0, 5.0), *([(4.0, 5.0, 1.0, 5.0)] if corner else [])])
+    places = LaserRecogniser(BEAM)
+    places.add(0, {"points": seen(walls, (0.0, 0.0, 0.0)), "front": np.zeros((1, 4))})
+    moved = lift_pose(np.array([-1.5, 0.5, 0.0]))
+    there = {"points": seen(walls, (-1.5, 0.5, 0.0)), "front": np.zeros((1, 4))}
+    assert (places.verify(0, there, Guess(moved, np.eye(6) * 1e-2)) is not None) == known
+
+
+@pytest.mark.parametrize(("score", "believed"), [(0.93, True), (0.6, False)])
+def test_a_scan_that_fits_halfway_does_not_overrule_wheels(score: float, believed: bool) -> None:
+    odometer = Odometer(BEAM)
+    odometer.usual = 0.95
+    odometer.since = np.array([0.1, 0.0, 0.0])
+    match = Match(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, score, 0.0)
+    found = odometer._weigh(match)
+    assert (found is match) == believed
+    assert (found is None) != believed

@@ -32,7 +32,9 @@ LED, LED_FLOOR = (0.1, 0.2), np.array([0.02, 0.02, 0.02])
 LOST_SCANS, LOST_WAY, LOST_TURN = 10, 1.0, 1.0
 """Scans, metres or radians without a match after which the local map begins anew."""
 SLIPPED = 12.0
-"""Squared sigmas from which on wheels slipped, and scans alone are believed."""
+"""Squared sigmas from which on wheels slipped, or a scan found the wrong place."""
+SURE, LEARNT = 0.9, 0.05
+"""Part of the usual score with which a scan overrules wheels; the weight of the newest in what is usual."""
 DRIFT = (0.1, 0.1)
 """Sigma of an odometry alone, where no scan fits: parts of the way and of the turn."""
 
@@ -69,6 +71,7 @@ class Odometer:
         self.keys: list[tuple[Floats, Floats]] = []
         self.field: LocalField | None = None
         self.failed = self.matches = self.missed = 0
+        self.usual = LEAST
 
     def step(self, t_ns: int, points: Floats, known: Floats | None) -> Moved:
         """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one."""
@@ -126,15 +129,20 @@ class Odometer:
         self._keep(points)
         return True
 
-    def _weigh(self, match: Match) -> Match:
-        """Return a match weighed with what odometry says: along a corridor scans do not tell the way."""
+    def _weigh(self, match: Match) -> Match | None:
+        """Return a match weighed with what odometry says: along a corridor scans do not tell the way.
+
+        One that contradicts it is believed if it fits as well as others do: wheels slip, and among trees a
+        scan fits halfway in many places. Else None.
+        """
         way, turn = self.since[0], self.since[2]
         sigma = np.array([LED[0] * way, LED[0] * way, LED[1] * turn + LED[0] * way]) + LED_FLOOR
         weight = np.linalg.inv(np.diag(sigma**2) + match.covariance)
         off = match.pose - self.pose
         off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
         if off @ weight @ off > SLIPPED:
-            return match
+            return match if match.score >= SURE * self.usual else None
+        self.usual += LEARNT * (match.score - self.usual)
         gain = np.diag(sigma**2) @ weight
         return replace(match, pose=self.pose + gain @ off, covariance=gain @ match.covariance)
 

@@ -13,7 +13,7 @@ from transect.types.places import Observation, PlaceMap
 from ..backend.recognition import Guess, Loop
 from .field import Field, Match, Window, flatten_pose, loop_of
 from .odometer import SPACING, THINNED, place_walls, relate
-from .scans import thin, walls_of
+from .scans import count_across, thin, walls_of
 
 LEAST, RIVAL = 0.6, 0.9
 """Least score of a known place, and the part of it that no other pose in the window may have."""
@@ -24,6 +24,8 @@ SIGMAS, SLACK, SLACK_TURN = 3.0, 0.3, 0.06
 MOST_REACH, MOST_TURN = 8.0, np.pi
 LOST_REACH = 4.0
 """Metres around a keyframe in which a body is looked for of which nothing is known."""
+BESIDE, ACROSS = 1.0, 5.0
+"""Further than so many metres from the old place, so many points of walls across the others are needed."""
 AROUND, MOST = 4.0, 8
 """A submap: scans within so many metres of a keyframe, so many before and after it at most."""
 APART = 2.0
@@ -82,7 +84,9 @@ class LaserRecogniser:
         window = window_of(guess)
         scan = thin(walls_of(points, self.beam, SPACING), THINNED)
         match = self._field(old).search(scan, window, LEAST, RIVAL)
-        if match is None or match.score < LEAST or match.rival >= RIVAL or slides(match):
+        if match is None or match.score < LEAST or match.rival >= RIVAL:
+            return None
+        if slides(match, scan):
             return None
         return loop_of(match)
 
@@ -115,9 +119,15 @@ class LaserRecogniser:
         ]
 
 
-def slides(match: Match) -> bool:
-    """Tell whether a scan could as well be elsewhere along a wall."""
-    return bool(np.linalg.eigvalsh(match.covariance[:2, :2])[-1] > SLIDES**2)
+def slides(match: Match, scan: Floats) -> bool:
+    """Tell whether a scan (n, 2) could as well be elsewhere along a wall.
+
+    Of one straight wall its ends tell where along it the body is. From beside the old place other parts of
+    it are hidden, and the ends are others.
+    """
+    if np.linalg.eigvalsh(match.covariance[:2, :2])[-1] > SLIDES**2:
+        return True
+    return bool(np.hypot(*match.pose[:2]) > BESIDE and count_across(scan) < ACROSS)
 
 
 def window_of(guess: Guess | None) -> Window:

@@ -12,6 +12,9 @@ GAP, GAP_BEAMS = 0.1, 3.0
 STRAIGHT, LONGEST = 0.99, 2.0
 """Cosine between steps that go on along one wall, and metres between its returns at most."""
 
+NEIGHBOURS = 7
+"""Points from which the direction of a wall is told."""
+
 
 def points_of(scan: LaserScan, T_body_laser: Floats, farthest: float) -> Floats:
     """Return the returns (n, 2) of a scan in the body's plane, in the order of the beams."""
@@ -62,3 +65,20 @@ def thin(points: Floats, size: float) -> Floats:
     cells = np.floor(points / size).astype(np.int64)
     _, first = np.unique(cells, axis=0, return_index=True)
     return points[np.sort(first)]
+
+
+def count_across(points: Floats) -> float:
+    """Return how many of the points (n, 2) hold a scan along the direction in which fewest do.
+
+    A point holds it across its wall: the information of all is the sum of the walls' normals, n n^T, each
+    as far as its neighbourhood is a line; this is the weaker eigenvalue.
+    """
+    from scipy.spatial import KDTree
+
+    if len(points) <= NEIGHBOURS:
+        return 0.0
+    near = points[KDTree(points).query(points, NEIGHBOURS)[1]]
+    x, y = np.moveaxis(near - near.mean(axis=1, keepdims=True), -1, 0)
+    spread = np.maximum(np.sum(x**2 + y**2, axis=1), 1e-12)
+    along = (np.sum(x**2 - y**2, axis=1) + 2j * np.sum(x * y, axis=1)) / spread  # twice the angle of the wall
+    return float(np.abs(along).sum() - np.abs(along.sum())) / 2
