@@ -36,6 +36,7 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
     monkeypatch.setattr(demo, "DRIVE_S", 6.0)
     monkeypatch.setattr(demo, "IMAGES_S", 1.0)
     monkeypatch.setattr(demo, "IMAGE_SCALE", 0.25)
+    monkeypatch.setattr(demo, "ROUND_S", 4.0)
     done = CliRunner().invoke(demo.command, ["-o", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0
     for shown in (
@@ -47,14 +48,16 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
         "PoseFusion/ErrorStateFilter: identical, digest ",
         "urn:nasa:pds:sequence00::1.0",
         ": 0 errors, ",
+        f"transect maps show {tmp_path / 'round'} -o {tmp_path / 'round.png'}",
+        " loops: the wheels alone are ",
     ):
         assert shown in done.output
     named = [
         Path(line.strip()) for line in done.output.splitlines() if line.endswith(".png") and line[0] == " "
     ]
-    runs = [path.parent.parent.name for path in named if path.name != "products.png"]
+    runs = [path.parent.parent.name for path in named[:-2]]
     assert runs == ["fused", "fused-with-spikes", "odometry"]
-    assert named[-1] == tmp_path / "products.png"
+    assert named[-2:] == [tmp_path / "round.png", tmp_path / "products.png"]
     assert f"Open {tmp_path / 'report.html'} in a browser" in done.output.splitlines()[-1]
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "The path of fused-with-spikes is" in page

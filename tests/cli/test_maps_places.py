@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 import yaml
 from tests.commands import transect as typed
-from tests.nodes.slam.rooms import block, record, walk
+from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, walk
 
 import transect
+from transect.evaluation.closing import find_ways
+from transect.evaluation.runs import judge_run
+from transect.geometry.align import umeyama
 from transect.nodes.slam.laser.occupancy import occupancy_of
+from transect.recording import Recording, stream_of_values
 from transect.recording.place_maps import read_map
+from transect.types import Pose
 
 pytest.importorskip("gtsam")
 
@@ -33,6 +38,45 @@ def test_a_map_is_described_and_drawn(kept: Path, tmp_path: Path) -> None:
     assert facts["kind"] == "LaserSlam"
     assert facts["places"] == len(read_map(kept))
     assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def know_truth(recording: Recording, poses: np.ndarray) -> Recording:
+    """Return the recording with its true poses (n, 3), in a world turned and shifted against the first."""
+    c, s = np.cos(0.7), np.sin(0.7)
+    x, y = (poses[:, :2] @ np.array([[c, s], [-s, c]]) + (40.0, -7.0)).T
+    half, nothing = (poses[:, 2] + 0.7) / 2, np.zeros(len(poses))
+    columns = {"x": x, "y": y, "z": nothing, "qx": nothing, "qy": nothing}
+    columns |= {"qz": np.sin(half), "qw": np.cos(half)}
+    about = {"type": Pose, "clock": "device", "frame": "world", "child": "robot", "role": "truth"}
+    return recording.replace(
+        streams=(*recording, stream_of_values("truth/pose", recording["scan"].t_ns, columns, **about))
+    )
+
+
+def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Path) -> None:
+    truth = walk([*ROUND, (3.0, 0.0)], step=0.3)
+    recording = know_truth(record(block(), truth), truth)
+    run = transect.run("LaserSlam", recording, set={"places.recent": 6.0}, out=tmp_path / "run")
+    undecided = find_ways(tmp_path / "run")
+    assert undecided is not None
+    assert undecided.off is None
+    judge_run(run, recording, draw=lambda folder: None)
+    ways = find_ways(tmp_path / "run")
+    assert ways is not None
+    assert ways.off is not None
+    wheels, flat = (each * (1.0, 1.0, 0.0) for each in (odometry_of(truth), truth))
+    off = umeyama(wheels, flat).apply(wheels) - flat
+    assert ways.off[0] == pytest.approx(np.sqrt(np.mean(np.sum(off**2, axis=1))), rel=0.02)
+    assert ways.off[1] < 0.2 * ways.off[0]
+    assert np.linalg.norm(ways.before - wheels[:, :2], axis=1).max() < 0.02  # the map begins there, too
+    assert np.linalg.norm(ways.truth - truth[:, :2], axis=1).max() < 0.2
+    shown = typed("maps", "show", tmp_path / "run", "--json", "-o", tmp_path / "map.svg")
+    assert shown.returncode == 0
+    facts = json.loads(shown.stdout)
+    assert (facts["odometry off [m]"], facts["corrected off [m]"]) == pytest.approx(ways.off, abs=6e-4)
+    drawn = (tmp_path / "map.svg").read_text("utf-8")
+    for name in ("before: odometry alone", "after: corrected", "truth", "loops", "walls"):
+        assert f"<!-- {name}" in drawn
 
 
 def test_a_map_is_exported_as_map_server_and_as_geotiff_read_it(kept: Path, tmp_path: Path) -> None:

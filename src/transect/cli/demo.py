@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,8 @@ DRIVE_S, IMAGES_S, IMAGE_SCALE = 140.0, 11.0, 0.3
 """Seconds of the drive, of the part with images, and the size of these against the camera's own."""
 NAVIGATION = ("Odometry", "Imu", "Gps/*")
 """What is recorded on the whole drive: wheels, IMU, satellite receiver."""
+ROUND_S, LASER, WHEELS = 38.0, "LaserStarboard", "Payload/VelocityTurnRate"
+"""Seconds of a drive round houses that comes back to its beginning, and what is recorded on it."""
 FAULT, SEVERITY = "gnss_spike", 0.8
 """What is planted in the drive."""
 
@@ -26,10 +28,11 @@ FAULT, SEVERITY = "gnss_spike", 0.8
     "-o", "--out", type=click.Path(path_type=Path), default=Path("transect-demo"), help="Where to write."
 )
 def command(out: Path) -> None:
-    """Show what transect does, on a drive that it simulates.
+    """Show what transect does, on drives that it simulates.
 
     It looks at the drive of a weeding robot, finds out where the robot was, breaks its GNSS, finds that out,
-    too, keeps the results, makes one again, and archives it all.
+    too, keeps the results, makes one again, and archives it all. On the way another robot comes back to where
+    it was, and knows the place again.
 
     Takes a minute or two. Every step is a command that you can type on your own recording.
     """
@@ -37,7 +40,7 @@ def command(out: Path) -> None:
 
     drive, rows = out / "drive", out / "rows"
     _say("A weeding robot drives down a row, turns on the headland and comes back: 100 m, with truth.")
-    recorded = _simulate(drive, DRIVE_S, NAVIGATION)
+    recorded = _simulate("rosario", drive, seconds=DRIVE_S, streams=NAVIGATION)
     _say("What was recorded?")
     _step(f"transect info {drive}")
     show_summary(recorded)
@@ -50,7 +53,10 @@ def command(out: Path) -> None:
     _say("The fusion refuses them.")
     drawn += _run("PoseFusion", broken, out / "drive-with-spikes", out / "fused-with-spikes")
     _say("And by its cameras alone? A stereo camera on the first 11 m.")
-    drawn += _run("VisualOdometry", _simulate(rows, IMAGES_S, (), IMAGE_SCALE), rows, out / "odometry")
+    seen = _simulate("rosario", rows, seconds=IMAGES_S, scale=IMAGE_SCALE)
+    drawn += _run("VisualOdometry", seen, rows, out / "odometry")
+    _say("Odometry drifts. A robot with a laser that drives round three houses knows where it was before.")
+    drawn.append(_close_loop(out / "houses", out / "round"))
     _say("All runs in one table.")
     _compare([out / name for name in ("fused", "fused-with-spikes", "odometry")])
     store = out / "products.gpkg"
@@ -72,17 +78,20 @@ def command(out: Path) -> None:
     click.echo(f"Open {page} in a browser: it needs no network.")
 
 
-def _simulate(folder: Path, seconds: float, streams: tuple[str, ...], scale: float = 1.0) -> Recording:
-    """Simulate a day, write it, and open what was written."""
+def _simulate(world: str, folder: Path, **asked: Any) -> Recording:
+    """Simulate a day with some `Options`, write it, and open what was written."""
     from transect import formats
     from transect.simulation.day import Options, simulate, write_day
 
-    chosen = "".join(f" --streams '{name}'" for name in streams)
-    sized = "" if scale == 1.0 else f" --scale {scale:g}"
-    _step(f"transect simulate rosario -o {folder} --seconds {seconds:g}{sized}{chosen}")
+    options = Options(**asked)
+    typed = [f"transect simulate {world} -o {folder} --seconds {options.seconds:g}"]
+    typed += [f"--scale {options.scale:g}"] if options.scale != 1.0 else []
+    typed += [f"--seed {options.seed}"] if options.seed else []
+    typed += [f"--condition {name}={value}" for name, value in options.conditions.items()]
+    typed += [f"--streams '{name}'" for name in options.streams]
+    _step(" ".join(typed))
     shutil.rmtree(folder, ignore_errors=True)
-    day = simulate("rosario", Options(seconds=seconds, scale=scale, streams=streams))
-    for sentence in write_day(day, folder):
+    for sentence in write_day(simulate(world, options), folder):
         click.echo(f"note: {sentence}")
     return formats.open(folder)
 
@@ -117,6 +126,22 @@ def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[
     click.echo(f"{run.name}, digest {run.digest}: same bytes in, same digest out")
     show_conclusion(run, judged)
     return [folder / name for name in judged.figures if Path(name).stem.startswith("trajectory")]
+
+
+def _close_loop(drive: Path, folder: Path) -> Path:
+    """Drive round houses, know the beginning again, and draw the way before and after."""
+    from .maps.show import AFTER, BEFORE, show_map
+
+    asked = {"seconds": ROUND_S, "streams": (LASER, WHEELS), "conditions": {"scene": "yard"}}
+    _run("LaserSlam", _simulate("marulan", drive, **asked), drive, folder)
+    picture = folder.with_suffix(".png")
+    _step(f"transect maps show {folder} -o {picture}")
+    facts = show_map(folder, picture)
+    click.echo(
+        f"{facts['places']} places, {facts['loops']} loops: the wheels alone are {facts[BEFORE]:.2f} m off, "
+        f"the corrected way {facts[AFTER]:.2f} m, by the truth of the simulation"
+    )
+    return picture
 
 
 def _plant(recording: Recording, path: Path, folder: Path) -> Recording:

@@ -12,16 +12,41 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Ints
 
 from .evaluation import WIDTH, name_axis, write_title
-from .figures import new_figure
+from .figures import add_legend_below, new_figure
 from .frames import INK
+from .tracks import draw_scale, window_around
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SESSIONS = ("#1f6fb2", "#c2571a", "#2e8b57", "#8a4fa3", "#b0872c")
-LOOP, DOUBTED = "#1a9850", "#d73027"
+LOOP, DOUBTED, BEFORE = "#1a9850", "#d73027", "#d1495b"
 MOST_POINTS = 300_000
+COLUMNS = 3
+"""Of the legend."""
+NARROWEST = 0.3
+"""The shorter side of a picture, against the longer one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """A drive before its loops were closed, and as it truly was.
+
+    Attributes
+    ----------
+    before : (n, 2)
+        By odometry alone, m, in the map, from the same first pose.
+    truth : (m, 2)
+        m, in the map, where it fits the corrected way best; empty where it is not known.
+    off : (float, float) or None
+        Root mean square error from above, m, of odometry and of the corrected way, each where it fits the
+        truth best; None without truth.
+    """
+
+    before: Floats
+    truth: Floats
+    off: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +66,8 @@ class Drawn:
         An occupancy grid in gray, in place of the points.
     extent : (4,)
         Of the image: left, right, bottom, top.
+    ways : Ways or None
+        Of the same drive.
     """
 
     way: Floats
@@ -50,6 +77,7 @@ class Drawn:
     points: Floats
     image: NDArray[np.uint8] | None = None
     extent: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)
+    ways: Ways | None = None
 
 
 def draw_places(panels: Sequence[tuple[str, Drawn]]) -> Figure:
@@ -62,29 +90,68 @@ def draw_places(panels: Sequence[tuple[str, Drawn]]) -> Figure:
         axes = figure.add_subplot(1, len(panels), number)
         _draw(axes, drawn)
         write_title(axes, title)
+    names = {name for axes in figure.axes for name in axes.get_legend_handles_labels()[1]}
+    columns = min(len(names), COLUMNS)
+    add_legend_below(figure, columns, -(-len(names) // columns))
     return figure
 
 
 def _shape(drawn: Drawn) -> float:
-    every = np.concatenate([drawn.way, drawn.points]) if len(drawn.points) else drawn.way
+    every = np.concatenate([drawn.way, drawn.points]) if drawn.ways is None else drawn.way
     across, up = np.ptp(every, axis=0)
-    return float(np.clip(up / max(across, 1e-3), 0.3, 1.6))
+    return float(np.clip(up / max(across, 1e-3), NARROWEST, 1.6))
 
 
 def _draw(axes: Axes, drawn: Drawn) -> None:
-    from matplotlib.collections import LineCollection
-
-    if drawn.image is not None:
-        shown: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255, "interpolation": "nearest"}
-        axes.imshow(drawn.image, extent=drawn.extent, **shown)
-    elif len(drawn.points):
-        every = drawn.points[:: max(len(drawn.points) // MOST_POINTS, 1)]
-        axes.scatter(*every.T, s=0.3, c=INK, linewidths=0)
-    for pairs, colour in ((drawn.loops, LOOP), (drawn.doubted, DOUBTED)):
-        axes.add_collection(LineCollection(list(drawn.way[pairs]), colors=colour, linewidths=0.7, zorder=3))
-    for number, session in enumerate(sorted(set(drawn.session.tolist()))):
-        part = drawn.way[drawn.session == session]
-        axes.plot(*part.T, color=SESSIONS[number % len(SESSIONS)], lw=1.0, zorder=2)
+    _draw_seen(axes, drawn)
+    before, after = _name_ways(drawn.ways)
+    if drawn.ways is not None:
+        axes.plot(*drawn.ways.before.T, color=BEFORE, lw=1.2, zorder=2, label=before)
+    _draw_way(axes, drawn, after)
+    if drawn.ways is not None and len(drawn.ways.truth):
+        axes.plot(*drawn.ways.truth.T, color=INK, lw=0.9, ls=(0, (4, 3)), zorder=4, label="truth")
     axes.set_aspect("equal")
     name_axis(axes, "x [m]")
     axes.set_ylabel("y [m]", fontsize=9, color=INK)
+    if drawn.ways is not None:  # how they differ is small beside all that was seen
+        low, high = window_around([drawn.way, drawn.ways.before], {}, NARROWEST)
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    draw_scale(axes, (np.array([left, bottom]), np.array([right, top])))
+
+
+def _draw_seen(axes: Axes, drawn: Drawn) -> None:
+    """Draw what was seen: an occupancy grid, or points."""
+    if drawn.image is not None:
+        shown: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255, "interpolation": "nearest"}
+        axes.imshow(drawn.image, extent=drawn.extent, **shown)
+        axes.plot([], [], "s", color="black", ms=4, label="walls")
+    elif len(drawn.points):
+        every = drawn.points[:: max(len(drawn.points) // MOST_POINTS, 1)]
+        axes.scatter(*every.T, s=0.3, c=INK, linewidths=0)
+        axes.plot([], [], "o", color=INK, ms=2, label="seen")
+
+
+def _draw_way(axes: Axes, drawn: Drawn, name: str) -> None:
+    """Draw the corrected way, each session in its colour, and the loops between its places."""
+    from matplotlib.collections import LineCollection
+
+    sessions = sorted(set(drawn.session.tolist()))
+    for number, session in enumerate(sessions):
+        part = drawn.way[drawn.session == session]
+        label = name if len(sessions) == 1 else f"{name}, session {number + 1}"
+        axes.plot(*part.T, color=SESSIONS[number % len(SESSIONS)], lw=1.0, zorder=2, label=label)
+    for pairs, colour, label in ((drawn.loops, LOOP, "loops"), (drawn.doubted, DOUBTED, "doubted loops")):
+        if len(pairs):
+            lines = LineCollection(list(drawn.way[pairs]), colors=colour, linewidths=0.7, zorder=3)
+            lines.set_label(label)
+            axes.add_collection(lines)
+
+
+def _name_ways(ways: Ways | None) -> tuple[str, str]:
+    """Return what odometry and the corrected way are called in the legend, with their errors if known."""
+    names = ("before: odometry alone", "after: corrected") if ways is not None else ("", "way")
+    if ways is None or ways.off is None:
+        return names
+    before, after = (f"{name}, {off:.2f} m off" for name, off in zip(names, ways.off, strict=True))
+    return before, after

@@ -266,6 +266,21 @@ def frame_map(axes: Axes, window: tuple[Floats, Floats], style: Style) -> None:
     axes.grid(color="#5a6570", alpha=0.15, lw=0.6)
     axes.spines[:].set_color("#b8c0c8")
     halo = [patheffects.withStroke(linewidth=2.5, foreground="white")]
+    draw_scale(axes, window)
+    if style.north:
+        axes.annotate(
+            "N", xy=(0.965, 0.975), xytext=(0.965, 0.885), xycoords="axes fraction", ha="center", va="center",
+            fontsize=9, color=INK, path_effects=halo, zorder=OVER + 5,
+            arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.4, "shrinkA": 6, "shrinkB": 0},
+        )  # fmt: skip
+
+
+def draw_scale(axes: Axes, window: tuple[Floats, Floats]) -> None:
+    """Draw a bar of a round length at the lower left of a window in metres."""
+    from matplotlib import patheffects
+
+    low, high = window
+    halo = [patheffects.withStroke(linewidth=2.5, foreground="white")]
     length = _round_length(0.25 * float(high[0] - low[0]))
     left, bottom = low + 0.03 * (high - low)
     tall = 0.008 * float((high - low).max())
@@ -275,12 +290,6 @@ def frame_map(axes: Axes, window: tuple[Floats, Floats], style: Style) -> None:
         _length_text(length), (left + length / 2, bottom), xytext=(0, 4), textcoords="offset points",
         ha="center", fontsize=8, color=INK, path_effects=halo, zorder=OVER + 5,
     )  # fmt: skip
-    if style.north:
-        axes.annotate(
-            "N", xy=(0.965, 0.975), xytext=(0.965, 0.885), xycoords="axes fraction", ha="center", va="center",
-            fontsize=9, color=INK, path_effects=halo, zorder=OVER + 5,
-            arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.4, "shrinkA": 6, "shrinkB": 0},
-        )  # fmt: skip
 
 
 def _round_length(most: float) -> float:

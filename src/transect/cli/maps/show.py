@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from transect.cli._options import json_option
+
+CELL = 0.05
+"""Metres: edge of a cell of the grid."""
+BEFORE, AFTER = "odometry off [m]", "corrected off [m]"
+"""What errors before and after closing are called."""
 
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), metavar="MAP")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG, SVG or PDF; without, none is drawn.")
 @click.option(
-    "--cell", type=click.FloatRange(0.005), default=0.05, show_default=True, metavar="M",
+    "--cell", type=click.FloatRange(0.005), default=CELL, show_default=True, metavar="M",
     help="Edge of a cell of the occupancy grid that is drawn of planar lasers.",
 )  # fmt: skip
 @json_option
@@ -21,16 +27,26 @@ def command(path: Path, out: Path | None, cell: float, as_json: bool) -> int:
     """Say what a map of places is made of, and draw it.
 
     MAP is the folder of a run of a SLAM, or its map. Drawn are what was seen, the way that was driven, each
-    session in its colour, loops in green, and those that were doubted in red.
+    session in its colour, loops in green, and those that were doubted in red. Where the run kept its odometry
+    the way before closing is drawn too, and the true one if the run was judged by a truth.
     """
+    show_map(path, out, cell, as_json=as_json)
+    return 0
+
+
+def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool = False) -> dict[str, Any]:
+    """Print what a map is made of, and draw it if a file is named; return what was printed, by name."""
     import json
 
     from transect.cli._tables import show_table
+    from transect.evaluation.closing import find_ways
     from transect.nodes.slam.backend.showing import describe_places, draw_map
     from transect.recording.place_maps import digest_of_map, read_map
 
-    places = read_map(path)
+    places, ways = read_map(path), find_ways(path)
     facts = {**describe_places(places), "digest": digest_of_map(path)}
+    if ways is not None and ways.off is not None:
+        facts[BEFORE], facts[AFTER] = (round(off, 3) for off in ways.off)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:
@@ -38,6 +54,6 @@ def command(path: Path, out: Path | None, cell: float, as_json: bool) -> int:
     if out is not None:
         from transect.draw.figures import save_figure
 
-        save_figure(draw_map(places, cell), out)
+        save_figure(draw_map(places, cell, ways), out)
         click.echo(f"wrote {out}", err=as_json)
-    return 0
+    return facts

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.engine import Batch, Node, param
+from transect.engine import Batch, Node, outputs, param
 from transect.errors import FrameError
 from transect.types import LaserScan, NavFix, Odometry, Pose, Twist
 from transect.types.places import Observation
@@ -29,6 +29,19 @@ LONE = 3.0
 """Metres, as in `Manner` and `Rules`."""
 LEAST_BEAMS = 20
 """Returns that a scan must have to be of use."""
+
+
+@outputs
+class LaserPlaced(Placed):
+    """What a SLAM gives, and beside it the odometry that led it.
+
+    Attributes
+    ----------
+    odometry : Pose
+        Of the body at the time of a scan, by odometry alone; none without any.
+    """
+
+    odometry: Pose | None = None
 
 
 class LaserPlaces(Node):
@@ -74,7 +87,7 @@ class LaserPlaces(Node):
         pose: Batch[Pose] = (),
         twist: Batch[Twist] = (),
         fix: Batch[NavFix] = (),
-    ) -> Placed | None:
+    ) -> LaserPlaced | None:
         poses = self.reckoning.poses_of([*odometry, *pose, *twist])
         self.lead.add(poses)
         session = self.session = self.session or self._begin(scan, poses)
@@ -87,18 +100,20 @@ class LaserPlaces(Node):
         if self.odometer is None or not joined:
             self.odometer = Odometer(abs(scan.angle_increment))
             self.segment += 1.0
-        moved = self.odometer.step(scan.t_ns, points, self.lead.at(scan.t_ns))
+        led = self.lead.at(scan.t_ns)
+        moved = self.odometer.step(scan.t_ns, points, led)
         self.segment += not moved.joined
         front = np.array([[*moved.pose, self.segment]])
-        return session.step(
+        placed = session.step(
             scan.t_ns,
             lift_pose(moved.pose),
             moved.covariance,
             lambda: observe(points, front),
             joined=joined and moved.joined,
         )
+        return LaserPlaced(**vars(placed), odometry=_lift_odometry(led, scan.t_ns, session.child))
 
-    def finish(self) -> Placed | None:
+    def finish(self) -> LaserPlaced | None:
         """Return trajectory and map, and say how it went."""
         if self.session is None or self.odometer is None:
             return None
@@ -106,7 +121,8 @@ class LaserPlaces(Node):
             self.ctx.log(said)
         if self.odometer.failed:
             self.ctx.log(f"{self.odometer.failed} of {self.odometer.matches} scans did not fit those before")
-        return self.session.finish(self.ctx)
+        placed = self.session.finish(self.ctx)
+        return None if placed is None else LaserPlaced(**vars(placed))
 
     def _begin(self, scan: LaserScan, poses: Sequence[Pose]) -> Session:
         child = (poses[-1].child if poses else "") or scan.frame
@@ -127,6 +143,15 @@ class LaserPlaces(Node):
         except FrameError:
             self.ctx.log(f"no frames lead from {body or 'the body'} to {laser or 'the laser'}: taken as one")
             return np.eye(4)
+
+
+def _lift_odometry(led: Floats | None, t_ns: int, child: str) -> Pose | None:
+    """Return a pose (3,) of the odometry at a time as one in space; None without any."""
+    if led is None:
+        return None
+    x, y, heading = led
+    attitude = np.array([0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2)])
+    return Pose(np.array([x, y, 0.0]), attitude, t_ns, "odom", child)
 
 
 def manner_of(reach: float = REACH, recent: float = RECENT, lone: float = LONE) -> Manner:

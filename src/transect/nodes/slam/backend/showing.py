@@ -15,7 +15,7 @@ from .graph import DOUBTED, PoseGraph
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from transect.draw.places import Drawn
+    from transect.draw.places import Drawn, Ways
 
 
 def describe_places(places: PlaceMap) -> dict[str, Any]:
@@ -36,13 +36,13 @@ def describe_places(places: PlaceMap) -> dict[str, Any]:
     }
 
 
-def draw_map(places: PlaceMap, cell: float = 0.05) -> Figure:
-    """Draw a map from above."""
+def draw_map(places: PlaceMap, cell: float = 0.05, ways: Ways | None = None) -> Figure:
+    """Draw a map from above, where they are known with the ways before its loops were closed and in truth."""
     from transect.draw.places import draw_places
 
     loops = sum(what == LOOP for what in places.edges.what)
     title = f"{places.kind}: {len(places)} places, {places.length:.0f} m, {loops} loops"
-    return draw_places([(title, drawn_of(places, cell))])
+    return draw_places([(title, replace(drawn_of(places, cell), ways=ways))])
 
 
 def drawn_of(places: PlaceMap, cell: float) -> Drawn:

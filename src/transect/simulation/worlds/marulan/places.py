@@ -206,6 +206,12 @@ def build_houses(seed: int) -> Place:
     return Place(ground, put_on_ground(ground, things), route, walk)
 
 
+def build_yard(seed: int) -> Place:
+    """Return the same buildings, with a short round of the small one in the north-west."""
+    route = np.array([(-17.5, 6.5), (-4.5, 6.5), (-4.5, 19.5), (-17.5, 19.5)])
+    return dataclasses.replace(build_houses(seed), route=route)
+
+
 def build_row(seed: int) -> Place:
     """Return a street between equal houses at equal distances, in which one place looks like the next."""
     ground = open_ground(seed, SIDE, CELL, relief=0.05, tufts=0)

@@ -1,0 +1,60 @@
+"""What closing loops did to a drive: its way by odometry alone, and in truth, in the frame of its map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from transect.base.arrays import Floats
+from transect.draw.places import Ways
+from transect.geometry import se3
+from transect.types import Trajectory
+
+from .absolute import matrices
+from .loading import open_input
+from .result import SUFFIX, Result, load_result
+
+BEFORE, AFTER = "odometry", "trajectory"
+"""Ports of every SLAM: poses by odometry alone, and corrected by all loops."""
+
+
+def find_ways(folder: Path) -> Ways | None:
+    """Return the ways of a run of a SLAM; None where its folder has no odometry beside the corrected way.
+
+    The truth is that by which the run was judged, of the point that it tracks.
+    """
+    if not all((folder / f"{port}.tum").is_file() for port in (BEFORE, AFTER)):
+        return None
+    before, after = (open_input(f"{folder}:{port}").trajectory for port in (BEFORE, AFTER))
+    T_map_odom = _join_firsts(before, after)
+    if T_map_odom is None:
+        return None
+    drawn = se3.apply(T_map_odom, before.positions)[:, :2]
+    odometry, corrected = (_load_judged(folder / f"{port}{SUFFIX}") for port in (BEFORE, AFTER))
+    if odometry is None or corrected is None:
+        return Ways(drawn, np.zeros((0, 2)))
+    T_map_world = se3.invert(corrected.alignment["matrix"])
+    truth = se3.apply(T_map_world, corrected.arrays["reference"])[:, :2]
+    off = (_measure_error(odometry, T_map_world), _measure_error(corrected, T_map_world))
+    return Ways(drawn, truth, off)
+
+
+def _join_firsts(before: Trajectory, after: Trajectory) -> Floats | None:
+    """Return ``T_map_odom`` (4, 4) that joins the first poses of one time; None if there are none."""
+    _, first, second = np.intersect1d(before.t_ns, after.t_ns, return_indices=True)
+    if not len(first):
+        return None
+    return matrices(after)[second[0]] @ se3.invert(matrices(before)[first[0]])
+
+
+def _load_judged(path: Path) -> Result | None:
+    """Return how a trajectory was judged; None if it was not."""
+    result = load_result(path) if path.is_file() else None
+    return result if result is not None and "aligned" in result.arrays else None
+
+
+def _measure_error(result: Result, T_map_world: Floats) -> float:
+    """Return the root mean square of the errors in the plane of the map, m: a planar one knows no heights."""
+    off = (result.arrays["aligned"] - result.arrays["reference"]) @ T_map_world[:3, :3].T
+    return float(np.sqrt(np.mean(np.sum(off[:, :2] ** 2, axis=1))))
