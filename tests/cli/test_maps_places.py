@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,13 +58,16 @@ def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Pat
     truth = walk([*ROUND, (3.0, 0.0)], step=0.3)
     recording = know_truth(record(block(), truth), truth)
     run = transect.run("LaserSlam", recording, set={"places.recent": 6.0}, out=tmp_path / "run")
-    undecided = find_ways(tmp_path / "run")
+    places = read_map(tmp_path / "run")
+    undecided = find_ways(tmp_path / "run", places)
     assert undecided is not None
     assert undecided.off is None
     judge_run(run, recording, draw=lambda folder: None)
-    ways = find_ways(tmp_path / "run")
+    ways = find_ways(tmp_path / "run", places)
     assert ways is not None
     assert ways.off is not None
+    two = replace(places, session=np.arange(len(places)) // 20)
+    assert find_ways(tmp_path / "run", two) is None  # odometry does not lead from one to the next
     wheels, flat = (each * (1.0, 1.0, 0.0) for each in (odometry_of(truth), truth))
     off = umeyama(wheels, flat).apply(wheels) - flat
     assert ways.off[0] == pytest.approx(np.sqrt(np.mean(np.sum(off**2, axis=1))), rel=0.02)

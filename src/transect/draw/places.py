@@ -41,7 +41,7 @@ class Ways:
         m, in the map, where it fits the corrected way best; empty where it is not known.
     off : (float, float) or None
         Root mean square error from above, m, of odometry and of the corrected way, each where it fits the
-        truth best; None without truth.
+        truth best, or from its first pose on if it is straight; None without truth.
     """
 
     before: Floats

@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.draw.places import Ways
 from transect.geometry import se3
-from transect.types import Trajectory
+from transect.types import PlaceMap, Trajectory
 
 from .absolute import matrices
 from .loading import open_input
@@ -19,12 +19,14 @@ BEFORE, AFTER = "odometry", "trajectory"
 """Ports of every SLAM: poses by odometry alone, and corrected by all loops."""
 
 
-def find_ways(folder: Path) -> Ways | None:
-    """Return the ways of a run of a SLAM; None where its folder has no odometry beside the corrected way.
+def find_ways(folder: Path, places: PlaceMap) -> Ways | None:
+    """Return the ways of a run of a SLAM and its map; None where its folder has no odometry to compare with.
 
+    Nor is there any if the map has several sessions: odometry does not lead from one to the next.
     The truth is that by which the run was judged, of the point that it tracks.
     """
-    if not all((folder / f"{port}.tum").is_file() for port in (BEFORE, AFTER)):
+    kept = all((folder / f"{port}.tum").is_file() for port in (BEFORE, AFTER))
+    if not kept or len(set(places.session.tolist())) > 1:
         return None
     before, after = (open_input(f"{folder}:{port}").trajectory for port in (BEFORE, AFTER))
     T_map_odom = _join_firsts(before, after)

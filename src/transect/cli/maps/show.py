@@ -43,7 +43,8 @@ def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool 
     from transect.nodes.slam.backend.showing import describe_places, draw_map
     from transect.recording.place_maps import digest_of_map, read_map
 
-    places, ways = read_map(path), find_ways(path)
+    places = read_map(path)
+    ways = find_ways(path, places)
     facts = {**describe_places(places), "digest": digest_of_map(path)}
     if ways is not None and ways.off is not None:
         facts[BEFORE], facts[AFTER] = (round(off, 3) for off in ways.off)
