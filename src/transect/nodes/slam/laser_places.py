@@ -19,7 +19,7 @@ from .backend.session import Placed, Session, check_map
 from .laser.field import lift_pose
 from .laser.lead import Lead
 from .laser.odometer import KEY_DISTANCE, KEY_TURN, Odometer
-from .laser.recogniser import LaserRecogniser, max_segment
+from .laser.recogniser import ALIKE, LaserRecogniser, max_segment
 from .laser.scans import points_of
 
 KIND = "LaserSlam"
@@ -157,7 +157,7 @@ def _lift_odometry(led: Floats | None, t_ns: int, child: str) -> Pose | None:
 def manner_of(reach: float = REACH, recent: float = RECENT, lone: float = LONE) -> Manner:
     """Return how a map of a planar laser is made."""
     rules = Rules(lone=lone, beyond=False)
-    return Manner(KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, rules=rules)
+    return Manner(KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, rules=rules)
 
 
 def observe(points: Floats, front: Floats) -> Observation:

@@ -123,4 +123,4 @@ def spacing_of(view: Observation, baseline: float) -> float:
 
 def manner_of(spacing: float, turning: float = TURNING) -> Manner:
     """Return how a map is made whose keyframes are so far, m, and so much, rad, apart."""
-    return Manner(spacing, turning, REACH * spacing, RECENT * spacing, TRIES)
+    return Manner(spacing, turning, REACH * spacing, RECENT * spacing, TRIES, searches=TRIES)

@@ -50,6 +50,13 @@ def test_maps_of_two_drives_become_one_where_they_meet(tmp_path: Path) -> None:
     assert began[:2, 3] == pytest.approx([4.0, 0.2], abs=0.15)
 
 
+def test_a_drive_that_meets_the_end_of_a_map_is_joined_there() -> None:
+    first = mapped(block(), [(0.0, 0.0), (12.0, 0.0), (12.0, 7.0)])
+    second = mapped(block(), [(12.0, 2.0), (12.0, 7.0)], seed=4)
+    merged = merge_maps(first, second)
+    assert merged.poses[len(first)][:2, 3] == pytest.approx([12.0, 2.0], abs=0.2)
+
+
 def test_maps_of_two_places_and_of_two_kinds_are_refused() -> None:
     first = mapped(block(), [(0.0, 0.0), (3.0, 0.0)])
     elsewhere = mapped(block(seed=8, niches=30) * 1.9, [(8.0, -0.2), (11.0, 0.0)])

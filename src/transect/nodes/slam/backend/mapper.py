@@ -40,6 +40,8 @@ class Manner:
         Metres of the way behind the robot in which no loop is looked for.
     tries : int
         Old places that are verified at each keyframe, at most.
+    searches : int
+        The same where some are of a part of the map that nothing joins with the keyframe yet.
     drift : (2,) tuple
         Sigma of an odometry that does not tell its own: part of the way, and rad per rad of turn; over 10 m
         without a turn it is wrong by as much as after a turn of 1 rad.
@@ -51,6 +53,7 @@ class Manner:
     recent: float = 10.0
     tries: int = 3
     drift: tuple[float, float] = (0.02, 0.02)
+    searches: int = 3
     rules: Rules = field(default_factory=Rules)
 
 
@@ -274,9 +277,8 @@ class Mapper:
         relative = self.graph.relative(k)
         allowed = self._allowed(k, relative)
         found: list[Found] = []
-        for old in (
-            list(self.recogniser.candidates(seen, allowed))[: self.manner.tries] if len(allowed) else ()
-        ):
+        tries = self.manner.tries if relative.known[allowed].all() else self.manner.searches
+        for old in list(self.recogniser.candidates(seen, allowed))[:tries] if len(allowed) else ():
             guess = guess_of(relative, old) if relative.known[old] else None
             loop = self.recogniser.verify(old, seen, guess)
             found += [Found(old, k, loop)] if loop is not None else []
