@@ -113,7 +113,8 @@ class Localiser:
     def _look(self, seen: Observation) -> list[Found]:
         """Look for known places; return those that were believed."""
         believed: list[Found] = []
-        for old in list(self.recogniser.candidates(seen, self._allowed()))[: self.manner.tries]:
+        tries = self.manner.searches if self.fix is None else self.manner.tries
+        for old in list(self.recogniser.candidates(seen, self._allowed()))[:tries]:
             guess = self._guess(old)
             loop = self.recogniser.verify(old, seen, guess)
             if loop is None:

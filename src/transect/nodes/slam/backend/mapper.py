@@ -41,7 +41,7 @@ class Manner:
     tries : int
         Old places that are verified at each keyframe, at most.
     searches : int
-        The same where some are of a part of the map that nothing joins with the keyframe yet.
+        The same for a robot that is lost, or where nothing joins some of them with the keyframe yet.
     drift : (2,) tuple
         Sigma of an odometry that does not tell its own: part of the way, and rad per rad of turn; over 10 m
         without a turn it is wrong by as much as after a turn of 1 rad.
