@@ -19,7 +19,10 @@ from .backend.session import Placed, Session, check_map
 from .lidar import LidarRecogniser, Passing
 
 KIND = "LidarSlam"
-SPACING, TURNING, REACH, RECENT = 1.0, 0.5, 5.0, 15.0
+SPACING = 1.0
+TURNING = 0.5
+REACH = 5.0
+RECENT = 15.0
 """Metres and radians, as in `Manner`."""
 EDGE = 0.75
 """Of the voxels of the odometry: some scans together are denser than one."""
