@@ -77,8 +77,11 @@ span_options = add_options(
 )  # fmt: skip
 @figure_options
 @click.option(
-    "--shift", metavar="X,Y,Z",
-    help="Of maps: where the origin of EST's frame is in REF's, in metres; then it fits within ten cells.",
+    "--shift", metavar="X,Y,Z", help="Of maps: where the origin of EST's frame is in REF's, in metres."
+)
+@click.option(
+    "--reach", type=click.FloatRange(0, min_open=True), metavar="M",
+    help="Of maps: how far EST may then be off; by default ten cells of REF.",
 )  # fmt: skip
 @json_option
 def command(
@@ -100,6 +103,7 @@ def command(
     figure: Path | None,
     ground: str | None,
     shift: str | None,
+    reach: float | None,
     as_json: bool,
 ) -> int:
     """Compare trajectories, or height maps, with a reference.
@@ -107,7 +111,8 @@ def command(
     REF and EST are files of poses (TUM, KITTI, EuRoC), recordings, PATH:STREAM, folders of runs, or RUN:PORT.
     Of several EST each is a row. With `--relation relations --relations FILE` there is no REF: the file is
     the truth. If REF is a map (.tif, PATH:STREAM, RUN:PORT), so is EST: what is taken out of it is a shift,
-    and nothing with `--align none`. An `--option` is for those recordings whose format has it.
+    found as by `transect maps align`, and nothing with `--align none`. An `--option` is for those recordings
+    whose format has it.
 
     Exits with 1 if an estimate cannot be compared (the others are shown), 3 if data was lost on reading.
     """
@@ -128,7 +133,7 @@ def command(
     reader = Reader(opening.read_as, parse_format_options(opening.options))
     how: dict[str, Any] = {"command": _command_line(), "strict": opening.strict, "reader": reader}
     if _is_map(paths[0], reader):
-        found = judge_maps(paths, register=align != "none", shift=_metres(shift), **how)
+        found = judge_maps(paths, register=align != "none", shift=_metres(shift), reach=reach, **how)
     else:
         found = judge_trajectories(paths, asked, span=(start, end), **how)
     for path in save_results(found.results, out) if out is not None else ():

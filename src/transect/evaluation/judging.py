@@ -86,6 +86,7 @@ def judge_maps(
     *,
     register: bool = True,
     shift: ArrayLike = (0.0, 0.0, 0.0),
+    reach: float | None = None,
     command: str = "",
     strict: bool = False,
     reader: Reader | None = None,
@@ -100,6 +101,8 @@ def judge_maps(
         Find the shift in x, y, z that fits best, and take it out.
     shift : (3,)
         Metres that are added to the estimates first.
+    reach : float, optional
+        Metres that they may then be off; ten cells of the reference by default.
     """
     from .maps.report import MapInput, evaluate_maps, open_map
 
@@ -115,7 +118,9 @@ def judge_maps(
     reference = open_one(paths[0])
 
     def compare(path: str) -> Result:
-        return evaluate_maps(reference, open_one(path), register=register, shift=shift, command=command)
+        return evaluate_maps(
+            reference, open_one(path), register=register, shift=shift, reach=reach, command=command
+        )
 
     def fail(path: str, error: TransectError) -> Result:
         return Result(Path(path).name, reference.name, failure=error.what)

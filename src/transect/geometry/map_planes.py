@@ -42,7 +42,8 @@ def plane_between(
         raise UsageError(
             f"the {local} has no coordinate reference system, the other map has",
             why=f"the other is in {reference.crs or estimate.crs}",
-            hint="--shift X,Y,Z (in Python shift=): where the origin of its frame is in the other system",
+            hint="--shift X,Y,Z (in Python shift=): where the origin of its frame is in the other system; "
+            "transect maps locate finds it",
         )
     return _between(reference.crs, estimate.crs, degrees)
 

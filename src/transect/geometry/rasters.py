@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -118,6 +118,18 @@ def centres_of(grid: GridMap, values: Floats) -> tuple[Floats, Floats]:
     rows, cols = values.shape
     row, col = np.meshgrid(np.arange(rows) + CENTRE, np.arange(cols) + CENTRE, indexing="ij")
     return a * col + b * row + c, d * col + e * row + f
+
+
+def cut_to_known(grid: GridMap, known: Mask) -> GridMap:
+    """Return a map without the rows and columns around what is known (rows, cols); one cell if nothing is."""
+    rows, cols = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
+    if not len(rows):
+        rows = cols = np.zeros(1, np.int64)
+    window = slice(rows[0], rows[-1] + 1), slice(cols[0], cols[-1] + 1)
+    a, b, c, d, e, f = grid.transform
+    corner = (a * cols[0] + b * rows[0] + c, d * cols[0] + e * rows[0] + f)
+    layers = {name: layer[window] for name, layer in grid.layers.items()}
+    return replace(grid, layers=layers, transform=(a, b, corner[0], d, e, corner[1]))
 
 
 def cell_size(grid: GridMap) -> float:

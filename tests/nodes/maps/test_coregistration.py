@@ -65,6 +65,22 @@ def test_shift_turn_and_tilt_are_found_to_a_part_of_a_cell():
     assert np.degrees(np.abs(off[3:])).max() < 0.15
 
 
+@pytest.mark.parametrize(("turn", "tilt", "free"), [(0.2, False, [0, 1, 2, 5]), (0.0, False, [0, 1, 2])])
+def test_what_may_not_lean_or_turn_does_not_and_has_no_deviation(turn, tilt, free):
+    moved, truth = cut_out((2.3, -1.7, 2.0), (0.0, 0.0, turn / 2))
+    found = align_maps(REFERENCE, moved, reach=5.0, turn=turn, tilt=tilt)
+    assert np.abs(errors_of(found, truth)[:3]).max() < 0.05
+    assert found.covariance.shape == (6, 6)
+    assert np.flatnonzero(found.deviations).tolist() == free
+    assert found.placement.tilt == 0.0
+    assert (found.placement.heading != 0.0) is (5 in free)
+
+
+def test_a_reach_below_the_cells_of_the_search_still_finds_the_map():
+    found = align_maps(REFERENCE, as_map(GROUND + 1.5, x=0.4), reach=0.6, turn=0.0, tilt=False)
+    assert found.placement.shift == pytest.approx([-0.4, 0.0, -1.5], abs=0.01)
+
+
 def test_scale_is_found_when_asked_and_only_then():
     moved, _ = cut_out((1.2, 0.4, 0.0), scale=1.02)
     assert align_maps(REFERENCE, moved, scale=True).placement.scale == pytest.approx(1.02, abs=1e-3)

@@ -74,14 +74,15 @@ def _rows(told: dict[str, Any]) -> list[tuple[str, str]]:
     (x, y, z), (sx, sy, sz) = told["shift_m"], told["deviation_shift_m"]
     (roll, pitch), (sr, sp, sh) = told["tilt_deg"], told["deviation_turn_deg"]
     before = told["before_m"]
-    rows = [
-        ("shift x [m]", f"{x:.4f} +- {sx:.2g}"),
-        ("shift y [m]", f"{y:.4f} +- {sy:.2g}"),
-        ("shift z [m]", f"{z:.4f} +- {sz:.2g}"),
-        ("turn [deg]", f"{told['heading_deg']:.4f} +- {sh:.2g}"),
-        ("tilt about x [deg]", f"{roll:.4f} +- {sr:.2g}"),
-        ("tilt about y [deg]", f"{pitch:.4f} +- {sp:.2g}"),
+    found = [
+        ("shift x [m]", x, sx),
+        ("shift y [m]", y, sy),
+        ("shift z [m]", z, sz),
+        ("turn [deg]", told["heading_deg"], sh),
+        ("tilt about x [deg]", roll, sr),
+        ("tilt about y [deg]", pitch, sp),
     ]
+    rows = [(name, f"{value:.4f} +- {sigma:.2g}") for name, value, sigma in found if sigma]
     if told["deviation_scale"] is not None:
         rows.append(("scale", f"{told['scale']:.5f} +- {told['deviation_scale']:.2g}"))
     return [

@@ -13,17 +13,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Mask
+from transect.errors import GeometryError
+from transect.geometry import robust
 from transect.geometry._arrays import floats
 from transect.geometry.map_planes import Plane, plane_between
-from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, heights_of
+from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, cut_to_known, heights_of
+from transect.nodes.maps.coregistration import align_maps
 from transect.types import GridMap
 
-from .registration import register
 from .scores import HeightStatistics, Score, score_at
 
 RESAMPLING = "bilinear"
-SEARCH = 10
+REACH = 10
 """Cells of the reference that a map may be off, by default."""
+LEAST_OVERLAP = 0.5
+"""Of the cells that lie on the reference at first: those that still must where the map fits."""
 CELLS = (1.0, 2.0)
 """Distances of the scores, in cells of the reference."""
 NO_SHIFT = (0.0, 0.0, 0.0)
@@ -43,6 +47,8 @@ class MapErrors:
         One per distance.
     shift : (3,) float64
         Metres in x, y, z that were added to the estimate, the given ones among them.
+    deviations : (3,) float64
+        Standard deviations of the shift that was found, in metres; NaN where none was.
     before : HeightStatistics or None
         Without the shift that was found; None where nothing was searched.
     coverage : float
@@ -56,6 +62,7 @@ class MapErrors:
     statistics: HeightStatistics
     scores: tuple[Score, ...]
     shift: Floats
+    deviations: Floats
     before: HeightStatistics | None
     coverage: float
     resampling: str = RESAMPLING
@@ -83,7 +90,7 @@ def map_errors(
     *,
     register: bool = True,
     shift: ArrayLike = NO_SHIFT,
-    search: int = SEARCH,
+    reach: float | None = None,
     cells: Sequence[float] = CELLS,
     layer: str = ELEVATION,
 ) -> MapErrors:
@@ -92,11 +99,12 @@ def map_errors(
     Parameters
     ----------
     register : bool
-        Find the shift in x, y, z that fits best, and take it out.
+        Find the shift in x, y, z that fits best (`align_maps`, without turn and tilt: those are errors that
+        stay to be seen), and take it out. Where it is refused only the height is fitted, and a note says why.
     shift : (3,)
         Metres added to the estimate first: a known registration, or where its site frame's origin is.
-    search : int
-        How many cells of the reference the estimate may be off.
+    reach : float, optional
+        Metres that the estimate may then be off; ten cells of the reference by default.
     cells : sequence of float
         Distances of the scores, in cells of the reference.
     layer : str
@@ -110,18 +118,19 @@ def map_errors(
         If their reference systems cannot be brought together.
     """
     pair, notes = _pair(reference, estimate, layer, placed=bool(np.any(np.asarray(shift) != 0)))
-    moved = floats("shift", shift, (3,))
+    moved, sigma = floats("shift", shift, (3,)), np.full(3, np.nan)
     before = None
     if register:
         before = HeightStatistics.of(pair.sample(moved[:2]) + moved[2] - pair.reference)
-        moved, said = _find(pair, moved, _steps(reference), search)
+        reach = REACH * cell_size(reference) if reach is None else reach
+        moved, sigma, said = _find_shift(reference, pair, moved, reach)
         notes += said
     heights = pair.sample(moved[:2]) + moved[2]
     difference = heights - pair.reference
     statistics = HeightStatistics.of(difference)
     scores = _scores(pair, heights, [n * cell_size(reference) for n in cells])
     coverage = statistics.count / max(int(np.isfinite(pair.reference).sum()), 1)
-    return MapErrors(difference, statistics, scores, moved, before, coverage, notes=notes)
+    return MapErrors(difference, statistics, scores, moved, sigma, before, coverage, notes=notes)
 
 
 def _pair(reference: GridMap, estimate: GridMap, layer: str, placed: bool) -> tuple[_Pair, tuple[str, ...]]:
@@ -131,21 +140,23 @@ def _pair(reference: GridMap, estimate: GridMap, layer: str, placed: bool) -> tu
     return _Pair(values, x, y, heights_of(estimate, layer), plane), notes
 
 
-def _steps(grid: GridMap) -> Floats:
-    """Return metres in x and y (2, 2) of one column and one row."""
-    a, b, _, d, e, _ = grid.transform
-    return np.array([[a, b], [d, e]])
-
-
-def _find(pair: _Pair, shift: Floats, steps: Floats, search: int) -> tuple[Floats, tuple[str, ...]]:
-    """Return the shift that fits best, from a given one, and what could not be found."""
-    reach = min(search, *(n // 2 for n in pair.reference.shape))
-    found = register(pair.reference, lambda flat: pair.sample(shift[:2] + flat), steps, reach)
-    total = np.array([*(shift[:2] + found.shift[:2]), found.shift[2]])
-    if found.determined == 2:
-        return total, ()
-    flat = "is flat" if not found.determined else "slopes one way only"
-    return total, (f"the reference {flat}: a shift along it cannot be seen and was left as it is",)
+def _find_shift(
+    reference: GridMap, pair: _Pair, given: Floats, reach: float
+) -> tuple[Floats, Floats, tuple[str, ...]]:
+    """Return the shift that fits best, from a given one, its deviations, and what a person should know."""
+    heights = pair.sample(given[:2]) + given[2]
+    ground, seen = (
+        GridMap({ELEVATION: values}, reference.transform, reference.crs)
+        for values in (pair.reference, heights)
+    )
+    seen = cut_to_known(seen, np.isfinite(heights))
+    try:
+        found = align_maps(ground, seen, reach=reach, turn=0.0, tilt=False, overlap=LEAST_OVERLAP)
+    except GeometryError as refused:
+        up = float(robust.median(pair.reference - heights))
+        said = f"{refused.what} ({refused.why}): only its height was fitted"
+        return given + np.array([0.0, 0.0, up]), np.full(3, np.nan), (said,)
+    return given + found.placement.shift, found.deviations[:3], ()
 
 
 def _scores(pair: _Pair, heights: Floats, distances: Sequence[float]) -> tuple[Score, ...]:

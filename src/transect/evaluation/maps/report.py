@@ -15,7 +15,7 @@ from transect.errors import GeometryError, UsageError
 from transect.evaluation.loading import Reader, find_output, list_outputs, open_named, split_run
 from transect.evaluation.result import Result
 from transect.geometry import rotations
-from transect.geometry.rasters import ELEVATION, heights_of
+from transect.geometry.rasters import ELEVATION, cut_to_known, heights_of
 from transect.recording import Loss
 from transect.types import GridMap, Provenance, SourceFile
 
@@ -41,6 +41,7 @@ def evaluate_maps(
     *,
     register: bool = True,
     shift: ArrayLike = NO_SHIFT,
+    reach: float | None = None,
     command: str = "",
 ) -> Result:
     """Compare a height map with its reference.
@@ -51,13 +52,15 @@ def evaluate_maps(
         Find the shift in x, y, z that fits best, and take it out.
     shift : (3,)
         Metres that are added to the estimate first.
+    reach : float, optional
+        Metres that it may then be off; ten cells of the reference by default.
 
     Raises
     ------
     GeometryError, UsageError
         If they cannot be compared.
     """
-    errors = map_errors(reference.grid, estimate.grid, register=register, shift=shift)
+    errors = map_errors(reference.grid, estimate.grid, register=register, shift=shift, reach=reach)
     moved = np.eye(4)
     moved[:3, 3] = errors.shift
     known = int(np.isfinite(heights_of(reference.grid).values).sum())
@@ -68,13 +71,13 @@ def evaluate_maps(
         figure_arrays(reference.grid, errors),
         {"mode": "shift" if register else "none", "matrix": moved, "scale": 1.0},
         {"matched": errors.statistics.count, "candidates": known, "by": "cells", "offset_s": 0.0},
-        notes=(*_shift(errors), *errors.notes, *reference.notes, *estimate.notes),
+        notes=(*_tell_shift(errors), *errors.notes, *reference.notes, *estimate.notes),
         provenance=Provenance(
             tuple(dict.fromkeys((*reference.files, *estimate.files))),
             f"transect {__version__}",
             "",
             command,
-            {"register": register, "shift": np.asarray(shift, np.float64).tolist()},
+            {"register": register, "shift": np.asarray(shift, np.float64).tolist(), "reach": reach},
         ),
     )
 
@@ -83,29 +86,31 @@ def _metric(errors: MapErrors) -> dict[str, Any]:
     return errors.statistics.to_dict() | {
         "coverage": errors.coverage,
         "shift_m": errors.shift,
+        "deviation_shift_m": errors.deviations,
         "before": None if errors.before is None else errors.before.to_dict(),
         "scores": [{**vars(score), "f_score": score.f_score} for score in errors.scores],
     }
 
 
-def _shift(errors: MapErrors) -> tuple[str, ...]:
+def _tell_shift(errors: MapErrors) -> tuple[str, ...]:
+    """Return what was taken out, in the words of `transect maps align`."""
     if errors.before is None:
         return ()
-    x, y, z = errors.shift
-    return (f"shifted by {x:.3f} {y:.3f} {z:.3f} m to fit; RMSE before that {errors.before.rmse:.3g} m",)
+    parts = (
+        f"{axis} {value:.3f}" + ("" if np.isnan(sigma) else f" +- {sigma:.2g}")
+        for axis, value, sigma in zip("xyz", errors.shift, errors.deviations, strict=True)
+    )
+    return (f"a shift was taken out: {', '.join(parts)} m; RMSE before that {errors.before.rmse:.3g} m",)
 
 
 def figure_arrays(reference: GridMap, errors: MapErrors) -> dict[str, NDArray[Any]]:
     """Return differences, heights of the reference and its transform, cut to where there are differences."""
-    rows, cols = (np.flatnonzero(np.isfinite(errors.difference).any(axis=axis)) for axis in (1, 0))
-    window = slice(rows[0], rows[-1] + 1), slice(cols[0], cols[-1] + 1)
-    a, b, c, d, e, f = reference.transform
-    corner = (a * cols[0] + b * rows[0] + c, d * cols[0] + e * rows[0] + f)
-    return {
-        "map_difference": errors.difference[window].astype(np.float32),
-        "map_reference": heights_of(reference).values[window].astype(np.float32),
-        "map_transform": np.array([a, b, corner[0], d, e, corner[1]]),
+    layers = {
+        "map_difference": errors.difference.astype(np.float32),
+        "map_reference": heights_of(reference).values.astype(np.float32),
     }
+    shown = cut_to_known(GridMap(layers, reference.transform), np.isfinite(errors.difference))
+    return {**shown.layers, "map_transform": np.array(shown.transform)}
 
 
 def place_map(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:

@@ -47,7 +47,7 @@ class Alignment:
         In metres of `plane`.
     covariance : (6, 6) or (7, 7) float64
         Of the place of the map's middle, m, its turn in the reference's axes, rad, and the logarithm of its
-        scale where that was found.
+        scale where that was found; 0 for a turn or tilt that was not asked for.
     plane : MetricPlane
         Of the reference.
     fit : Fit
@@ -121,7 +121,7 @@ def align_maps(
     reach : float, optional
         Metres that it may be off; by default a quarter of its size.
     turn : float
-        Rad that it may be turned about the vertical.
+        Rad that it may be turned about the vertical; 0 for not at all.
     scale : bool
         Whether its lengths may be wrong by a factor.
     tilt : bool
@@ -174,7 +174,9 @@ def find_fits(
     """
     sweep = search(pair.reference, pair.moved, span, most, begin)
     begins = [each.placement for each in sweep.candidates]
-    fits = descend(pair, begins, sweep.cell, span.overlap, scale=scale, tilt=tilt)
+    if span.reach < sweep.cell:
+        begins.append(begin)  # the search's cells may have left nothing so near
+    fits = descend(pair, begins, sweep.cell, span, scale=scale, tilt=tilt)
     if not fits:
         raise GeometryError(
             "the maps do not overlap",
@@ -208,7 +210,7 @@ def match_cells(pair: MapPair) -> MapPair:
 
 
 def descend(
-    pair: MapPair, begins: Sequence[Placement], cell: float, overlap: float, *, scale: bool, tilt: bool
+    pair: MapPair, begins: Sequence[Placement], cell: float, span: Span, *, scale: bool, tilt: bool
 ) -> list[Fit]:
     """Refine placements from cells of the search, `cell` metres, down to those of the maps, the best first.
 
@@ -219,9 +221,9 @@ def descend(
     while factor >= 1 and begins:
         reference, moved = pair.reference.reduce(factor), pair.moved.reduce(factor)
         if factor == 1 or (min(reference.values.shape) >= 3 and known_cells(moved) >= ENOUGH_CELLS):
-            free = {"scale": scale and factor == 1, "tilt": tilt}
+            free = {"scale": scale and factor == 1, "tilt": tilt, "turn": span.turn > 0}
             starts = (_on_ground(reference, moved, each) for each in begins)
-            least = overlap * known_cells(moved)
+            least = span.overlap * known_cells(moved)
             fits = [
                 fit
                 for fit in (refine(reference, moved, each, **free) for each in starts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.geometry.rasters import ELEVATION, Heights, heights_of
+from transect.geometry.rasters import ELEVATION, Heights, cut_to_known, heights_of
 from transect.types import GridMap
 
 from .aligning import Alignment
@@ -24,17 +24,12 @@ def lay_map(reference: GridMap, moved: GridMap, found: Alignment) -> GridMap:
     pair = bring_together(reference, moved, placed=True)
     x, y = pair.reference.centres
     heights = sample_placed(pair.moved, found.placement, x, y)
-    rows, cols = (np.flatnonzero(np.isfinite(heights).any(axis=axis)) for axis in (1, 0))
-    if not len(rows):
-        rows = cols = np.zeros(1, np.int64)
-    window = slice(rows[0], rows[-1] + 1), slice(cols[0], cols[-1] + 1)
-    a, b, c, d, e, f = reference.transform
-    corner = (a * cols[0] + b * rows[0] + c, d * cols[0] + e * rows[0] + f)
     layers = {
-        ELEVATION: heights[window].astype(np.float32),
-        "difference": (heights - heights_of(reference).values)[window].astype(np.float32),
+        ELEVATION: heights.astype(np.float32),
+        "difference": (heights - heights_of(reference).values).astype(np.float32),
     }
-    return GridMap(layers, (a, b, corner[0], d, e, corner[1]), reference.crs, reference.frame, reference.t_ns)
+    laid = GridMap(layers, reference.transform, reference.crs, reference.frame, reference.t_ns)
+    return cut_to_known(laid, np.isfinite(heights))
 
 
 def sample_placed(moved: Heights, placement: Placement, x: Floats, y: Floats) -> Floats:

@@ -54,6 +54,8 @@ class Fit:
         Of the residuals by the motion, by the moved map's slopes.
     cell : float
         Edge of the moved map's cells in metres.
+    free : (7,) bool
+        Which of shift, turn and scale were found; k of them.
     converged : bool
     """
 
@@ -63,6 +65,7 @@ class Fit:
     bread: Floats
     gradient: Floats
     cell: float
+    free: Mask
     converged: bool
 
     @property
@@ -101,7 +104,13 @@ class _Under:
 
 
 def refine(
-    reference: Heights, moved: Heights, begin: Placement, *, scale: bool = False, tilt: bool = True
+    reference: Heights,
+    moved: Heights,
+    begin: Placement,
+    *,
+    scale: bool = False,
+    tilt: bool = True,
+    turn: bool = True,
 ) -> Fit:
     """Lay a map on a reference from a placement nearby.
 
@@ -115,10 +124,12 @@ def refine(
         Whether lengths of the moved map may be wrong by a factor.
     tilt : bool
         Whether it may lean.
+    turn : bool
+        Whether it may be turned about the vertical.
     """
     template = _template(moved, begin)
     under = _prepare(reference)
-    free = _free(scale, tilt)
+    free = np.array([True, True, True, tilt, tilt, turn, scale])
     placement, converged = begin, False
     for _ in range(ITERATIONS):
         step, size = _solve(_linearise(under, template, placement, free), template, free)
@@ -130,12 +141,7 @@ def refine(
     # By how much a weighted residual changes with the residual: less than its weight, as that falls too.
     change = np.sqrt(weight) * (5 * np.sqrt(weight) - 4)
     bread = np.einsum("ij,ijp,ijq->pq", change, np.nan_to_num(g_moved), np.nan_to_num(g_reference))
-    return Fit(placement, residual, weight, bread, g_moved, template.cell, converged)
-
-
-def _free(scale: bool, tilt: bool) -> Mask:
-    """Return which of shift, turn and scale (7,) are found."""
-    return np.array([True, True, True, tilt, tilt, True, scale])
+    return Fit(placement, residual, weight, bread, g_moved, template.cell, free, converged)
 
 
 def _template(moved: Heights, begin: Placement) -> _Template:
@@ -230,15 +236,25 @@ def _solve(
 
 
 def measure_covariance(fit: Fit) -> Floats:
-    """Return the covariance (k, k) of a fit, m and rad of the middle; infinite where nothing holds it."""
-    k = len(fit.bread)
+    """Return the covariance of a fit: (6, 6), m and rad of the middle, or (7, 7) with its scale.
+
+    It is 0 where nothing was to be found, and infinite where nothing holds the map.
+    """
+    known = np.flatnonzero(fit.free)
+    whole = np.zeros((7, 7))
+    whole[np.ix_(known, known)] = _measure_free(fit)
+    return whole if fit.free[6] else whole[:6, :6]
+
+
+def _measure_free(fit: Fit) -> Floats:
+    """Return the covariance (k, k) of what was free."""
     used = fit.weight > 0
     forms = np.where(used[..., None], fit.weight[..., None] * np.nan_to_num(fit.gradient), 0.0)
     filling = _correlate_residuals(fit, forms)
     lengths = np.sqrt(np.maximum(np.diag(fit.bread), 1e-300))
     scaled = (fit.bread + fit.bread.T) / 2 / np.outer(lengths, lengths)
     if not (np.diag(fit.bread) > 0).all() or np.linalg.eigvalsh(scaled)[0] < SHARPER:
-        return np.diag(np.full(k, np.inf))
+        return np.diag(np.full(len(fit.bread), np.inf))
     inverse = np.linalg.inv(fit.bread)
     found = inverse @ filling @ inverse.T
     found[:2, :2] += np.eye(2) * (SAMPLING * fit.cell) ** 2
