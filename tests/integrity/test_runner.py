@@ -22,7 +22,7 @@ from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, JointState, Twist, WheelState
+from transect.types import Imu, JointState, Odometry, Twist, WheelState
 
 
 @cache
@@ -194,6 +194,24 @@ def test_what_moved_in_a_run_of_equal_samples_is_stuck_while_it_halts() -> None:
     assert said[1:] == list(range(said[1], 40))
 
 
+@pytest.mark.parametrize(("step", "is_stuck"), [(1e-5, True), (1e-5, False), (1e-2, True)])
+def test_joints_alone_are_stuck_once_they_repeat_longer_than_they_did_at_rest(
+    step: float, is_stuck: bool
+) -> None:
+    """Seven angles once a second, with noise of 1e-5 rad: fine converters seldom repeat, coarse ones do."""
+    rng = np.random.default_rng(3)
+    angles = step * np.round((1.0 + rng.normal(0, 1e-5, (60, 7))) / step)
+    t = np.arange(60)
+    angles[:, 0] += 0.05 * np.clip(t - 8, 0, 20)
+    if is_stuck:
+        angles[16:40] = angles[16]
+    joints = stream_of_values("arm/joints", START_NS + t * NS, {"position": angles}, type=JointState)
+    found = check(Recording("arm", (joints,)), checks=["S01"]).select(stream="arm/joints")
+    said = [k for k, verdict in enumerate(found) if verdict.reason == "STUCK"]
+    assert said == (list(range(said[0], 40)) if is_stuck and step < 1e-4 else [])
+    assert not said or 20 < said[0] < 28
+
+
 def test_wheels_that_only_tell_how_they_are_steered_are_not_stuck() -> None:
     recording = drive(20)
     steering = stream_of_values(
@@ -214,6 +232,25 @@ def test_a_window_without_data_is_bad_and_not_absent() -> None:
     last = verdicts.select(stream="imu", check="S04")[len(imu) - 1]
     assert (last.state, last.score, last.reason) == ("UNKNOWN", None, "NO_DATA")
     assert verdicts.by_sensor["imu"][-1].state == "BAD"
+
+
+@pytest.mark.parametrize(("stamps_jump", "busy"), [(True, True), (False, True), (True, False)])
+def test_a_clock_that_goes_back_by_one_step_is_told_where_the_recorder_is_busy(
+    stamps_jump: bool, busy: bool
+) -> None:
+    """Back by one step looks as a row that is there twice, but for log times; a late recorder is no jump."""
+    rng, steps = np.random.default_rng(5), np.arange(2000)
+    t_ns, late = START_NS + steps * NS // 50, 20_000_000 * (steps >= 1000)
+    wait = 1_000_000 * rng.integers(0, 28 if busy else 2, len(steps))
+    wait[rng.random(len(steps)) < 0.2] = 0
+    log_ns = t_ns + wait + (0 if stamps_jump else late)
+    stamps = t_ns - (late if stamps_jump else 0)
+    speeds = {"vx": rng.normal(1, 0.1, len(steps)), "wz": rng.normal(0, 0.1, len(steps))}
+    odom = stream_of_values("odom", stamps, speeds, type=Odometry, log_ns=log_ns)
+    found = check(Recording("late", (odom,)), checks=["T06"]).select(reason="CLOCK_JUMP")
+    said = {(t - START_NS) // NS for t in found.column("t0_ns")}
+    assert said <= {19, 20, 21}
+    assert bool(said) == stamps_jump
 
 
 def _cut(recording: Recording, end_ns: int) -> Recording:

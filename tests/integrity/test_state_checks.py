@@ -9,7 +9,7 @@ from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Record
+from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Record, WheelState
 
 from .recordings import START_NS, declaring, drive, winding, yard
 
@@ -323,6 +323,18 @@ def test_a_column_that_is_cut_off_is_saturated_though_it_was_larger_before() -> 
     assert len(found) >= 10
     assert min(found.column("t1_ns")) > START_NS + 22 * NS
     assert max(found.column("t0_ns")) <= START_NS + 32 * NS
+
+
+@pytest.mark.parametrize(("ends", "is_cut"), [((0.4, 0.4), True), ((0.4, 0.5), False), ((0.0, 0.0), False)])
+def test_wheels_that_are_all_at_one_speed_are_cut_off(ends: tuple[float, float], is_cut: bool) -> None:
+    """Noisy wheels that stay at one value: at the same one, at two, or at rest."""
+    speeds = np.random.default_rng(0).normal(0.6, 0.02, (1000, 2))  # 50 Hz
+    speeds[600:800] = ends
+    t_ns = START_NS + np.arange(1000) * NS // 50
+    wheels = stream_of_values("wheels", t_ns, {"wheel_velocity": speeds}, type=WheelState)
+    found = check(Recording("wheels", (wheels,)), checks=["S02"]).select(raw=("SUSPECT", "BAD"))
+    said = {(t - START_NS) // NS for t in found.column("t0_ns")}
+    assert said == (set(range(12, 16)) if is_cut else set())
 
 
 def test_a_coarse_sensor_at_rest_and_one_that_is_stuck_are_not_saturated() -> None:

@@ -46,11 +46,13 @@ AT_MOST_SUSPECT = 0.2
 """Score of a leap by whole steps, at least."""
 
 
-class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
+class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=5):
     """A step in ``t_sample - t_log`` that is more than 5 deviations.
 
     The median of a window is compared with those of the ten windows before; where it is less than two steps
-    between samples, so is the sample with the shortest delay. Without log times a stream of a steady pace
+    between samples, so is the sample with the shortest delay. A busy recorder delays most samples, and hides
+    a jump of a few steps; there the shortest delays alone must differ, by more than 5 times what they did
+    before, and one step between stamps from the usual one by as much. Without log times a steady stream
     shows jumps backwards, and forwards of up to half a second after which the samples have another phase:
     a straight line through the stamps before is prolonged, and the median distance of those behind from it,
     less whole steps, must be more than 5 deviations, and 3 times what it was anywhere before. Where the phase
@@ -145,11 +147,21 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=4):
         jump, quickest = np.abs(now - middle).tolist()
         # What a busy recorder delays is not its quickest sample.
         is_jump = jump > MANY * noise and (jump > 2 * step or quickest > QUICKEST * jump)
+        wander = float(np.max(np.abs(before[:, 1] - middle[1])))
+        if not is_jump and quickest > MANY * wander and self._is_in_steps(stream, now[1] - float(middle[1])):
+            jump, is_jump = quickest, True
         if is_jump:  # the clock goes on from where it is now
             self._delays.clear()
             self._delays.extend([now] * 3)
         found = {"delay_s": now[0] - float(middle[0]), "noise_s": noise}
         return Finding({"jump": jump if is_jump else 0.0}, len(stream), found)
+
+    def _is_in_steps(self, stream: Window[Any], jump: float) -> bool:
+        """Tell whether some step of the stamps is as much too long, or too short, as the clock jumped, s."""
+        if not self._pace.jitter <= STEADY:
+            return False
+        off = stream.history(3 * stream.seconds).steps_s - self._pace.step
+        return bool(np.any(np.abs(off - jump) < (1 - QUICKEST) * abs(jump)))
 
 
 def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float]:

@@ -23,18 +23,20 @@ FEW_VALUES, MANY_VALUES = 10, 1000
 """Different values that tell the step of a converter, and of a signal that has none."""
 SELDOM, REMEMBERED = 10, 60
 """Percent of the windows that may have samples that repeat, and windows that tell so."""
-DISTINCT, LEARNED = 0.95, 3
-"""Part of the samples of a column that are different if they never repeat, and windows that tell so."""
+DISTINCT, LEARNED, NOISY = 0.95, 3, 10
+"""Part of the samples of a column that are different if they never repeat, windows that tell so, and those
+that tell that it has noise, however it moves."""
 
 
-class Saturation(Check, id="S02", group="signal", version=3, least=LEAST, k_on=1):
+class Saturation(Check, id="S02", group="signal", version=4, least=LEAST, k_on=1):
     """Part of the samples at the end of the range, over the worst column.
 
     The range is given by parameters. Where it is not, an extreme counts that at least five samples of the
     window share to the last bit, and either that nothing before exceeded and that is far from the usual
     value in steps of the converter, or in a column whose samples never repeated before, or that is between
-    two steps of the converter where no sample was before. (For pixels see C08, for ranges C05; a sample that
-    repeats whole is stuck, S01.)
+    two steps of the converter where no sample was before. Where all columns stay at one value each, they
+    stand still or are stuck (S01); but noisy ones that are all at the same one have the end of their range in
+    common, as wheels have. (For pixels see C08, for ranges C05.)
 
     Motive: Document 001: "burned images"; gyroscopes and accelerometers clip, too.
     """
@@ -72,8 +74,8 @@ class Saturation(Check, id="S02", group="signal", version=3, least=LEAST, k_on=1
         count = (values == peaks).sum(axis=0)
         kinds = [np.unique(column[np.isfinite(column)]) for column in values.T]
         far = np.array([_levels(column, kind) for column, kind in zip(values.T, kinds, strict=True)])
-        ends = (peaks >= before) & (far > LEVELS) | self._never_repeated(kinds) | self._between(peaks, kinds)
-        counted = (count >= LEAST) & ends
+        ends = (peaks >= before) & (far > LEVELS) | self._never_repeated(peaks, kinds)
+        counted = (count >= LEAST) & (ends | self._between(peaks, kinds))
         if not counted.any():
             self._learn(np.array([len(kind) for kind in kinds]) / len(values))
         return np.where(counted, count / len(values), 0.0)
@@ -88,10 +90,12 @@ class Saturation(Check, id="S02", group="signal", version=3, least=LEAST, k_on=1
                 grid.learn(kind)
         return np.array(found, np.bool_)
 
-    def _never_repeated(self, kinds: list[Floats]) -> Mask:
+    def _never_repeated(self, peaks: Floats, kinds: list[Floats]) -> Mask:
         """Return (k,) the columns whose samples were all different so far; none while all stand still."""
-        known = len(self._distinct) >= LEARNED and len(self._distinct[0]) == len(kinds)
-        if not known or all(len(kind) < 2 for kind in kinds):
+        still = all(len(kind) < 2 for kind in kinds)
+        windows = NOISY if still else LEARNED
+        known = len(self._distinct) >= windows and len(self._distinct[0]) == len(kinds)
+        if not known or (still and not _have_one_end(peaks)):
             return np.zeros(len(kinds), np.bool_)
         # The window in which a full scale begins has some samples at it, and was not yet known to.
         return np.percentile(np.array(self._distinct), SELDOM, axis=0) > DISTINCT
@@ -101,6 +105,11 @@ class Saturation(Check, id="S02", group="signal", version=3, least=LEAST, k_on=1
         if self._distinct and len(self._distinct[0]) != len(distinct):
             self._distinct.clear()
         self._distinct.append(distinct)
+
+
+def _have_one_end(peaks: Floats) -> bool:
+    """Tell whether several columns have one and the same extreme (k,), which is not zero."""
+    return len(peaks) > 1 and bool(peaks[0] > 0 and (peaks == peaks[0]).all())
 
 
 class _Converter:

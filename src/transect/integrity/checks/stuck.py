@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,9 +30,9 @@ NOISY = (Imu, LaserScan, RadarSpectrum)
 """Types whose noise never repeats: a second sample of the same bits was not measured."""
 TURNING = ("wheel_velocity", "drive_ticks")
 """Columns of wheels that change while a robot drives; steering and commands may stay as they are."""
-RESTLESS, SLOW = 100, 10
-"""Samples of a sensor that stood still and repeated none, after which one that repeats was not measured; and
-as how many those of a window count at least."""
+WAVERED, CHANCE = 5, 1e-4
+"""Changes to and fro of a sensor that stood still that tell how seldom it repeats, at least; and how likely a
+run is, by that, that was not measured."""
 RESTED_S = 10.0
 """Seconds in which a joint that nothing else measures must hardly turn, to stand still."""
 SLOWEST, FEWEST = 0.2, 3
@@ -50,15 +51,16 @@ Stickable = (
 )
 
 
-class Stuck(Check, id="S01", group="signal", version=4, k_on=1, k_off=1):
+class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
     """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
 
-    Inertial sensors, lasers and radars have noise, so that is enough, and so it is for others that never
-    repeated a sample while they stood still. Else fixes, wheels, joints and poses may stand still: a peer
-    must move meanwhile, for joints another sensor of the same joints; what a laser sees moves, too, if most
-    of its ranges change. Once it moved in two windows of a run, nothing of that run was measured. A sample
-    that comes less often than every fifth of a second counts for as many. Shorter than `shortest` is a
-    sensor that is logged faster than it measures.
+    Inertial sensors, lasers and radars have noise, so that is enough. Fixes, wheels, joints and poses may
+    stand still: a peer must move meanwhile, for joints another sensor of the same joints; what a laser sees
+    moves, too, if most of its ranges change. Once it moved in two windows of a run, nothing of that run was
+    measured. Or the run is longer than chance: of a sensor that wavered c times while it stood still, and
+    repeated m times (in samples or fifths of a second), k more repeats have the probability
+    ``B(m + k + 1, c + 1) / B(m + 1, c + 1)``. A sample that comes less often than every fifth of a second
+    counts for as many. Shorter than `shortest` is a sensor that is logged faster than it measures.
 
     Motive: Document 002, `enc_delta`: an encoder that "changes by less than" this means a fault.
     """
@@ -69,8 +71,9 @@ class Stuck(Check, id="S01", group="signal", version=4, k_on=1, k_off=1):
     def reset(self) -> None:
         """No sample is known yet."""
         self._last: bytes | None = None
-        self._run, self._since = 0, 0
-        self._restless = self._moved = 0
+        self._run, self._since, self._until, self._moved = 0, 0, 0, 0
+        self._wavered, self._repeated, self._was_stuck = 0, 0, False
+        self._newest = np.empty((0, 0))
 
     def look(
         self,
@@ -80,35 +83,58 @@ class Stuck(Check, id="S01", group="signal", version=4, k_on=1, k_off=1):
         lasers: Sequence[Window[LaserScan]] = (),
     ) -> Finding | Unknown:
         """Count how many of the last samples are the same."""
-        rows = _bytes_of(stream)
+        rows = _numbers_of(stream)
         if rows is None:
             return Unknown("NO_NUMBERS", n=len(stream))
-        longest, repeats = self._count(rows, stream.t_ns.tolist())
+        longest = self._count(rows, stream.t_ns.tolist())
         kind = stream.stream.type
         if not issubclass(kind, NOISY):
+            wavering = self._count_wavering(rows)
             moving = self._turns(stream, joints) if issubclass(kind, JointState) else _moves(peers, lasers)
             if longest > self.run.warn:
-                if moving is None and self._restless < RESTLESS:
-                    return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
                 self._moved += bool(moving)
-                proved = moving or self._moved >= PROVED or self._restless >= RESTLESS
+                proved = moving or self._moved >= PROVED or self._is_no_chance()
+                if moving is None and not proved:
+                    return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
+                self._was_stuck = self._was_stuck or bool(proved)
                 longest = longest if proved else 0.0
             elif moving is False or (moving is None and _rests(stream)):
-                self._restless = 0 if repeats else min(self._restless + max(len(rows), SLOW), RESTLESS)
+                self._wavered += min(wavering, round(stream.seconds / SLOWEST))
         return Finding({"run": float(longest)}, len(stream))
 
-    def _count(self, rows: Sequence[bytes | None], times: Sequence[int]) -> tuple[float, int]:
-        """Return the longest run of equal samples, in samples or fifths of a second, and how many repeat."""
-        longest, repeats = 0.0, 0
-        for row, t_ns in zip(rows, times, strict=True):
+    def _count(self, rows: Floats, times: Sequence[int]) -> float:
+        """Return the longest run of equal samples (n, k), in samples or fifths of a second."""
+        longest, measured = 0.0, np.count_nonzero(rows == rows, axis=1).tolist()
+        for numbers, count, t_ns in zip(rows, measured, times, strict=True):
+            row = numbers.tobytes() if count else None
             if row is not None and row == self._last:
-                self._run, repeats = self._run + 1, repeats + 1
+                self._run += 1
             else:
-                self._last, self._run, self._since, self._moved = row, 1, t_ns, 0
-            lasted = (t_ns - self._since) / NS
+                self._repeated += 0 if self._was_stuck else self._repeats()
+                self._last, self._run, self._since = row, 1, t_ns
+                self._moved, self._was_stuck = 0, False
+            self._until, lasted = t_ns, (t_ns - self._since) / NS
             if lasted >= self.shortest and self._run >= FEWEST:
                 longest = max(longest, self._run, lasted / SLOWEST)
-        return longest, repeats
+        return longest
+
+    def _count_wavering(self, rows: Floats) -> int:
+        """Return how many samples (n, k) went back by something: noise does, what turns slowly does not."""
+        known = np.concatenate([self._newest, rows]) if self._newest.shape[1] == rows.shape[1] else rows
+        self._newest = known[-2:]
+        with np.errstate(invalid="ignore"):
+            ways = np.sign(np.diff(known, axis=0))
+        return int(np.any(ways[1:] * ways[:-1] < 0, axis=1).sum())
+
+    def _repeats(self) -> int:
+        """Return how often the last sample was repeated, in samples or fifths of a second."""
+        return max(0, min(self._run - 1, int((self._until - self._since) / NS / SLOWEST)))
+
+    def _is_no_chance(self) -> bool:
+        """Tell whether the run is longer than those of a sensor that stands still."""
+        more, known, wavered = self._repeats(), self._repeated + 1, self._wavered + 1
+        chance = _log_beta(known + more, wavered) - _log_beta(known, wavered)
+        return self._wavered >= WAVERED and chance < math.log(CHANCE)
 
     def _turns(self, own: Window[Any], others: Sequence[Window[JointState]]) -> bool | None:
         """Tell whether the joints of a device turned in the run, by its other sensors; None without any."""
@@ -121,6 +147,11 @@ class Stuck(Check, id="S01", group="signal", version=4, k_on=1, k_off=1):
             if len(known := _finite(each.history(span).array("position"))) > 2
         ]
         return any(told) if told else None
+
+
+def _log_beta(a: float, b: float) -> float:
+    """Return the logarithm of the beta function."""
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 def _moves(peers: Sequence[Window[Moving]], lasers: Sequence[Window[LaserScan]]) -> bool | None:
@@ -159,17 +190,13 @@ def _finite(values: Floats) -> Floats:
     return some[np.isfinite(some).all(axis=1)]
 
 
-def _bytes_of(stream: Window[Any]) -> list[bytes | None] | None:
-    """Return the bytes of each sample's numbers, None for one that measured nothing."""
+def _numbers_of(stream: Window[Any]) -> Floats | None:
+    """Return all numbers (n, k) of each sample; None where there are none that must change."""
     units = getattr(stream.stream.type, "units", dict)()
     names = [name for name in units if stream.has(name)]
     if issubclass(stream.stream.type, WheelState) and not set(TURNING) & set(names):
         return None
     parts = [np.asarray(column) for name in names if isinstance(column := stream.column(name), np.ndarray)]
     wide = [part.reshape(len(stream), -1) for part in parts if part.dtype.kind in "fiu"]
-    if not wide:
-        return None
     # Constants such as angles of a laser do not hurt: they are the same in every sample.
-    rows = np.concatenate(wide, axis=1)
-    measured = np.count_nonzero(rows == rows, axis=1)
-    return [row.tobytes() if count else None for row, count in zip(rows, measured.tolist(), strict=True)]
+    return np.concatenate(wide, axis=1) if wide else None
