@@ -240,12 +240,16 @@ def bench_kilometre() -> None:
 
 def simulated(poses: np.ndarray, lens: Lens, seed: int, lengths) -> tuple[np.ndarray, float]:
     """Drive through a simulated street after a calibration by itself; poses and percent of error."""
-    world = Street(poses, seed)
-    faults = self_calibrated(Drive(poses, world, lens, seed=seed))
-    mended = Drive(poses, world, lens, seed=seed + 1, mend=lambda seen: straighten_pixels(seen, PAIR, faults))
-    found = odometry(mended, KEYFRAMES)
+    found = odometry(calibrated_drive(poses, lens, seed), KEYFRAMES)
     errors = segment_errors(associate(trajectory(poses), trajectory(found)), lengths, every=1)
     return found, errors.percent
+
+
+def calibrated_drive(poses: np.ndarray, lens: Lens, seed: int) -> Drive:
+    """A drive whose pixels are mended by what it tells of its own lens."""
+    world = Street(poses, seed)
+    faults = self_calibrated(Drive(poses, world, lens, seed=seed))
+    return Drive(poses, world, lens, seed=seed + 1, mend=lambda seen: straighten_pixels(seen, PAIR, faults))
 
 
 def self_calibrated(drive: Drive) -> np.ndarray:

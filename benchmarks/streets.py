@@ -17,6 +17,7 @@ from transect.geometry import se3
 from transect.nodes.stereo.calibration import StereoTracks
 from transect.nodes.stereo.vo import Odometer, Pair, Rig
 from transect.nodes.stereo.vo.fronts import Sight
+from transect.nodes.stereo.vo.odometer import FARTHEST
 from transect.types import Trajectory
 
 WIDTH, HEIGHT, FOCAL, BASELINE = 1226, 370, 707.0, 0.537
@@ -34,6 +35,9 @@ CELLS, SIGHT = 400, 150.0
 """Points that are looked for in an image, and metres up to which there is something to see."""
 ON_WALLS, ON_GROUND = 0.65, 0.25
 """Shares of the places on walls and on smooth ground that have a corner: half of the points are 20 m away."""
+
+KNOWN, DESCRIBED, CORNER, FLIPPED = 60.0, 600, 0.3, 0.12
+"""m up to which corners are known again, how many are; their pixels' error, and share of wrong bits."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,31 @@ def street(metres, seed=0, speed=10.0):
             rates.append(rng.normal(0, 0.3))
             gone += speed / RATE
     return _poses(np.array(speeds), np.radians(rates), rng)
+
+
+def oblong(length, again, seed=0, apart=16.0, speed=11.0, slow=5.0):
+    """``T_world_camera`` (n, 4, 4): down a street, round, back on its other side, round, and down it again.
+
+    This is the shape of KITTI's drive 06. `length` and `again` are the metres of the street, and of it that
+    are driven twice, never quite in the same track.
+    """
+    rng = np.random.default_rng(seed)
+    phases = rng.uniform(0, 2 * np.pi, 2)
+    radius, gone, poses = apart / 2, 0.0, []
+    lap = 2 * (length + np.pi * radius)
+    while gone < lap + again:
+        half, along = divmod(gone % lap, lap / 2)
+        bend = max(along - length, 0.0) / radius
+        x, z = radius * (1 - np.cos(bend)), min(along, length) + radius * np.sin(bend)
+        x, z, heading = (apart - x, length - z, bend + np.pi) if half else (x, z, bend)
+        aside = 0.3 * np.sin(gone / 40 + phases[0]) + 0.2 * np.sin(gone / 17 + phases[1])
+        slope = 0.3 / 40 * np.cos(gone / 40 + phases[0]) + 0.2 / 17 * np.cos(gone / 17 + phases[1])
+        at = np.array([x + aside * np.cos(heading), 0.0, z - aside * np.sin(heading)])
+        pitch, roll = rng.normal(0, 0.002, 2)
+        turn = cv2.Rodrigues(np.array([0.0, heading + slope, 0.0]))[0]
+        poses.append(se3.from_matrix(turn @ cv2.Rodrigues(np.array([pitch, 0, roll]))[0], at))
+        gone += (slow if bend else speed) / RATE
+    return np.array(poses)
 
 
 def _poses(speeds, rates, rng=None):
@@ -232,8 +261,8 @@ class Drive:
         pixels = self.lens.pixels(np.where(near[:, 2:] > 0.5, near, [0.0, 0.0, 1.0]))
         inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < WIDTH - 5)
         inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < HEIGHT - 5)
-        pixels = self.mend(pixels)
         good = inside.all(axis=1) & (near[:, 2] > 0.5) & ~(hidden < 0.98 * there)
+        pixels[good] = self.mend(pixels[good])
         return np.where(good[:, None], pixels, np.nan)
 
     def step(self, k):
@@ -279,6 +308,41 @@ class Drive:
         seen = np.column_stack([exact[:, :2] + drift, right])
         seen[seen[:, 0] - seen[:, 2] < 0.5, 2] = np.nan
         return seen
+
+
+class Corners:
+    """Corners on the walls of a street, each with bits of its own by which it is known again.
+
+    No two look alike, so that nothing is told by them of how well places are recognised.
+    """
+
+    def __init__(self, world, seed=0):
+        self.rng = np.random.default_rng(seed)
+        wide = np.linalg.norm(world.ends[:, 1] - world.ends[:, 0], axis=1)
+        counts = np.clip(wide * world.tops, 4, 90).astype(int)
+        ends, tops = np.repeat(world.ends, counts, axis=0), np.repeat(world.tops, counts)
+        flat = ends[:, 0] + self.rng.random((len(ends), 1)) * (ends[:, 1] - ends[:, 0])
+        up = UP - self.rng.random(len(ends)) * tops
+        self.points = np.column_stack([flat[:, 0], up, flat[:, 1]])
+        self.bits = self.rng.integers(0, 2, (len(self.points), 256), dtype=np.uint8)
+        self.strength = self.rng.random(len(self.points))
+
+    def look(self, drive):
+        """What a stereo SLAM keeps of the pair that a drive is at."""
+        away = np.linalg.norm(self.points - drive.poses[drive.at][:3, 3], axis=1)
+        rows = np.flatnonzero(away < KNOWN)
+        seen = drive.see(self.points[rows])
+        shown = ~np.isnan(seen[:, 0])
+        rows, seen = rows[shown], seen[shown][:, :3]
+        strongest = np.argsort(self.rng.normal(0, 0.2, len(rows)) - self.strength[rows])[:DESCRIBED]
+        rows, seen = rows[strongest], seen[strongest] + self.rng.normal(0, CORNER, (len(strongest), 3))
+        clear = seen[:, 0] - seen[:, 2] > FOCAL / FARTHEST
+        bits = self.bits[rows[clear]] ^ (self.rng.random((int(clear.sum()), 256)) < FLIPPED)
+        return {
+            "points": RIG.points(seen[clear]).astype(np.float32),
+            "descriptors": np.packbits(bits, axis=1),
+            "camera": np.array([[FOCAL, FOCAL, K[0, 2], K[1, 2], BASELINE]]),
+        }
 
 
 RIG = Rig(FOCAL, FOCAL, K[0, 2], K[1, 2], BASELINE, WIDTH, HEIGHT)
