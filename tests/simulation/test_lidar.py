@@ -1,12 +1,14 @@
 """A spinning lidar: its beams, its clock, and points that its motion straightens."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from transect.geometry import se3
 from transect.simulation import lidar
 from transect.simulation.driving import Chassis, course, drive, turn
-from transect.simulation.lidar import VLP_32C, revolution
+from transect.simulation.lidar import VLP_32C, SpinningLidar, revolution
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
 from transect.simulation.raycast import Hits, Scene
@@ -28,12 +30,18 @@ def turning() -> Motion:
 MOTION = turning()
 
 
-def scanned(begin_ns: int, seed: int = 0, motion: Motion = MOTION) -> PointCloud:
+def scanned(
+    begin_ns: int,
+    seed: int = 0,
+    motion: Motion = MOTION,
+    device: SpinningLidar = VLP_32C,
+    bias: np.ndarray | None = None,
+) -> PointCloud:
     def half(places: np.ndarray, hits: Hits) -> np.ndarray:
         return np.full(len(places), 0.5)
 
     noise = generator(seed, "lidar", begin_ns)
-    return lidar.scan(SCENE, motion, MAST, begin_ns, VLP_32C, THIN, half, noise)
+    return lidar.scan(SCENE, motion, MAST, begin_ns, device, THIN, half, noise, bias=bias)
 
 
 def test_a_revolution_is_that_of_table_1() -> None:
@@ -89,6 +97,23 @@ def test_intensity_falls_with_the_incidence() -> None:
     near = np.linalg.norm(cloud.points, axis=1) < 5
     assert cloud.fields["intensity"].max() <= 50
     assert cloud.fields["intensity"][near].mean() > 2 * cloud.fields["intensity"][~near].mean()
+
+
+def test_ground_that_returns_too_little_light_is_not_seen() -> None:
+    # A mast of 1.5 m over the axles, 0.3 m high: light falls as 0.5 * 1.8 / r / r^2.
+    faint = replace(VLP_32C, faintest=0.5 * 1.8 / 20.0**3, range_std=0.0)
+    ranges = np.linalg.norm(scanned(0, device=faint).points, axis=1)
+    assert 18.0 < ranges.max() < 21.0
+    assert np.linalg.norm(scanned(0).points, axis=1).max() > 28.0
+
+
+def test_each_beam_keeps_its_own_bias() -> None:
+    exact = replace(VLP_32C, range_std=0.0)
+    bias = lidar.draw_bias(replace(exact, bias_std=0.02), seed=3)
+    straight, off = scanned(0, device=exact), scanned(0, device=exact, bias=bias)
+    longer = np.linalg.norm(off.points, axis=1) - np.linalg.norm(straight.points, axis=1)
+    assert longer == pytest.approx(bias[off.fields["ring"]], abs=1e-5)
+    assert 0.01 < bias.std() < 0.03
 
 
 def test_the_same_seed_gives_the_same_cloud() -> None:

@@ -19,7 +19,7 @@ from transect.simulation import inertial
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.motion import Motion
 from transect.simulation.worlds.etna import streams
-from transect.simulation.worlds.etna.state import State
+from transect.simulation.worlds.etna.state import ROUTES, State
 
 SECONDS = 10.0
 SEEDS = (0, 1)
@@ -334,6 +334,20 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     one = written("one", 0)
     assert one == written("again", 0)
     assert one != written("other", 1)
+
+
+def test_another_day_has_the_same_ground_and_another_track(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ROUTES, "return", ROUTES["return"]._replace(ground=50.0, out=4.0))
+
+    def on(track: str) -> State:
+        return State(Options(4.0, 0, 0.03, ("Lidar",), {"route": "return", "track": track}))
+
+    first, again, beside = on("first"), on("again"), on("beside")
+    assert (first.land.height == beside.land.height).all()
+    apart = first.motion.position - beside.motion.position
+    assert np.linalg.norm(apart[:, :2], axis=1) == pytest.approx(1.5, abs=0.1)
+    shaken = first.motion.position[600] - again.motion.position[600]
+    assert 0 < np.linalg.norm(shaken) < 0.05
 
 
 def test_depth_comes_on_request() -> None:

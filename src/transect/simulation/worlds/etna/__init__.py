@@ -14,8 +14,13 @@ depth : {"off", "on"}
     Truth gets the depth of every image.
 task : {"traverse", "rock_picking"}
     The rover stands and AuxArm puts a rock into the container (section 5.2, where it takes 105 and 141 s).
-route : {"lap", "return"}
-    Around the lander again and again; or out past it, back over the same ground, and out again.
+lidar : {"ideal", "measured"}
+    Every beam that meets something comes back; or only what is bright enough, and channels have biases.
+route : {"lap", "return", "far"}
+    Around the lander again and again; or out past it, back over the same ground, and out again: 33 m of
+    way, or 268 m.
+track : {"first", "again", "beside"}
+    Of the first drive; of another day on the same ground, with other noise; or the same 1.5 m to the left.
 
 A smaller `scale` makes smaller images and, in the same measure, thinner clouds. AMEDS has no place for the
 intrinsics: its reader scales those of full size to the images.

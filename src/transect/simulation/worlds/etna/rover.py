@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -194,15 +195,33 @@ def _plan_side() -> list[Leg]:
     ]
 
 
-def plan_return(seconds: float, start_ns: int) -> Course:
+def plan_return(seconds: float, start_ns: int, aside: float = 0.0) -> Course:
     """The course out past the lander, back, and out again, as often as it takes: one ground both ways."""
-    speed, about = 0.7, driving.spot_turn(np.pi, 0.35)
-    ways: list[tuple[float, float]] = [(6.0, 0.6), (6.0, -0.9), (8.0, 0.7), (6.0, 0.0)]
+    ways = [(6.0, 0.6), (6.0, -0.9), (8.0, 0.7), (6.0, 0.0)]
+    start = _step_aside((-15.0, -14.0, 0.1), aside)
+    return driving.course(_plan_there_and_back(ways, 0.7, seconds), seconds, start_ns, start)
+
+
+def plan_far(seconds: float, start_ns: int, aside: float = 0.0) -> Course:
+    """The same over 268 m of winding ground: as long as a traverse of Table 6, as fast as the fastest."""
+    ways = [(28.0, 0.8), (34.0, -1.1), (40.0, 0.9), (30.0, -0.9), (36.0, 0.8), (40.0, -0.5), (35.0, 0.0)]
+    start = _step_aside((-115.0, -45.0, 0.1), aside)
+    return driving.course(_plan_there_and_back(ways, 0.8, seconds), seconds, start_ns, start)
+
+
+def _step_aside(start: tuple[float, float, float], metres: float) -> tuple[float, float, float]:
+    """Return a planar pose so many metres to the left of another."""
+    x, y, yaw = start
+    return x - metres * float(np.sin(yaw)), y + metres * float(np.cos(yaw)), yaw
+
+
+def _plan_there_and_back(ways: Sequence[tuple[float, float]], speed: float, seconds: float) -> list[Leg]:
+    """Straight and bent ways out in turn, the same ways back, and again until the time is over."""
+    about = driving.spot_turn(np.pi, 0.35)
     out = [leg for length, bend in ways for leg in _plan_bend(length, bend, speed)]
     home = [leg for length, bend in ways[::-1] for leg in _plan_bend(length, -bend, speed)[::-1]]
     once = [*out, about, *home, about]
-    legs = once * (int(seconds / sum(leg.seconds for leg in once)) + 1)
-    return driving.course(legs, seconds, start_ns, start=(-15.0, -14.0, 0.1))
+    return once * (int(seconds / sum(leg.seconds for leg in once)) + 1)
 
 
 def _plan_bend(length: float, bend: float, speed: float) -> list[Leg]:
@@ -210,7 +229,7 @@ def _plan_bend(length: float, bend: float, speed: float) -> list[Leg]:
     return [driving.straight(length, speed), *([driving.turn(bend, 5.0, speed)] if bend else [])]
 
 
-def plan_lap(seconds: float, start_ns: int) -> Course:
+def plan_lap(seconds: float, start_ns: int, aside: float = 0.0) -> Course:
     """The course around the lander for a time, as often as it takes; it begins in the south-west."""
     side = _plan_side()
     once = driving.course(side, 120.0).pose[-1]
@@ -218,4 +237,5 @@ def plan_lap(seconds: float, start_ns: int) -> Course:
     legs = side * (int(seconds / nominal) + 1)
     # Four sides, each turned by a right angle, come back to the start: this is what they turn about.
     x, y = once[:2]
-    return driving.course(legs, seconds, start_ns, start=(-(x - y) / 2, -(x + y) / 2, 0.0))
+    start = _step_aside((-(x - y) / 2, -(x + y) / 2, 0.0), aside)
+    return driving.course(legs, seconds, start_ns, start)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +17,14 @@ from ... import driving, inertial, terrain, wheels
 from ...day import Options
 from ...driving import Course
 from ...gnss import Coverage
+from ...lidar import MEASURED_VLP_32C, VLP_32C, SpinningLidar
 from ...light import PRESETS, Light
 from ...motion import Motion
 from ...raycast import Hits, Scene
 from ...solids import Look, Solid, Solids, box, rod
 from ...terrain import Terrain
 from .picking import Picking
-from .rover import JOINTS, Rover, plan_lap, plan_return
+from .rover import JOINTS, Rover, plan_far, plan_lap, plan_return
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC, in the weeks of the campaign."""
@@ -29,23 +32,57 @@ WHEEL_SIZE = 0.25
 """m over which a wheel averages the ground."""
 SLOPE = (0.05, 0.03)
 """Rise per metre towards east and north."""
+ROCKS = 2500
+"""On 76.8 m squared."""
 CLEAR = (0.7, 0.06)
 """Within so many metres of the rover's middle no rock is higher than this: someone chose the way."""
 AROUND = 3.0
 """Rocks further than this from the way, m, are not that high anyway."""
+
+
+class Route(NamedTuple):
+    """A way and its ground.
+
+    Attributes
+    ----------
+    plan : callable
+        Returns the course of so many seconds from a time on, so many metres to the left of its usual track.
+    ground, cell : float
+        m along a side of the ground, and along a cell.
+    out : float
+        Seconds that it takes to the end; 0: the ground is cleared of rocks only where the day is driven.
+    """
+
+    plan: Callable[[float, int, float], Course]
+    ground: float = 76.8
+    cell: float = 0.05
+    out: float = 0.0
+
+
 SOILS = {"loose": wheels.LOOSE, "firm": wheels.FIRM}
 COVERAGES = {
     "yes": Coverage("rtk fixed"),
     "no": Coverage("3d"),
     "gaps": Coverage("rtk fixed", [(8.0, 12.0, "rtk float"), (12.0, 15.0, "3d"), (15.0, 17.0, "none")]),
 }
+TRACKS = ("first", "again", "beside")
+BESIDE, ANOTHER_DAY = 1.5, 1_000_003
+"""m to the left of the usual track, where the route begins; and what another day adds to the seed."""
+LIDARS = {"ideal": VLP_32C, "measured": MEASURED_VLP_32C}
+ROUTES = {
+    "lap": Route(plan_lap),
+    "return": Route(plan_return),
+    "far": Route(plan_far, ground=307.2, cell=0.1, out=345.0),
+}
 KNOWN = {
     "rtk": COVERAGES,
     "soil": SOILS,
     "light": PRESETS,
+    "lidar": LIDARS,
     "depth": ("off", "on"),
     "task": ("traverse", "rock_picking"),
-    "route": ("lap", "return"),
+    "route": ROUTES,
+    "track": TRACKS,
 }
 """Conditions and their values, the usual one first."""
 METAL = Look(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
@@ -64,8 +101,8 @@ class State:
 
     @property
     def seed(self) -> int:
-        """Of everything."""
-        return self.options.seed
+        """Of everything but the ground and the lidar, which are the same on another day."""
+        return self.options.seed + (0 if self.conditions["track"] == "first" else ANOTHER_DAY)
 
     @cached_property
     def conditions(self) -> dict[str, str]:
@@ -83,6 +120,11 @@ class State:
         return SOILS[self.conditions["soil"]]
 
     @property
+    def lidar(self) -> SpinningLidar:
+        """Ideal, or as dim and biased as one that was measured."""
+        return LIDARS[self.conditions["lidar"]]
+
+    @property
     def light(self) -> Light:
         """Sun and sky."""
         return PRESETS[self.conditions["light"]]()
@@ -95,8 +137,11 @@ class State:
         if self.conditions["task"] == "rock_picking":
             x, y, yaw = plan_lap(self.options.seconds, START_NS).pose[0]
             return driving.course([driving.stop(1.0)], self.options.seconds, START_NS, start=(x, y, yaw))
-        plan = {"lap": plan_lap, "return": plan_return}[self.conditions["route"]]
-        return plan(self.options.seconds, START_NS)
+        return self._plan(self.options.seconds, self.conditions["track"])
+
+    def _plan(self, seconds: float, track: str) -> Course:
+        aside = BESIDE if track == "beside" else 0.0
+        return ROUTES[self.conditions["route"]].plan(seconds, START_NS, aside)
 
     @cached_property
     def motion(self) -> Motion:
@@ -152,13 +197,20 @@ class State:
     @cached_property
     def land(self) -> Terrain:
         """Lava with rocks, none of them large where the rover drives."""
-        rocky, bare = _make_mountain(self.seed)
+        route = ROUTES[self.conditions["route"]]
+        rocky, bare = _make_mountain(self.options.seed, route.ground, route.cell)
         near, low = CLEAR
-        window, distance = _measure_distances(rocky, self.course.pose[:, :2])
+        window, distance = _measure_distances(rocky, self._chosen_ways[:, :2])
         height = rocky.height.copy()
         highest = bare.height[window] + low + np.maximum(distance - near, 0)
         height[window] = np.minimum(height[window], highest)
         return replace(rocky, height=height)
+
+    @property
+    def _chosen_ways(self) -> Floats:
+        """Poses (n, 3) of all tracks of a route that is driven on several days; else of the course alone."""
+        out = ROUTES[self.conditions["route"]].out
+        return np.concatenate([self._plan(out, track).pose for track in TRACKS]) if out else self.course.pose
 
     @cached_property
     def scene(self) -> Scene:
@@ -181,9 +233,10 @@ class State:
 
 
 @lru_cache(maxsize=2)
-def _make_mountain(seed: int) -> tuple[Terrain, Terrain]:
-    """The slope with its rocks and without them."""
-    return terrain.rough(seed, slope=SLOPE), terrain.rough(seed, slope=SLOPE, rocks=0)
+def _make_mountain(seed: int, size: float, cell: float) -> tuple[Terrain, Terrain]:
+    """The slope with its rocks and without them, m along a side and a cell."""
+    rocky, bare = (terrain.rough(seed, size, cell, rocks=rocks, slope=SLOPE) for rocks in (ROCKS, 0))
+    return rocky, bare
 
 
 def _find_corners(land: Terrain, places: Floats) -> tuple[Ints, Ints]:

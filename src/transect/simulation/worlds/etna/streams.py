@@ -23,7 +23,7 @@ from transect.types import FIX_TYPES, CameraModel, Image, PointCloud
 
 from ... import driving, gnss, inertial, wheels
 from ...inertial import ImuNoise
-from ...lidar import VLP_32C, Shots, revolution, scan
+from ...lidar import Shots, draw_bias, revolution, scan
 from ...motion import Motion
 from ...randomness import generator
 from ...render import Frame, lens_covers, render
@@ -284,7 +284,9 @@ def make_views(state: State) -> Iterator[Stream]:
         if kind.type is Image and kind.stream != NOT_MADE:
             yield _make_stream(kind, state, CAMERA_RATE, partial(_take_image, state, models[kind.frame]))
         elif kind.type is PointCloud:
-            yield _make_stream(kind, state, VLP_32C.rate, partial(_take_cloud, state, _choose_shots(state)))
+            yield _make_stream(
+                kind, state, state.lidar.rate, partial(_take_cloud, state, _choose_shots(state))
+            )
 
 
 def make_depth_files(state: State) -> dict[str, Callable[[], bytes]]:
@@ -340,7 +342,7 @@ def _encode_depth(state: State, camera: CameraModel, t_ns: int) -> bytes:
 
 def _choose_shots(state: State) -> Shots:
     """A revolution; images at a tenth of their size go with a tenth of the firings."""
-    return revolution(VLP_32C, every=max(round(1 / state.options.scale), 1))
+    return revolution(state.lidar, every=max(round(1 / state.options.scale), 1))
 
 
 def _take_cloud(state: State, shots: Shots, t_ns: int) -> PointCloud:
@@ -349,11 +351,12 @@ def _take_cloud(state: State, shots: Shots, t_ns: int) -> PointCloud:
         state.motion,
         state.rover.in_platform("Lidar"),
         t_ns,
-        VLP_32C,
+        state.lidar,
         shots,
         state.reflectance,
         generator(state.seed, "Lidar", "noise", t_ns - START_NS),
         START_NS,
+        draw_bias(state.lidar, state.options.seed),
     )
     return replace(cloud, frame="Lidar")
 
