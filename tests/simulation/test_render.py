@@ -10,8 +10,9 @@ from transect.errors import TransectError
 from transect.simulation import light, randomness, solids, terrain
 from transect.simulation import render as rendering
 from transect.simulation._threads import spread
+from transect.simulation.exposure import READ, SHOT, develop
 from transect.simulation.raycast import Scene
-from transect.simulation.render import READ, SHOT, Frame, develop, render
+from transect.simulation.render import Frame, render
 from transect.types import CameraModel
 
 LENS = np.array([-0.17, 0.03, 0.001, -0.0005])
