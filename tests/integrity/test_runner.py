@@ -22,7 +22,7 @@ from transect.integrity.table import SCHEMA, json_schema, to_dict
 from transect.integrity.windows import Grid, Track
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, JointState, Odometry, Twist, WheelState
+from transect.types import Imu, JointState, NavFix, Odometry, Twist, WheelState
 
 
 @cache
@@ -210,6 +210,18 @@ def test_joints_alone_are_stuck_once_they_repeat_longer_than_they_did_at_rest(
     said = [k for k, verdict in enumerate(found) if verdict.reason == "STUCK"]
     assert said == (list(range(said[0], 40)) if is_stuck and step < 1e-4 else [])
     assert not said or 20 < said[0] < 28
+
+
+def test_odometry_that_wavers_on_a_drive_and_then_stands_is_not_stuck() -> None:
+    """Fixes of 0.9 m/s look as those of a robot that stands: they go less than a metre in a window."""
+    rng, t = np.random.default_rng(7), np.arange(400) / 10
+    speed = np.where(t < 20.35, 0.9 + rng.normal(0, 0.02, 400), 0.0)
+    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
+    odom = stream_of_values("odom", t_ns, {"vx": speed, "wz": 0.001 * speed}, type=Odometry)
+    fixes = {"lat": 0.6 + np.cumsum(speed) / 10 / 6.37e6, "lon": 0 * t, "alt": rng.normal(0, 0.02, 400)}
+    gps = stream_of_values("gps", t_ns, fixes, type=NavFix)
+    found = check(Recording("straight", (odom, gps)), checks=["S01"])
+    assert found.select(stream="odom", raw=("SUSPECT", "BAD")).column("reason") == []
 
 
 def test_wheels_that_only_tell_how_they_are_steered_are_not_stuck() -> None:

@@ -317,6 +317,19 @@ def test_units_that_are_right_again_are_believed_within_half_a_minute() -> None:
     assert START_NS + 34 * NS <= max(found.column("t0_ns")) < START_NS + 45 * NS
 
 
+def test_a_stuck_inertial_sensor_has_no_wrong_unit() -> None:
+    shaken = drive()
+    columns = {name: np.array(shaken["imu"][name]) for name in shaken["imu"].columns}
+    t_s = (shaken["imu"].t_ns - START_NS) / NS
+    straight = np.abs(columns["gyro_z"]) < 0.01
+    hardest = int(np.argmax(straight * np.abs(columns["acc_z"] - 9.81)))
+    for column in columns.values():
+        column[(t_s > 15) & (t_s < 30)] = column[hardest]
+    stuck = Recording("stuck", (stream_of_values("imu", shaken["imu"].t_ns, columns, type=Imu),))
+    found = check(stuck, checks=["S01", "S06"]).select(raw=("SUSPECT", "BAD"))
+    assert set(found.column("reason")) == {"STUCK"}
+
+
 def test_a_column_that_is_cut_off_is_saturated_though_it_was_larger_before() -> None:
     cut, _ = inject(drive(), "saturation", 0.5, streams=["imu"], start="+22s", end="+32s")
     found = check(cut, checks=["S02"]).select(raw=("SUSPECT", "BAD"))

@@ -28,8 +28,8 @@ class Coverage(Check, id="T01", group="timing", least=0, k_on=1, k_off=1, versio
     before".
     """
 
-    late = Limit(1.0, 5.0, "LATE_START", "s", "since the session began, without any sample yet")
-    silent = Limit(1.0, 5.0, "NO_DATA", "s", "since the last sample, if that is more than three usual steps")
+    late = Limit(1.0, 5.0, "LATE_START", "s", "since the session began, and no sample yet")
+    silent = Limit(1.0, 5.0, "NO_DATA", "s", "since the last sample")
 
     def reset(self) -> None:
         """Nothing is known of the stream's pace yet."""

@@ -30,8 +30,11 @@ NOISY = (Imu, LaserScan, RadarSpectrum)
 """Types whose noise never repeats: a second sample of the same bits was not measured."""
 TURNING = ("wheel_velocity", "drive_ticks")
 """Columns of wheels that change while a robot drives; steering and commands may stay as they are."""
+RESTLESS, SLOW = 100, 10
+"""Samples of a sensor that stood still and repeated none, after which one that repeats was not measured; and
+as how many those of a window count at least."""
 WAVERED, CHANCE = 5, 1e-4
-"""Changes to and fro of a sensor that stood still that tell how seldom it repeats, at least; and how likely a
+"""Changes to and fro of joints that stood still that tell how seldom they repeat, at least; and how likely a
 run is, by that, that was not measured."""
 RESTED_S = 10.0
 """Seconds in which a joint that nothing else measures must hardly turn, to stand still."""
@@ -54,11 +57,12 @@ Stickable = (
 class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
     """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
 
-    Inertial sensors, lasers and radars have noise, so that is enough. Fixes, wheels, joints and poses may
-    stand still: a peer must move meanwhile, for joints another sensor of the same joints; what a laser sees
-    moves, too, if most of its ranges change. Once it moved in two windows of a run, nothing of that run was
-    measured. Or the run is longer than chance: of a sensor that wavered c times while it stood still, and
-    repeated m times (in samples or fifths of a second), k more repeats have the probability
+    Inertial sensors, lasers and radars have noise, so that is enough, and so it is for others that never
+    repeated a sample while they stood still. Else fixes, wheels, joints and poses may stand still: a peer
+    must move meanwhile, for joints another sensor of the same joints; what a laser sees moves, too, if most
+    of its ranges change. Once it moved in two windows of a run, nothing of that run was measured. Of joints a
+    run may also be too long for chance: if they wavered c times while they stood still, and repeated m times
+    (in samples or fifths of a second), k more repeats have the probability
     ``B(m + k + 1, c + 1) / B(m + 1, c + 1)``. A sample that comes less often than every fifth of a second
     counts for as many. Shorter than `shortest` is a sensor that is logged faster than it measures.
 
@@ -72,7 +76,7 @@ class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
         """No sample is known yet."""
         self._last: bytes | None = None
         self._run, self._since, self._until, self._moved = 0, 0, 0, 0
-        self._wavered, self._repeated, self._was_stuck = 0, 0, False
+        self._restless, self._wavered, self._repeated, self._was_stuck = 0, 0, 0, False
         self._newest = np.empty((0, 0))
 
     def look(
@@ -86,11 +90,11 @@ class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
         rows = _numbers_of(stream)
         if rows is None:
             return Unknown("NO_NUMBERS", n=len(stream))
-        longest = self._count(rows, stream.t_ns.tolist())
+        longest, repeats = self._count(rows, stream.t_ns.tolist())
         kind = stream.stream.type
         if not issubclass(kind, NOISY):
-            wavering = self._count_wavering(rows)
             moving = self._turns(stream, joints) if issubclass(kind, JointState) else _moves(peers, lasers)
+            wavering = self._count_wavering(rows)
             if longest > self.run.warn:
                 self._moved += bool(moving)
                 proved = moving or self._moved >= PROVED or self._is_no_chance()
@@ -98,17 +102,19 @@ class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
                     return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
                 self._was_stuck = self._was_stuck or bool(proved)
                 longest = longest if proved else 0.0
-            elif moving is False or (moving is None and _rests(stream)):
+            elif issubclass(kind, JointState) and (moving is False or (moving is None and _rests(stream))):
                 self._wavered += min(wavering, round(stream.seconds / SLOWEST))
+            elif moving is False:
+                self._restless = 0 if repeats else min(self._restless + max(len(rows), SLOW), RESTLESS)
         return Finding({"run": float(longest)}, len(stream))
 
-    def _count(self, rows: Floats, times: Sequence[int]) -> float:
-        """Return the longest run of equal samples (n, k), in samples or fifths of a second."""
-        longest, measured = 0.0, np.count_nonzero(rows == rows, axis=1).tolist()
+    def _count(self, rows: Floats, times: Sequence[int]) -> tuple[float, int]:
+        """Return the longest run of equal samples, in samples or fifths of a second, and how many repeat."""
+        longest, repeats, measured = 0.0, 0, np.count_nonzero(rows == rows, axis=1).tolist()
         for numbers, count, t_ns in zip(rows, measured, times, strict=True):
             row = numbers.tobytes() if count else None
             if row is not None and row == self._last:
-                self._run += 1
+                self._run, repeats = self._run + 1, repeats + 1
             else:
                 self._repeated += 0 if self._was_stuck else self._repeats()
                 self._last, self._run, self._since = row, 1, t_ns
@@ -116,7 +122,7 @@ class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
             self._until, lasted = t_ns, (t_ns - self._since) / NS
             if lasted >= self.shortest and self._run >= FEWEST:
                 longest = max(longest, self._run, lasted / SLOWEST)
-        return longest
+        return longest, repeats
 
     def _count_wavering(self, rows: Floats) -> int:
         """Return how many samples (n, k) went back by something: noise does, what turns slowly does not."""
@@ -131,10 +137,11 @@ class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
         return max(0, min(self._run - 1, int((self._until - self._since) / NS / SLOWEST)))
 
     def _is_no_chance(self) -> bool:
-        """Tell whether the run is longer than those of a sensor that stands still."""
+        """Tell whether a sensor that stands still would not repeat so often."""
         more, known, wavered = self._repeats(), self._repeated + 1, self._wavered + 1
         chance = _log_beta(known + more, wavered) - _log_beta(known, wavered)
-        return self._wavered >= WAVERED and chance < math.log(CHANCE)
+        is_rare = self._wavered >= WAVERED and chance < math.log(CHANCE)
+        return is_rare or self._restless >= RESTLESS
 
     def _turns(self, own: Window[Any], others: Sequence[Window[JointState]]) -> bool | None:
         """Tell whether the joints of a device turned in the run, by its other sensors; None without any."""

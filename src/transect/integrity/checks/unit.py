@@ -18,11 +18,13 @@ JUDGED, EVERY = (5,), 10
 """Windows after which units are judged first, and then from one judgement to the next."""
 STILL = 0.05
 """rad/s of turning and m/s2 of change over a window that are rest."""
+SAME = 0.5
+"""Part of the samples that may repeat the one before."""
 FREE = 0.3
 """Part of gravity below which it was taken out of the accelerations."""
 
 
-class UnitSanity(Check, id="S06", group="signal", version=2, least=5):
+class UnitSanity(Check, id="S06", group="signal", version=3, least=5):
     """At rest ``||a| - g|``; the 99th percentile of the turn rate; and units that contradict each other.
 
     The latter are the judgements of `transect info`: gravity that is 1 (in g), rates that gravity
@@ -60,7 +62,8 @@ class UnitSanity(Check, id="S06", group="signal", version=2, least=5):
         change = np.linalg.norm(forces[:half].mean(axis=0) - forces[half:].mean(axis=0))
         turn = np.linalg.norm(imu.array(*RATE).mean(axis=0)) if imu.has(*RATE) else 0.0
         size = float(np.linalg.norm(forces.mean(axis=0)))
-        if change > STILL or turn > STILL or size < FREE * self.gravity:
+        stuck = np.mean((np.diff(forces, axis=0) == 0).all(axis=1)) > SAME  # that is no rest, see S01
+        if stuck or change > STILL or turn > STILL or size < FREE * self.gravity:
             return float("nan")
         return abs(size - self.gravity)
 
