@@ -5,12 +5,9 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
-import importlib
 import os
-import pkgutil
 import signal
 import sys
-from functools import cache
 from typing import NoReturn
 
 import click
@@ -24,26 +21,9 @@ from ._terminal import PlainStream
 LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
 
 
-@cache
-def _list_verbs() -> tuple[str, ...]:
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
-
-
-class Verbs(FileGroup):
-    """The verbs are the files of this package; only the one that is called is imported."""
-
-    kind = "verb"
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_list_verbs())
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        return importlib.import_module(f"{__name__}.{cmd_name}").command
-
-
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=FileGroup, package=__name__, kind="verb", context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="transect")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(debug: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--execute", is_flag=True, help="Run the Python files too, as a run would.")
 @json_option
 @click.pass_context
-def check(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json: bool) -> None:
+def command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json: bool) -> None:
     """Check descriptions of nodes and compounds.
 
     Files and folders given together see each other.

@@ -17,7 +17,7 @@ SUFFIXES = (".svg", ".mmd")
 @click.argument("others", nargs=-1, metavar="[OTHERS]...", type=click.Path(path_type=Path))
 @out_option
 @click.option("--implementation", default="", metavar="NAME", help="By default the first that is complete.")
-def draw(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -> None:
+def command(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -> None:
     """Draw a compound as .svg, or as .mmd for Mermaid.
 
     It is named by its file, or as VisualOdometry/Mono.

@@ -13,7 +13,7 @@ from transect.cli._tables import all_option, show_json, show_table
 @click.command()
 @all_option
 @json_option
-def list(as_json: bool) -> None:
+def command(as_json: bool) -> None:
     """List the nodes that compounds are made of.
 
     `transect run` lists the compounds.

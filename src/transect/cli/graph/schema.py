@@ -8,7 +8,7 @@ import click
 
 
 @click.command()
-def schema() -> None:
+def command() -> None:
     """Print the JSON Schema of descriptions, for editors.
 
     With it an editor completes and checks them.

@@ -14,7 +14,7 @@ from transect.cli._tables import all_option, show_json
 @click.argument("name", metavar="NAME|FILE")
 @all_option
 @json_option
-def show(name: str, as_json: bool) -> None:
+def command(name: str, as_json: bool) -> None:
     """Show inputs, outputs and parameters of a compound or a node.
 
     NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.

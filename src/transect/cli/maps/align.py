@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import click
 
-from ._ground import ground_options, open_both, parse_place, say_written, show_pairs
+from ._ground import Asked, bring_together, ground_options
 
 
 @click.command()
-@ground_options
+@ground_options(turn=15.0, overlap=0.3)
 @click.option(
     "--reach", type=click.FloatRange(0, min_open=True), metavar="M",
     help="How far MAP may be off; by default a quarter of its size.",
 )  # fmt: skip
-@click.option(
-    "--turn", type=click.FloatRange(0, 180), default=15.0, show_default=True, metavar="DEG",
-    help="How far it may be turned about the vertical.",
-)  # fmt: skip
 @click.option("--scale", is_flag=True, help="Its lengths may be wrong by a factor, which is found too.")
-@click.option(
-    "--overlap", type=click.FloatRange(0, 1, min_open=True), default=0.3, show_default=True, metavar="X",
-    help="Share of MAP that must lie on known ground of REF.",
-)  # fmt: skip
-def command(
-    reference: str,
-    moved: str,
-    out: Path | None,
-    at: str | None,
-    cell: float | None,
-    no_tilt: bool,
-    as_json: bool,
-    reach: float | None,
-    turn: float,
-    scale: bool,
-    overlap: float,
-) -> int:
+def command(reach: float | None, scale: bool, **words: Any) -> int:
     """Lay MAP on REF, another map of the same ground.
 
     Each is a height map (.tif, PATH:STREAM, RUN, RUN:PORT) or a cloud with z up (.ply, .pcd). Found are
@@ -45,29 +25,17 @@ def command(
     aligned.tif (MAP on the cells of REF) and difference.png. Exits with 1 if the maps do not overlap, are not
     alike, or if the ground is too flat to tell.
     """
-    from math import radians
-
     from transect.evaluation.maps.coregistration import save_alignment, tell_alignment
     from transect.nodes.maps.coregistration import align_maps
 
-    from .. import LOSSY
-    from .._options import new_folder
-    from .._tables import show_json
+    find = partial(align_maps, reach=reach, scale=scale)
+    return bring_together(Asked(**words), find, save_alignment, tell_alignment, _show)
 
-    folder = None if out is None else new_folder(out)
-    first, second, lost = open_both(reference, moved, cell)
-    found = align_maps(
-        first.grid, second.grid, reach=reach, turn=radians(turn), scale=scale, tilt=not no_tilt,
-        at=parse_place(at), overlap=overlap,
-    )  # fmt: skip
-    if folder is not None:
-        say_written(save_alignment(folder, first, second, found))
-    told = tell_alignment(found)
-    if as_json:
-        show_json(told)
-    else:
-        show_pairs(_rows(told))
-    return LOSSY if lost else 0
+
+def _show(told: dict[str, Any]) -> None:
+    from .._tables import show_table
+
+    show_table(("", ""), _rows(told))
 
 
 def _rows(told: dict[str, Any]) -> list[tuple[str, str]]:
