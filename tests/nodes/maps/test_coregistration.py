@@ -100,6 +100,15 @@ def test_holes_spikes_and_other_cells_do_not_matter():
     assert np.degrees(np.abs(off[3:])).max() < 0.3
 
 
+def test_a_reference_with_many_small_holes_still_lies_under_the_map():
+    moved, truth = cut_out((2.3, -1.7, 0.0), side=60)
+    holed = GROUND.copy()
+    holed[np.random.default_rng(9).uniform(size=holed.shape) < 0.2] = np.nan
+    found = locate_map(as_map(holed), moved, at=(60.0, 66.0), within=15.0, turn=0.1)
+    assert found.hypotheses[0].alignment.overlap > 0.9
+    assert np.abs(errors_of(found.hypotheses[0].alignment, truth)[:2]).max() < 0.1
+
+
 def test_the_covariance_is_as_large_as_the_errors_are():
     squares = []
     for seed in range(12):

@@ -20,8 +20,8 @@ from .refinement import LEAST_CELLS, Fit, measure_covariance, refine
 from .search import Span, Sweep, drop_spikes, search
 from .significance import Likeness, compare_slopes
 
-CANDIDATES = 5
-"""Places of the search that are refined."""
+CANDIDATES, KEPT = 5, 5
+"""Places of the search that are refined, and of these that are followed to the end."""
 REACH = 0.25
 """Of the moved map's size: how far it may be off, unless somebody says it."""
 TURN = np.radians(15.0)
@@ -31,8 +31,8 @@ SAME = 2.0
 """Cells of the search within which two fits are one place."""
 ENOUGH_CELLS = 150
 """Of a map that is averaged to be refined from coarse to fine."""
-WORSE, MOST_KEPT = 2.0, 6
-"""Times the residuals of the best place with which others are still followed, and how many of them."""
+WORSE = 2.0
+"""Times the residuals of the best place with which others are still followed."""
 RIVAL = 1.1
 """A place elsewhere whose residuals are less than this times as large fits as well."""
 
@@ -142,7 +142,7 @@ def align_maps(
     pair, begin = prepare(reference, moved, at)
     size = max(pair.moved.values.shape) * pair.moved.cell
     span = Span(REACH * size if reach is None else reach, turn, overlap)
-    fits, sweep = find_fits(pair, begin, span, CANDIDATES, scale=scale, tilt=tilt)
+    fits, sweep = find_fits(pair, begin, span, CANDIDATES, KEPT, scale=scale, tilt=tilt)
     found = describe(fits[0], pair, begin)
     doubt = doubt_alignment(found, sweep.tried) or doubt_place(fits, sweep.cell)
     if doubt is not None:
@@ -153,7 +153,9 @@ def align_maps(
 def prepare(reference: GridMap, moved: GridMap, at: ArrayLike | None) -> tuple[MapPair, Placement]:
     """Return both maps with cells alike and without spikes, and where the moved one is believed to be."""
     pair = bring_together(reference, moved, placed=at is not None)
-    pair = match_cells(MapPair(drop_spikes(pair.reference), drop_spikes(pair.moved), pair.plane))
+    # A cell that is missing alone would take those around it with it wherever heights are interpolated.
+    ground = drop_spikes(pair.reference).close_holes()
+    pair = match_cells(MapPair(ground, drop_spikes(pair.moved), pair.plane))
     refuse_empty(pair)
     begin = begin_at(pair.moved)
     if at is None:
@@ -163,9 +165,18 @@ def prepare(reference: GridMap, moved: GridMap, at: ArrayLike | None) -> tuple[M
 
 
 def find_fits(
-    pair: MapPair, begin: Placement, span: Span, most: int, *, scale: bool = False, tilt: bool = True
+    pair: MapPair,
+    begin: Placement,
+    span: Span,
+    most: int,
+    kept: int,
+    *,
+    scale: bool = False,
+    tilt: bool = True,
 ) -> tuple[list[Fit], Sweep]:
     """Return fits at the best places within a span, the one with the smallest residuals first.
+
+    `most` places are refined with coarse cells, `kept` of them with all.
 
     Raises
     ------
@@ -176,7 +187,7 @@ def find_fits(
     begins = [each.placement for each in sweep.candidates]
     if span.reach < sweep.cell:
         begins.append(begin)  # the search's cells may have left nothing so near
-    fits = descend(pair, begins, sweep.cell, span, scale=scale, tilt=tilt)
+    fits = descend(pair, begins, sweep.cell, span, kept, scale=scale, tilt=tilt)
     if not fits:
         raise GeometryError(
             "the maps do not overlap",
@@ -210,7 +221,14 @@ def match_cells(pair: MapPair) -> MapPair:
 
 
 def descend(
-    pair: MapPair, begins: Sequence[Placement], cell: float, span: Span, *, scale: bool, tilt: bool
+    pair: MapPair,
+    begins: Sequence[Placement],
+    cell: float,
+    span: Span,
+    kept: int,
+    *,
+    scale: bool,
+    tilt: bool,
 ) -> list[Fit]:
     """Refine placements from cells of the search, `cell` metres, down to those of the maps, the best first.
 
@@ -229,16 +247,16 @@ def descend(
                 for fit in (refine(reference, moved, each, **free) for each in starts)
                 if fit.count >= least
             ]
-            fits = _keep_good(fits)
+            fits = _keep_good(fits, kept)
             begins = [fit.placement for fit in fits]
         factor //= 2
     return fits
 
 
-def _keep_good(fits: list[Fit]) -> list[Fit]:
+def _keep_good(fits: list[Fit], most: int) -> list[Fit]:
     """Return fits, the best first, without those that are much worse than it."""
     ordered = sorted(fits, key=lambda fit: fit.deviation)
-    return [fit for fit in ordered[:MOST_KEPT] if fit.deviation <= WORSE * ordered[0].deviation + 1e-9]
+    return [fit for fit in ordered[:most] if fit.deviation <= WORSE * ordered[0].deviation + 1e-9]
 
 
 def _on_ground(reference: Heights, moved: Heights, placement: Placement) -> Placement:

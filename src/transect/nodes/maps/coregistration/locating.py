@@ -20,8 +20,11 @@ from .aligning import SAME, Alignment, describe, doubt_alignment, find_fits, pre
 from .refinement import TUKEY, Fit, count_independent
 from .search import Span
 
-CANDIDATES = 20
-"""Places of the search that are refined."""
+CANDIDATES, KEPT = 60, 20
+"""Places of the search that are refined, and of these that are followed to the end.
+
+Where ground repeats itself the search's cells, which are coarse, do not tell the right place from others.
+"""
 LEAST = 1e-3
 """Probability of a place that is still listed."""
 SURE = 0.95
@@ -86,17 +89,16 @@ def locate_map(
     """
     pair, begin = prepare(reference, moved, _middle_of(reference) if at is None else at)
     reach = within if np.isfinite(within) else _reach_of(reference, pair.plane.unit)
-    fits, sweep = find_fits(pair, begin, Span(reach, turn, overlap), CANDIDATES, tilt=tilt)
+    fits, sweep = find_fits(pair, begin, Span(reach, turn, overlap), CANDIDATES, KEPT, tilt=tilt)
     apart = _keep_apart(fits, SAME * sweep.cell)
-    best = describe(apart[0], pair, begin)
-    if (doubt := doubt_alignment(best, sweep.tried)) is not None:
-        raise doubt
     share = _weigh_places(apart)
     listed = [
-        Hypothesis(best if k == 0 else describe(apart[k], pair, begin), float(share[k]))
+        Hypothesis(describe(apart[k], pair, begin), float(share[k]))
         for k in np.argsort(-share, kind="stable")
         if share[k] >= LEAST
     ]
+    if (doubt := doubt_alignment(listed[0].alignment, sweep.tried)) is not None:
+        raise doubt
     return Localisation(tuple(listed), sweep.tried)
 
 
