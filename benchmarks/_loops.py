@@ -1,14 +1,22 @@
-"""How good loops of a map are, against the truth: which are right, and which revisits were seen."""
+"""How good maps are, against the truth: which loops are right, which revisits were seen, what is found."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks._harness import quality
+from transect.engine.run import Run
 from transect.geometry import rotations, se3
-from transect.types import PlaceMap
+from transect.types import PlaceMap, Pose
 
 NEAR, AHEAD, BEHIND = 3.0, np.radians(30.0), np.radians(150.0)
 """Metres and headings within which an old keyframe is a revisit: the same way, or the opposite one."""
+
+RIGHT, RIGHT_TURN, WRONG = 0.3, np.radians(1.0), 1.0
+"""m and rad within which a localised pose is right, and m from which on it is wrong."""
+Truth = Callable[[np.ndarray], np.ndarray]
+"""Returns true poses (n, 4, 4) at times (n,)."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +55,23 @@ def judge_loops(places: PlaceMap, true: np.ndarray, recent: float) -> Loops:
 
 def _turn(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.linalg.norm(rotations.rotation_vector_from_matrix(a[:3, :3].T @ b[:3, :3])))
+
+
+def judge_places(
+    name: str, places: PlaceMap, mapped: Truth, run: Run, truth: Truth, frames: int, asked: bool = True
+) -> None:
+    """Share of all frames that are localised, and how well; nothing may be wrong without saying so."""
+    poses: list[Pose] = run["pose"].values
+    keyframes, true = mapped(places.t_ns), truth(np.array([pose.t_ns for pose in poses], np.int64))
+    found = np.array([se3.from_quaternion(p.orientation, p.position) for p in poses]).reshape(-1, 4, 4)
+    nearest = [int(np.argmin(np.linalg.norm(keyframes[:, :3, 3] - T[:3, 3], axis=1))) for T in true]
+    said = se3.invert(places.poses[nearest]) @ found
+    off = se3.invert(se3.invert(keyframes[nearest]) @ true) @ said
+    metres, turn = np.linalg.norm(off[:, :3, 3], axis=1), np.linalg.norm(se3.log(off)[..., 3:], axis=-1)
+    good = 100 * np.count_nonzero((metres < RIGHT) & (turn < RIGHT_TURN)) / frames
+    quality(f"{name}, said to be found", 100 * len(poses) / frames, "%")
+    quality(f"{name}, right to 0.3 m and 1 deg", good, "%", at_least=95 if asked else None)
+    quality(f"{name}, wrong by more than 1 m", int(np.count_nonzero(metres > WRONG)), "", at_most=0)
+    if len(poses):
+        quality(f"{name}, median error", float(np.median(metres)), "m")
+        quality(f"{name}, worst error", float(metres.max()), "m")

@@ -22,6 +22,7 @@ import numpy as np
 
 import transect
 from benchmarks._harness import quality
+from benchmarks._loops import judge_places
 from benchmarks.bench_vo import KEYFRAMES, KITTI, REVISIT, TURN, as_trajectory, calibrated_drive, kept_day
 from benchmarks.streets import GRAY, RIG, TICK, WORN, Corners, length, oblong, trajectory
 from transect.errors import TransectError
@@ -39,7 +40,7 @@ from transect.recording import Recording
 from transect.recording.place_maps import read_map, write_map
 from transect.simulation.day import Options
 from transect.simulation.faults import inject
-from transect.types import Image, PlaceMap, Pose, Trajectory
+from transect.types import Image, PlaceMap, Trajectory
 
 SLAM, CAMERA = "VisualSlamStereo", "left_camera"
 ROUNDS, OTHERS, SECONDS, AGAIN, EVERY = (1938, 4470, 7753), 6211, 105.0, 24.0, 4
@@ -48,8 +49,6 @@ ROWS = 16.0
 """s along rows, before the headland: the soil of all simulated fields is painted alike, only crops differ."""
 TRUE_LOOP, TRUE_TURN = 1.0, np.radians(10.0)
 PLACE, HEADING, AGO = 3.0, np.radians(30.0), 10.0
-RIGHT, RIGHT_TURN, WRONG = 0.3, np.radians(1.0), 1.0
-"""m and rad within which a localised pose is right, and m from which on it is wrong."""
 DRIVES, STREET, TWICE = (772741, 878030), 430.0, 350.0
 """Seeds of drives of KITTI 06's shape; m of the street, and of it that are driven twice."""
 FAULTS = {
@@ -135,26 +134,6 @@ def is_again(k: int, true: np.ndarray, session: np.ndarray) -> bool:
     return bool(((np.linalg.norm(apart[:, :3, 3], axis=1) < PLACE) & (angle(apart) < HEADING)).any())
 
 
-def judge_places(
-    name: str, places: PlaceMap, mapped: Truth, run, truth: Truth, frames: int, asked: bool = True
-) -> None:
-    """Share of all frames that are localised, and how well; nothing may be wrong without saying so."""
-    poses: list[Pose] = run["pose"].values
-    keyframes, true = mapped.at(places.t_ns), truth.at([pose.t_ns for pose in poses])
-    found = np.array([se3.from_quaternion(p.orientation, p.position) for p in poses]).reshape(-1, 4, 4)
-    nearest = [int(np.argmin(np.linalg.norm(keyframes[:, :3, 3] - T[:3, 3], axis=1))) for T in true]
-    said = se3.invert(places.poses[nearest]) @ found
-    off = se3.invert(se3.invert(keyframes[nearest]) @ true) @ said
-    metres, turn = np.linalg.norm(off[:, :3, 3], axis=1), angle(off)
-    good = 100 * np.count_nonzero((metres < RIGHT) & (turn < RIGHT_TURN)) / frames
-    quality(f"{name}, said to be found", 100 * len(poses) / frames, "%")
-    quality(f"{name}, right to 0.3 m and 1 deg", good, "%", at_least=95 if asked else None)
-    quality(f"{name}, wrong by more than 1 m", int(np.count_nonzero(metres > WRONG)), "", at_most=0)
-    if len(poses):
-        quality(f"{name}, median error", float(np.median(metres)), "m")
-        quality(f"{name}, worst error", float(metres.max()), "m")
-
-
 def judge_paths(name: str, day: Recording, run, loops: bool = True) -> None:
     """Error of the trajectory after closing, and of the odometry alone."""
     truth = trajectory_of(day.truth)
@@ -189,7 +168,7 @@ def bench_street(folder: Path) -> None:
     judge_paths("KITTI 06, no loop", street, made, loops=False)
     revisit = transect.open(REVISIT)
     again = transect.run(SLAM, revisit, map=folder / "street")
-    judge_places("KITTI 06, street again", places, truth, again, truth, len(revisit["image_00"]))
+    judge_places("KITTI 06, street again", places, truth.at, again, truth.at, len(revisit["image_00"]))
     turn = transect.run(SLAM, TURN, map=folder / "street")
     quality("KITTI 06, turn in the street's map, found", sum(turn["located"].values), "", at_most=0)
 
@@ -222,7 +201,7 @@ def bench_calibration(folder: Path) -> None:
         wrong = miscalibrate(transect.open(REVISIT), columns, 1.1)
         run = transect.run(SLAM, wrong, map=folder / "street")
         judge_places(
-            f"KITTI 06, {name} x 1.1", places, truth, run, truth, len(wrong["image_00"]), asked=False
+            f"KITTI 06, {name} x 1.1", places, truth.at, run, truth.at, len(wrong["image_00"]), asked=False
         )
         said = sum(each.bad and "calibration" in each.text for each in run.conclusions)
         quality(f"KITTI 06, {name} x 1.1, said", said, "", at_least=1)
@@ -307,7 +286,7 @@ def bench_other_days(folder: Path) -> None:
     def judge(name: str, day: Recording) -> None:
         run = transect.run(SLAM, day, map=kept)
         frames = len(day["Zed/Left"])
-        judge_places(f"simulated, {name}", places, mapped, run, field_truth(day), frames, asked=False)
+        judge_places(f"simulated, {name}", places, mapped.at, run, field_truth(day).at, frames, asked=False)
 
     for name, (conditions, dust) in OTHER_DAYS.items():
         day = rounds(OTHERS, AGAIN, **conditions)

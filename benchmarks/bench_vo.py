@@ -70,7 +70,7 @@ from transect.nodes.stereo.stereo_rectification import StereoRectification
 from transect.nodes.stereo.vo import Settings
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
-from transect.types import CameraModel, Image, Pose, StereoPair, Trajectory
+from transect.types import CameraModel, Pose, StereoPair, Trajectory
 
 DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 KITTI, TURN, REVISIT = (DATA / name for name in ("kitti_raw_06", "kitti_06_turn", "kitti_06_revisit"))
@@ -307,12 +307,12 @@ def columns(recording: Recording, *names: str) -> Iterator[list[list[float]]]:
 
 
 def kept_day(world: str, name: str, options: Options, every: int = 1) -> Recording:
-    """A simulated day, of which every so manyth image is kept; rendered once, then read."""
+    """A simulated day, of which every so manyth image and cloud is kept; made once, then read."""
     folder = SIMULATED / name
     if not folder.is_dir():
         day = simulate(world, options)
         thinned = tuple(
-            stream.take(np.arange(len(stream)) % every == 0) if stream.type is Image else stream
+            stream.take(np.arange(len(stream)) % every == 0) if stream.loader is not None else stream
             for stream in day.recording.streams
         )
         write_day(replace(day, recording=day.recording.replace(streams=thinned)), folder)

@@ -53,6 +53,13 @@ def test_places_are_known_again_on_the_way_back_and_no_loop_is_wrong(made):
     assert np.degrees(np.linalg.norm(off[:, 3:], axis=1)).max() < 1.0
 
 
+def test_ground_that_is_seen_from_the_other_side_is_not_kept_again(made):
+    places = read_map(made[0] / "run", "LidarSlam")
+    kept = np.array([len(seen["points"]) for seen in places.observations])
+    assert kept[:4].min() > 0
+    assert (kept[-2:] == 0).all()
+
+
 def test_the_corrected_way_ends_where_it_began(made):
     found = transect.open(made[0] / "run" / "trajectory.tum").streams[0].array("x", "y", "z")
     true = se3.invert(drive()[0]) @ np.array(drive())

@@ -45,6 +45,8 @@ class Manner:
     drift : (2,) tuple
         Sigma of an odometry that does not tell its own: part of the way, and rad per rad of turn; over 10 m
         without a turn it is wrong by as much as after a turn of 1 rad.
+    around : bool
+        Whether the sensor sees all sides: a place is then the same whichever way the body faces.
     """
 
     distance: float = 0.5
@@ -55,6 +57,7 @@ class Manner:
     drift: tuple[float, float] = (0.02, 0.02)
     searches: int = 3
     rules: Rules = field(default_factory=Rules)
+    around: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +313,8 @@ class Mapper:
         """Tell whether a loop leads to a keyframe that saw what this one sees."""
         motion = found.loop.T_old_new
         turned = np.linalg.norm(rotations.rotation_vector_from_matrix(motion[:3, :3]))
-        return bool(np.linalg.norm(motion[:3, 3]) < self.manner.distance and turned < self.manner.turn)
+        faces = self.manner.around or turned < self.manner.turn
+        return bool(np.linalg.norm(motion[:3, 3]) < self.manner.distance and faces)
 
     def finish(self) -> tuple[Trajectory, PlaceMap] | None:
         """Solve everything at once; return the corrected trajectory and the map, None without a sample."""

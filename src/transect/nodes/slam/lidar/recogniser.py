@@ -28,8 +28,8 @@ LEAST_FITNESS, LEAST_HOLD = 0.6, 0.003
 """Share of the points that must lie on the old ones; weakest over strongest motion that they hold."""
 MOST_PULL, MOST_TWIST = 1.0, 0.12
 """Metres and rad by which a registration may leave where it began."""
-FLOOR = (0.02, 0.0015)
-"""Sigma, m and rad: scans that are straightened by a velocity, and odometry within a keyframe, leave that."""
+FLOOR = (0.04, 0.002)
+"""Sigma, m and rad: the few scans that each of two keyframes is made of tremble by so much."""
 
 
 @dataclass(frozen=True, eq=False)
