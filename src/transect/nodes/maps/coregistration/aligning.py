@@ -20,7 +20,7 @@ from .refinement import LEAST_CELLS, Fit, measure_covariance, refine
 from .search import Span, Sweep, drop_spikes, search
 from .significance import Likeness, compare_slopes
 
-CANDIDATES, KEPT = 5, 5
+CANDIDATES, KEPT = 5, 6
 """Places of the search that are refined, and of these that are followed to the end."""
 REACH = 0.25
 """Of the moved map's size: how far it may be off, unless somebody says it."""
@@ -142,7 +142,7 @@ def align_maps(
     pair, begin = prepare(reference, moved, at)
     size = max(pair.moved.values.shape) * pair.moved.cell
     span = Span(REACH * size if reach is None else reach, turn, overlap)
-    fits, sweep = find_fits(pair, begin, span, CANDIDATES, KEPT, scale=scale, tilt=tilt)
+    fits, sweep = find_fits(pair, begin, span, CANDIDATES, scale=scale, tilt=tilt)
     found = describe(fits[0], pair, begin)
     doubt = doubt_alignment(found, sweep.tried) or doubt_place(fits, sweep.cell)
     if doubt is not None:
@@ -169,7 +169,7 @@ def find_fits(
     begin: Placement,
     span: Span,
     most: int,
-    kept: int,
+    kept: int = KEPT,
     *,
     scale: bool = False,
     tilt: bool = True,
