@@ -112,6 +112,17 @@ def errors_in_gap(made: Drive, found: Smoothed) -> tuple[np.ndarray, np.ndarray]
 # Paths
 
 
+def test_the_covariance_of_a_path_keeps_its_signs_forwards_and_backwards():
+    covariance = np.diag([4.0, 9.0, 1.0, 1.0, 1.0, 1.0]) * 1e-6
+    covariance[1, 5] = covariance[5, 1] = -2e-6  # to the left with a turn to the right, as cameras err
+    steps = [
+        Step("motion", k * NS, (k + 1) * NS, np.eye(4), planar=False, covariance=covariance) for k in range(4)
+    ]
+    path, ends = PosePath.of(steps, 0.02, 0.02), np.array([NS, 4 * NS])
+    for found in (path.between(ends[:1], ends[1:])[1], path.between(ends[1:], ends[:1])[1]):
+        np.testing.assert_allclose(found[0], 3 * covariance, atol=1e-18)
+
+
 def test_a_path_has_the_same_motion_between_any_two_times_as_its_steps_composed():
     made = drive(5.0)
     span = PlanarPath.of(made.evidence.wheels).between(made.t_ns[[3]], made.t_ns[[31]])

@@ -172,7 +172,8 @@ class PosePath:
         a, b = (interpolation.interpolate_columns(self.t_ns, sums, each, HELD) for each in (from_ns, to_ns))
         known = _are_measured(self.t_ns, self.broken, np.minimum(from_ns, to_ns), np.maximum(from_ns, to_ns))
         moved = se3.invert(self.poses(from_ns)) @ self.poses(to_ns)
-        return moved, np.abs(b - a).reshape(-1, 6, 6), known
+        grown = np.where(to_ns < from_ns, -1.0, 1.0)[:, None] * (b - a)
+        return moved, grown.reshape(-1, 6, 6), known
 
 
 def _doubts(t_ns: Ints, transforms: Floats, motion: Floats) -> Floats:
