@@ -31,7 +31,6 @@ from transect.base.arrays import Floats, Mask
 from transect.engine import Compound, Run, compound
 from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
-from transect.evaluation.maps import map_errors
 from transect.geometry import rotations, se3
 from transect.geometry.camera import project_points
 from transect.nodes.cloud.point_cloud_filtering import RangeFilter
@@ -61,8 +60,9 @@ OTHER_LIDAR = ("LidarOdometry/PointToPlane", "PoseFusion/LidarErrorStateFilter")
 SLIP, DUST = "wheel_slip", "dust"
 FIELD, CRATER = ("slipping", "blinded", "both"), ("dusty", "dusty and slipping")
 """Days on Rosario's field, and on Etna."""
-NEAR, SIGHT, REACH = 0.1, 6.0, 12.0
-"""m: from the truth where a map is right, that cameras see, and from the path where scans are judged."""
+CELLS, NEAR, SIGHT = 0.1, 0.15, 6.0
+"""m: edge of the cells of a map; how far from the ground it is right, which is one cell beside it at most;
+and how far cameras see."""
 STEREO = compound(
     "StereoClouds",
     {
@@ -133,10 +133,27 @@ def main(seeds: Sequence[int] = (*SEEDS, *DUSTY), wanted: Sequence[str] = ()) ->
 def drive_of(seed: int) -> Drive:
     """Return the drive of a seed: the first one of a seed that was looked at."""
     numbers = {each: number for seeds in (LOOKED_AT[1:], SEEDS, DUSTY) for number, each in enumerate(seeds)}
-    return DRIVES[numbers.get(seed, 0)]
+    return DRIVES[numbers.get(seed, 0) % len(DRIVES)]
 
 
 # Days with wheels, and cameras or a lidar
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Points of the true ground, every 0.1 m: where a map may be (n, 3), and what it should have (m, 3)."""
+
+    true: Floats
+    asked: Floats
+
+    def error(self, found: GridMap) -> float:
+        """Return 1 - F: of what is asked for that is near the map, and of the map that is near the ground."""
+        rows, columns = np.nonzero(np.isfinite(found.layers["elevation"]))
+        a, _, c, _, e, f = found.transform
+        heights = found.layers["elevation"][rows, columns]
+        points = np.column_stack([c + (columns + 0.5) * a, f + (rows + 0.5) * e, heights]).astype(np.float64)
+        had, right = share_near(self.asked, points), share_near(points, self.true)
+        return 1.0 - 2 * had * right / max(had + right, 1e-9)
 
 
 @dataclass(frozen=True)
@@ -151,10 +168,7 @@ class Site:
         Further fixed compounds.
     clouds : Compound
         What the clouds of a map come from.
-    ground : GridMap
-        The true ground that can be seen.
-    bounded : bool
-        Whether nothing but that can be seen, so that whatever else a map has is wrong.
+    ground : Ground
     """
 
     clear: Recording
@@ -162,8 +176,7 @@ class Site:
     witness: str
     others: tuple[str, ...]
     clouds: Compound
-    ground: GridMap
-    bounded: bool
+    ground: Ground
 
     @property
     def truth(self) -> Trajectory:
@@ -180,7 +193,7 @@ def field_days(folder: Path, seed: int, drive: Drive) -> Site:
         break_down(day, drive.blinded_by, seed, "Zed/*", drive.blind) for day in (clear, slipping)
     )
     days = dict(zip(FIELD, (slipping, blinded, both), strict=True))
-    return Site(clear, days, EYES, OTHER_EYES, STEREO, seen_by_camera(clear), bounded=True)
+    return Site(clear, days, EYES, OTHER_EYES, STEREO, seen_by_camera(clear))
 
 
 def crater_days(folder: Path, seed: int, drive: Drive) -> Site:
@@ -189,7 +202,7 @@ def crater_days(folder: Path, seed: int, drive: Drive) -> Site:
     dusty = break_down(clear, DUST, seed, "Lidar", drive.dust)
     slipping = break_down(dusty, SLIP, seed, "Platform/MotorEncoders", ("+10s", "+16s"))
     days = dict(zip(CRATER, (dusty, slipping), strict=True))
-    return Site(clear, days, LIDAR, OTHER_LIDAR, SCANS, near_path(clear, REACH), bounded=False)
+    return Site(clear, days, LIDAR, OTHER_LIDAR, SCANS, seen_by_lidar(clear))
 
 
 def break_down(day: Recording, fault: str, seed: int, streams: str, when: tuple[str, str]) -> Recording:
@@ -206,7 +219,7 @@ def bench_day(name: str, day: Recording, site: Site) -> None:
             if product.payload.format == "tum" and run.name in (FILTER, site.witness):
                 rivals[run.name] = poses_of(store, product.id)
         ours = trajectory_of(poses_of(store, made.id))
-    clouds = gather_clouds(day, site)
+    clouds = gather_clouds(day, site.clouds)
     errors = {
         words: (
             path_error(found, site.truth),
@@ -268,9 +281,9 @@ def is_lost(found: Trajectory) -> bool:
     return np.isfinite(found.positions).all(axis=1).sum() < 20
 
 
-def gather_clouds(day: Recording, site: Site) -> Stream:
+def gather_clouds(day: Recording, seeing: Compound) -> Stream:
     """Return the clouds of a day without what the verdicts mask: the same for all ways."""
-    made = transect.run(site.clouds, day, check=True)["cloud"].values
+    made = transect.run(seeing, day, check=True)["cloud"].values
     table = arrow.table(np.array([each.t_ns for each in made]), {"row": np.arange(len(made))})
     return Stream("Clouds", PointCloud, table, frame=made[0].frame, loader=lambda row: made[row["row"]])
 
@@ -283,10 +296,18 @@ def map_error_along(found: Trajectory, clouds: Stream, day: Recording, site: Sit
     T_world_path = absolute_error(associate(site.truth, found), "yaw").alignment
     bodies = T_world_path @ se3.from_quaternion(found.orientations, found.positions)
     turned, places = se3.to_quaternion(bodies)
-    like = Pose(places[0], turned[0], frame="world", child=day["truth/trajectory"].child)
-    led = day.replace(streams=(clouds, pose_stream("path", Trajectory(found.t_ns, places, turned), like)))
+    made = map_along(Trajectory(found.t_ns, places, turned), clouds, day)
+    return site.ground.error(made) if made else 1.0
+
+
+def map_along(path: Trajectory, clouds: Stream, day: Recording) -> GridMap | None:
+    """Return the height map of clouds along a path of the body in the world; None if there is none."""
+    assert path.orientations is not None
+    child = day["truth/trajectory"].child
+    like = Pose(path.positions[0], path.orientations[0], frame="world", child=child)
+    led = day.replace(streams=(clouds, pose_stream("path", path, like)))
     made = transect.run("DemGeneration/FromPoses", led, wire={"pose": "path"})["dem"].values
-    return ground_error(made[0], site) if made else 1.0
+    return made[0] if made else None
 
 
 def put_upright(found: Trajectory, truth: Trajectory) -> Trajectory:
@@ -308,33 +329,33 @@ def put_upright(found: Trajectory, truth: Trajectory) -> Trajectory:
     return Trajectory(track.t_ns, places, turned)
 
 
-def ground_of(clear: Recording) -> tuple[GridMap, Floats]:
-    """Return the true ground on cells of about 0.1 m, and its points (rows, columns, 3)."""
+def ground_of(clear: Recording) -> Floats:
+    """Return points (n, 3) of the true ground, about every 0.1 m."""
     dem = clear["truth/dem"][0].payload
-    every = max(round(NEAR / dem.resolution[0]), 1)
+    every = max(round(CELLS / dem.resolution[0]), 1)
     a, _, c, _, e, f = dem.transform
     first = every // 2
     heights = dem.layers["elevation"][first::every, first::every].astype(np.float64)
-    # The middle of a larger cell is where the height was taken: the middle of a small one.
-    shift = first + 0.5 - every / 2
-    transform = (a * every, 0.0, c + shift * a, 0.0, e * every, f + shift * e)
-    rows, columns = np.indices(heights.shape) + 0.5
-    x, y = transform[2] + columns * transform[0], transform[5] + rows * transform[4]
-    return GridMap({"elevation": heights}, transform, frame=dem.frame), np.stack([x, y, heights], axis=-1)
+    rows, columns = np.indices(heights.shape) * every + first + 0.5
+    return np.stack([c + columns * a, f + rows * e, heights], axis=-1).reshape(-1, 3)
 
 
-def near_path(clear: Recording, reach: float) -> GridMap:
-    """Return the true ground that is no further from the path (m), NaN elsewhere."""
-    ground, points = ground_of(clear)
-    places = trajectory_of(clear["truth/trajectory"]).positions[:, :2]
-    far = KDTree(places).query(points[..., :2], distance_upper_bound=reach)[0]
-    return keep_cells(ground, np.isfinite(far))
+def seen_by_lidar(clear: Recording) -> Ground:
+    """Return the ground, and what a map of the clear day along the true path has of it.
+
+    Were all that is near the path asked for, a path that wobbles would fill the gaps between the rings of
+    scans, and its map be better than that of the truth.
+    """
+    points = ground_of(clear)
+    made = map_along(trajectory_of(clear["truth/trajectory"]), gather_clouds(clear, SCANS), clear)
+    assert made is not None
+    return Ground(points, points[has_cells(made, points[:, 0], points[:, 1])])
 
 
-def seen_by_camera(clear: Recording) -> GridMap:
-    """Return the true ground that is in some picture of the left camera, at most `SIGHT` before it."""
-    ground, points = ground_of(clear)
-    flat, seen = points.reshape(-1, 3), np.zeros(ground.layers["elevation"].size, dtype=np.bool_)
+def seen_by_camera(clear: Recording) -> Ground:
+    """Return the ground that is in some picture of the left camera, at most `SIGHT` before it."""
+    flat = ground_of(clear)
+    seen = np.zeros(len(flat), dtype=np.bool_)
     left, truth = clear["Zed/Left"], trajectory_of(clear["truth/trajectory"])
     assert truth.orientations is not None
     rows = np.searchsorted(truth.t_ns, left.t_ns[:: EVERY // 3]).clip(max=len(truth.t_ns) - 1)
@@ -345,31 +366,21 @@ def seen_by_camera(clear: Recording) -> GridMap:
         _, inside = project_points(flat[near], se3.invert(T_world_camera), clear.cameras[left.camera])
         depth = se3.apply(se3.invert(T_world_camera), flat[near])[:, 2]
         seen[near] |= inside & (depth > 0.3) & (depth < SIGHT)
-    return keep_cells(ground, seen.reshape(ground.layers["elevation"].shape))
+    return Ground(flat[seen], flat[seen])
 
 
-def keep_cells(ground: GridMap, kept: Mask) -> GridMap:
-    heights = np.where(kept, ground.layers["elevation"], np.nan)
-    return GridMap({"elevation": heights}, ground.transform, frame=ground.frame)
+def share_near(points: Floats, others: Floats) -> float:
+    """Return which part of points has another one within `NEAR`."""
+    return float(np.isfinite(KDTree(others).query(points, distance_upper_bound=NEAR)[0]).mean())
 
 
-def ground_error(found: GridMap, site: Site) -> float:
-    """Return 1 - F: of the ground that is in the map, and of the map that is at the ground, within `NEAR`."""
-    score = map_errors(site.ground, found, register=False, cells=[NEAR / site.ground.resolution[0]]).scores[0]
-    right = score.accuracy * (share_inside(found, site.ground) if site.bounded else 1.0)
-    return 1.0 - 2 * score.completeness * right / max(score.completeness + right, 1e-9)
-
-
-def share_inside(found: GridMap, ground: GridMap) -> float:
-    """Return which part of a map's cells is where there is ground that can be seen."""
-    rows, columns = np.nonzero(np.isfinite(found.layers["elevation"]))
-    a, _, c, _, e, f = found.transform
-    x, y = c + (columns + 0.5) * a, f + (rows + 0.5) * e
-    known = np.isfinite(ground.layers["elevation"])
-    a, _, c, _, e, f = ground.transform
+def has_cells(chart: GridMap, x: Floats, y: Floats) -> Mask:
+    """Tell whether a map has heights at places."""
+    known = np.isfinite(chart.layers["elevation"])
+    a, _, c, _, e, f = chart.transform
     column, row = np.floor((x - c) / a).astype(int), np.floor((y - f) / e).astype(int)
     on_map = (row >= 0) & (row < known.shape[0]) & (column >= 0) & (column < known.shape[1])
-    return float(np.mean(on_map & known[row.clip(0, known.shape[0] - 1), column.clip(0, known.shape[1] - 1)]))
+    return on_map & known[row.clip(0, known.shape[0] - 1), column.clip(0, known.shape[1] - 1)]
 
 
 def make_in_turn(kind: str, day: Recording, store: ProductStore) -> tuple[Product, Rivalry]:
@@ -379,7 +390,7 @@ def make_in_turn(kind: str, day: Recording, store: ProductStore) -> tuple[Produc
     assert asked.plan.rivalry is not None
     assert asked.product is not None
     for line in asked.plan.rivalry.tell():
-        if line.startswith(("from +", "in the end")):
+        if line.startswith(("from +", "in the end", "weighed")):
             print("   ", line)
     return asked.product, asked.plan.rivalry
 

@@ -17,8 +17,9 @@ from transect.orchestrator.switching import Doubted
 from transect.orchestrator.translating import Form
 from transect.products import Wanted, open_store
 from transect.products.keeping import stream_of
+from transect.products.reproducing import reproduce
 from transect.recording import Recording
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import Options, simulate, write_day
 from transect.types import Verdict
 
 POLICY = """
@@ -174,5 +175,23 @@ def test_a_map_is_made_along_the_odometry_of_its_own_sensor_unless_that_was_doub
     rivalry = plan_rivalry("Pose", seen, load_policy())
     assert rivalry is not None
     assert rivalry.guide.name == "VisualOdometry/KltKeyframes:pose"
-    assert replace(rivalry, left_out=(Doubted("wheels", 0, 1),)).guide == rivalry.guide
-    assert replace(rivalry, left_out=(Doubted("motion", 0, 1),)).guide == rivalry.smoothing
+    assert replace(rivalry, doubted=(Doubted("wheels", 0, 1),)).guide == rivalry.guide
+    assert replace(rivalry, doubted=(Doubted("motion", 0, 1),)).guide == rivalry.smoothing
+
+
+def test_in_the_end_all_are_weighed_by_how_they_agree_and_that_is_made_again(tmp_path: Path) -> None:
+    streams = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
+    write_day(simulate("etna", Options(seconds=4.0, scale=0.1, streams=streams)), tmp_path / "day")
+    with open_store(tmp_path / "made.gpkg") as store:
+        asked = answer(Request("Pose"), open_recording(tmp_path / "day"), store, check=True)
+        assert asked.plan is not None
+        assert asked.plan.rivalry is not None
+        assert asked.product is not None
+        [weighed] = asked.plan.rivalry.weighed
+        assert all(word in weighed for word in ("motion way", "wheels along"))
+        assert weighed in str(asked.plan).replace("\n  ", " ")
+        [run] = store.lineage(asked.product.id).parents
+        assert run.product is not None
+        fed = [each.product.name for each in run.parents if each.product]
+        assert fed == ["pose", "covariance", "pose"]
+        assert reproduce(store, asked.product.id).identical

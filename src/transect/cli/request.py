@@ -131,7 +131,8 @@ def _show_json(found: Answer) -> None:
             "stored": plan is None,
             "steps": plan.steps() if plan else [],
             "switches": [each.to_dict() for each in rivalry.switches] if rivalry else [],
-            "left_out": [vars(each) for each in rivalry.left_out] if rivalry else [],
+            "doubted": [vars(each) for each in rivalry.doubted] if rivalry else [],
+            "weighed": list(rivalry.weighed) if rivalry else [],
             "refused": [vars(each) for each in refused],
         }
     )

@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 SWITCH = "Switch"
 """Kind of the product that a change of what is used is."""
 PORTS = ("first", "second", "third")
-SINCE, MOUNTED, WITHOUT = "switch.since", "switch.mounted", "fusion.without"
+SINCE, MOUNTED, DOUBTED = "switch.since", "switch.mounted", "fusion.doubted"
 """Parameters of the compounds that join trajectories, and smooth them."""
-MOTION = "motion"
-"""Input of the smoother for the odometry by another sensor."""
+MOTION, COVARIANCE = "motion", "motion_covariance"
+"""Inputs of the smoother for the odometry by another sensor, and for what that tells of its errors."""
+TOLD = ("covariance", "ndarray")
+"""Name and kind of the output of an odometry that has them."""
+WEIGHED = "weighed: "
+"""What the smoother's sentences about weights begin with."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,10 @@ class Rivalry:
         What makes the trajectory in the end, after `join`; None where what is joined is the product.
     set : mapping of str to float
         Parameters of what smooths.
-    left_out : tuple of Doubted
-        What it did without, once it has been run.
+    doubted : tuple of Doubted
+        What counts as far as it agrees with the rest, once it has been run.
+    weighed : tuple of str
+        How far that was.
     origin_ns : int
         From which the times of switches are counted when they are told.
     made : tuple of str
@@ -83,7 +89,8 @@ class Rivalry:
     switches: tuple[Switch, ...] = ()
     smoothing: Step | None = None
     set: dict[str, float] = field(default_factory=dict[str, float])
-    left_out: tuple[Doubted, ...] = ()
+    doubted: tuple[Doubted, ...] = ()
+    weighed: tuple[str, ...] = ()
     origin_ns: int = 0
     made: tuple[str, ...] = field(default=(), repr=False)
     poses: dict[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -105,7 +112,7 @@ class Rivalry:
         An odometry by the sensor that maps: its errors from scan to scan, or pair to pair, are the smallest.
         Where that was doubted, what gives the product.
         """
-        if self.smoothing is None or any(each.what == MOTION for each in self.left_out):
+        if self.smoothing is None or any(each.what == MOTION for each in self.doubted):
             return self.last
         name = dict(self.smoothing.wiring)[MOTION]
         return next(step for step in self.rivals if step.name == name)
@@ -120,13 +127,12 @@ class Rivalry:
             told.append(f"from the start: {self.choices[0].use}")
             told += [each.line(self.origin_ns) for each in self.switches] or ["no switch"]
         if self.made and self.smoothing:
-            told.append(f"in the end: {self.smoothing.compound.name} {self._tell_left_out()}")
+            doubts = " and ".join(each.describe(self.origin_ns) for each in self.doubted)
+            told.append(
+                f"in the end: {self.smoothing.compound.name} of everything; doubted: {doubts or 'nothing'}"
+            )
+            told += self.weighed
         return told
-
-    def _tell_left_out(self) -> str:
-        if not self.left_out:
-            return "of everything: nothing was BAD"
-        return "without " + " and ".join(each.describe(self.origin_ns) for each in self.left_out)
 
 
 def _describe(choice: Choice, members: dict[str, list[str]]) -> str:
@@ -251,15 +257,20 @@ def _smooth(
     assert rivalry.smoothing is not None
     wiring = dict(rivalry.smoothing.wiring)
     [witness] = (each for each in given if each.step.name == wiring[MOTION])
-    left_out = find_doubted(_sensors_of(rivalry, witness.step), windows)
-    text = "; ".join(f"{each.what} {each.t0_ns} {each.t1_ns}" for each in left_out)
-    fed = recording.replace(streams=(*recording.streams, witness.stream))
-    out = folder / "smoothed"
-    settings = {**rivalry.set, WITHOUT: text}
-    run(rivalry.smoothing.compound, fed, wire=wiring, set=settings, out=out, **span)
-    joined = _poses_of(rivalry.join, store, rivalry.made)
-    made = keep_run(store, out, mission, parents=[witness.product.id, joined.id])
-    return replace(rivalry, left_out=tuple(left_out), made=tuple(made))
+    doubted = find_doubted(_sensors_of(rivalry, witness.step), windows)
+    text = "; ".join(f"{each.what} {each.t0_ns} {each.t1_ns}" for each in doubted)
+    streams, parents = [witness.stream], [witness.product.id]
+    if witness.errors:
+        streams.append(witness.errors[1])
+        parents.append(witness.errors[0].id)
+        wiring[COVARIANCE] = witness.errors[1].name
+    fed, out = recording.replace(streams=(*recording.streams, *streams)), folder / "smoothed"
+    settings = {**rivalry.set, DOUBTED: text}
+    made = run(rivalry.smoothing.compound, fed, wire=wiring, set=settings, out=out, **span)
+    parents.append(_poses_of(rivalry.join, store, rivalry.made).id)
+    weighed = tuple(each.text for each in made.conclusions if each.text.startswith(WEIGHED))
+    kept = keep_run(store, out, mission, parents=parents)
+    return replace(rivalry, doubted=tuple(doubted), weighed=weighed, made=tuple(kept))
 
 
 def _sensors_of(rivalry: Rivalry, witness: Step) -> dict[str, list[str]]:
@@ -274,12 +285,21 @@ def _sensors_of(rivalry: Rivalry, witness: Step) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class _Given:
-    """What a rival gave: the product, its poses as a stream, and the frames that it knew."""
+    """What a rival gave: its poses and what it told of their errors, and the frames that it knew.
+
+    Attributes
+    ----------
+    product, stream
+        Of its poses.
+    errors : (Product, Stream) or None
+        Covariances of its steps, where it tells them.
+    """
 
     step: Step
     product: Product
     stream: Stream
     frames: FrameTree
+    errors: tuple[Product, Stream] | None = None
 
 
 def _run_rivals(
@@ -296,10 +316,20 @@ def _run_rivals(
     for number, step in enumerate(rivalry.rivals):
         out = folder / f"rival{number}"
         made = run(step.compound, recording, out=out, **span)
-        product = _poses_of(step, store, keep_run(store, out, mission))
+        kept = keep_run(store, out, mission)
+        product = _poses_of(step, store, kept)
         stream = stream_of(product, store.content(product.id), step.name)
-        given.append(_Given(step, product, stream, made.replay.frames if made.replay else recording.frames))
+        frames = made.replay.frames if made.replay else recording.frames
+        given.append(_Given(step, product, stream, frames, _errors_of(step, store, kept)))
     return given
+
+
+def _errors_of(step: Step, store: ProductStore, ids: Sequence[str]) -> tuple[Product, Stream] | None:
+    """Return the covariances of the steps between poses, if an odometry tells them."""
+    made = [product for product in map(store.get, ids) if (product.name, product.kind) == TOLD]
+    if not made:
+        return None
+    return made[0], stream_of(made[0], store.content(made[0].id), f"{step.compound.name}:{made[0].name}")
 
 
 def _poses_of(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:

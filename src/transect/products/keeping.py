@@ -68,19 +68,36 @@ def find_kept_map(store: ProductStore, digest: str) -> Product | None:
 
 
 def stream_of(product: Product, content: bytes, name: str) -> Stream:
-    """Return poses that are kept as a stream, which a run can be fed with."""
-    from transect.formats import open as open_recording
-
+    """Return poses, or arrays, that are kept as a stream, which a run can be fed with."""
+    if product.payload.format == "parquet" and product.kind == "ndarray":
+        return _arrays_of(content, name)
     if product.payload.format != "tum":
-        hint = "only poses (tum) can"
+        hint = "only poses (tum) and arrays can"
         raise UnsupportedError(
             f"{product.name} cannot be fed to a run", why=product.payload.format, hint=hint
         )
+    from transect.formats import open as open_recording
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "poses.tum"
         file.write_bytes(content)
         [stream] = open_recording(file, format="tum")
         return stream.replace(name=name, source=stream.parsed, role="estimate")
+
+
+def _arrays_of(content: bytes, name: str) -> Stream:
+    """Return the arrays of a port's table (`engine.keeping`), each in its shape."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from transect.recording import Stream
+
+    table = pq.read_table(pa.BufferReader(content)).replace_schema_metadata()
+    return Stream(
+        name, np.ndarray, table, role="estimate",
+        loader=lambda row: np.reshape(row["value"], row["value_shape"]),
+    )  # fmt: skip
 
 
 def products_of_run(

@@ -14,7 +14,7 @@ from transect import run
 from transect.engine import compound
 from transect.errors import TimeError, TransectError, UsageError
 from transect.geometry import planar, rotations, se3
-from transect.nodes.state.batch_smoother import BatchSmoother, parse_intervals
+from transect.nodes.state.batch_smoother import BatchSmoother, parse_doubts
 from transect.nodes.state.fixed_lag_smoother import FixedLagSmoother
 from transect.nodes.state.fusion.events import Inertial, Place, Step
 from transect.nodes.state.smoothing.batch import Smoothed, first_values, smooth
@@ -416,7 +416,7 @@ def test_what_steps_say_that_are_left_out_does_not_matter(recording: Recording):
     table = odometry.table.set_column(odometry.table.column_names.index("x"), "x", [leaping])
     spoilt = recording.replace(streams=(odometry.replace(source=table), recording["Rtk"]))
     wires = ["odometry -> fusion.odometry", "position -> fusion.position", "fusion.trajectory -> trajectory"]
-    smoother = compound("Smooth", {"fusion": BatchSmoother(without=f"odometry {3 * NS} {5 * NS}")}, wires)
+    smoother = compound("Smooth", {"fusion": BatchSmoother(doubted=f"odometry {3 * NS} {5 * NS}")}, wires)
     good, same = (run(smoother, each)["trajectory"].values[0] for each in (recording, spoilt))
     np.testing.assert_array_equal(good.positions, same.positions)
     bad = run(compound("Smooth", {"fusion": BatchSmoother}, wires), spoilt)["trajectory"].values[0]
@@ -424,9 +424,9 @@ def test_what_steps_say_that_are_left_out_does_not_matter(recording: Recording):
 
 
 @pytest.mark.parametrize("text", ["fix 1 2", "wheels 1", "wheels a 2", "motion 1 2 3"])
-def test_what_cannot_be_left_out_is_refused(text: str):
-    with pytest.raises(UsageError, match="no steps that can be left out"):
-        parse_intervals(text)
+def test_what_cannot_be_doubted_is_refused(text: str):
+    with pytest.raises(UsageError, match="no steps that can be doubted"):
+        parse_doubts(text)
 
 
 def test_the_state_of_a_node_can_be_copied_while_it_runs(recording: Recording):

@@ -13,14 +13,16 @@ from transect.errors import UsageError
 from transect.types import Pose, Trajectory
 
 from .error_state_filter import follow
-from .fusion import Batches, Event, Place, Step, conclude, contradiction
+from .fusion import Batches, Place, conclude, contradiction
 from .pose_fusion import PERIOD, RECKONING, FusedPose, PoseFusion, refuse_too_little
 from .smoothing import (
+    Doubt,
     Evidence,
     Follower,
     HeadingUnknownError,
     Smoothed,
     UnsettledError,
+    describe,
     innovations,
     noise_of,
     smooth,
@@ -40,16 +42,18 @@ class BatchSmoother(PoseFusion, passes=2):
 
     spacing: float = param(0.5, gt=0, unit="s", doc="time between keyframes")
     wheel_noise: float = param(1.0, gt=0, doc="factor on the default noise of the wheels")
-    learn: bool = param(True, doc="whether the noise of the wheels is learnt from positions held out")
+    learn: bool = param(True, doc="whether noise is learnt: from positions held out, or how sources agree")
     unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels that set off")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
 
-    without: str = param("", doc="steps that are left out: `wheels FROM_NS TO_NS; motion FROM_NS TO_NS`")
+    doubted: str = param(
+        "",
+        doc="steps that count as far as they agree with the rest, or not at all: `wheels FROM_NS TO_NS; ...`",
+    )
 
     def reset(self) -> None:
         self.gathered = self.new_inputs()
-        self.left_out = parse_intervals(self.without)
-        self.evidence = Evidence()
+        self.evidence = Evidence(doubted=parse_doubts(self.doubted))
         self.follower: Follower | None = None
         self.failed = False
         self.smoothed: Smoothed | None = None
@@ -62,7 +66,7 @@ class BatchSmoother(PoseFusion, passes=2):
         if self.failed:
             self.ctx.skip("the smoother has no solution: see the judgement")
             return FusedPose(success=False)
-        events = [each for each in self.gathered.gather(self.ctx, *given) if not self._is_left_out(each)]
+        events = self.gathered.gather(self.ctx, *given)
         self.evidence.add(events)
         if self.gathered.alone:
             self.follower = self.follower or Follower(follow(self.gathered, gravity=self.gravity))
@@ -87,12 +91,6 @@ class BatchSmoother(PoseFusion, passes=2):
         inside = ticks[(ticks >= found.times[0]) & (ticks <= found.times[-1])]
         self.path = found.trajectory(inside, self._frame(), self.gathered.body)
         return None
-
-    def _is_left_out(self, event: Event) -> bool:
-        """Tell whether an event is a step of which some part is to be left out."""
-        if not isinstance(event, Step):
-            return False
-        return any(t0 < event.t_ns and event.since_ns < t1 for t0, t1 in self.left_out.get(event.sensor, ()))
 
     def _smooth(self) -> Smoothed | None:
         """Smooth; without the positions if they do not tell the heading. None if no motion fits."""
@@ -138,6 +136,8 @@ class BatchSmoother(PoseFusion, passes=2):
             used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
             notes = self.follower.filter.notes if self.follower else self.gathered.said
             conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases, notes)
+            for sentence in describe(self.smoothed.factors):
+                self.ctx.conclude(sentence)
 
     def _frame(self) -> str:
         return self.gathered.frame if self.evidence.places else "odom"
@@ -147,12 +147,12 @@ def _time(place: Place) -> int:
     return place.t_ns
 
 
-def parse_intervals(text: str) -> dict[str, list[tuple[int, int]]]:
-    """Return times [from, to) in ns by input, of a text such as `wheels FROM_NS TO_NS; motion ...`."""
-    found: dict[str, list[tuple[int, int]]] = {}
+def parse_doubts(text: str) -> list[Doubt]:
+    """Return what a text such as `wheels FROM_NS TO_NS; motion ...` puts in doubt."""
+    found: list[Doubt] = []
     for words in (part.split() for part in text.split(";") if part.strip()):
         if len(words) != 3 or words[0] not in RECKONING or not all(_IS_NUMBER(word) for word in words[1:]):
             hint = f"INPUT FROM_NS TO_NS; ... with inputs {', '.join(RECKONING)}"
-            raise UsageError(f"{' '.join(words)!r} are no steps that can be left out", hint=hint)
-        found.setdefault(words[0], []).append((int(words[1]), int(words[2])))
+            raise UsageError(f"{' '.join(words)!r} are no steps that can be doubted", hint=hint)
+        found.append(Doubt(words[0], int(words[1]), int(words[2])))
     return found

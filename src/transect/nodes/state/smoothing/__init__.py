@@ -7,19 +7,23 @@
 - `start`: first values of all poses
 - `follower`: the same by a filter, where an IMU and positions are all that there is
 - `batch`: everything at once
+- `weighing`: the noise of all that tells the motion, learnt from how far it agrees
 - `held_out`: the noise of the wheels, learnt from positions that are held out
 - `lag`: the last seconds, again and again
 """
 
 from .batch import Smoothed, smooth
-from .evidence import Evidence
+from .evidence import Doubt, Evidence
 from .follower import Follower
 from .graph import Noise, UnsettledError, noise_of
 from .lag import Fit, Keyframe, Window
 from .places import innovations, join, tallies
 from .start import HeadingUnknownError
+from .weighing import WEIGHED, describe
 
 __all__ = [
+    "WEIGHED",
+    "Doubt",
     "Evidence",
     "Fit",
     "Follower",
@@ -29,6 +33,7 @@ __all__ = [
     "Smoothed",
     "UnsettledError",
     "Window",
+    "describe",
     "innovations",
     "join",
     "noise_of",

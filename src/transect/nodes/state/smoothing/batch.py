@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from .inertial import turns_of
 from .motion import CALIBRATION, PlanarPath, PosePath
 from .places import GATE, Judged, judge
 from .start import guess, path_poses
+from .weighing import weigh
 
 LEAST_PLACES = 3
 
@@ -49,6 +50,10 @@ class Smoothed:
         How they fitted, those that were left out among them.
     biases : (6,) or None
         Of the IMU, m/s2 then rad/s, at the middle keyframe.
+    factors : mapping of str to float
+        On the variances of errors that were weighed, by their names (`weighing`).
+    velocities : (n, 3) or None
+        In the poses' frame, m/s, where sources were weighed.
     """
 
     times: Ints
@@ -60,12 +65,15 @@ class Smoothed:
     places: tuple[Place, ...]
     judged: Judged
     biases: Floats | None = None
+    factors: Mapping[str, float] = field(default_factory=dict[str, float])
+    velocities: Floats | None = None
 
     def at(self, t_ns: Ints) -> tuple[Floats, Floats]:
         """Return poses (m, 4, 4) and covariances (m, 6, 6) at times (m,) from the first keyframe to the last.
 
         Between keyframes the body goes as dead reckoning and gyroscopes say, and what these miss of the next
-        keyframe is spread evenly in time.
+        keyframe is spread evenly in time. Where sources were weighed, none of them is followed: wheels that
+        slip for a moment would leave the way. The body glides then, with the velocities of the keyframes.
         """
         around = interpolation.bracket(self.times, t_ns, interpolation.Limits(otherwise="error"))
         left, right = self.poses[around.left], self.poses[around.right]
@@ -73,9 +81,22 @@ class Smoothed:
         there, next_one = (self._motions_between(since, each) for each in (t_ns, self.times[around.right]))
         missed = se3.log(se3.invert(left @ next_one) @ right)
         weight = around.fraction[:, None]
+        poses = left @ there @ se3.exp(weight * missed)
+        if self.velocities is not None:
+            poses[:, :3, 3] = self._glide(around, t_ns)
         share = weight[:, :, None]
         spread = (1 - share) * self.covariances[around.left] + share * self.covariances[around.right]
-        return left @ there @ se3.exp(weight * missed), spread
+        return poses, spread
+
+    def _glide(self, around: interpolation.Bracket, t_ns: Ints) -> Floats:
+        """Return places (m, 3) on cubic curves through the keyframes, with their velocities."""
+        assert self.velocities is not None
+        seconds = ((self.times[around.right] - self.times[around.left]) * 1e-9)[:, None]
+        u = around.fraction[:, None]
+        p0, p1 = self.poses[around.left, :3, 3], self.poses[around.right, :3, 3]
+        v0, v1 = (self.velocities[each] * seconds for each in (around.left, around.right))
+        rise = p1 - p0
+        return p0 + u * (v0 + u * ((3 * rise - 2 * v0 - v1) + u * (v0 + v1 - 2 * rise)))
 
     def _motions_between(self, from_ns: Ints, to_ns: Ints) -> Floats:
         """Return the motions (m, 4, 4) between times (m,) by dead reckoning and gyroscopes."""
@@ -111,7 +132,8 @@ def smooth(
     spacing : float
         Seconds between keyframes.
     learn : bool
-        Whether the noise of the wheels is learnt from positions, where wheels are all that tells the motion.
+        Whether noise is learnt: that of the wheels from positions, where wheels are all that tells the
+        motion; that of wheels and of an odometry beside them from how they and an IMU agree.
     start : (4, 4) array, optional
         T_map_body at the first of the steps that a filter followed; see `Follower`.
 
@@ -121,7 +143,9 @@ def smooth(
         If there is no dead reckoning, if positions and dead reckoning have no time in common, or if there are
         too few of them to tell the heading.
     """
-    noise = noise or Noise()
+    weighed = learn and evidence.can_be_weighed
+    noise = replace(noise or Noise(), weighed=weighed)
+    evidence = evidence if weighed else evidence.leave_out_doubted()
     check_overlap(evidence)
     first, last = evidence.reckoning
     if last <= first:
@@ -132,26 +156,30 @@ def smooth(
     if evidence.places:
         _refuse_few(len(everything), len(evidence.places), "are in the time of the dead reckoning")
     values = first_values(stretch, guess(stretch.path, times, everything, start))
+    if weighed:
+        noise, values = weigh(evidence, noise, times, values)
     solved = _solve_without_outliers(evidence, noise, times, values)
-    if learn:
+    if learn and not weighed:
         noise = _learn_noise(evidence, noise, solved)
         solved = _solve_without_outliers(evidence, noise, times, solved.values)
-    return _smoothed(evidence, solved)
+    return _smoothed(evidence, solved, noise)
 
 
-def _smoothed(evidence: Evidence, solved: Solved) -> Smoothed:
-    stretch, values = solved.stretch, solved.values
-    wheels = gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION)
+def _smoothed(evidence: Evidence, solved: Solved, noise: Noise) -> Smoothed:
+    stretch, values, extract = solved.stretch, solved.values, gtsam().utilities.extractVectors
+    wheels = extract(values, "c").reshape(-1, CALIBRATION)
     return Smoothed(
         stretch.times,
         stretch.path,
-        turns_of(evidence.inertial) if stretch.inertial and not evidence.motion else None,
+        turns_of(evidence.inertial) if stretch.inertial and isinstance(stretch.path, PlanarPath) else None,
         poses_of(values),
         widen(solved.covariances, evidence),
         wheels,
         tuple(solved.places),
         solved.judged,
         _biases(values, stretch) if stretch.inertial else None,
+        noise.factors,
+        extract(values, "v").reshape(-1, 3) if noise.weighed else None,
     )
 
 
@@ -170,6 +198,8 @@ def first_values(stretch: Stretch, poses: Floats) -> Any:
     speeds = np.gradient(poses[:, :3, 3], (stretch.times - stretch.times[0]) * 1e-9, axis=0)
     for i, pose in enumerate(poses):
         values.insert(g.symbol("x", stretch.first + i), g.Pose3(pose))
+        if i in stretch.seen:
+            values.insert(g.symbol("y", stretch.first + i), g.Pose3(pose))
         if stretch.links:
             values.insert(g.symbol("c", stretch.first + i), np.zeros(CALIBRATION))
         if stretch.inertial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,6 +13,27 @@ from transect.base.clocks import NS
 from transect.errors import TimeError
 
 from ..fusion import Event, Inertial, Place, Step
+
+WINDOW_NS = NS
+"""Doubts are weighed second by second."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A time [t0_ns, t1_ns) of which the steps of a sensor may be wrong."""
+
+    sensor: str
+    t0_ns: int
+    t1_ns: int
+
+    def meets(self, step: Step) -> bool:
+        """Tell whether some part of a step is in doubt."""
+        return step.sensor == self.sensor and self.t0_ns < step.t_ns and step.since_ns < self.t1_ns
+
+    def windows(self) -> list[Doubt]:
+        """Return it second by second."""
+        edges = [*range(self.t0_ns, self.t1_ns, WINDOW_NS), self.t1_ns]
+        return [Doubt(self.sensor, a, b) for a, b in pairwise(edges)]
 
 
 @dataclass(eq=False)
@@ -28,6 +50,8 @@ class Evidence:
     places : list of Place
     followed : list of Step
         How a filter went by the others, where an IMU and places are all that there is: no measurement.
+    doubted : list of Doubt
+        Steps that count as far as they agree with the rest; where that cannot be told, they are left out.
     """
 
     wheels: list[Step] = field(default_factory=list[Step])
@@ -35,6 +59,7 @@ class Evidence:
     inertial: list[Inertial] = field(default_factory=list[Inertial])
     places: list[Place] = field(default_factory=list[Place])
     followed: list[Step] = field(default_factory=list[Step])
+    doubted: list[Doubt] = field(default_factory=list[Doubt])
 
     def add(self, events: Iterable[Event]) -> None:
         """Put events where they belong."""
@@ -55,8 +80,23 @@ class Evidence:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Names of the lists that are not empty."""
-        return frozenset(name for name, came in vars(self).items() if came)
+        """Names of the lists of measurements that are not empty."""
+        return frozenset(name for name, came in vars(self).items() if came and name != "doubted")
+
+    @property
+    def can_be_weighed(self) -> bool:
+        """Whether three sources tell the motion: of two that disagree nobody knows which is wrong."""
+        return {"wheels", "motion", "inertial"} <= self.kinds
+
+    def leave_out_doubted(self) -> Evidence:
+        """Return the same without steps that are in doubt."""
+        kept = {
+            name: [
+                each for each in getattr(self, name) if not any(doubt.meets(each) for doubt in self.doubted)
+            ]
+            for name in ("wheels", "motion")
+        }
+        return replace(self, **kept, doubted=[])
 
     def since(self, t_ns: int) -> Evidence:
         """Return what reaches beyond a time; of each sensor one sample before it, or its last, too."""

@@ -1,13 +1,13 @@
 """The factor graph of a stretch of keyframes, and its solution.
 
-Variables of keyframe i: pose `x`, calibration of the wheels `c`; with an IMU velocity `v` and biases `b`.
-Every factor joins neighbours at most, so that the variables of one keyframe part what was before from what
-comes.
+Variables of keyframe i: pose `x`, calibration of the wheels `c`; with an IMU velocity `v` and biases `b`; and
+where an odometry in six degrees of freedom is weighed, `y`: where that has the body. Every factor joins
+neighbours at most, so that the variables of one keyframe part what was before from what comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import TransectError
 from transect.nodes._gtsam import gtsam
 
-from .evidence import Evidence
+from .evidence import Doubt, Evidence
 from .inertial import InertialNoise, add_inertial
 from .motion import CALIBRATION, PlanarPath, PosePath
 from .places import Hung, common_variance, hang
@@ -29,6 +29,20 @@ ANY_SPEED = 100.0
 """m/s: sigma of the first velocity where only places tell it."""
 SWAPPED = np.r_[3:6, 0:3]
 """Rotation and translation change places: GTSAM has the rotation first."""
+STRAYING = float(np.sqrt(7.0))
+"""Poses of an odometry stray as by a Student distribution of one degree of freedom. With its scale as sigma
+its weights are Cauchy's of this constant: the root of that degree and the six numbers of a pose."""
+OF_WHEELS, OF_MOTION = ("tilt", "tilt", "turn", "along", "across", "up"), ("turn",) * 3 + ("way",) * 3
+"""Kinds of errors, row by row of the constraints that have them."""
+BY_CALIBRATION = tuple(f"wheels: change of {each}" for each in ("lengths", "turns", "curvature", "angle"))
+BY_WHEELS = ("", "", "wheels: turn", "wheels: along", "wheels: across", "")
+BY_MOTION = ("motion: turn",) * 3 + ("motion: way",) * 3
+BY_POSE = ("motion: attitude",) * 3 + ("motion: place",) * 3
+"""Their names while nothing is in doubt; those without a name are not weighed."""
+LEAST_STRAYING = np.repeat([1e-10, 1e-8], 3)
+"""rad2 and m2: of the poses of an odometry that tells no error."""
+DOUBTED = 100.0
+"""Factor on the variances of what is in doubt, before it is known how far it agrees with the rest."""
 
 
 class UnsettledError(TransectError):
@@ -52,6 +66,10 @@ class Noise:
         Positions that are off by more sigmas than this count less (Huber).
     start : float
         Sigma of where a body without positions says that it begins, m and rad.
+    weighed : bool
+        Whether poses of an odometry in six degrees of freedom stray, too, besides its drift along the way.
+    factors : mapping of str to float
+        On variances, by the name of an error, or of a window in doubt: see `weighing`.
     """
 
     wheels: WheelNoise = field(default_factory=WheelNoise)
@@ -60,6 +78,13 @@ class Noise:
     tilt: float = 0.05
     robust: float = 2.0
     start: float = 1e-3
+    weighed: bool = False
+    factors: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def scales(self, names: Sequence[str]) -> Floats:
+        """Return factors (n,) on sigmas by the names of errors; what is in doubt begins with `DOUBTED`."""
+        told = [DOUBTED if name.startswith("doubted") else 1.0 for name in names]
+        return np.sqrt([self.factors.get(name, each) for name, each in zip(names, told, strict=True)])
 
 
 def noise_of(wheel_noise: float, unsteady: float, tilt: float, gravity: float) -> Noise:
@@ -87,6 +112,8 @@ class Stretch:
         Positions.
     inertial : bool
         Whether there are velocities and biases.
+    seen : tuple of int
+        Keyframes where an odometry has the body (`y`).
     """
 
     times: Ints
@@ -96,6 +123,7 @@ class Stretch:
     links: WheelLinks | None
     hung: Hung
     inertial: bool
+    seen: tuple[int, ...] = ()
 
     def keys(self, i: int) -> list[int]:
         """Return the variables of keyframe `i` of the stretch."""
@@ -120,7 +148,10 @@ class Stretch:
 
 def poses_of(values: Any) -> Floats:
     """Return the poses (n, 4, 4) of all keyframes, in their order."""
-    rows = gtsam().utilities.extractPose3(values)
+    g = gtsam()
+    # Rows come in the order of the variables' names: all x, then all y.
+    count = sum(g.symbolChr(key) == ord("x") for key in values.keys())  # noqa: SIM118
+    rows = g.utilities.extractPose3(values)[:count]
     poses = np.tile(np.eye(4), (len(rows), 1, 1))
     poses[:, :3, :3] = rows[:, :9].reshape(-1, 3, 3)
     poses[:, :3, 3] = rows[:, 9:]
@@ -150,8 +181,11 @@ def stretch_of(
     graph = gtsam().NonlinearFactorGraph()
     wheels, motion = paths_of(evidence, noise)
     path = path_of(evidence, noise)
-    links = _add_wheels(graph, wheels, times, noise.wheels, first) if wheels is not None else None
-    if motion is not None:
+    links = _add_wheels(graph, wheels, times, noise, first, evidence.doubted) if wheels is not None else None
+    seen: tuple[int, ...] = ()
+    if motion is not None and noise.weighed:
+        seen = _add_straying_motion(graph, motion, times, noise, evidence.doubted)
+    elif motion is not None:
         _add_motion(graph, motion, times, first, measured_alone=links is None)
     inertial = bool(evidence.inertial)
     if inertial:
@@ -163,7 +197,7 @@ def stretch_of(
     # An IMU alone is held by how positions follow each other: what they err alike is added afterwards.
     hung = hang(evidence.places, times, path, along, widen=not evidence.followed)
     _add_places(graph, hung, noise.robust, first)
-    stretch = Stretch(times, first, path, graph, links, hung, inertial)
+    stretch = Stretch(times, first, path, graph, links, hung, inertial, seen)
     for factor in prior if prior is not None else _prior_factors(stretch, noise):
         graph.push_back(factor)
     return stretch
@@ -180,21 +214,79 @@ def path_of(evidence: Evidence, noise: Noise) -> PlanarPath | PosePath:
     wheels, motion = paths_of(evidence, noise)
     if motion is None and wheels is None and evidence.followed:
         return PosePath.of(evidence.followed, *noise.motion)
-    path = motion or wheels
+    path = (wheels or motion) if noise.weighed else (motion or wheels)
     if path is None:
         raise TransectError("there is no dead reckoning to smooth")
     return path
 
 
-def _add_wheels(graph: Any, path: PlanarPath, times: Ints, noise: WheelNoise, first: int) -> WheelLinks:
+def _add_wheels(
+    graph: Any, path: PlanarPath, times: Ints, noise: Noise, first: int, doubted: Sequence[Doubt]
+) -> WheelLinks:
     """Let the calibration drift; the wheels themselves are linearised by `WheelLinks`."""
     g, span = gtsam(), path.between(times[:-1], times[1:])
-    for i, sigmas in enumerate(noise.drifts(span), start=first):
+    for i, sigmas in enumerate(noise.wheels.drifts(span) * noise.scales(BY_CALIBRATION), start=first):
         model = g.noiseModel.Diagonal.Sigmas(sigmas)
         graph.push_back(
             g.BetweenFactorVector(g.symbol("c", i), g.symbol("c", i + 1), np.zeros(CALIBRATION), model)
         )
-    return WheelLinks(span, noise.sigmas(span), noise.robust)
+    sigmas = noise.wheels.sigmas(span) * noise.scales(BY_WHEELS)
+    for i, doubt in enumerate(name_doubts(doubted, ("wheels", "odometry"), times)):
+        if doubt:
+            sigmas[i] *= noise.scales(name_rows(doubt, OF_WHEELS))
+    return WheelLinks(span, sigmas, noise.wheels.robust)
+
+
+def name_doubts(doubted: Sequence[Doubt], sensors: Collection[str], times: Ints) -> list[str]:
+    """Return the name of the doubt, or "", of each span (n - 1) between keyframes at times (n,)."""
+    names = [""] * (len(times) - 1)
+    for window in (each for doubt in doubted if doubt.sensor in sensors for each in doubt.windows()):
+        for i in np.flatnonzero((times[:-1] < window.t1_ns) & (times[1:] > window.t0_ns)):
+            names[i] = f"doubted {window.sensor} {window.t0_ns}"
+    return names
+
+
+def name_rows(source: str, kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of errors of a source, or of a doubt, by their kinds; "" has no name."""
+    return tuple(f"{source}: {kind}" if kind else "" for kind in kinds)
+
+
+def _add_straying_motion(
+    graph: Any, path: PosePath, times: Ints, noise: Noise, doubted: Sequence[Doubt]
+) -> tuple[int, ...]:
+    """Let the odometry's own poses drift from each other, and stray from the body; return their keyframes."""
+    g = gtsam()
+    moved, spread, known = path.between(times[:-1], times[1:])
+    usual = noise.scales(BY_MOTION)
+    doubts = name_doubts(doubted, ("motion",), times)
+    for i in np.flatnonzero(known):
+        scales = usual * noise.scales(name_rows(doubts[i], OF_MOTION)) if doubts[i] else usual
+        model = g.noiseModel.Gaussian.SqrtInformation(whiten(spread[i], scales[5], scales[0]), False)
+        graph.push_back(
+            g.BetweenFactorPose3(g.symbol("y", i), g.symbol("y", i + 1), g.Pose3(moved[i]), model)
+        )
+    seen = np.unique(np.concatenate([np.flatnonzero(known), np.flatnonzero(known) + 1]))
+    told = np.median(np.diagonal(np.diff(path.spread, axis=0), axis1=1, axis2=2), axis=0)[SWAPPED] / 2
+    sigmas = np.sqrt(np.maximum(told, LEAST_STRAYING)) * noise.scales(BY_POSE)
+    cauchy = g.noiseModel.mEstimator.Cauchy.Create(STRAYING)
+    model = g.noiseModel.Robust.Create(cauchy, g.noiseModel.Diagonal.Sigmas(sigmas))
+    for i in seen:
+        graph.push_back(g.BetweenFactorPose3(g.symbol("y", i), g.symbol("x", i), g.Pose3(), model))
+    return tuple(seen.tolist())
+
+
+def whiten(covariance: Floats, way: float, turn: float) -> Floats:
+    """Return a root (6, 6) of the inverse of a covariance (6, 6) with factors on its sigmas, rotation first.
+
+    The factor of the way is on what the turn does not explain of it: cameras take a turn for a way aside, and
+    by how much depends on how far things are, not on how well they are seen.
+    """
+    of_turn, both = covariance[3:, 3:] + 1e-12 * np.eye(3), covariance[:3, 3:]
+    slope = np.linalg.solve(of_turn, both.T).T
+    rest = covariance[:3, :3] - slope @ both.T + 1e-12 * np.eye(3)
+    W_turn = np.linalg.inv(turn * np.linalg.cholesky(of_turn))
+    W_way = np.linalg.inv(way * np.linalg.cholesky((rest + rest.T) / 2))
+    return np.block([[W_turn, np.zeros((3, 3))], [-W_way @ slope, W_way]]).astype(np.float64)
 
 
 def _add_motion(graph: Any, path: PosePath, times: Ints, first: int, measured_alone: bool) -> None:
