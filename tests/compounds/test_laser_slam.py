@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, walk
+from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, row, walk
 
 import transect
 from transect.engine import Run
 from transect.errors import UsageError
 from transect.nodes.slam.laser.field import flatten_pose
-from transect.recording.place_maps import read_map
+from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
 
 pytest.importorskip("gtsam")
@@ -94,3 +94,24 @@ def test_a_map_of_another_place_says_lost(tmp_path: Path) -> None:
     assert any(said.bad and said.text.startswith("LOST") for said in run.conclusions)
     with pytest.raises(UsageError, match="no map"):
         transect.run("LaserSlam", other, map=tmp_path / "nothing")
+
+
+def test_a_laser_that_was_carried_looks_for_itself_in_all_of_the_map(tmp_path: Path) -> None:
+    write_map(mapped()["map"].values[0], tmp_path / "map")
+    ways = [walk([(4.0, 0.1), (7.0, 0.1)], step=0.15), walk([(8.0, 8.1), (2.0, 8.1)], step=0.15)]
+    parts = [record(block(), way, seed=n, start_ns=10**12 * (n + 1)) for n, way in enumerate(ways)]
+    run = transect.run("LaserSlam", transect.join(parts), set=SET, map=tmp_path / "map")
+    located, truth = np.array(run["located"].values), np.concatenate(ways)
+    assert located[len(ways[0]) - 1]
+    assert not located[len(ways[0])]
+    assert located[-10:].all()
+    [path] = run["trajectory"].values
+    assert np.linalg.norm(path.positions[:, :2] - truth[located, :2], axis=1).max() < 0.2
+
+
+def test_among_equal_houses_a_lost_laser_says_that_it_is_lost(tmp_path: Path) -> None:
+    way = walk([(-4.0, 0.0), (20.0, 0.0)], step=0.25)
+    write_map(transect.run("LaserSlam", record(row(), way))["map"].values[0], tmp_path / "map")
+    again = record(row(), walk([(13.8, 0.2), (18.8, 0.2)], step=0.25), seed=4)
+    run = transect.run("LaserSlam", again, map=tmp_path / "map")
+    assert not any(run["located"].values)

@@ -30,6 +30,12 @@ def block(seed: int = 0, niches: int = 14) -> np.ndarray:
     return np.array(walls)
 
 
+def row(houses: int = 5, spacing: float = 6.0) -> np.ndarray:
+    """Return the walls (n, 4) of equal houses at equal distances on both sides of a street along x."""
+    middles = itertools.product(spacing * np.arange(houses), (-6.0, 6.0))
+    return np.array([wall for x, y in middles for wall in box(x - 2.0, y - 2.0, x + 2.0, y + 2.0)])
+
+
 def cast(walls: np.ndarray, pose: Sequence[float], farthest: float = 20.0) -> np.ndarray:
     """Return the ranges of 180 beams, from right to left, at a pose x, y, heading; NaN for nothing."""
     angles = pose[2] + np.linspace(-np.pi / 2, np.pi / 2, BEAMS, endpoint=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from .backend.session import Placed, Session, check_map
 from .laser.field import lift_pose
 from .laser.lead import Lead
 from .laser.odometer import KEY_DISTANCE, KEY_TURN, Odometer
-from .laser.recogniser import ALIKE, LaserRecogniser, max_segment
+from .laser.recogniser import ALIKE, MOST_REACH, RIVAL, LaserRecogniser, max_segment
 from .laser.scans import points_of
+from .laser.view import View
 
 KIND = "LaserSlam"
 REACH = 6.0
@@ -130,9 +132,13 @@ class LaserPlaces(Node):
         known = self.ctx.map
         self.segment = max_segment(known.places.observations) if known is not None and known.extend else 0.0
         manner = manner_of(self.reach, self.recent, self.lone)
-        beam = abs(float(scan.angle_increment))
-        calibration = {"beam": beam, "farthest": self.farthest, "T_body_laser": self.mounting.tolist()}
-        return Session(self.ctx, KIND, LaserRecogniser(beam), manner, calibration, child)
+        calibration = {
+            "beam": abs(float(scan.angle_increment)),
+            "view": [float(scan.angles[0]), float(scan.angles[-1])],
+            "farthest": self.farthest,
+            "T_body_laser": self.mounting.tolist(),
+        }
+        return Session(self.ctx, KIND, recogniser_of(calibration), manner, calibration, child)
 
     def _find_mounting(self, body: str, laser: str) -> Floats:
         """Return T_body_laser; where frames do not tell, the laser is the body."""
@@ -156,8 +162,15 @@ def _lift_odometry(led: Floats | None, t_ns: int, child: str) -> Pose | None:
 
 def manner_of(reach: float = REACH, recent: float = RECENT, lone: float = LONE) -> Manner:
     """Return how a map of a planar laser is made."""
-    rules = Rules(lone=lone, beyond=False)
-    return Manner(KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, rules=rules)
+    rules = Rules(lone=lone, beyond=False, rival=RIVAL)
+    return Manner(
+        KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, sure=MOST_REACH, rules=rules
+    )
+
+
+def recogniser_of(calibration: Mapping[str, Any]) -> LaserRecogniser:
+    """Return a new recogniser for the laser that a map tells of."""
+    return LaserRecogniser(float(calibration["beam"]), View.of(calibration))
 
 
 def observe(points: Floats, front: Floats) -> Observation:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from transect.nodes.slam.backend.recognition import Guess
 from transect.nodes.slam.laser.field import Field, Match, Window, flatten_pose, lift_covariance, lift_pose
-from transect.nodes.slam.laser.odometer import Odometer, compose, relate
+from transect.nodes.slam.laser.odometer import Odometer, compose, relate, spread_blind
 from transect.nodes.slam.laser.recogniser import LaserRecogniser
 from transect.nodes.slam.laser.scans import count_across, points_of, thin, walls_of
+from transect.nodes.slam.laser.view import View
 from transect.types import LaserScan
 
 from ..rooms import block, box, cast
@@ -95,7 +98,7 @@ def test_points_across_are_those_of_the_other_wall(angle: float) -> None:
 @pytest.mark.parametrize(("corner", "known"), [(True, True), (False, False)])
 def test_the_ends_of_one_wall_do_not_tell_a_place_from_further_away(corner: bool, known: bool) -> None:
     walls = np.array([(4.0, -4.0, 4.0, 5.0), *([(4.0, 5.0, 1.0, 5.0)] if corner else [])])
-    places = LaserRecogniser(BEAM)
+    places = LaserRecogniser(BEAM, View.of({}))
     places.add(0, {"points": seen(walls, (0.0, 0.0, 0.0)), "front": np.zeros((1, 4))})
     moved = lift_pose(np.array([-1.5, 0.5, 0.0]))
     there = {"points": seen(walls, (-1.5, 0.5, 0.0)), "front": np.zeros((1, 4))}
@@ -111,3 +114,28 @@ def test_a_scan_that_fits_halfway_does_not_overrule_wheels(score: float, believe
     found = odometer._weigh(match)
     assert (found is match) == believed
     assert (found is None) != believed
+
+
+def test_the_drift_of_wheels_does_not_depend_on_how_often_they_are_read() -> None:
+    ways = np.stack([np.linspace(0.0, 4.0, 401), np.linspace(0.0, 0.5, 401)], axis=-1)
+    steps = sum(spread_blind(a, b) for a, b in pairwise(ways))
+    jump = spread_blind(ways[0], ways[-1])
+    np.testing.assert_allclose(np.sqrt(np.diag(steps))[[0, 5]], (0.4, 0.09), rtol=0.03)
+    assert jump[5, 5] == pytest.approx(steps[5, 5], rel=0.06)
+    assert jump[1, 1] > steps[1, 1]  # heading drifts on the way, which single steps tell by themselves
+
+
+def test_a_scan_is_not_matched_with_walls_that_were_left_long_ago() -> None:
+    walls, odometer = block(), Odometer(BEAM)
+    points = seen(walls, (0.0, 0.0, 0.0))
+    odometer.step(0, points, np.zeros(3))
+    assert odometer.step(10**9, points, np.array([9.0, 0.0, 0.0])).covariance[0, 0] > 0.5
+
+
+def test_walls_that_should_be_in_view_count_against_a_place() -> None:
+    walls = np.array([*box(3, -3, 5, -1), *box(3, 1, 5, 3), *box(13, -3, 15, -1), *box(13, 1, 15, 3)])
+    known = walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05)
+    points, view = seen(walls, (-10.0, 0.0, 0.0)), View.of({})
+    assert view.share_seen(points, known, np.array([-10.0, 0.0, 0.0])) > 0.9
+    assert view.share_seen(points, known, np.zeros(3)) < 0.4
+    assert view.share_seen(points, known, np.array([0.0, 0.0, np.pi])) == 0.0

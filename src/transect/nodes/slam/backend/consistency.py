@@ -6,8 +6,9 @@ graph within its uncertainty, or agree with another loop (pairwise consistency, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from transect.geometry import se3
 from .graph import PoseGraph, Relative
 from .recognition import Guess, Loop
 
+STILL = Guess(np.eye(4), np.zeros((6, 6)))
+"""The motion from a keyframe to itself."""
 MOST_WAITING = 100
 """Loops that may wait for another that agrees."""
 
@@ -44,12 +47,15 @@ class Rules:
         Loops of different keyframes that must agree where the graph alone does not bear one out.
     beyond : bool
         Whether loops that contradict the graph are believed if enough of them agree.
+    rival : float
+        Part of the best loop's score from which on one of another place makes all of a keyframe doubtful.
     """
 
     probability: float = 0.999
     lone: float = 10.0
     votes: int = 2
     beyond: bool = True
+    rival: float = 0.0
 
 
 def limit_of(probability: float) -> float:
@@ -87,6 +93,24 @@ def disagreement(first: Loop, second: Loop, old: Guess, new: Guess) -> float:
     return distance(residual, moved.sum(axis=0) + second.covariance + new.covariance)
 
 
+def choose_place(found: Sequence[Found], agree: Callable[[Found, Found], bool], rival: float) -> list[Found]:
+    """Return the loops of one keyframe that agree with the best of them; none if another place fits as well.
+
+    Parameters
+    ----------
+    agree : callable
+        Tells whether two loops say the same of where the keyframe is.
+    rival : float
+        See `Rules`.
+    """
+    if not found:
+        return []
+    best = max(found, key=lambda each: each.loop.score)
+    agreeing = [each for each in found if each is best or agree(each, best)]
+    others = [each for each in found if each not in agreeing]
+    return [] if any(each.loop.score >= rival * best.loop.score for each in others) else agreeing
+
+
 @dataclass
 class Judge:
     """Believes loops, or lets them wait for others that agree.
@@ -107,14 +131,13 @@ class Judge:
 
     def judge(self, found: Sequence[Found], graph: PoseGraph) -> list[Found]:
         """Return the loops that are believed now: of those found at one keyframe, and those that waited."""
-        if not found:
+        chosen = choose_place(found, partial(self._agree, graph), self.rules.rival)
+        self.refused += len(found) - len(chosen)
+        if not chosen:
             return []
-        relative = graph.relative(found[0].new)
-        if not self._are_of_one_place(found, graph):
-            self.refused += len(found)
-            return []
-        believed = [each for each in found if self._fits(each, relative)]
-        for each in found:
+        relative = graph.relative(chosen[0].new)
+        believed = [each for each in chosen if self._fits(each, relative)]
+        for each in chosen:
             if each not in believed and self._may_wait(each, relative):
                 believed += self._find_agreeing(each, graph, relative)
         self.waiting = [each for each in self.waiting if each not in believed][-MOST_WAITING:]
@@ -132,16 +155,12 @@ class Judge:
             return True
         return misfit(found.loop, guess_of(relative, found.old)) <= self._limit
 
-    def _are_of_one_place(self, found: Sequence[Found], graph: PoseGraph) -> bool:
-        """Tell whether all loops of one keyframe say the same of where it is."""
-        best = max(found, key=lambda each: each.loop.score)
+    def _agree(self, graph: PoseGraph, found: Found, best: Found) -> bool:
+        """Tell whether a loop says the same of where a keyframe is as the best one; as far as is known."""
         seen = graph.relative(best.old)
-        still = Guess(np.eye(4), np.zeros((6, 6)))
-        others = [each for each in found if each is not best and seen.known[each.old]]
-        return all(
-            disagreement(each.loop, best.loop, guess_of(seen, each.old), still) <= self._limit
-            for each in others
-        )
+        if not seen.known[found.old]:
+            return True
+        return disagreement(found.loop, best.loop, guess_of(seen, found.old), STILL) <= self._limit
 
     def _find_agreeing(self, found: Found, graph: PoseGraph, relative: Relative) -> list[Found]:
         """Return a loop and those that agree with it, if they are enough; else let it wait."""

@@ -263,9 +263,18 @@ class PoseGraph:
     def covariances(self) -> Floats:
         """Return the covariances (n, 6, 6) of all poses, in the axes of each body: m, then rad."""
         library = gtsam()
-        marginals = library.Marginals(self._graph(), values_of(self.poses))
-        found = np.array([marginals.marginalCovariance(library.symbol("x", k)) for k in range(len(self))])
+        try:
+            marginals = library.Marginals(self._graph(), values_of(self.poses))
+            found = np.array([marginals.marginalCovariance(library.symbol("x", k)) for k in range(len(self))])
+        except RuntimeError:  # some edges are too sure beside others
+            return self._bound_covariances()
         return found.reshape(-1, 6, 6)[:, SWAPPED][:, :, SWAPPED]
+
+    def _bound_covariances(self) -> Floats:
+        """Return covariances (n, 6, 6) that are not too small: those of the surest way from the first."""
+        poses = np.array(self.poses)
+        spread = np.array([self._sum_ways(first, poses) for first in self.firsts()]).min(axis=0)
+        return se3.transform_covariance(se3.invert(poses), spread)
 
     def as_edges(self) -> Edges:
         """Return the edges as arrays."""
@@ -329,6 +338,7 @@ class Incremental:
             params = library.ISAM2Params()
             params.setRelinearizeThreshold(0.01)
             params.relinearizeSkip = 1
+            params.setFactorization("QR")  # Cholesky gives up where some edges are far surer than others
             self._solver = library.ISAM2(params)
         for factors, new in steps:
             self._solver.update(factors, new)

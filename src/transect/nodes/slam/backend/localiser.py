@@ -12,7 +12,7 @@ from transect.geometry import se3
 from transect.types import Trajectory
 from transect.types.places import Observation, PlaceMap
 
-from .consistency import Found, disagreement, limit_of, misfit
+from .consistency import STILL, Found, choose_place, disagreement, limit_of, misfit
 from .mapper import SIGMAS, Manner, Reckoning, Step, is_seen
 from .recognition import Guess, Loop, Recogniser
 
@@ -111,20 +111,32 @@ class Localiser:
         return Guess(self.fix.T_old_new @ motion, spread)
 
     def _look(self, seen: Observation) -> list[Found]:
-        """Look for known places; return those that were believed."""
-        believed: list[Found] = []
+        """Look for known places; return those that were believed. What fits several places tells of none."""
         tries = self.manner.searches if self.fix is None else self.manner.tries
+        found: list[Found] = []
         for old in list(self.recogniser.candidates(seen, self._allowed()))[:tries]:
-            guess = self._guess(old)
-            loop = self.recogniser.verify(old, seen, guess)
-            if loop is None:
-                continue
-            if guess is not None and misfit(loop, guess) <= self._limit:
-                self._correct(old, loop)
-            elif not self._settle(old, loop):
-                continue
-            believed.append(Found(old, len(self.places), loop))
-        return believed
+            loop = self.recogniser.verify(old, seen, self._guess(old))
+            found += [Found(old, len(self.places), loop)] if loop is not None else []
+        chosen = choose_place(found, self._agree, self.manner.rules.rival)
+        return [each for each in chosen if self._believes(each.old, each.loop)]
+
+    def _believes(self, old: int, loop: Loop) -> bool:
+        """Tell whether a place that was seen is believed, and go by it if so."""
+        guess = self._guess(old)
+        if guess is None or misfit(loop, guess) > self._limit:
+            return self._settle(old, loop)
+        self._correct(old, loop)
+        return True
+
+    def _agree(self, one: Found, other: Found) -> bool:
+        """Tell whether two places that were seen at once say the same of where the body is."""
+        between = self._between(one.old, other.old)
+        return disagreement(one.loop, other.loop, between, STILL) <= self._limit
+
+    def _between(self, one: int, other: int) -> Guess:
+        """Return where a keyframe of the map is, seen from another."""
+        between = se3.invert(self.places.poses[one]) @ self.places.poses[other]
+        return Guess(between, EXACT.covariance)
 
     def _allowed(self) -> np.ndarray:
         """Return keyframes of the map that may be in sight, the nearest first."""
@@ -164,8 +176,7 @@ class Localiser:
         """Tell whether a sighting from somewhere else leads to the same place by odometry."""
         if not sighting.since.covariance.any():
             return False
-        between = se3.invert(self.places.poses[sighting.old]) @ self.places.poses[old]
-        apart = Guess(between, EXACT.covariance)
+        apart = self._between(sighting.old, old)
         return disagreement(sighting.loop, loop, apart, sighting.since) <= self._limit
 
     def _report(self, t_ns: int, found: list[Found]) -> Step:

@@ -42,6 +42,9 @@ class Manner:
         Old places that are verified at each keyframe, at most.
     searches : int
         The same for a robot that is lost, or where nothing joins some of them with the keyframe yet.
+    sure : float
+        Metres: where three sigmas of the graph are more, as many are tried as for a lost robot, so that
+        places which look alike are found out.
     drift : (2,) tuple
         Sigma of an odometry that does not tell its own: part of the way, and rad per rad of turn; over 10 m
         without a turn it is wrong by as much as after a turn of 1 rad.
@@ -56,6 +59,7 @@ class Manner:
     tries: int = 3
     drift: tuple[float, float] = (0.02, 0.02)
     searches: int = 3
+    sure: float = np.inf
     rules: Rules = field(default_factory=Rules)
     around: bool = False
 
@@ -280,17 +284,29 @@ class Mapper:
         relative = self.graph.relative(k)
         allowed = self._allowed(k, relative)
         found: list[Found] = []
-        tries = self.manner.tries if relative.known[allowed].all() else self.manner.searches
+        tries = self.manner.tries if self._is_sure(relative, allowed) else self.manner.searches
         for old in list(self.recogniser.candidates(seen, allowed))[:tries] if len(allowed) else ():
             guess = guess_of(relative, old) if relative.known[old] else None
             loop = self.recogniser.verify(old, seen, guess)
             found += [Found(old, k, loop)] if loop is not None else []
-        believed = self.judge.judge(found, self.graph)
+        believed = self._choose(k, self.judge.judge(found, self.graph))
         for each in believed:
             self.graph.join(each.old, each.new, each.loop.T_old_new, each.loop.covariance)
         if believed:
             self.graph.optimise()
         return believed
+
+    def _choose(self, k: int, believed: list[Found]) -> list[Found]:
+        """Return loops, of keyframe `k` the best: many of them tell of one place, and err together."""
+        here = sorted((each for each in believed if each.new == k), key=lambda each: -each.loop.score)
+        return [each for each in believed if each.new != k] + here[: self.manner.tries]
+
+    def _is_sure(self, relative: Relative, allowed: Ints) -> bool:
+        """Tell whether the graph knows well enough where a keyframe is, seen from others."""
+        if not relative.known[allowed].all():
+            return False
+        spread = np.linalg.eigvalsh(relative.covariance[allowed, :3, :3])[:, -1]
+        return bool((SIGMAS * np.sqrt(spread) <= self.manner.sure).all())
 
     def _allowed(self, k: int, relative: Relative) -> Ints:
         """Return old keyframes that may show the same place, the nearest that look the same way first."""

@@ -39,13 +39,10 @@ class Kind:
 
 
 def _laser() -> Kind:
-    from ..laser.recogniser import LaserRecogniser, separate
-    from ..laser_places import manner_of
+    from ..laser.recogniser import separate
+    from ..laser_places import manner_of, recogniser_of
 
-    def recogniser(places: PlaceMap) -> LaserRecogniser:
-        return LaserRecogniser(float(places.calibration["beam"]))
-
-    return Kind(recogniser, lambda places: manner_of(), separate)
+    return Kind(lambda places: recogniser_of(places.calibration), lambda places: manner_of(), separate)
 
 
 def _stereo() -> Kind:

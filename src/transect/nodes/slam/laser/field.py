@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Mask
 
 from ..backend.recognition import Loop
 
@@ -27,6 +27,8 @@ FLOOR = np.array([0.01, 0.01, 0.002])
 """Least sigma of a match: m, m and rad."""
 LOOP_FLOOR = np.array([0.02, 0.02, 0.005])
 """What a loop is worse than a match with the last scans: m, m and rad. Its submap bends as odometry did."""
+FITS = 128
+"""Value of a field, of 255, from which on a point is on a wall."""
 FLAT = np.array([1e-3, 1e-3, 1e-3])
 """Sigma of height, roll and pitch of a body that stays in its plane: m and rad."""
 PLANAR = np.array([0, 1, 5])
@@ -144,6 +146,15 @@ class Field:
         found = climb(self.grid, points / self.cell, start, STEPS)
         best = np.array([*found[:2] * self.cell + self.origin, found[2]])
         return Match(best, self._covariance(points, found[:3]), float(found[3]))
+
+    def fits(self, points: Floats, pose: Floats) -> Mask:
+        """Tell which points (n, 2) of a body at a pose (3,) are on walls."""
+        there = points @ lift_pose(pose)[:2, :2].T + pose[:2]
+        column, row = np.floor((there - self.origin) / self.cell).astype(np.int64).T
+        rows, columns = self.grid.shape
+        inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+        value = self.grid[row.clip(0, rows - 1), column.clip(0, columns - 1)]
+        return inside & (value > FITS)
 
     def _covariance(self, points: Floats, pose: Floats) -> Floats:
         """Return the covariance (3, 3) of a pose by how sharply the score falls off beside it."""

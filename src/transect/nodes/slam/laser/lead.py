@@ -22,18 +22,20 @@ FASTEST = 5.0
 
 
 class Lead:
-    """The last two poses of an odometry, and the times of the last scans."""
+    """The last two poses of an odometry, its longest silence since a scan, the times of the last scans."""
 
     def __init__(self) -> None:
         self.poses: list[tuple[int, Floats]] = []
         self.scans: list[int] = []
         self.known: tuple[int, Floats] | None = None
+        self.silence = 0
 
     def add(self, poses: Sequence[Pose]) -> None:
         """Take poses as they come."""
-        for pose in poses[-2:]:
+        for pose in poses:
             flat = flatten_pose(se3.from_quaternion(pose.orientation, pose.position))
             if np.isfinite(flat).all() and (not self.poses or pose.t_ns > self.poses[-1][0]):
+                self.silence = max(self.silence, pose.t_ns - self.poses[-1][0] if self.poses else 0)
                 self.poses = [*self.poses[-1:], (pose.t_ns, flat)]
 
     def at(self, t_ns: int) -> Floats | None:
@@ -50,6 +52,7 @@ class Lead:
     def joins(self, t_ns: int) -> bool:
         """Tell whether the motion from the scan before to one at a time is known; the first joins nothing."""
         now, before = self.at(t_ns), self.known
+        silence, self.silence = self.silence / NS, 0
         last_ns = self.scans[-1] if self.scans else None
         periods = np.diff(self.scans)
         self.scans = [*self.scans[-50:], t_ns]
@@ -57,7 +60,8 @@ class Lead:
         if last_ns is None:
             return False
         passed = (t_ns - last_ns) / NS
-        if now is not None and before is not None:
-            return float(np.hypot(*relate(before[1], now)[:2])) <= FASTEST * max(passed, 0.2)
         usual = float(np.median(periods)) / NS if len(periods) else 0.0
-        return passed <= max(GAP_S, GAP_PERIODS * usual)
+        longest = max(GAP_S, GAP_PERIODS * usual)
+        if now is None or before is None or silence > longest:
+            return passed <= longest
+        return float(np.hypot(*relate(before[1], now)[:2])) <= FASTEST * max(passed, 0.2)

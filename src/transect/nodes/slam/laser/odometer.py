@@ -35,8 +35,10 @@ SLIPPED = 12.0
 """Squared sigmas from which on wheels slipped, or a scan found the wrong place."""
 SURE, LEARNT = 0.9, 0.05
 """Part of the usual score with which a scan overrules wheels; the weight of the newest in what is usual."""
-DRIFT = (0.1, 0.1)
-"""Sigma of an odometry alone, where no scan fits: parts of the way and of the turn."""
+DRIFT, MOST_DRIFT = (0.1, 0.01, 0.1), 1.0
+"""Sigma of an odometry alone, where no scan fits: part of the way, rad per metre, part of the turn; rad."""
+LEAST_BLIND = 1e-3
+"""Least sigma of any such motion: m and rad."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ class Odometer:
         self.known: Floats | None = None
         self.speed = np.zeros(3)
         self.matched_ns = self.t_ns = 0
-        self.since = np.zeros(3)
+        self.since, self.blind = np.zeros(3), np.zeros(2)
         self.keys: list[tuple[Floats, Floats]] = []
         self.field: LocalField | None = None
         self.failed = self.matches = self.missed = 0
@@ -81,16 +83,19 @@ class Odometer:
         if self.field is None:
             self._keep(points)
             return Moved(self.pose, lift_covariance(np.diag(FLOOR**2), 0.0))
-        self.since = self.since + np.abs([np.hypot(*motion[:2]), 0.0, motion[2]])
+        before, way = self.blind, np.abs([np.hypot(*motion[:2]), motion[2]])
+        self.since = self.since + np.array([way[0], 0.0, way[1]])
+        self.blind = before + way
         due = self.since[0] >= MOVED or self.since[2] >= TURNED or t_ns - self.matched_ns >= WAIT_NS
         if not (due or known is None) or len(points) < 10:
-            return Moved(self.pose, self._spread(None, motion))
+            return Moved(self.pose, spread_blind(before, self.blind))
         match = self._match(points, known is not None)
         if match is not None and known is not None:
             match = self._weigh(match)
-        spread = self._spread(match, motion)
         if match is None:
-            return Moved(self.pose, spread, joined=not self._restart(t_ns, points) or known is not None)
+            joined = not self._restart(t_ns, points) or known is not None
+            return Moved(self.pose, spread_blind(before, self.blind), joined)
+        spread = spread_match(match, motion)
         self._follow(t_ns, match)
         if self._is_far():
             self._keep(points)
@@ -105,14 +110,18 @@ class Odometer:
         return np.zeros(3)
 
     def _match(self, points: Floats, led: bool) -> Match | None:
-        """Look for a scan where it is expected, then in a wider window; None if it fits nowhere."""
+        """Look for a scan where it is expected, then in a wider window; None if it fits nowhere.
+
+        After so long a way that it may be outside both, it may only fit elsewhere.
+        """
         assert self.field is not None
         reach, turn = REACH + REACH_SHARE * self.since[0], TURN + TURN_SHARE * self.since[2]
-        near = Window(self.pose, min(reach, WIDE_REACH), min(turn, WIDE_TURN))
+        near = Window(self.pose, reach, turn)
         wide = Window(self.pose, WIDE_REACH, WIDE_TURN)
         scan = thin(walls_of(points, self.beam, SPACING), THINNED)
         self.matches += 1
-        for window in (near, wide) if led else (wide,):
+        windows = ((near, wide) if led else (wide,)) if reach <= WIDE_REACH and turn <= WIDE_TURN else ()
+        for window in windows:
             match = self.field.field.search(scan, window, LEAST)
             if match is not None and match.score >= LEAST:
                 return match
@@ -153,15 +162,7 @@ class Odometer:
             self.speed = moved / seconds
         self.pose = self.last = match.pose
         self.matched_ns, self.since, self.missed = t_ns, np.zeros(3), 0
-
-    def _spread(self, match: Match | None, motion: Floats) -> Floats:
-        """Return the covariance of a motion: of a match, for its part of the way to the next key."""
-        way, turn = float(np.hypot(*motion[:2])), abs(float(motion[2]))
-        if match is None:
-            sigma = np.array([DRIFT[0] * way, DRIFT[0] * way, DRIFT[1] * (turn + way)]) + 1e-4
-            return lift_covariance(np.diag(sigma**2), 0.0)
-        share = np.clip(way / KEY_DISTANCE + turn / KEY_TURN, 1e-3, 1.0)
-        return lift_covariance(match.covariance * share, float(match.pose[2]))
+        self.blind = np.zeros(2)
 
     def _is_far(self) -> bool:
         moved = relate(self.keys[-1][0], self.pose)
@@ -182,6 +183,34 @@ class LocalField:
 
     def __deepcopy__(self, memo: object) -> LocalField:
         return self
+
+
+def spread_match(match: Match, motion: Floats) -> Floats:
+    """Return the covariance (6, 6) of a motion (3,) that ends in a match: its part of the way to a key."""
+    share = np.clip(np.hypot(*motion[:2]) / KEY_DISTANCE + abs(motion[2]) / KEY_TURN, 1e-3, 1.0)
+    return lift_covariance(match.covariance * share, float(match.pose[2]))
+
+
+def spread_blind(before: Floats, after: Floats) -> Floats:
+    """Return the covariance (6, 6) of a motion by odometry alone: what a longer way adds to its drift.
+
+    Wheels err alike all the way, so that sigmas grow with it, however many samples it has.
+
+    Parameters
+    ----------
+    before, after : (2,)
+        Metres and radians since the last match, without and with the motion.
+    """
+    first, last = (_drift(*way) for way in (before, after))
+    added = last**2 - first**2 + LEAST_BLIND**2
+    aside = (after[0] - before[0]) ** 2 * added[2] / 3.0  # of a long motion whose heading drifts meanwhile
+    return lift_covariance(np.diag(added + np.array([aside, aside, 0.0])), 0.0)
+
+
+def _drift(way: float, turn: float) -> Floats:
+    """Return sigmas (3,) after a way, m, and a turn, rad, by odometry alone."""
+    ahead = DRIFT[0] * way
+    return np.array([ahead, ahead, min(DRIFT[1] * way + DRIFT[2] * turn, MOST_DRIFT)])
 
 
 def place_walls(keys: list[tuple[Floats, Floats]]) -> Floats:

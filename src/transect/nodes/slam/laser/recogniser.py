@@ -14,6 +14,7 @@ from ..backend.recognition import Guess, Loop
 from .field import Field, Match, Window, flatten_pose, loop_of
 from .odometer import SPACING, THINNED, place_walls, relate
 from .scans import count_across, thin, walls_of
+from .view import View
 
 LEAST, RIVAL = 0.6, 0.9
 """Least score of a known place, and the part of it that no other pose in the window may have."""
@@ -21,11 +22,14 @@ SLIDES = 0.15
 """Metres: sigma from which on a match tells too little of where along a wall it is."""
 SIGMAS, SLACK, SLACK_TURN = 3.0, 0.3, 0.06
 """A place is looked for within three sigmas, and a bit more: m and rad."""
-MOST_REACH, MOST_TURN = 8.0, np.pi
+MOST_REACH = 8.0
+"""Metres around where the graph has it in which a body is looked for; where it is less sure, it is lost."""
 LOST_REACH = 4.0
-"""Metres around a keyframe in which a body is looked for of which nothing is known."""
-BESIDE, ACROSS = 1.0, 5.0
-"""Further than so many metres from the old place, so many points of walls across the others are needed."""
+"""Metres around a keyframe in which a body is looked for of which little is known."""
+SEEN, LOST_SEEN = 0.4, 0.75
+"""Part of the walls in view from a known place that must have been seen; and where little else is known."""
+BESIDE, TURNED, ACROSS = 1.0, 0.5, 5.0
+"""Beyond so many metres or radians from the old place, so many points of walls across others must fit."""
 AROUND, MOST = 4.0, 8
 """A submap: scans within so many metres of a keyframe, so many before and after it at most."""
 APART = 2.0
@@ -49,13 +53,13 @@ class Place:
 class LaserRecogniser:
     """Keeps the scans of all keyframes; submaps are made of them when they are asked for."""
 
-    def __init__(self, beam: float) -> None:
-        self.beam = beam
+    def __init__(self, beam: float, view: View) -> None:
+        self.beam, self.view = beam, view
         self.places: dict[int, Place] = {}
         self._fields: dict[int, Field] = {}
 
     def __deepcopy__(self, memo: object) -> LaserRecogniser:
-        other = LaserRecogniser(self.beam)
+        other = LaserRecogniser(self.beam, self.view)
         other.places = dict(self.places)
         return other
 
@@ -83,10 +87,13 @@ class LaserRecogniser:
             return None
         window = window_of(guess)
         scan = thin(walls_of(points, self.beam, SPACING), THINNED)
-        match = self._field(old).search(scan, window, LEAST, RIVAL)
+        field = self._field(old)
+        match = field.search(scan, window, LEAST, RIVAL)
         if match is None or match.score < LEAST or match.rival >= RIVAL:
             return None
-        if slides(match, scan):
+        seen = self.view.share_seen(points, self._walls_around(old), match.pose)
+        least = LOST_SEEN if is_lost(guess) else SEEN
+        if seen < least or slides(match, scan[field.fits(scan, match.pose)]):
             return None
         return loop_of(match)
 
@@ -98,14 +105,17 @@ class LaserRecogniser:
     def _field(self, old: int) -> Field:
         """Return the walls around an old keyframe, in its axes."""
         if old not in self._fields:
-            keys = [(relate(self.places[old].pose, p.pose), self._walls(p)) for p in self._around(old)]
             while len(self._fields) >= KEPT_FIELDS:
                 self._fields.pop(next(iter(self._fields)))
-            self._fields[old] = Field(place_walls(keys))
+            self._fields[old] = Field(self._walls_around(old))
         return self._fields[old]
 
-    def _walls(self, place: Place) -> Floats:
-        return walls_of(place.points, self.beam, SPACING)
+    def _walls_around(self, old: int) -> Floats:
+        keys = [
+            (relate(self.places[old].pose, each.pose), walls_of(each.points, self.beam, SPACING))
+            for each in self._around(old)
+        ]
+        return place_walls(keys)
 
     def _around(self, old: int) -> list[Place]:
         here = self.places[old]
@@ -119,25 +129,32 @@ class LaserRecogniser:
         ]
 
 
-def slides(match: Match, scan: Floats) -> bool:
-    """Tell whether a scan (n, 2) could as well be elsewhere along a wall.
+def slides(match: Match, fitting: Floats) -> bool:
+    """Tell whether a scan, whose points (n, 2) fit there, could as well be elsewhere along a wall.
 
-    Of one straight wall its ends tell where along it the body is. From beside the old place other parts of
-    it are hidden, and the ends are others.
+    Of one straight wall its ends tell where along it the body is. From beside the old place, or from another
+    side, other parts of it are hidden, and the ends are others.
     """
     if np.linalg.eigvalsh(match.covariance[:2, :2])[-1] > SLIDES**2:
         return True
-    return bool(np.hypot(*match.pose[:2]) > BESIDE and count_across(scan) < ACROSS)
+    moved = np.hypot(*match.pose[:2]) > BESIDE or np.cos(match.pose[2]) < np.cos(TURNED)
+    return bool(moved and count_across(fitting) < ACROSS)
+
+
+def is_lost(guess: Guess | None) -> bool:
+    """Tell whether a body may be further from where the graph has it than it can be looked for."""
+    return guess is None or SIGMAS * np.sqrt(np.linalg.eigvalsh(guess.covariance[:3, :3])[-1]) > MOST_REACH
 
 
 def window_of(guess: Guess | None) -> Window:
-    """Return where to look for a body of which the graph says so much."""
+    """Return where to look for a body of which the graph says so much; a lost one around the keyframe."""
     if guess is None:
         return Window(np.zeros(3), LOST_REACH, np.pi)
-    spread = guess.covariance
-    reach = SLACK + SIGMAS * np.sqrt(np.linalg.eigvalsh(spread[:2, :2])[-1])
-    turn = SLACK_TURN + SIGMAS * np.sqrt(spread[5, 5])
-    return Window(flatten_pose(guess.T_old_new), min(reach, MOST_REACH), min(turn, MOST_TURN))
+    spread, pose = guess.covariance, flatten_pose(guess.T_old_new)
+    turn = min(SLACK_TURN + SIGMAS * np.sqrt(spread[5, 5]), np.pi)
+    if is_lost(guess):
+        return Window(np.array([0.0, 0.0, pose[2]]), LOST_REACH, turn)
+    return Window(pose, SLACK + SIGMAS * np.sqrt(np.linalg.eigvalsh(spread[:2, :2])[-1]), turn)
 
 
 def looks_of(points: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """Marulan, where the ACFR recorded its Sensor Data Integrity datasets with the Argo (document 004).
 
 Conditions: `scene` static (Table 1), open, houses, yard (a short round of one of them), row (a street of
-equal ones), dam, or boards (4.4.1: lasers and visual camera see a chessboard, held up at one place after the
-other); `light` day, low_sun, night or night_lights;
+equal ones), terrace (a denser one, left and entered again), dam, or boards (4.4.1: lasers and visual camera
+see a chessboard, held up at one place after the other); `light` day, low_sun, night or night_lights;
 `human` none, walking or visitors (people and a car that come and go); `reflectors` none or standing, in the
 static scene; `wind` calm or breeze (leaves and grass sway); `sensors` ideal or real (see `hour`);
 `air` clear, dust, smoke, rain, light_rain or fog (see `weather`).
@@ -40,13 +40,14 @@ from .places import (
     build_open_area,
     build_row,
     build_static,
+    build_terrace,
     build_yard,
     find_spot,
 )
 from .weather import AIR, SECONDS, Weather, forecast
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
-    "scene": ("static", "open", "houses", "yard", "row", "dam", "boards"),
+    "scene": ("static", "open", "houses", "yard", "row", "terrace", "dam", "boards"),
     "light": tuple(LIGHTS),
     "human": ("none", "walking", "visitors"),
     "reflectors": ("none", "standing"),
@@ -142,6 +143,7 @@ def _choose_place(asked: Mapping[str, str], seed: int) -> Place:
         "houses": build_houses,
         "yard": build_yard,
         "row": build_row,
+        "terrace": build_terrace,
         "dam": build_dam,
     }
     return areas[asked["scene"]](seed)

@@ -214,10 +214,23 @@ def build_yard(seed: int) -> Place:
 
 def build_row(seed: int) -> Place:
     """Return a street between equal houses at equal distances, in which one place looks like the next."""
-    ground = open_ground(seed, SIDE, CELL, relief=0.05, tufts=0)
-    middles = [(x, side * 9.0) for x in np.arange(-54.0, 43.0, 12.0) for side in (-1.0, 1.0)]
-    things = [part for middle in middles for part in _build_house(middle, (7.0, 5.0), 2.8)]
     route = np.array([(-50.0, 0.0), (50.0, 0.0), (50.0, 20.0), (-61.0, 20.0), (-61.0, 0.0)])
+    middles = [(x, side * 9.0) for x in np.arange(-54.0, 43.0, 12.0) for side in (-1.0, 1.0)]
+    return _build_street(seed, middles, (7.0, 5.0), route)
+
+
+def build_terrace(seed: int) -> Place:
+    """Return such a street of houses every 6 m, left until nothing is in sight, and entered again."""
+    route = np.array([(-33.0, 0.0), (36.0, 0.0), (36.0, 52.0), (-40.0, 52.0), (-40.0, 0.0)])
+    middles = [(x, side * 8.0) for x in np.arange(-27.0, 28.0, 6.0) for side in (-1.0, 1.0)]
+    return _build_street(seed, middles, (4.0, 5.0), route)
+
+
+def _build_street(
+    seed: int, middles: list[tuple[float, float]], lengths: tuple[float, float], route: Floats
+) -> Place:
+    ground = open_ground(seed, SIDE, CELL, relief=0.05, tufts=0)
+    things = [part for middle in middles for part in _build_house(middle, lengths, 2.8)]
     walk = np.array([(-14.0, -1.0), (14.0, -1.5), (14.0, 1.5), (-14.0, 1.0)])
     return Place(ground, put_on_ground(ground, things), route, walk)
 
