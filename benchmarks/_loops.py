@@ -74,4 +74,5 @@ def judge_places(
     quality(f"{name}, wrong by more than 1 m", int(np.count_nonzero(metres > WRONG)), "", at_most=0)
     if len(poses):
         quality(f"{name}, median error", float(np.median(metres)), "m")
+        quality(f"{name}, error of 95 %", float(np.percentile(metres, 95)), "m")
         quality(f"{name}, worst error", float(metres.max()), "m")

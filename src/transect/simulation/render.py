@@ -253,7 +253,7 @@ def _radiance(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> S
 
 def _ground(land: Terrain, look: textures.Ground) -> tuple[Any, ...]:
     """The ground as the compiled loops take it."""
-    tile = textures.tile(land.ground)
+    tile = textures.tile(land.ground, land.texture)
     colours = np.array([look.dark, look.light, look.patch, look.rock, look.plant])
     corner = np.asarray(land.origin, np.float64)
     return (

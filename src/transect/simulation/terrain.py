@@ -52,6 +52,8 @@ class Terrain:
         Number of the rock at each corner; 0 is bare ground, negative a plant.
     ground : str
         What it is made of, a name in `textures.GROUNDS`.
+    texture : int
+        Seed of what it looks like: of two places with the same one, the ground is painted alike.
     """
 
     height: Heights
@@ -59,6 +61,7 @@ class Terrain:
     origin: tuple[float, float]
     rock: NDArray[np.int16]
     ground: str = "basalt"
+    texture: int = 0
 
     def __post_init__(self) -> None:
         if self.height.shape != self.rock.shape or min(self.height.shape) < 2:
@@ -238,6 +241,7 @@ def field(
     plant_height: float = 0.10,
     plant_distance: float = 0.12,
     ground: str = "soil",
+    texture: int = 0,
 ) -> Terrain:
     """Return a field of crop rows with a headland to turn on all round.
 
@@ -261,8 +265,8 @@ def field(
         m.
     plant_height, plant_distance : float
         Mean of the plants' heights and of the distances along a row, m; height 0 for bare rows.
-    ground : str
-        What it is made of.
+    ground, texture : str, int
+        What it is made of, and the seed of what that looks like.
     """
     width = rows * row_spacing
     shape = _corners(width + 2 * headland, cell), _corners(row_length + 2 * headland, cell)
@@ -281,7 +285,7 @@ def field(
         bumps[:, 2:4] /= cell
         lumps = 0.06 * spectral_noise(generator(seed, "terrain", "lumps"), shape, 0.5, 0.3 / cell)
         _raise(height, plant, bumps, _plant_numbers(len(bumps)), lumps)
-    return Terrain(height, cell, (-headland, -headland), plant, ground)
+    return Terrain(height, cell, (-headland, -headland), plant, ground, texture)
 
 
 def _crop(

@@ -106,9 +106,9 @@ def ground(name: str) -> Ground:
 
 
 @lru_cache(maxsize=4)
-def tile(name: str) -> Tile:
-    """Return the texture of a ground: always the same for the same name."""
-    kind, rng = ground(name), generator(0, "texture", name)
+def tile(name: str, seed: int = 0) -> Tile:
+    """Return the texture of a ground: always the same for the same name and seed."""
+    kind, rng = ground(name), generator(seed, "texture", name)
     base = 1.0 + kind.clumps * spectral_noise(rng, (TILE, TILE), 1.5)
     base += 0.8 * kind.clumps * spectral_noise(rng, (TILE, TILE), 0.7)
     kernels("stamp").lay_pebbles(base, _pebbles(rng, kind))

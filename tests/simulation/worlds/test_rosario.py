@@ -15,6 +15,7 @@ from transect.geometry import camera as lens
 from transect.geometry import geodesy
 from transect.recording import Recording
 from transect.simulation.day import Day, Options, simulate, write_day
+from transect.simulation.textures import tile
 from transect.simulation.worlds import rosario
 from transect.simulation.worlds.rosario import sensors
 
@@ -171,7 +172,7 @@ def test_rounds_come_back_to_the_same_places_in_the_same_direction() -> None:
     assert np.ptp(motion.position[:back, 1]) == pytest.approx(10.4, abs=0.3)
 
 
-@pytest.mark.parametrize(("track", "aside"), [("again", 0.0), ("beside", 0.25)])
+@pytest.mark.parametrize(("track", "aside"), [("again", 0.0), ("beside", 0.25), ("rows", 1.04)])
 def test_another_day_drives_the_same_round_in_its_own_way(track: str, aside: float) -> None:
     first, other = (
         simulate(
@@ -184,6 +185,24 @@ def test_another_day_drives_the_same_round_in_its_own_way(track: str, aside: flo
     )
     assert other[0, 1] - first[0, 1] == pytest.approx(aside, abs=0.01)
     assert np.abs(other - first).max() > 0.3
+
+
+def test_another_plot_is_other_soil() -> None:
+    lands = [
+        rosario._make_world(Options(1.0, seed), {"route": "round", "track": "first"}).land for seed in (3, 4)
+    ]
+    first, second = (tile(land.ground, land.texture).texels.astype(float) for land in lands)
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.1
+
+
+def test_visitors_stand_in_the_plot() -> None:
+    def look(visitors: str) -> np.ndarray:
+        asked = {"route": "round", "visitors": visitors}
+        day = simulate("rosario", Options(1.0, SEED, 0.25, ("Zed/Left",), asked))
+        return np.asarray(day.recording["Zed/Left"].at("+0s").payload.data, float)
+
+    changed = np.abs(look("none") - look("some")).max(axis=-1) > 20
+    assert 0.002 < changed.mean() < 0.2
 
 
 def test_a_day_of_no_length_is_refused() -> None:

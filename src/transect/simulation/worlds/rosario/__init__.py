@@ -6,13 +6,15 @@ in the calibration file), its noise, the robot's track width, the soil. Conditio
 
 - ``depth``: `true` writes the true depth of every picture to `truth/depth/`; else `false`
 - ``light``: `noon`, or `low_sun`
-- ``route``: `lanes` there and back, or `round`: rounds of a small plot, 65 m in about 80 s
+- ``route``: `lanes` there and back, or `round`: rounds of a small plot, 65 m in about 80 s, whose soil is its
+  own: another seed is another place. Lanes all lie on the same soil
 - ``rtk``: `fixed`, or `gaps` for float solutions and four seconds without any
 - ``start``: `row`, or `turn` for a day that begins where the robot turns; lanes only
-- ``track``: of rounds the `first` drive, `again` for another day of the same field, or `beside` for another
-  day 0.25 m to the left
+- ``track``: of rounds the `first` drive, `again` for another day of the same field, or `beside`, `row` and
+  `rows` for another day 0.25, 0.52 or 1.04 m to the left
+- ``visitors``: `none`, or `some`: a car is parked in the plot of the rounds, and somebody walks about
 
-Not simulated: the rolling shutter, wind in the leaves, people who walk by, wheels in the picture.
+Not simulated: the rolling shutter, wind in the leaves, wheels in the picture.
 """
 
 from __future__ import annotations
@@ -35,12 +37,14 @@ from ...driving import Course
 from ...light import low_sun
 from ...motion import Motion
 from ...raycast import Scene
+from ...solids import Look, Solid, Solids, box, walker
 from ...terrain import Terrain
 from . import sensors
 from .cameras import Eye, Sky, eyes, find_noon
 from .robot import (
     ANTENNA,
     BASE,
+    BESIDE,
     IMU,
     PLOT_LENGTH,
     ROW_LENGTH,
@@ -73,10 +77,14 @@ CONDITIONS = {
     "route": ("lanes", "round"),
     "rtk": ("fixed", "gaps"),
     "start": ("row", "turn"),
-    "track": ("first", "again", "beside"),
+    "track": ("first", "again", *BESIDE),
+    "visitors": ("none", "some"),
 }
 """Values that each condition may have, the usual one first."""
 LEAST_SECONDS = 1.0
+CAR_LOW, CAR_HIGH = (6.0, 5.4), (10.2, 7.1)
+WALK = np.array([(13.0, 4.6), (16.5, 4.2), (16.0, 7.0)])
+"""Where a car is parked and where somebody walks, m."""
 ANOTHER_SKY = 1_000_003
 """Added to the seed of the clouds and of the cameras' noise on another day."""
 
@@ -114,9 +122,11 @@ def make_day(options: Options) -> Day:
         raise UsageError(f"{options.seconds:g} s are too short a day", hint=f"at least {LEAST_SECONDS:g} s")
     world = _make_world(options, chosen)
     light = low_sun() if chosen["light"] == "low_sun" else find_noon()
+    visitors = _invite(world.land) if chosen["visitors"] == "some" else []
     pair = eyes(
         world.robot, world.frames, options.scale, make_stamps("Zed", options.seconds), world.motion,
-        Scene(world.land), Sky(light, options.seed + (0 if chosen["track"] == "first" else ANOTHER_SKY)),
+        Scene(world.land, Solids.of(visitors) if visitors else None),
+        Sky(light, options.seed + (0 if chosen["track"] == "first" else ANOTHER_SKY)),
     )  # fmt: skip
     streams, truth = _make_streams_and_truth(world, options, pair, chosen)
     recording = Recording(
@@ -140,15 +150,15 @@ def make_stamps(sensor: str, seconds: float) -> Ints:
 
 
 @lru_cache(maxsize=2)
-def make_field(seed: int, length: float = ROW_LENGTH) -> Terrain:
+def make_field(seed: int, length: float = ROW_LENGTH, texture: int = 0) -> Terrain:
     """Return the field of a seed, its rows so many metres long; the last two are kept for further days."""
-    return terrain.field(seed, length, ROWS, ROW_SPACING, headland=HEADLAND)
+    return terrain.field(seed, length, ROWS, ROW_SPACING, headland=HEADLAND, texture=texture)
 
 
 def _make_world(options: Options, chosen: Mapping[str, str]) -> World:
     seconds = options.seconds + AFTER
     if chosen["route"] == "round":
-        land = make_field(options.seed, PLOT_LENGTH)
+        land = make_field(options.seed, PLOT_LENGTH, texture=options.seed)
         way = drive_rounds(options.seed, seconds, START_NS, chosen["track"])
     else:
         land = make_field(options.seed)
@@ -157,6 +167,13 @@ def _make_world(options: Options, chosen: Mapping[str, str]) -> World:
     heights, slide = land.smooth(WHEEL_SIZE).at, sensors.SOIL.slide
     motion = driving.drive(way, make_chassis(robot), heights, slide, options.seed)
     return World(land, robot, calibrate_frames(robot), way, motion)
+
+
+def _invite(land: Terrain) -> list[Solid]:
+    """Return a car beside the first lane of a round, and a human who walks at its end."""
+    car = box("car", (*CAR_LOW, 0.2), (*CAR_HIGH, 1.5), Look((0.55, 0.1, 0.08)))
+    way = np.column_stack([WALK, land.smooth(WHEEL_SIZE).at(WALK)])
+    return [car, *walker(way)]
 
 
 def _make_streams_and_truth(

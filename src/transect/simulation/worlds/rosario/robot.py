@@ -105,8 +105,8 @@ PLOT_LENGTH = 14.0
 """m: rows of the plot that is driven in rounds."""
 ROUND_LANE, ROUND_SPEED = 5.5 * ROW_SPACING, 0.8
 """y of the southern lane of a round, over a row, m; and m/s in its half circles, each 20 rows wide."""
-BESIDE = 0.25
-"""m to the left of its usual track, with the wheels on the ridges."""
+BESIDE = {"beside": 0.25, "row": ROW_SPACING, "rows": 2 * ROW_SPACING}
+"""m to the left of its usual track, by name: with the wheels on the ridges, one row, two rows."""
 
 
 def drive_lanes(seed: int, seconds: float, start_ns: int, at_turn: bool = False) -> Course:
@@ -137,7 +137,7 @@ def drive_rounds(seed: int, seconds: float, start_ns: int, track: str) -> Course
     ----------
     seed, seconds, start_ns
         As in `drive_lanes`.
-    track : {"first", "again", "beside"}
+    track : {"first", "again", "beside", "row", "rows"}
         Of the first drive, of another one, or of another one `BESIDE` the usual track.
     """
     begin, end = WEST, PLOT_LENGTH + 0.5
@@ -145,8 +145,7 @@ def drive_rounds(seed: int, seconds: float, start_ns: int, track: str) -> Course
     half = turn(np.pi, TURN_RADIUS, ROUND_SPEED)
     rounds = int(seconds / LEAST_LAP) + 1
     legs = [leg for lap in range(2 * rounds) for leg in (*_drive_lane(seed, lap, end - begin, purpose), half)]
-    aside = BESIDE if track == "beside" else 0.0
-    return course(legs, seconds, start_ns, (begin, ROUND_LANE + aside, 0.0))
+    return course(legs, seconds, start_ns, (begin, ROUND_LANE + BESIDE.get(track, 0.0), 0.0))
 
 
 def turn_round(side: float, apart: float, radius: float, speed: float) -> list[Leg]:
